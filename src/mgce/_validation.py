@@ -1,0 +1,66 @@
+"""One wording for every check of an argument: what was expected, and what came."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+REDUCTIONS = ("none", "mean", "sum")
+
+
+def expected(name: str, what: str, got: object) -> str:
+    """Build the sentence that every error of this package is made of."""
+    return f"Expected `{name}` to be {what}, but got {got!r}."
+
+
+def check_beta(beta: Any) -> None:
+    """Require `beta` to be a real number or a floating-point tensor of numbers in [1, inf].
+
+    The values of a tensor are checked on the CPU only: reading them from an accelerator would
+    synchronise it, and a tensor that is traced or vmapped has none.
+    """
+    what = "a float in [1, inf]"
+    if isinstance(beta, Tensor):
+        if not beta.is_floating_point():
+            raise TypeError(expected("beta", what + " or a floating-point tensor of such", beta.dtype))
+        if is_concrete(beta) and not bool((beta >= 1).all()):
+            raise ValueError(expected("beta", "a tensor of values in [1, inf]", beta.min().item()))
+        return
+    if isinstance(beta, bool) or not isinstance(beta, (int, float)):
+        raise TypeError(expected("beta", what, beta))
+    if not beta >= 1 or math.isnan(beta):
+        raise ValueError(expected("beta", what, beta))
+
+
+def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
+    """Require `value` to be one of `choices`."""
+    if value not in choices:
+        raise ValueError(expected(name, "one of " + ", ".join(map(repr, choices)), value))
+
+
+def check_logits(logits: Tensor, dim: int = -1, name: str = "logits") -> None:
+    """Require a floating-point tensor with at least one class along `dim`."""
+    if not isinstance(logits, Tensor):
+        raise TypeError(expected(name, "a torch.Tensor", type(logits).__name__))
+    if not logits.is_floating_point():
+        raise RuntimeError(expected(name, "a floating-point tensor", logits.dtype))
+    if logits.ndim == 0:
+        raise ValueError(expected(name, "a tensor with a dimension of classes", "a scalar"))
+    if not -logits.ndim <= dim < logits.ndim:
+        raise IndexError(expected("dim", f"in [{-logits.ndim}, {logits.ndim - 1}]", dim))
+    if logits.shape[dim] == 0:
+        raise RuntimeError(expected(name, "a tensor with at least one class", tuple(logits.shape)))
+
+
+def is_concrete(tensor: Tensor) -> bool:
+    """Tell whether the values of `tensor` may be read here without a sync, a trace or a transform."""
+    return (
+        tensor.device.type == "cpu"
+        and not torch.compiler.is_compiling()
+        and type(tensor) in (Tensor, torch.nn.Parameter)
+        and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+    )

@@ -1,0 +1,149 @@
+r"""The two probability outputs of MGCE, and the maps between them (Theorem 1).
+
+`minimax_probs` h is the paper's classifier; `worst_case_probs` p is the distribution that it is
+minimax against, the negative gradient of the normalizer, and the calibrated output.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from mgce import _validation
+from mgce.numerics import root
+from mgce.numerics.normalizer import result_dtype, solve
+from mgce.numerics.root import Beta
+
+
+def minimax_probs(logits: Tensor, *, beta: Beta, dim: int = -1) -> Tensor:
+    r"""Compute h, the minimax probabilities: alpha-entmax of the logits with alpha = 1 + 1/beta.
+
+    .. math:: h_\beta(f)_y = \Big(\frac{f_y + \varphi_\beta(f)}{\beta} + 1\Big)_+^{\beta}
+
+    Exact zeros are common: a class has h > 0 only if its logit is within beta of the largest.
+
+    Args:
+        logits: margins f, any shape with k classes along `dim`; -inf masks a class.
+        beta: loss parameter in [1, inf]: 1 gives sparsemax, 2 gives entmax-1.5, inf gives softmax.
+            A tensor gives one beta for each row, and broadcasts against the shape without `dim`.
+        dim: dimension of the classes.
+
+    Returns:
+        h, of the shape of `logits`, summing to one along `dim`.
+
+    Raises:
+        TypeError, ValueError, RuntimeError, IndexError: as :func:`~mgce.functional.normalizer`.
+
+    Example:
+        >>> minimax_probs(torch.tensor([0.5, 0.0, 0.25, -1.0]), beta=1.4)
+        tensor([0.5181, 0.1583, 0.3235, 0.0000])
+
+    Reference: paper, equation (14).
+    """
+    _validation.check_beta(beta)
+    _validation.check_logits(logits, dim)
+    x, t, _, beta = solve(logits, beta, dim)
+    _, h = root.powers(x, t, beta)
+    return (h / h.sum(-1, keepdim=True)).movedim(-1, dim).to(result_dtype(logits))
+
+
+def worst_case_probs(logits: Tensor, *, beta: Beta, dim: int = -1) -> Tensor:
+    r"""Compute p, the worst-case probabilities: the calibrated output, and minus the gradient of phi.
+
+    .. math:: p_\beta(f)_y = \frac{v_y^{\beta - 1}}{\sum_j v_j^{\beta - 1}},
+              \qquad v_y = \Big(\frac{f_y + \varphi_\beta(f)}{\beta} + 1\Big)_+
+
+    At beta = 1 it is uniform on the support, one subgradient among many (at ties of the support's
+    edge others exist); the converse map of Theorem 1 does not exist there.
+
+    Args:
+        logits: margins f, any shape with k classes along `dim`; -inf masks a class.
+        beta: loss parameter in [1, inf]; inf gives softmax. A tensor gives one beta for each row.
+        dim: dimension of the classes.
+
+    Returns:
+        p, of the shape of `logits`, summing to one along `dim`.
+
+    Raises:
+        TypeError, ValueError, RuntimeError, IndexError: as :func:`~mgce.functional.normalizer`.
+
+    Example:
+        >>> worst_case_probs(torch.tensor([0.5, 0.0, 0.25, -1.0]), beta=1.4)
+        tensor([0.3866, 0.2755, 0.3379, 0.0000])
+
+    Reference: paper, equations (15) and (17).
+    """
+    _validation.check_beta(beta)
+    _validation.check_logits(logits, dim)
+    x, t, _, beta = solve(logits, beta, dim)
+    w, _ = root.powers(x, t, beta)
+    return (w / w.sum(-1, keepdim=True)).movedim(-1, dim).to(result_dtype(logits))
+
+
+def minimax_to_worst_case(h: Tensor, *, beta: float, dim: int = -1) -> Tensor:
+    r"""Map minimax probabilities h to worst-case probabilities p.
+
+    .. math:: p_y = h_y^{1 - 1/\beta} \Big/ \sum_j h_j^{1 - 1/\beta}
+
+    Args:
+        h: probabilities along `dim`, any shape.
+        beta: float in [1, inf]. At 1 the result is uniform on the support of h (not on all
+            classes: 0^0 counts as 0 here); at inf it is h.
+        dim: dimension of the classes.
+
+    Returns:
+        p, of the shape of h.
+
+    Raises:
+        TypeError, ValueError, RuntimeError, IndexError: as :func:`~mgce.functional.normalizer`.
+
+    Example:
+        >>> minimax_to_worst_case(torch.tensor([0.64, 0.36, 0.0]), beta=2.0)
+        tensor([0.5714, 0.4286, 0.0000])
+
+    Reference: paper, Theorem 1, equation (15), for 1 < beta < inf.
+    """
+    _validation.check_beta(beta)
+    _validation.check_logits(h, dim, "h")
+    return _power_and_normalize(h, 1 - 1 / beta, dim)
+
+
+def worst_case_to_minimax(p: Tensor, *, beta: float, dim: int = -1) -> Tensor:
+    r"""Map worst-case probabilities p to minimax probabilities h: sharpening by alpha = beta/(beta-1).
+
+    .. math:: h_y = p_y^{\alpha} \Big/ \sum_j p_j^{\alpha}
+
+    Args:
+        p: probabilities along `dim`, any shape.
+        beta: float in (1, inf]; at inf the result is p. Near 1 the exponent is so large that the
+            result is one-hot unless two classes agree to within beta - 1.
+        dim: dimension of the classes.
+
+    Returns:
+        h, of the shape of p.
+
+    Raises:
+        ValueError: if beta is 1, where p does not determine h (a face of the simplex has the same p).
+        TypeError, RuntimeError, IndexError: as :func:`~mgce.functional.normalizer`.
+
+    Example:
+        >>> worst_case_to_minimax(torch.tensor([4 / 7, 3 / 7]), beta=2.0)
+        tensor([0.6400, 0.3600])
+
+    Reference: paper, Theorem 1, equation (16).
+    """
+    _validation.check_beta(beta)
+    if beta == 1:
+        raise ValueError(_validation.expected("beta", "greater than 1, since at 1 p does not determine h", beta))
+    _validation.check_logits(p, dim, "p")
+    return _power_and_normalize(p, 1.0 if math.isinf(beta) else beta / (beta - 1), dim)
+
+
+def _power_and_normalize(probs: Tensor, exponent: float, dim: int) -> Tensor:
+    # Relative to the largest, so that a large exponent cannot take every class to zero.
+    ratio = probs / probs.amax(dim, keepdim=True)
+    on = ratio > 0
+    power = torch.where(on, torch.where(on, ratio, 1) ** exponent, 0)
+    return power / power.sum(dim, keepdim=True)

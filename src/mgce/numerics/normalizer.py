@@ -1,0 +1,140 @@
+r"""The normalizer phi_beta and its derivatives, written from its equation at the root."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from mgce import _validation
+from mgce.numerics import exact, root
+from mgce.numerics.root import Beta
+
+METHODS = ("newton", "bisection", "exact")
+
+
+def normalizer(
+    logits: Tensor,
+    *,
+    beta: Beta,
+    dim: int = -1,
+    method: str = "newton",
+    tol: float = 1e-4,
+) -> Tensor:
+    r"""Compute the normalizer phi of MGCE: what makes the minimax probabilities sum to one.
+
+    .. math::
+        \varphi_\beta(f) = \max \nu \quad \text{s.t.} \quad
+        \sum_{y=1}^{k} \Big(\frac{f_y + \nu}{\beta} + 1\Big)_+^{\beta} \le 1,
+        \qquad \frac{\partial \varphi_\beta}{\partial f} = -p_\beta(f).
+
+    It is concave in f, equivariant (`phi(f + c) = phi(f) - c`), decreasing in beta, and between
+    `-logsumexp(f)` and its value at beta = 1. Its derivatives, to the third order, come from the equation at
+    the root, not from the iterations, and are right with respect to `beta` too.
+
+    Args:
+        logits: margins f, any shape with k classes along `dim`; float16 and bfloat16 are solved in
+            float32. -inf masks a class: the result is that of the row without it.
+        beta: loss parameter in [1, inf]. 1 is MAE (`phi` is then the sparsemax threshold, and its
+            derivative one subgradient), inf is cross-entropy (`phi = -logsumexp`). A tensor gives
+            one beta for each row: it broadcasts against the shape of the result.
+        dim: dimension of the classes.
+        method: `"newton"` reaches the rounding floor; `"bisection"` is the paper's Algorithm 1;
+            `"exact"` sorts, for beta = 1 and 2 only.
+        tol: width of the last bracket of `"bisection"`; 1e-4 is the paper's.
+
+    Returns:
+        phi, the shape of `logits` without `dim` and its dtype (float32 under autocast). A row that
+        holds NaN or +inf, or only -inf, gives NaN.
+
+    Raises:
+        TypeError: if `beta` is not a number, or `logits` not a tensor.
+        ValueError: if `beta` is not in [1, inf], or `method` is unknown or not for this `beta`.
+        RuntimeError: if `logits` is not floating point or has no class.
+        IndexError: if `dim` is out of range.
+
+    Example:
+        >>> normalizer(torch.tensor([[0.5, 0.0, 0.25, -1.0], [3.0, 1.5, -2.0, -3.0]]), beta=1.4)
+        tensor([-1.0247, -3.0000])
+
+    Reference: paper, equations (12), (13) and Theorem 3.
+    """
+    _validation.check_beta(beta)
+    _validation.check_logits(logits, dim)
+    _validation.check_choice("method", method, METHODS)
+    _, t, shift, _ = solve(logits, beta, dim, method, tol)
+    return (t - shift).to(result_dtype(logits))
+
+
+def normalized_logits(logits: Tensor, *, beta: Beta, dim: int = -1) -> Tensor:
+    r"""Compute f + phi_beta(f), which stands in MGCE where `log_softmax` stands in cross-entropy.
+
+    .. math:: \text{loss}(f, y) = -(f_y + \varphi_\beta(f)) \ge 0
+
+    The sum is formed as `(f - max f) + t`, two numbers that are never positive, so that nothing
+    cancels. Arguments and errors are those of :func:`normalizer`; the shape is that of `logits`.
+
+    Example:
+        >>> normalized_logits(torch.tensor([3.0, 1.5, -2.0]), beta=1.4)
+        tensor([ 0.0000, -1.5000, -5.0000])
+
+    Reference: paper, equation (19).
+    """
+    _validation.check_beta(beta)
+    _validation.check_logits(logits, dim)
+    x, t, _, _ = solve(logits, beta, dim)
+    return (x + t.unsqueeze(-1)).movedim(-1, dim).to(result_dtype(logits))
+
+
+def solve(
+    logits: Tensor, beta: Beta, dim: int, method: str = "newton", tol: float = 1e-4
+) -> tuple[Tensor, Tensor, Tensor, Beta]:
+    """Give x = f - max f (classes last), the root t = phi + max f, max f, and beta in x's dtype.
+
+    x, t and beta are differentiable. The maximum is a constant to autograd: t is equivariant, so
+    that every derivative is the same for any constant of the row that is subtracted.
+    """
+    x = logits.movedim(dim, -1)
+    if x.dtype in (torch.float16, torch.bfloat16):
+        x = x.float()
+    shift = x.detach().amax(-1)
+    x = x - shift.unsqueeze(-1)
+    if isinstance(beta, Tensor):
+        beta = beta.to(x.dtype).broadcast_to(shift.shape)
+    t = _root(x.detach(), beta.detach() if isinstance(beta, Tensor) else beta, method, tol)
+    return x, _differentiable(x, t, beta), shift, beta
+
+
+def result_dtype(logits: Tensor) -> torch.dtype:
+    """Give the dtype of a result: that of the input, or float32 for half types under autocast, as log_softmax."""
+    half = logits.dtype in (torch.float16, torch.bfloat16)
+    return torch.float32 if half and torch.is_autocast_enabled(logits.device.type) else logits.dtype
+
+
+def _root(x: Tensor, beta: Beta, method: str, tol: float) -> Tensor:
+    if method == "bisection":
+        return root.bisection(x, beta, tol)
+    if method == "exact":
+        return _exact(x, beta)
+    return root.newton(x, beta)
+
+
+def _exact(x: Tensor, beta: Beta) -> Tensor:
+    if not isinstance(beta, Tensor) and beta == 1:
+        return exact.beta_one(x)
+    if not isinstance(beta, Tensor) and beta == 2:
+        return exact.beta_two(x)
+    raise ValueError(_validation.expected("beta", "1 or 2 for method 'exact'", beta))
+
+
+def _differentiable(x: Tensor, t: Tensor, beta: Beta) -> Tensor:
+    r"""Attach to the numbers t the derivatives of the root of N(x, t) = 0, from the equation alone.
+
+    One Newton step from a constant t has the root's first derivative; a second step from the first
+    has the first three. Subtracting the value of N, which is rounding error, leaves t as it was
+    solved and keeps that error from meeting the derivatives of the slope, which are unbounded at
+    the edge of the support. All of it is plain arithmetic, so that every transform can trace it.
+    """
+    for _ in range(2):
+        excess, slope = root.norm_excess(x, t, beta)
+        t = t - (excess - excess.detach()) / slope
+    return t
