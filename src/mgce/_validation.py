@@ -36,10 +36,25 @@ def check_beta(beta: Any) -> None:
         raise ValueError(expected("beta", what, beta))
 
 
+def broadcast_beta(beta: Tensor, rows: torch.Size) -> Tensor:
+    """Expand one beta for each row to the shape of the rows."""
+    try:
+        return beta.broadcast_to(rows)
+    except RuntimeError:
+        sentence = expected("beta", f"of a shape that broadcasts to the rows, {tuple(rows)}", tuple(beta.shape))
+        raise ValueError(sentence) from None
+
+
 def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
     """Require `value` to be one of `choices`."""
     if value not in choices:
         raise ValueError(expected(name, "one of " + ", ".join(map(repr, choices)), value))
+
+
+def check_label_smoothing(label_smoothing: float) -> None:
+    """Require a float in [0, 1]; a RuntimeError, as cross_entropy raises."""
+    if not 0 <= label_smoothing <= 1:
+        raise RuntimeError(expected("label_smoothing", "a float in [0, 1]", label_smoothing))
 
 
 def check_logits(logits: Tensor, dim: int = -1, name: str = "logits") -> None:

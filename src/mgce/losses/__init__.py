@@ -1,1 +1,1 @@
-
+"""The losses, as functions and as modules."""

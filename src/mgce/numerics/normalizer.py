@@ -99,7 +99,7 @@ def solve(
     shift = x.detach().amax(-1)
     x = x - shift.unsqueeze(-1)
     if isinstance(beta, Tensor):
-        beta = beta.to(x.dtype).broadcast_to(shift.shape)
+        beta = _validation.broadcast_beta(beta, shift.shape).to(x.dtype)
     t = _root(x.detach(), beta.detach() if isinstance(beta, Tensor) else beta, method, tol)
     return x, _differentiable(x, t, beta), shift, beta
 

@@ -1,0 +1,215 @@
+"""The losses as modules: they hold the hyperparameters and call the function."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor, nn
+from torch.nn.modules.loss import _WeightedLoss
+
+from mgce import _validation
+from mgce.losses import functional
+from mgce.numerics.link import minimax_probs, worst_case_probs
+from mgce.numerics.root import Beta
+
+OUTPUTS = ("minimax", "worst_case")
+
+
+class MinimaxLink(nn.Module):
+    r"""Turn logits into the probabilities of MGCE, as `nn.Softmax` does for cross-entropy.
+
+    .. math::
+        h_y = \Big(\frac{f_y + \varphi_\beta(f)}{\beta} + 1\Big)_+^{\beta}
+        \qquad\text{or}\qquad
+        p_y = h_y^{1 - 1/\beta} \Big/ \sum_j h_j^{1 - 1/\beta}
+
+    Args:
+        beta: in [1, inf], that of the loss the logits were trained with; a tensor gives one for
+            each row, and a parameter is learnt.
+        dim: dimension of the classes; None is where the losses have it: 1, or 0 for one row.
+        output: `"minimax"` gives h, the classifier of the paper; `"worst_case"` gives p, the
+            calibrated output.
+
+    Raises:
+        TypeError, ValueError: if `beta` or `output` is not one of those above.
+
+    Example:
+        >>> MinimaxLink(beta=2.0)(torch.tensor([[0.4, 0.0]]))
+        tensor([[0.6400, 0.3600]])
+        >>> MinimaxLink(beta=2.0, output="worst_case")(torch.tensor([[0.4, 0.0]]))
+        tensor([[0.5714, 0.4286]])
+
+    Reference: paper, equations (14) and (15).
+    """
+
+    beta: Beta
+
+    def __init__(self, beta: Beta = 1.4, dim: int | None = -1, output: str = "minimax") -> None:
+        super().__init__()
+        _validation.check_choice("output", output, OUTPUTS)
+        _store_beta(self, beta)
+        self.dim = dim
+        self.output = output
+
+    def forward(self, logits: Tensor) -> Tensor:
+        """Map logits to probabilities of the same shape."""
+        dim = self.dim if self.dim is not None else min(1, logits.ndim - 1)
+        probs = minimax_probs if self.output == "minimax" else worst_case_probs
+        return probs(logits, beta=self.beta, dim=dim)
+
+    def extra_repr(self) -> str:
+        """Show the hyperparameters."""
+        return f"beta={_show(self.beta)}, dim={self.dim}, output={self.output!r}"
+
+
+class _RobustLoss(_WeightedLoss):
+    """The arguments that `nn.CrossEntropyLoss` has, and beta.
+
+    Not derived from it: skorch and others take every instance of that class for softmax.
+    """
+
+    beta: Beta
+
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        ignore_index: int = -100,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+        label_smoothing: float = 0.0,
+        *,
+        beta: Beta = 1.4,
+    ) -> None:
+        super().__init__(weight, size_average, reduce, reduction)
+        _validation.check_choice("reduction", self.reduction, _validation.REDUCTIONS)
+        _validation.check_label_smoothing(label_smoothing)
+        _store_beta(self, beta)
+        self.ignore_index = ignore_index
+        self.label_smoothing = label_smoothing
+
+    def extra_repr(self) -> str:
+        """Show beta, and the other hyperparameters where they are not the default."""
+        defaults = {"ignore_index": -100, "reduction": "mean", "label_smoothing": 0.0}
+        changed = {name: getattr(self, name) for name in defaults if getattr(self, name) != defaults[name]}
+        return ", ".join([f"beta={_show(self.beta)}", *(f"{name}={value!r}" for name, value in changed.items())])
+
+
+class MGCELoss(_RobustLoss):
+    r"""The MGCE margin loss, in place of `nn.CrossEntropyLoss`.
+
+    .. math:: \ell_\beta(f, y) = -f_y - \varphi_\beta(f)
+
+    See :func:`mgce.functional.mgce_loss` for the shapes, dtypes and reductions. `loss.link` turns the
+    logits into probabilities: never use softmax for that, unless beta is inf.
+
+    Args:
+        weight: a rescaling weight for each class, shape (C); a buffer, as in `nn.CrossEntropyLoss`.
+        size_average: deprecated, see `reduction`.
+        ignore_index: an index target that adds nothing.
+        reduce: deprecated, see `reduction`.
+        reduction: `"none"`, `"mean"` or `"sum"`.
+        label_smoothing: in [0, 1].
+        beta: in [1, inf]: 1 is the convex minimax MAE, inf cross-entropy. A tensor gives one beta
+            for each row.
+        backend: see :func:`mgce.functional.mgce_loss`.
+
+    Raises:
+        TypeError, ValueError, RuntimeError: if a hyperparameter is not one of those above.
+
+    Example:
+        >>> criterion = MGCELoss(beta=1.4)
+        >>> logits = torch.tensor([[0.5, 0.0, 0.25, -1.0]], requires_grad=True)
+        >>> criterion(logits, torch.tensor([2])).backward()
+        >>> logits.grad
+        tensor([[ 0.3866,  0.2755, -0.6621,  0.0000]])
+        >>> criterion.link(logits.detach())
+        tensor([[0.5181, 0.1583, 0.3235, 0.0000]])
+
+    Reference: paper, equation (19).
+    """
+
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        ignore_index: int = -100,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+        label_smoothing: float = 0.0,
+        *,
+        beta: Beta = 1.4,
+        backend: str = "auto",
+    ) -> None:
+        super().__init__(weight, size_average, ignore_index, reduce, reduction, label_smoothing, beta=beta)
+        _validation.check_choice("backend", backend, functional.BACKENDS)
+        self.backend = backend
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """Compute the loss of logits against class indices or class probabilities."""
+        return functional.mgce_loss(
+            input,
+            target,
+            self.weight,
+            self.ignore_index,
+            self.reduction,
+            self.label_smoothing,
+            beta=self.beta,
+            backend=self.backend,
+        )
+
+    @property
+    def link(self) -> MinimaxLink:
+        """The module that turns logits into minimax probabilities, over the loss's dimension of classes."""
+        return MinimaxLink(beta=self.beta, dim=None)
+
+
+class GCELoss(_RobustLoss):
+    r"""Generalized cross-entropy: the alpha-loss of softmax, bounded but not convex.
+
+    .. math:: \ell_\beta(f, y) = \beta \Big(1 - \mathrm{softmax}(f)_y^{1/\beta}\Big)
+
+    See :func:`mgce.functional.gce_loss` for the shapes, dtypes and reductions.
+
+    Args:
+        weight: a rescaling weight for each class, shape (C).
+        size_average: deprecated, see `reduction`.
+        ignore_index: an index target that adds nothing.
+        reduce: deprecated, see `reduction`.
+        reduction: `"none"`, `"mean"` or `"sum"`.
+        label_smoothing: in [0, 1].
+        beta: in [1, inf]: 1 is the softmax MAE, inf cross-entropy; `1 / q` of Zhang and Sabuncu.
+
+    Raises:
+        TypeError, ValueError, RuntimeError: if a hyperparameter is not one of those above.
+
+    Example:
+        >>> GCELoss(beta=1.0)(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
+        tensor(0.7311)
+
+    Reference: paper, equations (5) and (6).
+    """
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """Compute the loss of logits against class indices or class probabilities."""
+        return functional.gce_loss(
+            input, target, self.weight, self.ignore_index, self.reduction, self.label_smoothing, beta=self.beta
+        )
+
+    @property
+    def link(self) -> MinimaxLink:
+        """The module that turns logits into probabilities: softmax, whatever beta."""
+        return MinimaxLink(beta=float("inf"), dim=None)
+
+
+def _store_beta(module: nn.Module, beta: Beta) -> None:
+    """Keep a float as it is, a parameter as a parameter, and another tensor as a buffer."""
+    _validation.check_beta(beta)
+    if isinstance(beta, Tensor) and not isinstance(beta, nn.Parameter):
+        module.register_buffer("beta", beta)
+    else:
+        module.beta = beta  # type: ignore[assignment]
+
+
+def _show(beta: Any) -> str:
+    return f"tensor{tuple(beta.shape)}" if isinstance(beta, Tensor) and beta.ndim else f"{float(beta):g}"
