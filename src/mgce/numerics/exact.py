@@ -27,7 +27,8 @@ def beta_two(x: Tensor) -> Tensor:
 
     With u = x/2 sorted downwards, `M_r` the mean of the first r and `Q_r` their sum of squares about it,
     `s_r = -M_r + sqrt((1 - Q_r)/r)`. The support is the largest r with `Q_r <= 1` and `u_(r) + s_r > 0`,
-    and `t = 2 (s_r - 1)`. Shapes: x (..., k), t (...).
+    and `t = 2 (s_r - 1)`. Where Q_r is near 1 the square root may lose half of the digits. Shapes:
+    x (..., k), t (...).
     """
     ordered = _descending(x) / 2
     size = _sizes(ordered)

@@ -122,7 +122,9 @@ def _exact(x: Tensor, beta: Beta) -> Tensor:
     if not isinstance(beta, Tensor) and beta == 1:
         return exact.beta_one(x)
     if not isinstance(beta, Tensor) and beta == 2:
-        return exact.beta_two(x)
+        t = exact.beta_two(x)
+        excess, slope = root.norm_excess(x, t, beta)
+        return t - excess / slope  # the digits that its square root may lose
     raise ValueError(_validation.expected("beta", "1 or 2 for method 'exact'", beta))
 
 
