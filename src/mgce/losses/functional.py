@@ -134,9 +134,9 @@ def gce_loss(
         beta = _validation.broadcast_beta(beta, rows).to(log_probs.dtype).unsqueeze(_class_dim(input))
         finite = torch.isfinite(beta)
         b = torch.where(finite, beta, 1)
-        scores = torch.where(finite, b * torch.expm1(log_probs / b), log_probs)
+        scores = torch.where(finite, b * _expm1(log_probs / b), log_probs)
     else:
-        scores = log_probs if math.isinf(beta) else beta * torch.expm1(log_probs / beta)
+        scores = log_probs if math.isinf(beta) else beta * _expm1(log_probs / beta)
     loss = _nll(scores, target, weight, ignore_index, reduction, label_smoothing)
     return loss.to(_result_dtype(input, target, weight))
 
@@ -182,9 +182,14 @@ def alpha_loss(probs: Tensor, target: Tensor, *, beta: float, dim: int = -1, red
     else:
         # expm1 for the accuracy of large beta; the power keeps the infinite derivative at zero.
         power = torch.where(on, 1, rows_2d) ** (1 / beta) - 1
-        scores = beta * torch.where(on, torch.expm1(log_probs / beta), power)
+        scores = beta * torch.where(on, _expm1(log_probs / beta), power)
     loss = _nll(scores, flat if soft else target.reshape(-1), None, -100, reduction, 0.0)
     return loss.reshape(rows.shape[:-1]) if reduction == "none" else loss
+
+
+def _expm1(exponent: Tensor) -> Tensor:
+    """Give exp - 1 with the digits of both the value and the derivative: that of expm1 is `result + 1`."""
+    return torch.where(exponent > -1, torch.expm1(exponent), torch.exp(exponent) - 1)
 
 
 def _class_dim(input: Tensor) -> int:

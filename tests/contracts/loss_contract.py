@@ -1,0 +1,234 @@
+"""What every loss of this package promises: the semantics of cross_entropy, whatever stands for log_softmax.
+
+A loss inherits the suite by naming its function; the expected values are built from its own
+`reduction="none"` on one row at a time, so that the suite needs no other implementation.
+"""
+
+import math
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+K = 5
+
+
+class LossContract:
+    """Inherit, and give `loss(input, target, **keywords)` as a static method, in float64 by default."""
+
+    @staticmethod
+    def loss(input, target, **keywords):
+        raise NotImplementedError
+
+    @pytest.fixture
+    def logits(self):
+        return torch.randn(7, K, dtype=torch.float64)
+
+    @pytest.fixture
+    def target(self):
+        return torch.tensor([0, 1, 2, 3, 4, 0, 1])
+
+    def rows(self, logits, target):
+        return torch.stack([self.loss(f, y, reduction="none") for f, y in zip(logits, target, strict=True)])
+
+    def table(self, logits):
+        """Give the loss of every class of every row, shape (N, K)."""
+        return torch.stack([self.rows(logits, torch.full((len(logits),), y)) for y in range(K)], 1)
+
+    def test_reductions(self, logits, target):
+        rows = self.rows(logits, target)
+        torch.testing.assert_close(self.loss(logits, target, reduction="none"), rows)
+        torch.testing.assert_close(self.loss(logits, target, reduction="sum"), rows.sum())
+        torch.testing.assert_close(self.loss(logits, target), rows.mean())
+
+    def test_nonnegative(self, logits, target):
+        assert (self.rows(logits, target) >= 0).all()
+
+    def test_class_weights(self, logits, target):
+        weight = torch.rand(K, dtype=torch.float64)
+        rows = self.rows(logits, target) * weight[target]
+        torch.testing.assert_close(self.loss(logits, target, weight=weight, reduction="none"), rows)
+        mean = rows.sum() / weight[target].sum()
+        torch.testing.assert_close(self.loss(logits, target, weight=weight), mean)
+
+    @pytest.mark.parametrize("ignore_index", [-100, 1, 4])
+    @pytest.mark.parametrize("weighted", [False, True])
+    @pytest.mark.parametrize("label_smoothing", [0.0, 0.3])
+    def test_ignored_rows_are_removed_rows(self, logits, target, ignore_index, weighted, label_smoothing):
+        weight = torch.rand(K, dtype=torch.float64) if weighted else None
+        target = torch.where(target == 1, ignore_index, target)
+        kept = target != ignore_index
+        keywords = {"weight": weight, "label_smoothing": label_smoothing}
+        for reduction in ("mean", "sum"):
+            masked = logits.clone().requires_grad_()
+            value = self.loss(masked, target, ignore_index=ignore_index, reduction=reduction, **keywords)
+            removed = self.loss(logits[kept], target[kept], reduction=reduction, **keywords)
+            torch.testing.assert_close(value, removed)
+            (gradient,) = torch.autograd.grad(value, masked)
+            assert (gradient[~kept] == 0).all() and (gradient[kept] != 0).any()
+        each = self.loss(logits, target, ignore_index=ignore_index, reduction="none", **keywords)
+        assert (each[~kept] == 0).all()
+
+    def test_nothing_kept_is_nan_for_the_mean_and_zero_for_the_sum(self, logits):
+        target = torch.full((len(logits),), -100)
+        for label_smoothing in (0.0, 0.1):
+            assert math.isnan(self.loss(logits, target, label_smoothing=label_smoothing))
+            assert self.loss(logits, target, reduction="sum", label_smoothing=label_smoothing) == 0
+
+    def test_empty_batch(self):
+        logits, target = torch.zeros(0, K), torch.zeros(0, dtype=torch.int64)
+        assert math.isnan(self.loss(logits, target))
+        assert self.loss(logits, target, reduction="sum") == 0
+        assert self.loss(logits, target, reduction="none").shape == (0,)
+
+    def test_probability_targets_average_over_the_classes(self, logits):
+        q = torch.softmax(torch.randn(7, K, dtype=torch.float64), -1)
+        rows = (q * self.table(logits)).sum(-1)
+        torch.testing.assert_close(self.loss(logits, q, reduction="none"), rows)
+        torch.testing.assert_close(self.loss(logits, q), rows.mean())
+        weight = torch.rand(K, dtype=torch.float64)
+        weighted = (q * weight * self.table(logits)).sum(-1)
+        torch.testing.assert_close(self.loss(logits, q, weight=weight), weighted.mean())
+
+    def test_probability_targets_are_differentiable(self, logits):
+        q = torch.softmax(torch.randn(7, K, dtype=torch.float64), -1).requires_grad_()
+        (gradient,) = torch.autograd.grad(self.loss(logits, q, reduction="sum"), q)
+        torch.testing.assert_close(gradient, self.table(logits))
+
+    def test_label_smoothing_mixes_with_the_uniform_target(self, logits, target):
+        q = 0.8 * F.one_hot(target, K).double() + 0.2 / K
+        smoothed = self.loss(logits, target, label_smoothing=0.2, reduction="none")
+        torch.testing.assert_close(smoothed, self.loss(logits, q, reduction="none"))
+        soft = self.loss(logits, F.one_hot(target, K).double(), label_smoothing=0.2)
+        torch.testing.assert_close(soft, smoothed.mean())
+
+    def test_weights_and_smoothing_together_as_in_cross_entropy(self, logits, target):
+        weight = torch.rand(K, dtype=torch.float64)
+        table = self.table(logits)
+        nll = (weight[target] * table.gather(1, target[:, None])[:, 0]).sum() / weight[target].sum()
+        smooth = (weight * table).sum() / weight[target].sum() / K
+        value = self.loss(logits, target, weight=weight, label_smoothing=0.2)
+        torch.testing.assert_close(value, 0.8 * nll + 0.2 * smooth)
+
+    def test_further_dimensions_are_rows(self):
+        logits = torch.randn(2, K, 3, 4, dtype=torch.float64)
+        target = torch.randint(K, (2, 3, 4))
+        flat_logits, flat_target = logits.movedim(1, -1).reshape(-1, K), target.reshape(-1)
+        weight = torch.rand(K, dtype=torch.float64)
+        for label_smoothing in (0.0, 0.1):
+            keywords = {"weight": weight, "label_smoothing": label_smoothing}
+            value = self.loss(logits, target, **keywords)
+            torch.testing.assert_close(value, self.loss(flat_logits, flat_target, **keywords))
+            each = self.loss(logits, target, reduction="none", **keywords)
+            flat = self.loss(flat_logits, flat_target, reduction="none", **keywords)
+            torch.testing.assert_close(each.reshape(-1), flat)
+        q = torch.softmax(torch.randn_like(logits), 1)
+        flat_q = q.movedim(1, -1).reshape(-1, K)
+        torch.testing.assert_close(self.loss(logits, q), self.loss(flat_logits, flat_q))
+
+    def test_unbatched(self, logits, target):
+        one = self.loss(logits[0], target[0])
+        assert one.shape == ()
+        torch.testing.assert_close(one, self.loss(logits[:1], target[:1]))
+        q = torch.softmax(logits[1], -1)
+        torch.testing.assert_close(self.loss(logits[0], q), self.loss(logits[:1], q[None]))
+
+    @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+    def test_dtypes(self, logits, target, dtype):
+        low = logits.to(dtype).requires_grad_()
+        value = self.loss(low, target)
+        assert value.dtype == dtype
+        truth = self.loss(low.detach().double(), target)
+        torch.testing.assert_close(value.double(), truth, rtol=torch.finfo(dtype).eps, atol=1e-6)
+        (gradient,) = torch.autograd.grad(value, low)
+        assert gradient.dtype == dtype
+        assert self.loss(low, torch.softmax(logits, -1)).dtype == torch.float64
+
+    def test_uint8_targets(self, logits, target):
+        torch.testing.assert_close(self.loss(logits, target.byte()), self.loss(logits, target))
+
+    def test_gradcheck(self, logits, target):
+        logits = (logits * 0.3).requires_grad_()
+        weight = torch.rand(K, dtype=torch.float64)
+
+        def value(f):
+            return self.loss(f, target, weight=weight, label_smoothing=0.1)
+
+        assert torch.autograd.gradcheck(value, logits, check_forward_ad=True)
+        assert torch.autograd.gradgradcheck(value, logits, check_fwd_over_rev=True)
+
+    def test_vmap_of_grad_is_a_gradient_for_each_sample(self, logits, target):
+        together = torch.func.vmap(torch.func.grad(lambda f, y: self.loss(f, y)))(logits, target)
+        for gradient, f, y in zip(together, logits, target, strict=True):
+            f = f.clone().requires_grad_()
+            torch.testing.assert_close(gradient, torch.autograd.grad(self.loss(f, y), f)[0])
+
+    def test_nan_row_gives_nan(self, logits, target):
+        logits[2, 1] = math.nan
+        each = self.loss(logits, target, reduction="none")
+        assert each.isnan().sum() == 1 and each[2].isnan()
+
+    def test_masked_class_is_dropped_class(self, logits):
+        masked = logits.clone()
+        masked[:, 4] = -math.inf
+        masked.requires_grad_()
+        target = torch.tensor([0, 1, 2, 3, 0, 1, 2])
+        value = self.loss(masked, target)
+        torch.testing.assert_close(value, self.loss(logits[:, :4], target))
+        (gradient,) = torch.autograd.grad(value, masked)
+        assert (gradient[:, 4] == 0).all()
+
+    @pytest.mark.parametrize(
+        "error, match, input_shape, target, keywords",
+        [
+            (ValueError, "Expected `target` to be class indices of shape", (4, K), [0, 1, 2], {}),
+            (RuntimeError, "Expected `target` to be class indices of shape", (2, K, 3), [[0, 1], [1, 1]], {}),
+            (RuntimeError, "Expected `target` to be class indices of dtype", (4, K), [0.0, 1.0, 2.0, 3.0], {}),
+            (IndexError, r"Expected `target` to be class indices in \[0, 5\).*but got 5", (2, K), [0, 5], {}),
+            (IndexError, r"but got -1", (2, K), [0, -1], {}),
+            (RuntimeError, "Expected `weight`.*5 classes", (2, K), [0, 1], {"weight": torch.ones(4)}),
+            (RuntimeError, "Expected `weight`.*dtype", (2, K), [0, 1], {"weight": torch.ones(K).double()}),
+            (RuntimeError, "Expected `label_smoothing`", (2, K), [0, 1], {"label_smoothing": 1.5}),
+            (
+                ValueError,
+                "Expected `reduction` to be one of 'none', 'mean', 'sum'",
+                (2, K),
+                [0, 1],
+                {"reduction": "avg"},
+            ),
+        ],
+    )
+    def test_errors_are_those_of_cross_entropy_and_say_more(self, error, match, input_shape, target, keywords):
+        logits, target = torch.randn(input_shape), torch.tensor(target)
+        with pytest.raises(error):
+            F.cross_entropy(logits, target, **keywords)
+        with pytest.raises(error, match=match):
+            self.loss(logits, target, **keywords)
+
+    def test_more_errors(self, logits, target):
+        with pytest.raises(RuntimeError, match="Expected `target` to be floating point"):
+            self.loss(logits, torch.zeros(7, K, dtype=torch.int64))
+        with pytest.raises(RuntimeError, match="Expected `ignore_index` to be negative"):
+            self.loss(logits, torch.rand(7, K), ignore_index=1)
+        with pytest.raises(RuntimeError, match="Expected `target`.*torch.int32"):
+            self.loss(logits, target.int())
+        with pytest.raises(RuntimeError, match="Expected `input` to be a floating-point tensor"):
+            self.loss(logits.long(), target)
+        with pytest.raises(TypeError, match="Expected `input` to be a torch.Tensor, but got 'ndarray'"):
+            self.loss(logits.numpy(), target)
+        with pytest.raises(TypeError, match="Expected `target` to be a torch.Tensor, but got 'list'"):
+            self.loss(logits, [0, 1])
+
+    @pytest.mark.slow
+    def test_compile_fullgraph(self, target):
+        torch._dynamo.reset()
+        logits = torch.randn(7, K, requires_grad=True)
+        weight = torch.rand(K)
+
+        def step(f):
+            return self.loss(f, target, weight=weight, label_smoothing=0.1)
+
+        compiled, eager = torch.compile(step, fullgraph=True)(logits), step(logits)
+        torch.testing.assert_close(compiled, eager)
+        (gradient,) = torch.autograd.grad(compiled, logits)
+        torch.testing.assert_close(gradient, torch.autograd.grad(eager, logits)[0])
