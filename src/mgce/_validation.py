@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from numbers import Integral, Real
 from typing import Any
 
 import torch
@@ -79,3 +80,57 @@ def is_concrete(tensor: Tensor) -> bool:
         and type(tensor) in (Tensor, torch.nn.Parameter)
         and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
     )
+
+
+def check_count(name: str, value: object, minimum: int = 1) -> None:
+    """Require `value` to be an integer of at least `minimum`."""
+    what = f"an integer of at least {minimum}"
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(expected(name, what, value))
+    if value < minimum:
+        raise ValueError(expected(name, what, value))
+
+
+def check_fraction(name: str, value: object) -> None:
+    """Require `value` to be a real number in [0, 1]."""
+    what = "a float in [0, 1]"
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(expected(name, what, value))
+    if not 0 <= float(value) <= 1:
+        raise ValueError(expected(name, what, value))
+
+
+def check_probs(probs: Tensor, name: str = "probs") -> None:
+    """Require a floating-point tensor (N, k) of probabilities whose rows sum to one.
+
+    Errors up to the square root of the precision of the dtype pass. That of float32 counts for
+    float64 too, because probabilities that were computed in float32 are often stored in float64.
+    """
+    if not isinstance(probs, Tensor):
+        raise TypeError(expected(name, "a torch.Tensor", type(probs).__name__))
+    if not probs.is_floating_point():
+        raise ValueError(expected(name, "a floating-point tensor", probs.dtype))
+    if probs.ndim != 2 or probs.numel() == 0:
+        raise ValueError(expected(name, "a tensor of shape (N, k) with N, k >= 1", tuple(probs.shape)))
+    tolerance = math.sqrt(max(torch.finfo(probs.dtype).eps, torch.finfo(torch.float32).eps))
+    values = probs.detach().double()
+    inside = (values >= -tolerance) & (values <= 1 + tolerance)  # False for NaN
+    if not bool(inside.all()):
+        raise ValueError(expected(name, "probabilities in [0, 1], not logits", values[~inside][0].item()))
+    sums = values.sum(1)
+    far = (sums - 1).abs() > tolerance
+    if bool(far.any()):
+        raise ValueError(expected(name, "a tensor whose rows sum to one", sums[far][0].item()))
+
+
+def check_labels(labels: Tensor, n_classes: int, name: str = "target") -> None:
+    """Require an integer tensor of shape (N,) with values in [0, n_classes)."""
+    if not isinstance(labels, Tensor):
+        raise TypeError(expected(name, "a torch.Tensor", type(labels).__name__))
+    if labels.is_floating_point() or labels.is_complex() or labels.dtype == torch.bool:
+        raise ValueError(expected(name, "a tensor of integers", labels.dtype))
+    if labels.ndim != 1:
+        raise ValueError(expected(name, "a tensor of shape (N,)", tuple(labels.shape)))
+    outside = (labels < 0) | (labels >= n_classes)
+    if bool(outside.any()):
+        raise ValueError(expected(name, f"integers in [0, {n_classes - 1}]", labels[outside][0].item()))

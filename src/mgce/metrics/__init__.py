@@ -1,1 +1,53 @@
+"""Calibration metrics: functions, and torchmetrics classes that run the same steps over batches.
 
+The classes need torchmetrics, an optional dependency, and are imported at their first use.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mgce.metrics.calibration import (
+    ReliabilityCurve,
+    adaptive_calibration_error,
+    expected_calibration_error,
+    reliability_curve,
+    static_calibration_error,
+)
+
+if TYPE_CHECKING:
+    from mgce.metrics.streaming import (
+        AdaptiveCalibrationError,
+        ExpectedCalibrationError,
+        StaticCalibrationError,
+    )
+
+_STREAMING = ("AdaptiveCalibrationError", "ExpectedCalibrationError", "StaticCalibrationError")
+
+__all__ = [
+    "AdaptiveCalibrationError",
+    "ExpectedCalibrationError",
+    "ReliabilityCurve",
+    "StaticCalibrationError",
+    "adaptive_calibration_error",
+    "expected_calibration_error",
+    "reliability_curve",
+    "static_calibration_error",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _STREAMING:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        from mgce.metrics import streaming
+    except ModuleNotFoundError as error:
+        if error.name != "torchmetrics":
+            raise
+        message = f"{name} needs torchmetrics, which is not installed: run `pip install 'mgce[experiments]'`."
+        raise ImportError(message) from error
+    return getattr(streaming, name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

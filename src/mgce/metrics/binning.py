@@ -1,0 +1,82 @@
+r"""The steps that every calibration metric is made of: check, format, sum over bins, compute.
+
+The functions of `calibration` and the classes of `streaming` both run these steps, so that they
+cannot drift apart. Confidences and hits (1 where the label is the class in question) have the
+samples in the last dimension: shape (N,) for the top label, (k, N) for all classes.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from mgce import _validation
+
+
+class BinSums(NamedTuple):
+    """Sufficient statistics of the bins, float64: they add over batches and over processes."""
+
+    samples: Tensor  # (..., B)
+    confidence: Tensor  # (..., B)
+    hits: Tensor  # (..., B)
+
+
+def check_inputs(probs: Tensor, target: Tensor) -> None:
+    """Require `probs` (N, k) with rows that sum to one, and `target` (N,) with labels in [0, k)."""
+    _validation.check_probs(probs)
+    _validation.check_labels(target, probs.shape[1])
+    if len(target) != len(probs):
+        raise ValueError(_validation.expected("target", f"as long as `probs`, {len(probs)}", len(target)))
+
+
+def format_probs(probs: Tensor) -> Tensor:
+    """Give `probs` in float64 without a graph, and rounding errors beyond [0, 1] clamped."""
+    return probs.detach().double().clamp(0, 1)
+
+
+def top_label(probs: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Give the largest probability of each row, and whether its class, the first at ties, is right."""
+    confidence, predicted = probs.max(1)
+    return confidence, (predicted == target).double()
+
+
+def class_wise(probs: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Give the probability of each class in each row, and whether it is the label; shapes (k, N)."""
+    classes = torch.arange(probs.shape[1], device=probs.device)
+    return probs.T, (target == classes[:, None]).double()
+
+
+def bin_edges(n_bins: int, device: torch.device) -> Tensor:
+    """Give the B + 1 edges b/B, each the float64 number nearest to it."""
+    return torch.arange(n_bins + 1, dtype=torch.float64, device=device) / n_bins
+
+
+def equal_width_sums(confidence: Tensor, hits: Tensor, n_bins: int) -> BinSums:
+    """Sum over bins [b/B, (b+1)/B), the last of which includes 1."""
+    inner = bin_edges(n_bins, confidence.device)[1:-1]
+    # Not floor(c * B): that product may be rounded across an edge, as 0.29 * 100 is.
+    return _sums(torch.bucketize(confidence.contiguous(), inner, right=True), confidence, hits, n_bins)
+
+
+def equal_mass_sums(confidence: Tensor, hits: Tensor, n_bins: int) -> BinSums:
+    """Sum over bins floor(r B / N) of the rank r = 0..N-1 of the confidences, each of shape (N,)."""
+    _, group, size = torch.unique(confidence, return_inverse=True, return_counts=True)
+    # Equal confidences share their hits: else the order of the rows would decide which bin has them.
+    shared = (torch.zeros_like(size, dtype=torch.float64).index_add_(0, group, hits) / size)[group]
+    ordered, order = confidence.sort()
+    rank = torch.arange(len(confidence), device=confidence.device)
+    return _sums(rank * n_bins // len(confidence), ordered, shared[order], n_bins)
+
+
+def calibration_error(sums: BinSums) -> Tensor:
+    """Give sum_b n_b/N |acc(b) - conf(b)|, averaged over the leading dimensions if there are any."""
+    gap = (sums.hits - sums.confidence).abs().sum(-1)
+    return (gap / sums.samples.sum(-1)).mean()
+
+
+def _sums(index: Tensor, confidence: Tensor, hits: Tensor, n_bins: int) -> BinSums:
+    zeros = confidence.new_zeros((*confidence.shape[:-1], n_bins))
+    one = torch.ones_like(confidence)
+    return BinSums(*(zeros.scatter_add(-1, index, values) for values in (one, confidence, hits)))

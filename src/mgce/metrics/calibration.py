@@ -1,0 +1,214 @@
+r"""Calibration errors and the reliability curve of probabilities, as functions.
+
+Sparse links give probabilities that are exactly 0 or 1, and both are counted where they belong:
+bin b of B holds b/B <= c < (b+1)/B and the last bin holds 1 too, so its index is min(floor(c B), B-1).
+The edges are the float64 numbers nearest to b/B, and c is compared in float64 with the value that
+the tensor holds: 0.6 in float64 is on the edge 3/5 and belongs to the bin above it; 0.7 in float32
+is 0.69999999 and lies below 7/10.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from mgce import _validation
+from mgce.metrics import binning
+
+
+@dataclass(frozen=True, eq=False)
+class ReliabilityCurve:
+    """Accuracy against confidence in B bins; both are NaN where a bin is empty.
+
+    Args:
+        confidence: mean top-label confidence of each bin, float64, shape (B,).
+        accuracy: fraction of right top labels in each bin, float64, shape (B,).
+        count: number of samples in each bin, int64, shape (B,).
+        edges: edges of the bins from 0 to 1, float64, shape (B + 1,).
+    """
+
+    confidence: Tensor
+    accuracy: Tensor
+    count: Tensor
+    edges: Tensor
+
+
+def expected_calibration_error(
+    probs: Tensor,  # (N, k)
+    target: Tensor,  # (N,)
+    n_bins: int = 15,
+    *,
+    validate_args: bool = True,
+) -> Tensor:
+    r"""Compute the expected calibration error (ECE) of the top label, with bins of equal width.
+
+    .. math:: \mathrm{ECE} = \sum_{b=1}^{B} \frac{n_b}{N} \, |\mathrm{acc}(b) - \mathrm{conf}(b)|
+
+    Of the n_b samples whose largest probability lies in bin b, acc(b) is the fraction whose most
+    probable class (the first, at ties) is the label, and conf(b) is the mean largest probability.
+
+    Args:
+        probs: probabilities of k classes, not logits; shape (N, k), any floating-point dtype.
+            Rows sum to one and entries lie in [0, 1] up to rounding, which is clamped.
+        target: labels in [0, k), any integer dtype, shape (N,).
+        n_bins: number B of bins, at least 1; with B = 1 the error is |accuracy - mean confidence|.
+        validate_args: whether to check the values of `probs` and `target`, which synchronises a GPU.
+
+    Returns:
+        The error in [0, 1], a float64 scalar without a graph.
+
+    Raises:
+        TypeError: if an argument has the wrong Python type.
+        ValueError: if a shape, a dtype or a value is not as above, or if there are no rows.
+
+    Example:
+        >>> probs = torch.tensor([[0.75, 0.25], [1.0, 0.0], [0.5, 0.5], [0.25, 0.75]])
+        >>> expected_calibration_error(probs, torch.tensor([0, 1, 0, 1]), n_bins=2)
+        tensor(0., dtype=torch.float64)
+        >>> expected_calibration_error(probs, torch.tensor([0, 1, 0, 1]), n_bins=4)
+        tensor(0.2500, dtype=torch.float64)
+
+    Reference: Naeini, Cooper and Hauskrecht, "Obtaining well calibrated probabilities using Bayesian
+    binning", AAAI 2015; Guo et al., "On calibration of modern neural networks", ICML 2017, section 2.
+    """
+    probs = _prepared(probs, target, n_bins, validate_args)
+    return binning.calibration_error(binning.equal_width_sums(*binning.top_label(probs, target), n_bins))
+
+
+def static_calibration_error(
+    probs: Tensor,  # (N, k)
+    target: Tensor,  # (N,)
+    n_bins: int = 15,
+    *,
+    validate_args: bool = True,
+) -> Tensor:
+    r"""Compute the static calibration error (SCE): the mean over classes of class-wise errors.
+
+    .. math:: \mathrm{SCE} = \frac{1}{k} \sum_{c=1}^{k} \sum_{b=1}^{B} \frac{n_{bc}}{N} \,
+              |\mathrm{acc}(b, c) - \mathrm{conf}(b, c)|
+
+    Of the n_bc samples whose probability of class c lies in bin b, acc(b, c) is the fraction with
+    label c, and conf(b, c) is the mean probability of c. Every sample counts for every class.
+
+    For any classifier SCE <= (2/k)(1 - mean of probs[i, target[i]]) <= 2/k: with many classes it is
+    small by construction, so compare it only between problems of equal k.
+
+    Args:
+        probs: as :func:`expected_calibration_error`.
+        target: as :func:`expected_calibration_error`.
+        n_bins: as :func:`expected_calibration_error`; with B = 1 the error is the mean distance of
+            mean probabilities from class frequencies.
+        validate_args: as :func:`expected_calibration_error`.
+
+    Returns:
+        The error in [0, 2/k], a float64 scalar without a graph.
+
+    Raises:
+        TypeError, ValueError: as :func:`expected_calibration_error`.
+
+    Example:
+        >>> probs = torch.tensor([[0.75, 0.25], [1.0, 0.0], [0.5, 0.5], [0.25, 0.75]])
+        >>> static_calibration_error(probs, torch.tensor([0, 1, 0, 1]), n_bins=4)
+        tensor(0.4375, dtype=torch.float64)
+
+    Reference: Nixon et al., "Measuring calibration in deep learning", CVPR workshops 2019.
+    """
+    probs = _prepared(probs, target, n_bins, validate_args)
+    return binning.calibration_error(binning.equal_width_sums(*binning.class_wise(probs, target), n_bins))
+
+
+def adaptive_calibration_error(
+    probs: Tensor,  # (N, k)
+    target: Tensor,  # (N,)
+    n_bins: int = 15,
+    *,
+    validate_args: bool = True,
+) -> Tensor:
+    r"""Compute the calibration error of the top label, with bins of equal mass.
+
+    .. math:: \mathrm{ACE} = \sum_{b=1}^{B} \frac{n_b}{N} \, |\mathrm{acc}(b) - \mathrm{conf}(b)|
+
+    As :func:`expected_calibration_error`, but bin b holds the samples whose rank r = 0, ..., N-1 in
+    increasing order of confidence has floor(r B / N) = b, so that the n_b differ by one at most.
+    Samples of equal confidence may fall into several bins; each bin then takes their mean accuracy,
+    so that the order of the rows does not matter.
+
+    Args:
+        probs: as :func:`expected_calibration_error`.
+        target: as :func:`expected_calibration_error`.
+        n_bins: number B of bins, at least 1; from B = N on, each sample has a bin of its own.
+        validate_args: as :func:`expected_calibration_error`.
+
+    Returns:
+        The error in [0, 1], a float64 scalar without a graph.
+
+    Raises:
+        TypeError, ValueError: as :func:`expected_calibration_error`.
+
+    Example:
+        >>> probs = torch.tensor([[0.75, 0.25], [1.0, 0.0], [0.5, 0.5], [0.25, 0.75]])
+        >>> adaptive_calibration_error(probs, torch.tensor([0, 1, 0, 1]), n_bins=2)
+        tensor(0.3750, dtype=torch.float64)
+
+    Reference: Nguyen and O'Connor, "Posterior calibration and exploratory analysis for natural language
+    processing models", EMNLP 2015, for bins of equal mass; Nixon et al. 2019 for the name (their
+    ACE averages over classes as SCE does; this is its form for the top label).
+    """
+    probs = _prepared(probs, target, n_bins, validate_args)
+    return binning.calibration_error(binning.equal_mass_sums(*binning.top_label(probs, target), n_bins))
+
+
+def reliability_curve(
+    probs: Tensor,  # (N, k)
+    target: Tensor,  # (N,)
+    n_bins: int = 15,
+    *,
+    validate_args: bool = True,
+) -> ReliabilityCurve:
+    r"""Compute accuracy against confidence of the top label, with bins of equal width.
+
+    .. math:: \mathrm{acc}(b) = \frac{1}{n_b} \sum_{i \in b} 1[\hat y_i = y_i], \qquad
+              \mathrm{conf}(b) = \frac{1}{n_b} \sum_{i \in b} \max_c p_{ic}
+
+    Args:
+        probs: as :func:`expected_calibration_error`.
+        target: as :func:`expected_calibration_error`.
+        n_bins: as :func:`expected_calibration_error`.
+        validate_args: as :func:`expected_calibration_error`.
+
+    Returns:
+        A :class:`ReliabilityCurve`. The mean of `abs(accuracy - confidence)` weighted by `count`,
+        empty bins left out, is the expected calibration error.
+
+    Raises:
+        TypeError, ValueError: as :func:`expected_calibration_error`.
+
+    Example:
+        >>> probs = torch.tensor([[0.75, 0.25], [1.0, 0.0], [0.5, 0.5], [0.25, 0.75]])
+        >>> curve = reliability_curve(probs, torch.tensor([0, 1, 0, 1]), n_bins=4)
+        >>> curve.confidence
+        tensor([   nan,    nan, 0.5000, 0.8333], dtype=torch.float64)
+        >>> curve.accuracy
+        tensor([   nan,    nan, 1.0000, 0.6667], dtype=torch.float64)
+        >>> curve.count
+        tensor([0, 0, 1, 3])
+
+    Reference: Niculescu-Mizil and Caruana, "Predicting good probabilities with supervised learning",
+    ICML 2005; Guo et al. 2017, section 2.
+    """
+    probs = _prepared(probs, target, n_bins, validate_args)
+    sums = binning.equal_width_sums(*binning.top_label(probs, target), n_bins)
+    return ReliabilityCurve(
+        confidence=sums.confidence / sums.samples,
+        accuracy=sums.hits / sums.samples,
+        count=sums.samples.long(),
+        edges=binning.bin_edges(n_bins, probs.device),
+    )
+
+
+def _prepared(probs: Tensor, target: Tensor, n_bins: int, validate_args: bool) -> Tensor:
+    _validation.check_count("n_bins", n_bins)
+    if validate_args:
+        binning.check_inputs(probs, target)
+    return binning.format_probs(probs)

@@ -1,0 +1,188 @@
+"""Calibration errors as torchmetrics classes: over batches, over processes, inside Lightning.
+
+Each class runs the steps of the function of the same name, so a stream of batches gives what the
+function gives on all of them. Sums are float64 whatever the dtype of the probabilities.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torchmetrics import Metric
+from torchmetrics.utilities import dim_zero_cat
+
+from mgce import _validation
+from mgce.metrics import binning
+from mgce.metrics.binning import BinSums
+
+
+class _CalibrationError(Metric):
+    """Arguments and declarations that the calibration errors share."""
+
+    is_differentiable = False
+    higher_is_better = False
+    full_state_update = False
+    plot_lower_bound = 0.0
+    plot_upper_bound = 1.0
+
+    def __init__(self, n_bins: int, validate_args: bool, **kwargs: Any) -> None:
+        _validation.check_count("n_bins", n_bins)
+        super().__init__(**kwargs)
+        self.n_bins = n_bins
+        self.validate_args = validate_args
+
+    def _prepared(self, probs: Tensor, target: Tensor) -> Tensor:
+        if self.validate_args:
+            binning.check_inputs(probs, target)
+        return binning.format_probs(probs)
+
+
+class _BinnedCalibrationError(_CalibrationError):
+    """A calibration error whose bins are known beforehand, so that sums are all it keeps."""
+
+    samples: Tensor
+    confidence: Tensor
+    hits: Tensor
+
+    def _add_sums(self, *shape: int) -> None:
+        for name in BinSums._fields:
+            self.add_state(name, torch.zeros(shape, dtype=torch.float64), dist_reduce_fx="sum")
+
+    def _accumulate(self, confidence: Tensor, hits: Tensor) -> None:
+        sums = binning.equal_width_sums(confidence, hits, self.n_bins)
+        self.samples = self.samples + sums.samples
+        self.confidence = self.confidence + sums.confidence
+        self.hits = self.hits + sums.hits
+
+    def compute(self) -> Tensor:
+        """Give the error of all rows so far, a float64 scalar."""
+        return binning.calibration_error(BinSums(self.samples, self.confidence, self.hits))
+
+
+class ExpectedCalibrationError(_BinnedCalibrationError):
+    r"""Stream the expected calibration error (ECE) of the top label.
+
+    .. math:: \mathrm{ECE} = \sum_{b=1}^{B} \frac{n_b}{N} \, |\mathrm{acc}(b) - \mathrm{conf}(b)|
+
+    Args:
+        n_bins: number B of bins of equal width, at least 1.
+        validate_args: whether to check the values of each batch, which synchronises a GPU.
+        **kwargs: options of :class:`torchmetrics.Metric`.
+
+    `update` and `forward` take `probs` (N, k) and `target` (N,) as
+    :func:`~mgce.metrics.expected_calibration_error`; the number of classes may change.
+
+    Raises:
+        TypeError, ValueError: as :func:`~mgce.metrics.expected_calibration_error`.
+
+    Example:
+        >>> metric = ExpectedCalibrationError(n_bins=4)
+        >>> metric.update(torch.tensor([[0.75, 0.25], [1.0, 0.0]]), torch.tensor([0, 1]))
+        >>> metric.update(torch.tensor([[0.5, 0.5], [0.25, 0.75]]), torch.tensor([0, 1]))
+        >>> metric.compute()
+        tensor(0.2500, dtype=torch.float64)
+
+    Reference: Naeini, Cooper and Hauskrecht, AAAI 2015; Guo et al., ICML 2017, section 2.
+    """
+
+    def __init__(self, n_bins: int = 15, validate_args: bool = True, **kwargs: Any) -> None:
+        super().__init__(n_bins, validate_args, **kwargs)
+        self._add_sums(n_bins)
+
+    def update(self, probs: Tensor, target: Tensor) -> None:
+        """Add a batch: `probs` of shape (N, k), `target` of shape (N,)."""
+        self._accumulate(*binning.top_label(self._prepared(probs, target), target))
+
+
+class StaticCalibrationError(_BinnedCalibrationError):
+    r"""Stream the static calibration error (SCE), the mean over classes of class-wise errors.
+
+    .. math:: \mathrm{SCE} = \frac{1}{k} \sum_{c=1}^{k} \sum_{b=1}^{B} \frac{n_{bc}}{N} \,
+              |\mathrm{acc}(b, c) - \mathrm{conf}(b, c)| \le \frac{2}{k}
+
+    Args:
+        num_classes: number k of classes, at least 1; the name is that of torchmetrics.
+        n_bins: number B of bins of equal width, at least 1.
+        validate_args: whether to check the values of each batch, which synchronises a GPU.
+        **kwargs: options of :class:`torchmetrics.Metric`.
+
+    `update` and `forward` take `probs` (N, k) and `target` (N,) as
+    :func:`~mgce.metrics.static_calibration_error`.
+
+    Raises:
+        TypeError, ValueError: as :func:`~mgce.metrics.static_calibration_error`, and ValueError for
+            a batch with another number of classes.
+
+    Example:
+        >>> metric = StaticCalibrationError(num_classes=2, n_bins=4)
+        >>> metric.update(torch.tensor([[0.75, 0.25], [1.0, 0.0]]), torch.tensor([0, 1]))
+        >>> metric.update(torch.tensor([[0.5, 0.5], [0.25, 0.75]]), torch.tensor([0, 1]))
+        >>> metric.compute()
+        tensor(0.4375, dtype=torch.float64)
+
+    Reference: Nixon et al., "Measuring calibration in deep learning", CVPR workshops 2019.
+    """
+
+    def __init__(self, num_classes: int, n_bins: int = 15, validate_args: bool = True, **kwargs: Any) -> None:
+        _validation.check_count("num_classes", num_classes)
+        super().__init__(n_bins, validate_args, **kwargs)
+        self.num_classes = num_classes
+        self._add_sums(num_classes, n_bins)
+
+    def update(self, probs: Tensor, target: Tensor) -> None:
+        """Add a batch: `probs` of shape (N, num_classes), `target` of shape (N,)."""
+        probs = self._prepared(probs, target)
+        if probs.shape[1] != self.num_classes:
+            what = f"a tensor of shape (N, {self.num_classes})"
+            raise ValueError(_validation.expected("probs", what, tuple(probs.shape)))
+        self._accumulate(*binning.class_wise(probs, target))
+
+
+class AdaptiveCalibrationError(_CalibrationError):
+    r"""Collect samples for the calibration error of the top label with bins of equal mass.
+
+    .. math:: \mathrm{ACE} = \sum_{b=1}^{B} \frac{n_b}{N} \, |\mathrm{acc}(b) - \mathrm{conf}(b)|
+
+    The bins depend on all confidences, so two float64 numbers are kept for each row.
+
+    Args:
+        n_bins: number B of bins of equal mass, at least 1.
+        validate_args: whether to check the values of each batch, which synchronises a GPU.
+        **kwargs: options of :class:`torchmetrics.Metric`.
+
+    `update` and `forward` take `probs` (N, k) and `target` (N,) as
+    :func:`~mgce.metrics.adaptive_calibration_error`.
+
+    Raises:
+        TypeError, ValueError: as :func:`~mgce.metrics.adaptive_calibration_error`.
+
+    Example:
+        >>> metric = AdaptiveCalibrationError(n_bins=2)
+        >>> metric.update(torch.tensor([[0.75, 0.25], [1.0, 0.0]]), torch.tensor([0, 1]))
+        >>> metric.update(torch.tensor([[0.5, 0.5], [0.25, 0.75]]), torch.tensor([0, 1]))
+        >>> metric.compute()
+        tensor(0.3750, dtype=torch.float64)
+
+    Reference: Nguyen and O'Connor, EMNLP 2015; Nixon et al., CVPR workshops 2019.
+    """
+
+    confidence: list[Tensor]
+    hits: list[Tensor]
+
+    def __init__(self, n_bins: int = 15, validate_args: bool = True, **kwargs: Any) -> None:
+        super().__init__(n_bins, validate_args, **kwargs)
+        self.add_state("confidence", [], dist_reduce_fx="cat")
+        self.add_state("hits", [], dist_reduce_fx="cat")
+
+    def update(self, probs: Tensor, target: Tensor) -> None:
+        """Add a batch: `probs` of shape (N, k), `target` of shape (N,)."""
+        confidence, hits = binning.top_label(self._prepared(probs, target), target)
+        self.confidence.append(confidence)
+        self.hits.append(hits)
+
+    def compute(self) -> Tensor:
+        """Give the error of all rows so far, a float64 scalar."""
+        confidence, hits = dim_zero_cat(self.confidence), dim_zero_cat(self.hits)
+        return binning.calibration_error(binning.equal_mass_sums(confidence, hits, self.n_bins))

@@ -1,0 +1,121 @@
+"""Corrupt labels by a transition matrix; every draw is from the generator that the caller passes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from mgce import _validation
+
+
+class CorruptedLabels(NamedTuple):
+    """Noisy labels and where they differ from the true ones.
+
+    Args:
+        labels: noisy labels, int64, shape (N,).
+        flipped: whether the label of each row changed, bool, shape (N,).
+    """
+
+    labels: Tensor
+    flipped: Tensor
+
+
+def corrupt(
+    labels: Tensor,  # (N,)
+    transition: Tensor,  # (k, k)
+    generator: torch.Generator,
+    *,
+    exact: bool = False,
+) -> CorruptedLabels:
+    r"""Replace each label y by a label drawn from row y of a transition matrix.
+
+    .. math:: P(\tilde y_i = z \mid y_i = y) = T_{yz}
+
+    By default the draws are independent. With `exact=True` the number of flips is not random: with
+    n_y labels of class y, the total is the sum over classes of n_y (1 - T_yy), rounded, and each class
+    has its share of it, rounded down or up by largest remainders; so do the classes that the flips
+    of one class go to. Chance decides which rows flip, and which of equal remainders is rounded up.
+
+    Args:
+        labels: true labels in [0, k), int64, shape (N,); left unchanged. N may be 0.
+        transition: T, row-stochastic up to rounding, floating point, shape (k, k); row = true class.
+        generator: source of every draw; the global random state is neither read nor changed. Draws
+            are made on its device, so that a CPU generator gives the same noise for labels on a GPU.
+        exact: whether the numbers of flips are as expected instead of random.
+
+    Returns:
+        :class:`CorruptedLabels`: the noisy labels, and the mask of those that changed.
+
+    Raises:
+        TypeError: if an argument has the wrong Python type.
+        ValueError: if a shape, a dtype or a value is not as above.
+
+    Example:
+        >>> transition = torch.tensor([[0.5, 0.5], [0.0, 1.0]])
+        >>> generator = torch.Generator().manual_seed(0)
+        >>> noisy, flipped = corrupt(torch.tensor([0, 0, 0, 0, 1, 1]), transition, generator, exact=True)
+        >>> noisy.bincount()
+        tensor([2, 4])
+        >>> flipped.sum()
+        tensor(2)
+
+    Reference: Natarajan et al., "Learning with noisy labels", NeurIPS 2013; Hamilton's method of
+    apportionment for the largest remainders.
+    """
+    _check(labels, transition, generator)
+    true = labels.to(generator.device)
+    matrix = transition.detach().to(generator.device, torch.float64).clamp(0, 1)
+    noisy = (_by_quota if exact else _independent)(true, matrix, generator).to(labels.device)
+    return CorruptedLabels(noisy, noisy != labels)
+
+
+def _check(labels: Tensor, transition: Tensor, generator: torch.Generator) -> None:
+    _validation.check_probs(transition, "transition")
+    if transition.shape[0] != transition.shape[1]:
+        raise ValueError(_validation.expected("transition", "a square matrix", tuple(transition.shape)))
+    _validation.check_labels(labels, len(transition), "labels")
+    if labels.dtype != torch.int64:
+        raise ValueError(_validation.expected("labels", "a tensor of dtype torch.int64", labels.dtype))
+    if not isinstance(generator, torch.Generator):
+        raise TypeError(_validation.expected("generator", "a torch.Generator", generator))
+
+
+def _independent(labels: Tensor, matrix: Tensor, generator: torch.Generator) -> Tensor:
+    uniform = torch.rand(len(labels), generator=generator, dtype=torch.float64, device=labels.device)
+    noisy = labels.clone()
+    for rows, row in zip(_rows_of_classes(labels, len(matrix)), matrix, strict=True):
+        cumulative = row.cumsum(0)
+        # Divided by its end, which is then exactly 1: a class of probability 0 is never drawn.
+        noisy[rows] = torch.searchsorted(cumulative / cumulative[-1], uniform[rows], right=True)
+    return noisy
+
+
+def _by_quota(labels: Tensor, matrix: Tensor, generator: torch.Generator) -> Tensor:
+    counts = labels.bincount(minlength=len(matrix))
+    # Rounded, so that neither ties nor whole numbers depend on the last bits of the products.
+    flips = (counts[:, None] * matrix.clone().fill_diagonal_(0)).round(decimals=9)
+    expected = flips.sum(1).round(decimals=9)
+    quotas = _apportion(expected, round(expected.sum().item()), generator)
+    noisy = labels.clone()
+    for rows, row, quota in zip(_rows_of_classes(labels, len(matrix)), flips, quotas.tolist(), strict=True):
+        drawn = rows[torch.randperm(len(rows), generator=generator, device=rows.device)[:quota]]
+        noisy[drawn] = torch.arange(len(matrix), device=rows.device).repeat_interleave(
+            _apportion(row, quota, generator)
+        )
+    return noisy
+
+
+def _rows_of_classes(labels: Tensor, n_classes: int) -> list[Tensor]:
+    counts = labels.bincount(minlength=n_classes)
+    return list(torch.split(labels.argsort(stable=True), counts.tolist()))
+
+
+def _apportion(expected: Tensor, total: int, generator: torch.Generator) -> Tensor:
+    """Round `expected` down or up to integers of the given total, the largest remainders up."""
+    whole = expected.floor()
+    shuffled = torch.randperm(len(expected), generator=generator, device=expected.device)
+    by_remainder = (expected - whole)[shuffled].argsort(descending=True, stable=True)
+    whole[shuffled[by_remainder][: total - int(whole.sum())]] += 1
+    return whole.long()
