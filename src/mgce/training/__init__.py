@@ -1,1 +1,1 @@
-
+"""Training: many small networks at once."""

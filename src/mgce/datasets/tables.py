@@ -1,0 +1,85 @@
+"""Tables of mixed columns: reading, checking, and turning them into numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mgce._validation import expected
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows with a class each: `features` (n columns as they came), `target` (n,) indices into `classes`."""
+
+    name: str
+    features: pd.DataFrame
+    target: np.ndarray[Any, np.dtype[np.int64]]
+    classes: tuple[str, ...]
+
+
+def read_table(path: Path, target: str | None) -> Table:
+    """Read a CSV or Parquet file, with the classes in column `target`.
+
+    Raises:
+        FileNotFoundError: if there is no file at `path`.
+        ValueError: if it cannot be read as a table, has no column `target`, or its target is not
+            one of at least two classes with a value in every row.
+    """
+    import pandas as pd
+
+    if not path.is_file():
+        raise FileNotFoundError(expected("dataset", "the path of a file that exists", str(path)))
+    try:
+        frame = pd.read_csv(path) if path.suffix.lower() == ".csv" else pd.read_parquet(path)
+    except (ValueError, OSError) as error:  # pandas' and pyarrow's parsing errors are among these
+        reason = (str(error).splitlines() or ["unknown reason"])[0]
+        raise ValueError(f"Expected `dataset` to be a table, but {path.name} could not be read: {reason}") from error
+    columns = ", ".join(map(str, frame.columns[:20]))
+    if target is None:
+        raise ValueError(f"Expected `target` to name the column with the classes, one of: {columns}.")
+    if target not in frame.columns:
+        raise ValueError(expected("target", f"a column of {path.name} ({columns})", target))
+    return make_table(path.stem, frame.drop(columns=target), frame[target])
+
+
+def make_table(name: str, features: pd.DataFrame, labels: pd.Series[Any]) -> Table:
+    """Check that the labels are classes and give the table."""
+    if len(labels) == 0:
+        raise ValueError(expected(name, "a table with rows", "none"))
+    if features.shape[1] == 0:
+        raise ValueError(expected(name, "a table with a column beside the target", "none"))
+    missing = int(labels.isna().sum())
+    if missing:
+        raise ValueError(expected("target", "a class in every row", f"{missing} rows without one"))
+    classes, target = np.unique(labels.astype(str), return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(expected("target", "a column of at least two classes", f"only {classes[0]!r}"))
+    if len(classes) > max(2, len(labels) // 5):
+        what = "a column of classes, each with several rows"
+        raise ValueError(expected("target", what, f"{len(classes)} different values in {len(labels)} rows"))
+    return Table(name, features, target.astype(np.int64), tuple(map(str, classes)))
+
+
+def preprocessor(features: pd.DataFrame) -> Any:
+    """Make the transformer of these columns to numbers, to be fitted on training rows alone.
+
+    Numbers: the median for what is missing, with a column that says so, then mean 0 and variance 1.
+    Anything else: one column for each category, the rare ones together, unknown ones none.
+    """
+    from sklearn.compose import ColumnTransformer
+    from sklearn.impute import SimpleImputer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+    numbers = features.select_dtypes(include="number").columns
+    others = [column for column in features.columns if column not in numbers]
+    numeric = make_pipeline(SimpleImputer(strategy="median", add_indicator=True), StandardScaler())
+    categorical = OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=50, sparse_output=False)
+    return ColumnTransformer([("numbers", numeric, list(numbers)), ("categories", categorical, others)])
