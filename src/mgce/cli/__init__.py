@@ -1,1 +1,1 @@
-
+"""The command line: one file for each command, which parses, calls and prints."""

@@ -1,1 +1,1 @@
-
+"""Experiments as plan, run, select and render; only `run` does work, the rest are pure."""

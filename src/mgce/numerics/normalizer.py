@@ -71,7 +71,18 @@ def normalized_logits(logits: Tensor, *, beta: Beta, dim: int = -1) -> Tensor:
     .. math:: \text{loss}(f, y) = -(f_y + \varphi_\beta(f)) \ge 0
 
     The sum is formed as `(f - max f) + t`, two numbers that are never positive, so that nothing
-    cancels. Arguments and errors are those of :func:`normalizer`; the shape is that of `logits`.
+    cancels.
+
+    Args:
+        logits: margins f, any shape with k classes along `dim`; -inf masks a class.
+        beta: in [1, inf], a float or one for each row; at inf the result is `log_softmax`.
+        dim: dimension of the classes.
+
+    Returns:
+        f + phi, of the shape of `logits`.
+
+    Raises:
+        TypeError, ValueError, RuntimeError, IndexError: as :func:`normalizer`.
 
     Example:
         >>> normalized_logits(torch.tensor([3.0, 1.5, -2.0]), beta=1.4)

@@ -63,8 +63,9 @@ class EnsembleMLP(nn.Module):
         groups, members, in_features, hidden = self.weight1.shape
         # One wide product for the members of a group, since they see the same rows.
         wide = self.weight1.permute(0, 2, 1, 3).reshape(groups, in_features, members * hidden)
-        first = torch.bmm(features, wide).unflatten(-1, (members, hidden)).transpose(1, 2)
-        return torch.relu(first + self.bias1) @ self.weight2 + self.bias2
+        first = torch.bmm(features, wide).view(groups, -1, members, hidden).transpose(1, 2)
+        logits: Tensor = torch.relu(first + self.bias1) @ self.weight2 + self.bias2
+        return logits
 
 
 @dataclass(frozen=True)
@@ -123,10 +124,11 @@ def fit_ensemble(
     best_epoch = torch.zeros_like(best_accuracy, dtype=torch.int64)
     for epoch in range(epochs):
         order = torch.stack([torch.randperm(n, generator=generator) for _ in range(groups)]).to(features.device)
-        for rows in order.split(batch_size, dim=1):
+        for rows in torch.split(order, batch_size, dim=1):
             batch = features.gather(1, rows.unsqueeze(-1).expand(-1, -1, in_features))
             optimizer.zero_grad()
-            _total_loss(model(batch), target.gather(1, rows), losses).backward()
+            total = _total_loss(model(batch), target.gather(1, rows), losses)
+            total.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
         for name, (x, y) in sets.items():
             curves[name].append(accuracy(model, x, y))
@@ -144,7 +146,8 @@ def fit_ensemble(
 @torch.no_grad()
 def accuracy(model: EnsembleMLP, features: Tensor, target: Tensor) -> Tensor:
     """Give the share of rows (G, n) whose largest logit is their class, for each member, (G, M)."""
-    return (model(features).argmax(-1) == target.unsqueeze(1)).float().mean(-1)
+    predicted: Tensor = model(features).argmax(-1)
+    return (predicted == target.unsqueeze(1)).float().mean(-1)
 
 
 def _total_loss(logits: Tensor, target: Tensor, losses: Sequence[MemberLoss]) -> Tensor:

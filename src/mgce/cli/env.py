@@ -1,0 +1,31 @@
+"""`mgce env`: what a report of a problem should say of the machine."""
+
+from __future__ import annotations
+
+import platform
+from importlib import metadata
+
+PACKAGES = ("torch", "numpy", "numba", "scikit-learn", "pandas", "matplotlib", "torchmetrics", "lightning", "triton")
+
+
+def env() -> None:
+    """Print the versions and the devices that results depend on."""
+    for name, value in describe().items():
+        print(f"{name:13} {value}")  # noqa: T201
+
+
+def describe() -> dict[str, str]:
+    """Give the versions and devices by name; a package that is not installed is left out."""
+    import torch
+
+    import mgce
+
+    facts = {"mgce": mgce.__version__, "python": platform.python_version(), "platform": platform.platform()}
+    for package in PACKAGES:
+        try:
+            facts[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    facts["threads"] = str(torch.get_num_threads())
+    facts["accelerator"] = torch.cuda.get_device_name() if torch.cuda.is_available() else "none"
+    return facts

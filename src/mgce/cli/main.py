@@ -1,0 +1,34 @@
+"""The entry point: `mgce COMMAND`."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run the command line; a mistake in the input is one sentence and exit code 2."""
+    try:
+        import pandas  # noqa: F401
+        import rich  # noqa: F401
+        import typer
+    except ModuleNotFoundError as error:
+        sys.exit(f"Error: the command line needs {error.name}: run `pip install 'mgce[cli]'`.")
+    from mgce.cli import compare, env
+
+    app = typer.Typer(
+        help="Train classifiers on labels that are partly wrong.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+    )
+    app.command()(compare.compare)
+    app.command()(env.env)
+    try:
+        app()
+    except (ValueError, OSError) as error:
+        sys.stderr.write(f"Error: {error}\n")
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

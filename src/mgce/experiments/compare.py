@@ -1,0 +1,196 @@
+"""Compare the losses on one table under label noise: plan and run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from mgce import metrics, noise
+from mgce._validation import check_beta, check_choice, check_count, check_fraction, expected
+from mgce.datasets import Table, preprocessor
+from mgce.numerics.link import minimax_probs, minimax_to_worst_case
+from mgce.training.ensemble import MemberLoss, fit_ensemble
+
+METHODS = {
+    "mgce": "MGCE, beta by validation",
+    "gce": "generalized cross-entropy, beta by validation",
+    "ce": "cross-entropy",
+    "mae": "convex minimax MAE: MGCE at beta = 1",
+    "softmax_mae": "MAE of softmax: GCE at beta = 1, not convex",
+}
+NOISES = {"symmetric": noise.symmetric, "pair": noise.pair_flip}
+BETAS = (1.05, 1.2, 1.4, 1.7, 2.0, 3.0, 5.0, 11.0)
+N_BINS = 15
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The plan: everything that the numbers depend on, beside the table."""
+
+    noise: float = 0.4
+    noise_type: str = "symmetric"
+    methods: tuple[str, ...] = ("mgce", "gce", "ce", "mae")
+    betas: tuple[float, ...] = BETAS
+    seeds: int = 5
+    test_size: float = 0.25
+    validation_size: float = 0.2
+    hidden: int = 128
+    epochs: int | None = None
+    batch_size: int = 64
+    lr: float = 1e-3
+
+    def __post_init__(self) -> None:
+        check_fraction("noise", self.noise)
+        check_choice("noise_type", self.noise_type, tuple(NOISES))
+        for method in self.methods:
+            check_choice("methods", method, tuple(METHODS))
+        for beta in self.betas:
+            check_beta(beta)
+        for name, values in (("methods", self.methods), ("betas", self.betas)):
+            if not values or len(set(values)) < len(values):
+                raise ValueError(expected(name, "one or more values, none of them twice", values))
+        for name in ("seeds", "hidden", "batch_size"):
+            check_count(name, getattr(self, name))
+        if self.epochs is not None:
+            check_count("epochs", self.epochs)
+        for name in ("test_size", "validation_size"):
+            if not 0 < getattr(self, name) < 1:
+                raise ValueError(expected(name, "a float in (0, 1)", getattr(self, name)))
+        if not self.lr > 0:
+            raise ValueError(expected("lr", "a positive float", self.lr))
+
+    def runs(self) -> list[tuple[str, float]]:
+        """List method and beta of every run of a seed."""
+        fixed = {"ce": (math.inf,), "mae": (1.0,), "softmax_mae": (1.0,)}
+        return [(method, beta) for method in self.methods for beta in fixed.get(method, self.betas)]
+
+    def epochs_for(self, rows: int) -> int:
+        """Give the epochs for this many training rows: as asked, or 50 and so many that they make 700 steps."""
+        return self.epochs or max(50, math.ceil(700 / math.ceil(rows / self.batch_size)))
+
+
+@dataclass(frozen=True)
+class _Split:
+    """One seed's rows as numbers, with noise in the labels of training and validation."""
+
+    train: tuple[Tensor, Tensor]
+    validation: tuple[Tensor, Tensor]
+    test: tuple[Tensor, Tensor]
+
+
+def run(
+    table: Table, plan: Comparison, *, device: str = "cpu", on_epoch: Callable[[int, int], None] | None = None
+) -> list[dict[str, Any]]:
+    """Train a network for every seed, method and beta, all at once, and give a record of each.
+
+    Args:
+        table: the data.
+        plan: what to train. The noise is in the labels of the training and validation rows; the test
+            labels are as they came.
+        device: where to train.
+        on_epoch: called with the number of epochs done, and of all, after each.
+
+    Returns:
+        A record for each run, ready for JSON: method, beta, seed, the epoch of best validation
+        accuracy, the curves of accuracy by epoch, and at that epoch the test accuracy and, for both
+        outputs h and p, ECE, SCE and the reliability curve.
+
+    Raises:
+        ValueError: if the rows do not suffice for the splits.
+    """
+    splits = [_split(table, plan, seed) for seed in range(plan.seeds)]
+    # A category or a missing value may be in one seed's training rows alone: zeros for the others.
+    width = max(split.train[0].shape[1] for split in splits)
+
+    def stacked(name: str) -> tuple[Tensor, Tensor]:
+        parts = [getattr(split, name) for split in splits]
+        features = torch.stack([F.pad(x, (0, width - x.shape[1])) for x, _ in parts])
+        return features.to(device), torch.stack([y for _, y in parts]).to(device)
+
+    train, validation, test = stacked("train"), stacked("validation"), stacked("test")
+    runs, epochs = plan.runs(), plan.epochs_for(train[0].shape[1])
+    fit = fit_ensemble(
+        *train,
+        [MemberLoss("gce" if method in ("gce", "softmax_mae") else "mgce", beta) for method, beta in runs],
+        n_classes=len(table.classes),
+        validation=validation,
+        watch={"test": test},
+        hidden=plan.hidden,
+        epochs=epochs,
+        batch_size=plan.batch_size,
+        lr=plan.lr,
+        generator=torch.Generator().manual_seed(plan.seeds),
+        on_epoch=None if on_epoch is None else lambda done: on_epoch(done, epochs),
+    )
+    with torch.no_grad():
+        logits = fit.model(test[0])
+    records = []
+    for seed in range(plan.seeds):
+        for member, (method, beta) in enumerate(runs):
+            record: dict[str, Any] = {"method": method, "beta": beta, "seed": seed}
+            record["best_epoch"] = int(fit.best_epoch[seed, member])
+            for name, curve in fit.curves.items():
+                record[f"{name}_accuracy_by_epoch"] = [round(v, 6) for v in curve[:, seed, member].tolist()]
+            record["validation_accuracy"] = max(record["validation_accuracy_by_epoch"])
+            records.append(record | evaluate(logits[seed, member], test[1][seed], method, beta))
+    return records
+
+
+def evaluate(logits: Tensor, target: Tensor, method: str, beta: float) -> dict[str, Any]:
+    """Give the test accuracy, and ECE, SCE and the reliability curve of both outputs.
+
+    The largest probability of p may be shared by several classes at beta = 1, where the
+    prediction is still that of the logits; so the classes of a row stand in the order of its logits
+    wherever only the top label counts.
+    """
+    softmax = method in ("gce", "softmax_mae")
+    h = minimax_probs(logits.double(), beta=math.inf if softmax else beta)
+    p = minimax_to_worst_case(h, beta=beta)
+    order = logits.argsort(dim=-1, descending=True, stable=True)
+    rank = (order == target[:, None]).long().argmax(-1)
+    result: dict[str, Any] = {"accuracy": float((rank == 0).double().mean())}
+    for name, probs in (("h", h), ("p", p)):
+        ranked = probs.gather(-1, order)
+        curve = metrics.reliability_curve(ranked, rank, N_BINS)
+        result[f"ece_{name}"] = float(metrics.expected_calibration_error(ranked, rank, N_BINS))
+        result[f"sce_{name}"] = float(metrics.static_calibration_error(probs, target, N_BINS))
+        result[f"reliability_{name}"] = {
+            "count": curve.count.tolist(),
+            "confidence": [None if math.isnan(v) else v for v in curve.confidence.tolist()],
+            "accuracy": [None if math.isnan(v) else v for v in curve.accuracy.tolist()],
+        }
+    return result
+
+
+def _split(table: Table, plan: Comparison, seed: int) -> _Split:
+    from sklearn.model_selection import train_test_split
+
+    def stratified(rows: np.ndarray[Any, Any], size: float) -> list[np.ndarray[Any, Any]]:
+        try:
+            parts: list[np.ndarray[Any, Any]] = train_test_split(
+                rows, test_size=size, random_state=seed, stratify=table.target[rows]
+            )
+        except ValueError as error:
+            what = "a table with enough rows of every class for training, validation and test"
+            raise ValueError(expected("dataset", what, f"{table.name}: {error}")) from None
+        return parts
+
+    kept, test = stratified(np.arange(len(table.target)), plan.test_size)
+    train, validation = stratified(kept, plan.validation_size)
+    transform = preprocessor(table.features).fit(table.features.iloc[train])
+    transition = NOISES[plan.noise_type](len(table.classes), plan.noise)
+    generator = torch.Generator().manual_seed(seed)
+
+    def part(rows: np.ndarray[Any, Any], clean: bool = False) -> tuple[Tensor, Tensor]:
+        features = torch.as_tensor(transform.transform(table.features.iloc[rows]), dtype=torch.float32)
+        target = torch.from_numpy(table.target[rows])
+        return features, target if clean else noise.corrupt(target, transition, generator).labels
+
+    return _Split(part(train), part(validation), part(test, clean=True))

@@ -1,0 +1,82 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pandas as pd
+import pytest
+
+SMALL = ["--seeds", "2", "--epochs", "3", "--hidden", "8", "--betas", "1.4,5"]
+
+
+def mgce(*arguments, folder):
+    environment = {**os.environ, "COLUMNS": "100", "OMP_NUM_THREADS": "1"}
+    return subprocess.run(
+        [sys.executable, "-m", "mgce.cli.main", *arguments], capture_output=True, text=True, cwd=folder, env=environment
+    )
+
+
+def test_compare_prints_the_table_and_writes_the_files(tmp_path):
+    result = mgce("compare", "iris", *SMALL, folder=tmp_path)
+    assert result.returncode == 0, result.stderr
+    for text in ("iris, symmetric noise 0.4", "accuracy", "ECE(h)", "SCE(p)", "mgce", "gce", "ce", "mae"):
+        assert text in result.stdout
+    folder = tmp_path / "mgce-compare-iris"
+    assert {p.name for p in folder.iterdir()} == {"table.csv", "runs.json", "accuracy.png", "reliability.png"}
+    document = json.loads((folder / "runs.json").read_text())
+    assert len(document["runs"]) == 12 and document["plan"]["noise"] == 0.4
+    assert document["environment"]["torch"].startswith("2.")
+    table = pd.read_csv(folder / "table.csv")
+    assert table["method"].tolist() == ["mgce", "gce", "ce", "mae"]
+
+
+def test_compare_takes_a_file_of_mixed_columns(tmp_path):
+    rows = [{"x": i % 7, "kind": "ab"[i % 2], "y": "yes" if i % 2 else "no"} for i in range(60)]
+    frame = pd.DataFrame(rows)
+    frame.loc[3, "x"] = None
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    arguments = ["t.csv", "--target", "y", "--noise", "0.1", "--noise-type", "pair", "--out", "results", *SMALL]
+    result = mgce("compare", *arguments, folder=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert (tmp_path / "results" / "table.csv").is_file()
+
+
+@pytest.mark.parametrize(
+    "arguments, sentence",
+    [
+        (["nowhere"], "Error: Expected `dataset` to be one of 'digits'"),
+        (["nowhere.csv"], "Error: Expected `dataset` to be the path of a file that exists"),
+        (["t.csv", "--target", "z"], "Error: Expected `target` to be a column of t.csv (x, y), but got 'z'."),
+        (["t.csv", "--target", "y"], "Error: Expected `dataset` to be a table with enough rows of every class"),
+        (["iris", "--noise", "1.5"], "Error: Expected `noise` to be a float in [0, 1], but got 1.5."),
+        (["iris", "--betas", "0.5"], "Error: Expected `beta` to be a float in [1, inf], but got 0.5."),
+        (["iris", "--betas", "1.4,x"], "Error: Expected `betas` to be numbers"),
+    ],
+)
+def test_bad_input_is_one_sentence_exit_code_2_and_no_file(tmp_path, arguments, sentence):
+    (tmp_path / "t.csv").write_text("x,y\n" + "1,a\n" * 9 + "2,b\n")
+    result = mgce("compare", *arguments, folder=tmp_path)
+    assert result.returncode == 2
+    assert result.stderr.startswith(sentence) and result.stderr.count("\n") == 1
+    assert [p.name for p in tmp_path.iterdir()] == ["t.csv"]
+
+
+@pytest.mark.slow
+def test_interrupt_leaves_no_file_and_says_so(tmp_path):
+    command = [sys.executable, "-m", "mgce.cli.main", "compare", "digits", "--epochs", "100000"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    time.sleep(12)  # into the training
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Interrupted: nothing was written." in output
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_env_names_versions(tmp_path):
+    result = mgce("env", folder=tmp_path)
+    assert result.returncode == 0
+    assert "torch" in result.stdout and "accelerator" in result.stdout

@@ -1,0 +1,87 @@
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_digits
+
+from mgce.datasets import NAMES, load, preprocessor, read_table
+
+
+@pytest.fixture
+def frame():
+    return pd.DataFrame(
+        {
+            "age": [20, 30, None, 50] * 5,
+            "job": ["a", "b", "a", None] * 5,
+            "class": ["no", "yes", "no", "yes"] * 5,
+        }
+    )
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_csv_and_parquet_give_the_same_table(tmp_path, frame, suffix):
+    path = tmp_path / f"people.{suffix}"
+    frame.to_csv(path, index=False) if suffix == "csv" else frame.to_parquet(path)
+    table = load(str(path), "class")
+    assert table.name == "people" and table.classes == ("no", "yes")
+    assert table.target.tolist() == [0, 1] * 10
+    assert list(table.features.columns) == ["age", "job"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_named_data_sets_are_those_of_scikit_learn(name):
+    table = load(name)
+    assert len(table.features) == len(table.target) and len(table.classes) >= 2
+    assert set(np.unique(table.target)) == set(range(len(table.classes)))
+
+
+def test_digits_keep_their_labels():
+    table = load("digits")
+    expected = load_digits()
+    assert [int(table.classes[y]) for y in table.target] == expected.target.tolist()
+    np.testing.assert_array_equal(table.features.to_numpy(), expected.data)
+
+
+def test_preprocessor_learns_from_training_rows_only(frame):
+    features = frame.drop(columns="class")
+    transform = preprocessor(features).fit(features.iloc[:4])
+    age = transform.transform(features.iloc[:4])[:, 0]
+    # 20, 30, 50 and their median 30: mean 32.5
+    np.testing.assert_allclose(age, (np.array([20, 30, 30, 50]) - 32.5) / np.std([20, 30, 30, 50]))
+    unseen = pd.DataFrame({"age": [40], "job": ["never seen"]})
+    assert np.isfinite(transform.transform(unseen)).all()
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (lambda f: f.assign(**{"class": "no"}), "at least two classes', but got|at least two classes, but got"),
+        (lambda f: f.assign(**{"class": [None, *f["class"][1:]]}), "Expected `target` to be a class in every row"),
+        (lambda f: f.assign(**{"class": np.arange(20.0)}), "20 different values in 20 rows"),
+        (lambda f: f.iloc[:0], "a table with rows"),
+        (lambda f: f[["class"]], "a column beside the target"),
+        (lambda f: f.rename(columns={"class": "label"}), r"a column of t.csv \(age, job, label\)"),
+    ],
+)
+def test_unfit_tables_are_refused_with_a_sentence(tmp_path, frame, change, message):
+    path = tmp_path / "t.csv"
+    change(frame).to_csv(path, index=False)
+    with pytest.raises(ValueError, match=message):
+        read_table(path, "class")
+
+
+def test_files_that_are_no_tables(tmp_path):
+    (tmp_path / "t.parquet").write_bytes(b"not parquet")
+    (tmp_path / "empty.csv").write_text("")
+    for name in ("t.parquet", "empty.csv"):
+        with pytest.raises(ValueError, match=f"Expected `dataset` to be a table, but {name} could not be read: .+"):
+            read_table(tmp_path / name, "class")
+    with pytest.raises(FileNotFoundError, match="Expected `dataset` to be the path of a file that exists"):
+        load("nowhere.csv", "class")
+    with pytest.raises(ValueError, match="Expected `target` to name the column"):
+        path = tmp_path / "t.csv"
+        path.write_text("a,b\n1,2\n")
+        load(str(path))
+    with pytest.raises(ValueError, match="Expected `dataset` to be one of 'digits'"):
+        load("mnist")
+    with pytest.raises(ValueError, match="Expected `target` to be left out"):
+        load("iris", "species")
