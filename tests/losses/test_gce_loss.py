@@ -2,9 +2,9 @@ import math
 
 import pytest
 import torch
-from contracts.loss_contract import LossContract
 from torch.nn import functional as F
 
+from contracts.loss_contract import LossContract
 from mgce.functional import alpha_loss, gce_loss, mgce_loss
 
 

@@ -3,12 +3,12 @@ import math
 import entmax
 import pytest
 import torch
-from contracts.loss_contract import LossContract
-from golden import GOLDEN
-from hard_rows import hard_rows
 from torch.nn import functional as F
 from torch.testing._internal.common_methods_invocations import op_db
 
+from contracts.loss_contract import LossContract
+from golden import GOLDEN
+from hard_rows import hard_rows
 from mgce import functional
 from mgce.functional import mgce_loss, normalizer, worst_case_probs
 

@@ -1,8 +1,8 @@
 import entmax
 import pytest
 import torch
-from hard_rows import hard_rows
 
+from hard_rows import hard_rows
 from mgce import functional
 from mgce.numerics import exact, root
 

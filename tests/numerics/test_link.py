@@ -1,12 +1,12 @@
 import math
 
 import entmax
-import oracle
 import pytest
 import torch
+
+import oracle
 from golden import GOLDEN
 from hard_rows import hard_rows
-
 from mgce.functional import (
     minimax_probs,
     minimax_to_worst_case,

@@ -2,10 +2,10 @@ import math
 
 import pytest
 import torch
-from golden import GOLDEN
-from hard_rows import hard_rows
 from torch.func import grad, hessian, jacfwd, jacrev, jvp, vmap
 
+from golden import GOLDEN
+from hard_rows import hard_rows
 from mgce.functional import normalized_logits, normalizer, worst_case_probs
 
 inf = math.inf

@@ -2,11 +2,11 @@ import math
 
 import mpmath
 import numpy as np
-import oracle
 import pytest
 import torch
-from hard_rows import hard_rows
 
+import oracle
+from hard_rows import hard_rows
 from mgce.numerics import root
 
 BETAS = [1.0, 1.02, 1.05, 1.18, 1.4, 1.5, 2.0, 3.0, 5.0, 11.0, 100.0, 1e4, 1e6, 1e9]
