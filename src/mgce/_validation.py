@@ -52,6 +52,17 @@ def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
         raise ValueError(expected(name, "one of " + ", ".join(map(repr, choices)), value))
 
 
+def check_device(device: str) -> None:
+    """Require a device that tensors can be put on, here and now."""
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:  # a build without CUDA asserts
+        reason = str(error).splitlines()[0]
+        raise ValueError(
+            f"Expected `device` to be one that this PyTorch can use, but got {device!r}: {reason}"
+        ) from None
+
+
 def check_label_smoothing(label_smoothing: float) -> None:
     """Require a float in [0, 1]; a RuntimeError, as cross_entropy raises."""
     if not 0 <= label_smoothing <= 1:

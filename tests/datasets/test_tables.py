@@ -58,6 +58,7 @@ def test_preprocessor_learns_from_training_rows_only(frame):
         (lambda f: f.assign(**{"class": [None, *f["class"][1:]]}), "Expected `target` to be a class in every row"),
         (lambda f: f.assign(**{"class": np.arange(20.0)}), "20 different values in 20 rows"),
         (lambda f: f.iloc[:0], "a table with rows"),
+        (lambda f: f.assign(age=np.inf), "Expected `age` to be a column of finite or missing numbers"),
         (lambda f: f[["class"]], "a column beside the target"),
         (lambda f: f.rename(columns={"class": "label"}), r"a column of t.csv \(age, job, label\)"),
     ],

@@ -55,6 +55,9 @@ def make_table(name: str, features: pd.DataFrame, labels: pd.Series[Any]) -> Tab
         raise ValueError(expected(name, "a table with rows", "none"))
     if features.shape[1] == 0:
         raise ValueError(expected(name, "a table with a column beside the target", "none"))
+    for column in features.select_dtypes(include="number"):
+        if np.isinf(features[column]).any():
+            raise ValueError(expected(str(column), "a column of finite or missing numbers", "an infinite one"))
     missing = int(labels.isna().sum())
     if missing:
         raise ValueError(expected("target", "a class in every row", f"{missing} rows without one"))

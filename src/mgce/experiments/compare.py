@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from mgce import metrics, noise
-from mgce._validation import check_beta, check_choice, check_count, check_fraction, expected
+from mgce._validation import check_beta, check_choice, check_count, check_device, check_fraction, expected
 from mgce.datasets import Table, preprocessor
 from mgce.numerics.link import minimax_probs, minimax_to_worst_case
 from mgce.training.ensemble import MemberLoss, fit_ensemble
@@ -103,8 +103,9 @@ def run(
         outputs h and p, ECE, SCE and the reliability curve.
 
     Raises:
-        ValueError: if the rows do not suffice for the splits.
+        ValueError: if the rows do not suffice for the splits, or there is no such device.
     """
+    check_device(device)
     splits = [_split(table, plan, seed) for seed in range(plan.seeds)]
     # A category or a missing value may be in one seed's training rows alone: zeros for the others.
     width = max(split.train[0].shape[1] for split in splits)
