@@ -83,6 +83,11 @@ def check_logits(logits: Tensor, dim: int = -1, name: str = "logits") -> None:
         raise RuntimeError(expected(name, "a tensor with at least one class", tuple(logits.shape)))
 
 
+def target_out_of_range(label: float, k: int, ignore_index: int) -> str:
+    """Build the sentence for a class index that is no class."""
+    return expected("target", f"class indices in [0, {k}) or ignore_index={ignore_index}", label)
+
+
 def is_concrete(tensor: Tensor) -> bool:
     """Tell whether the values of `tensor` may be read here without a sync, a trace or a transform."""
     return (

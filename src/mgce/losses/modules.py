@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn.modules.loss import _WeightedLoss
 
 from mgce import _validation
+from mgce.kernels import dispatch
 from mgce.losses import functional
 from mgce.numerics.link import minimax_probs, worst_case_probs
 from mgce.numerics.root import Beta
@@ -142,7 +143,7 @@ class MGCELoss(_RobustLoss):
         backend: str = "auto",
     ) -> None:
         super().__init__(weight, size_average, ignore_index, reduce, reduction, label_smoothing, beta=beta)
-        _validation.check_choice("backend", backend, functional.BACKENDS)
+        _validation.check_choice("backend", backend, dispatch.BACKENDS)
         self.backend = backend
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:

@@ -1,0 +1,280 @@
+"""The fused CPU kernel against float64 truth, the eager path's own error as its yardstick, and an outside oracle."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+from entmax import normmax_bisect
+from torch import Tensor
+
+from mgce.kernels import cpu
+from mgce.kernels.cpu import loss_and_grad
+from mgce.numerics.link import worst_case_probs
+from mgce.numerics.normalizer import normalized_logits
+
+BETAS = (1.0, 1.02, 1.05, 1.18, 1.4, 1.5, 2.0, 2.7, 3.0, 5.0, 11.0, 100.0, 1e4, 1e9)
+DTYPES = (torch.float32, torch.float64)
+CLASSES = (1, 2, 3, 16, 17, 127, 1000, 4097)
+
+
+def rows_of(k: int) -> dict[str, Tensor]:
+    """Margins of every kind, float32 values in float64."""
+    generator = torch.Generator().manual_seed(k)
+    random = {f"normal {s}": torch.randn(18, k, generator=generator) * s for s in (0.01, 1.0, 10.0)}
+    ramp = -torch.arange(k, dtype=torch.float32)
+    one_hot = torch.zeros(k)
+    one_hot[k // 2] = 1e4
+    masked = torch.randn(5, k, generator=generator)
+    masked[:, 1::2] = -torch.inf
+    built = {
+        "constant": torch.tensor([0.0, 0.1, -3.3, 1e4])[:, None].expand(4, k).clone(),
+        "one-hot": torch.stack([one_hot, -one_hot]),
+        "ties": torch.stack([ramp.clamp(min=-1), (ramp / 2).floor(), (ramp == 0).float() * 1.25]),
+        "ladders": torch.stack([ramp / 8, -(ramp**2) / 100, 500 + ramp / 3]),
+        "masked": masked,
+    }
+    return {name: x.double() for name, x in {**random, **built}.items()}
+
+
+def truth(x: Tensor, y: Tensor, beta: float) -> tuple[Tensor, Tensor]:
+    loss = -normalized_logits(x, beta=beta).gather(1, y[:, None])[:, 0]
+    return loss, worst_case_probs(x, beta=beta) - F.one_hot(y, x.shape[1])
+
+
+def error(got: Tensor, want: Tensor) -> float:
+    difference = torch.where(got == want, 0, got - want).abs()  # equal infinities
+    return (difference / want.abs().clamp(min=1).where(want.isfinite(), 1)).max().item()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("k", CLASSES)
+@pytest.mark.parametrize("beta", BETAS)
+def test_no_worse_than_the_eager_path(beta: float, k: int, dtype: torch.dtype) -> None:
+    slack = 16 * torch.finfo(dtype).eps
+    for name, x in rows_of(k).items():
+        y = torch.arange(len(x)) % k
+        want = truth(x, y, beta)
+        got = loss_and_grad(x.to(dtype), y, reduction="none", beta=beta)
+        eager = truth(x.to(dtype), y, beta)
+        assert error(got[0], want[0]) <= 2 * error(eager[0], want[0]) + slack, name
+        if beta >= 1.18:  # below, p is steeper at the edge of the support than floats can follow
+            steep = 2e-5 if dtype == torch.float32 else 1e-11 if beta < 1.4 else 1e-13
+            slack_of_p = steep if beta < 2 or dtype == torch.float64 else slack
+            assert error(got[1], want[1]) <= 2 * error(eager[1], want[1]) + slack_of_p, name
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("beta", [1.02, 1.05, 1.18, 1.4, 2.0, 11.0, 1e4])
+def test_probabilities_are_exact_for_margins_that_differ_by_rounding(beta: float, dtype: torch.dtype) -> None:
+    for x in rows_of(1000).values():
+        y = torch.zeros(len(x), dtype=torch.int64)
+        loss, grad = loss_and_grad(x.to(dtype), y, reduction="none", beta=beta)
+        p = grad.double() + F.one_hot(y, x.shape[1])
+        # By Fenchel and Young, phi + p.f + E(p) is zero at the exact p and second order beside it.
+        alpha = beta / (beta - 1)
+        entropy = beta * (1 - p.norm(alpha, dim=1))
+        kept = torch.where(p > 0, x, 0)
+        gap = (p * (x[:, :1].where(p > 0, 0) - kept)).sum(1) + loss.double() - entropy
+        unit = 64 * torch.finfo(dtype).eps * x[x.isfinite()].abs().max().clamp(min=10) * beta
+        assert ((p.sum(1) - 1).abs() <= 64 * torch.finfo(dtype).eps).all()
+        assert (gap.abs() <= unit)[loss.isfinite()].all()
+
+
+@pytest.mark.parametrize("beta", [1.18, 1.4, 2.0, 5.0, 11.0])
+def test_normmax_of_the_entmax_package(beta: float) -> None:
+    x = torch.randn(20, 127, dtype=torch.float64, generator=torch.Generator().manual_seed(0)) * 2
+    y = torch.zeros(20, dtype=torch.int64)
+    p = normmax_bisect(x / beta, alpha=beta / (beta - 1), dim=-1, n_iter=100)
+    _, grad = loss_and_grad(x, y, reduction="none", beta=beta)
+    assert error(grad + F.one_hot(y, 127), p) < 1e-11
+
+
+@pytest.mark.parametrize("beta", [1.0, 1.05, 1.4, 2.0, 3.3, 1e9])
+@pytest.mark.parametrize("k", [32768, 50_000])
+def test_many_classes(k: int, beta: float) -> None:
+    x = torch.randn(3, k, generator=torch.Generator().manual_seed(0)) * torch.tensor([[0.01], [1.0], [10.0]])
+    y = torch.tensor([0, k // 2, k - 1])
+    want = truth(x.double(), y, beta)
+    loss, grad = loss_and_grad(x, y, reduction="none", beta=beta)
+    torch.testing.assert_close(loss.double(), want[0], rtol=1e-6, atol=2e-6)
+    torch.testing.assert_close(grad.double(), want[1], rtol=0, atol=2e-6 if beta == 1 or beta > 1.18 else 1e-3)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 1.0])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("probabilities", [False, True])
+def test_targets_of_every_kind(
+    probabilities: bool, weighted: bool, smoothing: float, reduction: str, dtype: torch.dtype
+) -> None:
+    generator = torch.Generator().manual_seed(0)
+    n, k = 41, 37
+    x = torch.randn(n, k, generator=generator, dtype=torch.float64) * 2
+    weight = torch.rand(k, generator=generator, dtype=torch.float64) if weighted else None
+    target = torch.randint(k, (n,), generator=generator)
+    target[::5] = -100
+    if probabilities:
+        target = torch.rand(n, k, generator=generator, dtype=torch.float64)
+    leaf = x.clone().requires_grad_()
+    want = composite(leaf, target, weight, reduction, smoothing, beta=1.4)
+    want.sum().backward()
+    target, weight = (v if v is None or not v.is_floating_point() else v.to(dtype) for v in (target, weight))
+    loss, grad = loss_and_grad(x.to(dtype), target, weight, -100, reduction, smoothing, beta=1.4)
+    tolerance = 100 * torch.finfo(dtype).eps
+    torch.testing.assert_close(loss.double(), want.detach(), rtol=tolerance, atol=tolerance)
+    torch.testing.assert_close(grad.double(), leaf.grad, rtol=tolerance, atol=tolerance)
+
+
+def composite(
+    x: Tensor, target: Tensor, weight: Tensor | None, reduction: str, smoothing: float, beta: float
+) -> Tensor:
+    """Cross-entropy's arithmetic on f + phi, from its documentation."""
+    scores, k = normalized_logits(x, beta=beta), x.shape[1]
+    weight = torch.ones(k, dtype=x.dtype) if weight is None else weight
+    kept = torch.ones(len(x), dtype=torch.bool) if target.is_floating_point() else target != -100
+    hard = target if target.is_floating_point() else F.one_hot(target.where(kept, 0), k).to(x.dtype)
+    losses = -(((1 - smoothing) * hard + smoothing / k) * weight * scores).sum(1) * kept
+    if reduction == "none":
+        return losses
+    share = (hard * weight).sum(1)[kept].sum() if not target.is_floating_point() else len(x)
+    return losses.sum() / (share if reduction == "mean" else 1)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("beta", [1.0, 1.4, 2.0, 1e9])
+def test_rows_without_an_answer_are_nan_and_spoil_no_other(beta: float, dtype: torch.dtype) -> None:
+    x = torch.randn(6, 70, dtype=dtype, generator=torch.Generator().manual_seed(0))
+    y = torch.tensor([0, 1, 2, 3, 4, -100])
+    clean, _ = loss_and_grad(x, y, reduction="none", beta=beta)
+    x[1, 69], x[2, 3], x[3], x[5, 0] = torch.nan, torch.inf, -torch.inf, torch.nan
+    loss, grad = loss_and_grad(x, y, reduction="none", beta=beta)
+    assert loss[1:4].isnan().all() and grad[1:4].isnan().all()
+    assert torch.equal(loss[[0, 4]], clean[[0, 4]]) and grad[[0, 4]].isfinite().all()
+    assert loss[5] == 0 and (grad[5] == 0).all()  # ignored
+
+
+def test_masked_classes_are_as_if_they_were_not_there() -> None:
+    x = torch.randn(8, 40, generator=torch.Generator().manual_seed(0))
+    y = torch.arange(8)
+    wide = torch.full((8, 100), -torch.inf)
+    wide[:, :40] = x
+    loss, grad = loss_and_grad(x, y, beta=1.4)
+    wide_loss, wide_grad = loss_and_grad(wide, y, beta=1.4)
+    torch.testing.assert_close(wide_loss, loss)
+    torch.testing.assert_close(wide_grad[:, :40], grad)
+    assert (wide_grad[:, 40:] == 0).all()
+    soft = F.pad(torch.full((8, 40), 1 / 40), (0, 60))
+    soft_loss, _ = loss_and_grad(x, soft[:, :40].contiguous(), beta=1.4)
+    torch.testing.assert_close(loss_and_grad(wide, soft, beta=1.4)[0], soft_loss)
+    impossible, _ = loss_and_grad(wide, y + 50, reduction="none", beta=1.4)
+    assert torch.equal(impossible, torch.full((8,), torch.inf))
+
+
+@pytest.mark.parametrize("label", [-1, 10, 2**40])
+def test_labels_out_of_range(label: int) -> None:
+    x = torch.zeros(300, 10)
+    y = torch.zeros(300, dtype=torch.int64)
+    y[299] = label
+    with pytest.raises(IndexError, match=f"Expected `target` to be .* but got {label}"):
+        loss_and_grad(x, y, beta=1.4)
+
+
+def test_no_row_counts() -> None:
+    loss, grad = loss_and_grad(torch.randn(3, 4), torch.full((3,), -100), beta=1.4)
+    assert loss.isnan() and (grad == 0).all()
+    assert loss_and_grad(torch.empty(0, 4), torch.empty(0, dtype=torch.int64), beta=1.4)[0].isnan()
+
+
+@pytest.fixture
+def restored_threads():
+    threads = torch.get_num_threads()
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("run", ["team", "python"])
+def test_the_same_bits_for_any_number_of_threads(
+    run: str, restored_threads: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if run == "python":
+        monkeypatch.setattr(cpu, "_parallel", lambda: cpu._in_python_threads)
+    x = torch.randn(1001, 130, generator=torch.Generator().manual_seed(0)) * 3
+    y = torch.arange(1001) % 130
+    results = []
+    for threads in (1, 2, 5):
+        torch.set_num_threads(threads)
+        results.append(loss_and_grad(x, y, beta=1.4))
+    for loss, grad in results[1:]:
+        assert torch.equal(loss, results[0][0]) and torch.equal(grad, results[0][1])
+
+
+def test_callers_in_several_threads(restored_threads: None) -> None:
+    torch.set_num_threads(2)
+    x = torch.randn(600, 200, generator=torch.Generator().manual_seed(0))
+    y = torch.arange(600) % 200
+    want = loss_and_grad(x, y, beta=1.4)[1]
+    wrong = []
+
+    def call() -> None:
+        for _ in range(20):
+            if not torch.equal(loss_and_grad(x, y, beta=1.4)[1], want):
+                wrong.append(1)
+
+    callers = [threading.Thread(target=call) for _ in range(4)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert not wrong
+
+
+def test_forward_alone_gives_the_same_loss() -> None:
+    x = torch.randn(50, 33, generator=torch.Generator().manual_seed(0))
+    y = torch.arange(50) % 33
+    loss, none = loss_and_grad(x, y, beta=2.0, want_grad=False)
+    assert none is None and torch.equal(loss, loss_and_grad(x, y, beta=2.0)[0])
+
+
+def in_new_process(code: str, **environment: str) -> str:
+    source = Path(cpu.__file__).parents[2]
+    variables = {**os.environ, "PYTHONPATH": str(source), **environment}
+    done = subprocess.run([sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def test_numba_is_not_imported_before_the_first_call() -> None:
+    assert in_new_process("import sys, mgce.kernels.cpu; print('numba' in sys.modules)") == "False\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("folder", ["writable", "/proc/none"])
+def test_the_cache_is_used_where_it_can_be(folder: str, tmp_path: Path) -> None:
+    folder = str(tmp_path) if folder == "writable" else folder
+    code = (
+        "import torch; from mgce.kernels import cpu; y = torch.tensor([0]);"
+        "print(cpu.loss_and_grad(torch.zeros(1, 2), y, beta=2.0)[0].item())"
+    )
+    for _ in range(2):
+        assert math.isclose(float(in_new_process(code, NUMBA_CACHE_DIR=folder)), 2 - math.sqrt(2), rel_tol=1e-6)
+    assert len(list(tmp_path.rglob("*.nbc"))) == (folder == str(tmp_path))
+
+
+@pytest.mark.slow
+def test_other_instruction_sets_give_the_same_loss(tmp_path: Path) -> None:
+    code = (
+        "import torch; from mgce.kernels.cpu import loss_and_grad; x = torch.linspace(-3, 3, 7000).view(70, 100).sin();"
+        "print(*(loss_and_grad(x, torch.arange(70), beta=b)[0].item() for b in (1.0, 1.4, 2.0, 1e4)))"
+    )
+    native = in_new_process(code, NUMBA_CACHE_DIR=str(tmp_path))
+    plain = in_new_process(code, NUMBA_CACHE_DIR=str(tmp_path), NUMBA_CPU_NAME="generic", NUMBA_CPU_FEATURES="")
+    for a, b in zip(native.split(), plain.split(), strict=True):
+        assert math.isclose(float(a), float(b), rel_tol=1e-6)
