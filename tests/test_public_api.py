@@ -9,8 +9,9 @@ import pytest
 import mgce
 import mgce.metrics
 import mgce.noise
+import mgce.risk
 
-MODULES = [mgce, mgce.functional, mgce.metrics, mgce.noise]
+MODULES = [mgce, mgce.functional, mgce.metrics, mgce.noise, mgce.risk]
 NAMES = [(module, name) for module in MODULES for name in module.__all__]
 
 

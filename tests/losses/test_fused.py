@@ -1,7 +1,7 @@
 import pytest
 import torch
-from contracts.loss_contract import LossContract
 
+from contracts.loss_contract import LossContract
 from mgce.functional import mgce_loss
 
 

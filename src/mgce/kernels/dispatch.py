@@ -48,6 +48,11 @@ def obstacle_to_cpu(input: Tensor, target: Tensor, weight: Tensor | None, beta: 
             return "a derivative in `target` or `weight` is wanted"
     if input.numel() == 0:
         return "`input` is empty"
+    return _obstacle_of_context(input)
+
+
+def _obstacle_of_context(input: Tensor) -> str | None:
+    """Say why no fused kernel can run here: one is differentiable backwards only."""
     if torch._C._functorch.peek_interpreter_stack() is not None:
         return "it is inside a transform of torch.func"
     if torch.compiler.is_compiling():

@@ -1,0 +1,284 @@
+r"""Bounds on the mean of a sample, one function for each inequality.
+
+Every bound holds with probability at least 1 - delta over independent, identically distributed
+draws, for every n and every distribution on the stated range; none is asymptotic. Two-sided radii
+for many coordinates at once are the same bounds at a smaller delta: `delta / (2 m)` for each side.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+
+from mgce import _validation
+from mgce.risk.arrays import FloatArray, as_array
+
+MOST_OF_WEALTH = 0.75  # share of the capital that one bet may lose
+BLOCK = 2**21  # numbers of one block of coordinates
+
+
+def clopper_pearson_upper(errors: int, n: int, delta: float = 0.05) -> float:
+    r"""Bound a probability of error from a count of errors, by Clopper and Pearson.
+
+    .. math:: U = \mathrm{BetaInv}(1 - \delta;\ e + 1,\ n - e), \qquad U = 1 \text{ if } e = n
+
+    Args:
+        errors: number e of errors, an integer in 0..n.
+        n: number of independent draws, at least 1.
+        delta: probability in (0, 1) with which the bound may be wrong.
+
+    Returns:
+        The upper bound, in (0, 1].
+
+    Raises:
+        ValueError: if an argument is outside its range.
+
+    Example:
+        >>> round(clopper_pearson_upper(3, 100, 0.05), 12)
+        0.07571079375
+
+    Reference: Clopper and Pearson (1934), Biometrika 26.
+    """
+    from scipy import special
+
+    check_delta(delta)
+    if n < 1 or not 0 <= errors <= n:
+        raise ValueError(_validation.expected("errors", "an integer from 0 to n, with n >= 1", (errors, n)))
+    return 1.0 if errors == n else float(special.betaincinv(errors + 1, n - errors, 1 - delta))
+
+
+def hoeffding_radius(n: int, delta: float = 0.05, *, width: float = 1.0) -> float:
+    r"""Give how far the mean of n draws may be below its expectation, by Hoeffding.
+
+    .. math:: r = (b - a) \sqrt{\log(1/\delta) / (2n)}
+
+    Args:
+        n: number of independent draws, at least 1.
+        delta: probability in (0, 1) with which one side may be exceeded.
+        width: width b - a of the range of a draw.
+
+    Returns:
+        The radius of one side; for both sides at once take `delta / 2`.
+
+    Raises:
+        ValueError: if an argument is outside its range.
+
+    Example:
+        >>> round(hoeffding_radius(1000, 0.05), 6)
+        0.038702
+
+    Reference: Hoeffding (1963), JASA 58, theorem 2.
+    """
+    check_delta(delta)
+    if n < 1:
+        raise ValueError(_validation.expected("n", "at least 1", n))
+    return width * math.sqrt(-math.log(delta) / (2 * n))
+
+
+def hoeffding_upper(sample: Any, delta: float = 0.05, *, bounds: tuple[float, float] = (0.0, 1.0)) -> float:
+    r"""Bound the expectation of draws from a range, by Hoeffding.
+
+    .. math:: U = \bar z + (b - a) \sqrt{\log(1/\delta) / (2n)}
+
+    Args:
+        sample: independent draws z, shape (n,), array or tensor.
+        delta: probability in (0, 1) with which the bound may be wrong.
+        bounds: the range [a, b] of a draw, known without the sample.
+
+    Returns:
+        The upper bound, at most b.
+
+    Raises:
+        ValueError: if an argument is outside its range, or the sample outside `bounds`.
+
+    Example:
+        >>> round(hoeffding_upper([0.0, 0.1, 0.2, 0.05, 0.9, 0.0, 0.3, 0.02, 0.0, 0.6], 0.05), 6)
+        0.604023
+
+    Reference: Hoeffding (1963), JASA 58, theorem 2.
+    """
+    unit = _unit_sample(sample, bounds)
+    return _rescaled(float(unit.mean()) + hoeffding_radius(unit.size, delta), bounds)
+
+
+def maurer_pontil_radius(std: Any, n: int, delta: float = 0.05, *, width: Any = 1.0) -> Any:
+    r"""Give how far the mean of n draws may be below its expectation, by Maurer and Pontil.
+
+    .. math:: r = s \sqrt{2 \log(2/\delta) / n} + \frac{7 (b - a) \log(2/\delta)}{3 (n - 1)}
+
+    Args:
+        std: sample standard deviation s, with denominator n - 1; a number or an array.
+        n: number of independent draws, at least 2.
+        delta: probability in (0, 1) with which one side may be exceeded.
+        width: width b - a of the range of a draw; a number or an array.
+
+    Returns:
+        The radius of one side, of the shape of `std`; for both sides at once take `delta / 2`.
+
+    Raises:
+        ValueError: if `delta` or `n` is outside its range.
+
+    Example:
+        >>> round(maurer_pontil_radius(0.1, 1000, 0.05), 6)
+        0.017205
+
+    Reference: Maurer and Pontil (2009), Empirical Bernstein bounds, theorem 4.
+    """
+    check_delta(delta)
+    if n < 2:
+        raise ValueError(_validation.expected("n", "at least 2", n))
+    log = math.log(2 / delta)
+    return std * math.sqrt(2 * log / n) + 7 * width * log / (3 * (n - 1))
+
+
+def maurer_pontil_upper(sample: Any, delta: float = 0.05, *, bounds: tuple[float, float] = (0.0, 1.0)) -> float:
+    r"""Bound the expectation of draws from a range by their mean and deviation, by Maurer and Pontil.
+
+    .. math:: U = \bar z + s \sqrt{2 \log(2/\delta) / n} + \frac{7 (b - a) \log(2/\delta)}{3 (n - 1)}
+
+    Args:
+        sample: independent draws z, shape (n,) with n >= 2, array or tensor.
+        delta: probability in (0, 1) with which the bound may be wrong.
+        bounds: the range [a, b] of a draw, known without the sample.
+
+    Returns:
+        The upper bound, at most b.
+
+    Raises:
+        ValueError: if an argument is outside its range, or the sample outside `bounds`.
+
+    Example:
+        >>> round(maurer_pontil_upper([0.1, 0.3] * 500, 0.05), 6)
+        0.21721
+
+    Reference: Maurer and Pontil (2009), Empirical Bernstein bounds, theorem 4.
+    """
+    unit = _unit_sample(sample, bounds)
+    if unit.size < 2:
+        raise ValueError(_validation.expected("sample", "of at least 2 draws", unit.size))
+    radius = maurer_pontil_radius(float(unit.std(ddof=1)), unit.size, delta)
+    return _rescaled(float(unit.mean()) + float(radius), bounds)
+
+
+def betting_upper(sample: Any, delta: float = 0.05, *, bounds: tuple[float, float] = (0.0, 1.0)) -> float:
+    r"""Bound the expectation of draws from a range, by a gambler who bets that it is smaller.
+
+    .. math:: U = \min\Big\{m \ge \bar z : \max_i \sum_{j \le i}
+        \log\big(1 + \min(\lambda_j, \tfrac{3}{4 (1 - m)}) (m - z_j)\big) \ge \log \tfrac{1}{\delta}\Big\},
+        \qquad \lambda_i = \sqrt{\frac{2 \log (1/\delta)}{n\, v_{i-1}}}
+
+    with v the running variance, `v_i = (1/4 + sum_{j<=i} (z_j - mu_j)^2) / (i + 1)` about the running
+    mean `mu_i = (1/2 + sum_{j<=i} z_j) / (i + 1)`. The tightest of the bounds here when draws are
+    concentrated; it depends on their order, which must be that of independent draws: shuffle a
+    sorted sample first.
+
+    Args:
+        sample: independent draws z in their order, shape (n,), array or tensor.
+        delta: probability in (0, 1) with which the bound may be wrong.
+        bounds: the range [a, b] of a draw, known without the sample.
+
+    Returns:
+        The upper bound, at most b.
+
+    Raises:
+        ValueError: if an argument is outside its range, or the sample outside `bounds`.
+
+    Example:
+        >>> round(betting_upper([0.0, 0.1, 0.2, 0.05, 0.9, 0.0, 0.3, 0.02, 0.0, 0.6], 0.05), 6)
+        0.504957
+
+    Reference: Waudby-Smith and Ramdas (2024), JRSS B 86, the hedged capital process.
+    """
+    check_delta(delta)
+    unit = _unit_sample(sample, bounds)
+    return _rescaled(float(_betting_upper_rows(unit[None, :], delta, halvings=48)[0]), bounds)
+
+
+def betting_intervals(columns: FloatArray, delta: float, *, halvings: int = 24) -> tuple[FloatArray, FloatArray]:
+    r"""Bound the expectation of each column on both sides, each side with probability 1 - delta.
+
+    Args:
+        columns: independent rows of draws in [0, 1], shape (n, m).
+        delta: probability in (0, 1) with which one side of one column may be wrong; `delta / (2 m)` for
+            all to hold at once.
+        halvings: steps of bisection; the bounds are `2^-halvings` too wide at most, never too narrow.
+
+    Returns:
+        Lower and upper bounds, each of shape (m,).
+
+    Raises:
+        ValueError: if `delta` is not in (0, 1), or a draw not in [0, 1].
+
+    Example:
+        >>> low, high = betting_intervals(np.array([[0.1, 0.9], [0.3, 0.9], [0.2, 0.9], [0.2, 0.9]] * 50), 0.01)
+        >>> low.round(3), high.round(3)
+        (array([0.184, 0.873]), array([0.227, 0.907]))
+
+    Reference: :func:`betting_upper`.
+    """
+    check_delta(delta)
+    if not (columns.min() >= 0 and columns.max() <= 1):
+        got = f"from {columns.min():g} to {columns.max():g}"
+        raise ValueError(_validation.expected("columns", "draws in [0, 1]", got))
+    rows = np.ascontiguousarray(columns.T)
+    step = max(1, BLOCK // rows.shape[1])
+    blocks = [rows[i : i + step] for i in range(0, rows.shape[0], step)]
+    upper = np.concatenate([_betting_upper_rows(block, delta, halvings) for block in blocks])
+    lower = np.concatenate([1 - _betting_upper_rows(1 - block, delta, halvings) for block in blocks])
+    return lower, upper
+
+
+def check_delta(delta: float) -> None:
+    """Require a probability of failure in (0, 1)."""
+    if not 0 < delta < 1:
+        raise ValueError(_validation.expected("delta", "in (0, 1)", delta))
+
+
+def _betting_upper_rows(rows: FloatArray, delta: float, halvings: int) -> FloatArray:
+    """Give the betting bound of each row of draws in [0, 1], shape (m, n), to `2^-halvings`, on the safe side."""
+    z = torch.from_numpy(rows)
+    goal = -math.log(delta)
+    bets = _bets(z, goal)
+
+    def beaten(mean: torch.Tensor) -> torch.Tensor:
+        stake = torch.minimum(bets, MOST_OF_WEALTH / (1 - mean))
+        return torch.log1p(stake * (mean - z)).cumsum(1).amax(1, keepdim=True) >= goal
+
+    low = z.mean(1, keepdim=True)
+    high = torch.ones_like(low)
+    for _ in range(halvings):
+        middle = (low + high) / 2
+        hit = beaten(middle)
+        high = torch.where(hit, middle, high)
+        low = torch.where(hit, low, middle)
+    return high.squeeze(1).numpy()
+
+
+def _bets(z: torch.Tensor, goal: float) -> torch.Tensor:
+    """Give lambda_i, which know the draws before the i-th only, shape (m, n)."""
+    n = z.shape[1]
+    count = torch.arange(2, n + 2, dtype=z.dtype)
+    mean = (0.5 + z.cumsum(1)) / count
+    variance = (0.25 + ((z - mean) ** 2).cumsum(1)) / count
+    before = torch.cat([torch.full_like(z[:, :1], 0.25), variance[:, :-1]], 1)
+    return torch.sqrt(2 * goal / (n * before))
+
+
+def _unit_sample(sample: Any, bounds: tuple[float, float]) -> FloatArray:
+    low, high = bounds
+    z = as_array(sample, "sample")
+    if not low < high:
+        raise ValueError(_validation.expected("bounds", "a pair (a, b) with a < b", bounds))
+    if z.ndim != 1 or z.size == 0:
+        raise ValueError(_validation.expected("sample", "of shape (n,) with n >= 1", z.shape))
+    if z.min() < low or z.max() > high:
+        got = f"values from {z.min():g} to {z.max():g}"
+        raise ValueError(_validation.expected("sample", f"within [{low:g}, {high:g}]", got))
+    return (z - low) / (high - low)
+
+
+def _rescaled(unit: float, bounds: tuple[float, float]) -> float:
+    return bounds[0] + (bounds[1] - bounds[0]) * min(1.0, unit)

@@ -1,0 +1,104 @@
+r"""L-BFGS-B on mu = plus - minus: first-order, for any size, exact enough for beta >= 1.4."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from mgce.risk.arrays import FloatArray
+from mgce.risk.progress import Progress
+
+SMOOTHED_BETA = 1.02  # stands for 1, where kinks stall it: V_1 <= V_1.02 <= V_1 + 0.02
+CHECK_EVERY = 10  # iterations between two lower bounds
+AVERAGE_WEIGHT = 0.05  # of the newest p in the average
+
+
+def run_lbfgs(progress: Progress, start: FloatArray, max_iter: int) -> None:
+    """Minimise from `start`, shape (k, d), until the gap is closed or F stops to decrease."""
+    if progress.problem.beta == 1:
+        near = Progress(replace(progress.problem, beta=SMOOTHED_BETA), progress.dual.anchor, 0.0)
+        p = _minimise(near, start, max_iter)
+        progress.n_iter += near.n_iter
+        progress.offer(near.coef)
+        progress.dual.update(p)
+    else:
+        _minimise(progress, start, max_iter)
+
+
+def _minimise(progress: Progress, start: FloatArray, max_iter: int) -> FloatArray:
+    """Run L-BFGS-B and give the average of p over its path, shape (n, k)."""
+    from scipy.optimize import minimize
+
+    run = _Run(progress)
+    x0 = run.split(start)
+    settings: dict[str, Any] = {
+        "fun": run.objective,
+        "x0": x0,
+        "jac": True,
+        "method": "L-BFGS-B",
+        "bounds": np.column_stack(
+            [np.where(np.arange(x0.size) < 2 * run.l1.size, 0, -np.inf), np.full(x0.size, np.inf)]
+        ),
+        "callback": run.count,
+        "options": {"maxcor": 20, "maxiter": max_iter, "maxfun": 4 * max_iter, "ftol": 1e-12, "gtol": 1e-10},
+    }
+    with suppress(_GapClosedError):
+        minimize(**settings)
+        run.bound()
+    return run.average_p
+
+
+class _GapClosedError(Exception):
+    """Leaves the minimiser."""
+
+
+class _Run:
+    """The split problem: x holds plus and minus of the penalised coefficients, then the free ones."""
+
+    def __init__(self, progress: Progress) -> None:
+        problem = progress.problem
+        self.progress, self.problem = progress, problem
+        self.on = problem.l1 > 0
+        self.l1 = problem.l1[self.on]
+        self.p = self.average_p = np.empty(0)
+
+    def split(self, coef: FloatArray) -> FloatArray:
+        """Give the x of a coef."""
+        on = coef[self.on]
+        return np.concatenate([np.maximum(on, 0), np.maximum(-on, 0), coef[~self.on]])
+
+    def objective(self, x: FloatArray) -> tuple[float, FloatArray]:
+        """Give the value and the gradient at x; keep the best coef and the average of p."""
+        m = self.l1.size
+        coef = np.zeros_like(self.problem.tau)
+        coef[self.on] = x[:m] - x[m : 2 * m]
+        coef[~self.on] = x[2 * m :]
+        value, gradient, p = self.problem.smooth(coef)
+        self.progress.offer(coef, value + float(self.l1 @ np.abs(coef[self.on])))
+        self._remember(p)
+        on = gradient[self.on]
+        split_gradient = np.concatenate([self.l1 + on, self.l1 - on, gradient[~self.on]])
+        return value + float(self.l1 @ (x[:m] + x[m : 2 * m])), split_gradient
+
+    def count(self, _: FloatArray) -> None:
+        """Count an iteration, and stop if the gap is closed."""
+        self.progress.n_iter += 1
+        if self.progress.n_iter % CHECK_EVERY == 0:
+            self.bound()
+            if self.progress.closed:
+                raise _GapClosedError
+
+    def bound(self) -> None:
+        """Try the last p, and the average of all, which is nearer to the dual's solution for beta < 1.4."""
+        self.progress.dual.update(self.p)
+        self.progress.dual.update(self.average_p)
+
+    def _remember(self, p: FloatArray) -> None:
+        self.p = p
+        if not self.average_p.size:
+            self.average_p = p
+        else:
+            self.average_p = self.average_p + AVERAGE_WEIGHT * (p - self.average_p)

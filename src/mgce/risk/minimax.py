@@ -1,0 +1,103 @@
+r"""The minimax risk V_beta of an uncertainty set (eq. 11), between a primal and a dual value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mgce import _validation
+from mgce.risk.arrays import FloatArray, Matrix, as_array, as_matrix, with_intercept
+from mgce.risk.objective import phi_and_p
+from mgce.risk.progress import EmptyUncertaintySetError
+from mgce.risk.solver import fit_linear
+from mgce.risk.uncertainty import UncertaintySet
+
+
+@dataclass(frozen=True, eq=False)
+class MinimaxRisk:
+    """The minimax risk V_beta, which is in [lower, value], and the coefficients that attain `value`."""
+
+    value: float
+    lower: float  # -inf where no bound is known
+    coef: FloatArray  # (k, d); with an intercept, its column is the last
+    beta: float
+    n_iter: int
+    converged: bool
+    method: str
+
+    @property
+    def gap(self) -> float:
+        """How far `value` is from V_beta, at most."""
+        return self.value - self.lower
+
+
+def minimax_risk(
+    features: Any,  # (n, d)
+    uncertainty: UncertaintySet | tuple[Any, Any],
+    *,
+    beta: float,
+    labels: Any = None,  # (n,)
+    tol: float = 1e-6,
+    max_iter: int = 2000,
+    method: str = "auto",
+) -> MinimaxRisk:
+    r"""Compute the least worst-case alpha-risk over an uncertainty set, for margins linear in the features.
+
+    .. math:: V_\beta = \min_\mu\; -\tau^\top\mu + \lambda^\top|\mu| - \frac1n \sum_i \varphi_\beta(\mu\,\psi(x_i))
+
+    V is the worst-case risk over distributions with the marginal *of these rows*. It bounds the
+    true risk only if the set is certified and up to the error of that marginal:
+    :func:`~mgce.risk.linear_risk_bound` closes this hole. Otherwise it is the value of an objective.
+
+    Args:
+        features: psi, shape (n, d), dense or sparse; without the column of ones that the set adds.
+        uncertainty: the set, or a pair (tau, lambda) of shapes (k, d), used with the features as they are.
+        beta: float in [1, inf]. 1 is a linear program.
+        labels: integers, shape (n,), those of the rows; they help the lower bound, and do not change V.
+        tol: the gap to reach, as a share of the trivial risk `beta (1 - k^(-1/beta))`.
+        max_iter: most iterations of L-BFGS-B.
+        method: `"auto"`, `"interior"`, `"lbfgs"` or `"lp"`, as in :func:`~mgce.risk.fit_linear`.
+
+    Returns:
+        Value, lower bound, coefficients, and whether the gap was closed. The limits for large problems
+        are those of :func:`~mgce.risk.fit_linear`.
+
+    Raises:
+        TypeError: if `beta` is not a number.
+        ValueError: if shapes or values do not fit together, or the set is empty on these rows.
+
+    Example:
+        >>> x, y = np.array([[-2.0], [-1], [-0.5], [0.5], [1], [2]]), [0, 0, 1, 0, 1, 1]
+        >>> tau = np.array([[-2.5, 3], [2.5, 3]]) / 6
+        >>> v = minimax_risk(np.hstack([x, np.ones((6, 1))]), (tau, np.full((2, 2), 0.05)), beta=2)
+        >>> round(v.value, 5), round(v.lower, 5)
+        (0.39367, 0.39367)
+
+    Reference: paper, equations (11) and (12).
+    """
+    _validation.check_beta(beta)
+    psi = as_matrix(features)
+    if isinstance(uncertainty, UncertaintySet):
+        psi = with_intercept(psi, uncertainty.intercept)
+        tau, l1 = uncertainty.tau, uncertainty.lambda_
+    else:
+        tau, l1 = (as_array(part, "uncertainty") for part in uncertainty)
+    if tau.ndim != 2 or tau.shape[1] != psi.shape[1] or l1.shape != tau.shape:
+        got = f"tau {tau.shape}, lambda {l1.shape}"
+        raise ValueError(_validation.expected("uncertainty", f"of shapes (k, {psi.shape[1]})", got))
+    anchor = None if labels is not None else _anchor(psi, tau, l1)
+    fit = fit_linear(
+        psi, beta=beta, l1=l1, tau=tau, labels=labels, anchor=anchor, tol=tol, max_iter=max_iter, method=method
+    )
+    return MinimaxRisk(fit.value, fit.lower, fit.coef, float(beta), fit.n_iter, fit.converged, fit.method)
+
+
+def _anchor(psi: Matrix, tau: FloatArray, l1: FloatArray) -> FloatArray | None:
+    """Find probabilities well inside the set: the worst case of half of it, at beta = 2, where that is easy."""
+    try:
+        fit = fit_linear(psi, beta=2.0, l1=l1 / 2, tau=tau, tol=1e-3)
+    except EmptyUncertaintySetError:
+        return None
+    return phi_and_p(np.ascontiguousarray(psi @ fit.coef.T), 2.0)[1]

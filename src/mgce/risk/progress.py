@@ -1,0 +1,74 @@
+"""What a minimiser of linear MGCE has reached: the best coefficients, and the best lower bound."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from mgce.risk.arrays import FloatArray
+from mgce.risk.dual import DualBound
+from mgce.risk.objective import LinearProblem
+
+
+class EmptyUncertaintySetError(ValueError):
+    """No distribution over the rows has moments within l1 of tau: the problem is unbounded below."""
+
+    def __init__(self, value: float) -> None:
+        super().__init__(
+            "Expected `tau` to be within `lambda` of the moments of some distribution over the rows of `features`, "
+            f"but got an objective of {value:.3g}, and below 0 there is none; enlarge lambda."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class LinearFit:
+    """A solution of linear MGCE; the least value of its problem is in [lower, value]."""
+
+    coef: FloatArray  # (k, d)
+    value: float  # F(coef)
+    lower: float  # -inf where no bound is known
+    n_iter: int
+    converged: bool  # whether the gap is within the tolerance
+    method: str
+
+    @property
+    def gap(self) -> float:
+        """How far `value` is from the least value, at most."""
+        return self.value - self.lower
+
+
+class Progress:
+    """Collects what the minimisers find for one problem."""
+
+    def __init__(self, problem: LinearProblem, anchor: FloatArray | None, tol: float) -> None:
+        self.problem = problem
+        self.dual = DualBound(problem, anchor)
+        self.value, self.coef = math.inf, np.zeros_like(problem.tau)
+        self.aim = tol * problem.trivial_value
+        self.n_iter = 0
+        self.method = ""
+
+    @property
+    def gap(self) -> float:
+        """Value less lower bound."""
+        return self.value - self.dual.best
+
+    @property
+    def closed(self) -> bool:
+        """Whether the gap is as small as was asked for."""
+        return self.gap <= self.aim
+
+    def offer(self, coef: FloatArray, value: float | None = None) -> None:
+        """Keep these coefficients if F is lower there; `value` is F(coef), if known."""
+        if value is None:
+            value = self.problem.value(coef)
+        if value < -1e-6 * self.problem.trivial_value and self.dual.anchor is None:
+            raise EmptyUncertaintySetError(value)
+        if value < self.value:
+            self.value, self.coef = value, coef.copy()
+
+    def fit(self) -> LinearFit:
+        """Give the result."""
+        return LinearFit(self.coef, self.value, self.dual.best, self.n_iter, self.closed, self.method)
