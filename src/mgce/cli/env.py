@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from importlib import metadata
+from pathlib import Path
 
 PACKAGES = ("torch", "numpy", "numba", "scikit-learn", "pandas", "matplotlib", "torchmetrics", "lightning", "triton")
 
@@ -26,6 +27,14 @@ def describe() -> dict[str, str]:
             facts[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             continue
+    facts["processor"] = _processor()
     facts["threads"] = str(torch.get_num_threads())
     facts["accelerator"] = torch.cuda.get_device_name() if torch.cuda.is_available() else "none"
     return facts
+
+
+def _processor() -> str:
+    information = Path("/proc/cpuinfo")
+    lines = information.read_text().splitlines() if information.exists() else []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()

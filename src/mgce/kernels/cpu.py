@@ -30,6 +30,7 @@ SERIAL_WORK = 65536
 
 _lock = threading.Lock()
 _kernels: dict[torch.dtype, Any] = {}
+_owners: list[Any] = []  # of the compiled code that the kernels point to
 
 
 def loss_and_grad(
@@ -149,6 +150,7 @@ def _compiled(dtype: torch.dtype) -> Any:
             digest = hashlib.sha256()
             for path in sorted(Path(__file__).parent.glob("cpu*.py")):
                 digest.update(path.read_bytes())
-            address = cpu_rows.compile_kernel(dtype, digest.hexdigest()).address
-            _kernels[dtype] = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
+            compiled = cpu_rows.compile_kernel(dtype, digest.hexdigest())
+            _owners.append(compiled)
+            _kernels[dtype] = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(compiled.address)
         return _kernels[dtype]

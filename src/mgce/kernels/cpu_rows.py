@@ -85,7 +85,8 @@ def scan(f: Any, base: int, k: int, beta: float) -> Any:
         a, b = maximum(a, load(f, base + i)), maximum(b, load(f, base + i + lanes))
         i += 2 * lanes
     a = maximum(a, load_first(f, base + i, k - i, -np.inf))
-    b = maximum(b, load_first(f, base + i + lanes, k - i - lanes, -np.inf))
+    if i + lanes < k:
+        b = maximum(b, load_first(f, base + i + lanes, k - i - lanes, -np.inf))
     peak = lane_maximum(maximum(a, b))
     size_a, total_a = near_peak(a - peak, beta)
     size_b, total_b = near_peak(b - peak, beta)

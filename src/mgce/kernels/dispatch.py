@@ -12,6 +12,7 @@ from mgce._validation import check_choice
 from mgce.numerics.root import Beta
 
 BACKENDS = ("auto", "cpu", "torch", "reference")
+PLAIN = (Tensor, torch.nn.Parameter, torch.nn.Buffer)  # no subclass that means something else by its values
 
 
 def choose(backend: str, input: Tensor, target: Tensor, weight: Tensor | None, beta: Beta) -> str:
@@ -38,13 +39,12 @@ def obstacle_to_cpu(input: Tensor, target: Tensor, weight: Tensor | None, beta: 
         return "`beta` is a tensor"
     if math.isinf(beta):
         return "`beta` is inf, which is cross-entropy"
-    tensors = [tensor for tensor in (input, target, weight) if tensor is not None]
-    for tensor in tensors:
-        if tensor.device.type != "cpu":
+    for tensor in (input, target) if weight is None else (input, target, weight):
+        if not tensor.is_cpu:
             return f"a tensor is on {tensor.device}"
-        if type(tensor) not in (Tensor, torch.nn.Parameter, torch.nn.Buffer):
+        if type(tensor) not in PLAIN:
             return f"an argument is a {type(tensor).__name__}"
-        if tensor is not input and tensor.requires_grad:
+        if tensor.requires_grad and tensor is not input:
             return "a derivative in `target` or `weight` is wanted"
     if input.numel() == 0:
         return "`input` is empty"
@@ -57,7 +57,7 @@ def _obstacle_of_context(input: Tensor) -> str | None:
         return "it is inside a transform of torch.func"
     if torch.compiler.is_compiling():
         return None
-    tangent = forward_ad.unpack_dual(input).tangent  # type: ignore[no-untyped-call]
-    if tangent is not None:
+    # Outside a dual level there is no tangent, and to ask for one costs more than all of the above.
+    if forward_ad._current_level >= 0 and forward_ad.unpack_dual(input).tangent is not None:  # type: ignore[no-untyped-call]
         return "a forward-mode derivative is wanted"
     return None

@@ -312,7 +312,8 @@ def _check_arguments(
     if target.shape == input.shape:
         _check_soft_target(target, ignore_index)
     else:
-        _check_index_target(input.movedim(dim, -1).shape[:-1], target)
+        shape = input.shape
+        _check_index_target(shape[:-1] if dim in (-1, len(shape) - 1) else shape[:dim] + shape[dim + 1 :], target)
     if weight is not None:
         _check_weight(weight, input.shape[dim], None if target.shape == input.shape else input)
 

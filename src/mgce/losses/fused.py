@@ -28,13 +28,12 @@ def fused_mgce_loss(
     `composite` computes the same loss by differentiable operations; it is called only where a
     derivative of the gradient is wanted.
     """
-    soft = target.shape == input.shape
+    soft = target.is_floating_point()
     dtype = torch.promote_types(input.dtype, torch.float32)
     if soft:
         dtype = torch.promote_types(dtype, target.dtype)
-    k = input.shape[1 if input.ndim > 1 else 0]
-    rows = _rows(input, k).to(dtype).contiguous()
-    labels = (_rows(target, k).to(dtype) if soft else target.reshape(-1).long()).contiguous()
+    rows = _rows(input).to(dtype).contiguous()
+    labels = (_rows(target).to(dtype) if soft else target.reshape(-1).long()).contiguous()
     if weight is not None:
         weight = weight.to(dtype).contiguous()
     options = (ignore_index, reduction, label_smoothing)
@@ -47,8 +46,10 @@ def fused_mgce_loss(
     return loss
 
 
-def _rows(tensor: Tensor, k: int) -> Tensor:
-    return tensor if tensor.ndim == 2 else tensor.movedim(1 if tensor.ndim > 1 else 0, -1).reshape(-1, k)
+def _rows(tensor: Tensor) -> Tensor:
+    if tensor.ndim == 2:
+        return tensor
+    return tensor.unsqueeze(0) if tensor.ndim == 1 else tensor.movedim(1, -1).flatten(0, -2)
 
 
 class FusedLoss(torch.autograd.Function):

@@ -1,0 +1,1 @@
+"""Programs that measure, print and save; nothing here asserts a time."""
