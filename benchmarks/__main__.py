@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks import bandwidth, first_call, grid, head, memory, page, scaling
+from benchmarks import bandwidth, first_call, grid, page, scaling
 from mgce.cli.env import describe
 
 
@@ -27,8 +27,6 @@ def main() -> None:
         "grid": grid.run(options.seconds),
         "scaling": scaling.run(options.seconds),
         "bandwidth": bandwidth.run(options.seconds),
-        "head": head.run(options.seconds),
-        "memory": memory.run(),
         "first_call": first_call.run(),
     }
     options.json.parent.mkdir(parents=True, exist_ok=True)

@@ -30,13 +30,10 @@ def render(results: dict[str, Any]) -> str:
         _scaling(results["scaling"]),
         "## The physical limit",
         _bandwidth(results["bandwidth"]),
-        "## Head and loss together",
-        _head(results["head"]),
-        _memory(results["memory"]),
         "## First call",
         _first_call(results["first_call"]),
         "## GPU",
-        "Not measured yet: `python -m benchmarks.gpu_loss` measures it on a machine that has one.",
+        "Not measured: there is no GPU kernel yet, and plain operations run there.",
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -91,24 +88,6 @@ def _bandwidth(bandwidth: dict[str, Any]) -> str:
         f"The logits must be read once and the gradient written once. Memory is copied here at {speed:.1f} GB/s, read "
         f"and written; at 512 x 32000 and beta = 1.4 the loss moves its bytes at this share of that speed: {shares}."
     )
-
-
-def _head(head: dict[str, Any]) -> str:
-    names = list(head["cells"][0]["seconds"])
-    rows = []
-    for cell in head["cells"]:
-        base = cell["seconds"]["F.linear_cross_entropy"]
-        rows.append([f"{cell['scale']:g}", *(f"{cell['seconds'][name] / base:.2f}" for name in names)])
-    text = (
-        f"n = {head['n']}, d = {head['d']}, k = {head['k']}, beta = {head['beta']}: time over `F.linear_cross_entropy`."
-    )
-    return text + "\n\n" + _table(["s of the margins", *names], rows)
-
-
-def _memory(memory: dict[str, Any]) -> str:
-    rows = [[name, f"{value:.0f} MiB"] for name, value in memory["mebibytes"].items()]
-    text = "Peak memory of the same call beyond its inputs, the gradient of the weight (31 MiB) included:"
-    return text + "\n\n" + _table(["", "peak"], rows)
 
 
 def _first_call(first_call: dict[str, Any]) -> str:
