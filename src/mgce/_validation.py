@@ -57,10 +57,8 @@ def check_device(device: str) -> None:
     try:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:  # a build without CUDA asserts
-        reason = str(error).splitlines()[0]
-        raise ValueError(
-            f"Expected `device` to be one that this PyTorch can use, but got {device!r}: {reason}"
-        ) from None
+        got = f"{device}: {str(error).splitlines()[0]}"
+        raise ValueError(expected("device", "a device that this PyTorch can use", got)) from None
 
 
 def check_label_smoothing(label_smoothing: float) -> None:
