@@ -1,8 +1,17 @@
-"""Names that every doctest may use."""
+"""Names that every doctest may use, and what may be imported where there is no GPU."""
+
+import importlib.util
+import os
 
 import numpy
 import pytest
 import torch
+
+if importlib.util.find_spec("triton") is None:
+    collect_ignore_glob = ["src/mgce/kernels/cuda_*.py"]
+elif not torch.cuda.is_available():
+    # Read where triton is first imported and where a kernel is defined.
+    os.environ.setdefault("TRITON_INTERPRET", "1")
 
 
 @pytest.fixture(autouse=True)

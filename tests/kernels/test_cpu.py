@@ -278,3 +278,14 @@ def test_other_instruction_sets_give_the_same_loss(tmp_path: Path) -> None:
     plain = in_new_process(code, NUMBA_CACHE_DIR=str(tmp_path), NUMBA_CPU_NAME="generic", NUMBA_CPU_FEATURES="")
     for a, b in zip(native.split(), plain.split(), strict=True):
         assert math.isclose(float(a), float(b), rel_tol=1e-6)
+
+
+@pytest.mark.parametrize("soft", [False, True])
+@pytest.mark.parametrize("k", [3, 17, 4097])
+def test_the_gradient_may_be_written_over_the_logits(k: int, soft: bool) -> None:
+    for name, x in rows_of(k).items():
+        y = (x * 0 + 1 / k).nan_to_num(1 / k) if soft else torch.arange(len(x)) % k
+        want = loss_and_grad(x, y, label_smoothing=0.1, beta=1.4)
+        got = loss_and_grad(x, y, label_smoothing=0.1, beta=1.4, inplace=True)
+        torch.testing.assert_close(got, want, rtol=0, atol=0, equal_nan=True, msg=name)
+        assert got[1] is x

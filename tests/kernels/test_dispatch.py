@@ -41,6 +41,30 @@ def test_transforms_take_the_composite_path():
             mgce_loss(dual, TARGET, backend="cpu")
 
 
+def test_the_cuda_kernel_says_why_it_cannot_run_here():
+    with pytest.raises(RuntimeError, match="backend 'cuda' can run, but a tensor is on cpu; use backend='auto'"):
+        choose("cuda", LOGITS, TARGET, None, 1.4)
+
+
+def test_a_traced_call_is_one_node_of_its_graph():
+    graphs = []
+
+    def keep(graph, _):
+        graphs.append(graph)
+        return graph.forward
+
+    for backend in ("auto", "cpu"):
+        compiled = torch.compile(lambda f, y, b=backend: mgce_loss(f, y, backend=b), backend=keep, fullgraph=True)
+        torch.testing.assert_close(compiled(LOGITS, TARGET), mgce_loss(LOGITS, TARGET, backend="torch"))
+        assert torch.ops.mgce.loss_and_grad.default in [node.target for node in graphs.pop().graph.nodes]
+
+
+def test_a_traced_transform_takes_the_composite_path():
+    batch = torch.randn(3, 5, 4)
+    compiled = torch.compile(vmap(lambda f: mgce_loss(f, TARGET)), backend="eager", fullgraph=True)
+    torch.testing.assert_close(compiled(batch), torch.stack([mgce_loss(f, TARGET) for f in batch]))
+
+
 def test_an_unknown_backend_is_refused():
-    with pytest.raises(ValueError, match="Expected `backend` to be one of 'auto', 'cpu'"):
+    with pytest.raises(ValueError, match="Expected `backend` to be one of 'auto', 'cpu', 'cuda', 'torch'"):
         choose("tpu", LOGITS, TARGET, None, 1.4)

@@ -55,6 +55,26 @@ def test_logits_need_not_be_contiguous_nor_want_a_gradient():
     torch.testing.assert_close(mgce_loss(logits, TARGET, backend="cpu"), mgce_loss(logits, TARGET, backend="torch"))
 
 
+def test_no_gradient_is_computed_where_none_can_be_asked_for(monkeypatch):
+    from mgce.kernels import cpu
+
+    wanted = []
+    run = cpu.loss_and_grad
+
+    def watched(*arguments, want_grad=True, **keywords):
+        wanted.append(want_grad)
+        return run(*arguments, want_grad=want_grad, **keywords)
+
+    monkeypatch.setattr(cpu, "loss_and_grad", watched)
+    logits = LOGITS.clone().requires_grad_()
+    with torch.no_grad():
+        mgce_loss(logits, TARGET)
+    mgce_loss(LOGITS, TARGET)
+    assert wanted == [False, False]
+    mgce_loss(logits, TARGET).backward()
+    assert wanted == [False, False, True]
+
+
 @pytest.mark.slow
 def test_the_operator_is_registered_as_pytorch_wants_it():
     from mgce.losses.fused import loss_and_grad

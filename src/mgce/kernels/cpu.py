@@ -43,6 +43,7 @@ def loss_and_grad(
     *,
     beta: float,
     want_grad: bool = True,
+    inplace: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
     r"""Compute the MGCE loss of a batch, and its gradient with respect to the logits, in one pass.
 
@@ -61,6 +62,7 @@ def loss_and_grad(
         label_smoothing: share of the target that is spread over all classes.
         beta: float in [1, 1e30].
         want_grad: whether to compute the gradient.
+        inplace: write the gradient over the logits.
 
     Returns:
         The loss, shape (N,) for "none", else (); and the gradient, shape (N, k), or None. A row that holds NaN or
@@ -79,7 +81,7 @@ def loss_and_grad(
     reduced = reduction != "none"
     scratch = torch.empty(threads * scratch_size + (n * size if reduced else 0), dtype=torch.uint8)
     loss = torch.empty(() if reduced else n, dtype=dtype)
-    grad = torch.empty_like(logits) if want_grad else None
+    grad = (logits if inplace else torch.empty_like(logits)) if want_grad else None
     labels = not target.is_floating_point()
     problem = Problem(
         rows=n,

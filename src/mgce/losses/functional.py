@@ -85,7 +85,7 @@ def mgce_loss(
     soft = target.shape == input.shape
     if backend == "auto" and not soft and not isinstance(beta, Tensor) and math.isinf(beta):
         return F.cross_entropy(input, target, weight, None, ignore_index, None, reduction, label_smoothing)
-    if chosen == "cpu":
+    if chosen in dispatch.KERNELS:
         assert not isinstance(beta, Tensor)
         composite = functools.partial(_composite_mgce_loss, beta=beta)
         loss = fused_mgce_loss(input, target, weight, *options, float(beta), composite)

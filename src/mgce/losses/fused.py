@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mgce.kernels import cpu
+from mgce.kernels import cuda, dispatch
 
 Composite = Callable[[Tensor, Tensor, Tensor | None, int, str, float], Tensor]
 
@@ -29,18 +29,23 @@ def fused_mgce_loss(
     derivative of the gradient is wanted.
     """
     soft = target.is_floating_point()
-    dtype = torch.promote_types(input.dtype, torch.float32)
-    if soft:
-        dtype = torch.promote_types(dtype, target.dtype)
-    rows = _rows(input).to(dtype).contiguous()
-    labels = (_rows(target).to(dtype) if soft else target.reshape(-1).long()).contiguous()
-    if weight is not None:
-        weight = weight.to(dtype).contiguous()
+    rows, labels = _rows(input), _rows(target) if soft else target.reshape(-1).long()
+    if rows.is_cuda:  # reads half types as they are, and rows with any stride
+        rows = rows if rows.stride(-1) == 1 else rows.contiguous()
+    else:
+        dtype = torch.promote_types(rows.dtype, torch.float32)
+        if soft:
+            dtype = torch.promote_types(dtype, labels.dtype)
+            labels = labels.to(dtype)
+        rows, labels = rows.to(dtype).contiguous(), labels.contiguous()
+        weight = None if weight is None else weight.to(dtype).contiguous()
     options = (ignore_index, reduction, label_smoothing)
     if torch.compiler.is_compiling():
         loss: Tensor = loss_and_grad(rows, labels, weight, *options, beta)[0]
-    else:
+    elif rows.requires_grad and torch.is_grad_enabled():
         loss = FusedLoss.apply(rows, labels, weight, *options, beta, composite)  # type: ignore[no-untyped-call]
+    else:
+        loss = dispatch.loss_and_grad(rows, labels, weight, *options, beta=beta, want_grad=False)[0]
     if reduction == "none":
         loss = loss.view(input.shape[:1] + input.shape[2:] if input.ndim > 1 else ())
     return loss
@@ -70,10 +75,8 @@ class FusedLoss(torch.autograd.Function):
         """Compute the loss, and keep the gradient for the way back."""
         ctx.options = (ignore_index, reduction, label_smoothing)
         ctx.beta, ctx.composite = beta, composite
-        wanted = ctx.needs_input_grad[0]
-        loss, ctx.grad = cpu.loss_and_grad(logits, target, weight, *ctx.options, beta=beta, want_grad=wanted)
-        if wanted:
-            ctx.save_for_backward(logits, target, weight)
+        ctx.save_for_backward(logits, target, weight)
+        loss, ctx.grad = dispatch.loss_and_grad(logits, target, weight, *ctx.options, beta=beta)
         return loss
 
     @staticmethod
@@ -90,16 +93,18 @@ class FusedLoss(torch.autograd.Function):
         grad, ctx.grad = ctx.grad, None
         if grad is None:
             logits, target, weight = ctx.saved_tensors
-            _, grad = cpu.loss_and_grad(logits, target, weight, *ctx.options, beta=ctx.beta)
+            _, grad = dispatch.loss_and_grad(logits, target, weight, *ctx.options, beta=ctx.beta)
             assert grad is not None
-        if grad_output.ndim:
+        if grad.is_cuda:  # where to look at the number would be to wait for the device
+            cuda.scale_(grad, grad_output)
+        elif grad_output.ndim:
             grad.mul_(grad_output.unsqueeze(-1))
         elif grad_output.item() != 1:
             grad.mul_(grad_output)
         return grad, *nothing
 
 
-@torch.library.custom_op("mgce::loss_and_grad", mutates_args=(), device_types="cpu")
+@torch.library.custom_op("mgce::loss_and_grad", mutates_args=())
 def loss_and_grad(
     logits: Tensor,
     target: Tensor,
@@ -110,7 +115,7 @@ def loss_and_grad(
     beta: float,
 ) -> tuple[Tensor, Tensor]:
     """Run the kernel as one opaque operator, for graphs that are traced."""
-    loss, grad = cpu.loss_and_grad(logits, target, weight, ignore_index, reduction, label_smoothing, beta=beta)
+    loss, grad = dispatch.loss_and_grad(logits, target, weight, ignore_index, reduction, label_smoothing, beta=beta)
     assert grad is not None
     return loss, grad
 
@@ -126,7 +131,8 @@ def _(
     beta: float,
 ) -> tuple[Tensor, Tensor]:
     shape = logits.shape[:1] if reduction == "none" else ()
-    return logits.new_empty(shape), torch.empty_like(logits)
+    dtype = torch.promote_types(logits.dtype, torch.float32)
+    return logits.new_empty(shape, dtype=dtype), torch.empty_like(logits, dtype=dispatch.gradient_dtype(logits))
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:

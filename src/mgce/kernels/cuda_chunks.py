@@ -1,0 +1,212 @@
+r"""The Triton kernel of loss and gradient for rows that do not fit in registers.
+
+A row comes from memory once, to find its maximum, and from the cache when its candidates are packed together and when
+its gradient is written.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from mgce.kernels.cuda_math import first_guess, newton_step, powers
+from mgce.kernels.cuda_rows import row_target, spread_target
+
+_compiled = triton.jit(do_not_specialize=["ignore_index", "n"])
+_inlined = triton.jit
+
+
+@_inlined  # type: ignore[untyped-decorator]
+def scan_peak(f_row: tl.tensor, k: tl.tensor, BLOCK: tl.constexpr) -> tl.tensor:
+    """Give the maximum of a row, (1, 1)."""
+    col = tl.arange(0, BLOCK)[None, :]
+    peaks = tl.full((1, BLOCK), -float("inf"), tl.float32)
+    for start in range(0, k, BLOCK):
+        at = start + col
+        peaks = tl.maximum(peaks, tl.load(f_row + at, mask=at < k, other=-float("inf")).to(tl.float32))
+    return tl.max(peaks, 1, keep_dims=True)
+
+
+@_inlined  # type: ignore[untyped-decorator]
+def solve_chunks(
+    f_row: tl.tensor,  # pointer to logits, all or the candidates
+    count: tl.tensor,
+    peak: tl.tensor,
+    t: tl.tensor,
+    beta: tl.tensor,
+    beta_less_1: tl.tensor,
+    inv_beta: tl.tensor,
+    steps: tl.tensor,
+    HALVES: tl.constexpr,
+    BLOCK: tl.constexpr,
+) -> tuple[tl.tensor, tl.tensor, tl.tensor]:
+    """Do what `solve_tile` does, for one row that is read in chunks."""
+    col = tl.arange(0, BLOCK)[None, :]
+    at = t
+    w_sum = tl.zeros_like(t)
+    moving = t == t
+    step = 0
+    while (step <= steps) & (tl.max(moving.to(tl.int32)) > 0):
+        w_sums = tl.zeros((1, BLOCK), tl.float32)
+        h_sums = tl.zeros((1, BLOCK), tl.float32)
+        for start in range(0, count, BLOCK):
+            place = start + col
+            f = tl.load(f_row + place, mask=place < count, other=-float("inf")).to(tl.float32)
+            w, v = powers(f - peak + t, beta_less_1, inv_beta, HALVES)
+            w_sums += w
+            h_sums += w * v
+        at = t
+        w_sum = tl.sum(w_sums, 1, keep_dims=True)
+        moved, moving = newton_step(t, tl.sum(h_sums, 1, keep_dims=True), w_sum, beta, inv_beta, step)
+        t = tl.where(step < steps, moved, t)
+        step += 1
+    return t, at, w_sum
+
+
+@_inlined  # type: ignore[untyped-decorator]
+def read_row(
+    f_row: tl.tensor,  # pointer to the row
+    target_row: tl.tensor,
+    weight: tl.tensor,
+    packed: tl.tensor,  # pointer to room for k logits
+    k: tl.tensor,
+    peak: tl.tensor,
+    label: tl.tensor,
+    share: tl.tensor,
+    target_share: tl.tensor,
+    uniform_share: tl.tensor,
+    beta: tl.tensor,
+    PROBS: tl.constexpr,
+    SMOOTH: tl.constexpr,
+    WEIGHTED: tl.constexpr,
+    BLOCK: tl.constexpr,
+    PACK: tl.constexpr,
+) -> tuple[tl.tensor, tl.tensor, tl.tensor, tl.tensor, tl.tensor]:
+    """Pack the classes near the peak; give their size and total, sum q (peak - f) and sum q, and the number packed."""
+    col = tl.arange(0, BLOCK)[None, :]
+    sizes = tl.zeros((1, BLOCK), tl.float32)
+    totals = tl.zeros((1, BLOCK), tl.float32)
+    costs = tl.zeros((1, BLOCK), tl.float32)
+    masses = tl.zeros((1, BLOCK), tl.float32)
+    count = 0
+    for start in range(0, k, BLOCK):
+        at_col = start + col
+        inside = at_col < k
+        f = tl.load(f_row + at_col, mask=inside, other=-float("inf"))
+        x = f.to(tl.float32) - peak
+        near = inside & ((x > -beta) | (x != x))  # NaN counts, so that it reaches t
+        sizes += near.to(tl.float32)
+        totals += tl.where(near, x, 0)
+        costs += tl.where(at_col == label, share * -x, 0)
+        if PROBS or SMOOTH:
+            q = spread_target(target_row, weight, at_col, inside, k, target_share, uniform_share, PROBS, WEIGHTED)
+            costs += tl.where(q == 0, 0, q * -x)
+            masses += q
+        if PACK:
+            found = tl.sum(near.to(tl.int32))
+            if found > 0:
+                tl.store(packed + count + tl.cumsum(near.to(tl.int32), 1) - 1, f, mask=near)
+            count += found
+    size = tl.sum(sizes, 1, keep_dims=True)
+    total = tl.sum(totals, 1, keep_dims=True)
+    return size, total, tl.sum(costs, 1, keep_dims=True), share + tl.sum(masses, 1, keep_dims=True), count
+
+
+@_inlined  # type: ignore[untyped-decorator]
+def write_row(
+    grad_row: tl.tensor,
+    f_row: tl.tensor,
+    target_row: tl.tensor,
+    weight: tl.tensor,
+    denominator: tl.tensor,
+    k: tl.tensor,
+    t: tl.tensor,
+    peak: tl.tensor,
+    scale: tl.tensor,  # of w
+    label: tl.tensor,
+    share: tl.tensor,
+    kept: tl.tensor,
+    target_share: tl.tensor,
+    uniform_share: tl.tensor,
+    beta_less_1: tl.tensor,
+    inv_beta: tl.tensor,
+    HALVES: tl.constexpr,
+    PROBS: tl.constexpr,
+    SMOOTH: tl.constexpr,
+    WEIGHTED: tl.constexpr,
+    MEAN: tl.constexpr,
+    BLOCK: tl.constexpr,
+) -> None:
+    """Write the gradient of a row that is read in chunks."""
+    col = tl.arange(0, BLOCK)[None, :]
+    for start in range(0, k, BLOCK):
+        at_col = start + col
+        inside = at_col < k
+        f = tl.load(f_row + at_col, mask=inside, other=-float("inf")).to(tl.float32)
+        w, _ = powers(f - peak + t, beta_less_1, inv_beta, HALVES)
+        slope = w * scale - tl.where(at_col == label, share, 0)
+        if PROBS or SMOOTH:
+            slope -= spread_target(target_row, weight, at_col, inside, k, target_share, uniform_share, PROBS, WEIGHTED)
+        if MEAN:
+            slope /= tl.load(denominator)
+        tl.store(grad_row + at_col, tl.where(kept, slope, 0), mask=inside)
+
+
+@_compiled  # type: ignore[untyped-decorator]
+def chunked_kernel(
+    logits: tl.tensor,
+    target: tl.tensor,
+    weight: tl.tensor,
+    denominator: tl.tensor,
+    losses: tl.tensor,
+    grad: tl.tensor,
+    scratch: tl.tensor,
+    n: tl.tensor,
+    k: tl.tensor,
+    logits_stride: tl.tensor,
+    target_stride: tl.tensor,
+    grad_stride: tl.tensor,
+    scratch_stride: tl.tensor,
+    ignore_index: tl.tensor,
+    target_share: tl.tensor,
+    uniform_share: tl.tensor,
+    beta: tl.tensor,
+    beta_less_1: tl.tensor,
+    inv_beta: tl.tensor,
+    steps: tl.tensor,
+    HALVES: tl.constexpr,
+    PROBS: tl.constexpr,
+    SMOOTH: tl.constexpr,
+    WEIGHTED: tl.constexpr,
+    MEAN: tl.constexpr,
+    GRAD: tl.constexpr,
+    BLOCK: tl.constexpr,
+    PACK: tl.constexpr,
+) -> None:
+    """Compute every num_programs-th row, read in chunks: first from memory, then from the cache."""
+    packed = scratch + tl.program_id(0).to(tl.int64) * scratch_stride
+    for index in range(tl.program_id(0), n, tl.num_programs(0)):
+        row = tl.full((1, 1), index, tl.int64)
+        f_row = logits + row * logits_stride
+        target_row = target + row * target_stride
+        peak = scan_peak(f_row, k, BLOCK)
+        label, share, kept = row_target(target, weight, row, row < n, k, ignore_index, target_share, PROBS, WEIGHTED)
+        tl.debug_barrier()  # the candidates of the row before have been read
+        size, total, cost, mass, count = read_row(
+            f_row, target_row, weight, packed, k, peak, label, share, target_share, uniform_share, beta,
+            PROBS, SMOOTH, WEIGHTED, BLOCK, PACK,
+        )  # fmt: skip
+        tl.debug_barrier()
+        t = first_guess(size, total, beta, inv_beta)
+        if PACK:
+            t, at, w_sum = solve_chunks(packed, count, peak, t, beta, beta_less_1, inv_beta, steps, HALVES, BLOCK)
+        else:
+            t, at, w_sum = solve_chunks(f_row, k, peak, t, beta, beta_less_1, inv_beta, steps, HALVES, BLOCK)
+        tl.store(losses + row, tl.where(kept, cost - mass * t, 0))
+        if GRAD:
+            tl.debug_barrier()  # grad may be logits: every thread has read them
+            write_row(
+                grad + row * grad_stride, f_row, target_row, weight, denominator, k, at, peak, mass / w_sum,
+                label, share, kept, target_share, uniform_share, beta_less_1, inv_beta,
+                HALVES, PROBS, SMOOTH, WEIGHTED, MEAN, BLOCK,
+            )  # fmt: skip

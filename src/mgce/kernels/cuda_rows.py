@@ -1,0 +1,185 @@
+r"""The Triton kernel of loss and gradient for rows that fit in registers, and what the one for longer rows shares.
+
+Only a class with f_y > max f - (beta + t), t = phi + max f <= 0, can have p_y > 0. Where a row is long such candidates
+are packed together first, in their order, and Newton's method runs on those.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from mgce.kernels.cuda_math import EPS, first_guess, powers, solve_tile
+
+_compiled = triton.jit(do_not_specialize=["ignore_index", "n"])
+_inlined = triton.jit
+
+
+@_inlined  # type: ignore[untyped-decorator]
+def row_target(
+    target: tl.tensor,
+    weight: tl.tensor,
+    row: tl.tensor,
+    real: tl.tensor,  # where row < n
+    k: tl.tensor,
+    ignore_index: tl.tensor,
+    target_share: tl.tensor,
+    PROBS: tl.constexpr,
+    WEIGHTED: tl.constexpr,
+) -> tuple[tl.tensor, tl.tensor, tl.tensor]:
+    """Give the label of each row, its share of the target, NaN out of range, and whether the row counts."""
+    if PROBS:
+        return tl.full(row.shape, -1, tl.int64), tl.zeros(row.shape, tl.float32), real
+    label = tl.load(target + row, mask=real, other=0).to(tl.int64)
+    kept = real & (label != ignore_index)
+    inside = (label >= 0) & (label < k)
+    share = tl.full(row.shape, 1.0, tl.float32) * target_share
+    if WEIGHTED:
+        share *= tl.load(weight + label, mask=kept & inside, other=0).to(tl.float32)
+    return label, tl.where(inside, share, float("nan")), kept
+
+
+@_inlined  # type: ignore[untyped-decorator]
+def spread_target(
+    target_row: tl.tensor,  # pointer to the row's probabilities
+    weight: tl.tensor,
+    col: tl.tensor,
+    inside: tl.tensor,  # where a row of the batch has such a class
+    k: tl.tensor,
+    target_share: tl.tensor,
+    uniform_share: tl.tensor,
+    PROBS: tl.constexpr,
+    WEIGHTED: tl.constexpr,
+) -> tl.tensor:
+    """Give the part of the target that is spread over the classes, zero where not inside."""
+    q = tl.where(inside, uniform_share, 0.0)
+    if PROBS:
+        q += target_share * tl.load(target_row + col, mask=inside, other=0).to(tl.float32)
+    if WEIGHTED:
+        q *= tl.load(weight + col, mask=col < k, other=0).to(tl.float32)
+    return q
+
+
+@_inlined  # type: ignore[untyped-decorator]
+def solve_packed(
+    packed: tl.tensor,  # pointer to room for candidates, which may be that of the logits
+    f: tl.tensor,
+    x: tl.tensor,
+    peak: tl.tensor,
+    t: tl.tensor,
+    beta: tl.tensor,
+    beta_less_1: tl.tensor,
+    inv_beta: tl.tensor,
+    steps: tl.tensor,
+    HALVES: tl.constexpr,
+    PACKED: tl.constexpr,
+) -> tuple[tl.tensor, tl.tensor, tl.tensor]:
+    """Do what `solve_tile` does, for one row: on its candidates, packed together, if there is room for them."""
+    guess = tl.sum(t)
+    candidate = x > (guess - 1) * (16 * EPS) - guess - beta
+    count = tl.sum(candidate.to(tl.int32))
+    # The branches give numbers, not tiles: a tile's layout may differ between them, which not every Triton allows.
+    if count <= PACKED:
+        tl.debug_barrier()  # every thread has read its part of the row
+        tl.store(packed + tl.cumsum(candidate.to(tl.int32), 1) - 1, f, mask=candidate)
+        tl.debug_barrier()
+        place = tl.arange(0, PACKED)[None, :]
+        y = tl.load(packed + place, mask=place < count, other=-float("inf")).to(tl.float32) - peak
+        few_t, few_at, few_w = solve_tile(y, t, beta, beta_less_1, inv_beta, steps, HALVES)
+        root, last, w_sum = tl.sum(few_t), tl.sum(few_at), tl.sum(few_w)
+        tl.debug_barrier()  # every thread has read its candidates
+    else:
+        all_t, all_at, all_w = solve_tile(x, t, beta, beta_less_1, inv_beta, steps, HALVES)
+        root, last, w_sum = tl.sum(all_t), tl.sum(all_at), tl.sum(all_w)
+    return root, last, w_sum
+
+
+@_compiled  # type: ignore[untyped-decorator]
+def row_kernel(
+    logits: tl.tensor,
+    target: tl.tensor,
+    weight: tl.tensor,
+    denominator: tl.tensor,
+    losses: tl.tensor,
+    grad: tl.tensor,
+    scratch: tl.tensor,  # may be grad, and grad may be logits
+    n: tl.tensor,
+    k: tl.tensor,
+    logits_stride: tl.tensor,
+    target_stride: tl.tensor,
+    grad_stride: tl.tensor,
+    scratch_stride: tl.tensor,
+    ignore_index: tl.tensor,
+    target_share: tl.tensor,
+    uniform_share: tl.tensor,
+    beta: tl.tensor,
+    beta_less_1: tl.tensor,
+    inv_beta: tl.tensor,
+    steps: tl.tensor,
+    HALVES: tl.constexpr,
+    PROBS: tl.constexpr,
+    SMOOTH: tl.constexpr,
+    WEIGHTED: tl.constexpr,
+    MEAN: tl.constexpr,
+    GRAD: tl.constexpr,
+    ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
+    PACKED: tl.constexpr,  # room for candidates, or 0 to pack none
+) -> None:
+    """Compute ROWS rows, held in registers: k <= BLOCK."""
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    col = tl.arange(0, BLOCK)[None, :]
+    real = row < n
+    inside = real & (col < k)
+    f = tl.load(logits + row * logits_stride + col, mask=inside, other=-float("inf"))
+    peak = tl.max(f.to(tl.float32), 1, keep_dims=True)
+    x = f.to(tl.float32) - peak
+    near = (x > -beta) | (x != x)  # NaN counts, so that it reaches t
+    size = tl.sum(near.to(tl.float32), 1, keep_dims=True)
+    t = first_guess(size, tl.sum(tl.where(near, x, 0), 1, keep_dims=True), beta, inv_beta)
+
+    if PACKED > 0:
+        packed = scratch + tl.program_id(0).to(tl.int64) * scratch_stride
+        t, at, w_sum = solve_packed(packed, f, x, peak, t, beta, beta_less_1, inv_beta, steps, HALVES, PACKED)
+    else:
+        t, at, w_sum = solve_tile(x, t, beta, beta_less_1, inv_beta, steps, HALVES)
+
+    label, share, kept = row_target(target, weight, row, real, k, ignore_index, target_share, PROBS, WEIGHTED)
+    chosen = col == label
+    cost = share * tl.sum(tl.where(chosen, -x, 0), 1, keep_dims=True)
+    mass = share
+    if PROBS or SMOOTH:
+        target_row = target + row * target_stride
+        q = spread_target(target_row, weight, col, inside, k, target_share, uniform_share, PROBS, WEIGHTED)
+        cost += tl.sum(tl.where(q == 0, 0, q * -x), 1, keep_dims=True)
+        mass += tl.sum(q, 1, keep_dims=True)
+    tl.store(losses + row, tl.where(kept, cost - mass * t, 0), mask=real)
+
+    if GRAD:
+        w, _ = powers(x + at, beta_less_1, inv_beta, HALVES)
+        slope = w * (mass / w_sum) - tl.where(chosen, share, 0)
+        if PROBS or SMOOTH:
+            slope -= q
+        if MEAN:
+            slope /= tl.load(denominator)
+        tl.store(grad + row * grad_stride + col, tl.where(kept, slope, 0), mask=inside)
+
+
+@_compiled  # type: ignore[untyped-decorator]
+def scale_kernel(
+    grad: tl.tensor,
+    factor: tl.tensor,
+    n: tl.tensor,
+    k: tl.tensor,
+    grad_stride: tl.tensor,
+    factor_stride: tl.tensor,
+    BLOCK: tl.constexpr,
+) -> None:
+    """Multiply row i by factor i, and leave it alone where that is 1."""
+    row = tl.program_id(0).to(tl.int64)
+    by = tl.load(factor + row * factor_stride).to(tl.float32)
+    if by != 1:
+        for start in range(0, k, BLOCK):
+            col = start + tl.arange(0, BLOCK)
+            at = grad + row * grad_stride + col
+            tl.store(at, tl.load(at, mask=col < k, other=0).to(tl.float32) * by, mask=col < k)

@@ -1,0 +1,398 @@
+"""The Triton kernels against float64 truth, the eager path's own error as their yardstick.
+
+Where there is no GPU they run in Triton's interpreter, on small batches. Compilation is tested either way.
+"""
+
+# ruff: noqa: E402
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+if importlib.util.find_spec("triton") is None:
+    pytest.skip("Triton is not installed", allow_module_level=True)
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+if DEVICE == "cpu":
+    late = "triton" in sys.modules and os.environ.get("TRITON_INTERPRET") != "1"
+    assert not late, "Triton was imported without its interpreter; set TRITON_INTERPRET=1 before pytest starts."
+    os.environ["TRITON_INTERPRET"] = "1"  # read where triton is imported and where a kernel is defined
+
+import triton
+import triton.language as tl
+
+from hard_rows import hard_rows
+from mgce.functional import mgce_loss
+from mgce.kernels import cuda, cuda_math
+from mgce.kernels.cuda import loss_and_grad, scale_
+from mgce.numerics.link import worst_case_probs
+from mgce.numerics.normalizer import normalized_logits
+
+if DEVICE == "cpu" and tuple(map(int, triton.__version__.split(".")[:2])) < (3, 9):
+    pytest.skip("the interpreter of this Triton does not know NumPy 2.4", allow_module_level=True)
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, where the interpreter divides by zero
+
+EPS = torch.finfo(torch.float32).eps
+BETAS = (1.0, 1.02, 1.4, 1.5, 2.0, 3.0, 5.0, 11.0, 100.0, 1e6)
+HALF = (torch.bfloat16, torch.float16)
+
+
+def truth(x: Tensor, y: Tensor, beta: float) -> tuple[Tensor, Tensor]:
+    loss = -normalized_logits(x, beta=beta).gather(1, y[:, None])[:, 0]
+    return loss, worst_case_probs(x, beta=beta) - F.one_hot(y, x.shape[1])
+
+
+def error(got: Tensor, want: Tensor) -> float:
+    difference = torch.where(got == want, 0, got - want).abs()  # equal infinities
+    return (difference / want.abs().clamp(min=1).where(want.isfinite(), 1)).max().item()
+
+
+def check_against_eager(x: Tensor, beta: float) -> None:
+    """Compare float32 rows with the eager path in float32, both with it in float64."""
+    x = x.to(DEVICE)
+    y = torch.arange(len(x), device=DEVICE) % x.shape[1]
+    want, eager = truth(x.double(), y, beta), truth(x, y, beta)
+    got = loss_and_grad(x, y, reduction="none", beta=beta)
+    slack = 16 * EPS
+    assert error(got[0], want[0]) <= 2 * error(eager[0], want[0]) + slack
+    # Near beta = 1, p is steeper at the edge of the support than floats can follow.
+    if beta == 1 or beta >= 1.18:
+        steep = 10 if beta < 2 else 1
+        assert error(got[1], want[1]) <= 2 * error(eager[1], want[1]) + steep * slack
+    p = got[1].double() + F.one_hot(y, x.shape[1])
+    assert error(p.sum(1), torch.ones_like(p[:, 0])) <= 8 * slack
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 17, 127, 1000])
+@pytest.mark.parametrize("beta", BETAS)
+def test_no_worse_than_the_eager_path(beta: float, k: int) -> None:
+    check_against_eager(hard_rows(k, beta, torch.float32)[:: 2 if k == 1000 else 1], beta)
+
+
+@pytest.mark.parametrize("beta", [1.0, 1.02, 1.4])
+def test_a_support_that_collapses(beta: float) -> None:
+    steps = torch.tensor([1.0, 2, 3, 5, 8, 20, 100])[:, None]
+    x = beta * (steps * 2.0**-23 * torch.rand(7, 1000, generator=torch.Generator().manual_seed(0)) - 1)
+    x[:, 0] = 0  # all others are at the edge of the support, within rounding
+    loss, _ = loss_and_grad(x.to(DEVICE), torch.zeros(7, dtype=torch.int64, device=DEVICE), reduction="none", beta=beta)
+    want = -normalized_logits(x.double(), beta=beta)[:, 0]
+    assert ((loss.cpu() - want).abs() <= 4 * EPS).all()
+
+
+@pytest.mark.parametrize("beta", [1.02, 1.4, 2.0, 11.0])
+def test_rows_whose_candidates_are_packed(beta: float) -> None:
+    check_against_eager(hard_rows(4097, beta, torch.float32)[::2], beta)
+
+
+@pytest.mark.parametrize(("k", "beta"), [(8193, 1.0), (8193, 1.4), (9001, 2.0), (16385, 11.0), (16400, 1e6)])
+def test_rows_read_in_chunks(k: int, beta: float) -> None:
+    check_against_eager(hard_rows(k, beta, torch.float32)[[0, 2, 4, 9, 11, -1]], beta)
+
+
+@pytest.fixture
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Make every row one that is read in chunks."""
+    for name, value in {"PACKED_BLOCK": 1, "PLAIN_BLOCK": 1, "CHUNK": 64, "CHUNK_WARPS": 1}.items():
+        monkeypatch.setattr(cuda, name, value)
+    cuda._plan.cache_clear()
+    yield
+    cuda._plan.cache_clear()
+
+
+@pytest.fixture
+def small_packs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Pack the candidates of every row of more than 128 classes that is held in registers."""
+    monkeypatch.setattr(cuda, "SMALLEST_PACKED_BLOCK", 256)
+    cuda._plan.cache_clear()
+    yield
+    cuda._plan.cache_clear()
+
+
+@pytest.mark.parametrize("k", [1, 63, 64, 65, 300])
+@pytest.mark.parametrize("beta", [1.0, 1.02, 1.4, 3.0, 1e6])
+def test_chunks_of_all_sizes(small_chunks: None, beta: float, k: int) -> None:
+    check_against_eager(hard_rows(k, beta, torch.float32)[:: 2 if k == 65 else 5], beta)
+
+
+@pytest.mark.parametrize("k", [129, 300])
+@pytest.mark.parametrize("beta", [1.0, 1.02, 1.4, 3.0])
+def test_packs_of_all_sizes(small_packs: None, beta: float, k: int) -> None:
+    check_against_eager(hard_rows(k, beta, torch.float32), beta)
+
+
+@pytest.mark.parametrize("k", [17, 1000, 4097])
+@pytest.mark.parametrize("beta", [1.02, 1.05, 1.18, 1.4, 2.0, 11.0, 1e4])
+def test_probabilities_are_exact_for_margins_that_differ_by_rounding(beta: float, k: int) -> None:
+    scales = torch.tensor([0.01, 0.1, 1, 1, 2, 3, 10, 30])
+    x = torch.randn(8, k, generator=torch.Generator().manual_seed(k)) * scales[:, None]
+    y = torch.zeros(8, dtype=torch.int64, device=DEVICE)
+    loss, grad = loss_and_grad(x.to(DEVICE), y, reduction="none", beta=beta)
+    p = grad.double() + F.one_hot(y, k)
+    # By Fenchel and Young, phi + p.f + E(p) is zero at the exact p and second order beside it.
+    entropy = beta * (1 - p.norm(beta / (beta - 1), dim=1))
+    gap = (p * (x[:, :1] - x).to(p)).sum(1) + loss - entropy
+    assert (gap.abs() <= 64 * EPS * x.abs().max().item() * beta).all()
+
+
+@triton.jit
+def log2_1p_kernel(z, out, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, cuda_math.log2_1p(tl.load(z + i)))
+
+
+def test_the_logarithm_keeps_its_relative_accuracy() -> None:
+    above = -torch.logspace(-30, 0, 3071, dtype=torch.float64).float()
+    z = torch.cat([above, -1 + torch.logspace(-7.2, 0, 1023, dtype=torch.float64).float(), torch.zeros(2)])
+    z = z.where(z > -1, -0.5).to(DEVICE)
+    out = torch.empty_like(z)
+    log2_1p_kernel[(4,)](z, out, BLOCK=1024, enable_fp_fusion=True)
+    want = z.double().log1p() / torch.tensor(2.0, dtype=torch.float64).log().to(DEVICE)
+    assert ((out - want).abs() <= 3 * EPS * want.abs()).all()
+
+
+@pytest.mark.parametrize("chunks", [False, True])
+@pytest.mark.parametrize(
+    ("dtype", "reduction", "smoothing"),
+    [(torch.float32, reduction, smoothing) for reduction in ("none", "mean", "sum") for smoothing in (0.0, 0.1, 1.0)]
+    + [(dtype, "mean", 0.1) for dtype in HALF],
+)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("probabilities", [False, True])
+def test_targets_of_every_kind(
+    request: pytest.FixtureRequest,
+    probabilities: bool,
+    weighted: bool,
+    dtype: torch.dtype,
+    reduction: str,
+    smoothing: float,
+    chunks: bool,
+) -> None:
+    if chunks:
+        request.getfixturevalue("small_chunks")
+    generator = torch.Generator().manual_seed(0)
+    n, k = (2, 70) if chunks else (9, 37)
+    x = (torch.randn(n, k, generator=generator) * 2).to(DEVICE, dtype)
+    weight = torch.rand(k, generator=generator).to(DEVICE, dtype) if weighted else None
+    target = torch.randint(k, (n,), generator=generator).to(DEVICE)
+    target[1::4] = -100  # ignored
+    if probabilities:
+        target = torch.rand(n, k, generator=generator).to(DEVICE, dtype)
+    leaf = x.double().requires_grad_()
+    exact = tuple(v.double() if v is not None and v.is_floating_point() else v for v in (target, weight))
+    want = mgce_loss(leaf, *exact, -100, reduction, smoothing, beta=1.4, backend="reference")
+    want.sum().backward()
+    loss, grad = loss_and_grad(x, target, weight, -100, reduction, smoothing, beta=1.4)
+    assert grad is not None and grad.dtype == dtype and loss.dtype == torch.float32
+    tolerance = 100 * EPS
+    torch.testing.assert_close(loss.double(), want.detach(), rtol=tolerance, atol=tolerance)
+    coarse = max(tolerance, torch.finfo(dtype).eps)
+    torch.testing.assert_close(grad.double(), leaf.grad, rtol=coarse, atol=tolerance)
+    if smoothing == 0.1:
+        alone, none = loss_and_grad(x, target, weight, -100, reduction, smoothing, beta=1.4, want_grad=False)
+        assert none is None and torch.equal(alone, loss)
+
+
+@pytest.mark.parametrize("path", ["small_chunks", "small_packs", "rows"])
+@pytest.mark.parametrize("beta", [1.0, 1.4])
+def test_rows_without_an_answer_are_nan_and_spoil_no_other(
+    request: pytest.FixtureRequest, path: str, beta: float
+) -> None:
+    if path != "rows":
+        request.getfixturevalue(path)
+    x = torch.randn(9, 130, generator=torch.Generator().manual_seed(0)).to(DEVICE)
+    y = torch.tensor([0, 1, 2, 3, 4, -100, 5, 6, 7], device=DEVICE)
+    clean, _ = loss_and_grad(x, y, reduction="none", beta=beta)
+    x[1, 129], x[2, 3], x[3], x[5, 0] = torch.nan, torch.inf, -torch.inf, torch.nan
+    y[6], y[7] = 130, -1
+    loss, grad = loss_and_grad(x, y, reduction="none", beta=beta)
+    bad = [1, 2, 3, 6, 7]
+    assert loss[bad].isnan().all() and grad[bad].isnan().all()
+    assert torch.equal(loss[[0, 4, 8]], clean[[0, 4, 8]]) and grad[[0, 4, 8]].isfinite().all()
+    assert loss[5] == 0 and (grad[5] == 0).all()  # ignored
+
+
+@pytest.mark.parametrize("path", ["small_chunks", "rows"])
+def test_masked_classes_are_as_if_they_were_not_there(request: pytest.FixtureRequest, path: str) -> None:
+    if path != "rows":
+        request.getfixturevalue(path)
+    x = torch.randn(8, 40, generator=torch.Generator().manual_seed(0)).to(DEVICE)
+    y = torch.arange(8, device=DEVICE)
+    wide = torch.full((8, 100), -torch.inf, device=DEVICE)
+    wide[:, :40] = x
+    loss, grad = loss_and_grad(x, y, beta=1.4)
+    wide_loss, wide_grad = loss_and_grad(wide, y, beta=1.4)
+    torch.testing.assert_close(wide_loss, loss)
+    torch.testing.assert_close(wide_grad[:, :40], grad)
+    assert (wide_grad[:, 40:] == 0).all()
+    impossible, _ = loss_and_grad(wide, y + 50, reduction="none", beta=1.4)
+    assert (impossible == torch.inf).all()
+    soft, _ = loss_and_grad(wide, F.one_hot(y, 100).float(), beta=1.4)
+    torch.testing.assert_close(soft, loss)
+
+
+@pytest.mark.parametrize("path", ["small_chunks", "small_packs", "rows"])
+@pytest.mark.parametrize("dtype", [torch.float32, *HALF])
+def test_gradient_over_the_logits(request: pytest.FixtureRequest, path: str, dtype: torch.dtype) -> None:
+    if path != "rows":
+        request.getfixturevalue(path)
+    x = (torch.randn(3, 300, generator=torch.Generator().manual_seed(0)) * 2).to(DEVICE, dtype)
+    y = torch.arange(3, device=DEVICE) * 40
+    loss, grad = loss_and_grad(x, y, label_smoothing=0.1, beta=1.4)
+    room = torch.zeros(3, 310, device=DEVICE, dtype=dtype)
+    room[:, 5:305] = x
+    view = room[:, 5:305]
+    over_loss, over_grad = loss_and_grad(view, y, label_smoothing=0.1, beta=1.4, inplace=True)
+    assert over_grad is view and torch.equal(view, grad) and torch.equal(over_loss, loss)
+    assert (room[:, :5] == 0).all() and (room[:, 305:] == 0).all()
+    if dtype in HALF:
+        _, fine = loss_and_grad(x, y, label_smoothing=0.1, beta=1.4, grad_dtype=torch.float32)
+        assert fine.dtype == torch.float32
+        torch.testing.assert_close(grad.float(), fine, rtol=torch.finfo(dtype).eps, atol=1e-7)
+
+
+@pytest.mark.parametrize("path", ["small_chunks", "small_packs", "rows"])
+def test_rows_of_any_stride(request: pytest.FixtureRequest, path: str) -> None:
+    if path != "rows":
+        request.getfixturevalue(path)
+    generator = torch.Generator().manual_seed(0)
+    wide = torch.randn(6, 311, generator=generator).to(DEVICE)
+    probs = torch.rand(6, 400, generator=generator).to(DEVICE)
+    columns = torch.rand(297, 3, generator=generator).to(DEVICE).T
+    for x, q in (
+        (wide[::2, 3:300], probs[::2, 5:302]),
+        (wide[:1, 3:300].expand(3, -1), probs[3:, :297]),
+        (wide[:3, 3:300], columns),
+    ):
+        want = loss_and_grad(x.contiguous(), q.contiguous(), beta=1.4)
+        got = loss_and_grad(x, q, beta=1.4)
+        assert torch.equal(got[0], want[0]) and torch.equal(got[1], want[1])
+
+
+def test_labels_and_weights_of_any_stride() -> None:
+    x = torch.randn(5, 20, generator=torch.Generator().manual_seed(0)).to(DEVICE)
+    y, weight = torch.arange(10, device=DEVICE), torch.rand(40, device=DEVICE)
+    want = loss_and_grad(x, y[::2].contiguous(), weight[::2].contiguous(), beta=1.4)
+    for labels in (y[::2], y[::2].to(torch.uint8), y[:5].as_strided((5,), (2,))):
+        got = loss_and_grad(x, labels, weight[::2], beta=1.4)
+        assert torch.equal(got[0], want[0]) and torch.equal(got[1], want[1])
+
+
+def test_offsets_beyond_32_bits() -> None:
+    k, stride = 20, 2**30
+    try:  # memory that is not touched costs nothing
+        room = torch.empty(2 * stride + k, dtype=torch.bfloat16, device=DEVICE)
+    except RuntimeError:
+        pytest.skip("there is no room for 2^31 elements")
+    x = room.as_strided((3, k), (stride, 1))
+    x.copy_(torch.randn(3, k, generator=torch.Generator().manual_seed(0)))
+    y = torch.arange(3, device=DEVICE)
+    want = loss_and_grad(x.contiguous(), y, beta=1.4)
+    got = loss_and_grad(x, y, beta=1.4, inplace=True)
+    assert torch.equal(got[0], want[0]) and torch.equal(x, want[1])
+
+
+def test_a_row_does_not_depend_on_its_neighbours() -> None:
+    x = hard_rows(20, 1.4, torch.float32).to(DEVICE)
+    y = torch.zeros(len(x), dtype=torch.int64, device=DEVICE)
+    loss, grad = loss_and_grad(x, y, reduction="none", beta=1.4)
+    for i in range(len(x)):
+        alone = loss_and_grad(x[i : i + 1], y[:1], reduction="none", beta=1.4)
+        assert torch.equal(alone[0], loss[i : i + 1]) and torch.equal(alone[1], grad[i : i + 1])
+
+
+def test_no_row_counts() -> None:
+    x = torch.randn(3, 4, device=DEVICE)
+    for weight in (None, torch.ones(4, device=DEVICE)):
+        loss, grad = loss_and_grad(x, torch.full((3,), -100, device=DEVICE), weight, beta=1.4)
+        assert loss.isnan() and (grad == 0).all()
+    nothing, labels = torch.empty(0, 4, device=DEVICE), torch.empty(0, dtype=torch.int64, device=DEVICE)
+    assert loss_and_grad(nothing, labels, beta=1.4)[0].isnan()
+    assert loss_and_grad(nothing, labels, reduction="sum", beta=1.4)[0] == 0
+    assert loss_and_grad(nothing, labels, reduction="none", beta=1.4)[1].shape == (0, 4)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, *HALF])
+def test_scaling_of_the_gradient(dtype: torch.dtype) -> None:
+    grad = torch.randn(5, 5000, generator=torch.Generator().manual_seed(0)).to(DEVICE, dtype)
+    same = scale_(grad.clone(), torch.ones((), device=DEVICE))
+    assert torch.equal(same, grad)
+    torch.testing.assert_close(scale_(grad.clone(), torch.tensor(3.0, device=DEVICE)), grad * 3)
+    factor = torch.arange(5.0, device=DEVICE)
+    torch.testing.assert_close(scale_(grad.clone(), factor), (grad * factor[:, None]).to(dtype))
+    torch.testing.assert_close(scale_(grad.clone(), factor[:1].expand(5)), grad * 0)
+
+
+def test_what_it_cannot_take_is_said() -> None:
+    y = torch.zeros(3, dtype=torch.int64, device=DEVICE)
+    x = torch.zeros(3, 4, device=DEVICE)
+    with pytest.raises(ValueError, match="Expected `logits` to be float16, bfloat16 or float32"):
+        loss_and_grad(x.double(), y, beta=1.4)
+    with pytest.raises(ValueError, match="classes are next to one another"):
+        loss_and_grad(torch.zeros(4, 3, device=DEVICE).T, y, beta=1.4)
+    with pytest.raises(ValueError, match="Expected `grad_dtype` to be torch.bfloat16, but got torch.float32"):
+        loss_and_grad(x.bfloat16(), y, beta=1.4, inplace=True, grad_dtype=torch.float32)
+
+
+def test_why_triton_cannot_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    cuda.obstacle.cache_clear()
+    assert cuda.obstacle() is None
+    cuda.obstacle.cache_clear()
+    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert cuda.obstacle() == "PyTorch finds no CUDA device"
+    cuda.obstacle.cache_clear()
+    monkeypatch.setitem(sys.modules, "triton", None)
+    assert cuda.obstacle().startswith("Triton cannot be imported")
+    cuda.obstacle.cache_clear()
+
+
+def in_new_process(code: str) -> str:
+    variables = {**os.environ, "PYTHONPATH": str(Path(cuda.__file__).parents[2]), "TRITON_INTERPRET": "0"}
+    done = subprocess.run([sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_triton_is_not_imported_before_the_first_call() -> None:
+    assert in_new_process("import sys, mgce.kernels.cuda; print('triton' in sys.modules)") == "False\n"
+
+
+COMPILE = """
+import sys, triton
+from triton.backends.compiler import GPUTarget
+from mgce.kernels import cuda, cuda_chunks, cuda_rows
+
+def compile(kernel, floats, capability, warps=4, **constants):
+    types = dict.fromkeys(kernel.arg_names, "i32")
+    types |= dict.fromkeys(("target_share", "uniform_share", "beta", "beta_less_1", "inv_beta"), "fp32")
+    types |= dict.fromkeys(("logits", "grad", "scratch"), "*" + floats)
+    types |= dict.fromkeys(("weight", "denominator", "losses", "factor"), "*fp32")
+    types["target"] = "*" + floats if constants.get("PROBS") else "*i64"
+    types |= dict.fromkeys(constants, "constexpr")
+    source = triton.compiler.ASTSource(kernel, {name: types[name] for name in kernel.arg_names}, constants)
+    options = {"num_warps": warps, "enable_fp_fusion": True}
+    compiled = triton.compile(source, target=GPUTarget("cuda", capability, 32), options=options)
+    assert compiled.asm["cubin"]
+
+plain = dict(PROBS=False, SMOOTH=False, WEIGHTED=False, MEAN=True, GRAD=True)
+every = dict(PROBS=True, SMOOTH=True, WEIGHTED=True, MEAN=True, GRAD=True)
+cases = [(10, 1.4, plain), (10, 1e4, every), (1000, 2.0, plain), (5000, 1.4, every), (128000, 1.4, every)]
+for k, beta, options in cases:
+    plan = cuda._plan(k, beta)
+    kernel = cuda_rows.row_kernel if plan.rows else cuda_chunks.chunked_kernel
+    constants = {**plan.constants, **options, "HALVES": cuda._halves(beta)}
+    compile(kernel, "bf16" if k % 3 else "fp32", 90 if k % 16 else 80, plan.warps, **constants)
+compile(cuda_rows.scale_kernel, "fp16", 90, BLOCK=4096)
+"""
+
+
+def test_it_compiles_without_a_gpu() -> None:
+    in_new_process(COMPILE)
