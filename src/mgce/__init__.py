@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from mgce import functional
-from mgce.losses.modules import GCELoss, MGCELoss, MinimaxLink
+from mgce.losses.modules import GCELoss, LinearMGCELoss, MGCELoss, MinimaxLink
 
 if TYPE_CHECKING:
     from mgce.risk import RiskCertificate, certify
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "GCELoss",
+    "LinearMGCELoss",
     "MGCELoss",
     "MinimaxLink",
     "RiskCertificate",

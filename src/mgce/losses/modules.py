@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.nn.modules.loss import _WeightedLoss
 
 from mgce import _validation
+from mgce._validation import expected
 from mgce.kernels import dispatch
 from mgce.losses import functional
+from mgce.losses.linear import linear_mgce_loss
 from mgce.numerics.link import minimax_probs, worst_case_probs
 from mgce.numerics.root import Beta
 
@@ -163,6 +166,91 @@ class MGCELoss(_RobustLoss):
     def link(self) -> MinimaxLink:
         """The module that turns logits into minimax probabilities, over the loss's dimension of classes."""
         return MinimaxLink(beta=self.beta, dim=None)
+
+
+class LinearMGCELoss(_RobustLoss):
+    r"""A linear head and its MGCE loss as one module, in place of `nn.LinearCrossEntropyLoss`.
+
+    .. math:: \ell_\beta(W x + b, y)
+
+    See :func:`mgce.functional.linear_mgce_loss` for the shapes, dtypes and memory. The head is `loss.linear`, and
+    `loss.link(loss.linear(input))` gives probabilities.
+
+    Args:
+        in_features: size d of a row of the input.
+        num_classes: k.
+        bias: whether the head has one; as in `nn.LinearCrossEntropyLoss` it has none by default.
+        device: of the head.
+        dtype: of the head.
+        reduction: `"none"`, `"mean"` or `"sum"`.
+        weight: a rescaling weight for each class, shape (k); a buffer.
+        ignore_index: an index target that adds nothing; None stands for -100.
+        label_smoothing: in [0, 1].
+        beta: in [1, inf]. A tensor gives one beta for each row.
+        backend: see :func:`mgce.functional.mgce_loss`.
+        chunk_rows: see :func:`mgce.functional.linear_mgce_loss`.
+
+    Raises:
+        TypeError, ValueError, RuntimeError: if a hyperparameter is not one of those above.
+
+    Example:
+        >>> criterion = LinearMGCELoss(2, 4, beta=1.4)
+        >>> with torch.no_grad():
+        ...     _ = criterion.linear.weight.copy_(torch.tensor([[0.5, 3.0], [0.0, 1.5], [0.25, -2.0], [-1.0, -3.0]]))
+        >>> criterion(torch.eye(2), torch.tensor([2, 1])).item()
+        1.1373...
+
+    Reference: paper, equation (19).
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        num_classes: int,
+        *,
+        bias: bool = False,
+        device: Any = None,
+        dtype: torch.dtype | None = None,
+        reduction: str = "mean",
+        weight: Tensor | None = None,
+        ignore_index: int | None = -100,
+        label_smoothing: float = 0.0,
+        beta: Beta = 1.4,
+        backend: str = "auto",
+        chunk_rows: int | None = None,
+    ) -> None:
+        ignored = -100 if ignore_index is None else ignore_index
+        super().__init__(weight, None, ignored, None, reduction, label_smoothing, beta=beta)
+        _validation.check_choice("backend", backend, dispatch.BACKENDS)
+        if chunk_rows is not None:
+            _validation.check_count("chunk_rows", chunk_rows)
+        if weight is not None and weight.shape != (num_classes,):
+            sentence = expected("weight", f"one number for each of the {num_classes} classes", tuple(weight.shape))
+            raise RuntimeError(sentence)
+        self.linear = nn.Linear(in_features, num_classes, bias=bias, device=device, dtype=dtype)
+        self.backend = backend
+        self.chunk_rows = chunk_rows
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """Compute the loss of rows of features against class indices or class probabilities."""
+        return linear_mgce_loss(
+            input,
+            self.linear.weight,
+            target,
+            self.linear.bias,
+            weight=self.weight,
+            reduction=self.reduction,
+            ignore_index=self.ignore_index,
+            label_smoothing=self.label_smoothing,
+            beta=self.beta,
+            backend=self.backend,
+            chunk_rows=self.chunk_rows,
+        )
+
+    @property
+    def link(self) -> MinimaxLink:
+        """The module that turns logits, classes last, into minimax probabilities."""
+        return MinimaxLink(beta=self.beta)
 
 
 class GCELoss(_RobustLoss):

@@ -1,0 +1,212 @@
+r"""The linear head and the MGCE loss as one function, whose logits are never stored whole."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+from torch.nn import functional as F
+
+from mgce import _validation
+from mgce._validation import expected
+from mgce.kernels import dispatch
+from mgce.losses.functional import _check_index_target, _check_weight, _result_dtype, mgce_loss
+from mgce.losses.linear_chunks import LinearLoss, Options, Unfused, loss_and_gradients
+from mgce.losses.linear_operator import linear_loss_and_gradients
+from mgce.numerics.root import Beta
+
+
+def linear_mgce_loss(
+    input: Tensor,
+    linear_weight: Tensor,
+    target: Tensor,
+    linear_bias: Tensor | None = None,
+    *,
+    weight: Tensor | None = None,
+    reduction: str = "mean",
+    ignore_index: int | None = -100,
+    label_smoothing: float = 0.0,
+    beta: Beta = 1.4,
+    backend: str = "auto",
+    chunk_rows: int | None = None,
+) -> Tensor:
+    r"""Compute the MGCE loss of a linear head's logits, without ever storing them whole.
+
+    .. math:: \ell_\beta(W x + b, y), \qquad \frac{\partial \ell_\beta}{\partial x} = W^\top (p - e_y), \quad
+              \frac{\partial \ell_\beta}{\partial W} = (p - e_y)\, x^\top
+
+    Value and gradients are those of `mgce_loss(linear(input, linear_weight, linear_bias), target, ...)`, and the
+    arguments those of :func:`torch.nn.functional.linear_cross_entropy`. The logits are computed, used and overwritten
+    a chunk of rows at a time, in the forward pass, which computes the gradients as well (for `reduction="none"`, the
+    backward pass computes the logits again). A class outside of every support in a chunk has no gradient, exactly;
+    on the CPU the gradients are computed from the other classes alone where they are few.
+
+    Beyond its result and the gradients, a call takes the memory of two chunks of logits for `backend="cpu"`, about
+    eight for `"torch"`. It takes that of all logits, as the unfused loss does, where they are wanted: by `torch.func`,
+    forward-mode and second derivatives, a tensor `beta`, a derivative in `target` or `weight`, `backend="reference"`,
+    and `reduction="none"` in `torch.compile`.
+
+    Args:
+        input: rows x, shape (d), (N, d) or (..., d), floating point.
+        linear_weight: W, shape (k, d), the dtype of `input`.
+        target: class indices, the shape of `input` without d, int64 or uint8; or class probabilities, that
+            shape with k after it.
+        linear_bias: b, shape (k).
+        weight: a rescaling weight for each class, shape (k).
+        reduction: `"none"`, `"mean"` or `"sum"`.
+        ignore_index: an index target that adds nothing; None stands for -100. On the CPU no logits are computed for
+            the rows that it marks.
+        label_smoothing: in [0, 1].
+        beta: in [1, inf]; a tensor gives one beta for each row.
+        backend: see :func:`mgce_loss`.
+        chunk_rows: how many rows make a chunk. The default makes its logits an eighth of the size of `linear_weight`,
+            and more where that is less than 32 rows or 131072 logits.
+
+    Returns:
+        A scalar, or the shape of index targets for `reduction="none"`, in the dtype of `mgce_loss`. For half types
+        the logits are rounded to that type, the loss is computed in float32, and the gradients in `linear_weight`
+        and `linear_bias` are summed in float32.
+
+    Raises:
+        TypeError: if an argument is not a tensor, or `beta` or `chunk_rows` not a number.
+        ValueError: if `beta`, `reduction`, `backend` or `chunk_rows` is not one of those above, or the batch sizes
+            differ.
+        RuntimeError: if shapes, dtypes, `weight` or `label_smoothing` do not fit, or the backend named cannot run
+            this call, with the reason.
+        IndexError: if a class index is out of range (on the CPU).
+
+    Example:
+        >>> head = torch.tensor([[0.5, 3.0], [0.0, 1.5], [0.25, -2.0], [-1.0, -3.0]])
+        >>> linear_mgce_loss(torch.eye(2), head, torch.tensor([2, 1]), reduction="none")
+        tensor([0.7747, 1.5000])
+
+    Reference: paper, equation (19); Theorem 3 for the gradient.
+    """
+    _validation.check_beta(beta)
+    _validation.check_choice("reduction", reduction, _validation.REDUCTIONS)
+    _validation.check_label_smoothing(label_smoothing)
+    if chunk_rows is not None:
+        _validation.check_count("chunk_rows", chunk_rows)
+    ignored = -100 if ignore_index is None else ignore_index
+    _check_head(input, linear_weight, linear_bias)
+    _check_target(input, linear_weight, target, weight, ignored)
+    batch, (k, d) = input.shape[:-1], linear_weight.shape
+    soft = target.shape == (*batch, k)
+    rows, linear_weight = _in_autocast_dtype(input.reshape(-1, d)), _in_autocast_dtype(linear_weight)
+    linear_bias = None if linear_bias is None else _in_autocast_dtype(linear_bias)
+    labels = target.reshape(-1, k) if soft else target.reshape(-1).long()
+    if isinstance(beta, Tensor):
+        beta = _validation.broadcast_beta(beta, batch).reshape(-1)
+    kernel = dispatch.choose(backend, rows, labels, weight, beta) in dispatch.KERNELS
+
+    def unfused(
+        rows: Tensor, linear_weight: Tensor, linear_bias: Tensor | None, labels: Tensor, weight: Tensor | None
+    ) -> Tensor:
+        logits = F.linear(rows, linear_weight, linear_bias)
+        return mgce_loss(logits, labels, weight, ignored, reduction, label_smoothing, beta=beta, backend=backend)
+
+    tensors = rows, linear_weight, linear_bias, labels, weight
+    if backend == "reference":
+        loss = unfused(*(t if t is None or t is labels else t.double() for t in tensors))  # type: ignore[arg-type]
+    elif isinstance(beta, Tensor) or _wants_all_logits(*tensors, reduction):
+        loss = unfused(*tensors)
+    else:
+        size = chunk_rows or max(32, d // 8, 2**17 // k)
+        options = Options(ignored, reduction, label_smoothing, float(beta), size, kernel)
+        loss = _loss_by_chunks(*tensors, options, unfused, backend)
+    return loss.to(_result_dtype(rows, target, weight)).reshape(batch if reduction == "none" else ())
+
+
+def _loss_by_chunks(
+    rows: Tensor,
+    linear_weight: Tensor,
+    linear_bias: Tensor | None,
+    labels: Tensor,
+    weight: Tensor | None,
+    options: Options,
+    unfused: Unfused,
+    backend: str,
+) -> Tensor:
+    tensors = rows, linear_weight, linear_bias, labels, weight
+    loss: Tensor
+    if torch.compiler.is_compiling():
+        wanted = [torch.is_grad_enabled() and t is not None and t.requires_grad for t in tensors[:3]]
+        how = options.ignore_index, options.reduction, options.label_smoothing, options.beta, options.rows
+        loss = linear_loss_and_gradients(*tensors, *how, backend, wanted)[0]
+    elif torch.is_grad_enabled():
+        loss = LinearLoss.apply(*tensors, options, unfused)  # type: ignore[no-untyped-call]
+    else:
+        loss, _ = loss_and_gradients(*tensors, options)
+    return loss
+
+
+def _wants_all_logits(
+    rows: Tensor,
+    linear_weight: Tensor,
+    linear_bias: Tensor | None,
+    labels: Tensor,
+    weight: Tensor | None,
+    reduction: str,
+) -> bool:
+    """Tell whether a transform, or a derivative that the chunks do not have, is at work."""
+    if rows.numel() == 0 or torch._C._are_functorch_transforms_active():
+        return True
+    if any(tensor is not None and tensor.requires_grad for tensor in (labels, weight)):
+        return True
+    if torch.compiler.is_compiling():
+        return reduction == "none"
+    tensors = [tensor for tensor in (rows, linear_weight, linear_bias, labels, weight) if tensor is not None]
+    if any(type(tensor) not in dispatch.PLAIN for tensor in tensors):
+        return True
+    return any(forward_ad.unpack_dual(tensor).tangent is not None for tensor in tensors)  # type: ignore[no-untyped-call]
+
+
+def _in_autocast_dtype(tensor: Tensor) -> Tensor:
+    """Cast as autocast would cast an argument of a matrix product."""
+    device = tensor.device.type
+    if tensor.dtype == torch.float64 or not torch.is_autocast_enabled(device):
+        return tensor
+    return tensor.to(torch.get_autocast_dtype(device))
+
+
+def _check_head(input: Tensor, linear_weight: Tensor, linear_bias: Tensor | None) -> None:
+    tensors = {"input": input, "linear_weight": linear_weight}
+    if linear_bias is not None:
+        tensors["linear_bias"] = linear_bias
+    for name, tensor in tensors.items():
+        if not isinstance(tensor, Tensor):
+            raise TypeError(expected(name, "a torch.Tensor", type(tensor).__name__))
+        if not tensor.is_floating_point():
+            raise RuntimeError(expected(name, "a floating-point tensor", tensor.dtype))
+    if input.ndim == 0:
+        raise RuntimeError(expected("input", "a tensor with a dimension of features", "a scalar"))
+    if linear_weight.ndim != 2 or len(linear_weight) == 0 or linear_weight.shape[1] != input.shape[-1]:
+        what = f"of shape (k, {input.shape[-1]}), k >= 1, to match the features of `input`"
+        raise RuntimeError(expected("linear_weight", what, tuple(linear_weight.shape)))
+    if linear_bias is not None and linear_bias.shape != linear_weight.shape[:1]:
+        what = f"of shape {tuple(linear_weight.shape[:1])}, to match `linear_weight`"
+        raise RuntimeError(expected("linear_bias", what, tuple(linear_bias.shape)))
+    for name, tensor in tensors.items():
+        if _in_autocast_dtype(tensor).dtype != _in_autocast_dtype(input).dtype:
+            raise RuntimeError(expected(name, f"of the dtype of `input`, {input.dtype}", tensor.dtype))
+
+
+def _check_target(
+    input: Tensor, linear_weight: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int
+) -> None:
+    if not isinstance(target, Tensor):
+        raise TypeError(expected("target", "a torch.Tensor", type(target).__name__))
+    batch, k = input.shape[:-1], len(linear_weight)
+    soft = target.shape == (*batch, k)
+    if not soft and target.dtype not in (torch.int64, torch.uint8):
+        what = f"class indices of dtype int64 or uint8, or class probabilities of shape {(*batch, k)}"
+        raise RuntimeError(expected("target", what, f"{target.dtype} of shape {tuple(target.shape)}"))
+    if not soft:
+        _check_index_target(batch, target)
+    elif not target.is_floating_point():
+        raise RuntimeError(expected("target", "floating point, since it holds class probabilities", target.dtype))
+    elif ignore_index >= 0:
+        sentence = expected("ignore_index", "negative where `target` holds class probabilities", ignore_index)
+        raise RuntimeError(sentence)
+    if weight is not None:
+        _check_weight(weight, k, None if soft else input)

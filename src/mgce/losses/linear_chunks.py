@@ -1,0 +1,283 @@
+"""A linear head and the MGCE loss, a chunk of rows at a time: the logits of one chunk are all that is ever stored."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from mgce import _validation
+from mgce.kernels import dispatch
+from mgce.losses.functional import _nll
+from mgce.numerics import root
+
+# Where a chunk has gradients in at most this share of the classes, gathering those classes costs less than leaving
+# them in the products: the two cost the same at 0.45 to 0.7 of the classes.
+SPARSE_SHARE = 0.4
+NOTHING = (False, False, False)
+
+Gradients = tuple[Tensor | None, Tensor | None, Tensor | None]
+Unfused = Callable[..., Tensor]
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """What a chunk needs to know besides the tensors."""
+
+    ignore_index: int
+    reduction: str
+    label_smoothing: float
+    beta: float
+    rows: int
+    kernel: bool
+
+
+class LinearLoss(torch.autograd.Function):
+    """The loss, with its gradients from the forward pass unless each row's share is unknown then ("none").
+
+    Called as `LinearLoss.apply(input, linear_weight, linear_bias, target, weight, options, unfused)`, with input
+    (n, d), linear_weight (k, d), linear_bias (k,) or None, target (n,) int64 or (n, k), weight (k,) or None.
+    `unfused` takes the first five arguments and is differentiated where a derivative of the gradients is wanted.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        input: Tensor,
+        linear_weight: Tensor,
+        linear_bias: Tensor | None,
+        target: Tensor,
+        weight: Tensor | None,
+        options: Options,
+        unfused: Unfused,
+    ) -> Tensor:
+        """Compute the loss, and keep the gradients for the way back."""
+        tensors = input, linear_weight, linear_bias, target, weight
+        wanted = ctx.needs_input_grad[:3]
+        ctx.options, ctx.unfused = options, unfused
+        if any(wanted):
+            ctx.save_for_backward(*tensors)
+        now = wanted if options.reduction != "none" else NOTHING
+        loss, gradients = loss_and_gradients(*tensors, options, now)
+        ctx.gradients = gradients if any(now) else None
+        return loss
+
+    @staticmethod
+    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
+        """Scale the gradients that are there, or compute them by chunks again."""
+        nothing = (None,) * 4
+        wanted = ctx.needs_input_grad[:3]
+        if torch.is_grad_enabled():  # create_graph=True
+            return *_differentiable_gradients(ctx, grad_output, wanted), *nothing
+        if ctx.options.reduction == "none":
+            return *_gradients(ctx, wanted, grad_output), *nothing
+        # Handed over, not kept: the engine then makes them the leaves' .grad without a copy, and they may be scaled
+        # in place. A second backward through a retained graph computes them again.
+        gradients, ctx.gradients = ctx.gradients, None
+        if gradients is None:
+            gradients = _gradients(ctx, wanted)
+        if grad_output.device.type != "cpu" or grad_output.item() != 1:
+            gradients = tuple(None if gradient is None else gradient.mul_(grad_output) for gradient in gradients)
+        return *gradients, *nothing
+
+
+def _gradients(ctx: Any, wanted: tuple[bool, ...], row_scale: Tensor | None = None) -> Gradients:
+    input, linear_weight, linear_bias, target, weight = ctx.saved_tensors
+    tensors = input, linear_weight, linear_bias, target, weight
+    return loss_and_gradients(*tensors, ctx.options, wanted, row_scale)[1]
+
+
+def _differentiable_gradients(ctx: Any, grad_output: Tensor, wanted: tuple[bool, ...]) -> list[Tensor | None]:
+    tensors = ctx.saved_tensors
+    loss = ctx.unfused(*tensors)
+    sources = [tensor for tensor, want in zip(tensors[:3], wanted, strict=True) if want]
+    found = iter(torch.autograd.grad(loss, sources, grad_output, create_graph=True))
+    return [next(found) if want else None for want in wanted]
+
+
+def loss_and_gradients(
+    input: Tensor,
+    linear_weight: Tensor,
+    linear_bias: Tensor | None,
+    target: Tensor,
+    weight: Tensor | None,
+    options: Options,
+    wanted: tuple[bool, ...] = NOTHING,
+    row_scale: Tensor | None = None,
+) -> tuple[Tensor, Gradients]:
+    """Give the loss, and those gradients in input, linear_weight and linear_bias that are wanted.
+
+    They are those of the reduced loss, or, for "none", of the sum of the rows times `row_scale`, shape (n,).
+    """
+    n, kept = len(input), None
+    if target.ndim == 1 and target.device.type == "cpu":  # elsewhere, to look at the labels is to wait for the device
+        kept = _kept_rows(target, len(linear_weight), options.ignore_index)
+    if kept is not None:
+        input, target = input[kept], target[kept]
+        row_scale = None if row_scale is None else row_scale[kept]
+    scale, divisor = _scales(target, weight, options, row_scale, torch.promote_types(input.dtype, torch.float32))
+    with torch.no_grad(), torch.autocast(input.device.type, enabled=False):
+        tensors = input, linear_weight, linear_bias, target, weight
+        losses, (grad_input, *others) = _over_chunks(*tensors, options, wanted, scale)
+    loss = losses if options.reduction == "none" else losses.sum() / divisor
+    if kept is not None:
+        loss = _put_back(loss, kept, n) if options.reduction == "none" else loss
+        grad_input = None if grad_input is None else _put_back(grad_input, kept, n)
+    return loss, (grad_input, others[0], others[1])
+
+
+def _kept_rows(target: Tensor, k: int, ignore_index: int) -> Tensor | None:
+    """Give the indices of the rows that count, or None where all do; refuse a label that is no class."""
+    kept = target != ignore_index
+    wrong = kept & ((target < 0) | (target >= k))
+    if bool(wrong.any()):
+        raise IndexError(_validation.target_out_of_range(target[wrong][0].item(), k, ignore_index))
+    return None if bool(kept.all()) else kept.nonzero().squeeze(1)
+
+
+def _put_back(rows: Tensor, kept: Tensor, n: int) -> Tensor:
+    return rows.new_zeros(n, *rows.shape[1:]).index_copy_(0, kept, rows)
+
+
+def _scales(
+    target: Tensor, weight: Tensor | None, options: Options, row_scale: Tensor | None, dtype: torch.dtype
+) -> tuple[Tensor | float, Tensor | float]:
+    """Give what each row's gradient is multiplied by, and what the sum of the losses is divided by."""
+    if row_scale is not None:
+        return row_scale.unsqueeze(-1), 1.0
+    if options.reduction != "mean":
+        return 1.0, 1.0
+    if target.ndim == 2:
+        return 1 / len(target), len(target)
+    kept = target != options.ignore_index
+    counted = kept if weight is None else torch.where(kept, weight[torch.where(kept, target, 0)], 0)
+    divisor = counted.to(dtype).sum()
+    return torch.where(divisor == 0, 0, 1 / divisor), divisor
+
+
+def _over_chunks(
+    input: Tensor,
+    linear_weight: Tensor,
+    linear_bias: Tensor | None,
+    target: Tensor,
+    weight: Tensor | None,
+    options: Options,
+    wanted: tuple[bool, ...],
+    scale: Tensor | float,
+) -> tuple[Tensor, Gradients]:
+    """Give the losses, of each row for "none" or of each chunk, and the gradients times `scale`."""
+    n, k = len(input), len(linear_weight)
+    grad_input = torch.empty_like(input, memory_format=torch.contiguous_format) if wanted[0] else None
+    # The sum over chunks is kept in at least float32.
+    sums = [
+        torch.zeros(tensor.shape, dtype=torch.promote_types(tensor.dtype, torch.float32), device=tensor.device)
+        if want and tensor is not None
+        else None
+        for tensor, want in ((linear_weight, wanted[1]), (linear_bias, wanted[2]))
+    ]
+    logits = input.new_empty(min(n, options.rows), k)
+    losses = []
+    for start in range(0, n, options.rows):
+        part = slice(start, min(start + options.rows, n))
+        rows, labels = input[part], target[part]
+        chunk = _project(rows, linear_weight, linear_bias, logits[: len(rows)])
+        loss, grad = _chunk_loss(chunk, labels, weight, options, any(wanted))
+        losses.append(loss if options.reduction == "none" else loss.view(1))
+        if grad is not None:
+            into = None if grad_input is None else grad_input[part]
+            here = scale[part] if isinstance(scale, Tensor) and scale.ndim else scale
+            _accumulate(grad, here, rows, linear_weight, into, *sums)
+            del grad  # before the next chunk
+    tensors = linear_weight, linear_bias
+    grads = [None if s is None or t is None else s.to(t.dtype) for s, t in zip(sums, tensors, strict=True)]
+    together = torch.cat(losses) if losses else input.new_zeros(0)
+    return together, (grad_input, grads[0], grads[1])
+
+
+def _project(rows: Tensor, linear_weight: Tensor, linear_bias: Tensor | None, out: Tensor) -> Tensor:
+    if linear_bias is None:
+        return torch.mm(rows, linear_weight.T, out=out)
+    return torch.addmm(linear_bias, rows, linear_weight.T, out=out)
+
+
+def _chunk_loss(
+    logits: Tensor, target: Tensor, weight: Tensor | None, options: Options, want_grad: bool
+) -> tuple[Tensor, Tensor | None]:
+    """Give the loss of each row for "none", else their sum, and the gradient of the sum in the logits."""
+    dtype = torch.promote_types(logits.dtype, torch.float32)
+    if target.ndim == 2:
+        dtype = torch.promote_types(dtype, target.dtype)
+        target = target.to(dtype)
+    logits = logits.to(dtype)
+    weight = None if weight is None else weight.to(dtype).contiguous()
+    reduction = "none" if options.reduction == "none" else "sum"
+    how = options.ignore_index, reduction, options.label_smoothing
+    if options.kernel:
+        target = target.contiguous()
+        return dispatch.loss_and_grad(
+            logits, target, weight, *how, beta=options.beta, want_grad=want_grad, inplace=True
+        )
+    x = logits - logits.amax(-1, keepdim=True)
+    t = root.newton(x, options.beta)
+    loss = _nll(x + t.unsqueeze(-1), target, weight, *how)
+    if not want_grad:
+        return loss, None
+    w, _ = root.powers(x, t, options.beta)
+    q = _target_probs(target, weight, logits, options)
+    # By hand, for within an operator there is no autograd.
+    return loss, w * (q.sum(-1, keepdim=True) / w.sum(-1, keepdim=True)) - q
+
+
+def _target_probs(target: Tensor, weight: Tensor | None, logits: Tensor, options: Options) -> Tensor:
+    """Give q, shape (r, k), such that the loss is that of q: labels smoothed, weighted, and zero where ignored."""
+    share = options.label_smoothing
+    weight = logits.new_ones(logits.shape[1]) if weight is None else weight
+    if target.ndim == 2:
+        return weight * (target * (1 - share) + share / logits.shape[1])
+    kept = (target != options.ignore_index).unsqueeze(1)
+    labels = torch.where(kept, target.unsqueeze(1), 0)
+    q = kept * (weight * (share / logits.shape[1]))
+    return q.scatter_add_(1, labels, torch.where(kept, (1 - share) * weight[labels], 0))
+
+
+def _accumulate(
+    grad: Tensor,  # (r, k), in the logits of a chunk
+    scale: Tensor | float,  # of each row, (r, 1), or of all
+    rows: Tensor,  # (r, d)
+    linear_weight: Tensor,
+    into_input: Tensor | None,
+    into_weight: Tensor | None,
+    into_bias: Tensor | None,
+) -> None:
+    """Write the gradient in the rows, and add those in the head, by way of the classes that have any."""
+    active = _active_classes(grad)
+    if active is not None:
+        grad = grad.index_select(1, active)
+    grad = grad.mul_(scale).to(rows.dtype)
+    if into_input is not None:
+        torch.mm(grad, linear_weight if active is None else linear_weight.index_select(0, active), out=into_input)
+    if into_weight is not None:
+        if active is not None:
+            into_weight.index_add_(0, active, (grad.T @ rows).to(into_weight.dtype))
+        elif into_weight.dtype == rows.dtype:
+            into_weight.addmm_(grad.T, rows)
+        else:
+            into_weight.add_(grad.T @ rows)
+    if into_bias is not None:
+        columns = grad.sum(0, dtype=into_bias.dtype)
+        if active is None:
+            into_bias.add_(columns)
+        else:
+            into_bias.index_add_(0, active, columns)
+
+
+def _active_classes(grad: Tensor) -> Tensor | None:
+    """Give the classes in which some row has a gradient, or None where they are many, or the device is not to wait."""
+    if grad.device.type != "cpu":
+        return None
+    # Two passes that are vectorised cost less than any(0); NaN is not 0.
+    active = ((grad.amax(0) != 0) | (grad.amin(0) != 0)).nonzero().squeeze(1)
+    return active if len(active) <= SPARSE_SHARE * grad.shape[1] else None

@@ -1,0 +1,75 @@
+"""The chunked loss of a linear head as one opaque operator, for graphs that are traced."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from mgce.kernels import dispatch
+from mgce.losses.linear_chunks import Options, loss_and_gradients
+
+
+@torch.library.custom_op("mgce::linear_loss_and_gradients", mutates_args=())
+def linear_loss_and_gradients(
+    input: Tensor,
+    linear_weight: Tensor,
+    linear_bias: Tensor | None,
+    target: Tensor,
+    weight: Tensor | None,
+    ignore_index: int,
+    reduction: str,
+    label_smoothing: float,
+    beta: float,
+    rows: int,
+    backend: str,
+    wanted: Sequence[bool],
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Give the loss, reduced, and its gradients in the first three arguments: empty where not wanted."""
+    kernel = dispatch.choose(backend, input, target, weight, beta) in dispatch.KERNELS  # now a plain call
+    options = Options(ignore_index, reduction, label_smoothing, beta, rows, kernel)
+    tensors = input, linear_weight, linear_bias, target, weight
+    loss, gradients = loss_and_gradients(*tensors, options, tuple(wanted))
+    grad_input, grad_weight, grad_bias = (input.new_empty(0) if grad is None else grad for grad in gradients)
+    return loss, grad_input, grad_weight, grad_bias
+
+
+@linear_loss_and_gradients.register_fake
+def _(
+    input: Tensor,
+    linear_weight: Tensor,
+    linear_bias: Tensor | None,
+    target: Tensor,
+    weight: Tensor | None,
+    ignore_index: int,
+    reduction: str,
+    label_smoothing: float,
+    beta: float,
+    rows: int,
+    backend: str,
+    wanted: Sequence[bool],
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    dtype = torch.promote_types(input.dtype, torch.float32)
+    if target.is_floating_point():
+        dtype = torch.promote_types(dtype, target.dtype)
+    tensors = input, linear_weight, linear_bias
+    grads = [
+        input.new_empty(tensor.shape if tensor is not None and want else 0)
+        for tensor, want in zip(tensors, wanted, strict=True)
+    ]
+    return input.new_empty((), dtype=dtype), grads[0], grads[1], grads[2]
+
+
+def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    ctx.wanted = inputs[-1]
+    ctx.save_for_backward(*output[1:])
+
+
+def _scale(ctx: Any, grad_loss: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+    grads = zip(ctx.saved_tensors, ctx.wanted, strict=True)
+    return *(grad * grad_loss.to(grad.dtype) if want else None for grad, want in grads), *(None,) * 9
+
+
+linear_loss_and_gradients.register_autograd(_scale, setup_context=_save)

@@ -1,0 +1,188 @@
+r"""The MGCE loss of logits whose classes are spread over the processes of a group."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from mgce import _validation
+from mgce._validation import expected
+from mgce.numerics import root
+
+
+def vocab_parallel_mgce_loss(
+    local_logits: Tensor,
+    target: Tensor,
+    *,
+    num_classes: int,
+    vocab_start: int,
+    group: Any = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+    beta: float = 1.4,
+) -> Tensor:
+    r"""Compute the MGCE loss where each process of a group holds the logits of some of the classes.
+
+    .. math:: \ell_\beta(f, y) = -f_y - \varphi_\beta(f), \qquad f = (f^{(1)}, \dots, f^{(R)})
+
+    Every process calls it with the same targets and options and gets the same loss, and the gradient in its own
+    logits, :math:`p - e_y` restricted to its classes. No logits are sent: for each row, the group sums two numbers in
+    each Newton step, of which there are a fixed few, and a handful of numbers before and after them. The backward
+    pass sends nothing. If the logits are a product of shared features, the gradient in those is, as for
+    any column-parallel layer, the sum over the group of what each process computes.
+
+    Args:
+        local_logits: the logits of this process's classes, shape (N, k_local), k_local >= 1, floating point. -inf
+            masks a class. Half types are solved in float32.
+        target: class indices among all classes, shape (N), int64; the same on every process.
+        num_classes: k, the number of classes over all processes.
+        vocab_start: index of this process's first class; the shards may differ in size.
+        group: the process group; None is the default one.
+        ignore_index: a target that adds nothing.
+        reduction: `"none"`, `"mean"` or `"sum"`.
+        label_smoothing: in [0, 1].
+        beta: float in [1, inf]; inf is cross-entropy.
+
+    Returns:
+        A scalar, or shape (N) for `reduction="none"`, in the dtype of `local_logits`. It can be differentiated once.
+
+    Raises:
+        TypeError: if `beta`, `num_classes` or `vocab_start` is not a number.
+        ValueError: if one of these or `reduction` is out of its range, or the batch sizes differ.
+        RuntimeError: if shapes, dtypes or `label_smoothing` do not fit.
+        IndexError: if a class index is out of range (on the CPU).
+
+    Example:
+        >>> import torch.distributed as dist
+        >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+        >>> logits = torch.tensor([[0.5, 0.0, 0.25, -1.0]])
+        >>> vocab_parallel_mgce_loss(logits, torch.tensor([2]), num_classes=4, vocab_start=0)
+        tensor(0.7747)
+        >>> dist.destroy_process_group()
+
+    Reference: paper, equation (19) and Theorem 3.
+    """
+    _check(local_logits, target, num_classes, vocab_start, ignore_index, reduction, label_smoothing, beta)
+    rows: Tensor = _VocabParallelLoss.apply(  # type: ignore[no-untyped-call]
+        local_logits, target, num_classes, vocab_start, group, ignore_index, label_smoothing, float(beta)
+    )
+    if reduction == "mean":
+        return (rows.sum() / (target != ignore_index).sum()).to(local_logits.dtype)
+    return (rows if reduction == "none" else rows.sum()).to(local_logits.dtype)
+
+
+class _VocabParallelLoss(torch.autograd.Function):
+    """The loss of each row, with its gradient in the local logits from the forward pass."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        logits: Tensor,
+        target: Tensor,
+        num_classes: int,
+        vocab_start: int,
+        group: Any,
+        ignore_index: int,
+        label_smoothing: float,
+        beta: float,
+    ) -> Tensor:
+        x, count, total = _shifted(logits.to(torch.promote_types(logits.dtype, torch.float32)), group)
+        t = _newton(x, count, total, num_classes, beta, group)
+        kept = target != ignore_index
+        own = target - vocab_start
+        here = kept & (own >= 0) & (own < x.shape[1])
+        own = torch.where(here, own, 0).unsqueeze(-1)
+        w, _ = root.powers(x, t, beta)
+        support, score = _sum(torch.stack([w.sum(-1), torch.where(here, x.gather(1, own).squeeze(-1), 0)]), group)
+        loss = -(score + t)
+        grad = w / support.unsqueeze(-1)
+        grad.scatter_add_(1, own, (label_smoothing - 1) * here.to(x.dtype).unsqueeze(-1))
+        if label_smoothing > 0:
+            mean = torch.where(count < num_classes, -torch.inf, total / num_classes)  # a masked class has loss inf
+            loss = (1 - label_smoothing) * loss - label_smoothing * (mean + t)
+            grad -= label_smoothing / num_classes
+        ctx.save_for_backward(torch.where(kept.unsqueeze(-1), grad, 0))
+        ctx.dtype = logits.dtype
+        return torch.where(kept, loss, 0)
+
+    @staticmethod
+    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
+        if torch.is_grad_enabled():  # create_graph=True
+            raise RuntimeError("The vocabulary-parallel loss is differentiable once: no graph of its backward pass.")
+        (grad,) = ctx.saved_tensors
+        return (grad * grad_output.unsqueeze(-1)).to(ctx.dtype), *(None,) * 7
+
+
+def _sum(parts: Tensor, group: Any) -> Tensor:
+    dist.all_reduce(parts, group=group)
+    return parts
+
+
+def _shifted(logits: Tensor, group: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """Give x = f - max f, and for each row the number of classes that are not masked and the sum of their x."""
+    top = logits.amax(-1)
+    dist.all_reduce(top, dist.ReduceOp.MAX, group)
+    x = logits - top.unsqueeze(-1)
+    kept = x != -torch.inf
+    count, total = _sum(torch.stack([kept.sum(-1).to(x.dtype), torch.where(kept, x, 0).sum(-1)]), group)
+    return x, count, total
+
+
+def _newton(x: Tensor, count: Tensor, total: Tensor, num_classes: int, beta: float, group: Any) -> Tensor:
+    """Solve for t as `root.newton` does, with the sums over the classes taken over the group."""
+    finite = not math.isinf(beta)
+    log_count = count.log()
+    lowest = beta * torch.expm1(-log_count / beta) if finite else -log_count
+    t = torch.clamp(lowest - total / count, max=0)
+    for step in range(root.newton_steps(num_classes, beta, x.dtype)):
+        w, h = root.powers(x, t, beta)
+        support, mass = _sum(torch.stack([w.sum(-1), h.sum(-1)]), group)
+        log_mass = mass.log()
+        if finite:
+            moved = t - beta * torch.expm1(log_mass / beta) * torch.exp((1 - 1 / beta) * log_mass) / support
+        else:
+            moved = t - log_mass
+        moved = torch.clamp(moved, max=0)
+        t = moved if step == 0 else torch.minimum(t, moved)
+    return t
+
+
+def _check(
+    local_logits: Tensor,
+    target: Tensor,
+    num_classes: int,
+    vocab_start: int,
+    ignore_index: int,
+    reduction: str,
+    label_smoothing: float,
+    beta: float,
+) -> None:
+    _validation.check_beta(beta)
+    if not isinstance(beta, (int, float)):
+        raise TypeError(expected("beta", "a float in [1, inf]", beta))
+    _validation.check_choice("reduction", reduction, _validation.REDUCTIONS)
+    _validation.check_label_smoothing(label_smoothing)
+    _validation.check_logits(local_logits, -1, "local_logits")
+    if local_logits.ndim != 2:
+        raise RuntimeError(expected("local_logits", "of shape (N, k_local)", tuple(local_logits.shape)))
+    _validation.check_count("num_classes", num_classes)
+    _validation.check_count("vocab_start", vocab_start, 0)
+    if vocab_start + local_logits.shape[1] > num_classes:
+        what = f"at most {num_classes - local_logits.shape[1]}, to leave room for this process's classes"
+        raise ValueError(expected("vocab_start", what, vocab_start))
+    if not isinstance(target, Tensor):
+        raise TypeError(expected("target", "a torch.Tensor", type(target).__name__))
+    if target.dtype != torch.int64:
+        raise RuntimeError(expected("target", "class indices of dtype int64", target.dtype))
+    if target.shape != local_logits.shape[:1]:
+        what = f"of shape {tuple(local_logits.shape[:1])}, to match `local_logits`"
+        raise ValueError(expected("target", what, tuple(target.shape)))
+    if _validation.is_concrete(target):
+        wrong = (target != ignore_index) & ((target < 0) | (target >= num_classes))
+        if bool(wrong.any()):
+            raise IndexError(_validation.target_out_of_range(target[wrong][0].item(), num_classes, ignore_index))
