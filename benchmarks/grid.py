@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -39,12 +41,14 @@ def measure_cell(n: int, k: int, scale: float, seconds: float) -> dict[str, Any]
 
 
 def measure_peers(n: int, k: int, scale: float) -> dict[str, Any]:
-    """Measure ours, plain operations and the losses of entmax at one beta, few turns each."""
+    """Measure ours, plain operations and the losses of other packages at one beta, few turns each."""
     logits, target = rows(n, k, scale)
     contestants = {
         "cpu": lambda: mgce_loss(logits, target, beta=PEER_BETA, backend="cpu"),
         "torch": lambda: mgce_loss(logits, target, beta=PEER_BETA, backend="torch"),
+        "reference": lambda: mgce_loss(logits, target, beta=PEER_BETA, backend="reference"),
         **_entmax(logits, target),
+        **_mrcpy(logits, target),
     }
     times = medians(contestants, [logits], seconds=0, least=3)
     return {"n": n, "k": k, "scale": scale, "seconds": times}
@@ -61,6 +65,20 @@ def _entmax(logits: Tensor, target: Tensor) -> dict[str, Callable[[], Tensor]]:
     return {
         "EntmaxBisectLoss": lambda: entmax(logits, target),
         "NormmaxBisectLoss": lambda: normmax(logits / PEER_BETA, target),
+    }
+
+
+def _mrcpy(logits: Tensor, target: Tensor) -> dict[str, Callable[[], Any]]:
+    try:
+        from MRCpy.pytorch.mgce.loss import mgce_loss as criterion_of
+    except ImportError:
+        return {}
+    criterion = criterion_of(logits.shape[1], beta=PEER_BETA)
+    # It gives a gradient, and no loss that could be differentiated.
+    return {
+        "MRCpy": lambda: SimpleNamespace(
+            backward=functools.partial(logits.backward, criterion.get_gradient(logits, target))
+        )
     }
 
 

@@ -6,14 +6,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+from benchmarks.gpu import SHAPES
 from benchmarks.grid import BETAS
 
-JSON = Path("results/benchmarks/cpu.json")
+CPU, GPU = Path("results/benchmarks/cpu.json"), Path("results/benchmarks/gpu.json")
 PAGE = Path("docs/performance.md")
 
 
-def render(results: dict[str, Any]) -> str:
-    """Give the page as Markdown; nothing in it is a number that the JSON has not."""
+def render(results: dict[str, Any], on_gpu: dict[str, Any] | None) -> str:
+    """Give the page as Markdown; nothing in it is a number that was not measured."""
     parts = [
         "# Performance",
         "Ratios of time, forward and backward, measured in one run with the contestants taking turns; each is a ratio "
@@ -30,10 +31,13 @@ def render(results: dict[str, Any]) -> str:
         _scaling(results["scaling"]),
         "## The physical limit",
         _bandwidth(results["bandwidth"]),
+        "## Head and loss together",
+        _head(results["head"]),
+        _memory(results["memory"]),
         "## First call",
         _first_call(results["first_call"]),
         "## GPU",
-        "Not measured: there is no GPU kernel yet, and plain operations run there.",
+        _gpu(on_gpu),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -66,7 +70,8 @@ def _peers(peers: list[dict[str, Any]]) -> str:
     rows = [
         [f"{p['n']} x {p['k']}", *(f"{p['seconds'][name] / p['seconds']['cpu']:.1f}" for name in names)] for p in peers
     ]
-    shown = ["plain operations (`torch`)" if name == "torch" else f"`entmax.{name}`" for name in names]
+    ours = {"torch": "plain operations (`torch`)", "reference": 'float64 (`"reference"`)', "MRCpy": "`MRCpy`"}
+    shown = [ours.get(name, f"`entmax.{name}`") for name in names]
     return _table(["n x k", *shown], rows)
 
 
@@ -90,6 +95,29 @@ def _bandwidth(bandwidth: dict[str, Any]) -> str:
     )
 
 
+def _head(head: dict[str, Any]) -> str:
+    names = list(head["cells"][0]["seconds"])
+    rows = []
+    for cell in head["cells"]:
+        base = cell["seconds"]["F.linear_cross_entropy"]
+        rows.append([f"{cell['scale']:g}", *(f"{cell['seconds'][name] / base:.2f}" for name in names)])
+    text = (
+        f"n = {head['n']}, d = {head['d']}, k = {head['k']}, beta = {head['beta']}: time over `F.linear_cross_entropy`."
+    )
+    return text + "\n\n" + _table(["s of the margins", *names], rows)
+
+
+def _memory(memory: dict[str, Any]) -> str:
+    scales = list(next(iter(memory["mebibytes"].values())))
+    rows = [[name, *(f"{values[s]:.0f} MiB" for s in scales)] for name, values in memory["mebibytes"].items()]
+    text = (
+        "Peak resident memory of the same call beyond its inputs. The gradients that each of them returns take "
+        f"{memory['gradients']:.0f} MiB of it; less where few classes have any, for pages of zeros that nobody wrote "
+        "to are not there:"
+    )
+    return text + "\n\n" + _table(["", *(f"s = {float(s):g}" for s in scales)], rows)
+
+
 def _first_call(first_call: dict[str, Any]) -> str:
     seconds = first_call["seconds"]
     return (
@@ -98,9 +126,33 @@ def _first_call(first_call: dict[str, Any]) -> str:
     )
 
 
+def _gpu(results: dict[str, Any] | None) -> str:
+    text = (
+        'Time of `mgce_loss(..., backend="cuda")` over that of `F.cross_entropy`, on the device; and the share of the '
+        "bandwidth of a plain copy that the kernel reaches at beta = 1.4."
+    )
+    header = ["n x k", "dtype", "s", *(f"beta = {beta:g}" for beta in BETAS), "of a copy"]
+    if results is None:
+        empty = [[f"{n} x {k}", *[""] * (len(header) - 1)] for n, k in SHAPES]
+        return (
+            text + "\n\nNo GPU was at hand: the kernels are tested in Triton's interpreter and compiled for compute "
+            "capabilities 8.0 and 9.0, and have not been timed. The same command fills this table in where there is a "
+            "GPU.\n\n" + _table(header, empty)
+        )
+    rows = []
+    for row in results["rows"]:
+        base = row["seconds"]["cross_entropy"]["device"]
+        ratios = [f"{row['seconds'][str(beta)]['device'] / base:.2f}" for beta in BETAS]
+        share = f"{row['copy'][BETAS.index(1.4)]:.0%}"
+        rows.append([f"{row['n']} x {row['k']}", row["dtype"], f"{row['scale']:g}", *ratios, share])
+    machine = ", ".join(f"{name} {value}" for name, value in results["machine"].items())
+    return f"Measured on: {machine}. {text}\n\n" + _table(header, rows) + "\n\n" + _summary(results["summary"])
+
+
 def main() -> None:
     """Write the page."""
-    PAGE.write_text(render(json.loads(JSON.read_text())))
+    on_gpu = json.loads(GPU.read_text()) if GPU.exists() else None
+    PAGE.write_text(render(json.loads(CPU.read_text()), on_gpu))
     print(f"Written to {PAGE}.")
 
 

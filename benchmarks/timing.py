@@ -6,6 +6,7 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import torch
 
@@ -13,7 +14,7 @@ WARM_UP = 2
 
 
 def medians(
-    contestants: Mapping[str, Callable[[], torch.Tensor]],
+    contestants: Mapping[str, Callable[[], Any]],
     leaves: Sequence[torch.Tensor],
     *,
     seconds: float = 1.0,
