@@ -24,6 +24,8 @@ DEFAULT = Comparison()
 def compare(
     dataset: Annotated[str, typer.Argument(help=f"{', '.join(NAMES)}, or the path of a .csv or .parquet file.")],
     target: Annotated[str | None, typer.Option(help="Column with the classes, for a file.")] = None,
+    data_dir: Annotated[Path | None, typer.Option(help="Local copies of data sets [$MGCE_DATA_DIR or ./data].")] = None,
+    download: Annotated[bool, typer.Option("--download", help="Download what is missing in --data-dir.")] = False,
     noise: Annotated[float, typer.Option(help="Share of training and validation labels made wrong.")] = DEFAULT.noise,
     noise_type: Annotated[str, typer.Option(help="symmetric or pair.")] = DEFAULT.noise_type,
     methods: Annotated[str, typer.Option(help=f"Some of {','.join(METHODS)}.")] = ",".join(DEFAULT.methods),
@@ -44,7 +46,7 @@ def compare(
     test accuracy and calibration errors as mean ± standard deviation over the seeds; writes
     table.csv, runs.json, accuracy.png and reliability.png.
     """
-    table = load(dataset, target)
+    table = load(dataset, target, data_dir=data_dir, download=download)
     plan = Comparison(
         noise=noise,
         noise_type=noise_type,

@@ -1,47 +1,224 @@
-"""The registry of data sets: a name, or the path of a table, to its rows and classes."""
+"""The registry of data sets: a name, or the path of a table, to its rows, classes and published parts."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Generic, TypeVar
 
-from mgce._validation import expected
+import numpy as np
+
+from mgce._validation import check_choice, expected
+from mgce.datasets import cifar, cifar_n, idx, image_folders, openml, svhn, uci
+from mgce.datasets.images import ImageDataset, Images
+from mgce.datasets.sources import data_directory
 from mgce.datasets.tables import Table, make_table, read_table
 
-# Those that scikit-learn carries: no network.
-NAMES = ("digits", "iris", "wine", "breast_cancer")
 SUFFIXES = (".csv", ".parquet")
+DatasetT = TypeVar("DatasetT", Table, ImageDataset)
 
 
-def load(dataset: str, target: str | None = None) -> Table:
-    """Load a data set by name, or a CSV or Parquet file by path.
+@dataclass(frozen=True)
+class Entry(Generic[DatasetT]):
+    """A data set by name: `read(data_dir, download)`, and its `citation` with the licence."""
+
+    read: Callable[[Path, bool], DatasetT]
+    citation: str
+
+
+def load(
+    dataset: str,
+    target: str | None = None,
+    *,
+    data_dir: str | os.PathLike[str] | None = None,
+    download: bool = False,
+) -> Table:
+    """Load a table by name, or from a CSV or Parquet file by path.
+
+    ============================================  =======  =======  ==================================
+    name                                          rows     classes  published training part
+    ============================================  =======  =======  ==================================
+    digits, iris, wine, breast_cancer             various  various  none; they come with scikit-learn
+    letter                                        20,000   26       the first 16,000, by custom
+    adult                                         48,842   2        the first 32,561
+    covertype (OpenML 180)                        110,393  7        none
+    covertype_full (UCI)                          581,012  7        none
+    covertype_sample (random rows of the former)  176,997  7        none
+    mnist, fashion_mnist (784 pixels)             70,000   10       the first 60,000
+    ============================================  =======  =======  ==================================
+
+    A local copy in `data_dir` is read if there is one, and its checksum verified: MNIST/raw/ and
+    FashionMNIST/raw/ as torchvision has them, uci/ with UCI's own files, openml/ as scikit-learn caches it.
 
     Args:
         dataset: one of `NAMES`, or a path that ends in .csv or .parquet.
         target: the column that holds the classes; for a file, and only for a file.
+        data_dir: the directory of the local copies; without it $MGCE_DATA_DIR, or ./data.
+        download: whether to download, into `data_dir`, what is missing there.
 
     Raises:
-        ValueError: if the name is unknown, `target` is missing or superfluous, or the table is not
-            fit for classification.
-        FileNotFoundError: if there is no such file.
+        ValueError: if the name is unknown, `target` is missing or superfluous, a file is damaged, or
+            the table is not fit for classification.
+        FileNotFoundError: if a file is missing; the message says which, and where to get it.
+        OSError: if the download fails.
 
     Example:
         >>> table = load("iris")
         >>> len(table.features), table.classes
         (150, ('setosa', 'versicolor', 'virginica'))
     """
-    if dataset in NAMES:
+    if dataset in TABLES:
         if target is not None:
             raise ValueError(expected("target", f"left out, since {dataset!r} is not a file", target))
-        return _from_scikit_learn(dataset)
+        return TABLES[dataset].read(data_directory(data_dir), download)
     if Path(dataset).suffix.lower() in SUFFIXES:
         return read_table(Path(dataset), target)
     what = "one of " + ", ".join(map(repr, NAMES)) + ", or the path of a .csv or .parquet file"
     raise ValueError(expected("dataset", what, dataset))
 
 
-def _from_scikit_learn(name: str) -> Table:
+def load_images(
+    dataset: str, *, data_dir: str | os.PathLike[str] | None = None, download: bool = False
+) -> ImageDataset:
+    """Load a data set of images by name, with its published parts.
+
+    ===================  ============  =========  =======  ======================================
+    name                 images        train      classes  test
+    ===================  ============  =========  =======  ======================================
+    mnist                (1, 28, 28)   60,000     10       10,000
+    fashion_mnist        (1, 28, 28)   60,000     10       10,000
+    cifar10, cifar10n    (3, 32, 32)   50,000     10       10,000
+    cifar100, cifar100n  (3, 32, 32)   50,000     100      10,000
+    svhn                 (3, 32, 32)   73,257     10       26,032
+    tiny_imagenet        64 x 64       100,000    200      10,000, published for validation
+    webvision            of all sizes  65,944     50       2,500, published for validation
+    clothing1m           of all sizes  1,000,000  14       10,526; and 14,313 for validation
+    ===================  ============  =========  =======  ======================================
+
+    ===================  ========================================================================
+    name                 local copy in `data_dir`
+    ===================  ========================================================================
+    mnist                four .gz files in MNIST/raw/, as torchvision has them
+    fashion_mnist        four .gz files in FashionMNIST/raw/, as torchvision has them
+    cifar10              cifar-10-batches-bin/ (.bin or .bin.xz), or cifar-10-binary.tar.gz
+    cifar100             cifar-100-binary/ (.bin or .bin.xz), or cifar-100-binary.tar.gz
+    cifar10n, cifar100n  besides: cifarn/CIFAR-10_human.pt, cifarn/CIFAR-100_human.pt
+    svhn                 train_32x32.mat, test_32x32.mat
+    tiny_imagenet        tiny-imagenet-200/, or tiny-imagenet-200.zip
+    webvision            webvision/: info/, google/, val_images_256/
+    clothing1m           clothing1m/: images/ and the authors' lists beside it
+    ===================  ========================================================================
+
+    Down to svhn, the images are uint8 arrays (n, c, h, w) in memory; the others are files, read when
+    they are asked for. `train.noisy` of cifar10n and cifar100n holds the labels that people gave. A
+    checksum is verified where one is published; else the images of each class or list are counted.
+
+    Args:
+        dataset: one of `IMAGE_NAMES`.
+        data_dir: the directory of the local copies; without it $MGCE_DATA_DIR, or ./data.
+        download: whether to download, into `data_dir`, what is missing there; webvision and
+            clothing1m have to be fetched by hand.
+
+    Raises:
+        ValueError: if the name is unknown, or a file is damaged.
+        FileNotFoundError: if a file is missing; the message says which, and where to get it.
+        OSError: if the download fails.
+
+    Example:
+        >>> load_images("mnist", data_dir="nowhere")
+        Traceback (most recent call last):
+        FileNotFoundError: Expected `data_dir` to hold MNIST/raw/train-images-idx3-ubyte.gz, but there is no ...
+    """
+    check_choice("dataset", dataset, IMAGE_NAMES)
+    return IMAGES[dataset].read(data_directory(data_dir), download)
+
+
+def citation(dataset: str) -> str:
+    """Give what to cite for a data set, and its licence as its authors state it.
+
+    Args:
+        dataset: one of `NAMES` or `IMAGE_NAMES`.
+
+    Raises:
+        ValueError: if the name is unknown.
+
+    Example:
+        >>> citation("adult")
+        'Becker and Kohavi, "Adult", UCI Machine Learning Repository, 1996. CC BY 4.0.'
+    """
+    citations = {name: entry.citation for entries in (TABLES, IMAGES) for name, entry in entries.items()}
+    check_choice("dataset", dataset, tuple(citations))
+    return citations[dataset]
+
+
+def _from_scikit_learn(name: str, data_dir: Path, download: bool) -> Table:
     import sklearn.datasets
 
     bunch = getattr(sklearn.datasets, f"load_{name}")(as_frame=True)
     names = [str(name) for name in bunch.target_names]
     return make_table(name, bunch.data, bunch.target.map(lambda label: names[label]))
+
+
+def _pixels(read: Callable[[Path, bool], ImageDataset], data_dir: Path, download: bool) -> Table:
+    import pandas as pd
+
+    dataset = read(data_dir, download)
+    train, test = dataset.train, dataset.test
+    assert isinstance(train, Images)
+    assert isinstance(test, Images)
+    pixels = np.concatenate([part.images.reshape(len(part), -1) for part in (train, test)])
+    frame = pd.DataFrame(pixels).add_prefix("pixel")
+    return Table(dataset.name, frame, np.concatenate([train.target, test.target]), dataset.classes, len(train))
+
+
+_SCIKIT_LEARN = "Comes with scikit-learn: UCI Machine Learning Repository. CC BY 4.0."
+_COVERTYPE = 'Blackard, "Covertype", UCI Machine Learning Repository, 1998. CC BY 4.0.'
+_MNIST = 'LeCun, Cortes and Burges, "The MNIST database of handwritten digits", 1998. No licence stated.'
+_FASHION = 'Xiao, Rasul and Vollgraf, "Fashion-MNIST", arXiv:1708.07747, 2017. MIT.'
+_CIFAR = 'Krizhevsky, "Learning multiple layers of features from tiny images", 2009. No licence stated.'
+_CIFAR_N = 'Wei et al., "Learning with noisy labels revisited", ICLR 2022. CC BY-NC 4.0 (labels).'
+
+TABLES: Mapping[str, Entry[Table]] = {
+    **{
+        name: Entry(partial(_from_scikit_learn, name), _SCIKIT_LEARN)
+        for name in ("digits", "iris", "wine", "breast_cancer")
+    },
+    "letter": Entry(uci.load_letter, 'Slate, "Letter recognition", UCI Machine Learning Repository, 1991. CC BY 4.0.'),
+    "adult": Entry(uci.load_adult, 'Becker and Kohavi, "Adult", UCI Machine Learning Repository, 1996. CC BY 4.0.'),
+    "covertype": Entry(openml.load_covertype, f"{_COVERTYPE} As OpenML's data set 180."),
+    "covertype_full": Entry(uci.load_covertype_full, _COVERTYPE),
+    "covertype_sample": Entry(uci.load_covertype_sample, f"{_COVERTYPE} A random sample of its rows."),
+    "mnist": Entry(partial(_pixels, idx.load_mnist), _MNIST),
+    "fashion_mnist": Entry(partial(_pixels, idx.load_fashion_mnist), _FASHION),
+}
+IMAGES: Mapping[str, Entry[ImageDataset]] = {
+    "mnist": Entry(idx.load_mnist, _MNIST),
+    "fashion_mnist": Entry(idx.load_fashion_mnist, _FASHION),
+    "cifar10": Entry(cifar.load_cifar10, _CIFAR),
+    "cifar100": Entry(cifar.load_cifar100, _CIFAR),
+    "cifar10n": Entry(cifar_n.load_cifar10n, f"{_CIFAR} {_CIFAR_N}"),
+    "cifar100n": Entry(cifar_n.load_cifar100n, f"{_CIFAR} {_CIFAR_N}"),
+    "svhn": Entry(
+        svhn.load_svhn,
+        'Netzer et al., "Reading digits in natural images with unsupervised feature learning", 2011. '
+        "For non-commercial use.",
+    ),
+    "tiny_imagenet": Entry(
+        image_folders.load_tiny_imagenet,
+        'Le and Yang, "Tiny ImageNet visual recognition challenge", 2015. Terms of ImageNet.',
+    ),
+    "webvision": Entry(
+        image_folders.load_webvision,
+        'Li et al., "WebVision database", arXiv:1708.02862, 2017. For non-commercial research.',
+    ),
+    "clothing1m": Entry(
+        image_folders.load_clothing1m,
+        'Xiao et al., "Learning from massive noisy labeled data for image classification", CVPR 2015. '
+        "For non-commercial research; ask the authors.",
+    ),
+}
+NAMES = tuple(TABLES)
+IMAGE_NAMES = tuple(IMAGES)

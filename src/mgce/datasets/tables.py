@@ -16,21 +16,34 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows with a class each: `features` (n columns as they came), `target` (n,) indices into `classes`."""
+    """Rows with a class each: `features` (n columns as they came), `target` (n,) indices into `classes`.
+
+    The first `n_train` rows are the published training part; None where none is published.
+    """
 
     name: str
     features: pd.DataFrame
     target: np.ndarray[Any, np.dtype[np.int64]]
     classes: tuple[str, ...]
+    n_train: int | None = None
 
 
 def read_table(path: Path, target: str | None) -> Table:
     """Read a CSV or Parquet file, with the classes in column `target`.
 
+    Args:
+        path: the file; by its suffix .csv, or Parquet.
+        target: the column that holds the classes.
+
     Raises:
         FileNotFoundError: if there is no file at `path`.
         ValueError: if it cannot be read as a table, has no column `target`, or its target is not
             one of at least two classes with a value in every row.
+
+    Example:
+        >>> read_table(Path("nowhere.csv"), "class")
+        Traceback (most recent call last):
+        FileNotFoundError: Expected `dataset` to be the path of a file that exists, but got 'nowhere.csv'.
     """
     import pandas as pd
 
@@ -49,7 +62,7 @@ def read_table(path: Path, target: str | None) -> Table:
     return make_table(path.stem, frame.drop(columns=target), frame[target])
 
 
-def make_table(name: str, features: pd.DataFrame, labels: pd.Series[Any]) -> Table:
+def make_table(name: str, features: pd.DataFrame, labels: pd.Series[Any], n_train: int | None = None) -> Table:
     """Check that the labels are classes and give the table."""
     if len(labels) == 0:
         raise ValueError(expected(name, "a table with rows", "none"))
@@ -67,7 +80,7 @@ def make_table(name: str, features: pd.DataFrame, labels: pd.Series[Any]) -> Tab
     if len(classes) > max(2, len(labels) // 5):
         what = "a column of classes, each with several rows"
         raise ValueError(expected("target", what, f"{len(classes)} different values in {len(labels)} rows"))
-    return Table(name, features, target.astype(np.int64), tuple(map(str, classes)))
+    return Table(name, features, target.astype(np.int64), tuple(map(str, classes)), n_train)
 
 
 def preprocessor(features: pd.DataFrame) -> Any:
@@ -75,6 +88,20 @@ def preprocessor(features: pd.DataFrame) -> Any:
 
     Numbers: the median for what is missing, with a column that says so, then mean 0 and variance 1.
     Anything else: one column for each category, the rare ones together, unknown ones none.
+
+    Args:
+        features: the columns of a table; only their names and types count.
+
+    Raises:
+        ValueError: by the transformer, when it is fitted on infinite numbers.
+
+    Example:
+        >>> import pandas as pd
+        >>> people = pd.DataFrame({"age": [20.0, 40.0, None], "job": ["a", "b", "a"]})
+        >>> preprocessor(people).fit_transform(people).round(2)
+        array([[-1.22, -0.71,  1.  ,  0.  ],
+               [ 1.22, -0.71,  0.  ,  1.  ],
+               [ 0.  ,  1.41,  1.  ,  0.  ]])
     """
     from sklearn.compose import ColumnTransformer
     from sklearn.impute import SimpleImputer

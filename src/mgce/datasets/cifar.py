@@ -1,0 +1,112 @@
+"""CIFAR-10 and CIFAR-100: the binary version. The Python version, which is pickled, is not read."""
+
+from __future__ import annotations
+
+import lzma
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mgce.datasets.images import ImageDataset, Images
+from mgce.datasets.sources import Source, damaged, locate, missing
+
+# The checksums of the archives are those of TensorFlow Datasets; for the files inside none is published.
+CIFAR10 = Source(
+    "cifar-10-binary.tar.gz",
+    "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
+    "sha256:c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
+)
+CIFAR100 = Source(
+    "cifar-100-binary.tar.gz",
+    "https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz",
+    "sha256:58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec",
+)
+SHAPE = (3, 32, 32)
+CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+
+
+def load_cifar10(data_dir: Path, download: bool) -> ImageDataset:
+    """Read CIFAR-10: 50,000 and 10,000 images (3, 32, 32), 10 classes.
+
+    From `cifar-10-batches-bin/` (data_batch_1.bin to _5.bin and test_batch.bin, also as .bin.xz), of
+    which sizes and the number of rows of every class are checked; else from the archive.
+    """
+    names = [*(f"data_batch_{i}.bin" for i in range(1, 6)), "test_batch.bin"]
+    files = _files(CIFAR10, "cifar-10-batches-bin", names, data_dir, download)
+    parts = [read_records(content, path) for path, content in files]
+    _check_balance(data_dir / "cifar-10-batches-bin", parts[:5], parts[5:], 10)
+    return ImageDataset("cifar10", CLASSES, _join(parts[:5]), _join(parts[5:]))
+
+
+def load_cifar100(data_dir: Path, download: bool) -> ImageDataset:
+    """Read CIFAR-100: 50,000 and 10,000 images (3, 32, 32), 100 fine classes.
+
+    From `cifar-100-binary/` (train.bin, test.bin, fine_label_names.txt), checked as CIFAR-10's; else
+    from the archive.
+    """
+    names = ["train.bin", "test.bin", "fine_label_names.txt"]
+    files = _files(CIFAR100, "cifar-100-binary", names, data_dir, download)
+    train, test = (read_records(content, path, label_bytes=2) for path, content in (next(files), next(files)))
+    _check_balance(data_dir / "cifar-100-binary", [train], [test], 100)
+    path, content = next(files)
+    classes = tuple(content.decode().split())
+    if len(classes) != 100:
+        raise damaged(path, "the names of 100 classes", len(classes))
+    return ImageDataset("cifar100", classes, _join([train]), _join([test]))
+
+
+def read_records(content: bytes, path: Path, label_bytes: int = 1) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """Split rows of label bytes, of which the last counts, and 3 x 1024 bytes of red, green, blue.
+
+    Raises:
+        ValueError: if the content is not whole rows.
+    """
+    size = label_bytes + int(np.prod(SHAPE))
+    if not content or len(content) % size:
+        raise damaged(path, f"rows of {size} bytes", f"{len(content)} bytes")
+    rows = np.frombuffer(content, np.uint8).reshape(-1, size)
+    return rows[:, label_bytes:].reshape(-1, *SHAPE), rows[:, label_bytes - 1]
+
+
+def _files(
+    archive: Source, folder: str, names: list[str], data_dir: Path, download: bool
+) -> Iterator[tuple[Path, bytes]]:
+    if (data_dir / folder).is_dir():
+        for name in names:
+            yield _read(data_dir, f"{folder}/{name}", archive)
+        return
+    with tarfile.open(locate(archive, data_dir, download)) as tar:
+        for name in names:
+            member = tar.extractfile(f"{folder}/{name}")
+            assert member is not None  # the checksum has been verified
+            yield data_dir / archive.path, member.read()
+
+
+def _read(data_dir: Path, name: str, archive: Source) -> tuple[Path, bytes]:
+    path, packed = data_dir / name, data_dir / f"{name}.xz"
+    if path.is_file():
+        return path, path.read_bytes()
+    if not packed.is_file():
+        raise missing(data_dir, name, f"get the binary version from {archive.url} and unpack it")
+    try:
+        return packed, lzma.decompress(packed.read_bytes())
+    except lzma.LZMAError as error:
+        raise damaged(packed, "xz-compressed content", error) from error
+
+
+Part = tuple[NDArray[np.uint8], NDArray[np.uint8]]
+
+
+def _check_balance(folder: Path, train: list[Part], test: list[Part], n_classes: int) -> None:
+    for name, parts, rows in (("training", train, 50_000), ("test", test, 10_000)):
+        counts = np.bincount(np.concatenate([labels for _, labels in parts]), minlength=n_classes)
+        if counts.tolist() != [rows // n_classes] * n_classes:
+            raise damaged(folder, f"{rows // n_classes} {name} images of each of {n_classes} classes", counts.tolist())
+
+
+def _join(parts: list[Part]) -> Images:
+    images, labels = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    return Images(images, labels.astype(np.int64))

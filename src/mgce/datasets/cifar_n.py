@@ -1,0 +1,88 @@
+"""CIFAR-10N and CIFAR-100N: the training images of CIFAR with labels that people gave them."""
+
+from __future__ import annotations
+
+import pickletools
+import zipfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mgce.datasets.cifar import load_cifar10, load_cifar100
+from mgce.datasets.images import ImageDataset, Images
+from mgce.datasets.sources import Source, damaged, locate
+
+# The checksums are our own, of the files in the authors' repository at this commit.
+REPOSITORY = "https://raw.githubusercontent.com/UCSC-REAL/cifar-10-100n/49df7d8a69e355470c77c1c2f2424916325a394b/data"
+CIFAR10N = Source(
+    "cifarn/CIFAR-10_human.pt",
+    f"{REPOSITORY}/CIFAR-10_human.pt",
+    "sha256:873e69c39cb9b5e97fb6bae2d60bb59b38a5cbc31d2b868f7903dcb2b9dd2310",
+)
+CIFAR100N = Source(
+    "cifarn/CIFAR-100_human.pt",
+    f"{REPOSITORY}/CIFAR-100_human.pt",
+    "sha256:bd2d80409754d420292d622e15e25248ba21e37d27429efac49c8da723f44394",
+)
+NAMES10 = {
+    "aggregate": "aggre_label",
+    "random1": "random_label1",
+    "random2": "random_label2",
+    "random3": "random_label3",
+    "worst": "worse_label",
+}
+NAMES100 = {"noisy": "noisy_label"}
+
+
+def load_cifar10n(data_dir: Path, download: bool) -> ImageDataset:
+    """Read CIFAR-10 with `train.noisy`: aggregate (majority of three people), random1 to 3 (each of them), worst."""
+    path = locate(CIFAR10N, data_dir, download)
+    return _add_labels(load_cifar10(data_dir, download), path, NAMES10)
+
+
+def load_cifar100n(data_dir: Path, download: bool) -> ImageDataset:
+    """Read CIFAR-100 with `train.noisy`: noisy, one person's fine labels."""
+    path = locate(CIFAR100N, data_dir, download)
+    return _add_labels(load_cifar100(data_dir, download), path, NAMES100)
+
+
+def read_labels(path: Path) -> dict[str, NDArray[np.int64]]:
+    """Read the label arrays of a file of `torch.save` by their names, without unpickling it.
+
+    The file holds a pickled mapping of names to arrays. Its opcodes are listed, never run: a name is
+    a string that contains "label", its array the next string of eight bytes for each label.
+
+    Raises:
+        ValueError: if the file is not of that kind.
+    """
+    labels: dict[str, NDArray[np.int64]] = {}
+    name = None
+    try:
+        with zipfile.ZipFile(path) as archive:
+            (member,) = (member for member in archive.namelist() if member.endswith("/data.pkl"))
+            content = archive.read(member)
+        for opcode, value, _ in pickletools.genops(content):
+            if opcode.name != "BINUNICODE" or not isinstance(value, str):
+                continue
+            if "label" in value:
+                name = value
+            elif name is not None and len(value) >= 8:
+                labels[name] = np.frombuffer(value.encode("latin-1"), "<i8").astype(np.int64)
+                name = None
+    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        raise damaged(path, "label arrays that torch.save wrote", error) from error
+    return labels
+
+
+def _add_labels(dataset: ImageDataset, path: Path, names: Mapping[str, str]) -> ImageDataset:
+    labels = read_labels(path)
+    train = dataset.train
+    assert isinstance(train, Images)
+    if not np.array_equal(labels["clean_label"], train.target):
+        differing = int((labels["clean_label"] != train.target).sum())
+        raise damaged(path, "CIFAR's own labels in CIFAR's order as clean_label", f"{differing} other ones")
+    noisy = {name: labels[key] for name, key in names.items()}
+    return replace(dataset, name=f"{dataset.name}n", train=replace(train, noisy=noisy))

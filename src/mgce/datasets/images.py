@@ -1,0 +1,72 @@
+"""Labelled images: arrays in memory, or files read when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.utils.data import Dataset
+
+
+@dataclass(frozen=True)
+class Images:
+    """Images in memory: `images` (n, c, h, w) uint8, `target` (n,) indices into the classes.
+
+    The layout is that of `torch.nn.Conv2d`: `torch.from_numpy(images)` costs nothing. `noisy` holds
+    the other labels that people gave the same rows, each (n,), by their name.
+    """
+
+    images: NDArray[np.uint8]
+    target: NDArray[np.int64]
+    noisy: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.target)
+
+
+@dataclass(frozen=True)
+class ImageFiles(Dataset[tuple[Any, int]]):
+    """Images in files, for a `torch.utils.data.DataLoader`: `paths` (n), `target` (n,) indices into the classes.
+
+    Row i is read when asked for, as RGB. `transform` turns the PIL image into what the model takes;
+    without one it is a uint8 tensor (3, h, w). Give one, or other labels, by `dataclasses.replace`.
+    """
+
+    paths: tuple[Path, ...]
+    target: NDArray[np.int64]
+    transform: Callable[[Any], Any] | None = None
+
+    def __len__(self) -> int:
+        return len(self.target)
+
+    def __getitem__(self, index: int) -> tuple[Any, int]:
+        try:
+            from PIL import Image
+        except ModuleNotFoundError as error:
+            message = "Images in files need Pillow, which is not installed: run `pip install 'mgce[vision]'`."
+            raise ImportError(message) from error
+        path = self.paths[index]
+        try:
+            with Image.open(path) as file:
+                image = file.convert("RGB")
+        except OSError as error:  # missing, truncated, or no image
+            raise OSError(f"Expected {path} to be an image, but got: {error}.") from error
+        if self.transform is not None:
+            return self.transform(image), int(self.target[index])
+        return torch.from_numpy(np.asarray(image).copy()).permute(2, 0, 1), int(self.target[index])
+
+
+@dataclass(frozen=True)
+class ImageDataset:
+    """A data set of images with its published parts; `validation` where one is published."""
+
+    name: str
+    classes: tuple[str, ...]
+    train: Images | ImageFiles
+    test: Images | ImageFiles
+    validation: Images | ImageFiles | None = None

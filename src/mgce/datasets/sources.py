@@ -1,0 +1,84 @@
+"""Files that others publish: where they lie below the data directory, whether they are whole, how to get them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.request import urlopen
+
+# Bytes that are hashed at a time.
+CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Source:
+    """A published file: its `path` below the data directory, `url`, and `checksum`, "md5:..." or "sha256:..."."""
+
+    path: str
+    url: str
+    checksum: str
+
+
+def data_directory(data_dir: str | os.PathLike[str] | None) -> Path:
+    """Give the directory of the data: as asked, or $MGCE_DATA_DIR, or ./data."""
+    return Path(os.environ.get("MGCE_DATA_DIR", "data") if data_dir is None else data_dir)
+
+
+def missing(data_dir: Path, path: str, remedy: str) -> FileNotFoundError:
+    """Build the error for a file that is not there, with where to get it."""
+    return FileNotFoundError(f"Expected `data_dir` to hold {path}, but there is no {data_dir / path}: {remedy}.")
+
+
+def damaged(path: Path, what: str, got: object) -> ValueError:
+    """Build the error for a file that is not what it should be."""
+    remedy = "the file is damaged or another version, so delete it and get it anew"
+    return ValueError(f"Expected {path} to have {what}, but got {str(got).rstrip('.')}: {remedy}.")
+
+
+def locate(source: Source, data_dir: Path, download: bool) -> Path:
+    """Give the path of a file whose checksum has been verified: the local copy, or a new one if `download`.
+
+    Raises:
+        FileNotFoundError: if there is no local copy and `download` is false.
+        ValueError: if the checksum is another; a download that fails it leaves no file.
+        OSError: if the download fails.
+    """
+    path = data_dir / source.path
+    if path.is_file():
+        _verify(path, source, path)
+    elif download:
+        _fetch(source, path)
+    else:
+        raise missing(data_dir, source.path, f"get it from {source.url}, or ask for the download")
+    return path
+
+
+def _verify(path: Path, source: Source, final: Path) -> None:
+    algorithm, _, checksum = source.checksum.partition(":")
+    digest = hashlib.new(algorithm, usedforsecurity=False)
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK):
+            digest.update(chunk)
+    if digest.hexdigest() != checksum:
+        raise damaged(final, f"the {algorithm} checksum {checksum}", digest.hexdigest())
+
+
+def _fetch(source: Source, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        try:
+            with urlopen(source.url, timeout=60) as response, temporary.open("wb") as file:
+                shutil.copyfileobj(response, file)
+        except OSError as error:
+            sentence = (
+                f"Expected {source.url} to be downloadable, but got {error}: get it otherwise and put it at {path}."
+            )
+            raise OSError(sentence) from error
+        _verify(temporary, source, path)
+        temporary.rename(path)
+    finally:
+        temporary.unlink(missing_ok=True)

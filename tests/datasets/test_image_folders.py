@@ -1,0 +1,170 @@
+import io
+import zipfile
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch.utils.data import DataLoader
+
+from mgce.datasets import image_folders, load_images
+
+
+def draw(path, grey, mode="RGB"):
+    """Write an image 6 wide and 4 high of one grey level."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new(mode, (6, 4), grey if mode == "L" else (grey,) * 3).save(path)
+
+
+@pytest.fixture
+def tiny_imagenet(tmp_path, monkeypatch):
+    root = tmp_path / "tiny-imagenet-200"
+    for name, greys in (("n02", [20, 21]), ("n01", [10, 11, 12])):
+        for i, grey in enumerate(greys):
+            draw(root / "train" / name / "images" / f"{name}_{i}.JPEG", grey, "L" if grey == 11 else "RGB")
+    for i, grey in enumerate((200, 100)):
+        draw(root / "val" / "images" / f"val_{i}.JPEG", grey)
+    (root / "wnids.txt").write_text("n02\nn01\n")
+    (root / "val" / "val_annotations.txt").write_text("val_0.JPEG\tn02\t0\t0\t62\t62\nval_1.JPEG\tn01\t0\t0\t9\t9\n")
+    monkeypatch.setattr(image_folders, "TINY_IMAGENET_ROWS", {"train": 5, "val": 2})
+    return root
+
+
+def test_tiny_imagenet_has_its_classes_in_the_order_of_their_names(tmp_path, tiny_imagenet):
+    dataset = load_images("tiny_imagenet", data_dir=tmp_path)
+    assert dataset.classes == ("n01", "n02") and dataset.validation is None
+    assert dataset.train.target.tolist() == [0, 0, 0, 1, 1] and dataset.test.target.tolist() == [1, 0]
+    read = [(round(image.float().mean().item()), label) for image, label in map(dataset.train.__getitem__, range(5))]
+    assert read == [(10, 0), (11, 0), (12, 0), (20, 1), (21, 1)]
+    image, label = dataset.test[0]
+    assert image.shape == (3, 4, 6) and image.dtype == torch.uint8 and (image == 200).all() and label == 1
+
+
+def test_files_take_a_transform_and_other_labels_and_make_batches(tmp_path, tiny_imagenet):
+    files = load_images("tiny_imagenet", data_dir=tmp_path).train
+    noisy = np.array([1, 1, 1, 0, 0])
+    files = replace(files, target=noisy, transform=lambda image: torch.tensor(image.getpixel((0, 0))))
+    assert len(files) == 5
+    images, labels = next(iter(DataLoader(files, batch_size=5)))
+    assert images.tolist() == [[grey] * 3 for grey in (10, 11, 12, 20, 21)] and labels.tolist() == noisy.tolist()
+
+
+def test_tiny_imagenet_is_unpacked_from_its_verified_archive(tmp_path, tiny_imagenet, publish):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for path in sorted(tiny_imagenet.rglob("*")):
+            archive.write(path, path.relative_to(tmp_path))
+    tiny_imagenet.rename(tmp_path / "moved")
+    with pytest.raises(FileNotFoundError, match="hold tiny-imagenet-200.zip, .* get it from http://cs231n.stanford"):
+        load_images("tiny_imagenet", data_dir=tmp_path)
+    publish(image_folders, "TINY_IMAGENET", buffer.getvalue())
+    assert load_images("tiny_imagenet", data_dir=tmp_path).train.target.tolist() == [0, 0, 0, 1, 1]
+    assert {path.name for path in tmp_path.iterdir()} == {"moved", "tiny-imagenet-200", "tiny-imagenet-200.zip"}
+
+
+def test_damaged_folders_and_images_are_refused_with_a_sentence(tmp_path, tiny_imagenet):
+    image = tiny_imagenet / "train" / "n01" / "images" / "n01_0.JPEG"
+    content = image.read_bytes()
+    files = load_images("tiny_imagenet", data_dir=tmp_path).train
+    for damaged in (content[: len(content) // 2], b"not an image"):
+        image.write_bytes(damaged)
+        with pytest.raises(OSError, match=r"Expected .*n01_0.JPEG to be an image, but got: "):
+            files[0]
+    image.unlink()
+    with pytest.raises(OSError, match=r"Expected .*n01_0.JPEG to be an image, but got: .*No such file"):
+        files[0]
+    with pytest.raises(ValueError, match="tiny-imagenet-200/train to have 5 images, but got 4: the file is damaged"):
+        load_images("tiny_imagenet", data_dir=tmp_path)
+    image.write_bytes(content)
+    annotations = tiny_imagenet / "val" / "val_annotations.txt"
+    for line in ("val_0.JPEG\tn09", "val_0.JPEG"):
+        annotations.write_text(line + "\nval_1.JPEG\tn01\n")
+        with pytest.raises(
+            ValueError, match="val_annotations.txt to have a file and a class of wnids.txt in every line"
+        ):
+            load_images("tiny_imagenet", data_dir=tmp_path)
+
+
+@pytest.fixture
+def webvision(tmp_path, monkeypatch):
+    root = tmp_path / "webvision"
+    (root / "info").mkdir(parents=True)
+    (root / "info" / "synsets.txt").write_text("".join(f"n{i:08} name {i}, other name\n" for i in range(1000)))
+    (root / "info" / "train_filelist_google.txt").write_text(
+        "google/q0001/a.jpg 0\ngoogle/q0050/b.jpg 49\ngoogle/q0051/c.jpg 50\ngoogle/q1631/d.jpg 999\n"
+    )
+    (root / "info" / "val_filelist.txt").write_text("val1.jpg 3\nval2.jpg 700\n")
+    draw(root / "google" / "q0050" / "b.jpg", 30)
+    draw(root / "val_images_256" / "val1.jpg", 40)
+    rows = {"train_filelist_google.txt": 2, "val_filelist.txt": 1}
+    monkeypatch.setattr(image_folders, "WEBVISION_ROWS", rows)
+    return root
+
+
+def test_webvision_has_the_first_fifty_classes(tmp_path, webvision):
+    dataset = load_images("webvision", data_dir=tmp_path)
+    assert len(dataset.classes) == 50 and dataset.classes[49] == "n00000049 name 49, other name"
+    assert dataset.train.target.tolist() == [0, 49] and dataset.test.target.tolist() == [3]
+    assert abs(dataset.train[1][0].float().mean() - 30) < 1 and abs(dataset.test[0][0].float().mean() - 40) < 1
+
+
+def test_damaged_webvision_lists_are_refused_with_a_sentence(tmp_path, webvision):
+    listing = webvision / "info" / "train_filelist_google.txt"
+    listing.write_text("google/q0001/a.jpg 0\n")
+    with pytest.raises(ValueError, match="train_filelist_google.txt to have 2 images, but got 1"):
+        load_images("webvision", data_dir=tmp_path)
+    for line in ("google/q0001/a.jpg", "google/q0001/a.jpg x", "google/q0001/a b.jpg 0"):
+        listing.write_text(line)
+        with pytest.raises(ValueError, match="a file and the number of its class in every line, but got " + line):
+            load_images("webvision", data_dir=tmp_path)
+    listing.unlink()
+    with pytest.raises(
+        FileNotFoundError, match="hold webvision/info/train_filelist_google.txt, .* https://data.vision.ee"
+    ):
+        load_images("webvision", data_dir=tmp_path, download=True)
+
+
+@pytest.fixture
+def clothing1m(tmp_path, monkeypatch):
+    root = tmp_path / "clothing1m"
+    keys = [f"images/{i}/00/{i}.jpg" for i in range(6)]
+    for i, key in enumerate(keys):
+        draw(root / key, 40 * i)
+    (root / "category_names_eng.txt").write_text("T-Shirt\nDown Coat\nVest\n")
+    (root / "noisy_label_kv.txt").write_text("".join(f"{key} {i % 3}\n" for i, key in enumerate(keys)))
+    (root / "clean_label_kv.txt").write_text("".join(f"{key} {(i + 1) % 3}\n" for i, key in enumerate(keys)))
+    parts = {"noisy_train": keys[:3], "clean_val": keys[3:5], "clean_test": keys[5:]}
+    for name, part in parts.items():
+        (root / f"{name}_key_list.txt").write_text("\n".join(part))
+    rows = {f"{name}_key_list.txt": len(part) for name, part in parts.items()}
+    monkeypatch.setattr(image_folders, "CLOTHING1M_ROWS", rows)
+    return root
+
+
+def test_clothing1m_trains_on_noisy_labels_and_is_tested_on_clean_ones(tmp_path, clothing1m):
+    dataset = load_images("clothing1m", data_dir=tmp_path)
+    assert dataset.classes == ("T-Shirt", "Down Coat", "Vest")
+    assert dataset.train.target.tolist() == [0, 1, 2]
+    assert dataset.validation.target.tolist() == [1, 2] and dataset.test.target.tolist() == [0]
+    assert abs(dataset.test[0][0].float().mean() - 200) < 1
+
+
+def test_damaged_clothing1m_lists_are_refused_with_a_sentence(tmp_path, clothing1m):
+    labels = clothing1m / "clean_label_kv.txt"
+    text = labels.read_text()
+    labels.write_text(text.replace("images/5/00/5.jpg 0\n", ""))
+    with pytest.raises(ValueError, match="clean_test_key_list.txt to have images with a label each, but got images/5"):
+        load_images("clothing1m", data_dir=tmp_path)
+    labels.write_text(text.replace("5.jpg 0", "5.jpg 3"))
+    with pytest.raises(ValueError, match="clean_label_kv.txt to have classes below 3, but got 3"):
+        load_images("clothing1m", data_dir=tmp_path)
+    labels.write_text(text)
+    (clothing1m / "noisy_train_key_list.txt").write_text("images/0/00/0.jpg")
+    with pytest.raises(ValueError, match="noisy_train_key_list.txt to have 3 images, but got 1"):
+        load_images("clothing1m", data_dir=tmp_path)
+    (clothing1m / "category_names_eng.txt").unlink()
+    with pytest.raises(
+        FileNotFoundError, match="hold clothing1m/category_names_eng.txt, .*https://github.com/Cysu/noisy_label"
+    ):
+        load_images("clothing1m", data_dir=tmp_path)

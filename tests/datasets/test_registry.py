@@ -1,0 +1,68 @@
+import subprocess
+import sys
+
+import pytest
+
+from mgce.datasets import IMAGE_NAMES, NAMES, citation, load, load_images
+
+ASKED = {"mnist", "fashion_mnist", "cifar10", "cifar100", "svhn", "tiny_imagenet", "webvision", "clothing1m"}
+
+
+def test_the_names_are_those_of_the_paper_and_more():
+    assert set(IMAGE_NAMES) == ASKED | {"cifar10n", "cifar100n"}
+    assert {"digits", "letter", "adult", "covertype", "covertype_full", "mnist"} <= set(NAMES)
+
+
+@pytest.mark.parametrize("name", sorted({*NAMES, *IMAGE_NAMES}))
+def test_every_data_set_has_a_citation(name):
+    assert citation(name).endswith(".") and len(citation(name)) > 30
+
+
+@pytest.mark.parametrize("name", sorted({*NAMES, *IMAGE_NAMES} - {"digits", "iris", "wine", "breast_cancer"}))
+def test_every_data_set_says_what_is_missing_and_makes_nothing(tmp_path, name):
+    for names, function in ((NAMES, load), (IMAGE_NAMES, load_images)):
+        if name in names:
+            with pytest.raises(FileNotFoundError, match=r"Expected `data_dir` to hold .*, but there is no .*: .*\.$"):
+                function(name, data_dir=tmp_path / "data")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_environment_names_the_directory(tmp_path, monkeypatch):
+    monkeypatch.setenv("MGCE_DATA_DIR", str(tmp_path / "here"))
+    with pytest.raises(FileNotFoundError, match=f"there is no {tmp_path}/here/uci/adult.data"):
+        load("adult")
+
+
+def test_unknown_names_are_refused_with_a_sentence():
+    with pytest.raises(
+        ValueError, match="Expected `dataset` to be one of 'mnist', 'fashion_mnist', .* but got 'letter'"
+    ):
+        load_images("letter")
+    with pytest.raises(ValueError, match="Expected `dataset` to be one of 'digits', .* but got 'cifar10'"):
+        load("cifar10")
+    with pytest.raises(ValueError, match="Expected `dataset` to be one of .* but got 'nothing'"):
+        citation("nothing")
+    with pytest.raises(ValueError, match="Expected `target` to be left out"):
+        load("letter", "lettr")
+
+
+def run(program, *arguments):
+    return subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False)
+
+
+def test_import_brings_no_optional_module():
+    program = (
+        "import sys, mgce.datasets; print(*{'pandas', 'scipy', 'sklearn', 'PIL', 'torchvision'} & set(sys.modules))"
+    )
+    result = run(program)
+    assert result.returncode == 0 and result.stdout.strip() == "", result.stderr
+
+
+def test_files_say_when_pillow_is_missing():
+    program = (
+        "import sys, pathlib, numpy; sys.modules['PIL'] = None\n"
+        "from mgce.datasets.images import ImageFiles\n"
+        "ImageFiles((pathlib.Path('x.jpg'),), numpy.zeros(1))[0]"
+    )
+    last = run(program).stderr.strip().splitlines()[-1]
+    assert last == "ImportError: Images in files need Pillow, which is not installed: run `pip install 'mgce[vision]'`."
