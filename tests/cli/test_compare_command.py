@@ -1,3 +1,4 @@
+import functools
 import json
 import os
 import signal
@@ -67,7 +68,9 @@ def test_bad_input_is_one_sentence_exit_code_2_and_no_file(tmp_path, arguments, 
 @pytest.mark.slow
 def test_interrupt_leaves_no_file_and_says_so(tmp_path):
     command = [sys.executable, "-m", "mgce.cli.main", "compare", "digits", "--epochs", "100000"]
-    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    # A shell's background jobs ignore SIGINT, and so would what they start.
+    heed = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True, preexec_fn=heed)
     time.sleep(12)  # into the training
     assert process.poll() is None
     process.send_signal(signal.SIGINT)
