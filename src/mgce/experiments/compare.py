@@ -16,7 +16,9 @@ from mgce import metrics, noise
 from mgce._validation import check_beta, check_choice, check_count, check_device, check_fraction, expected
 from mgce.datasets import Table, preprocessor
 from mgce.numerics.link import minimax_probs, minimax_to_worst_case
-from mgce.training.ensemble import MemberLoss, fit_ensemble
+from mgce.training.ensemble import fit_ensemble
+from mgce.training.losses import MemberLoss
+from mgce.training.settings import TrainingSettings
 
 METHODS = {
     "mgce": "MGCE, beta by validation",
@@ -120,13 +122,18 @@ def run(
     fit = fit_ensemble(
         *train,
         [MemberLoss("gce" if method in ("gce", "softmax_mae") else "mgce", beta) for method, beta in runs],
+        TrainingSettings(
+            hidden_layer_sizes=(plan.hidden,),
+            epochs=epochs,
+            batch_size=plan.batch_size,
+            optimizer="adam",
+            lr=plan.lr,
+            l1=0.0,
+            max_norm=None,
+        ),
         n_classes=len(table.classes),
         validation=validation,
         watch={"test": test},
-        hidden=plan.hidden,
-        epochs=epochs,
-        batch_size=plan.batch_size,
-        lr=plan.lr,
         generator=torch.Generator().manual_seed(plan.seeds),
         on_epoch=None if on_epoch is None else lambda done: on_epoch(done, epochs),
     )

@@ -32,7 +32,7 @@ def as_matrix(features: Any, name: str = "features") -> Matrix:
         matrix = features.tocsr().astype(np.float64)
         as_array(matrix.data, name)
     else:
-        matrix = as_array(features, name)
+        matrix = np.require(as_array(features, name), requirements="W")  # PyTorch warns of others
     if matrix.ndim != 2 or 0 in matrix.shape:
         raise ValueError(_validation.expected(name, "of shape (n, d) with n, d >= 1", tuple(matrix.shape)))
     return matrix
@@ -70,9 +70,16 @@ def one_hot(labels: IntArray, n_classes: int) -> FloatArray:
     return rows
 
 
+def product(matrix: Matrix, right: FloatArray) -> FloatArray:
+    """Multiply, dense matrices in PyTorch's threads: those of NumPy's BLAS would fight with them for the cores."""
+    if not isinstance(matrix, np.ndarray):
+        return np.ascontiguousarray(matrix @ right)
+    return np.asarray(torch.mm(torch.from_numpy(matrix), torch.from_numpy(right)).numpy())
+
+
 def moments(features: Matrix, probs: FloatArray, weight: FloatArray) -> FloatArray:
     r"""Give `sum_i w_i p_i (x) psi(x_i)`, shape (k, d): the expected features under p."""
-    return np.asarray((features.T @ (weight[:, None] * probs)).T)
+    return product(features.T, weight[:, None] * probs).T
 
 
 def block_gram(features: Matrix, pairs: Iterable[FloatArray], k: int, d: int) -> FloatArray:

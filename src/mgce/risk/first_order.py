@@ -11,17 +11,21 @@ import numpy as np
 from mgce.risk.arrays import FloatArray
 from mgce.risk.progress import Progress
 
-SMOOTHED_BETA = 1.02  # stands for 1, where kinks stall it: V_1 <= V_1.02 <= V_1 + 0.02
-CHECK_EVERY = 10  # iterations between two lower bounds
+SMOOTHED_BETA = 1.02  # stands for smaller ones, whose kinks stall it: V_1 <= V_1.02 <= V_1 + 0.02
+CHECK_EVERY = 10  # iterations
+STALLED = 0.1  # decrease of F between two checks, as a share of the gap asked for, at which to stop
+OUT_OF_ITERATIONS = 1  # SciPy's status
+AVERAGED_BELOW = 1.4  # beta for which the average of p is nearer to the dual's solution than the last
 AVERAGE_WEIGHT = 0.05  # of the newest p in the average
 
 
 def run_lbfgs(progress: Progress, start: FloatArray, max_iter: int) -> None:
-    """Minimise from `start`, shape (k, d), until the gap is closed or F stops to decrease."""
-    if progress.problem.beta == 1:
-        near = Progress(replace(progress.problem, beta=SMOOTHED_BETA), progress.dual.anchor, 0.0)
+    """Minimise from `start`, shape (k, d), until the gap is closed or F hardly decreases."""
+    if progress.problem.beta < SMOOTHED_BETA:
+        near = Progress(replace(progress.problem, beta=SMOOTHED_BETA), progress.dual.anchor, progress.tol)
         p = _minimise(near, start, max_iter)
         progress.n_iter += near.n_iter
+        progress.stalled = near.stalled
         progress.offer(near.coef)
         progress.dual.update(p)
     else:
@@ -29,8 +33,9 @@ def run_lbfgs(progress: Progress, start: FloatArray, max_iter: int) -> None:
 
 
 def _minimise(progress: Progress, start: FloatArray, max_iter: int) -> FloatArray:
-    """Run L-BFGS-B and give the average of p over its path, shape (n, k)."""
+    """Run L-BFGS-B and give p, shape (n, k): the average over its path, or the last where that is better."""
     from scipy.optimize import minimize
+    from threadpoolctl import threadpool_limits
 
     run = _Run(progress)
     x0 = run.split(start)
@@ -45,13 +50,15 @@ def _minimise(progress: Progress, start: FloatArray, max_iter: int) -> FloatArra
         "callback": run.count,
         "options": {"maxcor": 20, "maxiter": max_iter, "maxfun": 4 * max_iter, "ftol": 1e-12, "gtol": 1e-10},
     }
-    with suppress(_GapClosedError):
-        minimize(**settings)
+    # SciPy multiplies tiny matrices: threads of its BLAS would only keep PyTorch's from the cores.
+    with suppress(_StopError), threadpool_limits(1, "blas"):
+        result = minimize(**settings)
+        progress.stalled = result.status != OUT_OF_ITERATIONS
         run.bound()
     return run.average_p
 
 
-class _GapClosedError(Exception):
+class _StopError(Exception):
     """Leaves the minimiser."""
 
 
@@ -63,7 +70,9 @@ class _Run:
         self.progress, self.problem = progress, problem
         self.on = problem.l1 > 0
         self.l1 = problem.l1[self.on]
+        self.averaged = problem.beta < AVERAGED_BELOW
         self.p = self.average_p = np.empty(0)
+        self.checked_value = np.inf
 
     def split(self, coef: FloatArray) -> FloatArray:
         """Give the x of a coef."""
@@ -84,21 +93,28 @@ class _Run:
         return value + float(self.l1 @ (x[:m] + x[m : 2 * m])), split_gradient
 
     def count(self, _: FloatArray) -> None:
-        """Count an iteration, and stop if the gap is closed."""
-        self.progress.n_iter += 1
-        if self.progress.n_iter % CHECK_EVERY == 0:
-            self.bound()
-            if self.progress.closed:
-                raise _GapClosedError
+        """Count an iteration, and stop if the gap is closed or F has stalled."""
+        progress = self.progress
+        progress.n_iter += 1
+        if progress.n_iter % CHECK_EVERY == 0:
+            decrease = self.checked_value - progress.value
+            self.checked_value = progress.value
+            if decrease < progress.aim:
+                self.bound()
+            progress.stalled = decrease < STALLED * progress.aim
+            if progress.closed or progress.stalled:
+                raise _StopError
 
     def bound(self) -> None:
-        """Try the last p, and the average of all, which is nearer to the dual's solution for beta < 1.4."""
+        """Try the last p, and the average of all."""
         self.progress.dual.update(self.p)
-        self.progress.dual.update(self.average_p)
+        if self.averaged:
+            self.progress.dual.update(self.average_p)
 
     def _remember(self, p: FloatArray) -> None:
         self.p = p
-        if not self.average_p.size:
-            self.average_p = p
+        if not self.averaged or not self.average_p.size:
+            self.average_p = p.copy() if self.averaged else p
         else:
-            self.average_p = self.average_p + AVERAGE_WEIGHT * (p - self.average_p)
+            self.average_p *= 1 - AVERAGE_WEIGHT
+            self.average_p += AVERAGE_WEIGHT * p

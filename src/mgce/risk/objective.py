@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from mgce.numerics import root
-from mgce.risk.arrays import FloatArray, Matrix, moments
+from mgce.kernels import cpu
+from mgce.risk.arrays import FloatArray, Matrix, moments, product
 
 Link = Callable[[FloatArray, float], tuple[FloatArray, FloatArray]]
 
@@ -18,11 +18,20 @@ Link = Callable[[FloatArray, float], tuple[FloatArray, FloatArray]]
 def phi_and_p(margins: FloatArray, beta: float) -> tuple[FloatArray, FloatArray]:
     """Give phi (n,) and the worst-case probabilities p (n, k) of margins (n, k)."""
     f = torch.from_numpy(margins)
-    top = f.amax(-1, keepdim=True)
-    x = f - top
-    t = root.newton(x, beta)
-    w, _ = root.powers(x, t, beta)
-    return (t - top.squeeze(-1)).numpy(), w.div_(w.sum(-1, keepdim=True)).numpy()
+    if math.isinf(beta):
+        return -f.logsumexp(-1).numpy(), f.softmax(-1).numpy()
+    # The loss of class 0 is -f_0 - phi, and its gradient p - e_0.
+    loss, grad = cpu.loss_and_grad(f, torch.zeros(len(f), dtype=torch.int64), reduction="none", beta=beta)
+    assert grad is not None
+    p = grad.numpy()
+    p[:, 0] += 1
+    return -loss.numpy() - margins[:, 0], p
+
+
+def trivial_value(n_classes: int, beta: float) -> float:
+    """Give the risk of the uniform rule, `beta (1 - k^(-1/beta))`."""
+    log_k = math.log(n_classes)
+    return log_k if math.isinf(beta) else -beta * math.expm1(-log_k / beta)
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,13 +47,12 @@ class LinearProblem:
 
     @property
     def trivial_value(self) -> float:
-        """F(0), the risk of the uniform rule: `beta (1 - k^(-1/beta))`."""
-        log_k = math.log(self.tau.shape[0])
-        return log_k if math.isinf(self.beta) else -self.beta * math.expm1(-log_k / self.beta)
+        """F(0), the risk of the uniform rule."""
+        return trivial_value(self.tau.shape[0], self.beta)
 
     def margins(self, coef: FloatArray) -> FloatArray:
         """Give the margins f, shape (n, k)."""
-        return np.ascontiguousarray(self.features @ coef.T)
+        return product(self.features, coef.T)
 
     def smooth(self, coef: FloatArray) -> tuple[float, FloatArray, FloatArray]:
         """Give the value of F without its l1 term, the gradient of that, and p."""

@@ -32,6 +32,7 @@ class LinearFit:
     n_iter: int
     converged: bool  # whether the gap is within the tolerance
     method: str
+    stalled: bool  # whether L-BFGS-B stopped because F hardly decreased
 
     @property
     def gap(self) -> float:
@@ -46,9 +47,10 @@ class Progress:
         self.problem = problem
         self.dual = DualBound(problem, anchor)
         self.value, self.coef = math.inf, np.zeros_like(problem.tau)
-        self.aim = tol * problem.trivial_value
+        self.tol, self.aim = tol, tol * problem.trivial_value
         self.n_iter = 0
         self.method = ""
+        self.stalled = False
 
     @property
     def gap(self) -> float:
@@ -71,4 +73,4 @@ class Progress:
 
     def fit(self) -> LinearFit:
         """Give the result."""
-        return LinearFit(self.coef, self.value, self.dual.best, self.n_iter, self.closed, self.method)
+        return LinearFit(self.coef, self.value, self.dual.best, self.n_iter, self.closed, self.method, self.stalled)

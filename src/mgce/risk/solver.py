@@ -2,6 +2,7 @@ r"""Fitting linear MGCE: the convex problem of equation (11), with a lower bound
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -37,7 +38,7 @@ def fit_linear(
     mu0: Any = None,  # (k, d)
     tol: float = 1e-6,
     max_iter: int = 2000,
-    method: str = "auto",
+    method: str | Sequence[str] = "auto",
     link: Link = phi_and_p,
 ) -> LinearFit:
     r"""Minimise the regularised margin loss of linear MGCE, and bound its least value from below.
@@ -63,7 +64,8 @@ def fit_linear(
         mu0: where L-BFGS-B starts, shape (k, d); the other methods start from the centre.
         tol: the gap to reach, as a share of the value at mu = 0, `beta (1 - k^(-1/beta))`.
         max_iter: most iterations of L-BFGS-B.
-        method: `"lbfgs"`, `"interior"`, `"lp"` (beta = 1) or `"auto"`: what the sizes allow.
+        method: `"lbfgs"`, `"interior"`, `"lp"` (beta = 1), several of these, each to go on where the one before did
+            not close the gap, or `"auto"`: what the sizes allow.
         link: gives phi (n,) and p (n, k) of margins (n, k) at beta.
 
     Returns:
@@ -83,13 +85,15 @@ def fit_linear(
     Reference: paper, equations (11) and (12).
     """
     _validation.check_beta(beta)
-    _validation.check_choice("method", method, METHODS)
-    if method == "lp" and beta != 1:
+    methods = (method,) if isinstance(method, str) else tuple(method)
+    for name in methods:
+        _validation.check_choice("method", name, METHODS)
+    if "lp" in methods and beta != 1:
         raise ValueError(_validation.expected("beta", "1 for method 'lp'", beta))
     problem, anchor = _problem(as_matrix(features), beta, l1, labels, tau, n_classes, anchor, sample_weight, link)
     progress = Progress(problem, anchor, tol)
     start = np.zeros_like(problem.tau) if mu0 is None else as_array(mu0, "mu0").reshape(problem.tau.shape)
-    for name in _plan(problem) if method == "auto" else (method,):
+    for name in _plan(problem) if method == "auto" else methods:
         if not progress.closed:
             _run(name, progress, start, max_iter)
             start = progress.coef

@@ -1,0 +1,108 @@
+"""Many multilayer perceptrons of one shape as one: each product of matrices is one batched product over all of them.
+
+The gradient is written out, because it is short and because memory can then be kept from step to step: on the CPU
+fresh memory for the activations of many networks costs more than what is computed in it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+ROWS_AT_ONCE = 128  # of each group, where no gradient is wanted
+
+
+class Scratch:
+    """Memory by name, kept for the next call."""
+
+    def __init__(self) -> None:
+        self._buffers: dict[str, Tensor] = {}
+
+    def __call__(self, name: str, shape: Sequence[int], like: Tensor) -> Tensor:
+        """Give an uninitialised tensor of this shape, with the dtype and device of `like`."""
+        size = math.prod(shape)
+        if name not in self._buffers or self._buffers[name].numel() < size:
+            self._buffers[name] = like.new_empty(size)
+        return self._buffers[name][:size].view(*shape)
+
+
+class EnsembleMLP(nn.Module):
+    r"""A grid of multilayer perceptrons with rectified units.
+
+    .. math:: f = W_L^\top \max(0, \dots \max(0, W_1^\top x + b_1) \dots) + b_L
+
+    Args:
+        groups: number of groups G; the members of a group see the same rows.
+        layers: weight (M*G, fan-in, fan-out) and bias (M*G, 1, fan-out) of each layer, for M members of each group:
+            member m of group g is number `m * G + g`.
+    """
+
+    def __init__(self, groups: int, layers: Iterable[tuple[Tensor, Tensor]]) -> None:
+        super().__init__()
+        self.groups = groups
+        weights, biases = zip(*layers, strict=True)
+        self.weights = nn.ParameterList(weights)
+        self.biases = nn.ParameterList(biases)
+
+    @classmethod
+    def initial(
+        cls, groups: int, members: int, sizes: Sequence[int], generator: torch.Generator, like: Tensor | None = None
+    ) -> EnsembleMLP:
+        """Draw the weights uniformly in ±1/sqrt(fan-in), as `nn.Linear` does, the same for all members of a group.
+
+        Args:
+            groups: number of groups G.
+            members: number of members M.
+            sizes: units of each layer: features d, hidden units, classes k.
+            generator: source of the weights, on the CPU.
+            like: a tensor with the dtype and device of the weights.
+        """
+
+        def uniform(fan_in: int, rows: int, columns: int) -> Tensor:
+            one = (2 * torch.rand(groups, rows, columns, generator=generator) - 1) / math.sqrt(fan_in)
+            return (one if like is None else one.to(like)).repeat(members, 1, 1)
+
+        return cls(groups, [(uniform(d, d, width), uniform(d, 1, width)) for d, width in pairwise(sizes)])
+
+    @classmethod
+    def joined(cls, models: Sequence[EnsembleMLP]) -> EnsembleMLP:
+        """Put ensembles of the same groups side by side, one's members after the other's."""
+        weights = [torch.cat(layer) for layer in zip(*(model.weights for model in models), strict=True)]
+        biases = [torch.cat(layer) for layer in zip(*(model.biases for model in models), strict=True)]
+        return cls(models[0].groups, zip(weights, biases, strict=True))
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Map features (G, n, d) to logits (G, M, n, k); not differentiable."""
+        scratch = Scratch()
+        parts = [self.layers(rows, scratch)[-1].clone() for rows in torch.split(features, ROWS_AT_ONCE, dim=1)]
+        return self.grid(torch.cat(parts, dim=1))
+
+    def grid(self, values: Tensor) -> Tensor:
+        """View values of every network, (M*G, ...), as (G, M, ...)."""
+        return torch.unflatten(values, 0, (-1, self.groups)).transpose(0, 1)
+
+    @torch.no_grad()
+    def layers(self, features: Tensor, scratch: Scratch) -> list[Tensor]:
+        """Map features (G, n, d) to the outputs (M*G, n, width) of every layer: the features first, the logits last."""
+        outputs = [features.repeat(len(self.weights[0]) // self.groups, 1, 1)]
+        for depth, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+            if depth > 0:
+                outputs[-1].relu_()
+            shape = (*outputs[-1].shape[:2], weight.shape[2])
+            outputs.append(torch.bmm(outputs[-1], weight, out=scratch(f"output {depth}", shape, weight)).add_(bias))
+        return outputs
+
+    @torch.no_grad()
+    def backward(self, outputs: list[Tensor], grad: Tensor, scratch: Scratch) -> None:
+        """Fill the `.grad` that every parameter has, given that of the logits; the outputs are used up."""
+        for depth in reversed(range(len(self.weights))):
+            weight, bias = self.weights[depth], self.biases[depth]
+            torch.bmm(outputs[depth].mT, grad, out=weight.grad)
+            torch.sum(grad, 1, keepdim=True, out=bias.grad)
+            if depth > 0:
+                grad = torch.bmm(grad, weight.mT, out=scratch(f"gradient {depth}", outputs[depth].shape, weight))
+                grad.mul_(outputs[depth].sign_())  # 1 where a unit was active

@@ -1,0 +1,74 @@
+"""How an ensemble of networks is trained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mgce._validation import check_choice, check_count, expected
+
+OPTIMIZERS = ("sgd", "adam")
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    r"""How the networks are trained; the defaults are those of the paper's tables of tabular data.
+
+    The objective of a network is the mean loss over its rows and a penalty,
+    :math:`\frac1n \sum_i \ell_\beta(f_i, y_i) + \lambda_0 \lVert \mu \rVert_1`: the paper's :math:`V_\beta` with the
+    weights of the last layer as mu and one constant for all of lambda. It is no certificate.
+
+    Attributes:
+        hidden_layer_sizes: units of each hidden layer.
+        epochs: passes over the rows.
+        batch_size: rows of a group in a step; the last, smaller batch of an epoch is used too.
+        optimizer: `"sgd"`, with `momentum`, or `"adam"`.
+        lr: learning rate.
+        momentum: of SGD, in [0, 1).
+        milestones: numbers of epochs after which the learning rate is multiplied by `gamma`.
+        gamma: that factor.
+        l1: lambda_0, at least 0.
+        l1_on: weights that the penalty is on, those of the `"last"` layer, or `"all"` weights and biases as in the
+            experiments of the paper.
+        max_norm: largest norm of the gradient of each network, penalty included; longer ones are scaled down. None
+            leaves them as they are.
+        ties: which of the epochs of best validation accuracy counts: the `"first"`, or that of least validation
+            `"loss"`, which suits small validation splits.
+        n_iter_no_change: a network keeps its weights once no epoch was better for so many, and training ends when that
+            holds for all; None trains for all epochs.
+
+    Reference: paper, section 5.1 and appendix on tabular data.
+    """
+
+    hidden_layer_sizes: tuple[int, ...] = (1024,)
+    epochs: int = 150
+    batch_size: int = 128
+    optimizer: str = "sgd"
+    lr: float = 1e-3
+    momentum: float = 0.9
+    milestones: tuple[int, ...] = ()
+    gamma: float = 0.1
+    l1: float = 1e-5
+    l1_on: str = "last"
+    max_norm: float | None = 5.0
+    ties: str = "first"
+    n_iter_no_change: int | None = None
+
+    def __post_init__(self) -> None:
+        check_choice("optimizer", self.optimizer, OPTIMIZERS)
+        check_choice("l1_on", self.l1_on, ("last", "all"))
+        check_choice("ties", self.ties, ("first", "loss"))
+        for units in self.hidden_layer_sizes:
+            check_count("hidden_layer_sizes", units)
+        for epoch in self.milestones:
+            check_count("milestones", epoch)
+        check_count("epochs", self.epochs)
+        check_count("batch_size", self.batch_size)
+        if self.n_iter_no_change is not None:
+            check_count("n_iter_no_change", self.n_iter_no_change)
+        for name in ("lr", "gamma") if self.max_norm is None else ("lr", "gamma", "max_norm"):
+            if not getattr(self, name) > 0:
+                raise ValueError(expected(name, "a positive float", getattr(self, name)))
+        if not 0 <= self.momentum < 1:
+            raise ValueError(expected("momentum", "a float in [0, 1)", self.momentum))
+        if not self.l1 >= 0:
+            raise ValueError(expected("l1", "a float of at least 0", self.l1))

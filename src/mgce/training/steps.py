@@ -1,0 +1,130 @@
+"""The steps of training an ensemble, and the memory of each network's best epoch."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from mgce.training.losses import MemberLosses
+from mgce.training.network import EnsembleMLP, Scratch
+from mgce.training.settings import TrainingSettings
+
+
+class Training:
+    """Networks, their rows and what a step needs.
+
+    Args:
+        model: the networks.
+        features: (G, n, d).
+        target: class indices (G, n).
+        weight: of each row (G, n).
+        losses: of the members.
+        settings: how to train.
+    """
+
+    def __init__(
+        self,
+        model: EnsembleMLP,
+        features: Tensor,
+        target: Tensor,
+        weight: Tensor,
+        losses: MemberLosses,
+        settings: TrainingSettings,
+    ) -> None:
+        self.model, self.losses, self.settings = model, losses, settings
+        self.data = features, target, weight
+        self._scratch = Scratch()
+        parameters = list(model.parameters())
+        self._grads = [torch.zeros_like(parameter) for parameter in parameters]
+        for parameter, grad in zip(parameters, self._grads, strict=True):
+            parameter.grad = grad
+        self._penalised = [
+            (parameter, grad)
+            for parameter, grad in zip(parameters, self._grads, strict=True)
+            if settings.l1 > 0 and (settings.l1_on == "all" or parameter is model.weights[-1])
+        ]
+        self._optimizer: torch.optim.Optimizer
+        if settings.optimizer == "sgd":
+            self._optimizer = torch.optim.SGD(parameters, settings.lr, settings.momentum, fused=True)
+        else:
+            self._optimizer = torch.optim.Adam(parameters, settings.lr, fused=True)
+        self._schedule = torch.optim.lr_scheduler.MultiStepLR(self._optimizer, settings.milestones, settings.gamma)
+
+    @torch.no_grad()
+    def epoch(self, order: Tensor) -> Tensor:
+        """Take a step for every batch of the rows in this order (G, n); give the objective (G, M)."""
+        features, n = self.data[0], order.shape[1]
+        total = features.new_zeros(len(self.model.weights[0]))
+        for rows in torch.split(order, self.settings.batch_size, dim=1):
+            total += self._step(rows) * (rows.shape[1] / n)
+        self._schedule.step()
+        for parameter, _ in self._penalised:
+            total += self.settings.l1 * torch.linalg.vector_norm(parameter, 1, dim=(1, 2))
+        return self.model.grid(total)
+
+    @torch.no_grad()
+    def loss(self, features: Tensor, target: Tensor) -> Tensor:
+        """Give the mean loss of other rows, features (G, n, d) and class indices (G, n), for each network (G, M)."""
+        logits = self.model(features).transpose(0, 1).flatten(0, 1)
+        weight = torch.full_like(target, 1 / target.shape[1], dtype=features.dtype)
+        return self.model.grid(self.losses(logits, target, weight)[0])
+
+    def _step(self, rows: Tensor) -> Tensor:
+        """Take one step on rows (G, batch); give the mean loss of every network, (M*G)."""
+        group = torch.arange(len(rows), device=rows.device).unsqueeze(1)
+        features, target, weight = (part[group, rows] for part in self.data)
+        outputs = self.model.layers(features, self._scratch)
+        loss, grad = self.losses(outputs[-1], target, weight / rows.shape[1])
+        self.model.backward(outputs, grad, self._scratch)
+        for parameter, parameter_grad in self._penalised:
+            sign = torch.sign(parameter, out=self._scratch("sign", parameter.shape, parameter))
+            parameter_grad.add_(sign, alpha=self.settings.l1)
+        if self.settings.max_norm is not None:
+            self._clip(self.settings.max_norm)
+        self._optimizer.step()
+        return loss
+
+    def _clip(self, max_norm: float) -> None:
+        """Scale down the gradient of every network that is longer than `max_norm`, as `clip_grad_norm_` does of one."""
+        norms = torch.stack([torch.linalg.vector_norm(grad.flatten(1), dim=1) for grad in self._grads])
+        factor = (max_norm / (torch.linalg.vector_norm(norms, dim=0) + 1e-6)).clamp(max=1)
+        for grad in self._grads:
+            grad.mul_(factor.view(-1, 1, 1))
+
+
+class Best:
+    """Each network's weights at its epoch of best validation accuracy.
+
+    Attributes:
+        epoch: (G, M), the best so far.
+        stopped: (G, M), whether it has been that for so many epochs that no later one counts.
+    """
+
+    def __init__(self, model: EnsembleMLP, n_iter_no_change: int | None) -> None:
+        self._model, self._patience = model, n_iter_no_change
+        self._weights = [parameter.detach().clone() for parameter in model.parameters()]
+        self._score = model.grid(self._weights[0].new_full((len(self._weights[0]),), -1))
+        self._loss = torch.full_like(self._score, torch.inf)
+        self.epoch = torch.zeros_like(self._score, dtype=torch.int64)
+        self.stopped = torch.zeros_like(self._score, dtype=torch.bool)
+
+    @torch.no_grad()
+    def update(self, epoch: int, score: Tensor, loss: Tensor | None) -> None:
+        """Keep the weights of networks of higher score than ever before, or the same and less loss, all (G, M)."""
+        if loss is None:
+            loss = self._loss
+        better = ((score > self._score) | (score == self._score) & (loss < self._loss)) & ~self.stopped
+        self._loss = torch.where(better, loss, self._loss)
+        self._score = torch.where(better, score, self._score)
+        self.epoch = torch.where(better, epoch, self.epoch)
+        chosen = better.T.reshape(-1, 1, 1)
+        for kept, parameter in zip(self._weights, self._model.parameters(), strict=True):
+            torch.where(chosen, parameter, kept, out=kept)
+        if self._patience is not None:
+            self.stopped = epoch - self.epoch >= self._patience
+
+    @torch.no_grad()
+    def restore(self) -> None:
+        """Give the networks their best weights."""
+        for kept, parameter in zip(self._weights, self._model.parameters(), strict=True):
+            parameter.copy_(kept)
