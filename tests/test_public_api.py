@@ -8,11 +8,12 @@ import pytest
 
 import mgce
 import mgce.datasets
+import mgce.estimators
 import mgce.metrics
 import mgce.noise
 import mgce.risk
 
-MODULES = [mgce, mgce.datasets, mgce.functional, mgce.metrics, mgce.noise, mgce.risk]
+MODULES = [mgce, mgce.datasets, mgce.estimators, mgce.functional, mgce.metrics, mgce.noise, mgce.risk]
 NAMES = [(module, name) for module in MODULES for name in module.__all__]
 
 

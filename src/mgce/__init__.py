@@ -7,16 +7,21 @@ from mgce import functional
 from mgce.losses.modules import GCELoss, LinearMGCELoss, MGCELoss, MinimaxLink
 
 if TYPE_CHECKING:
+    from mgce.estimators import MGCEClassifier, MGCEClassifierCV, MGCEMLPClassifier
     from mgce.risk import RiskCertificate, certify
 
 __version__ = "0.1.0"
 __all__ = [
     "GCELoss",
     "LinearMGCELoss",
+    "MGCEClassifier",
+    "MGCEClassifierCV",
     "MGCELoss",
+    "MGCEMLPClassifier",
     "MinimaxLink",
     "RiskCertificate",
     "certify",
+    "estimators",
     "functional",
     "metrics",
     "noise",
@@ -26,8 +31,10 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     # Imported when used: `import mgce` is to cost little more than `import torch`.
-    if name in ("metrics", "noise", "risk"):
+    if name in ("estimators", "metrics", "noise", "risk"):
         return import_module(f"mgce.{name}")
     if name in ("RiskCertificate", "certify"):
         return getattr(import_module("mgce.risk"), name)
+    if name in ("MGCEClassifier", "MGCEClassifierCV", "MGCEMLPClassifier"):
+        return getattr(import_module("mgce.estimators"), name)
     raise AttributeError(f"module 'mgce' has no attribute {name!r}")

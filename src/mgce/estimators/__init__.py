@@ -1,0 +1,8 @@
+"""Estimators with scikit-learn's contract, and files for them."""
+
+from mgce.estimators.linear import MGCEClassifier
+from mgce.estimators.linear_cv import MGCEClassifierCV
+from mgce.estimators.mlp import MGCEMLPClassifier
+from mgce.estimators.persistence import load, save
+
+__all__ = ["MGCEClassifier", "MGCEClassifierCV", "MGCEMLPClassifier", "load", "save"]

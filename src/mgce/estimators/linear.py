@@ -1,0 +1,324 @@
+r"""Linear MGCE with an L1 penalty: a convex problem, for tables in memory and beyond it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import _fit_context
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
+
+from mgce import _validation
+from mgce.estimators.base import FloatArray, IntArray, RobustClassifier, check_class_count, class_factors
+from mgce.estimators.stochastic import AveragedAdaGrad, FeatureMoments, Rows, descend, measure, run_epoch
+from mgce.risk import LinearFit, fit_linear
+from mgce.risk.arrays import as_matrix, with_intercept
+from mgce.risk.objective import trivial_value
+
+LP_ENTRIES = 2e5  # n k d up to which the linear program of beta = 1 takes seconds
+INTERIOR_WORK = 2e8  # n (k d)^2 up to which a step of the interior-point method takes milliseconds
+
+
+class MGCEClassifier(RobustClassifier):
+    r"""Linear classifier that minimises the minimax generalized cross-entropy with an L1 penalty.
+
+    .. math:: \min_\mu\; \sum_i w_i\, \ell_\beta(\mu\,\psi(x_i), y_i) + \lambda_0 \sum_j s_j |\mu_j|,
+              \qquad \ell_\beta(f, y) = -f_y - \varphi_\beta(f)
+
+    where psi(x) is x with a 1 appended, w are the sample weights scaled to sum to one, and s_j is the standard
+    deviation of coordinate j of `e_y (x) psi(x)` on the training data, so that the penalty does not depend on the units
+    of the features. The problem is convex, and mislabelled rows count at most linearly in their margin. Nonlinear
+    features come from scikit-learn's transformers in a Pipeline; a StandardScaler in front makes every solver faster.
+
+    Args:
+        beta: loss parameter in [1, inf]: 1 is the most robust, inf is cross-entropy.
+        lambda0: strength of the penalty, not negative. The paper uses 1e-5, which hardly regularises; the default
+            is what large sparse penalties of logistic regression amount to on a thousand rows.
+        fit_intercept: whether to append the 1; its coefficients are penalised as all others are.
+        class_weight: None, a dict of factors for classes, or "balanced".
+        solver: "lbfgs"; "interior" (exact, for small problems); "lp" (beta = 1 only); "sgd" (stochastic, the one of
+            `partial_fit` and `fit_chunks`); or "auto", which is never "sgd". With "lbfgs", a beta below 1.02 is
+            replaced by 1.02 while minimising.
+        tol: duality gap to reach, as a share of the objective at zero, `beta (1 - k^(-1/beta))`; "lbfgs" also stops
+            where ten iterations gain less than a tenth of it, "sgd" where five epochs gain less than it.
+        max_iter: most iterations, or epochs for "sgd".
+        warm_start: whether `fit` starts from the coefficients of the last one, if classes and features are the same.
+        random_state: seed of the order of rows in "sgd".
+
+    Attributes:
+        classes_: labels, shape (k,).
+        coef_, intercept_: shapes (k, d) and (k,), for two classes too.
+        beta_: the beta of the links.
+        minimax_risk_: the objective reached. It is no certificate: `lambda_0 s` is a heuristic, for which it can be
+            below the true risk. See :meth:`certify` and :func:`mgce.risk.minimax_risk`.
+        duality_gap_: bound on how far `minimax_risk_` is from the least objective; inf if none was found.
+        n_iter_: iterations, or epochs for "sgd".
+        n_features_in_, feature_names_in_: as everywhere in scikit-learn.
+
+    Example:
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> clf = MGCEClassifier().fit(X, y)
+        >>> round(clf.score(X, y), 2)
+        0.97
+        >>> clf.predict_proba(X[:1]).round(2)
+        array([[1., 0., 0.]])
+
+    Reference: paper, equations (11) to (14).
+    """
+
+    _sparse = True
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "beta": [Interval(Real, 1, None, closed="both")],
+        "lambda0": [Interval(Real, 0, None, closed="left")],
+        "fit_intercept": ["boolean"],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "solver": [StrOptions({"auto", "lbfgs", "interior", "lp", "sgd"})],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "warm_start": ["boolean"],
+        "random_state": ["random_state"],
+    }
+
+    coef_: FloatArray
+    intercept_: FloatArray
+    minimax_risk_: float
+    duality_gap_: float
+    n_iter_: int
+
+    def __init__(
+        self,
+        beta: float = 1.4,
+        *,
+        lambda0: float = 1e-3,
+        fit_intercept: bool = True,
+        class_weight: Any = None,
+        solver: str = "auto",
+        tol: float = 1e-4,
+        max_iter: int = 1000,
+        warm_start: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.beta = beta
+        self.lambda0 = lambda0
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.random_state = random_state
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MGCEClassifier:
+        """Fit to rows in memory.
+
+        Args:
+            X: rows, shape (n, d), dense or sparse; sparse rows stay so, except for "interior".
+            y: labels, shape (n,), of at least 2 classes.
+            sample_weight: not negative, shape (n,).
+
+        Returns:
+            self.
+
+        Raises:
+            ValueError: if the data or a parameter are not as described.
+        """
+        if self.solver == "sgd":
+            self.fit_chunks([(X, y) if sample_weight is None else (X, y, sample_weight)])
+            return self
+        earlier = self._earlier()
+        X, index, weight = self._encode_training(X, y, sample_weight, self.class_weight)
+        rows: Rows = with_intercept(as_matrix(X, "X"), self.fit_intercept), index, weight
+        if self._is_small(rows):
+            rows = merge_equal_rows(*rows)
+        stats = FeatureMoments.empty(self.classes_.size, rows[0].shape[1])
+        stats.add(*rows)
+        l1 = self.lambda0 * stats.deviation
+        fit = self._minimise(rows, l1, self._start(earlier, l1.shape))
+        self._store(fit.coef)
+        self._report(fit.value, fit.gap, fit.n_iter, fit.converged or fit.stalled)
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit_chunks(self, chunks: Iterable[tuple[Any, ...]]) -> MGCEClassifier:
+        """Fit to rows that come in chunks, with the stochastic solver, whatever `solver` says.
+
+        Only one chunk is held at a time. The first pass collects the classes and the deviations, the next ones
+        descend, in a new order of each chunk's rows every time, and the last two measure the objective and its gap.
+
+        Args:
+            chunks: tuples (X, y) or (X, y, sample_weight), each as for :meth:`fit`; an iterable that can be iterated
+                several times, such as a list or an object whose `__iter__` opens the files anew.
+
+        Returns:
+            self.
+
+        Raises:
+            ValueError: if `chunks` can be iterated only once, or a chunk is not as described.
+
+        Example:
+            >>> from sklearn.datasets import load_iris
+            >>> X, y = load_iris(return_X_y=True)
+            >>> clf = MGCEClassifier(random_state=0).fit_chunks([(X[::2], y[::2]), (X[1::2], y[1::2])])
+            >>> clf.score(X, y) > 0.9
+            True
+        """
+        if iter(chunks) is chunks:
+            what = "an iterable that can be iterated several times, such as a list"
+            raise ValueError(_validation.expected("chunks", what, type(chunks).__name__))
+        earlier = self._earlier()
+        self._find_classes(chunks)
+        stats = self._collect_moments(chunks)
+        factors = class_factors(self.class_weight, self.classes_, stats.weight)
+        stats = stats.scaled(factors)
+        check_class_count(stats.weight)
+        l1, beta = self.lambda0 * stats.deviation, float(self.beta)
+
+        def read() -> Iterator[Rows]:
+            for psi, index, weight in self._read(chunks):
+                yield psi, index, weight * factors[index]
+
+        solver = AveragedAdaGrad.start(self._start(earlier, l1.shape))
+        aim = self.tol * trivial_value(self.classes_.size, beta)
+        n_iter, stopped = descend(
+            solver, read, stats, beta, l1, aim=aim, max_iter=self.max_iter,
+            random_state=check_random_state(self.random_state),
+        )  # fmt: skip
+        value, lower = measure(solver.average, read, stats, beta, l1)
+        self._store(solver.average)
+        self._report(value, value - lower, n_iter, stopped)
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> MGCEClassifier:
+        """Descend once through a batch of rows, in their order, and keep the average of all iterates.
+
+        The deviations in the penalty are those of the rows seen so far. It goes on from the coefficients of a `fit`.
+        What `minimax_risk_` and `duality_gap_` would be is not known then, so they are taken away.
+
+        Args:
+            X: rows, shape (n, d).
+            y: labels, shape (n,).
+            classes: all labels that will come, shape (k,); needed in the first call.
+            sample_weight: not negative, shape (n,).
+
+        Returns:
+            self.
+
+        Raises:
+            ValueError: if `classes` is missing in the first call, or the data or a parameter are not as described.
+        """
+        if self.class_weight == "balanced":
+            what = "None or a dict for `partial_fit`, which does not know how often classes will come"
+            raise ValueError(_validation.expected("class_weight", what, self.class_weight))
+        first = _check_partial_fit_first_call(self, classes)
+        psi, index, weight = self._checked_rows(X, y, sample_weight, reset=first)
+        shape = self.classes_.size, psi.shape[1]
+        if not hasattr(self, "_online"):
+            start = np.zeros(shape) if first else self._mu()
+            self._online = (FeatureMoments.empty(*shape), AveragedAdaGrad.start(start))
+        stats, solver = self._online
+        weight = weight * class_factors(self.class_weight, self.classes_, np.ones(shape[0]))[index]
+        stats.add(psi, index, weight)
+        order, l1 = np.arange(index.size), self.lambda0 * stats.deviation
+        run_epoch(solver, (psi, index, weight), order, stats, float(self.beta), l1)
+        self._set_coef(solver.average)
+        for name in ("minimax_risk_", "duality_gap_", "n_iter_"):
+            self.__dict__.pop(name, None)
+        return self
+
+    def _margins(self, X: Any) -> NDArray[np.floating[Any]]:
+        return np.asarray(X @ self.coef_.T + self.intercept_)
+
+    def _minimise(self, rows: Rows, l1: FloatArray, start: FloatArray) -> LinearFit:
+        psi, index, weight = rows
+        return fit_linear(
+            psi, labels=index, n_classes=self.classes_.size, sample_weight=weight, beta=float(self.beta), l1=l1,
+            mu0=start, tol=self.tol, max_iter=self.max_iter, method=self._methods(rows),
+        )  # fmt: skip
+
+    def _is_small(self, rows: Rows) -> bool:
+        """Tell whether the interior-point method is quick for these rows."""
+        n, d = rows[0].shape
+        return bool(n * (self.classes_.size * d) ** 2 <= INTERIOR_WORK)
+
+    def _methods(self, rows: Rows) -> tuple[str, ...]:
+        """Choose the solvers, the first to be tried first."""
+        if self.solver != "auto":
+            return (self.solver,)
+        plan = ("interior", "lbfgs") if self._is_small(rows) else ("lbfgs",)
+        n, d = rows[0].shape
+        return ("lp", *plan) if self.beta == 1 and n * d * self.classes_.size <= LP_ENTRIES else plan
+
+    def _earlier(self) -> tuple[NDArray[Any], FloatArray] | None:
+        """Give the classes and coefficients to start from, if any; to be called before they are replaced."""
+        return (self.classes_, self._mu()) if self.warm_start and hasattr(self, "coef_") else None
+
+    def _start(self, earlier: tuple[NDArray[Any], FloatArray] | None, shape: tuple[int, ...]) -> FloatArray:
+        if earlier is not None and np.array_equal(earlier[0], self.classes_) and earlier[1].shape == shape:
+            return earlier[1]
+        return np.zeros(shape)
+
+    def _mu(self) -> FloatArray:
+        return np.hstack([self.coef_, self.intercept_[:, None]]) if self.fit_intercept else self.coef_.copy()
+
+    def _set_coef(self, mu: FloatArray) -> None:
+        d = self.n_features_in_
+        self.coef_ = mu[:, :d].copy()
+        self.intercept_ = mu[:, d].copy() if self.fit_intercept else np.zeros(len(mu))
+        self.beta_ = float(self.beta)
+
+    def _store(self, mu: FloatArray) -> None:
+        self._set_coef(mu)
+        self.__dict__.pop("_online", None)
+
+    def _report(self, value: float, gap: float, n_iter: int, converged: bool) -> None:
+        self.minimax_risk_, self.duality_gap_, self.n_iter_ = value, gap, n_iter
+        if not converged:
+            text = f"The objective could still fall after {n_iter} iterations; raise `max_iter`, or scale the features."
+            warnings.warn(text, ConvergenceWarning, stacklevel=3)
+
+    def _checked_rows(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> Rows:
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, reset=reset)
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        return with_intercept(X, self.fit_intercept), self._label_indices(y, X.shape[0]), weight
+
+    def _find_classes(self, chunks: Iterable[tuple[Any, ...]]) -> None:
+        labels = [
+            np.unique(check_array(column_or_1d(chunk[1], warn=True), ensure_2d=False, dtype=None, input_name="y"))
+            for chunk in chunks
+        ]
+        if not labels:
+            raise ValueError(_validation.expected("chunks", "at least one chunk", "none"))
+        self.classes_ = np.unique(np.concatenate(labels))
+        check_classification_targets(self.classes_)
+
+    def _read(self, chunks: Iterable[tuple[Any, ...]], *, reset: bool = False) -> Iterator[Rows]:
+        for number, (X, y, *weight) in enumerate(chunks):
+            yield self._checked_rows(X, y, weight[0] if weight else None, reset=reset and number == 0)
+
+    def _collect_moments(self, chunks: Iterable[tuple[Any, ...]]) -> FeatureMoments:
+        stats = None
+        for psi, index, weight in self._read(chunks, reset=True):
+            stats = stats or FeatureMoments.empty(self.classes_.size, psi.shape[1])
+            stats.add(psi, index, weight)
+        assert stats is not None
+        return stats
+
+
+def merge_equal_rows(psi: Any, index: IntArray, weight: FloatArray) -> Rows:
+    """Sort the rows and add up the weights of equal ones, so that order and repetition change no digit of a fit."""
+    psi = psi if isinstance(psi, np.ndarray) else psi.toarray()
+    kept = weight > 0
+    table, inverse = np.unique(np.column_stack([index, psi])[kept], axis=0, return_inverse=True)
+    total = np.bincount(inverse.ravel(), weight[kept]).astype(np.float64)
+    return np.ascontiguousarray(table[:, 1:]), table[:, 0].astype(np.int64), total

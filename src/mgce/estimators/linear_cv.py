@@ -1,0 +1,204 @@
+"""Linear MGCE whose beta and strength of penalty are chosen by cross-validation."""
+
+from __future__ import annotations
+
+from itertools import product
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import _fit_context
+from sklearn.metrics import check_scoring, get_scorer_names
+from sklearn.model_selection import check_cv
+from sklearn.utils import Bunch
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, _routing_enabled, process_routing
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _check_method_params, _check_sample_weight
+
+from mgce import _validation
+from mgce.estimators.base import FloatArray, RobustClassifier
+from mgce.estimators.linear import MGCEClassifier
+
+BETAS = (1.05, 1.2, 1.4, 1.7, 2.0, 3.0, 5.0, 11.0)
+LAMBDA0S = (1e-4, 1e-3, 1e-2)
+
+
+class MGCEClassifierCV(RobustClassifier):
+    r"""Linear MGCE classifier with beta and lambda0 of the best mean score over the folds.
+
+    In each fold, candidates are fitted along a path, from the strongest penalty and the largest beta (the smoothest
+    problem) on, each from the coefficients of the one before. Of candidates with the same mean score the first on the
+    path is chosen. It is then fitted to all rows. See :class:`MGCEClassifier` for the problem and its arguments.
+
+    Args:
+        betas: candidates, each in [1, inf]; eight from 1.05 to 11 by default, as in the paper.
+        lambda0s: candidates for the strength of the penalty, not negative.
+        cv: folds: None for 5, an integer, a splitter, or an iterable of (train, test) indices.
+        scoring: the name of a scorer, a scorer, or None for accuracy. Labels that are wrong at random lower the
+            accuracy of all candidates alike, so that noisy folds can choose.
+        fit_intercept, class_weight, tol, max_iter: as for MGCEClassifier.
+        n_jobs: folds at once, through joblib and whatever backend is active there.
+
+    Attributes:
+        beta_, lambda0_: the chosen ones.
+        scores_: shape (number of lambda0s, number of betas, number of folds), in the order of the arguments.
+        classes_, coef_, intercept_, minimax_risk_, duality_gap_, n_iter_, n_features_in_, feature_names_in_: as for
+            MGCEClassifier, of the fit to all rows.
+
+    Example:
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> clf = MGCEClassifierCV(betas=(1.4, 5.0), lambda0s=(1e-2, 1.0)).fit(X, y)
+        >>> clf.lambda0_, clf.scores_.shape, round(clf.score(X, y), 2)
+        (0.01, (2, 2, 5), 0.96)
+
+    Reference: paper, section 5.
+    """
+
+    _sparse = True
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "betas": ["array-like"],
+        "lambda0s": ["array-like"],
+        "cv": ["cv_object"],
+        "scoring": [StrOptions(set(get_scorer_names())), callable, None],
+        "fit_intercept": ["boolean"],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "n_jobs": [Integral, None],
+    }
+
+    def __init__(
+        self,
+        *,
+        betas: Any = BETAS,
+        lambda0s: Any = LAMBDA0S,
+        cv: Any = None,
+        scoring: Any = None,
+        fit_intercept: bool = True,
+        class_weight: Any = None,
+        tol: float = 1e-4,
+        max_iter: int = 1000,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.betas = betas
+        self.lambda0s = lambda0s
+        self.cv = cv
+        self.scoring = scoring
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_jobs = n_jobs
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> MGCEClassifierCV:
+        """Choose beta and lambda0, and fit to all rows.
+
+        Args:
+            X: rows, shape (n, d), dense or sparse.
+            y: labels, shape (n,), of at least 2 classes.
+            sample_weight: not negative, shape (n,); weighs the scores too, where the scorer takes it.
+            **params: metadata for the splitter and the scorer, with scikit-learn's metadata routing enabled.
+
+        Returns:
+            self.
+
+        Raises:
+            ValueError: if the data or a parameter are not as described.
+        """
+        betas, lambda0s = _candidates("betas", self.betas, 1), _candidates("lambda0s", self.lambda0s, 0)
+        X, index, _ = self._encode_training(X, y, sample_weight)
+        y = self.classes_[index]
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        routed = self._route(sample_weight, params)
+        scorer = self._scorer()
+        folds = list(check_cv(self.cv, y, classifier=True).split(X, y, **routed.splitter.split))
+        path = list(product(np.argsort(lambda0s)[::-1], np.argsort(betas)[::-1]))
+        scores = Parallel(n_jobs=self.n_jobs)(
+            delayed(_score_path)(
+                self._candidate(),
+                [(lambda0s[i], betas[j]) for i, j in path],
+                *_part(X, y, sample_weight, train),
+                *_part(X, y, None, test)[:2],
+                scorer,
+                _check_method_params(X, routed.scorer.score, indices=test),
+            )
+            for train, test in folds
+        )
+        self.scores_ = np.empty((len(lambda0s), len(betas), len(folds)))
+        for (i, j), over_folds in zip(path, zip(*scores, strict=True), strict=True):
+            self.scores_[i, j] = over_folds
+        best = max(path, key=lambda candidate: self.scores_[candidate].mean())
+        self.lambda0_, self.beta_ = lambda0s[best[0]], betas[best[1]]
+        final = self._candidate().set_params(beta=self.beta_, lambda0=self.lambda0_).fit(X, y, sample_weight)
+        for name in ("coef_", "intercept_", "minimax_risk_", "duality_gap_", "n_iter_"):
+            setattr(self, name, getattr(final, name))
+        return self
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Say where metadata go: to `fit`, to the splitter and to the scorer."""
+        to_fit = MethodMapping().add(caller="fit", callee="split")
+        to_score = MethodMapping().add(caller="fit", callee="score")
+        return (
+            MetadataRouter(owner=type(self).__name__)
+            .add_self_request(self)
+            .add(splitter=check_cv(self.cv), method_mapping=to_fit)
+            .add(scorer=self._scorer(), method_mapping=to_score)
+        )
+
+    def _scorer(self) -> Any:
+        scorer = check_scoring(self._candidate(), scoring=self.scoring or "accuracy")
+        if self.scoring is None and _routing_enabled():
+            scorer.set_score_request(sample_weight=True)
+        return scorer
+
+    def _route(self, sample_weight: Any, params: dict[str, Any]) -> Any:
+        if _routing_enabled():
+            return process_routing(self, "fit", sample_weight=sample_weight, **params)
+        if params:
+            what = "left out unless scikit-learn's metadata routing is enabled"
+            raise ValueError(_validation.expected("params", what, sorted(params)))
+        score = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return Bunch(splitter=Bunch(split={}), scorer=Bunch(score=score))
+
+    def _candidate(self) -> MGCEClassifier:
+        return MGCEClassifier(
+            fit_intercept=self.fit_intercept, class_weight=self.class_weight, tol=self.tol, max_iter=self.max_iter
+        )
+
+    def _margins(self, X: Any) -> NDArray[np.floating[Any]]:
+        return np.asarray(X @ self.coef_.T + self.intercept_)
+
+
+def _candidates(name: str, values: Any, least: float) -> list[float]:
+    candidates = np.asarray(values, dtype=np.float64)
+    if candidates.ndim != 1 or not candidates.size or not (candidates >= least).all():
+        raise ValueError(_validation.expected(name, f"one or more numbers of at least {least}", values))
+    return [float(value) for value in candidates]
+
+
+def _part(X: Any, y: NDArray[Any], sample_weight: FloatArray | None, rows: NDArray[Any]) -> tuple[Any, Any, Any]:
+    return X[rows], y[rows], None if sample_weight is None else sample_weight[rows]
+
+
+def _score_path(
+    estimator: MGCEClassifier, path: list[tuple[float, float]], X: Any, y: Any, sample_weight: Any, X_test: Any,
+    y_test: Any, scorer: Any, score_params: dict[str, Any],
+) -> list[float]:  # fmt: skip
+    """Fit the candidates (lambda0, beta) one after the other, and score each on the test rows."""
+    estimator.set_params(warm_start=True)
+    return [
+        float(
+            scorer(
+                estimator.set_params(lambda0=lambda0, beta=beta).fit(X, y, sample_weight),
+                X_test,
+                y_test,
+                **score_params,
+            )
+        )
+        for lambda0, beta in path
+    ]

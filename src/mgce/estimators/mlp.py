@@ -1,0 +1,274 @@
+r"""A multilayer perceptron trained by the MGCE loss, for tables; all candidates for beta are trained at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import _fit_context
+from sklearn.model_selection import train_test_split
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from mgce._validation import check_beta, check_device, expected
+from mgce.estimators.base import FloatArray, IntArray, RobustClassifier
+from mgce.estimators.linear_cv import BETAS
+from mgce.training.ensemble import EnsembleFit, fit_ensemble
+from mgce.training.losses import MemberLoss
+from mgce.training.settings import TrainingSettings
+
+
+class MGCEMLPClassifier(RobustClassifier):
+    r"""Multilayer perceptron with rectified units that minimises the minimax generalized cross-entropy.
+
+    .. math:: \min_\mu\; \sum_i w_i\, \ell_\beta(f(x_i; \mu), y_i) + \lambda_0 \lVert W_L \rVert_1,
+              \qquad \ell_\beta(f, y) = -f_y - \varphi_\beta(f)
+
+    where w are the sample weights scaled to sum to one and W_L the weights of the last layer. The network is kept as it
+    was at its epoch of best accuracy on a share of the rows that is held out, or of those epochs the one of least loss
+    there. The held-out labels are taken as they come: wrong ones lower the accuracy of every epoch alike.
+
+    With `beta="cv"` one network for each of `betas` is trained, all at once in one batched model, from the same initial
+    weights and on the same rows in the same order. The one of best validation accuracy is kept, the first of `betas` if
+    several are. It is not trained again on all rows: nothing would then choose the epoch.
+
+    Trains in float32. Features should be of order one: put a StandardScaler in front.
+
+    Args:
+        hidden_layer_sizes: units of each hidden layer.
+        beta: loss parameter in [1, inf]: 1 is the most robust, inf is cross-entropy; or "cv".
+        betas: candidates for "cv", each in [1, inf]; eight in (1.05, 11) by default, as in the paper.
+        lambda0: strength of the penalty, not negative.
+        class_weight: None, a dict of factors for classes, or "balanced".
+        solver: "adam", or "sgd" as in the paper.
+        batch_size: rows in a step.
+        learning_rate_init: learning rate; the paper has 0.001 with "sgd".
+        momentum: of "sgd".
+        max_iter: most epochs; the paper has 150.
+        early_stopping: whether to hold out rows and stop once `n_iter_no_change` epochs in a row were no better on
+            them. Otherwise it is trained for `max_iter` epochs, and rows are held out for "cv" only.
+        validation_fraction: share of the rows to hold out, in (0, 1); of each class alike where there are enough.
+        n_iter_no_change: see `early_stopping`.
+        random_state: seed of the held-out rows, the initial weights and the order of rows.
+        device: where to train, as PyTorch spells it. The fitted estimator holds arrays and needs no device.
+        verbose: whether to show a progress bar, which needs rich.
+
+    Attributes:
+        classes_: labels, shape (k,).
+        beta_: the beta of the network that was kept, and of the links.
+        coefs_, intercepts_: weights of shape (fan-in, fan-out) and (fan-out,) for each layer, float32.
+        n_iter_: epochs it was trained for.
+        best_iter_: the one that was kept, from 1.
+        loss_curve_: its objective by epoch, shape (n_iter_,), averaged over the steps. It is no certificate.
+        validation_scores_: its accuracy on the held-out rows by epoch, shape (n_iter_,); None if there were none.
+        scores_: best validation accuracy of each of the candidates, shape (len(betas),); None unless `beta="cv"`.
+        n_features_in_, feature_names_in_: as everywhere in scikit-learn.
+
+    Example:
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> clf = MGCEMLPClassifier(beta="cv", betas=(1.4, 5.0), random_state=0).fit(X, y)
+        >>> clf.beta_, clf.scores_, round(clf.score(X, y), 2)
+        (1.4, array([1., 1.]), 0.96)
+
+    Reference: paper, equation (19) and the appendix on tabular data.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "hidden_layer_sizes": ["array-like"],
+        "beta": [Interval(Real, 1, None, closed="both"), StrOptions({"cv"})],
+        "betas": ["array-like"],
+        "lambda0": [Interval(Real, 0, None, closed="left")],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "solver": [StrOptions({"adam", "sgd"})],
+        "batch_size": [Interval(Integral, 1, None, closed="left")],
+        "learning_rate_init": [Interval(Real, 0, None, closed="neither")],
+        "momentum": [Interval(Real, 0, 1, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "early_stopping": ["boolean"],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+        "device": [str],
+        "verbose": ["boolean"],
+    }
+
+    coefs_: list[NDArray[np.float32]]
+    intercepts_: list[NDArray[np.float32]]
+    n_iter_: int
+    best_iter_: int
+    loss_curve_: FloatArray
+    validation_scores_: FloatArray | None
+    scores_: FloatArray | None
+
+    def __init__(
+        self,
+        hidden_layer_sizes: Any = (1024,),
+        beta: float | str = 1.4,
+        *,
+        betas: Any = BETAS,
+        lambda0: float = 1e-5,
+        class_weight: Any = None,
+        solver: str = "adam",
+        batch_size: int = 128,
+        learning_rate_init: float = 1e-3,
+        momentum: float = 0.9,
+        max_iter: int = 200,
+        early_stopping: bool = True,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 20,
+        random_state: Any = None,
+        device: str = "cpu",
+        verbose: bool = False,
+    ) -> None:
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.beta = beta
+        self.betas = betas
+        self.lambda0 = lambda0
+        self.class_weight = class_weight
+        self.solver = solver
+        self.batch_size = batch_size
+        self.learning_rate_init = learning_rate_init
+        self.momentum = momentum
+        self.max_iter = max_iter
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MGCEMLPClassifier:
+        """Fit to rows in memory.
+
+        Args:
+            X: rows, shape (n, d).
+            y: labels, shape (n,), of at least 2 classes.
+            sample_weight: not negative, shape (n,); rows of weight 0 are left out. Held-out rows count alike.
+
+        Returns:
+            self.
+
+        Raises:
+            ValueError: if the data or a parameter are not as described, or the weights of the network grow out of the
+                range of float32.
+        """
+        settings, betas = self._settings(), self._candidates()
+        check_device(self.device)
+        X, index, weight = self._encode_training(X, y, sample_weight, self.class_weight)
+        X, index, weight = _single(X)[weight > 0], index[weight > 0], weight[weight > 0]
+        random_state = check_random_state(self.random_state)
+        generator = torch.Generator().manual_seed(int(random_state.randint(np.iinfo(np.int32).max)))
+        train, held_out = self._split(index, random_state)
+
+        def group(rows: IntArray) -> tuple[torch.Tensor, torch.Tensor]:
+            return self._tensor(X[rows]), self._tensor(index[rows])
+
+        with _progress(self.verbose, self.max_iter) as on_epoch:
+            fit = fit_ensemble(
+                *group(train),
+                [MemberLoss("mgce", beta) for beta in betas],
+                settings,
+                n_classes=self.classes_.size,
+                validation=group(held_out) if held_out.size else None,
+                sample_weight=self._tensor((weight[train] / weight[train].mean()).astype(np.float32)),
+                generator=generator,
+                on_epoch=on_epoch,
+            )
+        self._keep(fit, betas)
+        return self
+
+    def _settings(self) -> TrainingSettings:
+        return TrainingSettings(
+            hidden_layer_sizes=tuple(int(units) for units in np.atleast_1d(self.hidden_layer_sizes)),
+            epochs=self.max_iter,
+            batch_size=self.batch_size,
+            optimizer=self.solver,
+            lr=self.learning_rate_init,
+            momentum=self.momentum,
+            l1=self.lambda0,
+            ties="loss",
+            n_iter_no_change=self.n_iter_no_change if self.early_stopping else None,
+        )
+
+    def _candidates(self) -> list[float]:
+        betas = [float(beta) for beta in (self.betas if self.beta == "cv" else [self.beta])]
+        if not betas:
+            raise ValueError(expected("betas", "one or more values in [1, inf]", self.betas))
+        for beta in betas:
+            check_beta(beta)
+        return betas
+
+    def _split(self, index: IntArray, random_state: np.random.RandomState) -> tuple[IntArray, IntArray]:
+        """Give the rows to train on and those to hold out, which are none where nothing is chosen by them."""
+        rows = np.arange(index.size)
+        if not self.early_stopping and self.beta != "cv":
+            return rows, rows[:0]
+        size = min(max(1, round(self.validation_fraction * index.size)), index.size - 1)
+        counts = np.unique(index, return_counts=True)[1]
+        enough = counts.min() >= 2 and counts.size <= min(size, index.size - size)
+        train, held_out = train_test_split(
+            rows, test_size=size, random_state=random_state, stratify=index if enough else None
+        )
+        return train, held_out
+
+    def _tensor(self, values: NDArray[Any]) -> torch.Tensor:
+        """Put the values of the only group on the device."""
+        return torch.from_numpy(values).to(self.device).unsqueeze(0)
+
+    def _keep(self, fit: EnsembleFit, betas: list[float]) -> None:
+        """Take the network of best validation accuracy."""
+        curves = fit.curves.get("validation")
+        best = np.zeros(1) if curves is None else np.nanmax(curves[:, 0].cpu().numpy(), axis=0)
+        member = int(best.argmax())
+        self.beta_ = betas[member]
+        self.scores_ = best.astype(np.float64) if self.beta == "cv" else None
+        self.best_iter_ = int(fit.best_epoch[0, member]) + 1
+        objective = fit.objective[:, 0, member].double().cpu().numpy()
+        self.n_iter_ = int(np.count_nonzero(~np.isnan(objective)))
+        self.loss_curve_ = objective[: self.n_iter_]
+        self.validation_scores_ = None if curves is None else curves[: self.n_iter_, 0, member].double().cpu().numpy()
+        self.coefs_ = [weight[member].detach().cpu().numpy() for weight in fit.model.weights]
+        self.intercepts_ = [bias[member, 0].detach().cpu().numpy() for bias in fit.model.biases]
+        if not all(np.isfinite(values).all() for values in (*self.coefs_, *self.intercepts_)):
+            what = "such that training converges (a StandardScaler in front may help too)"
+            raise ValueError(expected("learning_rate_init", what, self.learning_rate_init))
+
+    def _margins(self, X: Any) -> FloatArray:
+        outputs: FloatArray = np.asarray(X, dtype=np.float64)
+        for depth, (weight, bias) in enumerate(zip(self.coefs_, self.intercepts_, strict=True)):
+            # float64, for the products of float32 matrices depend in the seventh digit on the rows beside a row.
+            outputs = (np.maximum(outputs, 0) if depth else outputs) @ weight.astype(np.float64) + bias
+        return outputs
+
+
+def _single(X: NDArray[Any]) -> NDArray[np.float32]:
+    limit = np.finfo(np.float32).max
+    if X.size and max(-X.min(), X.max()) > limit:
+        raise ValueError(expected("X", f"of values in ±{limit:.2g}, the range of float32", X.flat[np.abs(X).argmax()]))
+    return np.ascontiguousarray(X, dtype=np.float32)
+
+
+@contextmanager
+def _progress(verbose: bool, epochs: int) -> Iterator[Callable[[int], None] | None]:
+    """Show a bar that the function it gives moves."""
+    if not verbose:
+        yield None
+        return
+    try:
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    except ModuleNotFoundError as error:
+        if error.name != "rich":
+            raise
+        message = "verbose=True needs rich, which is not installed: run `pip install 'mgce[cli]'`."
+        raise ImportError(message) from error
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns) as progress:
+        task = progress.add_task("Training, epoch", total=epochs)
+        yield lambda done: progress.update(task, completed=done)

@@ -1,0 +1,156 @@
+"""Linear MGCE from passes over chunks of rows, for data that do not fit into memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mgce.estimators.base import FloatArray, IntArray
+from mgce.risk.arrays import moments, one_hot
+from mgce.risk.dual import entropy
+from mgce.risk.objective import phi_and_p
+
+BATCH_ROWS = 256
+STEP = 3.0  # of AdaGrad, for features of length one
+INITIAL_SQUARES = 0.1  # what stands for gradients before the first: keeps the first updates short
+DECAY = 3.0  # of the average: the weight of iterate t grows as t^3
+SCALE_FLOOR = 0.01  # least deviation, as a share of the feature's root mean square
+PATIENCE = 5  # epochs without enough progress
+
+Rows = tuple[Any, IntArray, FloatArray]  # psi (n, d), classes (n,), weights (n,)
+Read = Callable[[], Iterator[Rows]]  # starts a pass over all chunks
+
+
+@dataclass(eq=False)
+class FeatureMoments:
+    """Weighted sums of `e_y (x) psi` and of its square, and of the weights, over the rows seen."""
+
+    rows: int
+
+    first: FloatArray  # (k, d)
+    second: FloatArray  # (k, d)
+    weight: FloatArray  # (k,), of the rows of each class
+
+    @classmethod
+    def empty(cls, k: int, d: int) -> FeatureMoments:
+        """Start with no rows."""
+        return cls(0, np.zeros((k, d)), np.zeros((k, d)), np.zeros(k))
+
+    def add(self, psi: Any, index: IntArray, weight: FloatArray) -> None:
+        """Take rows psi (n, d) with classes and weights (n,) into account."""
+        k = self.weight.size
+        labels = one_hot(index, k)
+        squares = psi.multiply(psi).tocsr() if hasattr(psi, "multiply") else psi**2
+        self.first += moments(psi, labels, weight)
+        self.second += moments(squares, labels, weight)
+        self.weight += np.bincount(index, weight, minlength=k)
+        self.rows += index.size
+
+    def scaled(self, factors: FloatArray) -> FeatureMoments:
+        """Give the moments with the rows of class y weighted by factor y, shape (k,)."""
+        by_class = factors[:, None]
+        return FeatureMoments(self.rows, self.first * by_class, self.second * by_class, self.weight * factors)
+
+    @property
+    def length(self) -> float:
+        """Give the root mean square of the length of psi."""
+        return float(np.sqrt(self.second.sum() / self.weight.sum()))
+
+    @property
+    def deviation(self) -> FloatArray:
+        r"""Give s, shape (k, d): the standard deviation of each `e_y (x) psi`, at least a share of psi's size.
+
+        Without the floor, a feature that never occurs with a class would have no penalty there. It is 1 for a feature
+        that never occurs at all.
+        """
+        total = self.weight.sum()
+        variance = self.second / total - (self.first / total) ** 2
+        square = self.second.sum(0) / total
+        root_mean_square = np.where(square > 0, np.sqrt(square), 1 / SCALE_FLOOR)
+        return np.asarray(np.maximum(np.sqrt(np.maximum(variance, 0)), SCALE_FLOOR * root_mean_square))
+
+
+@dataclass(eq=False)
+class AveragedAdaGrad:
+    """Proximal AdaGrad on the margin loss with an L1 term, and the average of its iterates."""
+
+    coef: FloatArray  # (k, d)
+    average: FloatArray  # (k, d)
+    squares: FloatArray  # (k, d), of the gradients so far
+    steps: int = 0
+
+    @classmethod
+    def start(cls, coef: FloatArray) -> AveragedAdaGrad:
+        """Start at coefficients of shape (k, d)."""
+        return cls(coef.copy(), coef.copy(), np.full_like(coef, INITIAL_SQUARES))
+
+    def step(self, psi: Any, index: IntArray, weight: FloatArray, beta: float, l1: FloatArray, length: float) -> float:
+        """Descend by the weighted loss of rows psi (n, d), and give that loss.
+
+        l1 has shape (k, d), and length is that of a typical psi.
+        """
+        f = np.ascontiguousarray(psi @ self.coef.T)
+        phi, p = phi_and_p(f, beta)
+        loss = -phi - f[np.arange(index.size), index]
+        gradient = np.asarray((psi.T @ (weight[:, None] * (p - one_hot(index, p.shape[1])))).T)
+        self.squares += gradient**2
+        rate = STEP / (length * np.sqrt(self.squares))
+        moved = self.coef - rate * gradient
+        self.coef = np.sign(moved) * np.maximum(np.abs(moved) - rate * l1, 0)
+        self.steps += 1
+        self.average += (DECAY + 1) / (self.steps + DECAY) * (self.coef - self.average)
+        return float(weight @ loss)
+
+
+def run_epoch(
+    solver: AveragedAdaGrad, rows: Rows, order: IntArray, stats: FeatureMoments, beta: float, l1: FloatArray
+) -> float:
+    """Descend once through rows in this order, and give the sum of their weighted losses."""
+    psi, index, weight = rows
+    mean_weight, length, loss = stats.weight.sum() / stats.rows, stats.length, 0.0
+    for batch in np.array_split(order, -(-order.size // BATCH_ROWS)):  # of about the same size
+        unit = mean_weight * batch.size
+        loss += unit * solver.step(psi[batch], index[batch], weight[batch] / unit, beta, l1, length)
+    return loss
+
+
+def descend(
+    solver: AveragedAdaGrad, read: Read, stats: FeatureMoments, beta: float, l1: FloatArray, *,
+    aim: float, max_iter: int, random_state: np.random.RandomState,
+) -> tuple[int, bool]:  # fmt: skip
+    """Descend until `PATIENCE` epochs gain less than `aim`; give the epochs, and whether that happened."""
+    from threadpoolctl import threadpool_limits
+
+    best, since = np.inf, 0
+    with threadpool_limits(1, "blas"):  # batches are too small to share
+        for epoch in range(1, max_iter + 1):
+            loss = sum(run_epoch(solver, r, random_state.permutation(r[1].size), stats, beta, l1) for r in read())
+            value = loss / stats.weight.sum() + float((l1 * np.abs(solver.average)).sum())
+            since = 0 if value < best - aim else since + 1
+            best = min(best, value)
+            if since == PATIENCE:
+                return epoch, True
+    return max_iter, False
+
+
+def measure(coef: FloatArray, read: Read, stats: FeatureMoments, beta: float, l1: FloatArray) -> tuple[float, float]:
+    """Give the objective at coef, and a lower bound on the least one, in two passes.
+
+    The bound is the entropy of a mixture of p and the one-hot labels whose moments are within l1 of the labels'.
+    """
+    total, residual = stats.weight.sum(), -stats.first
+    loss = entropies = 0.0
+    for psi, index, weight in read():
+        f = np.ascontiguousarray(psi @ coef.T)
+        phi, p = phi_and_p(f, beta)
+        loss -= float(weight @ (phi + f[np.arange(index.size), index]))
+        residual = residual + moments(psi, p, weight)
+    out = np.abs(residual) > l1 * total
+    share = float((l1[out] * total / np.abs(residual[out])).min(initial=1))
+    for psi, index, weight in read():
+        p = phi_and_p(np.ascontiguousarray(psi @ coef.T), beta)[1]
+        entropies += float(weight @ entropy(share * p + (1 - share) * one_hot(index, p.shape[1]), beta))
+    return loss / total + float((l1 * np.abs(coef)).sum()), entropies / total

@@ -1,0 +1,49 @@
+import numpy as np
+import pytest
+
+from mgce.estimators.base import RobustClassifier, class_factors
+
+
+class Fixed(RobustClassifier):
+    """Margins that are the features themselves."""
+
+    def fit(self, X, y):
+        self._encode_training(X, y)
+        self.beta_ = 2.0
+        return self
+
+    def _margins(self, X):
+        return X.astype(np.float32)
+
+
+def test_golden_probabilities_whatever_the_dtype_of_the_margins():
+    clf = Fixed().fit(np.eye(4), list("abcd"))
+    f = np.array([[0.5, 0, 0.25, -1]])
+    np.testing.assert_allclose(clf.predict_proba(f), [[0.480606059344, 0.19647727399, 31 / 96, 0]], atol=1e-11)
+    np.testing.assert_allclose(clf.worst_case_proba(f), [[0.406656890844, 0.260009775823, 1 / 3, 0]], atol=1e-11)
+    assert clf.predict(f) == ["a"]
+    assert clf.predict_proba(f).dtype == np.float64
+
+
+def test_suspects_with_golden_losses():
+    clf = Fixed().fit(np.eye(3), [10, 20, 30])
+    f = np.array([[3, 1.5, -2], [2.0, 0, 0], [2, 0, -5], [0, 0, 0]])
+    # Losses: 1.55 by the table of golden values; h = 0 twice, further out with -5; beta (1 - 3^-1/2) = 0.845.
+    assert clf.suspect_labels(f, [20, 30, 30, 10]).tolist() == [2, 1, 0, 3]
+    np.testing.assert_allclose(clf.label_quality(f, [20, 30, 30, 10]), [0.0503907946894, 0, 0, 1 / 3], atol=1e-11)
+
+
+def test_dense_estimators_refuse_sparse_rows():
+    sparse = pytest.importorskip("scipy.sparse")
+    with pytest.raises(TypeError, match="[Ss]parse"):
+        Fixed().fit(sparse.eye_array(3, format="csr"), [0, 1, 2])
+
+
+def test_class_factors_agree_with_scikit_learn():
+    from sklearn.utils.class_weight import compute_class_weight
+
+    classes, y = np.array(["a", "b", "c"]), np.array(["a"] * 5 + ["b"] * 3 + ["c"])
+    totals = np.array([5.0, 3.0, 1.0])
+    for class_weight in (None, "balanced", {"a": 2.0}):
+        expected = compute_class_weight(class_weight, classes=classes, y=y)
+        np.testing.assert_allclose(class_factors(class_weight, classes, totals), expected)

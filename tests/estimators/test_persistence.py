@@ -1,0 +1,92 @@
+import pickle
+import zipfile
+
+import numpy as np
+import pytest
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+
+from mgce.estimators import MGCEClassifier, MGCEClassifierCV, load, save
+from mgce.estimators.persistence import _is_class_of_sklearn
+
+io = pytest.importorskip("skops.io")
+X = np.random.default_rng(0).normal(size=(60, 2))
+y = np.array(["p", "q", "r"])[np.arange(60) % 3]
+
+
+class Foreign(StandardScaler):
+    pass
+
+
+def foreign_function(x):
+    return x
+
+
+def test_a_pipeline_of_mixed_columns(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": X[:, 0], "b": X[:, 1], "c": list("xyz") * 20})
+    frame.loc[3, "a"] = np.nan
+    columns = ColumnTransformer(
+        [
+            ("numbers", make_pipeline(SimpleImputer(), StandardScaler()), ["a", "b"]),
+            ("words", OneHotEncoder(handle_unknown="ignore"), ["c"]),
+        ],
+        remainder="passthrough",
+    )
+    model = make_pipeline(columns, MGCEClassifierCV(betas=(1.4,), lambda0s=(1e-2,), cv=2)).fit(frame, y)
+    save(model, tmp_path / "model.skops")
+    loaded = load(tmp_path / "model.skops")
+    np.testing.assert_array_equal(loaded.predict_proba(frame), model.predict_proba(frame))
+    assert loaded[-1].beta_ == 1.4
+    assert [path.name for path in tmp_path.iterdir()] == ["model.skops"]
+
+
+@pytest.mark.parametrize("part", [Foreign(), FunctionTransformer(foreign_function)])
+def test_foreign_parts_are_refused(part, tmp_path):
+    model = make_pipeline(part, MGCEClassifier()).fit(X, y)
+    path = tmp_path / "model.skops"
+    with pytest.raises(ValueError, match="Expected `estimator` to be made of .*oreign"):
+        save(model, path)
+    assert not list(tmp_path.iterdir())
+    io.dump(model, path)
+    with pytest.raises(ValueError, match="Expected `path` to be a file of scikit-learn's, .*oreign"):
+        load(path)
+
+
+def test_functions_that_scikit_learn_imports_are_not_its_classes():
+    assert _is_class_of_sklearn("sklearn.calibration._CalibratedClassifier")
+    for name in ("sklearn.utils._testing.check_output", "sklearn.utils.estimator_checks.check_estimator", "os.system"):
+        assert not _is_class_of_sklearn(name)
+    assert not _is_class_of_sklearn("sklearn.nothing.Nothing")
+
+
+def test_other_files_are_refused(tmp_path):
+    path = tmp_path / "model.skops"
+    save(MGCEClassifier().fit(X, y), path)
+    whole = path.read_bytes()
+    for content in (b"", b"text", pickle.dumps(StandardScaler()), whole[: len(whole) // 2]):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match="Expected `path` to be a file written by `save`, but got .*model.skops"):
+            load(path)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("other.txt", "text")
+    with pytest.raises(ValueError, match="Expected `path` to be a file written by `save`"):
+        load(path)
+    io.dump({"a": 1}, path)
+    with pytest.raises(ValueError, match="Expected `path` to be a file with an estimator, but got 'dict'"):
+        load(path)
+    with pytest.raises(FileNotFoundError):
+        load(tmp_path / "none.skops")
+
+
+def test_an_earlier_file_survives_a_failure(tmp_path):
+    path = tmp_path / "model.skops"
+    save(MGCEClassifier().fit(X, y), path)
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="Expected `estimator` to be a scikit-learn estimator, but got 'int'"):
+        save(3, path)
+    with pytest.raises(ValueError, match="made of"):
+        save(Foreign().fit(X), path)
+    assert path.read_bytes() == before
