@@ -13,7 +13,7 @@ def main() -> None:
         import typer
     except ModuleNotFoundError as error:
         sys.exit(f"Error: the command line needs {error.name}: run `pip install 'mgce[cli]'`.")
-    from mgce.cli import compare, env
+    from mgce.cli import compare, env, report, reproduce
 
     app = typer.Typer(
         help="Train classifiers on labels that are partly wrong.",
@@ -22,6 +22,8 @@ def main() -> None:
         pretty_exceptions_enable=False,
     )
     app.command()(compare.compare)
+    app.command()(reproduce.reproduce)
+    app.command()(report.report)
     app.command()(env.env)
     try:
         app()

@@ -1,10 +1,16 @@
-"""Files that are whole or not there."""
+"""Files that are whole or not there, and the finished runs of a folder."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
-from collections.abc import Mapping
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 
 def write_files(directory: Path, files: Mapping[str, bytes]) -> list[Path]:
@@ -18,3 +24,115 @@ def write_files(directory: Path, files: Mapping[str, bytes]) -> list[Path]:
     finally:
         for path in temporary.values():
             path.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run: what it was, what it gave, and where and how long it ran."""
+
+    specification: Mapping[str, Any]
+    records: Sequence[Mapping[str, Any]]
+    machine: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """The name of its folder."""
+        return run_name(self.specification)
+
+
+def run_name(specification: Mapping[str, Any]) -> str:
+    """Name a run by the first 12 digits of the SHA-256 of its specification.
+
+    Example:
+        >>> run_name({"b": 1, "a": 2}) == run_name({"a": 2, "b": 1})
+        True
+    """
+    return hashlib.sha256(_line(specification)).hexdigest()[:12]
+
+
+class Runs:
+    """The finished runs of a folder: those in `runs/`, a folder each, and those packed into three files of lines.
+
+    A run's folder is written under a temporary name and renamed, so it is there when the run is finished and never
+    before.
+    """
+
+    # In the order of writing: a run is there once its specification is.
+    PACKED = ("records.jsonl", "machines.jsonl", "specifications.jsonl")
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def write(self, run: Run) -> None:
+        """Add a run; where it is already, it stays as it is."""
+        parent = self.directory / "runs"
+        parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{run.name}.", dir=parent))
+        try:
+            (temporary / "specification.json").write_bytes(_line(run.specification))
+            (temporary / "records.jsonl").write_bytes(b"".join(_line(record) for record in run.records))
+            (temporary / "machine.json").write_bytes(_line(run.machine))
+            temporary.chmod(0o755)
+            temporary.rename(parent / run.name)
+        except OSError:
+            if not (parent / run.name).is_dir():
+                raise
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+    def read(self) -> dict[str, Run]:
+        """Give the finished runs by name, in the order of their names.
+
+        Raises:
+            ValueError: if a file is damaged.
+        """
+        runs = {run.name: run for run in self._packed()}
+        for folder in sorted((self.directory / "runs").glob("[!.]*/")):
+            (specification,) = _read(folder / "specification.json") or [{}]
+            (machine,) = _read(folder / "machine.json") or [{}]
+            run = Run(specification, _read(folder / "records.jsonl"), machine)
+            if run.name != folder.name:
+                raise _damaged(folder, f"the specification of {run.name}")
+            runs[run.name] = run
+        return dict(sorted(runs.items()))
+
+    def pack(self) -> None:
+        """Write all finished runs into the three files, a line for each run or record."""
+        runs = self.read()
+        lines: list[list[Mapping[str, Any]]] = [
+            [{"run": name, **record} for name, run in runs.items() for record in run.records],
+            [{"run": name, **run.machine} for name, run in runs.items()],
+            [run.specification for run in runs.values()],
+        ]
+        contents = [b"".join(map(_line, content)) for content in lines]
+        write_files(self.directory, dict(zip(self.PACKED, contents, strict=True)))
+
+    def _packed(self) -> list[Run]:
+        paths = [self.directory / name for name in self.PACKED]
+        if not paths[-1].is_file():
+            return []
+        records, machines, specifications = map(_read, paths)
+        lines: dict[str, list[dict[str, Any]]] = {}
+        for record in records:
+            lines.setdefault(record.pop("run"), []).append(record)
+        facts = {machine.pop("run"): machine for machine in machines}
+        named = {run_name(specification): specification for specification in specifications}
+        if not named.keys() <= lines.keys() & facts.keys():
+            raise _damaged(paths[-1], "a run of which there are no records")
+        return [Run(specification, lines[name], facts[name]) for name, specification in named.items()]
+
+
+def _line(document: Mapping[str, Any]) -> bytes:
+    """Give the one JSON line of a document."""
+    return (json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False) + "\n").encode()
+
+
+def _read(path: Path) -> list[dict[str, Any]]:
+    try:
+        return [json.loads(line) for line in path.read_text().splitlines()]
+    except (OSError, ValueError) as error:
+        raise _damaged(path, str(error)) from None
+
+
+def _damaged(path: Path, got: str) -> ValueError:
+    return ValueError(f"Expected {path} to hold finished runs, but got {got}: delete it, and run it anew.")

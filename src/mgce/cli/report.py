@@ -1,0 +1,28 @@
+"""`mgce report RUNS`: the tables, figures and page of finished runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mgce._validation import expected
+from mgce.cli.reproduce import show
+from mgce.experiments.paper.report import write_report
+
+
+def report(
+    runs: Annotated[Path, typer.Argument(help="The output folder of mgce reproduce.")],
+    out: Annotated[Path | None, typer.Option(help="Folder for the results [that of the runs].")] = None,
+) -> None:
+    """Render what the finished runs of a folder suffice for; nothing is trained.
+
+    A file reasons.json in the folder, with sentences by pattern such as "letter/*/gce/*", adds a
+    reason to the cells that differ from the paper.
+    """
+    if not runs.is_dir():
+        raise FileNotFoundError(expected("runs", "a folder of mgce reproduce that exists", str(runs)))
+    folder = out or runs
+    results = write_report(runs, folder)
+    show(results, list(results), folder)

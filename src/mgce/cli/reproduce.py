@@ -1,0 +1,116 @@
+"""`mgce reproduce NAME`: a table or figure of the paper, from the data to the page."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from mgce.cli.env import describe
+from mgce.experiments.paper.items import ITEMS, chosen
+from mgce.experiments.paper.plan import BETAS, METHODS, Options
+from mgce.experiments.paper.report import write_report
+from mgce.experiments.paper.result import Result, to_text
+from mgce.experiments.paper.specification import Place, Specification, check_one_setting, document
+from mgce.experiments.paper.sweep import check, pending, sweep
+from mgce.experiments.store import Run, Runs
+
+
+def reproduce(
+    name: Annotated[str, typer.Argument(help=f"{', '.join(ITEMS)}, or all.")],
+    dataset: Annotated[str | None, typer.Option(help="Data sets, with commas between [those of the paper].")] = None,
+    methods: Annotated[str, typer.Option(help=f"Some of {','.join(METHODS)}.")] = ",".join(METHODS),
+    betas: Annotated[str, typer.Option(help="Candidates for beta of mgce and gce.")] = ",".join(map(str, BETAS)),
+    seeds: Annotated[int, typer.Option(help="Repetitions.")] = 5,
+    smoke: Annotated[bool, typer.Option("--smoke", help="A miniature, to see that all works.")] = False,
+    data_dir: Annotated[Path | None, typer.Option(help="Local copies of the data [$MGCE_DATA_DIR, or ./data].")] = None,
+    download: Annotated[bool, typer.Option("--download", help="Download what is missing there.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Folder for runs and results [mgce-reproduce].")] = None,
+    device: Annotated[str, typer.Option(help="Where to train: cpu, cuda, ...")] = "cpu",
+    jobs: Annotated[int | None, typer.Option(help="Runs at a time [the cores; 1 unless on cpu].")] = None,
+    backend: Annotated[str, typer.Option(help="loky, or dask.")] = "loky",
+    scheduler: Annotated[str | None, typer.Option(help="Address of the Dask scheduler.")] = None,
+) -> None:
+    """Reproduce a table or figure of the paper, its numbers beside ours.
+
+    Runs that are finished in the output folder are not run again, so an interrupted command goes on
+    where it was. Prints the table; writes it as text, CSV and LaTeX, the figures, a page report.html,
+    and the records of all runs.
+    """
+    options = Options(
+        datasets=None if dataset is None else tuple(dataset.split(",")),
+        methods=tuple(methods.split(",")),
+        betas=tuple(_number(beta) for beta in betas.split(",")),
+        seeds=seeds,
+        smoke=smoke,
+        together=device != "cpu",
+    )
+    names = chosen(name)
+    folder = out or Path("mgce-reproduce-smoke" if smoke else "mgce-reproduce")
+    place = Place(None if data_dir is None else data_dir.resolve(), device)
+    store = Runs(folder)
+    todo = pending([specification for item in names for specification in ITEMS[item].plan(options)], store)
+    check_one_setting([*(run.specification for run in store.read().values()), *map(document, todo)])
+    check(todo, Place(place.data_dir, device, download))
+    console = Console(highlight=False, stderr=True)
+    try:
+        if todo:
+            _sweep_with_progress(console, todo, store, place, jobs or _jobs(place, backend), backend, scheduler)
+            store.pack()
+    except KeyboardInterrupt:
+        console.print(f"Interrupted: the finished runs are in {folder}/, and the same command goes on from there.")
+        raise typer.Exit(130) from None
+    show(write_report(folder, folder), names, folder)
+
+
+def show(results: dict[str, Result], names: list[str], folder: Path) -> None:
+    """Print these results, and where all are."""
+    for name in names:
+        if name in results:
+            typer.echo(to_text(results[name]))
+    typer.echo(f"{', '.join(results)} are in {folder}/, as text, CSV, LaTeX and in report.html")
+
+
+def _sweep_with_progress(
+    console: Console,
+    todo: list[Specification],
+    store: Runs,
+    place: Place,
+    jobs: int,
+    backend: str,
+    scheduler: str | None,
+) -> None:
+    columns = (TextColumn("Runs"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"))
+    with Progress(*columns, TimeRemainingColumn(), console=console) as progress:
+        task = progress.add_task("", total=len(todo))
+
+        def advance(run: Run) -> None:
+            progress.advance(task)
+
+        sweep(
+            todo,
+            store,
+            place,
+            jobs=jobs,
+            backend=backend,
+            scheduler=scheduler,
+            describe=describe,
+            on_finished=advance,
+        )
+
+
+def _jobs(place: Place, backend: str) -> int:
+    if backend == "dask":
+        return -1
+    return (os.cpu_count() or 1) if place.device == "cpu" else 1
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"Expected `betas` to be numbers in [1, inf] with commas between, but got {text!r}.") from None

@@ -1,0 +1,49 @@
+"""Figure 2: the worst-case probability that belongs to a minimax probability, for two classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from mgce.experiments.paper.figure1 import CURVES
+from mgce.experiments.paper.plan import Options
+from mgce.experiments.paper.plot import figure, png
+from mgce.experiments.paper.result import Result
+from mgce.experiments.paper.specification import Specification
+from mgce.experiments.store import Run
+from mgce.functional import minimax_to_worst_case
+
+SHOWN = (0.0, 0.01, 0.2, 0.4, 0.6, 0.8, 0.99, 1.0)
+
+
+def plan(options: Options) -> list[Specification]:
+    """Nothing has to be run."""
+    return []
+
+
+def render(runs: Sequence[Run]) -> Result:
+    r"""Draw :math:`p_y = h_y^{1/\alpha} / \sum_z h_z^{1/\alpha}` against h_y, eq. (16)."""
+    h = torch.linspace(0, 1, 401, dtype=torch.float64)
+    chart, (axis,) = figure(1, 4.6, 4.4)
+    numbers = []
+    for label, beta in CURVES.items():
+        p = worst_case(h, beta)
+        axis.plot(h, p, label=label)
+        numbers += [{"beta": beta, "h": x, "p": y} for x, y in zip(h.tolist(), p.tolist(), strict=True)]
+    axis.set(xlabel=r"minimax probability $h_\beta(x)_y$", ylabel=r"worst-case probability $p_\beta(y|x)$")
+    axis.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
+    axis.legend(frameon=False)
+    shown = {label: worst_case(torch.tensor(SHOWN, dtype=torch.float64), beta) for label, beta in CURVES.items()}
+    cells = [{"h": f"{x:g}", **{label: f"{p[i]:.3f}" for label, p in shown.items()}} for i, x in enumerate(SHOWN)]
+    caption = (
+        "Two classes. At β = inf both are equal; the smaller β, the closer p is to 1/2 where h is neither 0 nor 1. "
+        "At β = 1 p is uniform over the classes with h > 0: one of several worst cases. "
+        "The paper prints no numbers for this figure."
+    )
+    return Result("figure2", "Figure 2: minimax and worst-case probabilities", caption, cells, numbers, png(chart))
+
+
+def worst_case(h: torch.Tensor, beta: float) -> torch.Tensor:
+    """Give p of the first class, for every probability h of it, shape (n,)."""
+    return minimax_to_worst_case(torch.stack([h, 1 - h], dim=-1), beta=beta)[:, 0]

@@ -1,0 +1,30 @@
+"""Figures without a display."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+
+def figure(panels: int, width: float, height: float, columns: int = 2) -> tuple[Any, Any]:
+    """Make a figure of so many panels, in rows of at most `columns`, and give it with its axes."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    across = min(panels, columns)
+    down = -(-panels // across)
+    chart = Figure(figsize=(width * across, height * down), layout="constrained")
+    FigureCanvasAgg(chart)
+    axes = chart.subplots(down, across, squeeze=False).ravel()
+    for axis in axes:
+        axis.grid(alpha=0.25)
+    for axis in axes[panels:]:
+        axis.remove()
+    return chart, axes[:panels]
+
+
+def png(chart: Any) -> bytes:
+    """Give a figure as PNG; the same bytes for the same figure."""
+    image = io.BytesIO()
+    chart.savefig(image, format="png", dpi=150, metadata={"Software": None})
+    return image.getvalue()

@@ -1,0 +1,45 @@
+"""The probabilities behind the paper's calibration errors of MAE, and their errors."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from mgce import metrics
+from mgce.experiments.compare import N_BINS
+from mgce.numerics.normalizer import normalizer
+
+
+def published_mae_probs(logits: Tensor) -> Tensor:
+    r"""Compute the probabilities that the paper's numbers agree with: MAE with the sign of the normalizer reversed.
+
+    .. math:: \tilde h_y \propto (1 + f_y - \varphi_1(f))_+ \quad\text{instead of}\quad h_y = (1 + f_y + \varphi_1(f))_+
+
+    Args:
+        logits: f, shape (N, k).
+
+    Returns:
+        Shape (N, k); the largest logit has the largest probability, but hardly more than the others have. Uniform where
+        all values are negative: they depend on a constant added to the logits, as they should not.
+
+    Example:
+        >>> published_mae_probs(torch.tensor([[2.0, 0.0, -1.0]]))
+        tensor([[0.5000, 0.3000, 0.2000]])
+
+    Reference: paper, eq. (14), with the sign of eq. (12) reversed.
+    """
+    values = (1 + logits - normalizer(logits, beta=1.0).unsqueeze(-1)).clamp(min=0)
+    total = values.sum(-1, keepdim=True)
+    return torch.where(total > 0, values / total, 1 / logits.shape[-1])
+
+
+def evaluate_published_mae(logits: Tensor, target: Tensor) -> dict[str, float]:
+    """Give the accuracy, and ECE and SCE of the published probabilities; for p they were uniform."""
+    h = published_mae_probs(logits.double())
+    order = logits.argsort(dim=-1, descending=True, stable=True)
+    rank = (order == target[:, None]).long().argmax(-1)
+    result = {"accuracy": float((rank == 0).double().mean())}
+    for name, probs in (("h", h), ("p", torch.full_like(h, 1 / h.shape[-1]))):
+        result[f"ece_{name}"] = float(metrics.expected_calibration_error(probs.gather(-1, order), rank, N_BINS))
+        result[f"sce_{name}"] = float(metrics.static_calibration_error(probs, target, N_BINS))
+    return result

@@ -1,0 +1,66 @@
+"""From the finished runs of a folder to all tables, figures and the page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mgce._validation import expected
+from mgce.experiments.paper.items import ITEMS
+from mgce.experiments.paper.page import to_html
+from mgce.experiments.paper.result import Result, explained, files
+from mgce.experiments.paper.specification import check_one_setting
+from mgce.experiments.store import Run, Runs, write_files
+
+TITLE = "Minimax generalized cross-entropy: the paper's tables and figures"
+REASONS = "reasons.json"
+UNSAID = ("run", "seconds")
+
+
+def write_report(directory: Path, out: Path) -> dict[str, Result]:
+    """Render what the finished runs of a folder suffice for, and write it to `out`.
+
+    Returns:
+        The tables and figures by name.
+
+    Raises:
+        ValueError: if a file is damaged, or the runs are not of one setting.
+    """
+    runs = list(Runs(directory).read().values())
+    check_one_setting([run.specification for run in runs])
+    reasons = _reasons(directory / REASONS)
+    rendered = {name: item.render(runs) for name, item in ITEMS.items()}
+    results = {name: explained(result, reasons) for name, result in rendered.items() if result is not None}
+    contents = {name: content for result in results.values() for name, content in files(result).items()}
+    page = to_html(TITLE, list(results.values()), facts(runs))
+    write_files(out, {**contents, "report.html": page.encode()})
+    return results
+
+
+def facts(runs: list[Run]) -> dict[str, str]:
+    """Say what the runs were and where they ran; of several values of a fact, all."""
+    settings: dict[str, dict[str, None]] = {}
+    for run in runs:
+        what = {name: value for name, value in run.specification.items() if name not in run.specification["axes"]}
+        text = ", ".join(f"{name} {value}" for name, value in what.items() if name not in ("kind", "axes", "dataset"))
+        settings.setdefault(f"{what['dataset']} ({what['kind']})", {})[text] = None
+        for name, value in run.machine.items():
+            if name not in UNSAID:
+                settings.setdefault(name, {})[str(value)] = None
+    count = {"finished runs": str(len(runs))} if runs else {}
+    return count | {name: "; ".join(values) for name, values in sorted(settings.items())}
+
+
+def _reasons(path: Path) -> Mapping[str, str]:
+    if not path.is_file():
+        return {}
+    what = "an object of sentences by pattern, such as letter/*/gce/*"
+    try:
+        reasons: Any = json.loads(path.read_text())
+    except ValueError as error:
+        raise ValueError(expected(path.name, what, str(error))) from None
+    if not isinstance(reasons, dict) or not all(isinstance(reason, str) for reason in reasons.values()):
+        raise ValueError(expected(path.name, what, reasons))
+    return reasons

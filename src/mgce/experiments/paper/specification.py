@@ -1,0 +1,82 @@
+"""What a run of the paper is: a frozen specification that says everything its records depend on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+from mgce._validation import expected
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where runs find their data and do their work; the records do not depend on it but for rounding."""
+
+    data_dir: Path | None = None
+    device: str = "cpu"
+    download: bool = False
+
+
+class Specification(Protocol):
+    """A frozen dataclass that can be run.
+
+    Attributes:
+        kind: the name of the kind of runs.
+        axes: the fields in which the runs of one table differ; a tuple holds several values of its axis.
+        dataset: the name of the data set.
+    """
+
+    kind: ClassVar[str]
+    axes: ClassVar[tuple[str, ...]]
+
+    @property
+    def dataset(self) -> str: ...  # noqa: D102
+
+    def check(self, place: Place) -> None:
+        """Raise what would keep the run from its data."""
+
+    def run(self, place: Place) -> list[dict[str, Any]]:
+        """Do the work; give the records, plain enough for JSON."""
+
+
+def document(specification: Specification) -> dict[str, Any]:
+    """Give a specification as it stands in a file."""
+    fields: dict[str, Any] = plain(asdict(specification))  # type: ignore[call-overload]
+    return {"kind": specification.kind, "axes": list(specification.axes), **fields}
+
+
+def plain(value: Any) -> Any:
+    """Replace tuples by lists and an infinite beta by the text `inf`, as JSON has it."""
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return "inf" if isinstance(value, float) and math.isinf(value) else value
+
+
+def check_one_setting(documents: Sequence[Mapping[str, Any]]) -> None:
+    """Require the runs of a data set to differ in their axes only, and to have nothing in common there.
+
+    Raises:
+        ValueError: if they do not.
+    """
+    settings: dict[tuple[str, str], Mapping[str, Any]] = {}
+    seen: set[str] = set()
+    for specification in documents:
+        axes = specification["axes"]
+        setting = {name: value for name, value in specification.items() if name not in axes}
+        first = settings.setdefault((specification["kind"], specification["dataset"]), setting)
+        for name in first.keys() | setting.keys():
+            if first.get(name) != setting.get(name):
+                what = f"{first.get(name)!r} in all runs on {specification['dataset']} of one folder"
+                raise ValueError(expected(name, what, setting.get(name)))
+        values = [value if isinstance(value, list) else [value] for value in (specification[name] for name in axes)]
+        points = {repr((specification["kind"], specification["dataset"], point)) for point in product(*values)}
+        if points & seen:
+            twice = sorted(points & seen)[0]
+            raise ValueError(f"Expected the runs of a folder to be of different networks, but got {twice} twice.")
+        seen |= points

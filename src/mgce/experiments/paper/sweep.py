@@ -1,0 +1,96 @@
+"""Run what is not finished yet: many processes on this machine, or the workers of a Dask cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+
+from mgce._validation import check_choice, expected
+from mgce.experiments.paper.specification import Place, Specification, document
+from mgce.experiments.store import Run, Runs, run_name
+
+BACKENDS = ("loky", "dask")
+Describe = Callable[[], dict[str, str]]
+
+
+def pending(specifications: Sequence[Specification], store: Runs) -> list[Specification]:
+    """Give the specifications of which there is no finished run, none of them twice."""
+    finished = store.read().keys()
+    named = {run_name(document(specification)): specification for specification in specifications}
+    return [specification for name, specification in named.items() if name not in finished]
+
+
+def check(specifications: Sequence[Specification], place: Place) -> None:
+    """Raise now what would keep one of the runs from its data later."""
+    for specification in {specification.dataset: specification for specification in specifications}.values():
+        specification.check(place)
+
+
+def sweep(
+    specifications: Sequence[Specification],
+    store: Runs,
+    place: Place,
+    *,
+    jobs: int = 1,
+    backend: str = "loky",
+    scheduler: str | None = None,
+    describe: Describe,
+    on_finished: Callable[[Run], None],
+) -> None:
+    """Run all, and write each as it finishes.
+
+    Args:
+        specifications: what to run.
+        store: where finished runs go; only this process writes there.
+        place: data and device, as the workers see them.
+        jobs: how many run at a time; 1 runs them in this process. With Dask, -1 is all workers.
+        backend: "loky", processes on this machine, or "dask".
+        scheduler: address of the Dask scheduler, `tcp://...`; for Dask, and only for Dask.
+        describe: gives the facts of the machine that are stored with a run, on the worker.
+        on_finished: called after each run has been written.
+
+    Raises:
+        ValueError: if the backend is unknown, or `scheduler` is missing or superfluous.
+        OSError: if there is no scheduler at that address.
+    """
+    from joblib import Parallel, delayed
+
+    check_choice("backend", backend, BACKENDS)
+    if (scheduler is not None) != (backend == "dask"):
+        what = "the address of a scheduler" if backend == "dask" else "left out without the backend 'dask'"
+        raise ValueError(expected("scheduler", what, scheduler))
+    with _dask(scheduler) if scheduler else contextlib.nullcontext():
+        parallel = Parallel(n_jobs=jobs, return_as="generator_unordered", **({} if scheduler else {"backend": backend}))
+        for run in parallel(delayed(execute)(specification, place, describe) for specification in specifications):
+            store.write(run)
+            on_finished(run)
+
+
+def execute(specification: Specification, place: Place, describe: Describe) -> Run:
+    """Do one run, on one thread: sums then have one order, and runs side by side do not compete for the cores."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        start = time.monotonic()
+        records = specification.run(place)
+        machine: dict[str, Any] = {**describe(), "device": place.device, "seconds": round(time.monotonic() - start, 1)}
+    finally:
+        torch.set_num_threads(threads)
+    return Run(document(specification), records, machine)
+
+
+@contextlib.contextmanager
+def _dask(scheduler: str) -> Iterator[None]:
+    import joblib
+
+    try:
+        distributed: Any = importlib.import_module("distributed")
+    except ModuleNotFoundError:
+        raise ValueError("Expected Dask for `--backend dask`, but it is missing: pip install 'mgce[dask]'.") from None
+    with distributed.Client(scheduler, timeout="10s") as client, joblib.parallel_config(backend="dask", client=client):
+        yield

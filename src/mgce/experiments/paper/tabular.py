@@ -1,0 +1,177 @@
+"""A run on a table: networks of one hidden layer, a group for each seed and a member for each method and beta."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
+
+from mgce import noise
+from mgce._validation import check_device, expected
+from mgce.datasets import Table, load, preprocessor
+from mgce.experiments.compare import evaluate
+from mgce.experiments.paper.published_mae import evaluate_published_mae
+from mgce.experiments.paper.specification import Place, plain
+from mgce.training.ensemble import fit_ensemble
+from mgce.training.losses import MemberLoss
+from mgce.training.settings import TrainingSettings
+
+SCALINGS = ("standard", "pixels")
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class TabularRun:
+    """Networks trained on one table and one noise rate; the defaults are those of the paper.
+
+    Attributes:
+        dataset: a name that `mgce.datasets.load` knows.
+        noise: share of the labels of training and validation rows that are made wrong.
+        seeds: of the split, the noise and the training, one for each group.
+        members: method and beta of each network of a group.
+        rows: how many rows are used, chosen at random once for all seeds; None for all.
+        scaling: "standard" as `preprocessor` does, or "pixels": divided by 255, less the mean of the training rows.
+        test_size: share of test rows, chosen by the seed, where no training part is published.
+        validation_size: share of the training rows that choose the epoch.
+        hidden, epochs, batch_size, lr, momentum, l1, l1_on, max_norm: as `TrainingSettings` has them.
+    """
+
+    kind: ClassVar[str] = "tabular"
+    axes: ClassVar[tuple[str, ...]] = ("noise", "seeds", "members")
+
+    dataset: str
+    noise: float
+    seeds: tuple[int, ...]
+    members: tuple[tuple[str, float], ...]
+    rows: int | None = None
+    scaling: str = "standard"
+    test_size: float = 0.2
+    validation_size: float = 0.1
+    hidden: int = 1024
+    epochs: int = 150
+    batch_size: int = 128
+    lr: float = 1e-3
+    momentum: float = 0.9
+    l1: float = 1e-5
+    l1_on: str = "all"
+    max_norm: float = 5.0
+
+    def check(self, place: Place) -> None:
+        """Raise what would keep the run from its data."""
+        check_device(place.device)
+        self._table(place)
+
+    def run(self, place: Place) -> list[dict[str, Any]]:
+        """Train all networks; give a record of each at its epoch of best validation accuracy.
+
+        A record holds the method, beta, noise and seed; the epoch; validation and test accuracy; ECE and SCE of h
+        and p; and by epoch the test accuracy and the objective. Networks of the method `mae` have another record,
+        `mae_published`, with the probabilities of the paper's table.
+        """
+        table = self._table(place)
+        parts = [_split(table, self, seed) for seed in self.seeds]
+        train, validation, test = (_stacked([part[i] for part in parts], place.device) for i in range(3))
+        fit = fit_ensemble(
+            *train,
+            [MemberLoss("gce" if method == "gce" else "mgce", beta) for method, beta in self.members],
+            self._settings(),
+            n_classes=len(table.classes),
+            validation=validation,
+            watch={"test": test},
+            generator=torch.Generator().manual_seed(_derived(self.seeds, "training")),
+        )
+        with torch.no_grad():
+            logits = fit.model(test[0]).cpu()
+        records = []
+        for group, seed in enumerate(self.seeds):
+            for member, (method, beta) in enumerate(self.members):
+                record = {"method": method, "beta": plain(beta), "noise": self.noise, "seed": seed}
+                record["best_epoch"] = int(fit.best_epoch[group, member])
+                record["validation_accuracy"] = float(fit.curves["validation"][:, group, member].max())
+                curves = {"test_accuracy": fit.curves["test"], "objective": fit.objective}
+                for name, curve in curves.items():
+                    record[f"{name}_by_epoch"] = [float(f"{v:.5g}") for v in curve[:, group, member].tolist()]
+                target = test[1][group].cpu()
+                measures = evaluate(logits[group, member], target, method, beta)
+                records.append(record | _numbers(measures))
+                if method == "mae":
+                    published = evaluate_published_mae(logits[group, member], target)
+                    short = {name: value for name, value in record.items() if not name.endswith("by_epoch")}
+                    records.append(short | {"method": "mae_published"} | _numbers(published))
+        return records
+
+    def _settings(self) -> TrainingSettings:
+        return TrainingSettings(
+            hidden_layer_sizes=(self.hidden,),
+            epochs=self.epochs,
+            batch_size=self.batch_size,
+            optimizer="sgd",
+            lr=self.lr,
+            momentum=self.momentum,
+            l1=self.l1,
+            l1_on=self.l1_on,
+            max_norm=self.max_norm,
+        )
+
+    def _table(self, place: Place) -> Table:
+        table = load(self.dataset, data_dir=place.data_dir, download=place.download)
+        if self.rows is None or self.rows >= len(table.target):
+            return table
+        kept = np.sort(np.random.default_rng(0).choice(len(table.target), self.rows, replace=False))
+        n_train = None if table.n_train is None else int((kept < table.n_train).sum())
+        return replace(table, features=table.features.iloc[kept], target=table.target[kept], n_train=n_train)
+
+
+def _derived(seeds: tuple[int, ...], purpose: str) -> int:
+    """Give a seed for each purpose, so that noise and initial weights do not come from one stream."""
+    entropy = [*seeds, *purpose.encode()]
+    return int(np.random.SeedSequence(entropy).generate_state(1, np.uint32)[0])
+
+
+def _split(table: Table, spec: TabularRun, seed: int) -> list[tuple[Tensor, Tensor]]:
+    """Give features and target of the training, validation and test rows of a seed."""
+    from sklearn.model_selection import train_test_split
+
+    def stratified(rows: Rows, size: float) -> list[Rows]:
+        state = _derived((seed,), "split")
+        try:
+            parts: list[Rows] = train_test_split(rows, test_size=size, random_state=state, stratify=table.target[rows])
+        except ValueError as error:
+            what = "a table with enough rows of every class for training, validation and test"
+            raise ValueError(expected("dataset", what, f"{table.name}: {error}")) from None
+        return parts
+
+    rows = np.arange(len(table.target))
+    kept, test = stratified(rows, spec.test_size) if table.n_train is None else np.split(rows, [table.n_train])
+    train, validation = stratified(kept, spec.validation_size)
+    transition = noise.symmetric(len(table.classes), spec.noise)
+    generator = torch.Generator().manual_seed(_derived((seed,), "noise"))
+    scaled = _scaled(table, train, spec.scaling, [train, validation, test])
+    clean = [torch.from_numpy(table.target[part]) for part in (train, validation, test)]
+    noisy = [noise.corrupt(labels, transition, generator).labels for labels in clean[:2]]
+    return list(zip(scaled, [*noisy, clean[2]], strict=True))
+
+
+def _scaled(table: Table, train: Rows, scaling: str, parts: list[Rows]) -> list[Tensor]:
+    if scaling == "pixels":
+        pixels = torch.as_tensor(table.features.to_numpy(), dtype=torch.float32) / 255
+        pixels -= pixels[train].mean(0)
+        return [pixels[part] for part in parts]
+    transform = preprocessor(table.features).fit(table.features.iloc[train])
+    return [torch.as_tensor(transform.transform(table.features.iloc[p]), dtype=torch.float32) for p in parts]
+
+
+def _stacked(parts: list[tuple[Tensor, Tensor]], device: str) -> tuple[Tensor, Tensor]:
+    # A category or a missing value may be in one seed's training rows alone: zeros for the others.
+    width = max(features.shape[1] for features, _ in parts)
+    features = torch.stack([F.pad(x, (0, width - x.shape[1])) for x, _ in parts])
+    return features.to(device), torch.stack([target for _, target in parts]).to(device)
+
+
+def _numbers(measures: dict[str, Any]) -> dict[str, float]:
+    return {name: value for name, value in measures.items() if isinstance(value, float)}

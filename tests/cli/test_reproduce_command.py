@@ -1,0 +1,104 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+SMOKE = ["--smoke", "--dataset", "wine", "--seeds", "2", "--jobs", "1"]
+TABLES = ("table3.txt", "table3.csv", "table3.tex", "records.jsonl", "specifications.jsonl")
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
+
+
+def command(*arguments):
+    return [sys.executable, "-m", "mgce.cli.main", *arguments]
+
+
+def mgce(*arguments, folder):
+    return subprocess.run(command(*arguments), capture_output=True, text=True, cwd=folder, env=ENVIRONMENT)
+
+
+@pytest.mark.parametrize("name", ["figure1", "figure2"])
+def test_figures_of_curves_need_no_runs(tmp_path, name):
+    result = mgce("reproduce", name, "--out", "out", folder=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "MAE" in result.stdout
+    for suffix in ("txt", "csv", "tex", "png"):
+        assert (tmp_path / "out" / f"{name}.{suffix}").stat().st_size > 0
+    assert not (tmp_path / "out" / "runs").exists()
+
+
+def test_a_killed_sweep_loses_no_finished_run_and_ends_in_the_same_bytes(tmp_path):
+    whole = mgce("reproduce", "table3", *SMOKE, "--out", "whole", folder=tmp_path)
+    assert whole.returncode == 0, whole.stderr
+    runs = tmp_path / "killed" / "runs"
+    process = subprocess.Popen(
+        command("reproduce", "table3", *SMOKE, "--out", "killed"),
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 120
+    while len(list(runs.glob("[!.]*"))) < 3 and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert process.poll() is None, "the sweep ended before it was killed"
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    kept = {path: path.stat().st_mtime_ns for path in runs.glob("[!.]*/*")}
+    planned = len((tmp_path / "whole" / "specifications.jsonl").read_text().splitlines())
+    assert 0 < len(list(runs.glob("[!.]*"))) < planned
+    assert not (tmp_path / "killed" / "table3.csv").exists()
+    resumed = mgce("reproduce", "table3", *SMOKE, "--out", "killed", folder=tmp_path)
+    assert resumed.returncode == 0, resumed.stderr
+    assert kept == {path: path.stat().st_mtime_ns for path in kept}
+    for name in TABLES:
+        assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_report_needs_only_the_packed_records(tmp_path):
+    assert mgce("reproduce", "figure6", *SMOKE, "--out", "out", folder=tmp_path).returncode == 0
+    packed = tmp_path / "packed"
+    packed.mkdir()
+    for name in ("records.jsonl", "machines.jsonl", "specifications.jsonl"):
+        (tmp_path / "out" / name).rename(packed / name)
+    result = mgce("report", "packed", "--out", "again", folder=tmp_path)
+    assert result.returncode == 0, result.stderr
+    for name in ("figure6.csv", "figure6.png", "report.html"):
+        assert (tmp_path / "again" / name).read_bytes() == (tmp_path / "out" / name).read_bytes()
+    page = (tmp_path / "again" / "report.html").read_text()
+    assert "data:image/png;base64," in page and "http" not in page and "<script" not in page
+
+
+@pytest.mark.parametrize(
+    "arguments, sentence",
+    [
+        (["reproduce", "table9"], "Error: Expected `name` to be one of 'figure1'"),
+        (["reproduce", "table3", "--methods", "svm"], "Error: Expected `methods` to be one of 'mgce'"),
+        (["reproduce", "table3", "--betas", "0.5"], "Error: Expected `beta`"),
+        (["reproduce", "table3", "--seeds", "0"], "Error: Expected `seeds`"),
+        (["reproduce", "table3", "--dataset", "nowhere"], "Error: Expected `dataset` to be one of"),
+        (["reproduce", "table3", "--smoke", "--backend", "dask"], "Error: Expected `scheduler`"),
+        (["report", "nowhere"], "Error: Expected `runs` to be a folder"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_no_file(tmp_path, arguments, sentence):
+    result = mgce(*arguments, folder=tmp_path)
+    assert result.returncode == 2
+    assert sentence in result.stderr and "Traceback" not in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_dask_workers_give_the_same_records(tmp_path):
+    distributed = pytest.importorskip("distributed")
+    assert mgce("reproduce", "table3", *SMOKE, "--out", "here", folder=tmp_path).returncode == 0
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as cluster:
+        there = ["--backend", "dask", "--scheduler", cluster.scheduler_address, "--out", "there"]
+        arguments = [option for option in SMOKE if option not in ("--jobs", "1")]
+        result = mgce("reproduce", "table3", *arguments, *there, folder=tmp_path)
+    assert result.returncode == 0, result.stderr
+    for name in TABLES:
+        assert (tmp_path / "there" / name).read_bytes() == (tmp_path / "here" / name).read_bytes()

@@ -1,0 +1,42 @@
+from experiments.paper.letter_records import as_run, letter
+from mgce.experiments.paper import figure6, table3
+from mgce.experiments.paper.plan import BETAS, Options
+from mgce.experiments.paper.specification import document
+from mgce.experiments.store import run_name
+
+
+def test_beta_is_chosen_for_each_seed_and_differences_are_said():
+    run = as_run(
+        letter("mgce", 1.4, 0, 0.7, 0.90),
+        letter("mgce", 2.0, 0, 0.8, 0.88),
+        letter("mgce", 1.4, 1, 0.9, 0.86),
+        letter("mgce", 2.0, 1, 0.1, 0.10),
+        letter("ce", "inf", 0, 0.9, 0.8619),
+    )
+    result = table3.render([run])
+    rows = {(row["noise"], row["method"]): row for row in result.numbers}
+    assert rows[0.2, "mgce"]["betas"] == "1.4 2" and abs(rows[0.2, "mgce"]["accuracy"] - 87) < 1e-12
+    assert rows[0.2, "mgce"]["paper_accuracy"] == 87.29
+    assert rows[0.2, "gce"]["accuracy"] is None and len(rows) == 15
+    # ce: the paper has 86.19 ± 0.21 and 30.72 ± 0.28
+    assert "letter/0.2/ce/accuracy" not in result.notes
+    assert "10.00 against 30.72 ± 0.28, 74.0 standard deviations below" in result.notes["letter/0.2/ce/ece_h"]
+
+
+def test_corrected_mae_stands_beside_no_published_calibration_error():
+    run = as_run(letter("mae", 1.0, 0, 0.9, 0.87), letter("mae_published", 1.0, 0, 0.9, 0.87))
+    rows = {row["method"]: row for row in table3.render([run]).numbers if row["noise"] == 0.2}
+    assert rows["mae"]["paper_ece_h"] is None and rows["mae_published"]["paper_ece_h"] == 81.5
+
+
+def test_nothing_is_rendered_of_no_runs():
+    assert table3.render([]) is None and figure6.render([]) is None
+
+
+def test_plans():
+    specs = table3.plan(Options(seeds=5))
+    assert len(specs) == 4 * 3 * 5 * 4 and len(BETAS) == 8
+    together = table3.plan(Options(seeds=5, together=True))
+    assert len(together) == 4 * 3 and len(together[0].members) == 18 and together[0].seeds == (0, 1, 2, 3, 4)
+    names = {run_name(document(spec)) for spec in specs}
+    assert {run_name(document(spec)) for spec in figure6.plan(Options(seeds=5))} < names
