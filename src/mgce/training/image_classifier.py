@@ -1,0 +1,186 @@
+"""A network for images as a Lightning module: its objective, the record of each epoch, its checkpoints.
+
+Needs Lightning and torchmetrics: `pip install 'mgce[experiments]'`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning.pytorch import LightningModule
+from torch import Tensor, nn
+from torchmetrics import MeanMetric, Metric
+from torchmetrics.classification import MulticlassAccuracy
+
+from mgce._validation import expected
+from mgce.functional import minimax_to_worst_case
+from mgce.losses.modules import GCELoss, MGCELoss
+from mgce.metrics import ExpectedCalibrationError, StaticCalibrationError
+from mgce.training.image_data import Preprocessing, derived_generator, derived_seed
+from mgce.training.image_settings import ImageSettings
+from mgce.training.losses import MemberLoss
+from mgce.training.resnet import ResNet
+
+Batch = tuple[Tensor, Tensor]
+
+
+class ImageClassifier(LightningModule):
+    """A residual network for uint8 images (N, c, h, w), its loss and its penalty.
+
+    Args:
+        settings: how to train.
+        loss: family and beta.
+        n_classes: number of classes k.
+        mean: of each pixel of the training images, (c, h, w), in [0, 1].
+        seed: of the initial weights and the random changes of images.
+        watched: names of the parts of images whose accuracy is recorded each epoch, as the data module orders them.
+        specification: everything that training depends on; a checkpoint of another one is refused.
+        on_epoch: called as training goes on, with the number of epochs done.
+    """
+
+    def __init__(
+        self,
+        settings: ImageSettings,
+        loss: MemberLoss,
+        *,
+        n_classes: int,
+        mean: Tensor,
+        seed: int = 0,
+        watched: tuple[str, ...] = ("test",),
+        specification: Mapping[str, Any] | None = None,
+        on_epoch: Callable[[int], None] | None = None,
+    ) -> None:
+        super().__init__()
+        self.settings, self.seed, self.watched, self.on_epoch = settings, seed, watched, on_epoch
+        self.specification = dict(specification or {})
+        self.beta = loss.beta
+        self.criterion: MGCELoss | GCELoss = {"mgce": MGCELoss, "gce": GCELoss}[loss.family](beta=loss.beta)
+        self.preprocessing = Preprocessing(mean, settings)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(derived_seed(seed, "weights"))
+            self.network = ResNet(
+                settings.architecture,
+                n_classes,
+                in_channels=len(mean),
+                stem=settings.stem,
+                width=settings.width,
+            )
+        self.curves: dict[str, list[float]] = {}
+        self.metrics = nn.ModuleDict({"objective": MeanMetric()})
+        for part in watched:
+            self.metrics[f"{part}_accuracy"] = MulticlassAccuracy(n_classes, average="micro")
+        for output in ("h", "p"):
+            self.metrics[f"ece_{output}"] = ExpectedCalibrationError()
+            self.metrics[f"sce_{output}"] = StaticCalibrationError(n_classes)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Map uint8 images (N, c, h, w) to logits (N, k); `criterion.link` turns those into probabilities."""
+        logits: Tensor = self.network(self.preprocessing(images))
+        return logits
+
+    def penalty(self) -> Tensor:
+        r"""Give :math:`\lambda_0 \lVert \mu \rVert_1`."""
+        penalised = [self.network.fc.weight] if self.settings.l1_on == "last" else self.network.parameters()
+        return self.settings.l1 * torch.stack([parameter.abs().sum() for parameter in penalised]).sum()
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        """Give SGD; `on_train_epoch_start` sets its learning rate."""
+        return torch.optim.SGD(self.network.parameters(), self.settings.lr, self.settings.momentum)
+
+    def on_train_start(self) -> None:
+        """Write the epochs of a checkpoint into the new logs, so that these are whole."""
+        for epoch in range(len(next(iter(self.curves.values()), []))):
+            self._log(epoch)
+
+    def on_train_epoch_start(self) -> None:
+        """Set the learning rate: Lightning would step a schedule after the checkpoint, and lose a step on resuming."""
+        optimizer = self.optimizers()
+        assert not isinstance(optimizer, list)
+        for group in optimizer.param_groups:
+            group["lr"] = self.settings.lr_at(self.current_epoch)
+
+    def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
+        """Give the objective of a batch; its penalty is part of it, so that the clipped gradient has both."""
+        images, target = batch
+        generator = derived_generator(self.seed, "changes", self.current_epoch, batch_idx, self.global_rank)
+        logits = self.network(self.preprocessing.augmented(images, generator))
+        loss: Tensor = self.criterion(logits.float(), target)
+        self._metric("objective").update(loss.detach(), len(target))
+        return loss + self.penalty()
+
+    def validation_step(self, batch: Batch, batch_idx: int, dataloader_idx: int = 0) -> None:
+        """Count the hits of a batch, and of test images the bins of both outputs."""
+        images, target = batch
+        logits = self(images).float()
+        part = self.watched[dataloader_idx]
+        self._metric(f"{part}_accuracy").update(logits, target)
+        if part == "test":
+            h = self.criterion.link(logits.double())
+            p = minimax_to_worst_case(h, beta=self.beta)
+            # The largest p may be that of several classes at beta = 1; the prediction is that of the logits.
+            order = logits.argsort(dim=-1, descending=True, stable=True)
+            rank = (order == target[:, None]).long().argmax(-1)
+            for output, probs in (("h", h), ("p", p)):
+                self._metric(f"ece_{output}").update(probs.gather(-1, order), rank)
+                self._metric(f"sce_{output}").update(probs, target)
+
+    def on_train_epoch_end(self) -> None:
+        """Record the epoch; keep its weights if it is the best one, and all that is needed to go on."""
+        for name in self.metrics:
+            value = self._metric(name).compute() + (self.penalty().detach() if name == "objective" else 0)
+            self.curves.setdefault(name, []).append(float(value))
+            self._metric(name).reset()
+        self._log(self.current_epoch)
+        if best_epoch(self.curves) == self.current_epoch:
+            self._save("best.ckpt", weights_only=True)
+        self._save("last.ckpt", weights_only=False)
+        if self.on_epoch is not None:
+            self.on_epoch(self.current_epoch + 1)
+
+    def _save(self, name: str, *, weights_only: bool) -> None:
+        """Write a checkpoint under a temporary name and rename it: a kill leaves the one before."""
+        path = Path(self.trainer.default_root_dir) / name
+        temporary = path.with_name(f".{name}.tmp")
+        self.trainer.save_checkpoint(temporary, weights_only=weights_only)
+        if self.trainer.is_global_zero:
+            temporary.replace(path)
+        self.trainer.strategy.barrier()
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Add the curves and the specification."""
+        checkpoint |= {"curves": self.curves, "specification": self.specification}
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Take the curves, if the specification is the same."""
+        for name, value in self.specification.items():
+            then = checkpoint["specification"].get(name)
+            if then != value:
+                raise ValueError(expected(name, f"{then!r} as in the checkpoint, or no `resume`", value))
+        self.curves = checkpoint["curves"]
+
+    def _log(self, epoch: int) -> None:
+        for logger in self.loggers:
+            logger.log_metrics({name: curve[epoch] for name, curve in self.curves.items()}, epoch)
+
+    def _metric(self, name: str) -> Metric:
+        metric = self.metrics[name]
+        assert isinstance(metric, Metric)
+        return metric
+
+
+def load_classifier(checkpoint: Path, settings: ImageSettings, loss: MemberLoss, n_classes: int) -> ImageClassifier:
+    """Give the network of a checkpoint, ready to predict; the arguments are those of its training."""
+    state = torch.load(checkpoint, map_location="cpu", weights_only=True)["state_dict"]
+    model = ImageClassifier(settings, loss, n_classes=n_classes, mean=state["preprocessing.mean"])
+    model.load_state_dict(state)
+    return model.eval()
+
+
+def best_epoch(curves: Mapping[str, list[float]]) -> int:
+    """Give the first epoch of best validation accuracy, or the last epoch without a validation part."""
+    if "validation_accuracy" not in curves:
+        return len(curves["objective"]) - 1
+    return curves["validation_accuracy"].index(max(curves["validation_accuracy"]))

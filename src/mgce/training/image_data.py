@@ -1,0 +1,242 @@
+"""Images for training: noisy labels and a validation part, batches, the mean of each pixel, random changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.utils.data import BatchSampler, DataLoader, DistributedSampler
+
+from mgce import noise
+from mgce._validation import expected
+from mgce.datasets.images import ImageDataset, ImageFiles, Images
+from mgce.training.image_settings import ImageSettings
+
+MEAN_ROWS = 10_000  # of files, for the mean of each pixel: its standard error is then at most 0.005
+LUMA = (0.299, 0.587, 0.114)  # ITU-R BT.601: the grey of red, green and blue
+
+
+def derived_seed(seed: int, purpose: str, *key: int) -> int:
+    """Give a seed in [0, 2**32) for each purpose and key, so that no two of them draw from one stream."""
+    entropy = np.random.SeedSequence([seed, *purpose.encode(), *key])
+    return int(entropy.generate_state(1, np.uint32)[0])
+
+
+def derived_generator(seed: int, purpose: str, *key: int) -> torch.Generator:
+    """Give a generator on the CPU whose state is a function of the arguments."""
+    return torch.Generator().manual_seed(derived_seed(seed, purpose, *key))
+
+
+def noisy_split(dataset: ImageDataset, *, noise_rate: float, validation_size: float, seed: int) -> ImageDataset:
+    """Make training labels wrong, by symmetric noise, and then hold out a share of the training images to validate.
+
+    The validation part so has labels as noisy as those of the training part; test labels stay as they are, and so
+    does a published validation part, which is then used as it is.
+
+    Args:
+        dataset: images as published.
+        noise_rate: share of labels that are made wrong, in [0, 1].
+        validation_size: share of the training images that are held out, with the classes in proportion.
+        seed: of the noise and the split.
+
+    Raises:
+        ValueError: if a class has too few images to be split.
+    """
+    from sklearn.model_selection import train_test_split
+
+    transition = noise.symmetric(len(dataset.classes), noise_rate)
+    clean = torch.from_numpy(dataset.train.target)
+    labels = noise.corrupt(clean, transition, derived_generator(seed, "noise")).labels.numpy()
+    rows = np.arange(len(labels))
+    if dataset.validation is not None or validation_size == 0:
+        return replace(dataset, train=_select(dataset.train, rows, labels))
+    state = derived_seed(seed, "split")
+    try:
+        parts = train_test_split(rows, test_size=validation_size, random_state=state, stratify=labels)
+    except ValueError as error:
+        what = "images of which every class has enough for training and validation"
+        raise ValueError(expected("dataset", what, f"{dataset.name}: {error}")) from None
+    train, validation = (_select(dataset.train, np.sort(part), labels) for part in parts)
+    return replace(dataset, train=train, validation=validation)
+
+
+def _select(part: Images | ImageFiles, rows: NDArray[np.int64], labels: NDArray[np.int64]) -> Images | ImageFiles:
+    if isinstance(part, Images):
+        return Images(part.images[rows], labels[rows])
+    return replace(part, paths=tuple(part.paths[row] for row in rows), target=labels[rows])
+
+
+class RowBatches(Protocol):
+    """The row numbers of each batch."""
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[list[int]]: ...
+
+
+class Batches:
+    """Batches of images that lie on a device: uint8 images (b, c, h, w) and class indices (b,).
+
+    Args:
+        part: the images.
+        batch_sampler: the row numbers of each batch; its sampler, if any, learns of each epoch from Lightning.
+        device: where all images are kept.
+    """
+
+    def __init__(self, part: Images, batch_sampler: RowBatches, device: torch.device) -> None:
+        self.images = torch.from_numpy(part.images).to(device)
+        self.target = torch.from_numpy(part.target).to(device)
+        self.batch_sampler = batch_sampler
+
+    def __len__(self) -> int:
+        return len(self.batch_sampler)
+
+    def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
+        for rows in self.batch_sampler:
+            index = torch.as_tensor(rows, device=self.images.device)
+            yield self.images[index], self.target[index]
+
+
+class Resize:
+    """Turn a PIL image into a uint8 tensor (3, size, size)."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def __call__(self, image: Any) -> Tensor:
+        """Resize with the bilinear filter over all pixels that a new one covers."""
+        pixels = np.asarray(image.resize((self.size, self.size), resample=2)).copy()
+        return torch.from_numpy(pixels).permute(2, 0, 1)
+
+
+def resized(dataset: ImageDataset, size: int) -> ImageDataset:
+    """Resize the images of a data set when they are read from their files; those in memory have their size."""
+    parts = {"train": dataset.train, "validation": dataset.validation, "test": dataset.test}
+    files = {name: part for name, part in parts.items() if isinstance(part, ImageFiles)}
+    changed: dict[str, Any] = {name: replace(part, transform=Resize(size)) for name, part in files.items()}
+    return replace(dataset, **changed)
+
+
+def batches_of(
+    part: Images | ImageFiles, batch_sampler: RowBatches, device: torch.device, num_workers: int
+) -> Batches | DataLoader[Any]:
+    """Give the batches of a part: from the memory of the device, or read from files by other processes."""
+    if isinstance(part, Images):
+        return Batches(part, batch_sampler, device)
+    return DataLoader(
+        part,
+        batch_sampler=batch_sampler,
+        num_workers=num_workers,
+        pin_memory=device.type == "cuda",
+        persistent_workers=num_workers > 0,
+    )
+
+
+def training_batches(rows: int, batch_size: int, seed: int, rank: int, world_size: int) -> BatchSampler:
+    """Give the rows of each step of one of `world_size` processes, in an order that depends on the seed and the epoch.
+
+    The steps of all processes are equally long: up to world_size - 1 rows come twice in an epoch.
+
+    Raises:
+        ValueError: if the batch cannot be shared out evenly.
+    """
+    if batch_size % world_size:
+        raise ValueError(expected("batch_size", f"a multiple of the number of devices, {world_size}", batch_size))
+    numbers: Any = range(rows)  # a data set of which nothing but the length is asked
+    sampler = DistributedSampler[int](numbers, world_size, rank, shuffle=True, seed=derived_seed(seed, "order"))
+    return BatchSampler(sampler, batch_size // world_size, drop_last=False)
+
+
+def evaluation_batches(rows: int, batch_size: int, rank: int, world_size: int) -> list[list[int]]:
+    """Give every row once over all processes, in as many batches for each process.
+
+    Raises:
+        ValueError: if there are fewer rows than processes.
+    """
+    if rows < world_size:
+        raise ValueError(expected("dataset", f"a part with a row for each of {world_size} devices", rows))
+    count = -(-rows // (world_size * batch_size))
+    return [batch.tolist() for batch in np.array_split(np.arange(rank, rows, world_size), count)]
+
+
+def pixel_mean(part: Images | ImageFiles, seed: int, num_workers: int) -> Tensor:
+    """Give the mean of each pixel of each channel, (c, h, w), in [0, 1]; of files, over `MEAN_ROWS` drawn ones."""
+    if isinstance(part, Images):
+        return torch.from_numpy(part.images.mean(0, dtype=np.float64) / 255).float()
+    rows = torch.randperm(len(part), generator=derived_generator(seed, "mean"))[:MEAN_ROWS].tolist()
+    batches = [rows[start : start + 128] for start in range(0, len(rows), 128)]
+    images = batches_of(part, batches, torch.device("cpu"), num_workers)
+    total = sum(batch.double().sum(0) for batch, _ in images)
+    assert isinstance(total, Tensor)
+    return (total / (255 * len(rows))).float()
+
+
+class Preprocessing(nn.Module):
+    """Turn uint8 images into what a network takes: in [0, 1], less the mean of each pixel, and cropped.
+
+    Args:
+        mean: of each pixel, (c, h, w), in [0, 1]; a buffer.
+        settings: those of `padding`, `crop` and `jitter`.
+
+    Example:
+        >>> mean = torch.full((1, 2, 2), 0.5)
+        >>> Preprocessing(mean, ImageSettings(padding=1, crop=4))(torch.full((1, 1, 2, 2), 255, dtype=torch.uint8))
+        tensor([[[[0.0000, 0.0000, 0.0000, 0.0000],
+                  [0.0000, 0.5000, 0.5000, 0.0000],
+                  [0.0000, 0.5000, 0.5000, 0.0000],
+                  [0.0000, 0.0000, 0.0000, 0.0000]]]])
+
+    Reference: paper, section 5.1; He et al., CVPR 2016, section 4.2.
+    """
+
+    mean: Tensor
+
+    def __init__(self, mean: Tensor, settings: ImageSettings) -> None:
+        super().__init__()
+        self.register_buffer("mean", mean)
+        self.padding, self.crop, self.jitter = settings.padding, settings.crop, settings.jitter
+        self.room = (mean.shape[1] + 2 * self.padding - self.crop, mean.shape[2] + 2 * self.padding - self.crop)
+        if min(self.room) < 0:
+            what = f"at most the padded images, {tuple(side + 2 * self.padding for side in mean.shape[1:])}"
+            raise ValueError(expected("crop", what, self.crop))
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Map images (b, c, h, w) to their middles (b, c, crop, crop)."""
+        top, left = (torch.full((len(images),), room // 2, device=images.device) for room in self.room)
+        return self._cropped(images / 255 - self.mean, top, left, torch.zeros_like(top, dtype=torch.bool))
+
+    def augmented(self, images: Tensor, generator: torch.Generator) -> Tensor:
+        """Map images (b, c, h, w) to random crops (b, c, crop, crop), half of them flipped, with random colours."""
+        b, device = len(images), images.device
+        top, left = (torch.randint(room + 1, (b,), generator=generator).to(device) for room in self.room)
+        flip = (torch.rand(b, generator=generator) < 0.5).to(device)
+        pixels = images / 255
+        if self.jitter > 0:
+            factors = 1 + self.jitter * (2 * torch.rand(3, b, 1, 1, 1, generator=generator) - 1)
+            pixels = _jittered(pixels, *factors.to(device))
+        return self._cropped(pixels - self.mean, top, left, flip)
+
+    def _cropped(self, images: Tensor, top: Tensor, left: Tensor, flip: Tensor) -> Tensor:
+        padded = F.pad(images, [self.padding] * 4)
+        offsets = torch.arange(self.crop, device=images.device)
+        rows, columns = top[:, None] + offsets, left[:, None] + offsets
+        columns = torch.where(flip[:, None], columns.flip(1), columns)
+        image = torch.arange(len(images), device=images.device)[:, None, None, None]
+        channel = torch.arange(images.shape[1], device=images.device)[:, None, None]
+        return padded[image, channel, rows[:, None, :, None], columns[:, None, None, :]]
+
+
+def _jittered(images: Tensor, brightness: Tensor, contrast: Tensor, saturation: Tensor) -> Tensor:
+    """Change images (b, 3, h, w) in [0, 1] by factors (b, 1, 1, 1), towards black, their mean grey, their own grey."""
+    luma = images.new_tensor(LUMA)[:, None, None]
+    images = (images * brightness).clamp(0, 1)
+    mean = (images * luma).sum(1, keepdim=True).mean((2, 3), keepdim=True)
+    images = (mean + contrast * (images - mean)).clamp(0, 1)
+    grey = (images * luma).sum(1, keepdim=True)
+    return (grey + saturation * (images - grey)).clamp(0, 1)

@@ -1,0 +1,184 @@
+"""One large network for images, trained by Lightning on one device or many.
+
+Needs Lightning, torchmetrics and TensorBoard: `pip install 'mgce[experiments]'`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from lightning.fabric.utilities.data import suggested_max_num_workers
+from lightning.pytorch import LightningDataModule, Trainer
+from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
+from torch.utils.data import DataLoader
+
+from mgce._validation import check_count, check_fraction
+from mgce.datasets.images import ImageDataset
+from mgce.training.image_classifier import ImageClassifier, best_epoch
+from mgce.training.image_data import (
+    Batches,
+    batches_of,
+    evaluation_batches,
+    noisy_split,
+    pixel_mean,
+    resized,
+    training_batches,
+)
+from mgce.training.image_settings import ImageSettings
+from mgce.training.losses import MemberLoss
+
+Loader = Batches | DataLoader[Any]
+
+
+@dataclass(frozen=True)
+class ImageFit:
+    """What training gives.
+
+    Attributes:
+        best_epoch: the first epoch of best validation accuracy, from 0; the last one without a validation part.
+        curves: by name, a number for each epoch: the training `objective`, at the weights of the steps of the epoch,
+            plus the penalty after it; `test_accuracy`; ECE and SCE of both outputs on test images, `ece_h`, `ece_p`,
+            `sce_h`, `sce_p`; and `validation_accuracy` where there is a validation part.
+        checkpoint: file with the weights of the best epoch, `state_dict` of an `ImageClassifier`.
+    """
+
+    best_epoch: int
+    curves: dict[str, list[float]]
+    checkpoint: Path
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """Every curve at the best epoch."""
+        return {name: curve[self.best_epoch] for name, curve in self.curves.items()}
+
+
+class ImageData(LightningDataModule):
+    """The parts of a data set of images, shared out over the devices.
+
+    Args:
+        dataset: the parts, with the labels to train on.
+        settings: how to train.
+        seed: of the order of the training images.
+    """
+
+    def __init__(self, dataset: ImageDataset, settings: ImageSettings, seed: int) -> None:
+        super().__init__()
+        self.dataset, self.settings, self.seed = dataset, settings, seed
+
+    def train_dataloader(self) -> Loader:
+        """Give the batches of this device, in an order that Lightning renews every epoch."""
+        trainer, part = self._trainer, self.dataset.train
+        rows = training_batches(len(part), self.settings.batch_size, self.seed, trainer.global_rank, trainer.world_size)
+        return batches_of(part, rows, trainer.strategy.root_device, self._num_workers)
+
+    def val_dataloader(self) -> list[Loader]:
+        """Give the batches of the test part, and those of the validation part if there is one."""
+        trainer = self._trainer
+        size = -(-self.settings.batch_size // trainer.world_size)
+        return [
+            batches_of(
+                part,
+                evaluation_batches(len(part), size, trainer.global_rank, trainer.world_size),
+                trainer.strategy.root_device,
+                self._num_workers,
+            )
+            for part in (self.dataset.test, self.dataset.validation)
+            if part is not None
+        ]
+
+    @property
+    def _trainer(self) -> Trainer:
+        assert self.trainer is not None
+        return self.trainer
+
+    @property
+    def _num_workers(self) -> int:
+        return suggested_max_num_workers(self._trainer.num_devices)
+
+
+def train_images(
+    settings: ImageSettings,
+    dataset: ImageDataset,
+    out: Path,
+    *,
+    loss: MemberLoss | None = None,
+    noise_rate: float = 0.0,
+    seed: int = 0,
+    accelerator: str = "auto",
+    devices: int | list[int] = 1,
+    precision: Any = "32-true",
+    resume: bool = False,
+    on_epoch: Callable[[int], None] | None = None,
+) -> ImageFit:
+    """Train a network on images, and keep its best epoch.
+
+    On the CPU, training that was stopped after an epoch and resumed gives, bit for bit, the weights and the curves of
+    training that was not. Each of several devices has its share of a batch, and normalises by the statistics of that.
+
+    Args:
+        settings: how to train; those of the paper are in `mgce.training.image_settings.PAPER`.
+        dataset: images as :func:`mgce.datasets.load_images` gives them. Those in memory are moved to the device;
+            those in files are read by other processes.
+        out: folder for `best.ckpt`, `last.ckpt`, `csv/version_*/metrics.csv` and `tensorboard/version_*/`; each start
+            makes a new version of the logs, that holds all epochs.
+        loss: family and beta; MGCE with beta = 1.4 if not given.
+        noise_rate: share of the training and validation labels that are made wrong, symmetrically.
+        seed: of the noise, the split, the initial weights, the order and the random changes of the images.
+        accelerator: kind of device, as `lightning.Trainer` has it.
+        devices: how many, or their numbers. Lightning runs the calling script once for each, unless `torchrun` does.
+        precision: as `lightning.Trainer` has it; `"bf16-mixed"`, say.
+        resume: whether to go on from `last.ckpt` of `out`, if it is there.
+        on_epoch: called as training goes on, with the number of epochs done.
+
+    Raises:
+        ValueError: if images, settings and devices do not fit together, or the checkpoint is one of other settings.
+
+    Reference: paper, section 5.1 and appendix.
+    """
+    check_fraction("noise_rate", noise_rate)
+    check_count("seed", seed, minimum=0)
+    loss = MemberLoss("mgce", 1.4) if loss is None else loss
+    parts = noisy_split(dataset, noise_rate=noise_rate, validation_size=settings.validation_size, seed=seed)
+    if settings.size is not None:
+        parts = resized(parts, settings.size)
+    n_devices = devices if isinstance(devices, int) else len(devices)
+    specification = {"dataset": dataset.name, "noise_rate": noise_rate, "seed": seed}
+    model = ImageClassifier(
+        settings,
+        loss,
+        n_classes=len(dataset.classes),
+        mean=pixel_mean(parts.train, seed, suggested_max_num_workers(n_devices)),
+        seed=seed,
+        watched=("test",) if parts.validation is None else ("test", "validation"),
+        specification={**specification, **asdict(loss), **asdict(settings)},
+        on_epoch=on_epoch,
+    )
+    trainer = Trainer(
+        default_root_dir=out,
+        max_epochs=settings.epochs,
+        accelerator=accelerator,
+        devices=devices,
+        precision=precision,
+        gradient_clip_val=settings.max_norm,
+        gradient_clip_algorithm="norm",
+        logger=[
+            CSVLogger(out, name="csv", flush_logs_every_n_steps=1),
+            TensorBoardLogger(out, name="tensorboard"),
+        ],
+        log_every_n_steps=1,  # epochs: see `ImageClassifier.on_train_epoch_end`
+        num_sanity_val_steps=0,
+        use_distributed_sampler=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+    )
+    last = out / "last.ckpt"
+    ckpt_path = last if resume and last.is_file() else None
+    try:
+        trainer.fit(model, datamodule=ImageData(parts, settings, seed), ckpt_path=ckpt_path, weights_only=True)
+    except SystemExit:  # what Lightning makes of an interrupt: whether the process ends is the caller's to say
+        raise KeyboardInterrupt from None
+    return ImageFit(best_epoch(model.curves), model.curves, out / "best.ckpt")

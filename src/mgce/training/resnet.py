@@ -1,0 +1,145 @@
+"""Residual networks for images, with the stem for small images or the one for ImageNet."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from mgce._validation import check_choice, check_count
+
+STEMS = ("cifar", "imagenet")
+
+
+def _conv(in_channels: int, out_channels: int, size: int, stride: int = 1) -> nn.Conv2d:
+    return nn.Conv2d(in_channels, out_channels, size, stride, padding=size // 2, bias=False)
+
+
+class BasicBlock(nn.Module):
+    """Two 3 x 3 convolutions and a shortcut: (N, in_channels, h, w) to (N, width, h / stride, w / stride)."""
+
+    expansion = 1
+
+    def __init__(self, in_channels: int, width: int, stride: int) -> None:
+        super().__init__()
+        self.conv1 = _conv(in_channels, width, 3, stride)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.conv2 = _conv(width, width, 3)
+        self.bn2 = nn.BatchNorm2d(width)
+        self.downsample = _shortcut(in_channels, width, stride)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map features to features."""
+        out = F.relu(self.bn1(self.conv1(x)))
+        out = self.bn2(self.conv2(out))
+        return F.relu(out + (x if self.downsample is None else self.downsample(x)))
+
+
+class Bottleneck(nn.Module):
+    """A 3 x 3 convolution between two 1 x 1, and a shortcut: (N, in_channels, h, w) to (N, 4 width, h / stride, ...).
+
+    The stride is at the 3 x 3 convolution, as in torchvision's networks, not at the first one as in the paper's.
+    """
+
+    expansion = 4
+
+    def __init__(self, in_channels: int, width: int, stride: int) -> None:
+        super().__init__()
+        out_channels = width * self.expansion
+        self.conv1 = _conv(in_channels, width, 1)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.conv2 = _conv(width, width, 3, stride)
+        self.bn2 = nn.BatchNorm2d(width)
+        self.conv3 = _conv(width, out_channels, 1)
+        self.bn3 = nn.BatchNorm2d(out_channels)
+        self.downsample = _shortcut(in_channels, out_channels, stride)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map features to features."""
+        out = F.relu(self.bn1(self.conv1(x)))
+        out = F.relu(self.bn2(self.conv2(out)))
+        out = self.bn3(self.conv3(out))
+        return F.relu(out + (x if self.downsample is None else self.downsample(x)))
+
+
+def _shortcut(in_channels: int, out_channels: int, stride: int) -> nn.Sequential | None:
+    if stride == 1 and in_channels == out_channels:
+        return None
+    return nn.Sequential(_conv(in_channels, out_channels, 1, stride), nn.BatchNorm2d(out_channels))
+
+
+Block: TypeAlias = type[BasicBlock] | type[Bottleneck]
+ARCHITECTURES: dict[str, tuple[Block, tuple[int, ...]]] = {
+    "resnet18": (BasicBlock, (2, 2, 2, 2)),
+    "resnet34": (BasicBlock, (3, 4, 6, 3)),
+    "resnet50": (Bottleneck, (3, 4, 6, 3)),
+}
+
+
+class ResNet(nn.Module):
+    """A residual network: images (N, in_channels, h, w) to logits (N, n_classes).
+
+    The names of its weights are those of torchvision's networks, whose weights fit where the stem is `"imagenet"`.
+
+    Args:
+        architecture: `"resnet18"`, `"resnet34"` or `"resnet50"`.
+        n_classes: number of classes k.
+        in_channels: channels of the images.
+        stem: `"cifar"` begins with a 3 x 3 convolution and keeps the size; `"imagenet"` begins with a 7 x 7
+            convolution and a maximum, which divide height and width by four.
+        width: channels of the first of the four stages, 64 in the published networks; each stage doubles it.
+
+    The initial weights are drawn from PyTorch's global generator.
+
+    Raises:
+        TypeError, ValueError: if an argument is not one of those above.
+
+    Example:
+        >>> import torch
+        >>> network = ResNet("resnet18", n_classes=10)
+        >>> sum(parameter.numel() for parameter in network.parameters())
+        11173962
+        >>> network(torch.zeros(2, 3, 32, 32)).shape
+        torch.Size([2, 10])
+
+    Reference: He et al., "Deep residual learning for image recognition", CVPR 2016, sections 3 and 4.2.
+    """
+
+    layer1: nn.Sequential
+    layer2: nn.Sequential
+    layer3: nn.Sequential
+    layer4: nn.Sequential
+
+    def __init__(
+        self, architecture: str, n_classes: int, *, in_channels: int = 3, stem: str = "cifar", width: int = 64
+    ) -> None:
+        super().__init__()
+        check_choice("architecture", architecture, tuple(ARCHITECTURES))
+        check_choice("stem", stem, STEMS)
+        for name, value in (("n_classes", n_classes), ("in_channels", in_channels), ("width", width)):
+            check_count(name, value)
+        block, depths = ARCHITECTURES[architecture]
+        self.conv1 = _conv(in_channels, width, 3) if stem == "cifar" else _conv(in_channels, width, 7, stride=2)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.maxpool = nn.Identity() if stem == "cifar" else nn.MaxPool2d(3, stride=2, padding=1)
+        channels = width
+        for stage, depth in enumerate(depths):
+            blocks: list[nn.Module] = []
+            for number in range(depth):
+                stride = 2 if stage > 0 and number == 0 else 1
+                blocks.append(block(channels, width << stage, stride))
+                channels = (width << stage) * block.expansion
+            self.add_module(f"layer{stage + 1}", nn.Sequential(*blocks))
+        self.fc = nn.Linear(channels, n_classes)
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d):
+                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Map images (N, in_channels, h, w) to logits (N, n_classes)."""
+        x = self.maxpool(F.relu(self.bn1(self.conv1(images))))
+        for stage in (self.layer1, self.layer2, self.layer3, self.layer4):
+            x = stage(x)
+        logits: Tensor = self.fc(x.mean((2, 3)))
+        return logits
