@@ -1,6 +1,7 @@
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from mgce.datasets import IMAGE_NAMES, NAMES, citation, load, load_images
@@ -9,7 +10,7 @@ ASKED = {"mnist", "fashion_mnist", "cifar10", "cifar100", "svhn", "tiny_imagenet
 
 
 def test_the_names_are_those_of_the_paper_and_more():
-    assert set(IMAGE_NAMES) == ASKED | {"cifar10n", "cifar100n"}
+    assert set(IMAGE_NAMES) == ASKED | {"cifar10n", "cifar100n", "digits"}
     assert {"digits", "letter", "adult", "covertype", "covertype_full", "mnist"} <= set(NAMES)
 
 
@@ -31,6 +32,17 @@ def test_the_environment_names_the_directory(tmp_path, monkeypatch):
     monkeypatch.setenv("MGCE_DATA_DIR", str(tmp_path / "here"))
     with pytest.raises(FileNotFoundError, match=f"there is no {tmp_path}/here/uci/adult.data"):
         load("adult")
+
+
+def test_digits_are_images_and_a_table():
+    images, table = load_images("digits"), load("digits")
+    parts = (images.train, images.test)
+    pixels = np.concatenate([part.images for part in parts])
+    assert pixels.shape == (1797, 1, 8, 8) and pixels.dtype == np.uint8 and (pixels.min(), pixels.max()) == (0, 255)
+    np.testing.assert_allclose(pixels.reshape(1797, 64), table.features * 255 / 16, atol=0.5)
+    target = np.concatenate([part.target for part in parts])
+    assert np.array_equal(np.array(images.classes)[target], np.array(table.classes)[table.target])
+    assert len(images.test) == 360
 
 
 def test_unknown_names_are_refused_with_a_sentence():

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from mgce.cli.env import describe
-from mgce.experiments.paper.items import ITEMS, chosen
+from mgce.experiments.paper.items import ITEMS, chosen, plan
 from mgce.experiments.paper.plan import BETAS, METHODS, Options
 from mgce.experiments.paper.report import write_report
 from mgce.experiments.paper.result import Result, to_text
@@ -51,9 +51,9 @@ def reproduce(
     )
     names = chosen(name)
     folder = out or Path("mgce-reproduce-smoke" if smoke else "mgce-reproduce")
-    place = Place(None if data_dir is None else data_dir.resolve(), device)
+    place = Place(None if data_dir is None else data_dir.resolve(), device, scratch=(folder / "scratch").resolve())
     store = Runs(folder)
-    todo = pending([specification for item in names for specification in ITEMS[item].plan(options)], store)
+    todo = pending(plan(name, options), store)
     check_one_setting([*(run.specification for run in store.read().values()), *map(document, todo)])
     check(todo, Place(place.data_dir, device, download))
     console = Console(highlight=False, stderr=True)

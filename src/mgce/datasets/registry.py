@@ -18,6 +18,7 @@ from mgce.datasets.sources import data_directory
 from mgce.datasets.tables import Table, make_table, read_table
 
 SUFFIXES = (".csv", ".parquet")
+N_TRAIN_DIGITS = 1437  # four fifths
 DatasetT = TypeVar("DatasetT", Table, ImageDataset)
 
 
@@ -93,6 +94,7 @@ def load_images(
     cifar10, cifar10n    (3, 32, 32)   50,000     10       10,000
     cifar100, cifar100n  (3, 32, 32)   50,000     100      10,000
     svhn                 (3, 32, 32)   73,257     10       26,032
+    digits               (1, 8, 8)     1,437      10       360: no parts are published
     tiny_imagenet        64 x 64       100,000    200      10,000, published for validation
     webvision            of all sizes  65,944     50       2,500, published for validation
     clothing1m           of all sizes  1,000,000  14       10,526; and 14,313 for validation
@@ -107,12 +109,13 @@ def load_images(
     cifar100             cifar-100-binary/ (.bin or .bin.xz), or cifar-100-binary.tar.gz
     cifar10n, cifar100n  besides: cifarn/CIFAR-10_human.pt, cifarn/CIFAR-100_human.pt
     svhn                 train_32x32.mat, test_32x32.mat
+    digits               none; it comes with scikit-learn
     tiny_imagenet        tiny-imagenet-200/, or tiny-imagenet-200.zip
     webvision            webvision/: info/, google/, val_images_256/
     clothing1m           clothing1m/: images/ and the authors' lists beside it
     ===================  ========================================================================
 
-    Down to svhn, the images are uint8 arrays (n, c, h, w) in memory; the others are files, read when
+    Down to digits, the images are uint8 arrays (n, c, h, w) in memory; the others are files, read when
     they are asked for. `train.noisy` of cifar10n and cifar100n holds the labels that people gave. A
     checksum is verified where one is published; else the images of each class or list are counted.
 
@@ -162,6 +165,16 @@ def _from_scikit_learn(name: str, data_dir: Path, download: bool) -> Table:
     return make_table(name, bunch.data, bunch.target.map(lambda label: names[label]))
 
 
+def _digit_images(data_dir: Path, download: bool) -> ImageDataset:
+    import sklearn.datasets
+
+    bunch = sklearn.datasets.load_digits()
+    images = (bunch.images[:, None] * 255 / 16).round().astype(np.uint8)
+    target = bunch.target.astype(np.int64)
+    parts = (Images(images[rows], target[rows]) for rows in (slice(None, N_TRAIN_DIGITS), slice(N_TRAIN_DIGITS, None)))
+    return ImageDataset("digits", tuple(map(str, bunch.target_names)), *parts)
+
+
 def _pixels(read: Callable[[Path, bool], ImageDataset], data_dir: Path, download: bool) -> Table:
     import pandas as pd
 
@@ -206,6 +219,7 @@ IMAGES: Mapping[str, Entry[ImageDataset]] = {
         'Netzer et al., "Reading digits in natural images with unsupervised feature learning", 2011. '
         "For non-commercial use.",
     ),
+    "digits": Entry(_digit_images, _SCIKIT_LEARN),
     "tiny_imagenet": Entry(
         image_folders.load_tiny_imagenet,
         'Le and Yang, "Tiny ImageNet visual recognition challenge", 2015. Terms of ImageNet.',

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mgce._validation import check_choice
-from mgce.experiments.paper import figure1, figure2, figure6, table3
+from mgce.datasets import IMAGE_NAMES, NAMES
+from mgce.experiments.paper import figure1, figure2, figure3, figure4, figure5, figure6, table1, table2, table3
 from mgce.experiments.paper.plan import Options
 from mgce.experiments.paper.result import Result
 from mgce.experiments.paper.specification import Specification
@@ -15,17 +16,23 @@ from mgce.experiments.store import Run
 
 @dataclass(frozen=True)
 class Item:
-    """A table or figure: what has to be run for it, and what it looks like, if runs of it are there."""
+    """A table or figure: what has to be run for it, what it looks like if runs are there, the data sets it can take."""
 
     plan: Callable[[Options], list[Specification]]
     render: Callable[[Sequence[Run]], Result | None]
+    datasets: tuple[str, ...] = ()
 
 
 ITEMS = {
     "figure1": Item(figure1.plan, figure1.render),
     "figure2": Item(figure2.plan, figure2.render),
-    "figure6": Item(figure6.plan, figure6.render),
-    "table3": Item(table3.plan, table3.render),
+    "figure3": Item(figure3.plan, figure3.render, IMAGE_NAMES),
+    "figure4": Item(figure4.plan, figure4.render, IMAGE_NAMES),
+    "figure5": Item(figure5.plan, figure5.render, IMAGE_NAMES),
+    "figure6": Item(figure6.plan, figure6.render, NAMES),
+    "table1": Item(table1.plan, table1.render, IMAGE_NAMES),
+    "table2": Item(table2.plan, table2.render, IMAGE_NAMES),
+    "table3": Item(table3.plan, table3.render, NAMES),
 }
 
 
@@ -38,3 +45,20 @@ def chosen(name: str) -> list[str]:
     """
     check_choice("name", name, (*ITEMS, "all"))
     return list(ITEMS) if name == "all" else [name]
+
+
+def plan(name: str, options: Options) -> list[Specification]:
+    """Plan the runs of an item; of `all`, those of every item on such of the data sets as it can take.
+
+    Raises:
+        ValueError: if no item can take one of the data sets.
+    """
+    if name != "all" or options.datasets is None:
+        return [specification for item in chosen(name) for specification in ITEMS[item].plan(options)]
+    for dataset in options.datasets:
+        check_choice("dataset", dataset, tuple(dict.fromkeys((*NAMES, *IMAGE_NAMES))))
+    specifications: list[Specification] = []
+    for item in ITEMS.values():
+        taken = tuple(dataset for dataset in options.datasets if dataset in item.datasets)
+        specifications += item.plan(replace(options, datasets=taken)) if taken else []
+    return specifications

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from mgce._validation import check_beta, check_choice, check_count, expected
@@ -9,6 +10,8 @@ from mgce._validation import check_beta, check_choice, check_count, expected
 METHODS = ("mgce", "gce", "ce", "mae")
 # Eight values in [1.05, 11] for the cross-validation; the paper's figures show 1.05, 1.18 and 1.4.
 BETAS = (1.05, 1.18, 1.4, 1.7, 2.0, 3.0, 5.0, 11.0)
+# That of all figures.
+BETA = 1.4
 
 
 @dataclass(frozen=True)
@@ -41,3 +44,7 @@ class Options:
             values = getattr(self, name)
             if values is not None and (not values or len(set(values)) < len(values)):
                 raise ValueError(expected(name, "one or more values, none of them twice", values))
+
+    def candidates(self, method: str) -> tuple[float, ...]:
+        """Give the values of beta to choose from: one for cross-entropy and MAE."""
+        return {"ce": (math.inf,), "mae": (1.0,)}.get(method, self.betas)

@@ -71,7 +71,10 @@ def to_latex(result: Result) -> str:
     import pandas as pd
 
     latex: str = pd.DataFrame(list(result.cells)).to_latex(index=False, escape=True, caption=result.title)
-    return latex.replace(PLUS_MINUS, r"$\pm$").replace("η", r"$\eta$").replace("β", r"$\beta$")
+    symbols = {PLUS_MINUS: r"$\pm$", "η": r"$\eta$", "β": r"$\beta$", r"λ\_0": r"$\lambda_0$"}
+    for symbol, command in symbols.items():
+        latex = latex.replace(symbol, command)
+    return latex
 
 
 def files(result: Result) -> dict[str, bytes]:

@@ -14,11 +14,16 @@ from mgce._validation import expected
 
 @dataclass(frozen=True)
 class Place:
-    """Where runs find their data and do their work; the records do not depend on it but for rounding."""
+    """Where runs find their data and do their work; the records do not depend on it but for rounding.
+
+    A long run keeps what it needs to go on after a stop in a folder of its own in `scratch`, if there is one, and
+    removes that when it is finished.
+    """
 
     data_dir: Path | None = None
     device: str = "cpu"
     download: bool = False
+    scratch: Path | None = None
 
 
 class Specification(Protocol):

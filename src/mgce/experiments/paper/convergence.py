@@ -1,0 +1,109 @@
+"""The figures of accuracy by epoch: a panel for each data set, a band for each method."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mgce.experiments.paper.comparison import show
+from mgce.experiments.paper.plan import BETA
+from mgce.experiments.paper.plot import figure, png
+from mgce.experiments.paper.result import Result
+from mgce.experiments.render import COLOURS
+
+# Label: method, beta, curve, style. A value V of the objective is drawn as the accuracy 1 - V.
+Series = Mapping[str, tuple[str, float, str, dict[str, Any]]]
+ACCURACY: Series = {
+    "MGCE": ("mgce", BETA, "test_accuracy", {"label": "MGCE", "color": COLOURS["mgce"]}),
+    "GCE": ("gce", BETA, "test_accuracy", {"label": "GCE", "color": COLOURS["gce"]}),
+}
+
+
+def draw_curves(
+    name: str,
+    title: str,
+    caption: str,
+    records: Sequence[dict[str, Any]],
+    datasets: Sequence[str],
+    *,
+    series: Series = ACCURACY,
+    shown: Sequence[int] = (1, 10, 50),
+    xscale: str = "linear",
+    ylabel: str = "test accuracy (%)",
+) -> Result | None:
+    """Draw the mean and the standard deviation over the seeds; None without data sets.
+
+    Args:
+        name: of the figure, as the command has it.
+        title: of the figure.
+        caption: how it came about.
+        records: with data set, method, beta, seed and curves by epoch.
+        datasets: those to draw, in order.
+        series: what to draw of each.
+        shown: epochs in the table below, beside the last one.
+        xscale: of the epochs, "linear" or "log".
+        ylabel: what the accuracy is that of.
+    """
+    if not datasets:
+        return None
+    chart, axes = figure(len(datasets), 5.6, 3.9)
+    cells, numbers = [], []
+    notes: dict[str, str] = {}
+    for dataset, axis in zip(datasets, axes, strict=True):
+        here = [record for record in records if record["dataset"] == dataset]
+        curves = {label: curves_of(here, *line[:3]) for label, line in series.items()}
+        for label, values in curves.items():
+            if not len(values):
+                continue
+            mean, std = values.mean(0), values.std(0, ddof=1) if len(values) > 1 else np.full(values.shape[1], np.nan)
+            _draw(axis, series[label][3], mean, std)
+            cells.append(_cells(dataset, label, len(values), mean, std, shown))
+            columns = zip(range(1, len(mean) + 1), mean.tolist(), std.tolist(), strict=True)
+            numbers += [
+                {"dataset": dataset, "series": label, "seeds": len(values), "epoch": e, "mean": m, "std": s}
+                for e, m, s in columns
+            ]
+        axis.set(title=dataset, xscale=xscale, xlabel="epoch", ylabel=ylabel)
+        axis.legend(frameon=False, fontsize=8)
+        notes |= _convergence(dataset, curves["MGCE"], curves["GCE"])
+    return Result(name, title, caption, cells, numbers, png(chart), notes)
+
+
+def curves_of(records: Sequence[dict[str, Any]], method: str, beta: float, curve: str) -> NDArray[np.float64]:
+    """Give a curve of every seed in percent, an objective V as 1 - V, shape (seeds, epochs)."""
+    chosen = [r for r in records if r["method"] == method and r["beta"] == beta]
+    values = np.array([r[f"{curve}_by_epoch"] for r in sorted(chosen, key=lambda r: r["seed"])])
+    return 100 * (1 - values if curve == "objective" else values)
+
+
+def _draw(axis: Any, style: dict[str, Any], mean: NDArray[np.float64], std: NDArray[np.float64]) -> None:
+    epochs = np.arange(1, len(mean) + 1)
+    axis.plot(epochs, mean, **style)
+    axis.fill_between(epochs, mean - std, mean + std, color=style["color"], alpha=0.15, linewidth=0)
+
+
+def _cells(
+    dataset: str,
+    label: str,
+    seeds: int,
+    mean: NDArray[np.float64],
+    std: NDArray[np.float64],
+    shown: Sequence[int],
+) -> dict[str, str]:
+    by_epoch = {f"epoch {e}": show((mean[e - 1], std[e - 1])) if e <= len(mean) else "" for e in shown}
+    last = show((mean[-1], std[-1]))
+    return {"dataset": dataset, "series": label, "seeds": str(seeds), **by_epoch, "last epoch": last}
+
+
+def _convergence(dataset: str, mgce: NDArray[np.float64], gce: NDArray[np.float64]) -> dict[str, str]:
+    """Say when MGCE is as good as GCE at the end."""
+    if not len(mgce) or not len(gce):
+        return {}
+    end = gce.mean(0)[-1]
+    reached = np.flatnonzero(mgce.mean(0) >= end)
+    when = f"reaches it in epoch {reached[0] + 1}" if len(reached) else "does not reach it"
+    sentence = f"{dataset}: GCE ends at {end:.2f} % after {gce.shape[1]} epochs; MGCE {when}."
+    return {f"{dataset}/convergence": sentence}

@@ -1,0 +1,33 @@
+"""Figure 4: accuracy by epoch on WebVision, whose labels are noisy as they come."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mgce.experiments.paper.comparison import ordered
+from mgce.experiments.paper.convergence import draw_curves
+from mgce.experiments.paper.images import SMOKE_DATASETS, clean_records, plan_figure
+from mgce.experiments.paper.plan import Options
+from mgce.experiments.paper.result import Result
+from mgce.experiments.paper.specification import Specification
+from mgce.experiments.store import Run
+
+DATASETS = ("webvision",)
+CAPTION = (
+    "Percent; mean and standard deviation over the seeds; β = 1.4 for MGCE and GCE. Google images of the first 50 "
+    "classes, tested on the published validation images; none are held out. The paper prints no numbers for this "
+    "figure."
+)
+
+
+def plan(options: Options) -> list[Specification]:
+    """Plan a run for each seed and method."""
+    return plan_figure(options, DATASETS)
+
+
+def render(runs: Sequence[Run]) -> Result | None:
+    """Draw a panel; None without runs."""
+    records = clean_records(runs)
+    datasets = ordered({record["dataset"] for record in records} & {*DATASETS, *SMOKE_DATASETS}, DATASETS)
+    title, ylabel = "Figure 4: accuracy by epoch on WebVision", "accuracy on validation images (%)"
+    return draw_curves("figure4", title, CAPTION, records, datasets, ylabel=ylabel)

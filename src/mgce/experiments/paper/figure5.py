@@ -1,0 +1,32 @@
+"""Figure 5: accuracy by epoch on Clothing-1M, whose labels are noisy as they come."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mgce.experiments.paper.comparison import ordered
+from mgce.experiments.paper.convergence import draw_curves
+from mgce.experiments.paper.images import SMOKE_DATASETS, clean_records, plan_figure
+from mgce.experiments.paper.plan import Options
+from mgce.experiments.paper.result import Result
+from mgce.experiments.paper.specification import Specification
+from mgce.experiments.store import Run
+
+DATASETS = ("clothing1m",)
+CAPTION = (
+    "Percent; mean and standard deviation over the seeds; β = 1.4 for MGCE and GCE. Trained on the noisy labels, "
+    "tested on the clean ones; the initial weights are not pretrained. The paper prints no numbers for this figure."
+)
+
+
+def plan(options: Options) -> list[Specification]:
+    """Plan a run for each seed and method."""
+    return plan_figure(options, DATASETS)
+
+
+def render(runs: Sequence[Run]) -> Result | None:
+    """Draw a panel; None without runs."""
+    records = clean_records(runs)
+    datasets = ordered({record["dataset"] for record in records} & {*DATASETS, *SMOKE_DATASETS}, DATASETS)
+    title = "Figure 5: accuracy by epoch on Clothing-1M"
+    return draw_curves("figure5", title, CAPTION, records, datasets, shown=(1, 5))

@@ -1,0 +1,32 @@
+"""Table 1: accuracy and calibration of four methods on images with clean and noisy labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mgce.experiments.paper.comparison import compare_methods
+from mgce.experiments.paper.images import NATURALLY_NOISY, PENALTY, SMOKE_COUNT, image_records, plan_images
+from mgce.experiments.paper.plan import Options
+from mgce.experiments.paper.result import Result
+from mgce.experiments.paper.specification import Specification
+from mgce.experiments.store import Run
+from mgce.training.image_settings import NOISE_RATES
+
+DATASETS = ("fashion_mnist", "cifar10", "svhn", "cifar100")
+
+
+def plan(options: Options) -> list[Specification]:
+    """Plan a run for each data set, noise rate, seed, method and beta; of a smoke run, two values of beta."""
+    members = [
+        (method, beta)
+        for method in options.methods
+        for beta in options.candidates(method)[: SMOKE_COUNT if options.smoke else None]
+    ]
+    return plan_images(options, DATASETS, members, noises=NOISE_RATES)
+
+
+def render(runs: Sequence[Run]) -> Result | None:
+    """Give a row for each data set, noise rate and method; None without runs."""
+    records = [r for r in image_records(runs) if r["l1"] == PENALTY and r["dataset"] not in NATURALLY_NOISY]
+    title = "Table 1: accuracy and calibration on images"
+    return compare_methods("table1", title, records, DATASETS, NOISE_RATES)

@@ -1,0 +1,246 @@
+import json
+import math
+from dataclasses import asdict, replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+import typer
+from typer.testing import CliRunner
+
+pytest.importorskip("lightning")
+pytest.importorskip("tensorboard")
+
+from experiments.paper.image_runs import settings_of, tiny
+from mgce.cli.reproduce import reproduce
+from mgce.datasets import image_folders, load_images
+from mgce.experiments.paper import figure3, figure4, figure5, images, table1, table2
+from mgce.experiments.paper.plan import Options
+from mgce.experiments.paper.specification import Place, check_one_setting, document
+from mgce.experiments.store import Runs, run_name
+from mgce.training import lightning
+from mgce.training.image_classifier import load_classifier
+from mgce.training.image_settings import PAPER, ImageSettings
+from mgce.training.losses import MemberLoss
+
+# PyTorch warns of what Lightning calls.
+LEAF = pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")
+
+
+def binned_error(confidence, hit):
+    """The expected calibration error over 15 bins, one row at a time."""
+    bins = [[] for _ in range(15)]
+    for c, h in zip(confidence, hit, strict=True):
+        bins[min(int(c * 15), 14)].append((c, h))
+    gaps = [abs(np.mean([c for c, _ in rows]) - np.mean([h for _, h in rows])) * len(rows) for rows in bins if rows]
+    return sum(gaps) / len(confidence)
+
+
+@LEAF
+def test_numbers_are_those_of_the_network_that_was_kept(tmp_path):
+    run = tiny("ce", math.inf)
+    (record,) = run.run(Place())
+    loss = MemberLoss("mgce", math.inf)
+    dataset = load_images("digits")
+    fit = lightning.train_images(settings_of(run), dataset, tmp_path, loss=loss, noise_rate=0.2, accelerator="cpu")
+    assert record["best_epoch"] == fit.best_epoch
+    assert record["validation_accuracy"] == max(fit.curves["validation_accuracy"])
+    assert record["test_accuracy_by_epoch"] == pytest.approx(fit.curves["test_accuracy"], abs=1e-5)
+    assert record["objective_by_epoch"] == pytest.approx(fit.curves["objective"], rel=1e-4)
+    model = load_classifier(fit.checkpoint, settings_of(run), loss, 10)
+    with torch.no_grad():
+        probs = torch.softmax(model(torch.from_numpy(dataset.test.images)).double(), -1).numpy()
+    hit = probs.argmax(1) == dataset.test.target
+    assert record["accuracy"] == pytest.approx(hit.mean(), abs=1e-12)
+    for name in ("ece_h", "ece_p"):  # cross-entropy: p is h
+        assert record[name] == pytest.approx(binned_error(probs.max(1), hit), abs=1e-6)
+    by_class = [binned_error(probs[:, k], dataset.test.target == k) for k in range(10)]
+    assert record["sce_h"] == pytest.approx(np.mean(by_class), abs=1e-6)
+
+
+def test_a_run_depends_on_its_specification_alone():
+    run = tiny("mae", 1.0, epochs=1)
+    records = run.run(Place())
+    torch.rand(3)
+    assert run.run(Place()) == records
+    corrected, published = records
+    assert (corrected["method"], published["method"]) == ("mae", "mae_published")
+    assert corrected["accuracy"] == published["accuracy"] and corrected["ece_h"] != published["ece_h"]
+    assert "test_accuracy_by_epoch" not in published
+    assert json.loads(json.dumps(records, allow_nan=False)) == records
+
+
+class StopError(Exception):
+    pass
+
+
+@LEAF
+def test_a_stopped_run_goes_on_and_ends_in_the_same_records(tmp_path, monkeypatch):
+    def stop(done):
+        if done == 2:
+            raise StopError
+
+    run, trained = tiny(), []
+    (want,) = run.run(Place())
+    folder = tmp_path / run_name(document(run))
+    options = {"loss": MemberLoss("mgce", 1.4), "noise_rate": 0.2, "accelerator": "cpu", "on_epoch": stop}
+    with pytest.raises(StopError):
+        lightning.train_images(settings_of(run), load_images("digits"), folder, **options)
+    whole = lightning.train_images
+    monkeypatch.setattr(lightning, "train_images", lambda *a, **k: whole(*a, on_epoch=trained.append, **k))
+    assert run.run(Place(scratch=tmp_path)) == [want]
+    assert trained == [3]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_data_and_lightning_are_asked_for_before_anything_runs(tmp_path, monkeypatch):
+    tiny().check(Place())
+    with pytest.raises(FileNotFoundError, match="Expected `data_dir` to hold cifar-10"):
+        tiny(dataset="cifar10").check(Place(tmp_path))
+    with pytest.raises(ValueError, match="Expected `dataset` to be one of 'mnist'"):
+        tiny(dataset="letter").check(Place(tmp_path))
+    with pytest.raises(ValueError, match="Expected `device` to be a device"):
+        tiny().check(Place(device="nowhere"))
+    monkeypatch.setattr(images, "find_spec", lambda name: None)
+    with pytest.raises(ValueError, match="Expected Lightning for images, but it is missing: pip install"):
+        tiny().check(Place())
+
+
+def test_plans_have_the_settings_of_the_paper():
+    runs = {item: module.plan(Options()) for item, module in ITEMS.items()}
+    # data sets, noise rates, seeds, and 8 betas of MGCE and GCE, one of CE and MAE
+    assert len(runs["table1"]) == 4 * 3 * 5 * 18
+    assert len(runs["table2"]) == 3 * 3 * 5 * 2
+    assert [len(runs[f"figure{n}"]) for n in (3, 4, 5)] == [3 * 5 * 2, 5 * 2, 5 * 2]
+    for plan in runs.values():
+        assert len({run_name(document(run)) for run in plan}) == len(plan)
+        for run in plan:
+            assert settings_of(run) == replace(PAPER[run.dataset], l1=run.l1)
+    check_one_setting([document(run) for run in {run for plan in runs.values() for run in plan}])
+    clean = {run for run in runs["table1"] if run.noise == 0 and run.beta == 1.4}
+    assert {run for run in runs["figure3"] if run.dataset != "tiny_imagenet"} < clean
+    assert {run for run in runs["table2"] if run.l1 == 1e-5} < clean
+    assert {run.l1 for run in runs["table2"]} == {1e-3, 1e-4, 1e-5}
+
+
+def test_smoke_plans_are_small():
+    plan = table1.plan(Options(smoke=True))
+    assert len(plan) == 3 * 2 * 6 and {run.dataset for run in plan} == {"digits"}
+    (run, *_) = figure4.plan(Options(smoke=True, datasets=("webvision",)))
+    assert (run.architecture, run.stem, run.size, run.epochs) == ("resnet50", "imagenet", 8, 2)
+
+
+ITEMS = {"table1": table1, "table2": table2, "figure3": figure3, "figure4": figure4, "figure5": figure5}
+
+
+def mgce_reproduce(*arguments):
+    app = typer.Typer()
+    app.command()(reproduce)
+    result = CliRunner().invoke(app, [*map(str, arguments), "--jobs", "1"], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+@pytest.fixture(scope="module")
+def smoke(tmp_path_factory):
+    """The folder of all items in miniature, and what the commands printed."""
+    folder = tmp_path_factory.mktemp("smoke")
+    options = ["--smoke", "--seeds", 2, "--out", folder]
+    methods = {
+        "table1": "mgce,mae",
+        "table2": "mgce,gce",
+        "figure3": "gce",
+        "figure4": "mgce,gce,ce",
+        "figure5": "mgce",
+    }
+    printed = {item: mgce_reproduce(item, *options, "--methods", methods[item]) for item in methods}
+    return folder, printed
+
+
+def test_smoke_of_every_item(smoke):
+    folder, printed = smoke
+    for item in ITEMS:
+        title = (folder / f"{item}.txt").read_text().splitlines()[0]
+        assert title in printed[item] and title.lower().startswith(f"{item[:-1]} {item[-1]}: ")
+        assert len(pd.read_csv(folder / f"{item}.csv")) > 0
+        assert r"\begin{tabular}" in (folder / f"{item}.tex").read_text()
+    page = (folder / "report.html").read_text()
+    assert all(f'id="{item}"' in page for item in ITEMS) and "http" not in page
+    assert page.count("data:image/png;base64,") == 5  # with figures 1 and 2
+    assert list((folder / "scratch").iterdir()) == []
+
+
+def test_table1_is_the_mean_of_the_records_that_validation_chose(smoke):
+    folder, _ = smoke
+    runs = [run for run in Runs(folder).read().values() if run.specification["l1"] == 1e-5]
+    records = pd.DataFrame([record for run in runs for record in run.records]).astype({"beta": float})
+    assert len(records) == 3 * 2 * (2 + 1 + 1) + 2 * 2  # those at beta = 1.4 are of Table 2
+    table = pd.read_csv(folder / "table1.csv").set_index(["noise", "method"])
+    for (noise, method), group in records.groupby(["noise", "method"]):
+        best = group.sort_values(["validation_accuracy", "beta"], ascending=[False, True]).groupby("seed").head(1)
+        for measure in ("accuracy", "ece_h", "ece_p", "sce_h", "sce_p"):
+            found = table.loc[(noise, method)]
+            assert found[measure] == pytest.approx(100 * best[measure].mean())
+            assert found[f"{measure}_std"] == pytest.approx(100 * best[measure].std())
+    assert {(noise, m) for noise, m in table.index if not math.isnan(table.accuracy[noise, m])} == {
+        *((noise, m) for noise in (0, 0.2, 0.4) for m in ("mgce", "mae", "mae_published")),
+        (0, "gce"),  # of Table 2
+    }
+
+
+def test_table2_is_the_mean_of_the_validation_accuracies(smoke):
+    folder, _ = smoke
+    table = pd.read_csv(folder / "table2.csv")
+    assert table.lambda_0.tolist() == [1e-3] * 2 + [1e-4] * 2 + [1e-5] * 2 and set(table.seeds) == {2}
+    runs = Runs(folder).read().values()
+    for row in table.itertuples():
+        found = [
+            record
+            for run in runs
+            if run.specification["l1"] == row.lambda_0 and run.specification["noise"] == 0
+            for record in run.records
+            if (record["method"], record["beta"]) == (row.method, 1.4)
+        ]
+        for name in ("validation_accuracy", "accuracy"):
+            values = [100 * record[name] for record in found]
+            assert getattr(row, name) == pytest.approx(np.mean(values))
+            assert getattr(row, f"{name}_std") == pytest.approx(np.std(values, ddof=1))
+
+
+def test_figure3_shows_the_curves_of_the_records(smoke):
+    folder, _ = smoke
+    table = pd.read_csv(folder / "figure3.csv")
+    runs = [run for run in Runs(folder).read().values() if run.specification["l1"] == 1e-5]
+    for label, method in (("MGCE", "mgce"), ("GCE", "gce")):
+        curves = [
+            record["test_accuracy_by_epoch"]
+            for run in runs
+            if run.specification["noise"] == 0
+            for record in run.records
+            if (record["method"], record["beta"]) == (method, 1.4)
+        ]
+        assert len(curves) == 2
+        np.testing.assert_allclose(table[table.series == label]["mean"], 100 * np.mean(curves, 0), rtol=1e-12)
+
+
+def test_webvision_in_files(tmp_path, monkeypatch):
+    image = pytest.importorskip("PIL.Image")
+    rng = np.random.default_rng(0)
+    root, rows = tmp_path / "webvision", {"train_filelist_google.txt": 40, "val_filelist.txt": 10}
+    (root / "info").mkdir(parents=True)
+    (root / "info" / "synsets.txt").write_text("".join(f"n{i} name\n" for i in range(1000)))
+    for (listing, n), folder in zip(rows.items(), (root, root / "val_images_256"), strict=True):
+        (folder / "q").mkdir(parents=True)
+        for i in range(n):
+            pixels = rng.integers(0, 256, (12, 16, 3)).astype(np.uint8)
+            image.fromarray(pixels).save(folder / "q" / f"{i}.png")
+        (root / "info" / listing).write_text("".join(f"q/{i}.png {i % 50}\n" for i in range(n)))
+    monkeypatch.setattr(image_folders, "WEBVISION_ROWS", rows)
+    options = ["--smoke", "--seeds", 1, "--dataset", "webvision", "--data-dir", tmp_path, "--out", tmp_path / "out"]
+    printed = mgce_reproduce("figure4", *options)
+    assert "MGCE" in printed and (tmp_path / "out" / "figure4.png").stat().st_size > 0
+    assert not (tmp_path / "out" / "table1.csv").exists() and not (tmp_path / "out" / "figure3.csv").exists()
+    (specification, _) = (run.specification for run in Runs(tmp_path / "out").read().values())
+    assert specification["architecture"] == "resnet50" and specification["validation_size"] == 0
+    assert set(asdict(ImageSettings())) < set(specification)

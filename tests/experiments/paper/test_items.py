@@ -1,0 +1,30 @@
+import pytest
+
+from mgce.datasets import IMAGE_NAMES, NAMES
+from mgce.experiments.paper.items import ITEMS, chosen, plan
+from mgce.experiments.paper.plan import Options
+
+
+def kinds(name, *datasets):
+    return {(run.kind, run.dataset) for run in plan(name, Options(datasets=datasets or None))}
+
+
+def test_names():
+    assert chosen("all") == list(ITEMS) == [*(f"figure{n}" for n in range(1, 7)), *(f"table{n}" for n in (1, 2, 3))]
+    with pytest.raises(ValueError, match="Expected `name` to be one of 'figure1', .* but got 'table9'"):
+        chosen("table9")
+
+
+def test_every_data_set_of_the_paper_can_be_taken():
+    for name, item in ITEMS.items():
+        assert {dataset for _, dataset in kinds(name)} <= set(item.datasets)
+    assert kinds("all") == {pair for name in ITEMS for pair in kinds(name)}
+
+
+def test_all_takes_each_data_set_where_it_can():
+    assert kinds("all", "letter") == {("tabular", "letter")}
+    assert kinds("all", "cifar10", "letter") == {("tabular", "letter"), ("images", "cifar10")}
+    assert kinds("all", "fashion_mnist") == {("tabular", "fashion_mnist"), ("images", "fashion_mnist")}
+    assert "fashion_mnist" in {*NAMES} & {*IMAGE_NAMES}
+    with pytest.raises(ValueError, match="Expected `dataset` to be one of 'digits', .* but got 'nowhere'"):
+        plan("all", Options(datasets=("letter", "nowhere")))

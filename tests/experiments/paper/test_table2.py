@@ -1,0 +1,57 @@
+import pytest
+
+from experiments.paper.image_runs import finished
+from mgce.experiments.paper import table2
+from mgce.experiments.paper.published import published_row
+from mgce.experiments.paper.result import to_latex
+
+
+@pytest.mark.parametrize(
+    ("dataset", "method", "lambda_0", "accuracy"),
+    [  # read from the paper's Table 2
+        ("svhn", "mgce", 1e-3, [80.42, 0.57]),
+        ("svhn", "gce", 1e-3, [85.00, 1.06]),
+        ("svhn", "mgce", 1e-5, [94.58, 0.02]),
+        ("cifar10", "gce", 1e-4, [88.06, 0.39]),
+        ("fashion_mnist", "gce", 1e-5, [92.71, 0.31]),
+    ],
+)
+def test_numbers_of_the_paper(dataset, method, lambda_0, accuracy):
+    assert published_row("table2", dataset, method, lambda_0=lambda_0)["validation_accuracy"] == accuracy
+
+
+def test_rows_and_differences():
+    runs = [
+        finished("gce", 1.4, 0, l1=1e-3, validation=0.69, accuracy=0.5),
+        finished("gce", 1.4, 1, l1=1e-3, validation=0.70, accuracy=0.6),
+        finished("mgce", 1.4, 0, l1=1e-3, validation=0.60),
+        finished("mgce", 1.4, 0, validation=0.9149),
+        finished("mgce", 2.0, 0, validation=0.1),
+        finished("mgce", 1.4, 0, noise=0.2, validation=0.2),
+    ]
+    result = table2.render(runs)
+    rows = {(row["lambda_0"], row["method"]): row for row in result.numbers}
+    assert len(rows) == 6 and rows[1e-3, "gce"]["seeds"] == 2 and rows[1e-4, "gce"]["seeds"] == 0
+    assert rows[1e-3, "gce"]["validation_accuracy"] == pytest.approx(69.5)
+    assert rows[1e-3, "gce"]["validation_accuracy_std"] == pytest.approx(0.5**0.5)
+    assert rows[1e-3, "gce"]["accuracy"] == pytest.approx(55)
+    assert rows[1e-5, "mgce"]["validation_accuracy"] == pytest.approx(91.49)
+    assert rows[1e-5, "mgce"]["paper_validation_accuracy_std"] == 0.53
+    # (67.40 - 60) / 1.27
+    ((key, note),) = result.notes.items()
+    assert key == "cifar10/0.001/mgce/validation_accuracy"
+    assert "60.00 against 67.40 ± 1.27, 5.8 standard deviations below" in note
+    assert r"$\lambda_0$" in to_latex(result)
+    assert result.cells[0] == {
+        "dataset": "cifar10",
+        "λ_0": "0.001",
+        "method": "mgce",
+        "seeds": "1",
+        "validation accuracy": "60.00",
+        "paper's": "67.40 ± 1.27",
+        "test accuracy": "90.00",
+    }
+
+
+def test_one_penalty_is_no_table():
+    assert table2.render([]) is None and table2.render([finished("mgce", 1.4, 0)]) is None
