@@ -19,7 +19,7 @@ def render(results: dict[str, Any], on_gpu: dict[str, Any] | None) -> str:
         "# Performance",
         "Ratios of time, forward and backward, measured in one run with the contestants taking turns; each is a ratio "
         "of medians. `python -m benchmarks` measures them again and writes this page.",
-        _machine(results["machine"]),
+        machine_line(results["machine"]),
         "## Against `F.cross_entropy`",
         'Time of `mgce_loss(..., backend="cpu")` over that of `F.cross_entropy`; margins N(0, s^2). Below 1 is faster.',
         _grid(results["grid"]["cells"]),
@@ -42,12 +42,14 @@ def render(results: dict[str, Any], on_gpu: dict[str, Any] | None) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _table(header: list[str], rows: list[list[str]]) -> str:
+def table(header: list[str], rows: list[list[str]]) -> str:
+    """Give a Markdown table, numbers to the right."""
     lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def _machine(machine: dict[str, str]) -> str:
+def machine_line(machine: dict[str, str]) -> str:
+    """Say on what it was measured."""
     names = ("processor", "threads", "torch", "numba", "python", "mgce")
     return "Measured on: " + ", ".join(f"{name} {machine[name]}" for name in names if name in machine) + "."
 
@@ -58,11 +60,11 @@ def _grid(cells: list[dict[str, Any]]) -> str:
         base = cell["seconds"]["cross_entropy"]
         ratios = [f"{cell['seconds'][str(beta)] / base:.2f}" for beta in BETAS]
         rows.append([f"{cell['n']} x {cell['k']}", f"{cell['scale']:g}", f"{1e3 * base:.3f} ms", *ratios])
-    return _table(["n x k", "s", "cross-entropy", *(f"beta = {beta:g}" for beta in BETAS)], rows)
+    return table(["n x k", "s", "cross-entropy", *(f"beta = {beta:g}" for beta in BETAS)], rows)
 
 
 def _summary(summary: dict[str, float]) -> str:
-    return _table(["ratio", "value"], [[name, f"{value:.2f}"] for name, value in summary.items()])
+    return table(["ratio", "value"], [[name, f"{value:.2f}"] for name, value in summary.items()])
 
 
 def _peers(peers: list[dict[str, Any]]) -> str:
@@ -72,7 +74,7 @@ def _peers(peers: list[dict[str, Any]]) -> str:
     ]
     ours = {"torch": "plain operations (`torch`)", "reference": 'float64 (`"reference"`)', "MRCpy": "`MRCpy`"}
     shown = [ours.get(name, f"`entmax.{name}`") for name in names]
-    return _table(["n x k", *shown], rows)
+    return table(["n x k", *shown], rows)
 
 
 def _scaling(scaling: dict[str, Any]) -> str:
@@ -83,7 +85,7 @@ def _scaling(scaling: dict[str, Any]) -> str:
     slopes = scaling["slopes"]
     ours, theirs = slopes["ours"], slopes["cross_entropy"]
     text = f"The slope of log time against log k is {ours:.2f}; that of cross-entropy {theirs:.2f}."
-    return _table([f"classes, {scaling['rows']} rows", "ours, beta = 1.4", "cross-entropy"], rows) + "\n\n" + text
+    return table([f"classes, {scaling['rows']} rows", "ours, beta = 1.4", "cross-entropy"], rows) + "\n\n" + text
 
 
 def _bandwidth(bandwidth: dict[str, Any]) -> str:
@@ -104,7 +106,7 @@ def _head(head: dict[str, Any]) -> str:
     text = (
         f"n = {head['n']}, d = {head['d']}, k = {head['k']}, beta = {head['beta']}: time over `F.linear_cross_entropy`."
     )
-    return text + "\n\n" + _table(["s of the margins", *names], rows)
+    return text + "\n\n" + table(["s of the margins", *names], rows)
 
 
 def _memory(memory: dict[str, Any]) -> str:
@@ -115,7 +117,7 @@ def _memory(memory: dict[str, Any]) -> str:
         f"{memory['gradients']:.0f} MiB of it; less where few classes have any, for pages of zeros that nobody wrote "
         "to are not there:"
     )
-    return text + "\n\n" + _table(["", *(f"s = {float(s):g}" for s in scales)], rows)
+    return text + "\n\n" + table(["", *(f"s = {float(s):g}" for s in scales)], rows)
 
 
 def _first_call(first_call: dict[str, Any]) -> str:
@@ -137,7 +139,7 @@ def _gpu(results: dict[str, Any] | None) -> str:
         return (
             text + "\n\nNo GPU was at hand: the kernels are tested in Triton's interpreter and compiled for compute "
             "capabilities 8.0 and 9.0, and have not been timed. The same command fills this table in where there is a "
-            "GPU.\n\n" + _table(header, empty)
+            "GPU.\n\n" + table(header, empty)
         )
     rows = []
     for row in results["rows"]:
@@ -146,7 +148,7 @@ def _gpu(results: dict[str, Any] | None) -> str:
         share = f"{row['copy'][BETAS.index(1.4)]:.0%}"
         rows.append([f"{row['n']} x {row['k']}", row["dtype"], f"{row['scale']:g}", *ratios, share])
     machine = ", ".join(f"{name} {value}" for name, value in results["machine"].items())
-    return f"Measured on: {machine}. {text}\n\n" + _table(header, rows) + "\n\n" + _summary(results["summary"])
+    return f"Measured on: {machine}. {text}\n\n" + table(header, rows) + "\n\n" + _summary(results["summary"])
 
 
 def main() -> None:
