@@ -64,8 +64,8 @@ class MGCEMLPClassifier(RobustClassifier):
         coefs_, intercepts_: weights of shape (fan-in, fan-out) and (fan-out,) for each layer, float32.
         n_iter_: epochs it was trained for.
         best_iter_: the one that was kept, from 1.
-        loss_curve_: its objective by epoch, shape (n_iter_,), averaged over the steps. It is no certificate.
-        validation_scores_: its accuracy on the held-out rows by epoch, shape (n_iter_,); None if there were none.
+        loss_curve_: its objective by epoch, shape (`n_iter_`,), averaged over the steps. It is no certificate.
+        validation_scores_: its accuracy on the held-out rows by epoch, shape (`n_iter_`,); None if there were none.
         scores_: best validation accuracy of each of the candidates, shape (len(betas),); None unless `beta="cv"`.
         n_features_in_, feature_names_in_: as everywhere in scikit-learn.
 
