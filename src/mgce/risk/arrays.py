@@ -15,6 +15,8 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Matrix = Any  # a FloatArray of shape (n, d), or scipy's CSR of the same shape and dtype
 
+SMALL_PRODUCT = 2e7  # multiplications: about half a millisecond
+
 
 def as_array(values: Any, name: str) -> FloatArray:
     """Give finite float64 values, from an array, a tensor on any device, or a nested list."""
@@ -71,8 +73,11 @@ def one_hot(labels: IntArray, n_classes: int) -> FloatArray:
 
 
 def product(matrix: Matrix, right: FloatArray) -> FloatArray:
-    """Multiply, dense matrices in PyTorch's threads: those of NumPy's BLAS would fight with them for the cores."""
-    if not isinstance(matrix, np.ndarray):
+    """Multiply; large dense matrices in PyTorch's threads, with which those of NumPy's BLAS would fight for the cores.
+
+    For small ones, threads wait for each other longer than they work where another program has a core.
+    """
+    if not isinstance(matrix, np.ndarray) or matrix.size * right.shape[1] < SMALL_PRODUCT:
         return np.ascontiguousarray(matrix @ right)
     return np.asarray(torch.mm(torch.from_numpy(matrix), torch.from_numpy(right)).numpy())
 

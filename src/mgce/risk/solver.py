@@ -19,6 +19,7 @@ from mgce.risk.progress import LinearFit, Progress
 METHODS = ("auto", "lbfgs", "interior", "lp")
 INTERIOR_WORK = 2e10  # n (k d)^2: about a second a step
 QUICK_WORK = 1e9
+SERIAL_WORK = 2e9  # where one thread of BLAS is enough
 INTERIOR_ENTRIES = 2e7  # n k d: memory
 INTERIOR_STEPS = 200
 INTERIOR_PATIENCE = 20  # steps without a smaller gap: rounding has taken over
@@ -144,7 +145,7 @@ def _plan(problem: LinearProblem) -> tuple[str, ...]:
     """Choose the methods, the first to be tried first; each goes on where the one before did not close the gap."""
     n, d = problem.features.shape
     k = problem.tau.shape[0]
-    work = n * (k * d) ** 2
+    work = _interior_work(problem)
     plan = ["lbfgs"]
     if work <= INTERIOR_WORK and n * k * d <= INTERIOR_ENTRIES:
         # Large smooth problems are worth a try at first order, from whose end the gap may be closed already.
@@ -170,14 +171,23 @@ def _run(name: str, progress: Progress, start: FloatArray, max_iter: int) -> Non
 
 
 def _run_interior(progress: Progress) -> None:
+    from threadpoolctl import threadpool_limits
+
     problem = progress.problem
     if not isinstance(problem.features, np.ndarray):
         problem = replace(problem, features=problem.features.toarray())
     best, since = progress.gap, 0
-    for coef, p in interior_path(problem, INTERIOR_STEPS):
-        progress.n_iter += 1
-        progress.offer(coef)
-        progress.dual.update(p)
-        best, since = (progress.gap, 0) if progress.gap < best else (best, since + 1)
-        if progress.closed or since == INTERIOR_PATIENCE:
-            return
+    # NumPy and SciPy have a BLAS each: between small products their threads only keep each other from the cores.
+    with threadpool_limits(1 if _interior_work(problem) <= SERIAL_WORK else None, "blas"):
+        for coef, p in interior_path(problem, INTERIOR_STEPS):
+            progress.n_iter += 1
+            progress.offer(coef)
+            progress.dual.update(p)
+            best, since = (progress.gap, 0) if progress.gap < best else (best, since + 1)
+            if progress.closed or since == INTERIOR_PATIENCE:
+                return
+
+
+def _interior_work(problem: LinearProblem) -> int:
+    """Give the multiplications of a step, but for a factor."""
+    return int(problem.weight.size * problem.tau.size**2)
