@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 
 
 def main() -> None:
     """Run the command line; a mistake in the input is one sentence and exit code 2."""
     try:
-        import pandas  # noqa: F401
-        import rich  # noqa: F401
-        import typer
+        for package in ("pandas", "rich", "skops", "typer"):
+            import_module(package)
     except ModuleNotFoundError as error:
-        sys.exit(f"Error: the command line needs {error.name}: run `pip install 'mgce[cli]'`.")
-    from mgce.cli import compare, env, report, reproduce
+        sys.stderr.write(f"Error: the command line needs {error.name}: run `pip install 'mgce[cli]'`.\n")
+        sys.exit(2)
+    import typer
+
+    from mgce.cli import certify, compare, env, fit, predict, report, reproduce
 
     app = typer.Typer(
         help="Train classifiers on labels that are partly wrong.",
@@ -24,6 +27,9 @@ def main() -> None:
     app.command()(compare.compare)
     app.command()(reproduce.reproduce)
     app.command()(report.report)
+    app.command()(fit.fit)
+    app.command()(predict.predict)
+    app.command()(certify.certify)
     app.command()(env.env)
     try:
         app()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,21 +47,43 @@ def read_table(path: Path, target: str | None) -> Table:
         Traceback (most recent call last):
         FileNotFoundError: Expected `dataset` to be the path of a file that exists, but got 'nowhere.csv'.
     """
-    import pandas as pd
-
-    if not path.is_file():
-        raise FileNotFoundError(expected("dataset", "the path of a file that exists", str(path)))
-    try:
-        frame = pd.read_csv(path) if path.suffix.lower() == ".csv" else pd.read_parquet(path)
-    except (ValueError, OSError) as error:  # pandas' and pyarrow's parsing errors are among these
-        reason = (str(error).splitlines() or ["unknown reason"])[0]
-        raise ValueError(f"Expected `dataset` to be a table, but {path.name} could not be read: {reason}") from error
-    columns = ", ".join(map(str, frame.columns[:20]))
+    frame = read_frame(path, "dataset")
+    columns = ", ".join(frame.columns[:20])
     if target is None:
         raise ValueError(f"Expected `target` to name the column with the classes, one of: {columns}.")
     if target not in frame.columns:
         raise ValueError(expected("target", f"a column of {path.name} ({columns})", target))
     return make_table(path.stem, frame.drop(columns=target), frame[target])
+
+
+def read_frame(path: Path, name: str, text: Collection[str] = ()) -> pd.DataFrame:
+    """Read a CSV or Parquet file as columns whose names are text.
+
+    Args:
+        path: the file; by its suffix .csv, or Parquet.
+        name: what errors call it.
+        text: the columns of a CSV file to be read letter by letter.
+
+    Raises:
+        FileNotFoundError: if there is no file at `path`.
+        ValueError: if it cannot be read as a table, or has no rows.
+    """
+    import pandas as pd
+
+    if not path.is_file():
+        raise FileNotFoundError(expected(name, "the path of a file that exists", str(path)))
+    options: dict[str, Any] = {"dtype": dict.fromkeys(text, "str"), "index_col": False, "low_memory": False}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)  # more fields in a row than names
+            frame = pd.read_csv(path, **options) if path.suffix.lower() == ".csv" else pd.read_parquet(path)
+    except (ValueError, OSError, pd.errors.ParserWarning) as error:  # parsing errors are among the first two
+        reason = (str(error).splitlines() or ["unknown reason"])[0]
+        raise ValueError(f"Expected `{name}` to be a table, but {path.name} could not be read: {reason}") from error
+    if len(frame) == 0:
+        raise ValueError(expected(name, "a table with rows", "none"))
+    frame.columns = frame.columns.map(str)
+    return frame.reset_index(drop=True)
 
 
 def make_table(name: str, features: pd.DataFrame, labels: pd.Series[Any], n_train: int | None = None) -> Table:

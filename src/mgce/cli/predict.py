@@ -1,0 +1,40 @@
+"""`mgce predict MODEL TABLE`: the classes of new rows, with both probabilities."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from mgce.cli.outputs import check_output
+from mgce.datasets.tables import read_frame
+from mgce.experiments import store
+from mgce.experiments.table_model import TableModel, predictions_csv
+
+
+def predict(
+    model: Annotated[Path, typer.Argument(help="A file that `mgce fit` has written.")],
+    table: Annotated[Path, typer.Argument(help="A .csv or .parquet file with the columns of the one fitted to.")],
+    out: Annotated[Path | None, typer.Option(help="File for the result [TABLE's name-predictions.csv].")] = None,
+    probabilities: Annotated[bool, typer.Option("--probabilities", help="Add h and p of every class.")] = False,
+) -> None:
+    """Classify the rows of a table.
+
+    Writes a CSV file: the row, counted from 1, or its id; the predicted class; and the probability of that class,
+    h (minimax) and p (worst-case, calibrated to labels like those trained on).
+    """
+    fitted = TableModel.load(model)
+    frame = read_frame(table, "table", text=fitted.columns.text)
+    out = out or Path(f"{table.stem}-predictions.csv")
+    check_output("out", out, table, model)
+    selected = fitted.columns.select(frame)
+    predictions = fitted.predict(selected)
+    content = predictions_csv(fitted, predictions, fitted.columns.row_names(frame), every_class=probabilities)
+    store.write_files(out.parent, {out.name: content})
+    console = Console(highlight=False)
+    for sentence in fitted.unseen(selected):
+        console.print(f"Note: {sentence}", markup=False)
+    counts = ", ".join(f"{label} {int((predictions.label == label).sum()):,}" for label in fitted.classes)
+    console.print(f"{len(frame):,} rows: {counts}. They are in {out}.", markup=False)

@@ -1,0 +1,145 @@
+"""The columns of a table that a model is fitted to: their kinds, and whether another table has them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mgce._validation import expected
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NUMBER, CATEGORY = "number", "category"
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The features by name, each a number or a category; the target; and the column that names the rows, if any."""
+
+    kinds: Mapping[str, str]
+    target: str
+    id: str | None = None
+
+    @property
+    def categories(self) -> list[str]:
+        """The names of the features that are categories."""
+        return [name for name, kind in self.kinds.items() if kind == CATEGORY]
+
+    @property
+    def text(self) -> list[str]:
+        """The columns of a CSV file to be read letter by letter."""
+        return [name for name in (*self.categories, self.target, self.id) if name is not None]
+
+    @classmethod
+    def of(cls, frame: pd.DataFrame, target: str, id: str | None = None) -> Columns:
+        """Tell the kinds from the values: numbers and true or false are numbers, all else categories.
+
+        Raises:
+            ValueError: if there is no column `target` or `id`, or both are one.
+        """
+        names = ", ".join(map(str, frame.columns[:20]))
+        for option, name in (("target", target), ("id", id)):
+            if name is not None and name not in frame.columns:
+                raise ValueError(expected(option, f"a column of the table ({names})", name))
+        if id == target:
+            raise ValueError(expected("id", "another column than the target", id))
+        kinds = {
+            name: CATEGORY if _as_numbers(frame[name]) is None else NUMBER
+            for name in frame.columns
+            if name not in (target, id) and frame[name].notna().any()
+        }
+        return cls(kinds, target, id)
+
+    def select(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Give the features in the order and the types they were fitted in: float64, or text; NaN where missing.
+
+        Raises:
+            ValueError: if a column is missing, or one of numbers holds a word or an infinite number.
+        """
+        import pandas as pd
+
+        _require(frame, self.kinds)
+        values = {
+            name: _numbers(frame[name]) if kind == NUMBER else _text(frame[name]) for name, kind in self.kinds.items()
+        }
+        return pd.DataFrame(values, index=frame.index)
+
+    def labels(self, frame: pd.DataFrame) -> pd.Series[Any]:
+        """Give the target as text.
+
+        Raises:
+            ValueError: if the table has no such column, or a row has no label.
+        """
+        _require(frame, [self.target])
+        labels = _text(frame[self.target])
+        if labels.isna().any():
+            row = np.flatnonzero(labels.isna())[0] + 1
+            raise ValueError(
+                f"Expected `{self.target}` to be a column with a label in every row, but row {row} has none."
+            )
+        return labels
+
+    def row_names(self, frame: pd.DataFrame) -> pd.Series[Any]:
+        """Name every row by the id column where the table has it, or else by its number, from 1."""
+        import pandas as pd
+
+        if self.id is not None and self.id in frame.columns:
+            return _text(frame[self.id]).fillna("")
+        return pd.Series(range(1, len(frame) + 1), index=frame.index, name="row").astype(str)
+
+
+def unseen_categories(selected: pd.DataFrame, known: Mapping[str, Collection[Any]]) -> list[str]:
+    """Say in a sentence for each column of categories which values of it are not known, and in how many rows."""
+    import pandas as pd
+
+    sentences = []
+    for column, categories in known.items():
+        values = selected[column][~selected[column].isin(list(categories))]
+        if len(values):
+            rows = f"{len(values):,} row{'s' * (len(values) > 1)}"
+            example = "a missing value" if pd.isna(values.iloc[0]) else repr(values.iloc[0])
+            sentences.append(
+                f"In {rows}, column `{column}` holds a category that no training row had ({example}, for one); "
+                "the model takes it as unknown."
+            )
+    return sentences
+
+
+def _require(frame: pd.DataFrame, names: Iterable[str]) -> None:
+    missing = [f"`{name}`" for name in names if name not in frame.columns]
+    if missing:
+        what = "a column" if len(missing) == 1 else "columns"
+        raise ValueError(f"Expected {what} {', '.join(missing)} in the table, but found none of that name.")
+
+
+def _as_numbers(column: pd.Series[Any]) -> pd.Series[Any] | None:
+    """Give a column as float64, NaN where missing, if its values are numbers, or true or false."""
+    import pandas as pd
+    from pandas.api import types
+
+    if types.is_numeric_dtype(column) or types.infer_dtype(column, skipna=True) == "boolean":
+        return pd.Series(column.to_numpy(dtype=float, na_value=np.nan), index=column.index, name=column.name)
+    return None
+
+
+def _numbers(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Give a column that has to be of numbers as float64."""
+    import pandas as pd
+
+    numbers = _as_numbers(column)
+    if numbers is None:
+        numbers = pd.to_numeric(_text(column), errors="coerce").astype(float)
+    wrong = np.flatnonzero((numbers.isna() & column.notna()) | np.isinf(numbers))
+    if wrong.size:
+        value = column.iloc[wrong[0]]
+        got = f"{value!r} in row {wrong[0] + 1}" if isinstance(value, str) else f"{value} in row {wrong[0] + 1}"
+        raise ValueError(f"Expected `{column.name}` to be a column of finite numbers, but got {got}.")
+    return numbers
+
+
+def _text(column: pd.Series[Any]) -> pd.Series[Any]:
+    return column.astype(object).map(str, na_action="ignore").astype(object)

@@ -1,0 +1,105 @@
+"""An HTML page in one file: no script, nothing loaded from elsewhere, for phones and wide screens, light and dark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+
+STYLE = """
+:root { color-scheme: light dark; --page: #fdfdfc; --text: #1d2329; --quiet: #59636e; --line: #d6dade;
+  --box: #f2f5f7; --h: #0072b2; --p: #c04e00; }
+@media (prefers-color-scheme: dark) { :root { --page: #14181c; --text: #e6e9ec; --quiet: #a3adb7;
+  --line: #3a424a; --box: #1e242a; --h: #56b4e9; --p: #f0a64a; } }
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--page); color: var(--text); font: 1rem/1.5 system-ui, sans-serif;
+  overflow-wrap: anywhere; }
+main { max-width: 46rem; margin: 0 auto; padding: 1rem 1rem 3rem; }
+h1 { font-size: 1.5rem; line-height: 1.25; margin: .5rem 0 1rem; }
+h2 { font-size: 1.15rem; margin: 2.2rem 0 .6rem; padding-top: .8rem; border-top: 1px solid var(--line); }
+p, ul { margin: .6rem 0; }
+ul { padding-left: 1.2rem; }
+.lead { font-size: 1.1rem; background: var(--box); border-left: 4px solid var(--h); padding: .8rem 1rem;
+  margin: 0 0 1rem; }
+figure { margin: 1rem 0; }
+figcaption { font-size: .9rem; margin: .3rem 0; }
+figcaption, dt { color: var(--quiet); }
+.wide { overflow-x: auto; }
+.wide:focus-visible { outline: 2px solid var(--h); }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; overflow-wrap: normal; }
+th, td { padding: .3rem .7rem .3rem 0; text-align: left; border-bottom: 1px solid var(--line);
+  vertical-align: top; max-width: 18rem; }
+th { font-weight: 600; }
+tbody th { font-weight: 400; }
+@media (max-width: 30rem) { table { font-size: .85rem; } th, td { padding-right: .5rem; } }
+.number { text-align: right; }
+svg { display: block; width: 100%; max-width: 30rem; height: auto; }
+svg text { fill: currentColor; font-size: 12px; font-family: inherit; }
+svg .grid { stroke: var(--line); stroke-width: 1; }
+svg .diagonal { stroke: var(--quiet); stroke-dasharray: 5 4; }
+svg polyline { fill: none; stroke-width: 1.5; }
+svg .h { stroke: var(--h); } svg .p { stroke: var(--p); }
+svg circle.h { fill: var(--h); } svg circle.p { fill: var(--page); stroke-width: 2; }
+.key-h { color: var(--h); font-weight: 700; } .key-p { color: var(--p); font-weight: 700; }
+dl { display: grid; grid-template-columns: minmax(6rem, auto) 1fr; gap: .2rem 1rem; margin: .6rem 0; }
+dd { margin: 0; }
+"""
+
+
+def document(title: str, lead: str, sections: Mapping[str, str]) -> bytes:
+    """Give a page as UTF-8.
+
+    Args:
+        title: its heading, as text.
+        lead: what matters most, as text.
+        sections: HTML by heading; the headings as text.
+    """
+    body = "".join(f"<section><h2>{escape(heading)}</h2>{content}</section>" for heading, content in sections.items())
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{STYLE}</style></head><body><main>"
+        f'<h1>{escape(title)}</h1><p class="lead">{escape(lead)}</p>{body}</main></body></html>\n'
+    ).encode()
+
+
+def paragraph(text: str) -> str:
+    """Give a paragraph of text."""
+    return f"<p>{escape(text)}</p>"
+
+
+def bullets(texts: Iterable[str]) -> str:
+    """Give a list of texts."""
+    return "<ul>" + "".join(f"<li>{escape(text)}</li>" for text in texts) + "</ul>"
+
+
+def facts(values: Mapping[str, str]) -> str:
+    """Give texts by name."""
+    return (
+        "<dl>" + "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in values.items()) + "</dl>"
+    )
+
+
+def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1) -> str:
+    """Give a table of texts that scrolls in itself; all but the first `words` columns are aligned as numbers."""
+
+    def style(column: int) -> str:
+        return ' class="number"' if column >= words else ""
+
+    names = "".join(
+        f'<th scope="col"{style(column)}>{escape(name)}</th>' if name else "<td></td>"
+        for column, name in enumerate(head)
+    )
+    lines = []
+    for first, *rest in rows:
+        cells = "".join(f"<td{style(column)}>{escape(text)}</td>" for column, text in enumerate(rest, 1))
+        lines.append(f'<tr><th scope="row">{escape(first)}</th>{cells}</tr>')
+    return (
+        f'<figure><figcaption>{escape(caption)}</figcaption><div class="wide" tabindex="0" role="region" '
+        f'aria-label="{escape(caption)}"><table><thead><tr>{names}</tr></thead><tbody>{"".join(lines)}</tbody></table>'
+        "</div></figure>"
+    )
+
+
+def figure(drawing: str, caption: str) -> str:
+    """Give a drawing above a caption, both HTML."""
+    return f"<figure>{drawing}<figcaption>{caption}</figcaption></figure>"

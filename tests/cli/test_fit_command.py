@@ -1,0 +1,156 @@
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.metrics import accuracy_score
+
+from mgce import certify
+from mgce.estimators import load
+
+KINDS = {"age": "number", "weight": "number", "job": "category", "smoker": "number"}
+FIT = ("fit", "people.csv", "--target", "sick")
+
+
+@pytest.fixture
+def table(people, tmp_path):
+    people.to_csv(tmp_path / "people.csv", index=False)
+    return tmp_path / "people.csv"
+
+
+def test_the_summary_is_that_of_the_stored_model_on_rows_it_was_not_trained_on(mgce, people, table, tmp_path):
+    code, output, errors = mgce(*FIT, "--id", "person", "--out", "results/model.skops")
+    assert code == 0, errors
+    assert {path.name for path in tmp_path.iterdir()} == {"people.csv", "results"}
+    assert {path.name for path in (tmp_path / "results").iterdir()} == {"model.skops", "model.html"}
+    pipeline = load(tmp_path / "results" / "model.skops")
+    held_out = np.sort(np.random.default_rng(0).permutation(240)[:60])
+    features = people.loc[held_out, ["age", "weight", "job", "smoker"]].astype({"job": object, "smoker": float})
+    given = people["sick"].to_numpy(dtype=str)[held_out]
+    words = " ".join(output.split())
+    assert f"agrees with the given label in {accuracy_score(given, pipeline.predict(features)):.1%}" in words
+    certificate = certify(np.searchsorted(pipeline.classes_, given), pipeline.predict_proba(features))
+    assert str(certificate) in words
+    assert re.search(r"Beta: [\d.]+, chosen by accuracy in 5-fold cross-validation on 180 training rows", words)
+    for text in ("ECE(h)", "SCE(p)", "Most suspect labels", "person", "results/model.html"):
+        assert text in words
+
+
+def test_csv_and_parquet_give_the_same_model(mgce, people, table, tmp_path):
+    people.to_parquet(tmp_path / "same.parquet")
+    for name in ("people.csv", "same.parquet"):
+        code, _, errors = mgce("fit", name, "--target", "sick", "--id", "person", "--beta", "2")
+        assert code == 0, errors
+    one, other = load(tmp_path / "people.skops"), load(tmp_path / "same.skops")
+    np.testing.assert_array_equal(one[-1].coef_, other[-1].coef_)
+    assert one[-1].beta_ == 2 and one.table_["kinds"] == KINDS
+
+
+def test_a_noise_rate_lowers_the_bound_as_certify_does(mgce, table, tmp_path):
+    outputs = [" ".join(mgce(*FIT, "--beta", "1.4", "--noise-rate", rate)[1].split()) for rate in ("0", "0.05")]
+    bounds = [float(re.search(r"wrong with probability at most ([\d.]+)", output)[1]) for output in outputs]
+    assert abs(bounds[1] - (bounds[0] - 0.05) / (1 - 2 * 0.05)) < 1e-3
+    assert "if 0.05 or more of the given labels are wrong" in outputs[1]
+    assert "corrected for a noise rate of 0.05" in (tmp_path / "people.html").read_text()
+
+
+@pytest.mark.slow
+def test_a_network(mgce, table, tmp_path):
+    code, _, errors = mgce(*FIT, "--model", "mlp", "--beta", "1.4")
+    assert code == 0, errors
+    assert len(load(tmp_path / "people.skops")[-1].coefs_) == 2
+    assert "multilayer perceptron" in (tmp_path / "people.html").read_text()
+
+
+@pytest.mark.parametrize(
+    "options, sentence",
+    [
+        (["--target", "age of reason"], "Expected `target` to be a column of the table (person, age, weight, "),
+        (["--target", "nothing"], "Expected `nothing` to be a column with a label in every row, but row 1 has none."),
+        (["--target", "age"], "Expected `age` to be a column with a label in every row, but row 1 has none."),
+        (["--target", "person"], "Expected `target` to be a column of classes, each with several rows"),
+        (["--target", "always"], "Expected `target` to be a column of at least two classes, but got \"only 'a'\"."),
+        (["--target", "rare"], "Expected `rare` to be a column of classes with 2 or more rows each to train on"),
+        (["--id", "sick"], "Expected `id` to be another column than the target, but got 'sick'."),
+        (["--id", "name"], "Expected `id` to be a column of the table"),
+        (["--beta", "0.5"], "Expected `beta` to be a float in [1, inf], but got 0.5."),
+        (["--beta", "nan"], "Expected `beta` to be a float in [1, inf], but got nan."),
+        (["--beta", "low"], "Expected `beta` to be a number in [1, inf] or 'cv', but got 'low'."),
+        (["--model", "tree"], "Expected `model` to be one of 'linear', 'mlp', but got 'tree'."),
+        (["--delta", "0"], "Expected `delta` to be "),
+        (["--delta", "1.5"], "Expected `delta` to be "),
+        (["--noise-rate", "0.5"], "Expected `noise_rate` to be in [0, 1/2)"),
+        (["--noise-rate", "-0.1"], "Expected `noise_rate` to be in [0, 1/2)"),
+        (["--holdout", "1"], "Expected `holdout` to be a float in (0, 1), but got 1.0."),
+        (["--holdout", "0.001"], "Expected `table` to be of so many rows that a share of 0.001 can be held out"),
+        (["--seed", "-1"], "Expected `seed` to be an integer of at least 0, but got -1."),
+        (["--out", "people.csv"], "Expected `out` to be the path of a file that serves for nothing else"),
+        (["--out", "people.html"], "Expected `out` to be the path of a file that serves for nothing else"),
+        (["--out", "."], "Expected `out` to be the path of a file, but got '., which is a folder'."),
+        (
+            ["--out", "people.csv/model.skops"],
+            "Expected `out` to be the path of a file in a folder that can be written",
+        ),
+    ],
+)
+def test_bad_options_are_refused(refuses, people, table, options, sentence):
+    people.assign(always="a", rare=["b", *["a", "c"] * 119, "c"]).to_csv(table, index=False)
+    refuses(sentence, *FIT, *options)
+
+
+@pytest.mark.parametrize(
+    "name, content, sentence",
+    [
+        ("nowhere.csv", None, "Expected `table` to be the path of a file that exists, but got 'nowhere.csv'."),
+        ("t.csv", b"", "Expected `table` to be a table, but t.csv could not be read: "),
+        ("t.csv", b"x,sick\n", "Expected `table` to be a table with rows, but got 'none'."),
+        ("t.csv", b"\xff\xfe,sick\n1,2\n", "Expected `table` to be a table, but t.csv could not be read: "),
+        (
+            "t.csv",
+            b"x,sick\n1,2,3\n4,5,6\n",
+            "t.csv could not be read: Length of header or names does not match length of data",
+        ),
+        ("t.csv", b"sick\n" + b"a\nb\n" * 9, "Expected `table` to be a table with a column beside the target"),
+        (
+            "t.csv",
+            b"x,sick\n" + b"1,a\ninf,b\n" * 9,
+            "Expected `x` to be a column of finite numbers, but got inf in row",
+        ),
+        ("t.parquet", b"no parquet", "Expected `table` to be a table, but t.parquet could not be read: "),
+        ("t.txt", b"x,sick\n1,a\n", "Expected `table` to be a table, but t.txt could not be read: "),
+    ],
+)
+def test_bad_tables_are_refused(refuses, tmp_path, name, content, sentence):
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    refuses(sentence, "fit", name, "--target", "sick")
+
+
+def test_without_skops_it_says_what_to_install(refuses, table, monkeypatch):
+    monkeypatch.setitem(sys.modules, "skops", None)
+    refuses("the command line needs skops: run `pip install 'mgce[cli]'`.", *FIT)
+
+
+def test_a_failure_while_writing_leaves_what_was_there(refuses, table, tmp_path, monkeypatch):
+    (tmp_path / "people.skops").write_text("earlier")
+
+    write_bytes = Path.write_bytes
+
+    def full(path, content):
+        if "html" in path.name:
+            raise OSError(28, "No space left on device")
+        return write_bytes(path, content)
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    refuses("No space left on device", *FIT, "--beta", "1.4")
+
+
+def test_an_interrupt_writes_nothing_and_says_so(mgce, table, tmp_path, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mgce.cli.fit.run", interrupt)
+    code, output, _ = mgce(*FIT)
+    assert code == 130 and "Interrupted: nothing was written." in output
+    assert [path.name for path in tmp_path.iterdir()] == ["people.csv"]

@@ -1,0 +1,149 @@
+import shutil
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+import skops.io
+from sklearn.linear_model import LogisticRegression
+
+from mgce.estimators import load, save
+
+
+class Foreign(LogisticRegression):
+    pass
+
+
+@pytest.fixture
+def fresh(people, tmp_path):
+    """40 rows that the model was not fitted to, without their labels."""
+    frame = people[200:].drop(columns="sick").reset_index(drop=True)
+    frame.to_csv(tmp_path / "fresh.csv", index=False)
+    return frame
+
+
+def features(frame):
+    return frame[["age", "weight", "job", "smoker"]].astype({"job": object, "smoker": float})
+
+
+def test_predictions_are_those_of_the_stored_estimator(mgce, model_file, fresh, tmp_path):
+    code, output, errors = mgce("predict", model_file, "fresh.csv", "--probabilities")
+    assert code == 0, errors
+    assert {path.name for path in tmp_path.iterdir()} == {"fresh.csv", "fresh-predictions.csv"}
+    written = pd.read_csv(tmp_path / "fresh-predictions.csv", dtype={"person": str})
+    assert written.columns.tolist() == ["person", "prediction", "h", "p", "h_no", "h_yes", "p_no", "p_yes"]
+    assert written["person"].tolist() == fresh["person"].tolist()
+    transformer, classifier = load(model_file)
+    X = transformer.transform(features(fresh))
+    assert written["prediction"].tolist() == classifier.predict(X).tolist()
+    for name, probs in (("h", classifier.predict_proba(X)), ("p", classifier.worst_case_proba(X))):
+        np.testing.assert_allclose(written[[f"{name}_no", f"{name}_yes"]], probs, rtol=1e-5)
+        np.testing.assert_allclose(written[name], probs.max(1), rtol=1e-5)
+    counts = written["prediction"].value_counts()
+    assert f"40 rows: no {counts['no']}, yes {counts['yes']}." in output
+
+
+def test_parquet_and_other_orders_of_columns_change_nothing(mgce, model_file, fresh, tmp_path):
+    fresh[fresh.columns[::-1]].assign(more=1).to_parquet(tmp_path / "same.parquet")
+    for name in ("fresh.csv", "same.parquet"):
+        assert mgce("predict", model_file, name, "--out", f"of-{name}.csv")[0] == 0
+    assert (tmp_path / "of-fresh.csv.csv").read_bytes() == (tmp_path / "of-same.parquet.csv").read_bytes()
+
+
+def test_rows_have_numbers_where_there_is_no_id(mgce, model_file, fresh, tmp_path):
+    fresh.drop(columns="person").to_csv(tmp_path / "fresh.csv", index=False)
+    assert mgce("predict", model_file, "fresh.csv")[0] == 0
+    written = pd.read_csv(tmp_path / "fresh-predictions.csv")
+    assert written.columns.tolist() == ["row", "prediction", "h", "p"] and written["row"].tolist() == [*range(1, 41)]
+
+
+def test_unseen_categories_are_taken_with_a_note(mgce, model_file, fresh, tmp_path):
+    fresh.loc[[3, 5], "job"] = "astronaut"
+    fresh.to_csv(tmp_path / "fresh.csv", index=False)
+    code, output, errors = mgce("predict", model_file, "fresh.csv", "--probabilities")
+    assert code == 0, errors
+    assert "Note: In 2 rows, column `job` holds a category that no training row had ('astronaut', for one)" in output
+    written = pd.read_csv(tmp_path / "fresh-predictions.csv")
+    transformer, classifier = load(model_file)
+    columns = transformer.get_feature_names_out()
+    X = transformer.transform(features(fresh))[[3]]
+    assert X[0, [name.startswith("categories") for name in columns]].tolist() == [0] * 4  # three jobs and none
+    np.testing.assert_allclose(
+        written.loc[3, ["h_no", "h_yes"]].astype(float), classifier.predict_proba(X)[0], rtol=1e-5
+    )
+
+
+@pytest.mark.parametrize(
+    "change, sentence",
+    [
+        (lambda f: f.drop(columns="age"), "Expected a column `age` in the table, but found none of that name."),
+        (lambda f: f.drop(columns=["age", "job"]), "Expected columns `age`, `job` in the table, but found none"),
+        (
+            lambda f: f.assign(age=[*f["age"].astype(str)[:2], "old", *f["age"].astype(str)[3:]]),
+            "Expected `age` to be a column of finite numbers, but got 'old' in row 3.",
+        ),
+        (
+            lambda f: f.assign(age=[np.inf, *f["age"][1:]]),
+            "Expected `age` to be a column of finite numbers, but got inf in row 1.",
+        ),
+        (
+            lambda f: f.assign(smoker="perhaps"),
+            "Expected `smoker` to be a column of finite numbers, but got 'perhaps' in",
+        ),
+        (lambda f: f[:0], "Expected `table` to be a table with rows, but got 'none'."),
+    ],
+)
+def test_tables_that_do_not_fit_are_refused(refuses, model_file, fresh, tmp_path, change, sentence):
+    change(fresh).to_csv(tmp_path / "fresh.csv", index=False)
+    refuses(sentence, "predict", model_file, "fresh.csv")
+
+
+def text(path, model_file):
+    path.write_text("age,job\n")
+
+
+def other_zip(path, model_file):
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("schema.json", "{}")
+
+
+def truncated(path, model_file):
+    path.write_bytes(model_file.read_bytes()[:-200])
+
+
+def flipped(path, model_file):
+    content = bytearray(model_file.read_bytes())
+    content[len(content) // 2] ^= 255
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("make", [text, other_zip, truncated, flipped])
+@pytest.mark.parametrize("command", ["predict", "certify"])
+def test_files_that_are_no_models_are_refused(refuses, model_file, fresh, tmp_path, make, command):
+    make(tmp_path / "model.skops", model_file)
+    sentence = "Expected `model` to be an undamaged file written by `mgce fit`, but got 'model.skops'."
+    refuses(sentence, command, "model.skops", "fresh.csv")
+
+
+def test_models_of_others_are_refused(refuses, model_file, fresh, tmp_path):
+    X, y = np.arange(20.0)[:, None], np.arange(20) % 2
+    skops.io.dump(Foreign().fit(X, y), tmp_path / "model.skops")
+    refuses("Expected `model` to be an undamaged file written by `mgce fit`", "predict", "model.skops", "fresh.csv")
+
+
+def test_models_of_no_table_or_of_another_format_are_refused(refuses, model_file, fresh, tmp_path):
+    X, y = np.arange(20.0)[:, None], np.arange(20) % 2
+    save(LogisticRegression().fit(X, y), tmp_path / "model.skops")
+    refuses("Expected `model` to be a file written by `mgce fit`, but got", "predict", "model.skops", "fresh.csv")
+    pipeline = load(model_file)
+    pipeline.table_ |= {"format": 99, "version": "99.0"}
+    save(pipeline, tmp_path / "model.skops")
+    refuses("but got 'that of mgce 99.0'.", "predict", "model.skops", "fresh.csv")
+
+
+def test_files_that_cannot_be_read_or_written_are_refused(refuses, model_file, fresh, tmp_path):
+    shutil.copy(model_file, tmp_path / "model.skops")
+    refuses("Expected `model` to be the path of a file that exists", "predict", "nowhere.skops", "fresh.csv")
+    refuses("Expected `table` to be the path of a file that exists", "predict", "model.skops", "nowhere.csv")
+    for out in ("fresh.csv", "model.skops", ".", "fresh.csv/x.csv"):
+        refuses("Expected `out` to be the path of a file", "predict", "model.skops", "fresh.csv", "--out", out)
