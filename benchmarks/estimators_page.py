@@ -49,7 +49,9 @@ def _noisy(dataset: str, rows: list[dict[str, Any]]) -> str:
         chosen = " to ".join(f"{beta:g}" for beta in dict.fromkeys((betas[0], betas[-1]))) if betas else ""
         lines.append([f"`{name}`", chosen, *measures, f"{seconds:.1f}", str(len(mine))])
     header = [dataset, "beta", "accuracy", "ECE (h)", "ECE (p)", "seconds", "seeds"]
-    return table(header, lines)
+    accuracy = {n: statistics.fmean(row["accuracy"] for row in rows if row["estimator"] == n) for n in names}
+    ranked = ", ".join(f"`{name}`" for name in sorted(accuracy, key=accuracy.__getitem__, reverse=True))
+    return table(header, lines) + f"\n\nBy mean accuracy: {ranked}."
 
 
 def _percent(values: list[float]) -> str:

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from benchmarks import page
+from benchmarks import estimators_page, page
 from benchmarks.gpu import SHAPES
 
 ROOT = Path(__file__).parents[1]
@@ -14,6 +14,14 @@ ON_GPU = json.loads((ROOT / page.GPU).read_text()) if (ROOT / page.GPU).exists()
 
 def test_page_is_the_rendering_of_the_saved_results():
     assert (ROOT / page.PAGE).read_text() == page.render(RESULTS, ON_GPU)
+
+
+def test_page_of_the_estimators_is_the_rendering_of_their_results():
+    rows = [json.loads(line) for line in (ROOT / estimators_page.NOISY_TABLES).read_text().splitlines()]
+    fit_times = json.loads((ROOT / estimators_page.FIT_TIMES).read_text())
+    assert (ROOT / estimators_page.PAGE).read_text() == estimators_page.render(rows, fit_times)
+    rows[0]["accuracy"] += 0.1
+    assert (ROOT / estimators_page.PAGE).read_text() != estimators_page.render(rows, fit_times)
 
 
 def test_a_changed_result_changes_the_page():
