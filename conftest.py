@@ -1,7 +1,10 @@
-"""Names that every doctest may use, and what may be imported where there is no GPU."""
+"""Names that every doctest may use, what may be imported where there is no GPU, and how many threads there are."""
 
 import importlib.util
 import os
+
+# Test processes run side by side, one for each core; they, and the commands that they start, have a thread each.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy
 import pytest

@@ -1,4 +1,3 @@
-import os
 import signal
 import subprocess
 import sys
@@ -8,7 +7,6 @@ import pytest
 
 SMOKE = ["--smoke", "--dataset", "wine", "--seeds", "2", "--jobs", "1"]
 TABLES = ("table3.txt", "table3.csv", "table3.tex", "records.jsonl", "specifications.jsonl")
-ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
 
 
 def command(*arguments):
@@ -16,7 +14,7 @@ def command(*arguments):
 
 
 def mgce(*arguments, folder):
-    return subprocess.run(command(*arguments), capture_output=True, text=True, cwd=folder, env=ENVIRONMENT)
+    return subprocess.run(command(*arguments), capture_output=True, text=True, cwd=folder)
 
 
 @pytest.mark.parametrize("name", ["figure1", "figure2"])
@@ -36,7 +34,6 @@ def test_a_killed_sweep_loses_no_finished_run_and_ends_in_the_same_bytes(tmp_pat
     process = subprocess.Popen(
         command("reproduce", "table3", *SMOKE, "--out", "killed"),
         cwd=tmp_path,
-        env=ENVIRONMENT,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )

@@ -25,7 +25,7 @@ class TestContract(EstimatorContract):
 
 @pytest.mark.slow
 def test_scikit_learn_checks_with_default_candidates():
-    sklearn.utils.estimator_checks.check_estimator(MGCEClassifierCV(), on_skip=None)
+    sklearn.utils.estimator_checks.check_estimator(MGCEClassifierCV(cv=2), on_skip=None)
 
 
 def test_scores_and_choice_are_those_of_a_grid_search(data):
