@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
@@ -14,6 +15,9 @@ STYLE = """
 body { margin: 0; background: var(--page); color: var(--text); font: 1rem/1.5 system-ui, sans-serif;
   overflow-wrap: anywhere; }
 main { max-width: 46rem; margin: 0 auto; padding: 1rem 1rem 3rem; }
+main.broad { max-width: 72rem; }
+main.broad p, main.broad ul, main.broad dl, main.broad figcaption { max-width: 46rem; }
+nav a { display: inline-block; margin: 0 1rem .3rem 0; color: var(--h); }
 h1 { font-size: 1.5rem; line-height: 1.25; margin: .5rem 0 1rem; }
 h2 { font-size: 1.15rem; margin: 2.2rem 0 .6rem; padding-top: .8rem; border-top: 1px solid var(--line); }
 p, ul { margin: .6rem 0; }
@@ -31,7 +35,8 @@ th, td { padding: .3rem .7rem .3rem 0; text-align: left; border-bottom: 1px soli
 th { font-weight: 600; }
 tbody th { font-weight: 400; }
 @media (max-width: 30rem) { table { font-size: .85rem; } th, td { padding-right: .5rem; } }
-.number { text-align: right; }
+.number { text-align: right; white-space: nowrap; }
+img { display: block; max-width: 100%; height: auto; margin: 1rem 0; background: #fff; }
 svg { display: block; width: 100%; max-width: 30rem; height: auto; }
 svg text { fill: currentColor; font-size: 12px; font-family: inherit; }
 svg .grid { stroke: var(--line); stroke-width: 1; }
@@ -45,19 +50,25 @@ dd { margin: 0; }
 """
 
 
-def document(title: str, lead: str, sections: Mapping[str, str]) -> bytes:
+def document(title: str, lead: str, sections: Mapping[str, str], *, broad: bool = False) -> bytes:
     """Give a page as UTF-8.
 
     Args:
         title: its heading, as text.
         lead: what matters most, as text.
         sections: HTML by heading; the headings as text.
+        broad: whether it holds broad tables and many sections: it then begins with links to them, by the part of
+            their headings before a colon.
     """
-    body = "".join(f"<section><h2>{escape(heading)}</h2>{content}</section>" for heading, content in sections.items())
+    body, links = "", ""
+    for number, (heading, content) in enumerate(sections.items(), 1):
+        body += f'<section id="section-{number}"><h2>{escape(heading)}</h2>{content}</section>'
+        links += f'<a href="#section-{number}">{escape(heading.partition(":")[0])}</a>'
+    opening = f'<main class="broad"><nav>{links}</nav>' if broad else "<main>"
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{STYLE}</style></head><body><main>"
+        f"<title>{escape(title)}</title><style>{STYLE}</style></head><body>{opening}"
         f'<h1>{escape(title)}</h1><p class="lead">{escape(lead)}</p>{body}</main></body></html>\n'
     ).encode()
 
@@ -98,6 +109,11 @@ def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]], word
         f'aria-label="{escape(caption)}"><table><thead><tr>{names}</tr></thead><tbody>{"".join(lines)}</tbody></table>'
         "</div></figure>"
     )
+
+
+def image(png: bytes, text: str) -> str:
+    """Give a PNG, with a text for those who do not see it."""
+    return f'<img alt="{escape(text)}" src="data:image/png;base64,{base64.b64encode(png).decode()}">'
 
 
 def figure(drawing: str, caption: str) -> str:

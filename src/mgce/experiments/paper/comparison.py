@@ -56,7 +56,8 @@ def compare_methods(
                 numbers.append(_flat(row))
                 cells.append(_cells(row, fixed=candidates.get(method) == 1 and method in ("mgce", "gce")))
                 notes |= _differences(row)
-    return Result(name, title, CAPTION, cells, numbers, notes=notes)
+    compared = sum(row[m] is not None and row[f"paper_{m}"] is not None for row in numbers for m in COMPARED)
+    return Result(name, title, CAPTION, cells, numbers, notes=notes, words=4, compared=compared)
 
 
 def ordered(found: set[str], datasets: Sequence[str]) -> list[str]:

@@ -69,7 +69,7 @@ def draw_curves(
         axis.set(title=dataset, xscale=xscale, xlabel="epoch", ylabel=ylabel)
         axis.legend(frameon=False, fontsize=8)
         notes |= _convergence(dataset, curves["MGCE"], curves["GCE"])
-    return Result(name, title, caption, cells, numbers, png(chart), notes)
+    return Result(name, title, caption, cells, numbers, png(chart), notes, words=2)
 
 
 def curves_of(records: Sequence[dict[str, Any]], method: str, beta: float, curve: str) -> NDArray[np.float64]:

@@ -9,12 +9,11 @@ from typing import Any
 
 from mgce._validation import expected
 from mgce.experiments.paper.items import ITEMS
-from mgce.experiments.paper.page import to_html
+from mgce.experiments.paper.page import page
 from mgce.experiments.paper.result import Result, explained, files
 from mgce.experiments.paper.specification import check_one_setting
 from mgce.experiments.store import Run, Runs, write_files
 
-TITLE = "Minimax generalized cross-entropy: the paper's tables and figures"
 REASONS = "reasons.json"
 UNSAID = ("run", "seconds")
 
@@ -34,8 +33,7 @@ def write_report(directory: Path, out: Path) -> dict[str, Result]:
     rendered = {name: item.render(runs) for name, item in ITEMS.items()}
     results = {name: explained(result, reasons) for name, result in rendered.items() if result is not None}
     contents = {name: content for result in results.values() for name, content in files(result).items()}
-    page = to_html(TITLE, list(results.values()), facts(runs))
-    write_files(out, {**contents, "report.html": page.encode()})
+    write_files(out, {**contents, "report.html": page(list(results.values()), facts(runs))})
     return results
 
 

@@ -23,6 +23,8 @@ class Result:
         numbers: the rows for a program, by column.
         image: a PNG.
         notes: a sentence for each thing to explain, by a key such as `letter/0.2/gce/accuracy`.
+        words: how many of the first columns are words and not numbers.
+        compared: how many numbers of the paper stand beside ours; the notes are then on those that are far apart.
     """
 
     name: str
@@ -32,6 +34,8 @@ class Result:
     numbers: Sequence[Mapping[str, Any]]
     image: bytes | None = None
     notes: Mapping[str, str] = field(default_factory=dict)
+    words: int = 1
+    compared: int = 0
 
 
 def explained(result: Result, reasons: Mapping[str, str]) -> Result:

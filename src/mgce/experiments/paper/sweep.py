@@ -27,7 +27,7 @@ def pending(specifications: Sequence[Specification], store: Runs) -> list[Specif
 
 def check(specifications: Sequence[Specification], place: Place) -> None:
     """Raise now what would keep one of the runs from its data later."""
-    for specification in {specification.dataset: specification for specification in specifications}.values():
+    for specification in {(type(one), one.dataset): one for one in specifications}.values():
         specification.check(place)
 
 

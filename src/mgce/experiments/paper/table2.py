@@ -48,7 +48,11 @@ def render(runs: Sequence[Run]) -> Result | None:
         if sentence is not None:
             notes[f"{row['dataset']}/{row['lambda_0']:g}/{row['method']}/validation_accuracy"] = sentence
     title = "Table 2: the weight of the L1 penalty"
-    return Result("table2", title, CAPTION, list(map(_cells, rows)), list(map(_flat, rows)), notes=notes)
+    numbers = list(map(_flat, rows))
+    compared = sum(
+        row["validation_accuracy"] is not None and row["paper_validation_accuracy"] is not None for row in rows
+    )
+    return Result("table2", title, CAPTION, list(map(_cells, rows)), numbers, notes=notes, words=3, compared=compared)
 
 
 def _row(records: Sequence[dict[str, Any]], dataset: str, l1: float, method: str) -> dict[str, Any]:
