@@ -1,3 +1,4 @@
+import os
 import signal
 import subprocess
 import sys
@@ -54,6 +55,26 @@ def test_a_killed_sweep_loses_no_finished_run_and_ends_in_the_same_bytes(tmp_pat
     assert kept == {path: path.stat().st_mtime_ns for path in kept}
     for name in TABLES:
         assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_a_stopped_sweep_says_where_its_runs_are_and_leaves_no_worker(tmp_path):
+    process = subprocess.Popen(
+        command("reproduce", "table3", *SMOKE[:-1], "2", "--out", "out"),
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 120
+    while not list((tmp_path / "out" / "runs").glob("[!.]*")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.terminate()
+    assert "the finished runs are in out/" in " ".join(process.communicate(timeout=60)[1].split())
+    assert process.returncode == 130
+    with pytest.raises(ProcessLookupError):
+        while time.monotonic() < deadline:
+            os.killpg(process.pid, 0)
+            time.sleep(0.01)
 
 
 def test_report_needs_only_the_packed_records(tmp_path):

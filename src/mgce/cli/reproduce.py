@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 from typing import Annotated
 
@@ -57,6 +58,8 @@ def reproduce(
     check_one_setting([*(run.specification for run in store.read().values()), *map(document, todo)])
     check(todo, Place(place.data_dir, device, download))
     console = Console(highlight=False, stderr=True)
+    # What a scheduler or a container sends to end a command: without this, the workers would go on for nobody.
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         if todo:
             _sweep_with_progress(console, todo, store, place, jobs or _jobs(place, backend), backend, scheduler)
@@ -64,6 +67,8 @@ def reproduce(
     except KeyboardInterrupt:
         console.print(f"Interrupted: the finished runs are in {folder}/, and the same command goes on from there.")
         raise typer.Exit(130) from None
+    finally:
+        signal.signal(signal.SIGTERM, before)
     show(write_report(folder, folder), names, folder)
 
 
