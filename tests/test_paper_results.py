@@ -31,7 +31,7 @@ def test_every_cell_far_from_the_papers_has_a_reason(rendered):
         assert not note.endswith("the paper."), f"{key}: no reason in reasons.json"
 
 
-@pytest.mark.parametrize("dataset", ["letter"])
+@pytest.mark.parametrize("dataset", ["letter", "adult"])
 def test_a_table_is_there_in_full(dataset):
     runs = [run for run in Runs(RESULTS).read().values() if run.specification["dataset"] == dataset]
     networks = {
