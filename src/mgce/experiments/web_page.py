@@ -17,6 +17,7 @@ body { margin: 0; background: var(--page); color: var(--text); font: 1rem/1.5 sy
 main { max-width: 46rem; margin: 0 auto; padding: 1rem 1rem 3rem; }
 main.broad { max-width: 72rem; }
 main.broad p, main.broad ul, main.broad dl, main.broad figcaption { max-width: 46rem; }
+main.broad table { font-size: .85rem; }
 nav a { display: inline-block; margin: 0 1rem .3rem 0; color: var(--h); }
 h1 { font-size: 1.5rem; line-height: 1.25; margin: .5rem 0 1rem; }
 h2 { font-size: 1.15rem; margin: 2.2rem 0 .6rem; padding-top: .8rem; border-top: 1px solid var(--line); }
