@@ -59,7 +59,7 @@ def test_a_killed_sweep_loses_no_finished_run_and_ends_in_the_same_bytes(tmp_pat
 
 def test_a_stopped_sweep_says_where_its_runs_are_and_leaves_no_worker(tmp_path):
     process = subprocess.Popen(
-        command("reproduce", "table3", *SMOKE[:-1], "2", "--out", "out"),
+        command("reproduce", "table3", "--smoke", "--dataset", "wine", "--seeds", "50", "--jobs", "2", "--out", "out"),
         cwd=tmp_path,
         stderr=subprocess.PIPE,
         text=True,
@@ -71,6 +71,7 @@ def test_a_stopped_sweep_says_where_its_runs_are_and_leaves_no_worker(tmp_path):
     process.terminate()
     assert "the finished runs are in out/" in " ".join(process.communicate(timeout=60)[1].split())
     assert process.returncode == 130
+    deadline = time.monotonic() + 60
     with pytest.raises(ProcessLookupError):
         while time.monotonic() < deadline:
             os.killpg(process.pid, 0)
