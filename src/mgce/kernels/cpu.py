@@ -1,18 +1,15 @@
-"""The fused CPU kernel: MGCE loss and its gradient in one call, compiled by numba at the first use.
+"""The fused CPU kernel: MGCE loss and its gradient in one call of compiled C++.
 
-numba is imported by that first call, not by this module. The threads are PyTorch's own where its OpenMP runtime can be
-found, so that `torch.set_num_threads` holds, no second pool competes for the cores, and forked or concurrent callers
-fare as they do with PyTorch's operators.
+`cpu_kernel.cpp` is compiled when the package is built, once for each instruction set, and loaded at the first call. The
+threads are PyTorch's own where its OpenMP runtime can be found, so that `torch.set_num_threads` holds, no second pool
+competes for the cores, and forked or concurrent callers fare as they do with PyTorch's operators.
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
-import hashlib
-import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,26 +17,45 @@ import torch
 from torch import Tensor
 
 from mgce._validation import target_out_of_range
-from mgce.kernels.cpu_problem import FINISH, PER_ROW, PREPARE, SOLVE, VECTOR_BYTES, Problem
+from mgce.kernels.options import LossOptions
 
-LARGEST_BETA_BY_PRODUCTS = 16.5
-# Rows whose candidates fit in the second-level cache together are solved together.
-GROUP_CLASSES = 32768
-# Below this many classes, counting each row as 100 more, threads cost more than they save.
-SERIAL_WORK = 65536
+# Up to so many classes, some 15 microseconds of work, waking another thread costs more than it saves. Each row counts
+# as ROW_CLASSES more, for the work that does not depend on their number.
+SERIAL_CLASSES = 20_000
+ROW_CLASSES = 100
 
-_lock = threading.Lock()
-_kernels: dict[torch.dtype, Any] = {}
-_owners: list[Any] = []  # of the compiled code that the kernels point to
+_DONE, _NO_MEMORY = -1, -2
+# What PyTorch calls the instruction sets of the processor, and the variant compiled for each.
+_VARIANTS = {"AVX512": "avx512", "AVX2": "avx2"}
+
+
+class _Options(ctypes.Structure):
+    """`Options` of cpu_kernel.cpp."""
+
+    _fields_ = (
+        ("classes", ctypes.c_int64),
+        ("ignore_index", ctypes.c_int64),
+        ("mean", ctypes.c_int64),
+        ("beta", ctypes.c_double),
+        ("label_smoothing", ctypes.c_double),
+    )
+
+
+@functools.cache
+def obstacle() -> str | None:
+    """Say why the kernel cannot be used on this machine, or None where it can."""
+    try:
+        _library()
+    except OSError as error:
+        return f"the compiled kernel cannot be loaded ({error}); install a wheel for this platform, or a C++ compiler"
+    return None
 
 
 def loss_and_grad(
     logits: Tensor,
     target: Tensor,
-    weight: Tensor | None = None,
-    ignore_index: int = -100,
-    reduction: str = "mean",
-    label_smoothing: float = 0.0,
+    weight: Tensor | None,
+    options: LossOptions,
     *,
     beta: float,
     want_grad: bool = True,
@@ -56,10 +72,8 @@ def loss_and_grad(
     Args:
         logits: f, shape (N, k), contiguous, float32 or float64; -inf masks a class.
         target: labels, int64 of shape (N,), or probabilities, shape and dtype of `logits`; contiguous.
-        weight: weight of each class, shape (k,), dtype of `logits`, contiguous.
-        ignore_index: label of rows whose loss and gradient are zero.
-        reduction: "none", "mean" or "sum". The gradient is that of the reduced loss, or of the sum for "none".
-        label_smoothing: share of the target that is spread over all classes.
+        weight: weight of each class, shape (k,), dtype of `logits`, contiguous; or None.
+        options: reduction and the like. The gradient is that of the reduced loss, or of the sum of the rows for "none".
         beta: float in [1, 1e30].
         want_grad: whether to compute the gradient.
         inplace: write the gradient over the logits.
@@ -70,89 +84,75 @@ def loss_and_grad(
 
     Raises:
         IndexError: if a label is neither `ignore_index` nor in [0, k).
+        MemoryError: if there is no room to work in.
     """
     n, k = logits.shape
-    dtype, size = logits.dtype, logits.itemsize
-    threads = torch.get_num_threads() if n * (k + 100) > SERIAL_WORK else 1
-    lanes = VECTOR_BYTES // size
-    group = max(1, min(lanes, GROUP_CLASSES // k, -(-n // threads)))
-    stride = (k + 2 * lanes - 1) // lanes * lanes
-    scratch_size = PER_ROW * VECTOR_BYTES + 2 * group * stride * size
-    reduced = reduction != "none"
-    scratch = torch.empty(threads * scratch_size + (n * size if reduced else 0), dtype=torch.uint8)
-    loss = torch.empty(() if reduced else n, dtype=dtype)
+    reduced = options.reduction != "none"
+    run, plan = _plan(options, float(beta), k, logits.dtype)
+    loss = logits.new_empty(() if reduced else n)
     grad = (logits if inplace else torch.empty_like(logits)) if want_grad else None
+    threads = torch.get_num_threads() if n * (k + ROW_CLASSES) > SERIAL_CLASSES else 1
     labels = not target.is_floating_point()
-    problem = Problem(
-        rows=n,
-        classes=k,
-        group=group,
-        stride=stride,
-        products=beta <= LARGEST_BETA_BY_PRODUCTS and (2 * beta).is_integer(),
-        mean=reduction == "mean",
-        ignore_index=ignore_index,
-        logits=logits.data_ptr(),
-        target=target.data_ptr() if labels else 0,
-        target_probs=0 if labels else target.data_ptr(),
-        class_weight=0 if weight is None else weight.data_ptr(),
-        losses=scratch.data_ptr() + threads * scratch_size if reduced else loss.data_ptr(),
-        total=loss.data_ptr() if reduced else 0,
-        grad=0 if grad is None else grad.data_ptr(),
-        scratch=scratch.data_ptr(),
-        scratch_size=scratch_size,
-        beta=beta,
-        eps=torch.finfo(dtype).eps,
-        target_share=1 - label_smoothing,
-        uniform_share=label_smoothing / k,
+    status = run(
+        plan.address,
+        n,
+        logits.data_ptr(),
+        target.data_ptr() if labels else None,
+        None if labels else target.data_ptr(),
+        None if weight is None else weight.data_ptr(),
+        None if reduced else loss.data_ptr(),
+        loss.data_ptr() if reduced else None,
+        None if grad is None else grad.data_ptr(),
+        threads,
+        _team(),
     )
-    _run(_kernels.get(dtype) or _compiled(dtype), problem, threads)
-    if problem.bad_targets:
-        raise IndexError(target_out_of_range(problem.bad_target, k, ignore_index))
+    if status == _NO_MEMORY:
+        raise MemoryError("The kernel found no memory to work in.")
+    if status != _DONE:
+        raise IndexError(target_out_of_range(int(target[status]), k, options.ignore_index))
     return loss, grad
 
 
-def _run(kernel: Any, problem: Problem, threads: int) -> None:
-    address = problem.self = ctypes.addressof(problem)
-    if threads == 1:
-        problem.stages = PREPARE | SOLVE | FINISH
-        kernel(address)
-        return
-    problem.stages = PREPARE
-    kernel(address)
-    problem.stages = SOLVE
-    _parallel()(kernel, address, threads)
-    problem.stages = FINISH
-    kernel(address)
+class _Plan:
+    """What the kernel prepares for some options, kept as long as this object."""
+
+    def __init__(self, library: ctypes.CDLL, options: LossOptions, beta: float, k: int, name: str) -> None:
+        mean = options.reduction == "mean"
+        filled = _Options(k, options.ignore_index, mean, beta, options.label_smoothing)
+        self.address = getattr(library, f"mgce_make_plan_{name}")(ctypes.byref(filled))
+        if not self.address:
+            raise MemoryError("The kernel found no memory to work in.")
+        self._free = library.mgce_free_plan
+
+    def __del__(self) -> None:
+        if getattr(self, "address", None):
+            self._free(self.address)
+
+
+@functools.lru_cache(maxsize=256)  # an annealed beta leaves a plan of 1 KB behind at each step
+def _plan(options: LossOptions, beta: float, k: int, dtype: torch.dtype) -> tuple[Any, _Plan]:
+    library, name = _library(), str(dtype).removeprefix("torch.")
+    return getattr(library, f"mgce_run_{name}"), _Plan(library, options, beta, k, name)
 
 
 @functools.cache
-def _parallel() -> Callable[[Any, int, int], None]:
-    """Give the function that calls a kernel in several threads at once."""
+def _library() -> ctypes.CDLL:
+    variant = _VARIANTS.get(torch.backends.cpu.get_cpu_capability(), "default")
+    suffix = ".dll" if sys.platform == "win32" else ".so"
+    library = ctypes.CDLL(str(Path(__file__).with_name(f"_cpu_{variant}{suffix}")))
+    address, count = ctypes.c_void_p, ctypes.c_int64
+    for name in ("float32", "float64"):
+        make, run = getattr(library, f"mgce_make_plan_{name}"), getattr(library, f"mgce_run_{name}")
+        make.argtypes, make.restype = (address,), address
+        run.argtypes, run.restype = (address, count, *(address,) * 7, count, address), count
+    library.mgce_free_plan.argtypes, library.mgce_free_plan.restype = (address,), None
+    return library
+
+
+@functools.cache
+def _team() -> int | None:
+    """Give the address of the function by which PyTorch's OpenMP runtime starts a team of threads, or None."""
     try:
-        run_team = ctypes.CDLL(None).GOMP_parallel
-    except (AttributeError, OSError, TypeError):  # another OpenMP runtime, or none
-        return _in_python_threads
-    run_team.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint)
-    run_team.restype = None
-    return lambda kernel, address, threads: run_team(kernel, address, threads, 0)
-
-
-def _in_python_threads(kernel: Any, address: int, threads: int) -> None:
-    with ThreadPoolExecutor(threads - 1) as pool:
-        for _ in range(threads - 1):
-            pool.submit(kernel, address)
-        kernel(address)
-
-
-def _compiled(dtype: torch.dtype) -> Any:
-    with _lock:
-        if dtype not in _kernels:
-            from mgce.kernels import cpu_rows
-
-            digest = hashlib.sha256()
-            for path in sorted(Path(__file__).parent.glob("cpu*.py")):
-                digest.update(path.read_bytes())
-            compiled = cpu_rows.compile_kernel(dtype, digest.hexdigest())
-            _owners.append(compiled)
-            _kernels[dtype] = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(compiled.address)
-        return _kernels[dtype]
+        return ctypes.cast(ctypes.CDLL(None).GOMP_parallel, ctypes.c_void_p).value
+    except (AttributeError, OSError, TypeError):  # another OpenMP runtime, or none: the kernel starts threads itself
+        return None

@@ -10,11 +10,16 @@ from torch.autograd import forward_ad
 
 from mgce._validation import check_choice
 from mgce.kernels import cpu, cuda
+from mgce.kernels.options import LossOptions
 from mgce.numerics.root import Beta
 
 KERNELS = ("cpu", "cuda")
 BACKENDS = ("auto", *KERNELS, "torch", "reference")
-PLAIN = (Tensor, torch.nn.Parameter, torch.nn.Buffer)  # no subclass that means something else by its values
+# A subclass may mean something else by its values than they say.
+PLAIN_TYPES = (Tensor, torch.nn.Parameter, torch.nn.Buffer)
+# To the last digit of float64 the loss is cross-entropy from here on: they differ by less than (log k)^2 / beta. A
+# kernel needs the inverse of beta to be a number of float32.
+LARGEST_BETA = 1e30
 
 
 def choose(backend: str, input: Tensor, target: Tensor, weight: Tensor | None, beta: Beta) -> str:
@@ -40,22 +45,24 @@ def loss_and_grad(
     logits: Tensor,
     target: Tensor,
     weight: Tensor | None,
-    ignore_index: int,
-    reduction: str,
-    label_smoothing: float,
+    options: LossOptions,
     *,
     beta: float,
     want_grad: bool = True,
     inplace: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
     """Run the kernel of the device that the logits are on; see those for the arguments."""
-    options = (ignore_index, reduction, label_smoothing)
     if logits.is_cpu:
-        return cpu.loss_and_grad(logits, target, weight, *options, beta=beta, want_grad=want_grad, inplace=inplace)
+        return cpu.loss_and_grad(logits, target, weight, options, beta=beta, want_grad=want_grad, inplace=inplace)
     dtype = None if inplace else gradient_dtype(logits)
     return cuda.loss_and_grad(
         logits, target, weight, *options, beta=beta, want_grad=want_grad, inplace=inplace, grad_dtype=dtype
     )
+
+
+def obstacle_of_machine(tensor: Tensor) -> str | None:
+    """Say why the kernel of a tensor's device cannot be used on this machine, or None where it can."""
+    return cpu.obstacle() if tensor.is_cpu else cuda.obstacle()
 
 
 def gradient_dtype(logits: Tensor) -> torch.dtype:
@@ -63,34 +70,61 @@ def gradient_dtype(logits: Tensor) -> torch.dtype:
     return torch.float32 if logits.dtype == torch.float16 else logits.dtype
 
 
+def is_traced() -> bool:
+    """Tell whether the operators of this call are recorded or replaced, so that a kernel must be an operator too."""
+    return torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() > 0
+
+
+def is_batched(tensor: Tensor) -> bool:
+    """Tell whether a tensor stands for many at once, as in `torch.func.vmap` and batched gradients."""
+    return torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+
+
 def _obstacle(kernel: str, input: Tensor, target: Tensor, weight: Tensor | None, beta: Beta) -> str | None:
     """Say why a kernel cannot run a call, or None where it can."""
     if isinstance(beta, Tensor):
         return "`beta` is a tensor"
-    if math.isinf(beta):
-        return "`beta` is inf, which is cross-entropy"
+    if beta > LARGEST_BETA:
+        return "`beta` is inf, which is cross-entropy" if beta == math.inf else "`beta` is as good as inf"
     for tensor in (input, target) if weight is None else (input, target, weight):
-        if not (tensor.is_cpu if kernel == "cpu" else tensor.is_cuda):
-            return f"a tensor is on {tensor.device}"
-        if type(tensor) not in PLAIN:
-            return f"an argument is a {type(tensor).__name__}"
+        obstacle = _obstacle_of_tensor(kernel, tensor)
+        if obstacle is not None:
+            return obstacle
         if tensor.requires_grad and tensor is not input:
             return "a derivative in `target` or `weight` is wanted"
-        if kernel == "cuda" and tensor.dtype == torch.float64:
-            return "a tensor is float64, which the kernel is not for"
     if input.numel() == 0:
         return "`input` is empty"
-    # A trace takes Triton for granted, as the compiler of its graph does.
-    triton = cuda.obstacle() if kernel == "cuda" and not torch.compiler.is_compiling() else None
-    return _obstacle_of_context(input) or triton
+    obstacle = _obstacle_of_context(input)
+    if obstacle is None and not torch.compiler.is_compiling():  # the operator in a graph asks when it runs
+        obstacle = obstacle_of_machine(input)
+    return obstacle
+
+
+def _obstacle_of_tensor(kernel: str, tensor: Tensor) -> str | None:
+    if not (tensor.is_cpu if kernel == "cpu" else tensor.is_cuda):
+        return f"a tensor is on {tensor.device}"
+    if type(tensor) not in PLAIN_TYPES:
+        return f"an argument is a {type(tensor).__name__}"
+    if kernel == "cuda" and tensor.dtype == torch.float64:
+        return "a tensor is float64, which the kernel is not for"
+    if torch.compiler.is_compiling():  # the operator in the graph is given tensors of its own
+        return None
+    # A kernel reads memory. That of these says something else than their values, or there is none.
+    if tensor.layout != torch.strided:
+        return f"the layout of a tensor is {tensor.layout}"
+    if tensor.is_neg() or tensor._is_zerotensor():
+        return "a tensor is a negated view, or zeros without memory"
+    return None
 
 
 def _obstacle_of_context(input: Tensor) -> str | None:
-    """Say why no fused kernel can run here: one is differentiable backwards only."""
+    """Say why no fused kernel can run here: one is an opaque step that is differentiable backwards only."""
     if torch._C._are_functorch_transforms_active():
         return "it is inside a transform of torch.func"
     if torch.compiler.is_compiling():
         return None
+    if torch._C._get_tracing_state() is not None:
+        return "it is traced by torch.jit.trace"
     # Outside a dual level there is no tangent, and to ask for one costs more than all of the above.
     if forward_ad._current_level >= 0 and forward_ad.unpack_dual(input).tangent is not None:  # type: ignore[no-untyped-call]
         return "a forward-mode derivative is wanted"

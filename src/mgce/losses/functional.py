@@ -7,7 +7,6 @@ further dimensions follow from that.
 
 from __future__ import annotations
 
-import functools
 import math
 
 import torch
@@ -15,10 +14,12 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from mgce import _validation
-from mgce._validation import expected
 from mgce.kernels import dispatch
+from mgce.kernels.options import LossOptions
+from mgce.losses.arguments import HALF_TYPES, check_arguments, class_dim, result_dtype
+from mgce.losses.composite import composite_mgce_loss
 from mgce.losses.fused import fused_mgce_loss
-from mgce.numerics.normalizer import solve
+from mgce.losses.nll import nll
 from mgce.numerics.root import Beta
 
 
@@ -55,9 +56,10 @@ def mgce_loss(
         label_smoothing: in [0, 1], how much of the target is spread evenly over the classes.
         beta: in [1, inf]. 1 is the convex minimax MAE, 1.4 the paper's default, inf cross-entropy;
             a tensor gives one beta for each row and broadcasts against the shape of index targets.
-        backend: `"auto"` takes the fastest that can run the call. `"cpu"` is a fused kernel, compiled at
-            its first call. `"torch"` is plain tensor operations in the dtype of `input`, and
-            `"reference"` the same in float64: both work on any device and under every transform.
+        backend: `"auto"` takes the fastest that can run the call. `"cpu"` is a fused kernel, compiled when the package
+            is built; it has no forward-mode derivative, and named it raises where one is wanted. `"torch"` is plain
+            tensor operations in the dtype of `input`, and `"reference"` the same in float64: both work on any device
+            and under every transform.
 
     Returns:
         A scalar, or the shape of index targets for `reduction="none"`, in the dtype that
@@ -79,36 +81,18 @@ def mgce_loss(
 
     Reference: paper, equation (19); Theorem 3 for the gradient.
     """
-    _check_arguments(input, target, weight, ignore_index, reduction, label_smoothing, beta)
+    options = LossOptions(ignore_index, reduction, label_smoothing)
+    check_arguments(input, target, weight, options, beta)
     chosen = dispatch.choose(backend, input, target, weight, beta)
-    options = (ignore_index, reduction, label_smoothing)
-    soft = target.shape == input.shape
-    if backend == "auto" and not soft and not isinstance(beta, Tensor) and math.isinf(beta):
-        return F.cross_entropy(input, target, weight, None, ignore_index, None, reduction, label_smoothing)
     if chosen in dispatch.KERNELS:
         assert not isinstance(beta, Tensor)
-        composite = functools.partial(_composite_mgce_loss, beta=beta)
-        loss = fused_mgce_loss(input, target, weight, *options, float(beta), composite)
+        loss = fused_mgce_loss(input, target, weight, options, beta)
+    elif backend == "auto" and not isinstance(beta, Tensor) and beta == math.inf and target.shape != input.shape:
+        return F.cross_entropy(input, target.long(), weight, None, ignore_index, None, reduction, label_smoothing)
     else:
         rows = input.double() if chosen == "reference" else input
-        loss = _composite_mgce_loss(rows, target, weight, *options, beta=beta)
-    return loss.to(_result_dtype(input, target, weight))
-
-
-def _composite_mgce_loss(
-    input: Tensor,
-    target: Tensor,
-    weight: Tensor | None,
-    ignore_index: int,
-    reduction: str,
-    label_smoothing: float,
-    *,
-    beta: Beta,
-) -> Tensor:
-    """Compute the loss by plain tensor operations: `nll_loss(f + phi(f))`, what a kernel must equal."""
-    x, t, _, _ = solve(input, beta, _class_dim(input))
-    scores = (x + t.unsqueeze(-1)).movedim(-1, _class_dim(input))
-    return _nll(scores, target, weight, ignore_index, reduction, label_smoothing)
+        loss = composite_mgce_loss(rows, target, weight, options, beta)
+    return loss.to(result_dtype(input, target, weight))
 
 
 def gce_loss(
@@ -149,19 +133,20 @@ def gce_loss(
 
     Reference: paper, equations (5) and (6).
     """
-    _check_arguments(input, target, weight, ignore_index, reduction, label_smoothing, beta)
-    half = input.dtype in (torch.float16, torch.bfloat16)
-    log_probs = F.log_softmax(input, _class_dim(input), dtype=torch.float32 if half else None)
+    options = LossOptions(ignore_index, reduction, label_smoothing)
+    check_arguments(input, target, weight, options, beta)
+    half = input.dtype in HALF_TYPES
+    log_probs = F.log_softmax(input, class_dim(input), dtype=torch.float32 if half else None)
     if isinstance(beta, Tensor):
-        rows = log_probs.movedim(_class_dim(input), -1).shape[:-1]
-        beta = _validation.broadcast_beta(beta, rows).to(log_probs.dtype).unsqueeze(_class_dim(input))
+        rows = log_probs.movedim(class_dim(input), -1).shape[:-1]
+        beta = _validation.broadcast_beta(beta, rows).to(log_probs.dtype).unsqueeze(class_dim(input))
         finite = torch.isfinite(beta)
         b = torch.where(finite, beta, 1)
         scores = torch.where(finite, b * _expm1(log_probs / b), log_probs)
     else:
-        scores = log_probs if math.isinf(beta) else beta * _expm1(log_probs / beta)
-    loss = _nll(scores, target, weight, ignore_index, reduction, label_smoothing)
-    return loss.to(_result_dtype(input, target, weight))
+        scores = log_probs if beta == math.inf else beta * _expm1(log_probs / beta)
+    loss = nll(scores, target, weight, options)
+    return loss.to(result_dtype(input, target, weight))
 
 
 def alpha_loss(probs: Tensor, target: Tensor, *, beta: float, dim: int = -1, reduction: str = "mean") -> Tensor:
@@ -196,150 +181,21 @@ def alpha_loss(probs: Tensor, target: Tensor, *, beta: float, dim: int = -1, red
     rows = probs.movedim(dim, -1)
     soft = isinstance(target, Tensor) and target.shape == probs.shape
     flat = target.movedim(dim, -1).reshape(-1, rows.shape[-1]) if soft else target
-    _check_arguments(rows, target.movedim(dim, -1) if soft else target, None, -100, reduction, 0.0, beta, class_dim=-1)
+    options = LossOptions(reduction=reduction)
+    check_arguments(rows, target.movedim(dim, -1) if soft else target, None, options, beta, dim=-1)
     rows_2d = rows.reshape(-1, rows.shape[-1])
     on = rows_2d > 0
     log_probs = torch.where(on, rows_2d, 1).log()
-    if math.isinf(beta):
+    if beta == math.inf:
         scores = torch.where(on, log_probs, torch.where(on, 1, rows_2d).log())
     else:
         # expm1 for the accuracy of large beta; the power keeps the infinite derivative at zero.
         power = torch.where(on, 1, rows_2d) ** (1 / beta) - 1
         scores = beta * torch.where(on, _expm1(log_probs / beta), power)
-    loss = _nll(scores, flat if soft else target.reshape(-1), None, -100, reduction, 0.0)
+    loss = nll(scores, flat if soft else target.reshape(-1), None, options)
     return loss.reshape(rows.shape[:-1]) if reduction == "none" else loss
 
 
 def _expm1(exponent: Tensor) -> Tensor:
     """Give exp - 1 with the digits of both the value and the derivative: that of expm1 is `result + 1`."""
     return torch.where(exponent > -1, torch.expm1(exponent), torch.exp(exponent) - 1)
-
-
-def _class_dim(input: Tensor) -> int:
-    return 1 if input.ndim > 1 else 0
-
-
-def _result_dtype(input: Tensor, target: Tensor, weight: Tensor | None) -> torch.dtype:
-    half = input.dtype in (torch.float16, torch.bfloat16)
-    if half and torch.is_autocast_enabled(input.device.type):
-        return torch.float32
-    if not target.is_floating_point():
-        return input.dtype
-    dtype = torch.promote_types(input.dtype, target.dtype)
-    return dtype if weight is None else torch.promote_types(dtype, weight.dtype)
-
-
-def _nll(
-    scores: Tensor,  # (C), (N, C) or (N, C, d1, ..., dK), where cross-entropy has log_softmax
-    target: Tensor,
-    weight: Tensor | None,
-    ignore_index: int,
-    reduction: str,
-    label_smoothing: float,
-) -> Tensor:
-    if target.shape == scores.shape:
-        return _soft_nll(scores, target, weight, reduction, label_smoothing)
-    target = target.long()
-    if weight is not None:
-        weight = weight.to(scores.dtype)
-    try:
-        nll = F.nll_loss(scores, target, weight, None, ignore_index, None, reduction)
-    except IndexError:
-        k = scores.shape[_class_dim(scores)]
-        wrong = target[((target < 0) | (target >= k)) & (target != ignore_index)]
-        raise IndexError(_validation.target_out_of_range(wrong[0].item(), k, ignore_index)) from None
-    if label_smoothing == 0:
-        return nll
-    smooth = _uniform_nll(scores, target, weight, ignore_index, reduction)
-    return (1 - label_smoothing) * nll + label_smoothing * smooth
-
-
-def _uniform_nll(scores: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str) -> Tensor:
-    """Give the loss against the uniform target, reduced by the weights of the index targets."""
-    dim = _class_dim(scores)
-    k = scores.shape[dim]
-    kept = target != ignore_index
-    rows = -(scores if weight is None else scores * _along(weight, scores)).sum(dim) / k
-    rows = torch.where(kept.reshape(rows.shape), rows, 0)
-    if reduction == "none":
-        return rows
-    if reduction == "sum":
-        return rows.sum()
-    if weight is None:
-        return rows.sum() / kept.sum()
-    return rows.sum() / torch.where(kept, weight[torch.where(kept, target, 0)], 0).sum()
-
-
-def _soft_nll(scores: Tensor, target: Tensor, weight: Tensor | None, reduction: str, label_smoothing: float) -> Tensor:
-    k = scores.shape[_class_dim(scores)]
-    q = target.to(torch.promote_types(target.dtype, scores.dtype))
-    if label_smoothing > 0:
-        q = q * (1 - label_smoothing) + label_smoothing / k
-    if weight is not None:
-        q = q * _along(weight, scores)
-    # A masked class that the target gives nothing adds nothing; cross_entropy has 0 * inf = NaN here.
-    scores = torch.where((q == 0) & (scores == -torch.inf), 0, scores)
-    rows = -(q * scores).sum(_class_dim(scores))
-    if reduction == "none":
-        return rows
-    return rows.sum() if reduction == "sum" else rows.sum() / (scores.numel() / k)
-
-
-def _along(weight: Tensor, scores: Tensor) -> Tensor:
-    return weight.view([-1 if d == _class_dim(scores) else 1 for d in range(scores.ndim)])
-
-
-def _check_arguments(
-    input: Tensor,
-    target: Tensor,
-    weight: Tensor | None,
-    ignore_index: int,
-    reduction: str,
-    label_smoothing: float,
-    beta: Beta,
-    class_dim: int | None = None,
-) -> None:
-    """Check everything that can be checked without reading a value of the tensors."""
-    _validation.check_beta(beta)
-    _validation.check_choice("reduction", reduction, _validation.REDUCTIONS)
-    _validation.check_label_smoothing(label_smoothing)
-    if not isinstance(input, Tensor):
-        raise TypeError(expected("input", "a torch.Tensor", type(input).__name__))
-    dim = _class_dim(input) if class_dim is None else class_dim
-    _validation.check_logits(input, dim, "input")
-    if not isinstance(target, Tensor):
-        raise TypeError(expected("target", "a torch.Tensor", type(target).__name__))
-    if target.shape == input.shape:
-        _check_soft_target(target, ignore_index)
-    else:
-        shape = input.shape
-        _check_index_target(shape[:-1] if dim in (-1, len(shape) - 1) else shape[:dim] + shape[dim + 1 :], target)
-    if weight is not None:
-        _check_weight(weight, input.shape[dim], None if target.shape == input.shape else input)
-
-
-def _check_soft_target(target: Tensor, ignore_index: int) -> None:
-    if not target.is_floating_point():
-        what = "floating point, since it has the shape of `input` and so holds class probabilities"
-        raise RuntimeError(expected("target", what, target.dtype))
-    if ignore_index >= 0:
-        raise RuntimeError(expected("ignore_index", "negative where `target` holds class probabilities", ignore_index))
-
-
-def _check_index_target(rows: torch.Size, target: Tensor) -> None:
-    if target.dtype not in (torch.int64, torch.uint8):
-        what = "class indices of dtype int64 or uint8, or class probabilities of the shape of `input`"
-        raise RuntimeError(expected("target", what, f"{target.dtype} of shape {tuple(target.shape)}"))
-    if target.shape == rows or (not rows and target.shape == (1,)):
-        return
-    sentence = expected("target", f"class indices of shape {tuple(rows)}, to match `input`", tuple(target.shape))
-    batches_differ = rows and target.ndim > 0 and target.shape[0] != rows[0]
-    raise ValueError(sentence) if batches_differ else RuntimeError(sentence)
-
-
-def _check_weight(weight: Tensor, k: int, logits: Tensor | None) -> None:
-    if weight.shape != (k,):
-        raise RuntimeError(expected("weight", f"one number for each of the {k} classes", tuple(weight.shape)))
-    if logits is None or logits.dtype == weight.dtype or torch.is_autocast_enabled(logits.device.type):
-        return
-    raise RuntimeError(expected("weight", f"of the dtype of `input`, {logits.dtype}", weight.dtype))

@@ -3,50 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from mgce.kernels import cuda, dispatch
+from mgce.kernels.options import LossOptions
+from mgce.losses.arguments import HALF_TYPES
+from mgce.losses.composite import composite_mgce_loss
 
-Composite = Callable[[Tensor, Tensor, Tensor | None, int, str, float], Tensor]
+
+class _Arguments(NamedTuple):
+    """The arguments of `FusedLoss` besides the logits, as one: `apply` costs time for each."""
+
+    target: Tensor  # (N,) int64, or (N, k)
+    weight: Tensor | None  # (k,)
+    options: LossOptions
+    beta: float
 
 
 def fused_mgce_loss(
     input: Tensor,  # (C), (N, C) or (N, C, d1, ..., dK)
     target: Tensor,
     weight: Tensor | None,
-    ignore_index: int,
-    reduction: str,
-    label_smoothing: float,
+    options: LossOptions,
     beta: float,
-    composite: Composite,
 ) -> Tensor:
-    """Bring the arguments to the form that kernels take, rows of one float type, and the loss back from it.
-
-    `composite` computes the same loss by differentiable operations; it is called only where a
-    derivative of the gradient is wanted.
-    """
+    """Bring the arguments to the form of kernels, a batch of rows of one float type, and the loss back from it."""
     soft = target.is_floating_point()
-    rows, labels = _rows(input), _rows(target) if soft else target.reshape(-1).long()
+    rows, labels = _rows(input), _rows(target) if soft else _labels(target)
     if rows.is_cuda:  # reads half types as they are, and rows with any stride
         rows = rows if rows.stride(-1) == 1 else rows.contiguous()
     else:
-        dtype = torch.promote_types(rows.dtype, torch.float32)
+        dtype = torch.float32 if rows.dtype in HALF_TYPES else rows.dtype
         if soft:
             dtype = torch.promote_types(dtype, labels.dtype)
             labels = labels.to(dtype)
         rows, labels = rows.to(dtype).contiguous(), labels.contiguous()
         weight = None if weight is None else weight.to(dtype).contiguous()
-    options = (ignore_index, reduction, label_smoothing)
-    if torch.compiler.is_compiling():
+    if dispatch.is_traced():
         loss: Tensor = loss_and_grad(rows, labels, weight, *options, beta)[0]
     elif rows.requires_grad and torch.is_grad_enabled():
-        loss = FusedLoss.apply(rows, labels, weight, *options, beta, composite)  # type: ignore[no-untyped-call]
+        loss = _apply(rows, _Arguments(labels, weight, options, beta))
     else:
-        loss = dispatch.loss_and_grad(rows, labels, weight, *options, beta=beta, want_grad=False)[0]
-    if reduction == "none":
+        loss = dispatch.loss_and_grad(rows, labels, weight, options, beta=beta, want_grad=False)[0]
+    if options.reduction == "none":
         loss = loss.view(input.shape[:1] + input.shape[2:] if input.ndim > 1 else ())
     return loss
 
@@ -57,51 +59,58 @@ def _rows(tensor: Tensor) -> Tensor:
     return tensor.unsqueeze(0) if tensor.ndim == 1 else tensor.movedim(1, -1).flatten(0, -2)
 
 
+def _labels(target: Tensor) -> Tensor:
+    return target if target.ndim == 1 and target.dtype == torch.int64 else target.reshape(-1).long()
+
+
 class FusedLoss(torch.autograd.Function):
     """The loss of rows, with the gradient from the forward pass; a second derivative takes the composite path."""
 
     @staticmethod
-    def forward(
-        ctx: Any,
-        logits: Tensor,
-        target: Tensor,
-        weight: Tensor | None,
-        ignore_index: int,
-        reduction: str,
-        label_smoothing: float,
-        beta: float,
-        composite: Composite,
-    ) -> Tensor:
+    def forward(ctx: Any, logits: Tensor, arguments: _Arguments) -> Tensor:
         """Compute the loss, and keep the gradient for the way back."""
-        ctx.options = (ignore_index, reduction, label_smoothing)
-        ctx.beta, ctx.composite = beta, composite
+        target, weight, options, beta = arguments
+        # What a second derivative needs is saved, so that a change in place is seen.
         ctx.save_for_backward(logits, target, weight)
-        loss, ctx.grad = dispatch.loss_and_grad(logits, target, weight, *ctx.options, beta=beta)
+        ctx.options = options, beta
+        loss, ctx.grad = dispatch.loss_and_grad(logits, target, weight, options, beta=beta)
         return loss
 
     @staticmethod
-    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, None]:
         """Scale the gradient that is there, or differentiate the composite loss."""
-        nothing = (None,) * 7
         if torch.is_grad_enabled():  # create_graph=True
-            logits, target, weight = ctx.saved_tensors
-            loss = ctx.composite(logits, target, weight, *ctx.options)
-            (grad,) = torch.autograd.grad(loss, logits, grad_output, create_graph=True)
-            return grad, *nothing
+            return _differentiable_gradient(*ctx.saved_tensors, *ctx.options, grad_output), None
         # Handed over, not kept: the engine then makes it the leaf's .grad without a copy, and it may be
         # scaled in place. A second backward through a retained graph computes it again.
         grad, ctx.grad = ctx.grad, None
         if grad is None:
-            logits, target, weight = ctx.saved_tensors
-            _, grad = dispatch.loss_and_grad(logits, target, weight, *ctx.options, beta=ctx.beta)
+            options, beta = ctx.options
+            _, grad = dispatch.loss_and_grad(*ctx.saved_tensors, options, beta=beta)
             assert grad is not None
-        if grad.is_cuda:  # where to look at the number would be to wait for the device
+        if dispatch.is_batched(grad_output):  # a batch of gradients at once: nothing of it may be written in place
+            grad = grad * _for_rows(grad_output)
+        elif grad.is_cuda:  # where to look at the number would be to wait for the device
             cuda.scale_(grad, grad_output)
-        elif grad_output.ndim:
-            grad.mul_(grad_output.unsqueeze(-1))
-        elif grad_output.item() != 1:
-            grad.mul_(grad_output)
-        return grad, *nothing
+        elif grad_output.ndim or grad_output.item() != 1:
+            grad.mul_(_for_rows(grad_output))
+        return grad, None
+
+
+# `FusedLoss.apply` without its Python half, which handles the transforms of torch.func: under those no kernel runs.
+_apply: Callable[..., Tensor] = super(torch.autograd.Function, FusedLoss).apply  # type: ignore[misc]
+
+
+def _for_rows(grad_output: Tensor) -> Tensor:
+    """Bring the gradient in the loss, of each row or reduced, to a shape that multiplies rows of logits."""
+    return grad_output.unsqueeze(-1) if grad_output.ndim else grad_output
+
+
+def _differentiable_gradient(
+    logits: Tensor, target: Tensor, weight: Tensor | None, options: LossOptions, beta: float, grad_output: Tensor
+) -> Tensor:
+    loss = composite_mgce_loss(logits, target, weight, options, beta)
+    return torch.autograd.grad(loss, logits, grad_output.to(loss.dtype), create_graph=True)[0]
 
 
 @torch.library.custom_op("mgce::loss_and_grad", mutates_args=())
@@ -115,9 +124,23 @@ def loss_and_grad(
     beta: float,
 ) -> tuple[Tensor, Tensor]:
     """Run the kernel as one opaque operator, for graphs that are traced."""
-    loss, grad = dispatch.loss_and_grad(logits, target, weight, ignore_index, reduction, label_smoothing, beta=beta)
+    options = LossOptions(ignore_index, reduction, label_smoothing)
+    if dispatch.obstacle_of_machine(logits) is not None:
+        return _without_kernel(logits, target, weight, options, beta)
+    loss, grad = dispatch.loss_and_grad(logits, target, weight, options, beta=beta)
     assert grad is not None
     return loss, grad
+
+
+def _without_kernel(
+    logits: Tensor, target: Tensor, weight: Tensor | None, options: LossOptions, beta: float
+) -> tuple[Tensor, Tensor]:
+    dtype = torch.promote_types(logits.dtype, torch.float32)
+    with torch.enable_grad():
+        leaf = logits.detach().to(dtype).requires_grad_()
+        loss = composite_mgce_loss(leaf, target, weight, options, beta)
+        (grad,) = torch.autograd.grad(loss.sum(), leaf)
+    return loss.detach(), grad.to(dispatch.gradient_dtype(logits))
 
 
 @loss_and_grad.register_fake
@@ -136,12 +159,18 @@ def _(
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    ctx.save_for_backward(output[1])
+    logits, target, weight, *options, ctx.beta = inputs
+    ctx.options = LossOptions(*options)
+    ctx.save_for_backward(logits, target, weight, output[1])
 
 
 def _scale(ctx: Any, grad_loss: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-    (grad,) = ctx.saved_tensors
-    return (grad * (grad_loss.unsqueeze(-1) if grad_loss.ndim else grad_loss), *(None,) * 6)
+    logits, target, weight, grad = ctx.saved_tensors
+    if torch.is_grad_enabled():  # create_graph=True
+        grad = _differentiable_gradient(logits, target, weight, ctx.options, ctx.beta, grad_loss)
+    else:
+        grad = grad * _for_rows(grad_loss)
+    return grad, *(None,) * 6
 
 
 loss_and_grad.register_autograd(_scale, setup_context=_save)

@@ -10,8 +10,10 @@ from torch.nn import functional as F
 from mgce import _validation
 from mgce._validation import expected
 from mgce.kernels import dispatch
-from mgce.losses.functional import _check_index_target, _check_weight, _result_dtype, mgce_loss
-from mgce.losses.linear_chunks import LinearLoss, Options, Unfused, loss_and_gradients
+from mgce.kernels.options import LossOptions
+from mgce.losses.arguments import check_device, check_options, check_target, check_weight, result_dtype
+from mgce.losses.functional import mgce_loss
+from mgce.losses.linear_chunks import ChunkOptions, LinearLoss, Unfused, loss_and_gradients
 from mgce.losses.linear_operator import linear_loss_and_gradients
 from mgce.numerics.root import Beta
 
@@ -82,17 +84,16 @@ def linear_mgce_loss(
 
     Reference: paper, equation (19); Theorem 3 for the gradient.
     """
-    _validation.check_beta(beta)
-    _validation.check_choice("reduction", reduction, _validation.REDUCTIONS)
-    _validation.check_label_smoothing(label_smoothing)
+    options = LossOptions(-100 if ignore_index is None else ignore_index, reduction, label_smoothing)
+    check_options(options, beta)
     if chunk_rows is not None:
         _validation.check_count("chunk_rows", chunk_rows)
-    ignored = -100 if ignore_index is None else ignore_index
     _check_head(input, linear_weight, linear_bias)
-    _check_target(input, linear_weight, target, weight, ignored)
+    _check_target(input, linear_weight, target, weight, options.ignore_index)
     batch, (k, d) = input.shape[:-1], linear_weight.shape
     soft = target.shape == (*batch, k)
-    rows, linear_weight = _in_autocast_dtype(input.reshape(-1, d)), _in_autocast_dtype(linear_weight)
+    rows = _in_autocast_dtype(input.reshape(batch.numel(), d))
+    linear_weight = _in_autocast_dtype(linear_weight)
     linear_bias = None if linear_bias is None else _in_autocast_dtype(linear_bias)
     labels = target.reshape(-1, k) if soft else target.reshape(-1).long()
     if isinstance(beta, Tensor):
@@ -103,7 +104,7 @@ def linear_mgce_loss(
         rows: Tensor, linear_weight: Tensor, linear_bias: Tensor | None, labels: Tensor, weight: Tensor | None
     ) -> Tensor:
         logits = F.linear(rows, linear_weight, linear_bias)
-        return mgce_loss(logits, labels, weight, ignored, reduction, label_smoothing, beta=beta, backend=backend)
+        return mgce_loss(logits, labels, weight, *options, beta=beta, backend=backend)
 
     tensors = rows, linear_weight, linear_bias, labels, weight
     if backend == "reference":
@@ -112,9 +113,8 @@ def linear_mgce_loss(
         loss = unfused(*tensors)
     else:
         size = chunk_rows or max(32, d // 8, 2**17 // k)
-        options = Options(ignored, reduction, label_smoothing, float(beta), size, kernel)
-        loss = _loss_by_chunks(*tensors, options, unfused, backend)
-    return loss.to(_result_dtype(rows, target, weight)).reshape(batch if reduction == "none" else ())
+        loss = _loss_by_chunks(*tensors, ChunkOptions(options, beta, size, kernel), unfused, backend)
+    return loss.to(result_dtype(rows, target, weight)).reshape(batch if reduction == "none" else ())
 
 
 def _loss_by_chunks(
@@ -123,16 +123,15 @@ def _loss_by_chunks(
     linear_bias: Tensor | None,
     labels: Tensor,
     weight: Tensor | None,
-    options: Options,
+    options: ChunkOptions,
     unfused: Unfused,
     backend: str,
 ) -> Tensor:
     tensors = rows, linear_weight, linear_bias, labels, weight
     loss: Tensor
-    if torch.compiler.is_compiling():
+    if dispatch.is_traced():
         wanted = [torch.is_grad_enabled() and t is not None and t.requires_grad for t in tensors[:3]]
-        how = options.ignore_index, options.reduction, options.label_smoothing, options.beta, options.rows
-        loss = linear_loss_and_gradients(*tensors, *how, backend, wanted)[0]
+        loss = linear_loss_and_gradients(*tensors, *options.loss, options.beta, options.rows, backend, wanted)[0]
     elif torch.is_grad_enabled():
         loss = LinearLoss.apply(*tensors, options, unfused)  # type: ignore[no-untyped-call]
     else:
@@ -148,15 +147,17 @@ def _wants_all_logits(
     weight: Tensor | None,
     reduction: str,
 ) -> bool:
-    """Tell whether a transform, or a derivative that the chunks do not have, is at work."""
-    if rows.numel() == 0 or torch._C._are_functorch_transforms_active():
+    """Tell whether there is nothing to chunk, or a transform or derivative is wanted that the chunks do not have."""
+    if rows.numel() == 0 or rows.is_meta or torch._C._are_functorch_transforms_active():
         return True
     if any(tensor is not None and tensor.requires_grad for tensor in (labels, weight)):
         return True
-    if torch.compiler.is_compiling():
+    if dispatch.is_traced():
         return reduction == "none"
+    if torch._C._get_tracing_state() is not None:
+        return True
     tensors = [tensor for tensor in (rows, linear_weight, linear_bias, labels, weight) if tensor is not None]
-    if any(type(tensor) not in dispatch.PLAIN for tensor in tensors):
+    if any(type(tensor) not in dispatch.PLAIN_TYPES for tensor in tensors):
         return True
     return any(forward_ad.unpack_dual(tensor).tangent is not None for tensor in tensors)  # type: ignore[no-untyped-call]
 
@@ -187,6 +188,7 @@ def _check_head(input: Tensor, linear_weight: Tensor, linear_bias: Tensor | None
         what = f"of shape {tuple(linear_weight.shape[:1])}, to match `linear_weight`"
         raise RuntimeError(expected("linear_bias", what, tuple(linear_bias.shape)))
     for name, tensor in tensors.items():
+        check_device(name, tensor, input)
         if _in_autocast_dtype(tensor).dtype != _in_autocast_dtype(input).dtype:
             raise RuntimeError(expected(name, f"of the dtype of `input`, {input.dtype}", tensor.dtype))
 
@@ -194,19 +196,10 @@ def _check_head(input: Tensor, linear_weight: Tensor, linear_bias: Tensor | None
 def _check_target(
     input: Tensor, linear_weight: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int
 ) -> None:
-    if not isinstance(target, Tensor):
-        raise TypeError(expected("target", "a torch.Tensor", type(target).__name__))
     batch, k = input.shape[:-1], len(linear_weight)
-    soft = target.shape == (*batch, k)
-    if not soft and target.dtype not in (torch.int64, torch.uint8):
-        what = f"class indices of dtype int64 or uint8, or class probabilities of shape {(*batch, k)}"
-        raise RuntimeError(expected("target", what, f"{target.dtype} of shape {tuple(target.shape)}"))
-    if not soft:
-        _check_index_target(batch, target)
-    elif not target.is_floating_point():
-        raise RuntimeError(expected("target", "floating point, since it holds class probabilities", target.dtype))
-    elif ignore_index >= 0:
-        sentence = expected("ignore_index", "negative where `target` holds class probabilities", ignore_index)
-        raise RuntimeError(sentence)
+    probs = torch.Size((*batch, k))
+    check_target(target, batch, probs, ignore_index)
+    check_device("target", target, input)
     if weight is not None:
-        _check_weight(weight, k, None if soft else input)
+        check_weight(weight, k, None if target.shape == probs else input)
+        check_device("weight", weight, input)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from mgce import _validation
 from mgce.kernels import dispatch
-from mgce.losses.functional import _nll
+from mgce.kernels.options import LossOptions
+from mgce.losses.nll import nll
 from mgce.numerics import root
 
 # Where a chunk has gradients in at most this share of the classes, gathering those classes costs less than leaving
@@ -23,16 +23,13 @@ Gradients = tuple[Tensor | None, Tensor | None, Tensor | None]
 Unfused = Callable[..., Tensor]
 
 
-@dataclasses.dataclass(frozen=True)
-class Options:
+class ChunkOptions(NamedTuple):
     """What a chunk needs to know besides the tensors."""
 
-    ignore_index: int
-    reduction: str
-    label_smoothing: float
+    loss: LossOptions
     beta: float
-    rows: int
-    kernel: bool
+    rows: int  # of a chunk
+    kernel: bool  # whether a fused kernel computes the loss
 
 
 class LinearLoss(torch.autograd.Function):
@@ -51,7 +48,7 @@ class LinearLoss(torch.autograd.Function):
         linear_bias: Tensor | None,
         target: Tensor,
         weight: Tensor | None,
-        options: Options,
+        options: ChunkOptions,
         unfused: Unfused,
     ) -> Tensor:
         """Compute the loss, and keep the gradients for the way back."""
@@ -60,7 +57,7 @@ class LinearLoss(torch.autograd.Function):
         ctx.options, ctx.unfused = options, unfused
         if any(wanted):
             ctx.save_for_backward(*tensors)
-        now = wanted if options.reduction != "none" else NOTHING
+        now = wanted if options.loss.reduction != "none" else NOTHING
         loss, gradients = loss_and_gradients(*tensors, options, now)
         ctx.gradients = gradients if any(now) else None
         return loss
@@ -72,7 +69,9 @@ class LinearLoss(torch.autograd.Function):
         wanted = ctx.needs_input_grad[:3]
         if torch.is_grad_enabled():  # create_graph=True
             return *_differentiable_gradients(ctx, grad_output, wanted), *nothing
-        if ctx.options.reduction == "none":
+        if dispatch.is_batched(grad_output):  # by products with what cannot be written in place
+            return *_batched_gradients(ctx, wanted, grad_output), *nothing
+        if ctx.options.loss.reduction == "none":
             return *_gradients(ctx, wanted, grad_output), *nothing
         # Handed over, not kept: the engine then makes them the leaves' .grad without a copy, and they may be scaled
         # in place. A second backward through a retained graph computes them again.
@@ -90,6 +89,15 @@ def _gradients(ctx: Any, wanted: tuple[bool, ...], row_scale: Tensor | None = No
     return loss_and_gradients(*tensors, ctx.options, wanted, row_scale)[1]
 
 
+def _batched_gradients(ctx: Any, wanted: tuple[bool, ...], grad_output: Tensor) -> Gradients:
+    if ctx.options.loss.reduction == "none":
+        with torch.enable_grad():
+            first, second, third = _differentiable_gradients(ctx, grad_output, wanted)
+        return first, second, third
+    first, second, third = (None if grad is None else grad * grad_output for grad in _gradients(ctx, wanted))
+    return first, second, third
+
+
 def _differentiable_gradients(ctx: Any, grad_output: Tensor, wanted: tuple[bool, ...]) -> list[Tensor | None]:
     tensors = ctx.saved_tensors
     loss = ctx.unfused(*tensors)
@@ -104,7 +112,7 @@ def loss_and_gradients(
     linear_bias: Tensor | None,
     target: Tensor,
     weight: Tensor | None,
-    options: Options,
+    options: ChunkOptions,
     wanted: tuple[bool, ...] = NOTHING,
     row_scale: Tensor | None = None,
 ) -> tuple[Tensor, Gradients]:
@@ -114,7 +122,7 @@ def loss_and_gradients(
     """
     n, kept = len(input), None
     if target.ndim == 1 and target.device.type == "cpu":  # elsewhere, to look at the labels is to wait for the device
-        kept = _kept_rows(target, len(linear_weight), options.ignore_index)
+        kept = _kept_rows(target, len(linear_weight), options.loss.ignore_index)
     if kept is not None:
         input, target = input[kept], target[kept]
         row_scale = None if row_scale is None else row_scale[kept]
@@ -122,9 +130,9 @@ def loss_and_gradients(
     with torch.no_grad(), torch.autocast(input.device.type, enabled=False):
         tensors = input, linear_weight, linear_bias, target, weight
         losses, (grad_input, *others) = _over_chunks(*tensors, options, wanted, scale)
-    loss = losses if options.reduction == "none" else losses.sum() / divisor
+    loss = losses if options.loss.reduction == "none" else losses.sum() / divisor
     if kept is not None:
-        loss = _put_back(loss, kept, n) if options.reduction == "none" else loss
+        loss = _put_back(loss, kept, n) if options.loss.reduction == "none" else loss
         grad_input = None if grad_input is None else _put_back(grad_input, kept, n)
     return loss, (grad_input, others[0], others[1])
 
@@ -143,16 +151,16 @@ def _put_back(rows: Tensor, kept: Tensor, n: int) -> Tensor:
 
 
 def _scales(
-    target: Tensor, weight: Tensor | None, options: Options, row_scale: Tensor | None, dtype: torch.dtype
+    target: Tensor, weight: Tensor | None, options: ChunkOptions, row_scale: Tensor | None, dtype: torch.dtype
 ) -> tuple[Tensor | float, Tensor | float]:
     """Give what each row's gradient is multiplied by, and what the sum of the losses is divided by."""
     if row_scale is not None:
         return row_scale.unsqueeze(-1), 1.0
-    if options.reduction != "mean":
+    if options.loss.reduction != "mean":
         return 1.0, 1.0
     if target.ndim == 2:
         return 1 / len(target), len(target)
-    kept = target != options.ignore_index
+    kept = target != options.loss.ignore_index
     counted = kept if weight is None else torch.where(kept, weight[torch.where(kept, target, 0)], 0)
     divisor = counted.to(dtype).sum()
     return torch.where(divisor == 0, 0, 1 / divisor), divisor
@@ -164,7 +172,7 @@ def _over_chunks(
     linear_bias: Tensor | None,
     target: Tensor,
     weight: Tensor | None,
-    options: Options,
+    options: ChunkOptions,
     wanted: tuple[bool, ...],
     scale: Tensor | float,
 ) -> tuple[Tensor, Gradients]:
@@ -185,7 +193,7 @@ def _over_chunks(
         rows, labels = input[part], target[part]
         chunk = _project(rows, linear_weight, linear_bias, logits[: len(rows)])
         loss, grad = _chunk_loss(chunk, labels, weight, options, any(wanted))
-        losses.append(loss if options.reduction == "none" else loss.view(1))
+        losses.append(loss if options.loss.reduction == "none" else loss.view(1))
         if grad is not None:
             into = None if grad_input is None else grad_input[part]
             here = scale[part] if isinstance(scale, Tensor) and scale.ndim else scale
@@ -204,7 +212,7 @@ def _project(rows: Tensor, linear_weight: Tensor, linear_bias: Tensor | None, ou
 
 
 def _chunk_loss(
-    logits: Tensor, target: Tensor, weight: Tensor | None, options: Options, want_grad: bool
+    logits: Tensor, target: Tensor, weight: Tensor | None, options: ChunkOptions, want_grad: bool
 ) -> tuple[Tensor, Tensor | None]:
     """Give the loss of each row for "none", else their sum, and the gradient of the sum in the logits."""
     dtype = torch.promote_types(logits.dtype, torch.float32)
@@ -213,16 +221,15 @@ def _chunk_loss(
         target = target.to(dtype)
     logits = logits.to(dtype)
     weight = None if weight is None else weight.to(dtype).contiguous()
-    reduction = "none" if options.reduction == "none" else "sum"
-    how = options.ignore_index, reduction, options.label_smoothing
+    of_rows = options.loss._replace(reduction="none" if options.loss.reduction == "none" else "sum")
     if options.kernel:
         target = target.contiguous()
         return dispatch.loss_and_grad(
-            logits, target, weight, *how, beta=options.beta, want_grad=want_grad, inplace=True
+            logits, target, weight, of_rows, beta=options.beta, want_grad=want_grad, inplace=True
         )
     x = logits - logits.amax(-1, keepdim=True)
     t = root.newton(x, options.beta)
-    loss = _nll(x + t.unsqueeze(-1), target, weight, *how)
+    loss = nll(x + t.unsqueeze(-1), target, weight, of_rows)
     if not want_grad:
         return loss, None
     w, _ = root.powers(x, t, options.beta)
@@ -231,13 +238,13 @@ def _chunk_loss(
     return loss, w * (q.sum(-1, keepdim=True) / w.sum(-1, keepdim=True)) - q
 
 
-def _target_probs(target: Tensor, weight: Tensor | None, logits: Tensor, options: Options) -> Tensor:
+def _target_probs(target: Tensor, weight: Tensor | None, logits: Tensor, options: ChunkOptions) -> Tensor:
     """Give q, shape (r, k), such that the loss is that of q: labels smoothed, weighted, and zero where ignored."""
-    share = options.label_smoothing
+    share = options.loss.label_smoothing
     weight = logits.new_ones(logits.shape[1]) if weight is None else weight
     if target.ndim == 2:
         return weight * (target * (1 - share) + share / logits.shape[1])
-    kept = (target != options.ignore_index).unsqueeze(1)
+    kept = (target != options.loss.ignore_index).unsqueeze(1)
     labels = torch.where(kept, target.unsqueeze(1), 0)
     q = kept * (weight * (share / logits.shape[1]))
     return q.scatter_add_(1, labels, torch.where(kept, (1 - share) * weight[labels], 0))

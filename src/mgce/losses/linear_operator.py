@@ -7,9 +7,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from mgce.kernels import dispatch
-from mgce.losses.linear_chunks import Options, loss_and_gradients
+from mgce.kernels.options import LossOptions
+from mgce.losses.composite import composite_mgce_loss
+from mgce.losses.linear_chunks import ChunkOptions, loss_and_gradients
 
 
 @torch.library.custom_op("mgce::linear_loss_and_gradients", mutates_args=())
@@ -29,7 +32,7 @@ def linear_loss_and_gradients(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Give the loss, reduced, and its gradients in the first three arguments: empty where not wanted."""
     kernel = dispatch.choose(backend, input, target, weight, beta) in dispatch.KERNELS  # now a plain call
-    options = Options(ignore_index, reduction, label_smoothing, beta, rows, kernel)
+    options = ChunkOptions(LossOptions(ignore_index, reduction, label_smoothing), beta, rows, kernel)
     tensors = input, linear_weight, linear_bias, target, weight
     loss, gradients = loss_and_gradients(*tensors, options, tuple(wanted))
     grad_input, grad_weight, grad_bias = (input.new_empty(0) if grad is None else grad for grad in gradients)
@@ -63,12 +66,19 @@ def _(
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    ctx.wanted = inputs[-1]
-    ctx.save_for_backward(*output[1:])
+    *tensors, ignore_index, reduction, label_smoothing, ctx.beta, _, _, ctx.wanted = inputs
+    ctx.options = LossOptions(ignore_index, reduction, label_smoothing)
+    ctx.save_for_backward(*tensors, *output[1:])
 
 
 def _scale(ctx: Any, grad_loss: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
-    grads = zip(ctx.saved_tensors, ctx.wanted, strict=True)
+    *tensors, target, weight = ctx.saved_tensors[:5]
+    if torch.is_grad_enabled():  # create_graph=True
+        loss = composite_mgce_loss(F.linear(*tensors), target, weight, ctx.options, ctx.beta)
+        sources = [tensor for tensor, want in zip(tensors, ctx.wanted, strict=True) if want]
+        found = iter(torch.autograd.grad(loss, sources, grad_loss.to(loss.dtype), create_graph=True))
+        return *(next(found) if want else None for want in ctx.wanted), *(None,) * 9
+    grads = zip(ctx.saved_tensors[5:], ctx.wanted, strict=True)
     return *(grad * grad_loss.to(grad.dtype) if want else None for grad, want in grads), *(None,) * 9
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from mgce.kernels import cpu
+from mgce.kernels.options import LossOptions
 from mgce.risk.arrays import FloatArray, Matrix, moments, product
 
 Link = Callable[[FloatArray, float], tuple[FloatArray, FloatArray]]
@@ -21,7 +22,8 @@ def phi_and_p(margins: FloatArray, beta: float) -> tuple[FloatArray, FloatArray]
     if math.isinf(beta):
         return -f.logsumexp(-1).numpy(), f.softmax(-1).numpy()
     # The loss of class 0 is -f_0 - phi, and its gradient p - e_0.
-    loss, grad = cpu.loss_and_grad(f, torch.zeros(len(f), dtype=torch.int64), reduction="none", beta=beta)
+    label = torch.zeros(len(f), dtype=torch.int64)
+    loss, grad = cpu.loss_and_grad(f, label, None, LossOptions(reduction="none"), beta=beta)
     assert grad is not None
     p = grad.numpy()
     p[:, 0] += 1

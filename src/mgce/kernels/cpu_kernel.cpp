@@ -1,0 +1,547 @@
+// Loss and gradient of MGCE in one call: find the few classes of a row that matter, solve on them, write the result.
+//
+// Only a class with f_y > max f - (beta + t) can have p_y > 0, where t = phi + max f <= 0. So a row is read to find its
+// maximum and an upper bound of t; the classes above the bound, the candidates, are packed together with their numbers;
+// Newton's method runs on those alone; and the gradient is written as zero, and at the numbers of the candidates. A group
+// of rows, one for each lane of a vector, goes through every phase together: the scalar part of a Newton step is then
+// one vector operation for the group, and its latency is hidden.
+//
+// Of the working memory only what was written is read: x, w and the numbers of a row are read up to its count of
+// candidates, rounded up to whole vectors, and every phase that sets the count has written that much.
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <limits>
+#include <thread>
+#include <vector>
+
+#include "cpu_math.h"
+
+namespace {
+
+// What does not change from one call to the next; laid out as in cpu.py.
+struct Options {
+    int64_t classes;
+    int64_t ignore_index;
+    int64_t mean;  // 1 if the loss is divided by the number of rows, or by the sum of their weights
+    double beta;
+    double label_smoothing;
+};
+
+template <class T> struct Plan {
+    Options options;
+    Power<T> power;
+};
+
+// The arguments of one call. Pointers are null for what is absent.
+template <class T> struct Call {
+    const Plan<T>* plan;
+    int64_t rows;
+    const T* logits;
+    const int64_t* labels;
+    const T* probs;  // the target, instead of labels
+    const T* class_weight;
+    T* losses;
+    T* grad;
+    int64_t group_rows = 1;
+    T target_share = 1, uniform_share = 0;  // q = class weight * (target_share * target + uniform_share)
+    bool soft = false;                      // whether q is spread over the classes
+    std::atomic<int64_t> next_row{0};  // shared by the threads
+    std::atomic<bool> out_of_memory{false};
+};
+
+constexpr int64_t max_steps = 64;       // proven: log2(k)/beta + log2(1/eps)/2, at most 43 for k = 100,000
+constexpr int64_t group_classes = 4096;  // rows of so many classes together fit in the first-level cache, or nearly
+constexpr int64_t few_classes = 32;     // up to here a vector for each class beats a vector for each row
+constexpr int64_t short_chain = 8;      // see `block`
+constexpr size_t cache_line = 64;  // bytes
+constexpr int64_t first_look = 2, worth_packing = 4;  // vectors
+
+// The rows of a group. x and w hold the candidates of each row, less its peak, and their weights; number says which
+// class each is, or is null where all classes are candidates; of all others each row has one value.
+template <class T> struct Group {
+    static constexpr int lanes = Simd<T>::lanes;
+    T *x, *w;
+    int32_t* number;
+    int64_t stride;  // between the candidates of two rows
+    alignas(64) T peak[lanes], floor[lanes], t[lanes], size[lanes], total[lanes], excess[lanes], w_sum[lanes], error[lanes];
+    int64_t count[lanes], support[lanes];
+    bool all[lanes];  // whether candidate i is class i
+};
+
+template <class T> INLINE int64_t round_up(int64_t count) {
+    constexpr int64_t lanes = Simd<T>::lanes;
+    return (count + lanes - 1) / lanes * lanes;
+}
+
+template <class T> INLINE Vector<T> load_row(const T* row, int64_t i, int64_t k, T fill) {
+    return i + Simd<T>::lanes <= k ? load(row + i) : load_first(row + i, k - i, fill);
+}
+
+template <class T> INLINE void store_row(T* row, int64_t i, int64_t k, Vector<T> v) {
+    if (i + Simd<T>::lanes <= k)
+        store(row + i, v);
+    else
+        store_first(row + i, k - i, v);
+}
+
+// The maximum of a row, NaN if it has one, and the size and sum of a set of its classes near the maximum.
+template <class T> INLINE void scan(const T* f, int64_t k, T beta, T& peak, T& size, T& total) {
+    constexpr int lanes = Simd<T>::lanes;
+    const T infinity = std::numeric_limits<T>::infinity();
+    Vector<T> most[2] = {splat(-infinity), splat(-infinity)};
+    Mask<T> bad{};  // where there is NaN, which a comparison passes over
+    int64_t i = 0;
+    for (; i + 2 * lanes <= k; i += 2 * lanes)
+        for (int part = 0; part < 2; ++part) {
+            Vector<T> v = load(f + i + part * lanes);
+            bad |= is_nan(v);
+            most[part] = larger(v, most[part]);
+        }
+    for (int part = 0; i < k; i += lanes, ++part) {
+        Vector<T> v = load_row(f, i, k, -infinity);
+        bad |= is_nan(v);
+        most[part] = larger(v, most[part]);
+    }
+    peak = lane_maximum(larger(most[0], most[1]));
+    if (bits_of(bad)) peak = std::numeric_limits<T>::quiet_NaN();
+    Vector<T> sum{};
+    size = 0;
+    for (int part = 0; part < 2; ++part) {
+        Vector<T> x = most[part] - peak;
+        Mask<T> near = is_greater(x, splat(-beta));
+        size += T(count_of(near));
+        sum += zero_unless<T>(near, x);
+    }
+    total = lane_sum(sum);
+}
+
+// An upper bound of t from a set of classes of each row (Jensen): exact if they are equal and the others off.
+template <class T> INLINE Vector<T> jensen_bound(Vector<T> size, Vector<T> total, T beta) {
+    return beta * exp2_minus_1<T>(log2_1p<T>(size - T(1)) * (T(-1) / beta)) - total / size;
+}
+
+// Set t to an upper bound, and the floor below which no class can have weight.
+template <class T> INLINE void bound_candidates(Group<T>& group, T beta) {
+    Vector<T> bound = jensen_bound<T>(load(group.size), load(group.total), beta);
+    // The bound is the difference of two numbers, each with a few rounding errors of its size.
+    bound += 16 * Simd<T>::eps * (larger(bound, -bound) + T(1));
+    bound = not_above(bound, Vector<T>{});
+    store(group.t, bound);
+    store(group.floor, -bound - beta);
+}
+
+// Pack the candidates of a row together, and give their number and sum to the group. Where most classes are candidates,
+// as they are among the first of them, all are kept in place: that costs less than to find their places later.
+template <class T> INLINE void pack(const T* f, int64_t k, Group<T>& group, int r, T beta) {
+    constexpr int lanes = Simd<T>::lanes;
+    const T infinity = std::numeric_limits<T>::infinity(), peak = group.peak[r], floor = group.floor[r];
+    T* x = group.x + r * group.stride;
+    int32_t* number = group.number + r * group.stride;
+    int64_t count = 0, i = 0;
+    bool all = false;
+    Total total;
+    while (i < k && !all) {
+        Vector<T> sum{};
+        const int64_t end = i + (i ? block : first_look) * lanes;
+        for (; i < k && i < end; i += lanes) {
+            Vector<T> v = load_row(f, i, k, -infinity) - peak;
+            Mask<T> candidate = is_greater(v, splat(floor));
+            uint32_t chosen = bits_of(candidate);
+            if (!chosen) continue;
+            store_packed(x + count, number + count, v, int32_t(i), chosen);
+            sum += zero_unless<T>(candidate, v);
+            count += __builtin_popcount(chosen);
+        }
+        total.add(lane_sum(sum));
+        all = 2 * count > std::min(i, k);
+    }
+    if (all) {
+        for (int64_t j = 0; j < i; j += lanes) store(x + j, load_row(f, j, k, -infinity) - peak);
+        while (i < k) {
+            Vector<T> sum{};
+            const int64_t end = i + block * lanes;
+            for (; i < k && i < end; i += lanes) {
+                Vector<T> v = load_row(f, i, k, -infinity) - peak;
+                Mask<T> candidate = is_greater(v, splat(floor));
+                store(x + i, v);
+                sum += zero_unless<T>(candidate, v);
+                count += count_of(candidate);
+            }
+            total.add(lane_sum(sum));
+        }
+    } else {
+        store(x + count, splat(T(-2) * beta));  // fills the last vector up, without weight
+    }
+    group.size[r] = T(count);
+    group.total[r] = T(total.value());
+    group.all[r] = all;
+    group.count[r] = all ? k : count;
+}
+
+// Drop the candidates that have no weight at t, which the root is never above once a step was made.
+template <class T> INLINE void pack_again(Group<T>& group, int r, T beta) {
+    constexpr int lanes = Simd<T>::lanes;
+    const T t = group.t[r], floor = -beta - t - 16 * Simd<T>::eps * (1 - t);
+    T* x = group.x + r * group.stride;
+    int32_t* number = group.number + r * group.stride;
+    int64_t count = 0;
+    for (int64_t i = 0; i < group.count[r]; i += lanes) {
+        Vector<T> v = load(x + i);
+        uint32_t chosen = bits_of(is_greater(v, splat(floor)));
+        store_packed_again(x + count, number + count, v, number + i, chosen);
+        count += __builtin_popcount(chosen);
+    }
+    store(x + count, splat(T(-2) * beta));
+    group.count[r] = count;
+}
+
+// Where a Newton step on the beta-norm takes t, and by how much more than rounding that is away.
+template <class T>
+INLINE Vector<T> newton_step(Vector<T> t, Vector<T> excess, Vector<T> w_sum, T beta, bool first, Vector<T>& error) {
+    Vector<T> norm_excess = -beta * exp2_minus_1<T>(log2_1p<T>(excess) * (T(-1) / beta));
+    Vector<T> moved = not_above(t - norm_excess * (excess + T(1)) / w_sum, Vector<T>{});
+    // The first point may have been rounded to the left of the root; after it t falls, and only this guard keeps rounding
+    // from making it cycle where the support collapses.
+    if (!first) moved = not_above(moved, t);
+    Vector<T> change = t - moved;
+    error = larger(change, -change) - Simd<T>::eps * (T(1) - moved);
+    return moved;
+}
+
+// Run Newton's method on the candidates of each row until t stops changing; leave the weights in w.
+template <class T, Form form> INLINE void solve(Group<T>& group, int rows, const Plan<T>& plan) {
+    constexpr int lanes = Simd<T>::lanes;
+    const T beta = T(plan.options.beta), inverse_beta = T(1 / plan.options.beta);
+    for (int r = 0; r < lanes; ++r) {
+        // A row without candidates is one that is skipped; a step of zero leaves it alone.
+        group.error[r] = r < rows && group.count[r] > 0;
+        group.excess[r] = 0;
+        group.w_sum[r] = 1;
+    }
+    for (int64_t step = 0; step < max_steps; ++step) {
+        bool moving = false;
+        for (int r = 0; r < rows; ++r) {
+            group.excess[r] = 0;
+            if (!(group.error[r] > 0)) continue;
+            moving = true;
+            bool shrunk = step > 0 && 4 * group.support[r] < 3 * group.count[r];
+            if (shrunk && !group.all[r] && group.count[r] > worth_packing * lanes) pack_again(group, r, beta);
+            T* x = group.x + r * group.stride;
+            T* w = group.w + r * group.stride;
+            Sums sums = weights<T, form>(x, w, group.count[r], group.t[r], inverse_beta, plan.power);
+            group.excess[r] = T(sums.h - 1);
+            group.w_sum[r] = T(sums.w);
+            group.support[r] = sums.support;
+        }
+        if (!moving) break;
+        Vector<T> error;
+        store(group.t, newton_step<T>(load(group.t), load(group.excess), load(group.w_sum), beta, step == 0, error));
+        store(group.error, error);
+    }
+}
+
+// For rows of few classes: class j of the group is one vector, with a row for each lane, and all classes are candidates.
+template <class T, Form form>
+INLINE void solve_few(const Call<T>& call, Group<T>& group, int64_t first, int rows) {
+    constexpr int lanes = Simd<T>::lanes;
+    const Options& options = call.plan->options;
+    const int64_t k = options.classes;
+    const T beta = T(options.beta), inverse_beta = T(1 / options.beta), infinity = std::numeric_limits<T>::infinity();
+    T *x = group.x, *w = group.w;
+    for (int64_t j = 0; j < k; ++j) store(x + j * lanes, Vector<T>{});
+    for (int r = 0; r < rows; ++r)
+        for (int64_t j = 0; j < k; ++j) x[j * lanes + r] = call.logits[(first + r) * k + j];
+    Vector<T> peak = splat(-infinity), size{}, total{};
+    Mask<T> bad{};
+    for (int64_t j = 0; j < k; ++j) {
+        Vector<T> f = load(x + j * lanes);
+        bad |= is_nan(f);
+        peak = larger(f, peak);
+    }
+    Mask<T> good = is_greater(splat(infinity), peak) & is_greater(peak, splat(-infinity)) & ~bad;
+    for (int64_t j = 0; j < k; ++j) {
+        Vector<T> f = zero_unless<T>(good, load(x + j * lanes) - peak);
+        Mask<T> near = is_greater(f, splat(-beta));
+        size += zero_unless<T>(near, splat(T(1)));
+        total += zero_unless<T>(near, f);
+        store(x + j * lanes, f);
+    }
+    store(group.peak, choose(good, peak, splat(std::numeric_limits<T>::quiet_NaN())));
+    Vector<T> t = not_above(jensen_bound(size, total, beta), Vector<T>{}), at = t, w_sum, error;
+    Mask<T> moving = first_lanes<T>(rows);
+    for (int64_t step = 0; step < max_steps; ++step) {
+        Vector<T> h_sum{};
+        w_sum = Vector<T>{};
+        for (int64_t start = 0; start < k; start += short_chain) {
+            Vector<T> h_part{}, w_part{};
+            for (int64_t j = start; j < k && j < start + short_chain; ++j) {
+                Vector<T> z = (load(x + j * lanes) + at) * inverse_beta;
+                Mask<T> inside;
+                Vector<T> u = weight<T, form>(z, inside, call.plan->power);
+                store(w + j * lanes, u);
+                w_part += u;
+                h_part += u + u * z;
+            }
+            h_sum += h_part;
+            w_sum += w_part;
+        }
+        // A row that has come to rest is evaluated where it was, so that it does not depend on the others.
+        t = choose(moving, newton_step<T>(at, h_sum - T(1), w_sum, beta, step == 0, error), t);
+        moving &= is_greater(error, Vector<T>{});
+        if (!bits_of(moving)) break;
+        at = choose(moving, t, at);
+    }
+    store(group.t, t);
+    store(group.w_sum, w_sum);
+    for (int r = 0; r < rows; ++r)
+        if (call.labels && call.labels[first + r] == options.ignore_index) group.peak[r] = infinity;
+}
+
+// q of the classes i, i + 1, ..., zero behind the last.
+template <class T> INLINE Vector<T> soft_target(const Call<T>& call, int64_t row, int64_t i) {
+    const int64_t k = call.plan->options.classes;
+    Vector<T> q = splat(call.uniform_share);
+    if (call.probs) q += call.target_share * load_row(call.probs + row * k, i, k, T(0));
+    if (call.class_weight) q *= load_row(call.class_weight, i, k, T(0));
+    return zero_unless<T>(first_lanes<T>(k - i), q);
+}
+
+// Sum q and sum q (peak - f) over the classes.
+template <class T> INLINE void soft_sums(const Call<T>& call, int64_t row, T peak, double& mass, double& cost) {
+    constexpr int lanes = Simd<T>::lanes;
+    const int64_t k = call.plan->options.classes;
+    const T* f = call.logits + row * k;
+    Total mass_total, cost_total;
+    for (int64_t start = 0; start < k; start += block * lanes) {
+        Vector<T> mass_sum{}, cost_sum{};
+        for (int64_t i = start; i < k && i < start + block * lanes; i += lanes) {
+            Vector<T> q = soft_target(call, row, i);
+            mass_sum += q;
+            // A masked class that the target gives nothing costs nothing, not 0 * inf.
+            cost_sum += choose(is_zero(q), q, q * (peak - load_row(f, i, k, peak)));
+        }
+        mass_total.add(lane_sum(mass_sum));
+        cost_total.add(lane_sum(cost_sum));
+    }
+    mass = mass_total.value();
+    cost = cost_total.value();
+}
+
+// Write mass * p - q for one row, q the part of the target that is spread over the classes.
+template <class T>
+INLINE void write_gradient(const Call<T>& call, const Group<T>& group, int r, int64_t row, T mass, bool soft) {
+    constexpr int lanes = Simd<T>::lanes;
+    const int64_t k = call.plan->options.classes;
+    T* grad = call.grad + row * k;
+    const T* w = group.w + r * group.stride;
+    const T scale = mass / group.w_sum[r];
+    if (k <= few_classes) {  // as solve_few left them
+        const T* own = group.w + r;
+        for (int64_t j = 0; j < k; ++j) grad[j] = own[j * lanes] * scale;
+        if (soft)
+            for (int64_t i = 0; i < k; i += lanes)
+                store_row(grad, i, k, load_row(grad, i, k, T(0)) - soft_target(call, row, i));
+        return;
+    }
+    if (group.all[r]) {
+        for (int64_t i = 0; i < k; i += lanes) {
+            Vector<T> p = load(w + i) * scale;
+            store_row(grad, i, k, soft ? p - soft_target(call, row, i) : p);
+        }
+        return;
+    }
+    if (soft)
+        for (int64_t i = 0; i < k; i += lanes) store_row(grad, i, k, -soft_target(call, row, i));
+    else
+        std::memset(grad, 0, k * sizeof(T));
+    const int32_t* number = group.number + r * group.stride;
+    for (int64_t i = 0; i < group.count[r]; ++i) grad[number[i]] += w[i] * scale;
+}
+
+template <class T> INLINE void fill(T* row, int64_t k, T value) {
+    for (int64_t i = 0; i < k; ++i) row[i] = value;
+}
+
+// Write the loss of a row, and its gradient if wanted.
+template <class T> INLINE void finish_row(const Call<T>& call, const Group<T>& group, int r, int64_t row) {
+    const int64_t k = call.plan->options.classes;
+    const T peak = group.peak[r];
+    T* grad = call.grad ? call.grad + row * k : nullptr;
+    if (!std::isfinite(peak)) {  // +inf stands for a row that is skipped, NaN for one that has no loss
+        T value = std::isnan(peak) ? peak : 0;
+        call.losses[row] = value;
+        if (grad) fill(grad, k, value);
+        return;
+    }
+    double mass = 0, loss = 0;
+    T hard = 0;
+    int64_t label = 0;
+    if (call.labels) {
+        label = call.labels[row];
+        hard = call.class_weight ? call.target_share * call.class_weight[label] : call.target_share;
+        mass = hard;
+        loss = double(hard) * (double(peak) - double(call.logits[row * k + label]));
+    }
+    if (call.soft) {
+        double soft_mass, soft_cost;
+        soft_sums(call, row, peak, soft_mass, soft_cost);
+        mass += soft_mass;
+        loss += soft_cost;
+    }
+    call.losses[row] = T(loss - mass * double(group.t[r]));
+    if (!grad) return;
+    write_gradient(call, group, r, row, T(mass), call.soft);
+    if (call.labels) grad[label] -= hard;
+}
+
+// For rows of many classes: the phases above, one after the other.
+template <class T, Form form> INLINE void solve_many(const Call<T>& call, Group<T>& group, int64_t first, int rows) {
+    const Options& options = call.plan->options;
+    const int64_t k = options.classes;
+    const T beta = T(options.beta), infinity = std::numeric_limits<T>::infinity();
+    for (int r = 0; r < Group<T>::lanes; ++r) {
+        group.peak[r] = infinity;
+        group.size[r] = 1;
+        group.total[r] = 0;
+        group.count[r] = 0;
+        if (r >= rows || (call.labels && call.labels[first + r] == options.ignore_index)) continue;
+        T peak, size, total;
+        scan(call.logits + (first + r) * k, k, beta, peak, size, total);
+        if (std::isfinite(peak)) {
+            group.peak[r] = peak;
+            group.size[r] = size;
+            group.total[r] = total;
+        } else {
+            group.peak[r] = std::numeric_limits<T>::quiet_NaN();
+        }
+    }
+    bound_candidates(group, beta);
+    for (int r = 0; r < rows; ++r)
+        if (std::isfinite(group.peak[r])) pack(call.logits + (first + r) * k, k, group, r, beta);
+    store(group.t, not_above(load(group.t), jensen_bound<T>(load(group.size), load(group.total), beta)));
+    solve<T, form>(group, rows, *call.plan);
+}
+
+// The work of one thread: groups of rows, until none is left.
+template <class T, Form form> void work(Call<T>& call) {
+    const int64_t k = call.plan->options.classes;
+    Group<T> group;
+    group.stride = round_up<T>(k) + Simd<T>::lanes;  // one more vector, which fills up or is written by packing
+    const size_t bytes = call.group_rows * group.stride * (2 * sizeof(T) + sizeof(int32_t));
+    void* memory = std::aligned_alloc(cache_line, (bytes + cache_line - 1) / cache_line * cache_line);
+    if (!memory) {
+        call.out_of_memory = true;
+        return;
+    }
+    group.x = static_cast<T*>(memory);
+    group.w = group.x + call.group_rows * group.stride;
+    group.number = reinterpret_cast<int32_t*>(group.w + call.group_rows * group.stride);
+    for (;;) {
+        int64_t first = call.next_row.fetch_add(call.group_rows);
+        if (first >= call.rows) break;
+        int64_t left = call.rows - first;
+        int rows = int(left < call.group_rows ? left : call.group_rows);
+        if (k <= few_classes)
+            solve_few<T, form>(call, group, first, rows);
+        else
+            solve_many<T, form>(call, group, first, rows);
+        for (int r = 0; r < rows; ++r) finish_row(call, group, r, first + r);
+    }
+    std::free(memory);
+}
+
+template <class T> void work_by_form(void* argument) {
+    Call<T>& call = *static_cast<Call<T>*>(argument);
+    switch (call.plan->power.form) {
+        case Form::products: return work<T, Form::products>(call);
+        case Form::table: return work<T, Form::table>(call);
+        case Form::logarithm: return work<T, Form::logarithm>(call);
+    }
+}
+
+// GOMP_parallel of the OpenMP runtime that the process has already, or null.
+using Team = void (*)(void (*)(void*), void*, unsigned, unsigned);
+
+template <class T> void in_threads(Call<T>& call, int64_t threads, Team team) {
+    if (threads == 1) return work_by_form<T>(&call);
+    if (team) return team(work_by_form<T>, &call, unsigned(threads), 0);
+    std::vector<std::thread> others;
+    for (int64_t i = 1; i < threads; ++i) others.emplace_back(work_by_form<T>, &call);
+    work_by_form<T>(&call);
+    for (std::thread& other : others) other.join();
+}
+
+constexpr int64_t done = -1, no_memory = -2;
+
+// Give `done`, `no_memory`, or the number of a row whose label is no class.
+template <class T>
+int64_t run(const Plan<T>* plan, int64_t rows, const T* logits, const int64_t* labels, const T* probs,
+            const T* class_weight, T* losses, T* total, T* grad, int64_t threads, Team team) {
+    const Options& options = plan->options;
+    const int64_t k = options.classes;
+    double denominator = options.mean ? double(rows) : 1;
+    if (labels) {
+        double weights = 0;
+        for (int64_t row = 0; row < rows; ++row) {
+            int64_t label = labels[row];
+            if (label == options.ignore_index) continue;
+            if (label < 0 || label >= k) return row;
+            weights += class_weight ? double(class_weight[label]) : 1;
+        }
+        if (options.mean) denominator = weights;
+    }
+    Call<T> call;
+    call.plan = plan;
+    call.rows = rows;
+    call.logits = logits;
+    call.labels = labels;
+    call.probs = probs;
+    call.class_weight = class_weight;
+    call.losses = losses;
+    call.grad = grad;
+    const int64_t share = (rows + threads - 1) / threads, fit = std::max<int64_t>(1, group_classes / k);
+    call.group_rows = k <= few_classes ? Simd<T>::lanes : std::min({int64_t(Simd<T>::lanes), fit, share});
+    call.target_share = T((1 - options.label_smoothing) / denominator);
+    call.uniform_share = T(options.label_smoothing / k / denominator);
+    call.soft = probs || options.label_smoothing != 0;
+    std::vector<T> own;
+    if (total) {
+        own.resize(rows);
+        call.losses = own.data();
+    }
+    in_threads(call, threads, team);
+    if (call.out_of_memory) return no_memory;
+    if (total) {
+        // In an order that does not depend on the threads; the mean over no row is NaN.
+        Total sum;
+        for (int64_t row = 0; row < rows; ++row) sum.add(call.losses[row]);
+        *total = denominator == 0 ? std::numeric_limits<T>::quiet_NaN() : T(sum.value());
+    }
+    return done;
+}
+
+template <class T> Plan<T>* make_plan(const Options* options) {
+    void* memory = std::aligned_alloc(cache_line, (sizeof(Plan<T>) + cache_line - 1) / cache_line * cache_line);
+    if (!memory) return nullptr;
+    Plan<T>* plan = new (memory) Plan<T>;
+    plan->options = *options;
+    plan->power.choose(options->beta - 1);
+    return plan;
+}
+
+}  // namespace
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+#define DEFINE_FOR(T, name)                                                                                           \
+    EXPORT void* mgce_make_plan_##name(const Options* options) { return make_plan<T>(options); }                      \
+    EXPORT int64_t mgce_run_##name(const Plan<T>* plan, int64_t rows, const T* logits, const int64_t* labels,         \
+                                   const T* probs, const T* class_weight, T* losses, T* total, T* grad,               \
+                                   int64_t threads, Team team) {                                                      \
+        return run(plan, rows, logits, labels, probs, class_weight, losses, total, grad, threads, team);              \
+    }
+
+DEFINE_FOR(float, float32)
+DEFINE_FOR(double, float64)
+EXPORT void mgce_free_plan(void* plan) { std::free(plan); }

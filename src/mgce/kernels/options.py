@@ -1,0 +1,16 @@
+"""The arguments that every loss shares with `cross_entropy` and that are not tensors, as one object."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class LossOptions(NamedTuple):
+    """Which rows a loss ignores, how it reduces them, and how it smooths their labels.
+
+    Equal options are equal keys, so that what a kernel prepares for them can be kept and found again.
+    """
+
+    ignore_index: int = -100  # label of rows whose loss and gradient are zero
+    reduction: str = "mean"  # "none", "mean" or "sum"
+    label_smoothing: float = 0.0  # share of the target that is spread over all classes

@@ -1,0 +1,95 @@
+"""What every loss asks of its arguments: the errors of `cross_entropy`, found without reading a value of a tensor."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from mgce import _validation
+from mgce._validation import expected
+from mgce.kernels.options import LossOptions
+from mgce.numerics.root import Beta
+
+HALF_TYPES = (torch.float16, torch.bfloat16)
+
+
+def class_dim(input: Tensor) -> int:
+    """Give the dimension of the classes of logits (C), (N, C) or (N, C, d1, ..., dK)."""
+    return 1 if input.ndim > 1 else 0
+
+
+def result_dtype(input: Tensor, target: Tensor, weight: Tensor | None) -> torch.dtype:
+    """Give the type of the loss that `cross_entropy` would give."""
+    if input.dtype in HALF_TYPES and torch.is_autocast_enabled(input.device.type):
+        return torch.float32
+    if not target.is_floating_point():
+        return input.dtype
+    dtype = torch.promote_types(input.dtype, target.dtype)
+    return dtype if weight is None else torch.promote_types(dtype, weight.dtype)
+
+
+def check_options(options: LossOptions, beta: Beta) -> None:
+    """Check what is not a tensor, and beta."""
+    _validation.check_beta(beta)
+    _validation.check_choice("reduction", options.reduction, _validation.REDUCTIONS)
+    _validation.check_label_smoothing(options.label_smoothing)
+
+
+def check_arguments(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    options: LossOptions,
+    beta: Beta,
+    dim: int | None = None,
+) -> None:
+    """Check all arguments of a loss; `dim` is the dimension of the classes where it is not that of `cross_entropy`."""
+    check_options(options, beta)
+    if not isinstance(input, Tensor):
+        raise TypeError(expected("input", "a torch.Tensor", type(input).__name__))
+    dim = class_dim(input) if dim is None else dim
+    _validation.check_logits(input, dim, "input")
+    shape = input.shape
+    rows = shape[:-1] if dim in (-1, len(shape) - 1) else shape[:dim] + shape[dim + 1 :]
+    check_target(target, rows, shape, options.ignore_index)
+    check_device("target", target, input)
+    if weight is not None:
+        check_weight(weight, shape[dim], None if target.shape == shape else input)
+        check_device("weight", weight, input)
+
+
+def check_target(target: Tensor, rows: torch.Size, probs: torch.Size, ignore_index: int) -> None:
+    """Require class indices of the shape `rows`, or class probabilities of the shape `probs`."""
+    if not isinstance(target, Tensor):
+        raise TypeError(expected("target", "a torch.Tensor", type(target).__name__))
+    if target.shape == probs:
+        if not target.is_floating_point():
+            what = "floating point, since it has the shape of class probabilities"
+            raise RuntimeError(expected("target", what, target.dtype))
+        if ignore_index >= 0:
+            what = "negative where `target` holds class probabilities"
+            raise RuntimeError(expected("ignore_index", what, ignore_index))
+        return
+    if target.dtype not in (torch.int64, torch.uint8):
+        what = f"class indices of dtype int64 or uint8, or class probabilities of shape {tuple(probs)}"
+        raise RuntimeError(expected("target", what, f"{target.dtype} of shape {tuple(target.shape)}"))
+    if target.shape == rows or (not rows and target.shape == (1,)):
+        return
+    sentence = expected("target", f"class indices of shape {tuple(rows)}, to match `input`", tuple(target.shape))
+    batches_differ = rows and target.ndim > 0 and target.shape[0] != rows[0]
+    raise ValueError(sentence) if batches_differ else RuntimeError(sentence)
+
+
+def check_weight(weight: Tensor, k: int, logits: Tensor | None) -> None:
+    """Require a number for each class, of the dtype of `logits` unless that is None."""
+    if weight.shape != (k,):
+        raise RuntimeError(expected("weight", f"one number for each of the {k} classes", tuple(weight.shape)))
+    if logits is None or logits.dtype == weight.dtype or torch.is_autocast_enabled(logits.device.type):
+        return
+    raise RuntimeError(expected("weight", f"of the dtype of `input`, {logits.dtype}", weight.dtype))
+
+
+def check_device(name: str, tensor: Tensor, input: Tensor) -> None:
+    """Require a tensor on the device of `input`."""
+    if tensor.device != input.device:
+        raise RuntimeError(expected(name, f"on the device of `input`, {input.device}", str(tensor.device)))

@@ -1,0 +1,71 @@
+"""From scores to a loss: weights, ignored rows, smoothing, soft targets and reductions, as in `cross_entropy`."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from mgce import _validation
+from mgce.kernels.options import LossOptions
+from mgce.losses.arguments import class_dim
+
+
+def nll(
+    scores: Tensor,  # (C), (N, C) or (N, C, d1, ..., dK), where cross-entropy has log_softmax
+    target: Tensor,  # class indices, or class probabilities of the shape of `scores`
+    weight: Tensor | None,  # (C)
+    options: LossOptions,
+) -> Tensor:
+    """Reduce minus the scores as `cross_entropy` reduces minus the log-probabilities, smoothing and all."""
+    if target.shape == scores.shape:
+        return _soft_nll(scores, target, weight, options)
+    ignore_index, reduction, label_smoothing = options
+    target = target.long()
+    if weight is not None:
+        weight = weight.to(scores.dtype)
+    try:
+        hard = F.nll_loss(scores, target, weight, None, ignore_index, None, reduction)
+    except IndexError:
+        k = scores.shape[class_dim(scores)]
+        wrong = target[((target < 0) | (target >= k)) & (target != ignore_index)]
+        raise IndexError(_validation.target_out_of_range(wrong[0].item(), k, ignore_index)) from None
+    if label_smoothing == 0:
+        return hard
+    smooth = _uniform_nll(scores, target, weight, options)
+    return (1 - label_smoothing) * hard + label_smoothing * smooth
+
+
+def _uniform_nll(scores: Tensor, target: Tensor, weight: Tensor | None, options: LossOptions) -> Tensor:
+    """Give the loss against the uniform target, reduced by the weights of the index targets."""
+    dim = class_dim(scores)
+    k = scores.shape[dim]
+    kept = target != options.ignore_index
+    rows = -(scores if weight is None else scores * _along(weight, scores)).sum(dim) / k
+    rows = torch.where(kept.reshape(rows.shape), rows, 0)
+    if options.reduction == "none":
+        return rows
+    if options.reduction == "sum":
+        return rows.sum()
+    if weight is None:
+        return rows.sum() / kept.sum()
+    return rows.sum() / torch.where(kept, weight[torch.where(kept, target, 0)], 0).sum()
+
+
+def _soft_nll(scores: Tensor, target: Tensor, weight: Tensor | None, options: LossOptions) -> Tensor:
+    k = scores.shape[class_dim(scores)]
+    q = target.to(torch.promote_types(target.dtype, scores.dtype))
+    if options.label_smoothing > 0:
+        q = q * (1 - options.label_smoothing) + options.label_smoothing / k
+    if weight is not None:
+        q = q * _along(weight, scores)
+    # A masked class that the target gives nothing adds nothing; cross_entropy has 0 * inf = NaN here.
+    scores = torch.where((q == 0) & (scores == -torch.inf), 0, scores)
+    rows = -(q * scores).sum(class_dim(scores))
+    if options.reduction == "none":
+        return rows
+    return rows.sum() if options.reduction == "sum" else rows.sum() / (scores.numel() / k)
+
+
+def _along(weight: Tensor, scores: Tensor) -> Tensor:
+    return weight.view([-1 if d == class_dim(scores) else 1 for d in range(scores.ndim)])
