@@ -77,7 +77,8 @@ def is_traced() -> bool:
 
 def is_batched(tensor: Tensor) -> bool:
     """Tell whether a tensor stands for many at once, as in `torch.func.vmap` and batched gradients."""
-    return torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+    functorch = torch._C._functorch
+    return functorch.is_functorch_wrapped_tensor(tensor) or functorch.is_legacy_batchedtensor(tensor)
 
 
 def _obstacle(kernel: str, input: Tensor, target: Tensor, weight: Tensor | None, beta: Beta) -> str | None:

@@ -165,7 +165,7 @@ def _wants_all_logits(
 def _in_autocast_dtype(tensor: Tensor) -> Tensor:
     """Cast as autocast would cast an argument of a matrix product."""
     device = tensor.device.type
-    if tensor.dtype == torch.float64 or not torch.is_autocast_enabled(device):
+    if tensor.dtype == torch.float64 or tensor.is_meta or not torch.is_autocast_enabled(device):
         return tensor
     return tensor.to(torch.get_autocast_dtype(device))
 
