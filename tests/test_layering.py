@@ -7,16 +7,16 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "mgce"
 LAYERS = [
-    {"_validation"},
+    {"_validation", "_files"},
     {"numerics"},
     {"kernels"},
     {"losses"},
     {"functional"},
-    {"metrics", "noise", "risk", "datasets"},
+    {"metrics", "noise", "risk", "datasets", "pages"},
     {"training"},
     {"estimators"},
+    {"tables"},
     {"experiments"},
-    {"integrations"},
     {"cli"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}

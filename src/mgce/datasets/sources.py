@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.request import urlopen
 
+from mgce._files import replacing
+
 # Bytes that are hashed at a time.
 CHUNK = 1 << 20
 
@@ -68,8 +70,7 @@ def _verify(path: Path, source: Source, final: Path) -> None:
 
 def _fetch(source: Source, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
+    with replacing(path) as temporary:
         try:
             with urlopen(source.url, timeout=60) as response, temporary.open("wb") as file:
                 shutil.copyfileobj(response, file)
@@ -79,6 +80,3 @@ def _fetch(source: Source, path: Path) -> None:
             )
             raise OSError(sentence) from error
         _verify(temporary, source, path)
-        temporary.rename(path)
-    finally:
-        temporary.unlink(missing_ok=True)

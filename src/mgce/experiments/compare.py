@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from mgce import metrics, noise
+from mgce import noise
 from mgce._validation import check_beta, check_choice, check_count, check_device, check_fraction, expected
 from mgce.datasets import Table, preprocessor
-from mgce.numerics.link import minimax_probs, minimax_to_worst_case
+from mgce.metrics.evaluation import evaluate
 from mgce.training.ensemble import fit_ensemble
 from mgce.training.losses import MemberLoss
 from mgce.training.settings import TrainingSettings
@@ -29,7 +29,7 @@ METHODS = {
 }
 NOISES = {"symmetric": noise.symmetric, "pair": noise.pair_flip}
 BETAS = (1.05, 1.2, 1.4, 1.7, 2.0, 3.0, 5.0, 11.0)
-N_BINS = 15
+SOFTMAX = ("gce", "softmax_mae")  # methods whose h is the softmax of the logits
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def run(
     runs, epochs = plan.runs(), plan.epochs_for(train[0].shape[1])
     fit = fit_ensemble(
         *train,
-        [MemberLoss("gce" if method in ("gce", "softmax_mae") else "mgce", beta) for method, beta in runs],
+        [MemberLoss("gce" if method in SOFTMAX else "mgce", beta) for method, beta in runs],
         TrainingSettings(
             hidden_layer_sizes=(plan.hidden,),
             epochs=epochs,
@@ -147,34 +147,9 @@ def run(
             for name, curve in fit.curves.items():
                 record[f"{name}_accuracy_by_epoch"] = [round(v, 6) for v in curve[:, seed, member].tolist()]
             record["validation_accuracy"] = max(record["validation_accuracy_by_epoch"])
-            records.append(record | evaluate(logits[seed, member], test[1][seed], method, beta))
+            measures = evaluate(logits[seed, member], test[1][seed], beta, softmax=method in SOFTMAX)
+            records.append(record | measures)
     return records
-
-
-def evaluate(logits: Tensor, target: Tensor, method: str, beta: float) -> dict[str, Any]:
-    """Give the test accuracy, and ECE, SCE and the reliability curve of both outputs.
-
-    The largest probability of p may be shared by several classes at beta = 1, where the
-    prediction is still that of the logits; so the classes of a row stand in the order of its logits
-    wherever only the top label counts.
-    """
-    softmax = method in ("gce", "softmax_mae")
-    h = minimax_probs(logits.double(), beta=math.inf if softmax else beta)
-    p = minimax_to_worst_case(h, beta=beta)
-    order = logits.argsort(dim=-1, descending=True, stable=True)
-    rank = (order == target[:, None]).long().argmax(-1)
-    result: dict[str, Any] = {"accuracy": float((rank == 0).double().mean())}
-    for name, probs in (("h", h), ("p", p)):
-        ranked = probs.gather(-1, order)
-        curve = metrics.reliability_curve(ranked, rank, N_BINS)
-        result[f"ece_{name}"] = float(metrics.expected_calibration_error(ranked, rank, N_BINS))
-        result[f"sce_{name}"] = float(metrics.static_calibration_error(probs, target, N_BINS))
-        result[f"reliability_{name}"] = {
-            "count": curve.count.tolist(),
-            "confidence": [None if math.isnan(v) else v for v in curve.confidence.tolist()],
-            "accuracy": [None if math.isnan(v) else v for v in curve.accuracy.tolist()],
-        }
-    return result
 
 
 def _split(table: Table, plan: Comparison, seed: int) -> _Split:

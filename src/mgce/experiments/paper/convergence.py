@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from mgce.experiments.paper.comparison import show
 from mgce.experiments.paper.plan import BETA
-from mgce.experiments.paper.plot import figure, png
 from mgce.experiments.paper.result import Result
 from mgce.experiments.render import COLOURS
+from mgce.pages.png import figure, png
 
 # Label: method, beta, curve, style. A value V of the objective is drawn as the accuracy 1 - V.
 Series = Mapping[str, tuple[str, float, str, dict[str, Any]]]

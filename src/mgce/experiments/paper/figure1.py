@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import torch
 
 from mgce.experiments.paper.plan import Options
-from mgce.experiments.paper.plot import figure, png
 from mgce.experiments.paper.result import Result
 from mgce.experiments.paper.specification import Specification
 from mgce.experiments.store import Run
 from mgce.functional import alpha_loss
+from mgce.pages.png import figure, png
 
 # As in the paper's legend.
 CURVES = {"CE": math.inf, "β = 2.0": 2.0, "β = 1.4": 1.4, "β = 1.1": 1.1, "MAE": 1.0}

@@ -12,11 +12,12 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from mgce import noise
+from mgce._files import plain
 from mgce._validation import check_device, expected
 from mgce.datasets import Table, load, preprocessor
-from mgce.experiments.compare import evaluate
 from mgce.experiments.paper.published_mae import evaluate_published_mae
-from mgce.experiments.paper.specification import Place, plain
+from mgce.experiments.paper.specification import Place
+from mgce.metrics.evaluation import evaluate
 from mgce.training.ensemble import fit_ensemble
 from mgce.training.losses import MemberLoss
 from mgce.training.settings import TrainingSettings
@@ -97,7 +98,7 @@ class TabularRun:
                 for name, curve in curves.items():
                     record[f"{name}_by_epoch"] = [float(f"{v:.5g}") for v in curve[:, group, member].tolist()]
                 target = test[1][group].cpu()
-                measures = evaluate(logits[group, member], target, method, beta)
+                measures = evaluate(logits[group, member], target, beta, softmax=method == "gce")
                 records.append(record | _numbers(measures))
                 if method == "mae":
                     published = evaluate_published_mae(logits[group, member], target)

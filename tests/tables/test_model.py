@@ -8,8 +8,8 @@ from sklearn.pipeline import Pipeline
 from mgce import certify
 from mgce.datasets import preprocessor
 from mgce.estimators import MGCEClassifier
-from mgce.experiments.columns import Columns
-from mgce.experiments.table_model import TableModel, predictions_csv, row_prints
+from mgce.tables.columns import Columns
+from mgce.tables.model import TableModel, predictions_csv, row_prints
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@ from html import escape
 
 import pytest
 
-from mgce.experiments.web_page import bullets, document, facts, figure, image, paragraph, table
+from mgce.pages.web_page import bullets, document, facts, figure, image, paragraph, table
 from web_pages import Page, check_phone, check_structure
 
 EVIL = "<script>alert('1')</script> & \"co\""

@@ -33,10 +33,10 @@ class Choice:
     again: Any
     betas: tuple[float, ...]
     accuracy: tuple[float, ...]  # of each beta, on training rows that it was not fitted to
-    how: str
+    measured_on: str  # which rows those were, as it goes on after "accuracy"
 
 
-def fit_linear(X: Any, y: NDArray[Any], beta: float | None, seed: int, on_fit: OnFit) -> Choice:
+def choose_linear(X: Any, y: NDArray[Any], beta: float | None, seed: int, on_fit: OnFit) -> Choice:
     """Choose beta, unless it is given, and the penalty by cross-validation, and fit to all rows."""
     betas = BETAS if beta is None else (beta,)
     rows = _some_rows(y, seed)
@@ -55,26 +55,26 @@ def fit_linear(X: Any, y: NDArray[Any], beta: float | None, seed: int, on_fit: O
     on_fit("Fitting")
     again = MGCEClassifier(beta=search.beta_, lambda0=search.lambda0_)
     accuracy = search.scores_.mean(2).max(0)
-    how = f"in {search.scores_.shape[2]}-fold cross-validation on {len(rows):,} training rows"
-    return Choice(clone(again).fit(X, y), again, betas, tuple(accuracy.tolist()), how)
+    measured_on = f"in {search.scores_.shape[2]}-fold cross-validation on {len(rows):,} training rows"
+    return Choice(clone(again).fit(X, y), again, betas, tuple(accuracy.tolist()), measured_on)
 
 
-def fit_mlp(X: Any, y: NDArray[Any], beta: float | None, seed: int, on_fit: OnFit) -> Choice:
+def choose_mlp(X: Any, y: NDArray[Any], beta: float | None, seed: int, on_fit: OnFit) -> Choice:
     """Train a network for every candidate at once and keep the best, or one for a beta that is given."""
     on_fit("Training networks" if beta is None else "Training a network")
     fitted = MGCEMLPClassifier(beta="cv" if beta is None else beta, random_state=seed).fit(X, y)
     again = clone(fitted).set_params(beta=fitted.beta_)
     scores = [fitted.validation_scores_.max()] if fitted.scores_ is None else fitted.scores_
-    how = f"on {fitted.validation_fraction:.0%} of the training rows, kept out of the fit"
+    measured_on = f"on {fitted.validation_fraction:.0%} of the training rows, kept out of the fit"
     betas = BETAS if beta is None else (beta,)
-    return Choice(fitted, again, betas, tuple(float(score) for score in scores), how)
+    return Choice(fitted, again, betas, tuple(float(score) for score in scores), measured_on)
 
 
-FITS = {"linear": fit_linear, "mlp": fit_mlp}
+CHOICES = {"linear": choose_linear, "mlp": choose_mlp}
 
 
 def count_fits(model: str, beta: float | None) -> int:
-    """Tell how often a function of `FITS` will call `on_fit`, at most."""
+    """Tell how often a function of `CHOICES` will call `on_fit`, at most."""
     return 1 if model == "mlp" else 1 + LINEAR_FITS * (len(BETAS) if beta is None else 1)
 
 

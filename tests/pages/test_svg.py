@@ -2,7 +2,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from mgce.experiments.svg import Axis, Series, chart
+from mgce.pages.svg import Axis, Series, chart
 
 X = Axis("time <s>", 0, 10, [(0, "0"), (5, "five"), (10, "10")])
 Y = Axis("share", -1, 1, [(-1, "-1"), (1, "1")])

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 import mgce
 from mgce._validation import expected
 from mgce.estimators import load, save
-from mgce.experiments.columns import Columns, unseen_categories
 from mgce.risk import RiskCertificate
+from mgce.tables.columns import Columns, unseen_categories
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from mgce.experiments.render import pool
-from mgce.experiments.suspects import Suspect
-from mgce.experiments.svg import Axis, Series, chart
-from mgce.experiments.table_fit import FitPlan, TableFit
-from mgce.experiments.web_page import bullets, document, facts, figure, paragraph, table
+from mgce.metrics.evaluation import pool
+from mgce.pages.svg import Axis, Series, chart
+from mgce.pages.web_page import bullets, document, facts, figure, paragraph, table
+from mgce.tables.fit import FitPlan, TableFit
+from mgce.tables.suspects import Suspect
 
 SHARES = tuple((share / 5, f"{share * 20}%") for share in range(6))
 MODELS = {
@@ -24,7 +24,7 @@ def page(fit: TableFit, plan: FitPlan, name: str, model_file: str, environment: 
     """Give the HTML page as UTF-8.
 
     Args:
-        fit: what :func:`mgce.experiments.table_fit.run` gives.
+        fit: what :func:`mgce.tables.fit.run` gives.
         plan: its settings.
         name: the file of the table.
         model_file: the file of the model.
@@ -137,7 +137,7 @@ def _choice(fit: TableFit) -> str:
         f"Beta is {beta:g}, chosen among {len(choice.betas)}. {meaning} Labels that are wrong at random lower the "
         "accuracy of all candidates alike."
     )
-    caption = f"Accuracy of each beta {choice.how}. The circle is the one that was chosen."
+    caption = f"Accuracy of each beta {choice.measured_on}. The circle is the one that was chosen."
     return paragraph(words) + figure(_accuracy_by_beta(fit), caption)
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mgce.experiments.columns import Columns, unseen_categories
+from mgce.tables.columns import Columns, unseen_categories
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mgce.experiments import fit_report
-from mgce.experiments.table_fit import FitPlan, run
+from mgce.tables import report as fit_report
+from mgce.tables.fit import FitPlan, run
 from web_pages import check_phone, check_structure
 
 EVIL = "<script>alert(1)</script>"

@@ -17,13 +17,13 @@ from threadpoolctl import threadpool_limits
 
 from mgce._validation import check_beta, check_choice, check_count, expected
 from mgce.datasets.tables import make_table, preprocessor
-from mgce.experiments.beta_choice import FITS, FOLDS, Choice, count_fits, folds
-from mgce.experiments.columns import Columns
-from mgce.experiments.compare import evaluate
-from mgce.experiments.suspects import Suspect, cross_validated_margins, margins, rank
-from mgce.experiments.table_model import TableModel, row_prints
 from mgce.functional import minimax_probs
+from mgce.metrics.evaluation import evaluate
 from mgce.risk import RiskCertificate, certify
+from mgce.tables.choice import CHOICES, FOLDS, Choice, count_fits, folds
+from mgce.tables.columns import Columns
+from mgce.tables.model import TableModel, row_prints
+from mgce.tables.suspects import Suspect, cross_validated_margins, margins, rank
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,7 +47,7 @@ class FitPlan:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_choice("model", self.model, tuple(FITS))
+        check_choice("model", self.model, tuple(CHOICES))
         if self.beta is not None:
             check_beta(self.beta)
         if not 0 < self.holdout < 1:
@@ -103,7 +103,7 @@ def run(frame: pd.DataFrame, plan: FitPlan, on_step: OnStep | None = None) -> Ta
     limit = _one_thread_each() if plan.model == "linear" else nullcontext()
     with limit, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
-        choice = FITS[plan.model](X, y, plan.beta, plan.seed, on_fit)
+        choice = CHOICES[plan.model](X, y, plan.beta, plan.seed, on_fit)
         f = np.empty((len(frame), len(rows.classes)))
         f[rows.train] = cross_validated_margins(choice.again, X, y, folds(y, plan.seed), on_fit)
     held_out = rows.selected.iloc[rows.held_out]
@@ -151,7 +151,7 @@ def _quality(f: NDArray[np.float64], target: IntArray, beta: float) -> dict[str,
     """Give accuracy, both errors of calibration, and the mean probability h of the other classes."""
     logits, own = torch.from_numpy(f), torch.from_numpy(target)
     right = minimax_probs(logits, beta=beta).gather(1, own[:, None])
-    return evaluate(logits, own, "mgce", beta) | {"randomized_error": float(1 - right.mean())}
+    return evaluate(logits, own, beta) | {"randomized_error": float(1 - right.mean())}
 
 
 @contextmanager

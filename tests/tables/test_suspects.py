@@ -5,7 +5,7 @@ from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
-from mgce.experiments.suspects import cross_validated_margins, margins, rank
+from mgce.tables.suspects import cross_validated_margins, margins, rank
 
 X, y = load_iris(return_X_y=True)
 

@@ -6,7 +6,7 @@ from sklearn.metrics import accuracy_score
 
 from mgce import certify
 from mgce.estimators import MGCEClassifier
-from mgce.experiments.table_fit import FitPlan, run
+from mgce.tables.fit import FitPlan, run
 
 PLAN = FitPlan("y", beta=1.4)
 
