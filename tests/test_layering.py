@@ -7,11 +7,12 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "mgce"
 LAYERS = [
-    {"_validation", "_files"},
+    {"_validation", "_files", "_threads"},
     {"numerics"},
     {"kernels"},
     {"losses"},
     {"functional"},
+    {"linear"},
     {"metrics", "noise", "risk", "datasets", "pages"},
     {"training"},
     {"estimators"},

@@ -18,6 +18,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params, _check_sample_weight
 
 from mgce import _validation
+from mgce._threads import one_blas_thread
 from mgce.estimators.base import FloatArray, RobustClassifier
 from mgce.estimators.linear import MGCEClassifier
 
@@ -118,17 +119,18 @@ class MGCEClassifierCV(RobustClassifier):
         scorer = self._scorer()
         folds = list(check_cv(self.cv, y, classifier=True).split(X, y, **routed.splitter.split))
         path = list(product(np.argsort(lambda0s)[::-1], np.argsort(betas)[::-1]))
-        scores = Parallel(n_jobs=self.n_jobs)(
-            delayed(_score_path)(
-                self._candidate(),
-                [(lambda0s[i], betas[j]) for i, j in path],
-                *_part(X, y, sample_weight, train),
-                *_part(X, y, None, test)[:2],
-                scorer,
-                _check_method_params(X, routed.scorer.score, indices=test),
+        with one_blas_thread():  # folds that are fitted side by side would fight for the cores
+            scores = Parallel(n_jobs=self.n_jobs)(
+                delayed(_score_path)(
+                    self._candidate(),
+                    [(lambda0s[i], betas[j]) for i, j in path],
+                    *_part(X, y, sample_weight, train),
+                    *_part(X, y, None, test)[:2],
+                    scorer,
+                    _check_method_params(X, routed.scorer.score, indices=test),
+                )
+                for train, test in folds
             )
-            for train, test in folds
-        )
         self.scores_ = np.empty((len(lambda0s), len(betas), len(folds)))
         for (i, j), over_folds in zip(path, zip(*scores, strict=True), strict=True):
             self.scores_[i, j] = over_folds

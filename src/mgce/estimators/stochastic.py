@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from mgce._threads import one_blas_thread
 from mgce.estimators.base import FloatArray, IntArray
-from mgce.risk.arrays import moments, one_hot
-from mgce.risk.dual import entropy
-from mgce.risk.objective import phi_and_p
+from mgce.linear.arrays import moments, one_hot
+from mgce.linear.dual import entropy
+from mgce.linear.objective import phi_and_p
 
 BATCH_ROWS = 256
 STEP = 3.0  # of AdaGrad, for features of length one
@@ -122,10 +123,8 @@ def descend(
     aim: float, max_iter: int, random_state: np.random.RandomState,
 ) -> tuple[int, bool]:  # fmt: skip
     """Descend until `PATIENCE` epochs gain less than `aim`; give the epochs, and whether that happened."""
-    from threadpoolctl import threadpool_limits
-
     best, since = np.inf, 0
-    with threadpool_limits(1, "blas"):  # batches are too small to share
+    with one_blas_thread():  # batches are too small to share
         for epoch in range(1, max_iter + 1):
             loss = sum(run_epoch(solver, r, random_state.permutation(r[1].size), stats, beta, l1) for r in read())
             value = loss / stats.weight.sum() + float((l1 * np.abs(solver.average)).sum())

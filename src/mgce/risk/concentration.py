@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from mgce import _validation
-from mgce.risk.arrays import FloatArray, as_array
+from mgce.linear.arrays import FloatArray, as_array
 
 MOST_OF_WEALTH = 0.75  # share of the capital that one bet may lose
 BLOCK = 2**21  # numbers of one block of coordinates

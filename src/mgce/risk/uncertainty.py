@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from mgce import _validation
-from mgce.risk.arrays import FloatArray, IntArray, Matrix, as_array, as_labels, as_matrix, moments, one_hot
-from mgce.risk.arrays import with_intercept as append_ones
+from mgce.linear.arrays import FloatArray, IntArray, Matrix, as_array, as_labels, as_matrix, moments, one_hot
+from mgce.linear.arrays import with_intercept as append_ones
 from mgce.risk.concentration import betting_intervals, check_delta, hoeffding_radius, maurer_pontil_radius
 
 BOUNDS = ("bernstein", "hoeffding", "betting")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +13,8 @@ import torch
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
-from threadpoolctl import threadpool_limits
 
+from mgce._threads import one_blas_thread, one_torch_thread
 from mgce._validation import check_beta, check_choice, check_count, expected
 from mgce.datasets.tables import make_table, preprocessor
 from mgce.functional import minimax_probs
@@ -100,8 +100,11 @@ def run(frame: pd.DataFrame, plan: FitPlan, on_step: OnStep | None = None) -> Ta
     on_fit = _Counter(on_step, count_fits(plan.model, plan.beta) + FOLDS)
     transformer = preprocessor(rows.selected).fit(rows.selected.iloc[rows.train])
     X, y = transformer.transform(rows.selected.iloc[rows.train]), rows.classes[rows.target[rows.train]]
-    limit = _one_thread_each() if plan.model == "linear" else nullcontext()
-    with limit, warnings.catch_warnings(record=True) as caught:
+    with ExitStack() as stack:
+        if plan.model == "linear":  # folds are fitted side by side, and more threads would fight for the cores
+            stack.enter_context(one_blas_thread())
+            stack.enter_context(one_torch_thread())
+        caught = stack.enter_context(warnings.catch_warnings(record=True))
         warnings.simplefilter("always", ConvergenceWarning)
         choice = CHOICES[plan.model](X, y, plan.beta, plan.seed, on_fit)
         f = np.empty((len(frame), len(rows.classes)))
@@ -152,18 +155,6 @@ def _quality(f: NDArray[np.float64], target: IntArray, beta: float) -> dict[str,
     logits, own = torch.from_numpy(f), torch.from_numpy(target)
     right = minimax_probs(logits, beta=beta).gather(1, own[:, None])
     return evaluate(logits, own, beta) | {"randomized_error": float(1 - right.mean())}
-
-
-@contextmanager
-def _one_thread_each() -> Iterator[None]:
-    """Hold BLAS and PyTorch to one thread: folds are fitted side by side, and more would fight for the cores."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with threadpool_limits(1, "blas"):
-            yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 class _Counter:

@@ -8,8 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import torch
-
+from mgce._threads import one_torch_thread
 from mgce._validation import check_choice, expected
 from mgce.experiments.paper.specification import Place, Specification, document
 from mgce.experiments.store import Run, Runs, run_name
@@ -73,14 +72,10 @@ def sweep(
 
 def execute(specification: Specification, place: Place, describe: Describe) -> Run:
     """Do one run, on one thread: sums then have one order, and runs side by side do not compete for the cores."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
+    with one_torch_thread():
         start = time.monotonic()
         records = specification.run(place)
         machine: dict[str, Any] = {**describe(), "device": place.device, "seconds": round(time.monotonic() - start, 1)}
-    finally:
-        torch.set_num_threads(threads)
     return Run(document(specification), records, machine)
 
 

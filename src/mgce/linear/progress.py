@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mgce.risk.arrays import FloatArray
-from mgce.risk.dual import DualBound
-from mgce.risk.objective import LinearProblem
+from mgce.linear.arrays import FloatArray
+from mgce.linear.dual import DualBound
+from mgce.linear.objective import LinearProblem
 
 
 class EmptyUncertaintySetError(ValueError):

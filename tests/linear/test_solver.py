@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+from mgce.linear import solver as solver_module
+from mgce.linear.arrays import one_hot
+from mgce.linear.objective import phi_and_p
+from mgce.linear.plan import THOROUGH, Patience
 from mgce.risk import EmptyUncertaintySetError, fit_linear
-from mgce.risk import solver as solver_module
-from mgce.risk.arrays import one_hot
-from mgce.risk.objective import phi_and_p
 
 BETAS = [1, 1.05, 1.4, 2, 5, 11]
 PROBLEMS = {
@@ -178,9 +180,9 @@ def test_what_is_not_affordable_goes_to_lbfgs(blobs, monkeypatch):
     x, y = blobs
     exact = fit_linear(x, labels=y, beta=1, l1=0.02)
     assert exact.method == "lp"
-    monkeypatch.setattr(solver_module, "LP_ENTRIES", 0)
+    monkeypatch.setattr(solver_module, "THOROUGH", replace(THOROUGH, program_entries=0))
     assert fit_linear(x, labels=y, beta=1, l1=0.02).value == pytest.approx(exact.value, abs=2e-6)
-    monkeypatch.setattr(solver_module, "INTERIOR_WORK", 0)
+    monkeypatch.setattr(solver_module, "THOROUGH", Patience(interior_work=0, program_entries=0))
     near = fit_linear(x, labels=y, beta=1, l1=0.02)
     assert near.method == "lbfgs"
     assert exact.value - 1e-9 <= near.value <= exact.value + 0.02

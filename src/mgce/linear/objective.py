@@ -10,7 +10,8 @@ import numpy as np
 import torch
 
 from mgce.kernels import cpu
-from mgce.risk.arrays import FloatArray, Matrix, moments, product
+from mgce.linear.arrays import FloatArray, Matrix, moments, product
+from mgce.linear.plan import Size
 
 Link = Callable[[FloatArray, float], tuple[FloatArray, FloatArray]]
 
@@ -20,7 +21,10 @@ def phi_and_p(margins: FloatArray, beta: float) -> tuple[FloatArray, FloatArray]
     f = torch.from_numpy(margins)
     if math.isinf(beta):
         return -f.logsumexp(-1).numpy(), f.softmax(-1).numpy()
-    # The loss of class 0 is -f_0 - phi, and its gradient p - e_0.
+    # One call of the kernel gives both: the loss of class 0 is -f_0 - phi, and its gradient p - e_0. It is called
+    # directly, for there is nothing to dispatch: float64 rows in memory, a finite number beta, no graph. The loss
+    # function would give the same bits, but on the hundreds of rows that most fits have its checks and its graph cost
+    # three times the work.
     loss, grad = cpu.loss_and_grad(f, torch.zeros(len(f), dtype=torch.int64), reduction="none", beta=beta)
     assert grad is not None
     p = grad.numpy()
@@ -44,6 +48,11 @@ class LinearProblem:
     weight: FloatArray  # (n,), sums to one
     beta: float
     link: Link = phi_and_p
+
+    @property
+    def size(self) -> Size:
+        """Rows, classes and features."""
+        return Size(self.weight.size, *self.tau.shape)
 
     @property
     def trivial_value(self) -> float:

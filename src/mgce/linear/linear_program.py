@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from mgce.risk.arrays import FloatArray
-from mgce.risk.objective import LinearProblem
+from mgce.linear.arrays import FloatArray
+from mgce.linear.objective import LinearProblem
 
 
 def solve_linear_program(problem: LinearProblem) -> tuple[FloatArray, FloatArray, int] | None:

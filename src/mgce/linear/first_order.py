@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from mgce.risk.arrays import FloatArray
-from mgce.risk.progress import Progress
+from mgce._threads import one_blas_thread
+from mgce.linear.arrays import FloatArray
+from mgce.linear.progress import Progress
 
 SMOOTHED_BETA = 1.02  # stands for smaller ones, whose kinks stall it: V_1 <= V_1.02 <= V_1 + 0.02
 CHECK_EVERY = 10  # iterations
@@ -35,7 +36,6 @@ def run_lbfgs(progress: Progress, start: FloatArray, max_iter: int) -> None:
 def _minimise(progress: Progress, start: FloatArray, max_iter: int) -> FloatArray:
     """Run L-BFGS-B and give p, shape (n, k): the average over its path, or the last where that is better."""
     from scipy.optimize import minimize
-    from threadpoolctl import threadpool_limits
 
     run = _Run(progress)
     x0 = run.split(start)
@@ -50,8 +50,7 @@ def _minimise(progress: Progress, start: FloatArray, max_iter: int) -> FloatArra
         "callback": run.count,
         "options": {"maxcor": 20, "maxiter": max_iter, "maxfun": 4 * max_iter, "ftol": 1e-12, "gtol": 1e-10},
     }
-    # SciPy multiplies tiny matrices: threads of its BLAS would only keep PyTorch's from the cores.
-    with suppress(_StopError), threadpool_limits(1, "blas"):
+    with suppress(_StopError), one_blas_thread():  # SciPy multiplies tiny matrices
         result = minimize(**settings)
         progress.stalled = result.status != OUT_OF_ITERATIONS
         run.bound()

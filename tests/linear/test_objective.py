@@ -8,9 +8,9 @@ import pytest
 from scipy.optimize import approx_fprime
 from scipy.sparse import csr_array
 
-from mgce.risk.arrays import block_gram, one_hot
-from mgce.risk.dual import DualBound, entropy
-from mgce.risk.objective import LinearProblem, phi_and_p
+from mgce.linear.arrays import block_gram, one_hot
+from mgce.linear.dual import DualBound, entropy
+from mgce.linear.objective import LinearProblem, phi_and_p
 
 BETAS = [1.0, 1.05, 1.4, 2.0, 5.0, 11.0, math.inf]
 

@@ -3,27 +3,27 @@ r"""Fitting linear MGCE: the convex problem of equation (11), with a lower bound
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from mgce import _validation
-from mgce.risk.arrays import FloatArray, Matrix, as_array, as_labels, as_matrix, moments, one_hot
-from mgce.risk.first_order import run_lbfgs
-from mgce.risk.interior import interior_path
-from mgce.risk.linear_program import solve_linear_program
-from mgce.risk.objective import LinearProblem, Link, phi_and_p
-from mgce.risk.progress import LinearFit, Progress
+from mgce._threads import one_blas_thread
+from mgce.linear.arrays import FloatArray, Matrix, as_array, as_labels, as_matrix, moments, one_hot
+from mgce.linear.first_order import run_lbfgs
+from mgce.linear.interior_point import interior_path
+from mgce.linear.linear_program import solve_linear_program
+from mgce.linear.objective import LinearProblem, Link, phi_and_p
+from mgce.linear.plan import THOROUGH, plan
+from mgce.linear.progress import LinearFit, Progress
 
 METHODS = ("auto", "lbfgs", "interior", "lp")
-INTERIOR_WORK = 2e10  # n (k d)^2: about a second a step
-QUICK_WORK = 1e9
-SERIAL_WORK = 2e9  # where one thread of BLAS is enough
-INTERIOR_ENTRIES = 2e7  # n k d: memory
-INTERIOR_STEPS = 200
-INTERIOR_PATIENCE = 20  # steps without a smaller gap: rounding has taken over
-LP_ENTRIES = 2e6  # stored numbers of the linear program
+# Multiplications of a step, a tenth of a second on one core, below which more threads of BLAS gain nothing.
+SERIAL_WORK = 2e9
+INTERIOR_STEPS = 200  # more than any problem has needed: 10 to 150
+INTERIOR_PATIENCE = 20  # steps without a smaller gap, after which rounding has taken over
 
 
 def fit_linear(
@@ -91,45 +91,41 @@ def fit_linear(
         _validation.check_choice("method", name, METHODS)
     if "lp" in methods and beta != 1:
         raise ValueError(_validation.expected("beta", "1 for method 'lp'", beta))
-    problem, anchor = _problem(as_matrix(features), beta, l1, labels, tau, n_classes, anchor, sample_weight, link)
-    progress = Progress(problem, anchor, tol)
+    psi = as_matrix(features)
+    weight = _weight(sample_weight, psi.shape[0])
+    given_tau = None if tau is None else as_array(tau, "tau")
+    k = n_classes if given_tau is None else given_tau.shape[0]
+    probs = _anchor(psi.shape[0], labels, anchor, k)
+    if not weight.all():
+        kept = weight > 0
+        psi, weight = psi[kept], weight[kept]
+        probs = None if probs is None else probs[kept]
+    mean = _tau(given_tau, psi, probs, weight)
+    problem = LinearProblem(psi, mean, _penalty(l1, mean.shape), weight, float(beta), link)
+    if method == "auto":
+        methods = plan(problem.size, problem.beta, THOROUGH)
+    progress = Progress(problem, probs, tol)
     start = np.zeros_like(problem.tau) if mu0 is None else as_array(mu0, "mu0").reshape(problem.tau.shape)
-    for name in _plan(problem) if method == "auto" else methods:
+    for name in methods:
         if not progress.closed:
             _run(name, progress, start, max_iter)
             start = progress.coef
     return progress.fit()
 
 
-def _problem(
-    features: Matrix, beta: float, l1: Any, labels: Any, tau: Any, n_classes: int | None, anchor: Any,
-    sample_weight: Any, link: Link,
-) -> tuple[LinearProblem, FloatArray | None]:  # fmt: skip
-    n = features.shape[0]
-    if tau is not None:
-        tau = as_array(tau, "tau")
-        n_classes = tau.shape[0]
-    if labels is not None:
-        y = as_labels(labels, n, n_classes)
-        anchor = one_hot(y, n_classes or int(y.max()) + 1)
-    elif anchor is not None:
-        anchor = as_array(anchor, "anchor")
-    elif tau is None:
-        raise ValueError(_validation.expected("labels", "given where `tau` is not", None))
-    weight = _weight(sample_weight, n)
-    if not weight.all():
-        kept = weight > 0
-        features, weight = features[kept], weight[kept]
-        anchor = None if anchor is None else anchor[kept]
-    if tau is None:
-        tau = moments(features, anchor, weight)
-    shape = (tau.shape[0], features.shape[1])
-    if tau.shape != shape:
-        raise ValueError(_validation.expected("tau", f"of shape (k, {shape[1]})", tau.shape))
+def _anchor(n: int, labels: Any, anchor: Any, n_classes: int | None) -> FloatArray | None:
+    """Give probabilities (n, k) whose moments are near tau: the one-hot labels, or what was passed, if anything."""
+    if labels is None:
+        return None if anchor is None else as_array(anchor, "anchor")
+    y = as_labels(labels, n, n_classes)
+    return one_hot(y, n_classes or int(y.max()) + 1)
+
+
+def _penalty(l1: Any, shape: tuple[int, ...]) -> FloatArray:
     penalty = np.broadcast_to(as_array(l1, "l1"), shape)
     if penalty.min() < 0:
         raise ValueError(_validation.expected("l1", "not negative", float(penalty.min())))
-    return LinearProblem(features, tau, penalty, weight, float(beta), link), anchor
+    return penalty
 
 
 def _weight(sample_weight: Any, n: int) -> FloatArray:
@@ -141,18 +137,16 @@ def _weight(sample_weight: Any, n: int) -> FloatArray:
     return np.asarray(weight / weight.sum())
 
 
-def _plan(problem: LinearProblem) -> tuple[str, ...]:
-    """Choose the methods, the first to be tried first; each goes on where the one before did not close the gap."""
-    n, d = problem.features.shape
-    k = problem.tau.shape[0]
-    work = _interior_work(problem)
-    plan = ["lbfgs"]
-    if work <= INTERIOR_WORK and n * k * d <= INTERIOR_ENTRIES:
-        # Large smooth problems are worth a try at first order, from whose end the gap may be closed already.
-        plan = ["lbfgs", "interior"] if work > QUICK_WORK and problem.beta >= 1.4 else ["interior", "lbfgs"]
-    if problem.beta == 1 and n * k * d <= LP_ENTRIES:
-        plan.insert(0, "lp")
-    return tuple(plan)
+def _tau(tau: FloatArray | None, psi: Matrix, anchor: FloatArray | None, weight: FloatArray) -> FloatArray:
+    """Give the moments, shape (k, d): those passed, or else those of the anchor."""
+    if tau is None:
+        if anchor is None:
+            raise ValueError(_validation.expected("labels", "given where `tau` is not", None))
+        tau = moments(psi, anchor, weight)
+    shape = (tau.shape[0], psi.shape[1])
+    if tau.shape != shape:
+        raise ValueError(_validation.expected("tau", f"of shape (k, {shape[1]})", tau.shape))
+    return tau
 
 
 def _run(name: str, progress: Progress, start: FloatArray, max_iter: int) -> None:
@@ -171,14 +165,11 @@ def _run(name: str, progress: Progress, start: FloatArray, max_iter: int) -> Non
 
 
 def _run_interior(progress: Progress) -> None:
-    from threadpoolctl import threadpool_limits
-
     problem = progress.problem
     if not isinstance(problem.features, np.ndarray):
         problem = replace(problem, features=problem.features.toarray())
     best, since = progress.gap, 0
-    # NumPy and SciPy have a BLAS each: between small products their threads only keep each other from the cores.
-    with threadpool_limits(1 if _interior_work(problem) <= SERIAL_WORK else None, "blas"):
+    with one_blas_thread() if problem.size.interior_work <= SERIAL_WORK else nullcontext():
         for coef, p in interior_path(problem, INTERIOR_STEPS):
             progress.n_iter += 1
             progress.offer(coef)
@@ -186,8 +177,3 @@ def _run_interior(progress: Progress) -> None:
             best, since = (progress.gap, 0) if progress.gap < best else (best, since + 1)
             if progress.closed or since == INTERIOR_PATIENCE:
                 return
-
-
-def _interior_work(problem: LinearProblem) -> int:
-    """Give the multiplications of a step, but for a factor."""
-    return int(problem.weight.size * problem.tau.size**2)

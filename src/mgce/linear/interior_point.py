@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mgce.risk.arrays import FloatArray, block_gram
-from mgce.risk.objective import LinearProblem
+from mgce.linear.arrays import FloatArray, block_gram
+from mgce.linear.objective import LinearProblem
 
 TO_BOUNDARY = 0.99  # share of the way to the boundary that a step goes
 CLIP = 10.0  # the most that the corrector makes up for, in mean products: a few large ones shorten every step

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from mgce.risk.arrays import FloatArray, block_gram
-from mgce.risk.objective import LinearProblem
+from mgce.linear.arrays import FloatArray, block_gram
+from mgce.linear.objective import LinearProblem
 
 FREE_LIMIT = 200  # coefficients for which a p is corrected where there is no l1 term
 
