@@ -1,7 +1,7 @@
 """The number of BLAS's threads is that of before, whatever runs side by side.
 
-Each case has a process of its own: from threadpoolctl 3.8 on, the first thread that has set a limit is the only one that
-can set another for as long as it lives, so where the test itself had set one, no other thread could do harm.
+Each case has a process of its own: from threadpoolctl 3.8 on, the first thread that has set a limit is the only one
+that can set another for as long as it lives, so where the test itself had set one, no other thread could do harm.
 """
 
 import os

@@ -50,7 +50,7 @@ def test_compare_takes_a_file_of_mixed_columns(tmp_path):
         (["nowhere"], "Error: Expected `dataset` to be one of 'digits'"),
         (["nowhere.csv"], "Error: Expected `dataset` to be the path of a file that exists"),
         (["t.csv", "--target", "z"], "Error: Expected `target` to be a column of t.csv (x, y), but got 'z'."),
-        (["t.csv", "--target", "y"], "Error: Expected `dataset` to be a table with enough rows of every class"),
+        (["t.csv", "--target", "y"], "Error: Expected `dataset` to be a data set with enough rows of every class"),
         (["iris", "--noise", "1.5"], "Error: Expected `noise` to be a float in [0, 1], but got 1.5."),
         (["iris", "--device", "nowhere"], "Error: Expected `device` to be a device that this PyTorch can use"),
         (["iris", "--betas", "0.5"], "Error: Expected `beta` to be a float in [1, inf], but got 0.5."),

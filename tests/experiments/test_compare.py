@@ -1,5 +1,6 @@
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -33,6 +34,18 @@ def test_a_record_for_every_run_and_it_is_plain_json(records):
 def test_a_run_depends_on_its_plan_alone(records):
     torch.rand(3), np.random.default_rng().random(3)
     assert run(load("wine"), PLAN) == records
+
+
+def test_a_seed_gives_the_same_whether_or_not_there_are_others(records):
+    alone = run(load("wine"), replace(PLAN, seeds=1))
+    beside = [record for record in records if record["seed"] == 0]
+    assert [without_rounding(record) for record in alone] == [without_rounding(record) for record in beside]
+
+
+def without_rounding(record):
+    """Leave out what sums of other shapes may round otherwise: how many networks are multiplied at once."""
+    kept = ("method", "beta", "seed", "best_epoch", "test_accuracy_by_epoch", "validation_accuracy_by_epoch")
+    return {name: record[name] for name in kept}
 
 
 def test_clean_labels_are_learnt_better_than_noisy_ones():

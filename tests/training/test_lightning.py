@@ -21,12 +21,13 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from mgce import MGCELoss, functional
 from mgce.datasets import load_images
 from mgce.datasets.images import ImageFiles, Images
+from mgce.experiments.paper.image_settings import PAPER
 from mgce.metrics.evaluation import evaluate
 from mgce.training.image_classifier import ImageClassifier
-from mgce.training.image_data import derived_generator, pixel_mean, training_batches
-from mgce.training.image_settings import PAPER
+from mgce.training.image_data import pixel_mean, training_batches
 from mgce.training.lightning import train_images
-from mgce.training.losses import MemberLoss
+from mgce.training.member_losses import MemberLoss
+from mgce.training.seeds import derived_generator
 from training.tiny_images import SETTINGS, tiny_images
 
 # PyTorch warns of what Lightning calls.

@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from mgce import noise
 from mgce._validation import check_beta, check_choice, check_count, check_device, check_fraction, expected
 from mgce.datasets import Table, preprocessor
+from mgce.datasets.splits import Rows, stratified_split
 from mgce.metrics.evaluation import evaluate
-from mgce.training.ensemble import fit_ensemble
-from mgce.training.losses import MemberLoss
+from mgce.training.ensemble import fit_ensemble, stack_groups
+from mgce.training.member_losses import MemberLoss
+from mgce.training.seeds import derived_generator, derived_seed
 from mgce.training.settings import TrainingSettings
 
 METHODS = {
@@ -109,15 +110,9 @@ def run(
     """
     check_device(device)
     splits = [_split(table, plan, seed) for seed in range(plan.seeds)]
-    # A category or a missing value may be in one seed's training rows alone: zeros for the others.
-    width = max(split.train[0].shape[1] for split in splits)
-
-    def stacked(name: str) -> tuple[Tensor, Tensor]:
-        parts = [getattr(split, name) for split in splits]
-        features = torch.stack([F.pad(x, (0, width - x.shape[1])) for x, _ in parts])
-        return features.to(device), torch.stack([y for _, y in parts]).to(device)
-
-    train, validation, test = stacked("train"), stacked("validation"), stacked("test")
+    train, validation, test = (
+        stack_groups([getattr(split, part) for split in splits], device) for part in ("train", "validation", "test")
+    )
     runs, epochs = plan.runs(), plan.epochs_for(train[0].shape[1])
     fit = fit_ensemble(
         *train,
@@ -134,7 +129,7 @@ def run(
         n_classes=len(table.classes),
         validation=validation,
         watch={"test": test},
-        generator=torch.Generator().manual_seed(plan.seeds),
+        generators=[derived_generator(seed, "training") for seed in range(plan.seeds)],
         on_epoch=None if on_epoch is None else lambda done: on_epoch(done, epochs),
     )
     with torch.no_grad():
@@ -153,25 +148,16 @@ def run(
 
 
 def _split(table: Table, plan: Comparison, seed: int) -> _Split:
-    from sklearn.model_selection import train_test_split
-
-    def stratified(rows: np.ndarray[Any, Any], size: float) -> list[np.ndarray[Any, Any]]:
-        try:
-            parts: list[np.ndarray[Any, Any]] = train_test_split(
-                rows, test_size=size, random_state=seed, stratify=table.target[rows]
-            )
-        except ValueError as error:
-            what = "a table with enough rows of every class for training, validation and test"
-            raise ValueError(expected("dataset", what, f"{table.name}: {error}")) from None
-        return parts
+    def stratified(rows: Rows, size: float) -> tuple[Rows, Rows]:
+        return stratified_split(rows, table.target, size, derived_seed(seed, "split"), table.name)
 
     kept, test = stratified(np.arange(len(table.target)), plan.test_size)
     train, validation = stratified(kept, plan.validation_size)
     transform = preprocessor(table.features).fit(table.features.iloc[train])
     transition = NOISES[plan.noise_type](len(table.classes), plan.noise)
-    generator = torch.Generator().manual_seed(seed)
+    generator = derived_generator(seed, "noise")
 
-    def part(rows: np.ndarray[Any, Any], clean: bool = False) -> tuple[Tensor, Tensor]:
+    def part(rows: Rows, clean: bool = False) -> tuple[Tensor, Tensor]:
         features = torch.as_tensor(transform.transform(table.features.iloc[rows]), dtype=torch.float32)
         target = torch.from_numpy(table.target[rows])
         return features, target if clean else noise.corrupt(target, transition, generator).labels

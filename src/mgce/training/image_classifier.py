@@ -20,10 +20,11 @@ from mgce.functional import minimax_to_worst_case
 from mgce.losses.modules import GCELoss, MGCELoss
 from mgce.metrics import ExpectedCalibrationError, StaticCalibrationError
 from mgce.metrics.evaluation import rank_classes
-from mgce.training.image_data import Preprocessing, derived_generator, derived_seed
+from mgce.training.image_data import Preprocessing
 from mgce.training.image_settings import ImageSettings
-from mgce.training.losses import MemberLoss
+from mgce.training.member_losses import MemberLoss
 from mgce.training.resnet import ResNet
+from mgce.training.seeds import derived_generator, derived_seed
 
 Batch = tuple[Tensor, Tensor]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from mgce.training.losses import MemberLosses
+from mgce.training.member_losses import MemberLosses
 from mgce.training.network import EnsembleMLP, Scratch
 from mgce.training.settings import TrainingSettings
 

@@ -20,6 +20,7 @@ from mgce._files import plain
 from mgce._validation import check_device
 from mgce.datasets import load_images
 from mgce.datasets.images import ImageDataset
+from mgce.experiments.paper.image_settings import PAPER
 from mgce.experiments.paper.plan import BETA, Options
 from mgce.experiments.paper.published_mae import evaluate_published_mae
 from mgce.experiments.paper.specification import Place, Specification, document
@@ -27,8 +28,8 @@ from mgce.experiments.select import MEASURES
 from mgce.experiments.store import Run, run_name
 from mgce.metrics.evaluation import evaluate
 from mgce.training.image_data import batches_of, evaluation_batches, resized
-from mgce.training.image_settings import PAPER, ImageSettings
-from mgce.training.losses import MemberLoss
+from mgce.training.image_settings import ImageSettings
+from mgce.training.member_losses import MemberLoss
 
 if TYPE_CHECKING:
     from mgce.training.lightning import ImageFit

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from mgce.functional import gce_loss, mgce_loss
-from mgce.training.losses import MemberLoss, MemberLosses
+from mgce.training.member_losses import MemberLoss, MemberLosses
 
 FUNCTIONS = {"mgce": mgce_loss, "gce": gce_loss}
 
