@@ -7,9 +7,9 @@ from sklearn.pipeline import Pipeline
 
 from mgce import certify
 from mgce.datasets import preprocessor
-from mgce.estimators import MGCEClassifier
+from mgce.estimators import MGCEClassifier, load
 from mgce.tables.columns import Columns
-from mgce.tables.model import TableModel, predictions_csv, row_prints
+from mgce.tables.model import TableModel, TablePipeline, predictions_csv, row_prints
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,16 @@ def test_a_file_gives_back_the_model(model, frame, tmp_path):
     for name in ("label", "h", "p"):
         np.testing.assert_array_equal(getattr(before, name), getattr(after, name))
     assert loaded.count_trained(selected, model.columns.labels(frame)) == 60
-    assert not hasattr(model.pipeline, "table_")
+    assert type(loaded.pipeline) is Pipeline and not hasattr(model.pipeline, "table_")
+
+
+def test_a_file_holds_a_pipeline_that_names_its_table(model, frame, tmp_path):
+    path = tmp_path / "model.skops"
+    path.write_bytes(model.to_bytes())
+    pipeline = load(path)
+    assert type(pipeline) is TablePipeline and pipeline.table_["target"] == "y"
+    selected = model.columns.select(frame)
+    np.testing.assert_array_equal(pipeline.predict_proba(selected), model.predict(selected).h)
 
 
 def test_predictions_are_the_pipelines(model, frame):

@@ -19,6 +19,7 @@ OWN_TYPES = frozenset(
         "mgce.estimators.mlp.MGCEMLPClassifier",
         "mgce.estimators.stochastic.AveragedAdaGrad",
         "mgce.estimators.stochastic.FeatureMoments",
+        "mgce.tables.model.TablePipeline",
         "numpy.dtype",
     }
 )

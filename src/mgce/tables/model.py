@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
 
 import mgce
 from mgce._validation import expected
@@ -31,6 +31,20 @@ class Predictions:
     label: NDArray[Any]  # (n,)
     h: FloatArray  # (n, k)
     p: FloatArray  # (n, k)
+
+
+class TablePipeline(Pipeline):  # type: ignore[misc]
+    """What a model file holds: a fitted pipeline, and what has to be known of the table it was fitted to.
+
+    :func:`mgce.estimators.load` gives it, and it predicts as every pipeline does, from columns in the order and the
+    types that :class:`~mgce.tables.columns.Columns` selects.
+
+    Attributes:
+        table_: `format` and `version` of the file; `kinds`, `target` and `id` of the columns; `trained_rows`, a print
+            of each training row.
+    """
+
+    table_: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -97,7 +111,7 @@ class TableModel:
         Raises:
             ImportError: if skops is not installed.
         """
-        pipeline = copy(self.pipeline)
+        pipeline = TablePipeline(self.pipeline.steps)
         pipeline.table_ = {
             "format": FORMAT,
             "version": self.version,
@@ -126,14 +140,14 @@ class TableModel:
             pipeline = load(path)
         except ValueError as error:
             raise ValueError(expected("model", "an undamaged file written by `mgce fit`", path.name)) from error
-        table = getattr(pipeline, "table_", None)
-        if not isinstance(table, dict):
+        if not isinstance(pipeline, TablePipeline):
             raise ValueError(expected("model", "a file written by `mgce fit`", path.name))
+        table = pipeline.table_
         if table["format"] != FORMAT:
             what = f"a file of the format that mgce {mgce.__version__} writes"
             raise ValueError(expected("model", what, f"that of mgce {table['version']}"))
         columns = Columns(table["kinds"], table["target"], table["id"])
-        return cls(pipeline, columns, table["trained_rows"], table["version"])
+        return cls(Pipeline(pipeline.steps), columns, table["trained_rows"], table["version"])
 
 
 def row_prints(selected: pd.DataFrame, labels: pd.Series[Any]) -> NDArray[np.uint64]:
