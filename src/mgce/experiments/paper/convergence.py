@@ -34,30 +34,28 @@ def draw_curves(
     xscale: str = "linear",
     ylabel: str = "test accuracy (%)",
 ) -> Result | None:
-    """Draw the mean and the standard deviation over the seeds; None without data sets.
+    """Draw the mean and the standard deviation over the seeds; None where there is nothing to draw.
 
     Args:
         name: of the figure, as the command has it.
         title: of the figure.
         caption: how it came about.
         records: with data set, method, beta, seed and curves by epoch.
-        datasets: those to draw, in order.
+        datasets: those to draw, in order; one without any of the series is left out.
         series: what to draw of each.
         shown: epochs in the table below, beside the last one.
         xscale: of the epochs, "linear" or "log".
         ylabel: what the accuracy is that of.
     """
-    if not datasets:
+    curves_by_dataset = {dataset: _curves(records, dataset, series) for dataset in datasets}
+    drawn = {dataset: curves for dataset, curves in curves_by_dataset.items() if curves}
+    if not drawn:
         return None
-    chart, axes = figure(len(datasets), 5.6, 3.9)
+    chart, axes = figure(len(drawn), 5.6, 3.9)
     cells, numbers = [], []
     notes: dict[str, str] = {}
-    for dataset, axis in zip(datasets, axes, strict=True):
-        here = [record for record in records if record["dataset"] == dataset]
-        curves = {label: curves_of(here, *line[:3]) for label, line in series.items()}
+    for (dataset, curves), axis in zip(drawn.items(), axes, strict=True):
         for label, values in curves.items():
-            if not len(values):
-                continue
             mean, std = values.mean(0), values.std(0, ddof=1) if len(values) > 1 else np.full(values.shape[1], np.nan)
             _draw(axis, series[label][3], mean, std)
             cells.append(_cells(dataset, label, len(values), mean, std, shown))
@@ -68,8 +66,16 @@ def draw_curves(
             ]
         axis.set(title=dataset, xscale=xscale, xlabel="epoch", ylabel=ylabel)
         axis.legend(frameon=False, fontsize=8)
-        notes |= _convergence(dataset, curves["MGCE"], curves["GCE"])
+        if {"MGCE", "GCE"} <= curves.keys():
+            notes |= _convergence(dataset, curves["MGCE"], curves["GCE"])
     return Result(name, title, caption, cells, numbers, png(chart), notes, words=2)
+
+
+def _curves(records: Sequence[dict[str, Any]], dataset: str, series: Series) -> dict[str, NDArray[np.float64]]:
+    """Give those of the series that a data set has, by label, each (seeds, epochs)."""
+    own = [record for record in records if record["dataset"] == dataset]
+    curves = {label: curves_of(own, *line[:3]) for label, line in series.items()}
+    return {label: values for label, values in curves.items() if len(values)}
 
 
 def curves_of(records: Sequence[dict[str, Any]], method: str, beta: float, curve: str) -> NDArray[np.float64]:
@@ -100,8 +106,6 @@ def _cells(
 
 def _convergence(dataset: str, mgce: NDArray[np.float64], gce: NDArray[np.float64]) -> dict[str, str]:
     """Say when MGCE is as good as GCE at the end."""
-    if not len(mgce) or not len(gce):
-        return {}
     end = gce.mean(0)[-1]
     reached = np.flatnonzero(mgce.mean(0) >= end)
     when = f"reaches it in epoch {reached[0] + 1}" if len(reached) else "does not reach it"
