@@ -18,7 +18,15 @@ from sklearn.utils.validation import _check_sample_weight, column_or_1d, validat
 
 from mgce import _validation
 from mgce.estimators.base import FloatArray, IntArray, RobustClassifier, check_class_count, class_factors
-from mgce.estimators.stochastic import AveragedAdaGrad, FeatureMoments, Rows, descend, measure, run_epoch
+from mgce.estimators.stochastic import (
+    AveragedAdaGrad,
+    FeatureMoments,
+    Rows,
+    StreamedProblem,
+    descend,
+    measure,
+    run_epoch,
+)
 from mgce.linear import LinearFit, fit_linear
 from mgce.linear.arrays import as_matrix, with_intercept
 from mgce.linear.objective import trivial_value
@@ -187,11 +195,10 @@ class MGCEClassifier(RobustClassifier):
 
         solver = AveragedAdaGrad.start(self._start(earlier, l1.shape))
         aim = self.tol * trivial_value(self.classes_.size, beta)
-        n_iter, stopped = descend(
-            solver, read, stats, beta, l1, aim=aim, max_iter=self.max_iter,
-            random_state=check_random_state(self.random_state),
-        )  # fmt: skip
-        value, lower = measure(solver.average, read, stats, beta, l1)
+        problem = StreamedProblem(stats, beta, l1)
+        random_state = check_random_state(self.random_state)
+        n_iter, stopped = descend(solver, read, problem, aim=aim, max_iter=self.max_iter, random_state=random_state)
+        value, lower = measure(solver.average, read, problem)
         self._store(solver.average)
         self._report(value, value - lower, n_iter, stopped)
         return self
@@ -227,8 +234,8 @@ class MGCEClassifier(RobustClassifier):
         stats, solver = self._online
         weight = weight * class_factors(self.class_weight, self.classes_, np.ones(shape[0]))[index]
         stats.add(psi, index, weight)
-        order, l1 = np.arange(index.size), self.lambda0 * stats.deviation
-        run_epoch(solver, (psi, index, weight), order, stats, float(self.beta), l1)
+        problem = StreamedProblem(stats, float(self.beta), self.lambda0 * stats.deviation)
+        run_epoch(solver, (psi, index, weight), np.arange(index.size), problem)
         self._set_coef(solver.average)
         for name in ("minimax_risk_", "duality_gap_", "n_iter_"):
             self.__dict__.pop(name, None)

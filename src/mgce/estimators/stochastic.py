@@ -106,28 +106,41 @@ class AveragedAdaGrad:
         return float(weight @ loss)
 
 
-def run_epoch(
-    solver: AveragedAdaGrad, rows: Rows, order: IntArray, stats: FeatureMoments, beta: float, l1: FloatArray
-) -> float:
+@dataclass(frozen=True, eq=False)
+class StreamedProblem:
+    """What is minimised over rows that are read in chunks."""
+
+    stats: FeatureMoments  # of all rows
+    beta: float
+    l1: FloatArray  # (k, d)
+
+
+def run_epoch(solver: AveragedAdaGrad, rows: Rows, order: IntArray, problem: StreamedProblem) -> float:
     """Descend once through rows in this order, and give the sum of their weighted losses."""
     psi, index, weight = rows
+    stats = problem.stats
     mean_weight, length, loss = stats.weight.sum() / stats.rows, stats.length, 0.0
     for batch in np.array_split(order, -(-order.size // BATCH_ROWS)):  # of about the same size
         unit = mean_weight * batch.size
-        loss += unit * solver.step(psi[batch], index[batch], weight[batch] / unit, beta, l1, length)
+        loss += unit * solver.step(psi[batch], index[batch], weight[batch] / unit, problem.beta, problem.l1, length)
     return loss
 
 
 def descend(
-    solver: AveragedAdaGrad, read: Read, stats: FeatureMoments, beta: float, l1: FloatArray, *,
-    aim: float, max_iter: int, random_state: np.random.RandomState,
-) -> tuple[int, bool]:  # fmt: skip
+    solver: AveragedAdaGrad,
+    read: Read,
+    problem: StreamedProblem,
+    *,
+    aim: float,
+    max_iter: int,
+    random_state: np.random.RandomState,
+) -> tuple[int, bool]:
     """Descend until `PATIENCE` epochs gain less than `aim`; give the epochs, and whether that happened."""
     best, since = np.inf, 0
     with one_blas_thread():  # batches are too small to share
         for epoch in range(1, max_iter + 1):
-            loss = sum(run_epoch(solver, r, random_state.permutation(r[1].size), stats, beta, l1) for r in read())
-            value = loss / stats.weight.sum() + float((l1 * np.abs(solver.average)).sum())
+            loss = sum(run_epoch(solver, rows, random_state.permutation(rows[1].size), problem) for rows in read())
+            value = loss / problem.stats.weight.sum() + float((problem.l1 * np.abs(solver.average)).sum())
             since = 0 if value < best - aim else since + 1
             best = min(best, value)
             if since == PATIENCE:
@@ -135,12 +148,13 @@ def descend(
     return max_iter, False
 
 
-def measure(coef: FloatArray, read: Read, stats: FeatureMoments, beta: float, l1: FloatArray) -> tuple[float, float]:
+def measure(coef: FloatArray, read: Read, problem: StreamedProblem) -> tuple[float, float]:
     """Give the objective at coef, and a lower bound on the least one, in two passes.
 
     The bound is the entropy of a mixture of p and the one-hot labels whose moments are within l1 of the labels'.
     """
-    total, residual = stats.weight.sum(), -stats.first
+    beta, l1 = problem.beta, problem.l1
+    total, residual = problem.stats.weight.sum(), -problem.stats.first
     loss = entropies = 0.0
     for psi, index, weight in read():
         f = np.ascontiguousarray(psi @ coef.T)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,53 +23,59 @@ ACCURACY: Series = {
 }
 
 
-def draw_curves(
-    name: str,
-    title: str,
-    caption: str,
-    records: Sequence[dict[str, Any]],
-    datasets: Sequence[str],
-    *,
-    series: Series = ACCURACY,
-    shown: Sequence[int] = (1, 10, 50),
-    xscale: str = "linear",
-    ylabel: str = "test accuracy (%)",
-) -> Result | None:
-    """Draw the mean and the standard deviation over the seeds; None where there is nothing to draw.
+@dataclass(frozen=True)
+class CurveFigure:
+    """A figure of curves by epoch.
 
-    Args:
-        name: of the figure, as the command has it.
-        title: of the figure.
+    Attributes:
+        name: as the command has it.
+        title: what it shows.
         caption: how it came about.
-        records: with data set, method, beta, seed and curves by epoch.
-        datasets: those to draw, in order; one without any of the series is left out.
-        series: what to draw of each.
+        series: the lines of a panel.
         shown: epochs in the table below, beside the last one.
         xscale: of the epochs, "linear" or "log".
         ylabel: what the accuracy is that of.
     """
-    curves_by_dataset = {dataset: _curves(records, dataset, series) for dataset in datasets}
+
+    name: str
+    title: str
+    caption: str
+    series: Series = field(default_factory=lambda: ACCURACY)
+    shown: Sequence[int] = (1, 10, 50)
+    xscale: str = "linear"
+    ylabel: str = "test accuracy (%)"
+
+
+def draw_curves(chart: CurveFigure, records: Sequence[dict[str, Any]], datasets: Sequence[str]) -> Result | None:
+    """Draw the mean and the standard deviation over the seeds; None where there is nothing to draw.
+
+    Args:
+        chart: what to draw.
+        records: with data set, method, beta, seed and curves by epoch.
+        datasets: a panel for each, in order; one without any of the series is left out.
+    """
+    curves_by_dataset = {dataset: _curves(records, dataset, chart.series) for dataset in datasets}
     drawn = {dataset: curves for dataset, curves in curves_by_dataset.items() if curves}
     if not drawn:
         return None
-    chart, axes = figure(len(drawn), 5.6, 3.9)
+    panels, axes = figure(len(drawn), 5.6, 3.9)
     cells, numbers = [], []
     notes: dict[str, str] = {}
     for (dataset, curves), axis in zip(drawn.items(), axes, strict=True):
         for label, values in curves.items():
             mean, std = values.mean(0), values.std(0, ddof=1) if len(values) > 1 else np.full(values.shape[1], np.nan)
-            _draw(axis, series[label][3], mean, std)
-            cells.append(_cells(dataset, label, len(values), mean, std, shown))
+            _draw(axis, chart.series[label][3], mean, std)
+            cells.append(_cells(dataset, label, len(values), mean, std, chart.shown))
             columns = zip(range(1, len(mean) + 1), mean.tolist(), std.tolist(), strict=True)
             numbers += [
                 {"dataset": dataset, "series": label, "seeds": len(values), "epoch": e, "mean": m, "std": s}
                 for e, m, s in columns
             ]
-        axis.set(title=dataset, xscale=xscale, xlabel="epoch", ylabel=ylabel)
+        axis.set(title=dataset, xscale=chart.xscale, xlabel="epoch", ylabel=chart.ylabel)
         axis.legend(frameon=False, fontsize=8)
         if {"MGCE", "GCE"} <= curves.keys():
             notes |= _convergence(dataset, curves["MGCE"], curves["GCE"])
-    return Result(name, title, caption, cells, numbers, png(chart), notes, words=2)
+    return Result(chart.name, chart.title, chart.caption, cells, numbers, png(panels), notes, words=2)
 
 
 def _curves(records: Sequence[dict[str, Any]], dataset: str, series: Series) -> dict[str, NDArray[np.float64]]:
