@@ -22,7 +22,7 @@ from mgce.datasets.tables import read_frame
 from mgce.tables import report as fit_report
 from mgce.tables.fit import FitPlan, TableFit, run
 
-SHOWN_SUSPECTS = 10
+SHOWN_SUSPECTS = 10  # in the terminal; the report has more
 
 
 def fit(

@@ -11,8 +11,7 @@ from urllib.request import urlopen
 
 from mgce._files import replacing
 
-# Bytes that are hashed at a time.
-CHUNK = 1 << 20
+CHUNK = 1 << 20  # bytes that are hashed at a time, so that a file of gigabytes needs a megabyte of memory
 
 
 @dataclass(frozen=True)

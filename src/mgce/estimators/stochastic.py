@@ -14,12 +14,14 @@ from mgce.linear.arrays import moments, one_hot
 from mgce.linear.dual import entropy
 from mgce.linear.objective import phi_and_p
 
-BATCH_ROWS = 256
-STEP = 3.0  # of AdaGrad, for features of length one
-INITIAL_SQUARES = 0.1  # what stands for gradients before the first: keeps the first updates short
-DECAY = 3.0  # of the average: the weight of iterate t grows as t^3
-SCALE_FLOOR = 0.01  # least deviation, as a share of the feature's root mean square
-PATIENCE = 5  # epochs without enough progress
+BATCH_ROWS = 256  # of a step
+STEP = 3.0  # learning rate of AdaGrad, for features of length one; longer ones have shorter steps in proportion
+INITIAL_SQUARES = 0.1  # AdaGrad's sum of squared gradients before the first: keeps the first steps short
+# The weight of iterate t in the average grows as t^3 (Shamir and Zhang, ICML 2013): the start, which is far from the
+# solution, is soon forgotten.
+DECAY = 3.0
+SCALE_FLOOR = 0.01  # least deviation of a coordinate, as a share of its feature's root mean square
+PATIENCE = 5  # epochs that gain too little, after which to stop: one alone may be the luck of the order
 
 Rows = tuple[Any, IntArray, FloatArray]  # psi (n, d), classes (n,), weights (n,)
 Read = Callable[[], Iterator[Rows]]  # starts a pass over all chunks

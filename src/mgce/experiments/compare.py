@@ -29,6 +29,7 @@ METHODS = {
     "softmax_mae": "MAE of softmax: GCE at beta = 1, not convex",
 }
 NOISES = {"symmetric": noise.symmetric, "pair": noise.pair_flip}
+# As many as the paper has for its cross-validation, from nearly MAE to nearly cross-entropy.
 BETAS = (1.05, 1.2, 1.4, 1.7, 2.0, 3.0, 5.0, 11.0)
 SOFTMAX = ("gce", "softmax_mae")  # methods whose h is the softmax of the logits
 
@@ -75,7 +76,7 @@ class Comparison:
         return [(method, beta) for method in self.methods for beta in fixed.get(method, self.betas)]
 
     def epochs_for(self, rows: int) -> int:
-        """Give the epochs for this many training rows: as asked, or 50 and so many that they make 700 steps."""
+        """Give the epochs for this many training rows: as asked, or 50, or more if 50 are fewer than 700 steps."""
         return self.epochs or max(50, math.ceil(700 / math.ceil(rows / self.batch_size)))
 
 

@@ -37,10 +37,11 @@ def run_name(specification: Mapping[str, Any]) -> str:
 
 
 class Runs:
-    """The finished runs of a folder: those in `runs/`, a folder each, and those packed into three files of lines.
+    """The finished runs of a folder.
 
-    A run's folder is written under a temporary name and renamed, so it is there when the run is finished and never
-    before.
+    A run that has just finished is a folder of its own in `runs/`, which is there when the run is finished and never
+    before. :meth:`pack` collects all of them in three files with a line for each run or record, which are small enough
+    to be committed; `runs/` may then be deleted.
     """
 
     # In the order of writing: a run is there once its specification is.

@@ -15,7 +15,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Matrix = Any  # a FloatArray of shape (n, d), or scipy's CSR of the same shape and dtype
 
-SMALL_PRODUCT = 2e7  # multiplications: about half a millisecond
+SMALL_PRODUCT = 2e7  # multiplications below which a product stays on one thread: about half a millisecond
 
 
 def as_array(values: Any, name: str) -> FloatArray:

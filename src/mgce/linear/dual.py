@@ -9,7 +9,9 @@ import numpy as np
 from mgce.linear.arrays import FloatArray, block_gram
 from mgce.linear.objective import LinearProblem
 
-FREE_LIMIT = 200  # coefficients for which a p is corrected where there is no l1 term
+# Coefficients without l1 term up to which p is corrected for them: that solves as many equations, and the matrix of
+# these costs n multiplications for each of its entries.
+FREE_LIMIT = 200
 
 
 def entropy(p: FloatArray, beta: float) -> FloatArray:
@@ -30,9 +32,10 @@ def entropy(p: FloatArray, beta: float) -> FloatArray:
 class DualBound:
     r"""The best lower bound found on the least value of a :class:`LinearProblem`.
 
-    The dual is to maximise `sum_i w_i E(p_i)` over p whose moments are within l1 of tau. A p that
-    breaks this is mixed with an anchor that does not, as much as needed: the mixture's entropy is
-    a lower bound whatever p is.
+    The dual problem is to maximise the mean entropy `sum_i w_i E(p_i)` over probabilities p (n, k) whose moments
+    `sum_i w_i p_i (x) psi(x_i)` are within l1 of tau. Every such p bounds the least value from below by its entropy. The
+    p of a minimiser nearly has such moments; it is mixed with an *anchor* that has them, such as the one-hot labels,
+    with as much weight on the anchor as is needed.
     """
 
     def __init__(self, problem: LinearProblem, anchor: FloatArray | None) -> None:

@@ -12,12 +12,16 @@ from mgce._threads import one_blas_thread
 from mgce.linear.arrays import FloatArray
 from mgce.linear.progress import Progress
 
-SMOOTHED_BETA = 1.02  # stands for smaller ones, whose kinks stall it: V_1 <= V_1.02 <= V_1 + 0.02
-CHECK_EVERY = 10  # iterations
+# Stands for every smaller beta. At beta = 1 the objective F has kinks, at which L-BFGS-B stalls; at 1.02 it is smooth,
+# and its least value is at most 0.02 higher: V_1 <= V_1.02 <= V_1 + 0.02.
+SMOOTHED_BETA = 1.02
+CHECK_EVERY = 10  # iterations between two looks at the gap, which cost a lower bound each
 STALLED = 0.1  # decrease of F between two checks, as a share of the gap asked for, at which to stop
 OUT_OF_ITERATIONS = 1  # SciPy's status
-AVERAGED_BELOW = 1.4  # beta for which the average of p is nearer to the dual's solution than the last
-AVERAGE_WEIGHT = 0.05  # of the newest p in the average
+# Where F is nearly kinked, p jumps from one iteration to the next, and its average over the path is nearer to the
+# solution of the dual than the last one is. The newest has a weight of 1/20: the average is over the last twenty or so.
+AVERAGED_BELOW = 1.4
+AVERAGE_WEIGHT = 0.05
 
 
 def run_lbfgs(progress: Progress, start: FloatArray, max_iter: int) -> None:

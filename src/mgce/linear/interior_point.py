@@ -1,10 +1,15 @@
 r"""A primal-dual interior-point method for linear MGCE: exact where first-order methods stall.
 
-With `l(h) = beta (h^(1/beta) - 1)` the problem is `min -tau.mu + l1.|mu| - sum_i w_i nu_i` subject to
-`s_iy = l(h_iy) - f_iy - nu_i >= 0`, `g_i = 1 - sum_y h_iy >= 0` and `h >= 0`: convex for every beta in
-[1, inf]. The multipliers are p (the worst-case probabilities), q and z, and `mu = plus - minus` has one for
-each part. A Newton step eliminates h and nu row by row, and leaves a system of the size of mu. Predictor
-and corrector are Mehrotra's; h may break its equations on the way, since F(mu) is evaluated by itself.
+The minimax probabilities h become variables of their own. With `l(h) = beta (h^(1/beta) - 1)`, a concave function,
+the problem is `min -tau.mu + l1.|mu| - sum_i w_i nu_i` subject to `s_iy = l(h_iy) - f_iy - nu_i >= 0`,
+`g_i = 1 - sum_y h_iy >= 0` and `h >= 0`: convex for every beta in [1, inf]. At the solution nu_i is phi of row i.
+The coefficients are `mu = plus - minus` with both parts positive.
+
+Each inequality has a multiplier: p for s, which are the worst-case probabilities, q for g, z for h, and one for each of
+plus and minus. At the solution every product of a variable and its multiplier is zero. The method keeps all of them
+positive and lets the products shrink together, by Newton's method on the equations; predictor and corrector are
+Mehrotra's. A step eliminates h and nu row by row, which leaves a system of the size of mu. On the way h need not be
+that of mu: the value at mu is computed separately.
 """
 
 from __future__ import annotations
@@ -17,9 +22,14 @@ import numpy as np
 from mgce.linear.arrays import FloatArray, block_gram
 from mgce.linear.objective import LinearProblem
 
-TO_BOUNDARY = 0.99  # share of the way to the boundary that a step goes
-CLIP = 10.0  # the most that the corrector makes up for, in mean products: a few large ones shorten every step
-FLOOR = 1e-13  # mean product of a variable and its multiplier below which rounding takes over
+# Share of the way to the boundary that a step goes, as in most codes: all variables have to stay positive.
+TO_BOUNDARY = 0.99
+# The second-order error of a product that the corrector makes up for, in units of the mean product, at most: to correct
+# the few largest in full would turn the step towards them, and shorten it for all variables.
+CLIP = 10.0
+# Mean product of a variable and its multiplier at which to stop. The products tend to zero, and at some hundred times
+# the precision of float64 (2e-16) they are made of rounding.
+FLOOR = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +86,7 @@ def interior_path(problem: LinearProblem, max_iter: int) -> Iterator[tuple[Float
                 return
             predictor = system.step((0.0,) * 5)
             left = point.moved(predictor, point.room(predictor)).mean_product(problem)
+            # Mehrotra's rule: aim the lower, the further the predictor got; the cube of its share, within bounds.
             target = mean * min(0.9, max(0.1, left / mean)) ** 3
             pairs = zip(predictor.primal, predictor.dual, strict=True)
             step = system.step([target - np.clip(dx * dy, -CLIP * mean, CLIP * mean) for dx, dy in pairs])
@@ -83,7 +94,11 @@ def interior_path(problem: LinearProblem, max_iter: int) -> Iterator[tuple[Float
 
 
 def starting_point(problem: LinearProblem) -> Point:
-    """Give the centre at mu = 0: every product of a variable and its multiplier is the same."""
+    """Give the centre at mu = 0: every product of a variable and its multiplier is the same.
+
+    Each h is 1 / (2 k), so that half of its sum is spare, g = 1/2; s = 1/2 as well, and p is uniform. The product of each
+    pair is then 1 / (2 k).
+    """
     n, k = problem.weight.size, problem.tau.shape[0]
     penalised = problem.l1[problem.l1 > 0]
     product = 0.5 / k
@@ -128,6 +143,8 @@ class NewtonSystem:
         k, d = self.problem.tau.shape
         weighted = (self.problem.weight[:, None] * below for below in self._pairs())
         hessian = block_gram(self.problem.features, weighted, k, d)
+        # A coefficient without l1 term may be undetermined, if its feature is zero or a sum of others. A term of the
+        # size of rounding then makes the matrix invertible.
         penalty = np.full((k, d), 1e-12 * (1 + hessian.diagonal().max()))
         penalty[self.problem.l1 > 0] = 1 / (self.theta[0] + self.theta[1])
         hessian[np.diag_indices(k * d)] += penalty.ravel()

@@ -41,7 +41,16 @@ class LinearFit:
 
 
 class Progress:
-    """Collects what the minimisers find for one problem."""
+    """What the minimisers of one problem have found: the least value so far, where, and the best lower bound.
+
+    Attributes:
+        value, coef: the least value so far, and the coefficients (k, d) that have it.
+        dual: the lower bounds.
+        aim: the gap between value and lower bound at which the problem counts as solved.
+        n_iter: iterations of all methods.
+        method: the name of the latest method.
+        stalled: whether L-BFGS-B stopped because the value hardly fell any more.
+    """
 
     def __init__(self, problem: LinearProblem, anchor: FloatArray | None, tol: float) -> None:
         self.problem = problem
@@ -66,6 +75,7 @@ class Progress:
         """Keep these coefficients if F is lower there; `value` is F(coef), if known."""
         if value is None:
             value = self.problem.value(coef)
+        # A millionth of the value at 0, for rounding: below 0 by more than that, F has no lower bound.
         if value < -1e-6 * self.problem.trivial_value and self.dual.anchor is None:
             raise EmptyUncertaintySetError(value)
         if value < self.value:

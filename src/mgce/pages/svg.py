@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-LEFT, TOP, RIGHT, BOTTOM = 62, 10, 18, 44
+LEFT, TOP, RIGHT, BOTTOM = 62, 10, 18, 44  # margins, for the text of the ticks and the names of the axes
 
 
 @dataclass(frozen=True)

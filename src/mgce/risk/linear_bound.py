@@ -93,5 +93,5 @@ def _range_of_minus_phi(
     ends = mu * feature_range[0], mu * feature_range[1]
     least = np.minimum(*ends).sum(1).max()
     most = np.maximum(*ends).sum(1).max() + trivial_value(mu.shape[0], beta)
-    slack = 1e-9 * (1 + abs(least) + abs(most))  # of rounding
+    slack = 1e-9 * (1 + abs(least) + abs(most))  # for rounding
     return float(least - slack), float(most + slack)

@@ -28,7 +28,7 @@ from mgce.tables.suspects import Suspect, cross_validated_margins, margins, rank
 if TYPE_CHECKING:
     import pandas as pd
 
-N_SUSPECTS = 50
+N_SUSPECTS = 50  # on the report: as many as a person may look through at a sitting
 IntArray = NDArray[np.int64]
 OnStep = Callable[[str, int, int], None]
 
@@ -57,17 +57,17 @@ class FitPlan:
 
 @dataclass(frozen=True)
 class TableFit:
-    """A model, and what is known of it."""
+    """A model of a table, and all that is said of it."""
 
     model: TableModel
     choice: Choice
-    quality: dict[str, Any]  # of the rows held out: what `_quality` gives
+    quality: dict[str, Any]  # on the rows held out: accuracy, calibration errors, `randomized_error`
     certificate: RiskCertificate
     suspects: list[Suspect]
     n_train: int
     n_missing: dict[str, int]  # of each column that is learnt from
-    left_out: list[str]
-    notes: list[str]
+    left_out: list[str]  # columns without any value
+    notes: list[str]  # what the user should know: fits that did not converge, a doubtful noise rate
 
 
 @dataclass(frozen=True)

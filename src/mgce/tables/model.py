@@ -20,7 +20,7 @@ from mgce.tables.columns import Columns, unseen_categories
 if TYPE_CHECKING:
     import pandas as pd
 
-FORMAT = 1
+FORMAT = 1  # of model files; a new one where what `TablePipeline` holds changes
 FloatArray = NDArray[np.float64]
 
 
@@ -40,7 +40,7 @@ class TablePipeline(Pipeline):  # type: ignore[misc]
     types that :class:`~mgce.tables.columns.Columns` selects.
 
     Attributes:
-        table_: `format` and `version` of the file; `kinds`, `target` and `id` of the columns; `trained_rows`, a print
+        table_: `format` and `version` of the file; `kinds`, `target` and `id` of the columns; `trained_rows`, a hash
             of each training row.
     """
 
@@ -49,7 +49,7 @@ class TablePipeline(Pipeline):  # type: ignore[misc]
 
 @dataclass(frozen=True)
 class TableModel:
-    """A fitted pipeline of a transformer and a robust classifier, the columns it takes, and prints of its rows."""
+    """A fitted pipeline of a transformer and a robust classifier, the columns it takes, and hashes of its rows."""
 
     pipeline: Any
     columns: Columns
@@ -151,7 +151,7 @@ class TableModel:
 
 
 def row_prints(selected: pd.DataFrame, labels: pd.Series[Any]) -> NDArray[np.uint64]:
-    """Give a number for each row that is the same for equal rows, and else hardly ever, shape (n,)."""
+    """Give a 64-bit hash of each row, shape (n,): equal rows have equal ones, and others hardly ever."""
     import pandas as pd
 
     frame = pd.concat([selected, labels], axis=1)

@@ -19,18 +19,18 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Suspect:
-    """A row, its label, and the label and probabilities that the model gives it."""
+    """A row whose label may be wrong."""
 
-    row: str
-    given: str
-    suggested: str
-    h_given: float
-    p_given: float
-    loss: float
+    row: str  # its name, or its number from 1
+    given: str  # the label that it has
+    suggested: str  # the label that the model would give it
+    h_given: float  # minimax probability of the given label
+    p_given: float  # worst-case probability of the given label
+    loss: float  # margin loss of the given label, by which suspects are ranked
 
 
 def margins(classifier: Any, X: Any) -> FloatArray:
-    """Give the margins of a classifier up to a constant for each row, shape (n, k): (0, f) for two classes."""
+    """Give the margins of a classifier, shape (n, k); for two classes (0, f), as nothing but differences counts."""
     f = np.asarray(classifier.decision_function(X), dtype=np.float64)
     return f if f.ndim == 2 else np.stack([np.zeros_like(f), f], axis=1)
 

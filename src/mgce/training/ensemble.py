@@ -20,7 +20,8 @@ from mgce.training.network import EnsembleMLP
 from mgce.training.settings import TrainingSettings
 from mgce.training.steps import Best, Training
 
-# On the CPU, networks are trained together whose activations stay in the caches; on an accelerator, all of them.
+# On an accelerator all networks are trained together; on the CPU as many as have activations of 32 MiB at most in a
+# step. That is about what the last-level cache holds, and beyond it memory is what a step waits for.
 CACHE_BYTES = 32 << 20
 
 

@@ -13,7 +13,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-ROWS_AT_ONCE = 128  # of each group, where no gradient is wanted
+ROWS_AT_ONCE = 128  # of each group, where no gradient is wanted: activations as large as those of a step
 
 
 class Scratch:

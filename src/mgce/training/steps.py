@@ -11,7 +11,7 @@ from mgce.training.settings import TrainingSettings
 
 
 class Training:
-    """Networks, their rows and what a step needs.
+    """An ensemble in training: takes the steps of an epoch for all networks at once.
 
     Args:
         model: the networks.

@@ -16,7 +16,7 @@ from mgce.experiments.paper.specification import check_one_setting
 from mgce.experiments.store import Run, Runs
 
 REASONS = "reasons.json"
-UNSAID = ("run", "seconds")
+UNSAID = ("run", "seconds")  # facts of one run, which say nothing of the machines
 
 
 def write_report(directory: Path, out: Path) -> dict[str, Result]:

@@ -31,7 +31,8 @@ class Specification(Protocol):
 
     Attributes:
         kind: the name of the kind of runs.
-        axes: the fields in which the runs of one table differ; a tuple holds several values of its axis.
+        axes: the names of the fields in which the runs of one table differ. In all others the runs on a data set have
+            to agree, so that a table compares what can be compared. A field with a tuple stands for several values.
         dataset: the name of the data set.
     """
 

@@ -23,7 +23,7 @@ from mgce.training.member_losses import MemberLoss
 from mgce.training.seeds import derived_generator, derived_seed
 from mgce.training.settings import TrainingSettings
 
-SCALINGS = ("standard", "pixels")
+SCALINGS = ("standard", "pixels")  # see `TabularRun.scaling`
 
 
 @dataclass(frozen=True)
