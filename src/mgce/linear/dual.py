@@ -33,9 +33,9 @@ class DualBound:
     r"""The best lower bound found on the least value of a :class:`LinearProblem`.
 
     The dual problem is to maximise the mean entropy `sum_i w_i E(p_i)` over probabilities p (n, k) whose moments
-    `sum_i w_i p_i (x) psi(x_i)` are within l1 of tau. Every such p bounds the least value from below by its entropy. The
-    p of a minimiser nearly has such moments; it is mixed with an *anchor* that has them, such as the one-hot labels,
-    with as much weight on the anchor as is needed.
+    `sum_i w_i p_i (x) psi(x_i)` are within l1 of tau. Every such p bounds the least value from below by its entropy.
+    The p of a minimiser nearly has such moments; it is mixed with an *anchor* that has them, such as the one-hot
+    labels, with as much weight on the anchor as is needed.
     """
 
     def __init__(self, problem: LinearProblem, anchor: FloatArray | None) -> None:

@@ -96,8 +96,8 @@ def interior_path(problem: LinearProblem, max_iter: int) -> Iterator[tuple[Float
 def starting_point(problem: LinearProblem) -> Point:
     """Give the centre at mu = 0: every product of a variable and its multiplier is the same.
 
-    Each h is 1 / (2 k), so that half of its sum is spare, g = 1/2; s = 1/2 as well, and p is uniform. The product of each
-    pair is then 1 / (2 k).
+    Each h is 1 / (2 k), so that half of its sum is spare, g = 1/2; s = 1/2 as well, and p is uniform. The product of
+    each pair is then 1 / (2 k).
     """
     n, k = problem.weight.size, problem.tau.shape[0]
     penalised = problem.l1[problem.l1 > 0]
