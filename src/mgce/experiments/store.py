@@ -53,14 +53,16 @@ class Runs:
     def write(self, run: Run) -> None:
         """Add a run; where it is already, it stays as it is."""
         folder = self.directory / "runs" / run.name
-        if folder.is_dir():
-            return
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(folder) as temporary:
-            temporary.mkdir()
-            (temporary / "specification.json").write_bytes(_line(run.specification))
-            (temporary / "records.jsonl").write_bytes(b"".join(_line(record) for record in run.records))
-            (temporary / "machine.json").write_bytes(_line(run.machine))
+        try:
+            with replacing(folder) as temporary:
+                temporary.mkdir()
+                (temporary / "specification.json").write_bytes(_line(run.specification))
+                (temporary / "records.jsonl").write_bytes(b"".join(_line(record) for record in run.records))
+                (temporary / "machine.json").write_bytes(_line(run.machine))
+        except OSError:  # another command on this folder may have been quicker
+            if not folder.is_dir():
+                raise
 
     def read(self) -> dict[str, Run]:
         """Give the finished runs by name, in the order of their names.

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mgce.experiments.paper.comparison import show
+from mgce.experiments.paper.comparison import ordered, show
+from mgce.experiments.paper.images import SMOKE_DATASETS
 from mgce.experiments.paper.plan import BETA
 from mgce.experiments.paper.result import Result
 from mgce.experiments.render import COLOURS
@@ -83,6 +84,11 @@ def _curves(records: Sequence[dict[str, Any]], dataset: str, series: Series) -> 
     own = [record for record in records if record["dataset"] == dataset]
     curves = {label: curves_of(own, *line[:3]) for label, line in series.items()}
     return {label: values for label, values in curves.items() if len(values)}
+
+
+def datasets_of(records: Sequence[dict[str, Any]], datasets: Sequence[str]) -> list[str]:
+    """Give those of a figure's data sets, or of its smoke run, that there are records of."""
+    return ordered({record["dataset"] for record in records} & {*datasets, *SMOKE_DATASETS}, datasets)
 
 
 def curves_of(records: Sequence[dict[str, Any]], method: str, beta: float, curve: str) -> NDArray[np.float64]:
