@@ -25,7 +25,7 @@ def stratified_split(rows: Rows, target: Rows, size: float, seed: int, name: str
 
     Example:
         >>> first, second = stratified_split(np.arange(8), np.array([0, 1] * 4), 0.5, 0, "letters")
-        >>> sorted(second % 2)
+        >>> sorted((second % 2).tolist())
         [0, 0, 1, 1]
     """
     from sklearn.model_selection import train_test_split
