@@ -25,7 +25,7 @@ from mgce.cli.env import describe
 from mgce.datasets import load, preprocessor
 from mgce.estimators.linear_cv import BETAS
 from mgce.training.ensemble import fit_ensemble
-from mgce.training.losses import MemberLoss
+from mgce.training.member_losses import MemberLoss
 from mgce.training.settings import TrainingSettings
 
 LAMBDA0 = 1e-3
@@ -146,7 +146,13 @@ def batched(X: Any, y: Any, turns: int) -> dict[str, Any]:
         watch = {"test": stacked[2]}
         settings = TrainingSettings(epochs=EPOCHS)
         fit_ensemble(
-            *stacked[0], MEMBERS, settings, n_classes=26, validation=stacked[1], watch=watch, generator=generator
+            *stacked[0],
+            MEMBERS,
+            settings,
+            n_classes=26,
+            validation=stacked[1],
+            watch=watch,
+            generators=[generator],
         )
 
     runs = {"batched": together, "one at a time": lambda: [one_network(member, parts) for member in MEMBERS]}

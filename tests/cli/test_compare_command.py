@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pandas as pd
 import pytest
@@ -15,7 +14,7 @@ SMALL = ["--seeds", "2", "--epochs", "3", "--hidden", "8", "--betas", "1.4,5"]
 def mgce(*arguments, folder):
     environment = {**os.environ, "COLUMNS": "100", "OMP_NUM_THREADS": "1"}
     return subprocess.run(
-        [sys.executable, "-m", "mgce.cli.main", *arguments], capture_output=True, text=True, cwd=folder, env=environment
+        [sys.executable, "-m", "mgce", *arguments], capture_output=True, text=True, cwd=folder, env=environment
     )
 
 
@@ -50,7 +49,7 @@ def test_compare_takes_a_file_of_mixed_columns(tmp_path):
         (["nowhere"], "Error: Expected `dataset` to be one of 'digits'"),
         (["nowhere.csv"], "Error: Expected `dataset` to be the path of a file that exists"),
         (["t.csv", "--target", "z"], "Error: Expected `target` to be a column of t.csv (x, y), but got 'z'."),
-        (["t.csv", "--target", "y"], "Error: Expected `dataset` to be a table with enough rows of every class"),
+        (["t.csv", "--target", "y"], "Error: Expected `dataset` to be a data set with enough rows of every class"),
         (["iris", "--noise", "1.5"], "Error: Expected `noise` to be a float in [0, 1], but got 1.5."),
         (["iris", "--device", "nowhere"], "Error: Expected `device` to be a device that this PyTorch can use"),
         (["iris", "--betas", "0.5"], "Error: Expected `beta` to be a float in [1, inf], but got 0.5."),
@@ -65,14 +64,33 @@ def test_bad_input_is_one_sentence_exit_code_2_and_no_file(tmp_path, arguments, 
     assert [p.name for p in tmp_path.iterdir()] == ["t.csv"]
 
 
-@pytest.mark.slow
+# The command, which says on its standard error when the first epoch is done.
+WATCHED = """
+import sys
+from mgce.cli import compare, main
+
+run = compare.run
+
+def watched(*arguments, on_epoch, **options):
+    def report(done, total):
+        if done == 1:
+            print("training", file=sys.stderr, flush=True)
+        on_epoch(done, total)
+
+    return run(*arguments, on_epoch=report, **options)
+
+compare.run = watched
+sys.argv = ["mgce", "compare", "digits", "--epochs", "100000"]
+main.main()
+"""
+
+
 def test_interrupt_leaves_no_file_and_says_so(tmp_path):
-    command = [sys.executable, "-m", "mgce.cli.main", "compare", "digits", "--epochs", "100000"]
     # A shell's background jobs ignore SIGINT, and so would what they start.
     heed = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True, preexec_fn=heed)
-    time.sleep(12)  # into the training
-    assert process.poll() is None
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen([sys.executable, "-c", WATCHED], cwd=tmp_path, preexec_fn=heed, **pipes)
+    assert process.stderr.readline() == "training\n"
     process.send_signal(signal.SIGINT)
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 130

@@ -13,7 +13,7 @@ TABLES = ("table3.txt", "table3.csv", "table3.tex", "records.jsonl", "specificat
 
 
 def command(*arguments):
-    return [sys.executable, "-m", "mgce.cli.main", *arguments]
+    return [sys.executable, "-m", "mgce", *arguments]
 
 
 def mgce(*arguments, folder):
@@ -28,6 +28,17 @@ def test_figures_of_curves_need_no_runs(tmp_path, name):
     for suffix in ("txt", "csv", "tex", "png"):
         assert (tmp_path / "out" / f"{name}.{suffix}").stat().st_size > 0
     assert not (tmp_path / "out" / "runs").exists()
+
+
+def test_runs_that_suffice_for_no_figure_leave_it_out(tmp_path):
+    options = ["--smoke", "--dataset", "wine", "--methods", "ce", "--seeds", "1", "--jobs", "1"]
+    result = mgce("reproduce", "table3", *options, "--out", "out", folder=tmp_path)
+    assert result.returncode == 0, result.stderr
+    again = mgce("report", "out", "--out", "again", folder=tmp_path)
+    assert again.returncode == 0, again.stderr
+    for folder in ("out", "again"):
+        assert (tmp_path / folder / "table3.csv").is_file() and not (tmp_path / folder / "figure6.csv").exists()
+        check_structure((tmp_path / folder / "report.html").read_text())
 
 
 def test_a_killed_sweep_loses_no_finished_run_and_ends_in_the_same_bytes(tmp_path):

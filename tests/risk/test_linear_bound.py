@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from mgce.linear.objective import phi_and_p
 from mgce.risk import UncertaintySet, argmax_factor, linear_risk_bound, minimax_risk
 from mgce.risk.linear_bound import _range_of_minus_phi
-from mgce.risk.objective import phi_and_p
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from mgce.linear.arrays import one_hot, with_intercept
 from mgce.risk import UncertaintySet, fit_linear, minimax_risk
-from mgce.risk.arrays import one_hot, with_intercept
 
 N = 4000
 

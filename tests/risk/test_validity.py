@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from mgce.linear.arrays import with_intercept
+from mgce.linear.objective import phi_and_p
 from mgce.risk import (
     UncertaintySet,
     betting_upper,
@@ -18,9 +20,7 @@ from mgce.risk import (
     maurer_pontil_upper,
     minimax_risk,
 )
-from mgce.risk.arrays import with_intercept
 from mgce.risk.concentration import _betting_upper_rows
-from mgce.risk.objective import phi_and_p
 
 pytestmark = pytest.mark.slow
 SIZES = [200, 2000]

@@ -9,7 +9,7 @@ from mgce import GCELoss, MGCELoss
 from mgce.functional import gce_loss, mgce_loss
 from mgce.training import ensemble
 from mgce.training.ensemble import accuracy, fit_ensemble
-from mgce.training.losses import MemberLoss
+from mgce.training.member_losses import MemberLoss
 from mgce.training.network import EnsembleMLP
 from mgce.training.settings import TrainingSettings
 
@@ -80,10 +80,14 @@ def alone(one, member, features, target, orders, settings, sample_weight=None):
 
 SETTINGS = {
     "paper": PAPER,
-    "published code": TrainingSettings((6,), epochs=3, batch_size=16, lr=0.05, l1=1e-2, l1_on="all", max_norm=None),
-    "adam": TrainingSettings((6,), epochs=3, batch_size=16, optimizer="adam", lr=0.02, max_norm=0.1),
-    "two hidden layers": TrainingSettings((5, 4), epochs=3, batch_size=40, lr=0.1, milestones=(1, 2), gamma=0.3),
-    "no hidden layer": TrainingSettings((), epochs=3, batch_size=7, lr=0.1, momentum=0.0, l1=0.0),
+    "published code": TrainingSettings(
+        hidden_layer_sizes=(6,), epochs=3, batch_size=16, lr=0.05, l1=1e-2, l1_on="all", max_norm=None
+    ),
+    "adam": TrainingSettings(hidden_layer_sizes=(6,), epochs=3, batch_size=16, optimizer="adam", lr=0.02, max_norm=0.1),
+    "two hidden layers": TrainingSettings(
+        hidden_layer_sizes=(5, 4), epochs=3, batch_size=40, lr=0.1, milestones=(1, 2), gamma=0.3
+    ),
+    "no hidden layer": TrainingSettings(hidden_layer_sizes=(), epochs=3, batch_size=7, lr=0.1, momentum=0.0, l1=0.0),
 }
 
 
@@ -103,12 +107,12 @@ def test_training_all_at_once_is_training_one_at_a_time(settings, weighted, at_o
         validation=validation,
         watch={"train": (features, target)},
         sample_weight=weight,
-        generator=torch.Generator().manual_seed(5),
+        generators=[torch.Generator().manual_seed(5)] * 2,
     )
 
     generator = torch.Generator().manual_seed(5)
     sizes = (3, *settings.hidden_layer_sizes, 3)
-    start = networks(EnsembleMLP.initial(2, len(LOSSES), sizes, generator, features))
+    start = networks(EnsembleMLP.initial(len(LOSSES), sizes, [generator] * 2, features))
     orders = [[torch.randperm(40, generator=generator) for _ in range(2)] for _ in range(settings.epochs)]
     for g in range(2):
         for m, member in enumerate(LOSSES):
@@ -128,7 +132,7 @@ def test_training_all_at_once_is_training_one_at_a_time(settings, weighted, at_o
 
 def test_the_clipping_of_the_oracle_test_does_clip():
     (features, target), generator = data(), torch.Generator().manual_seed(5)
-    one = networks(EnsembleMLP.initial(2, 1, (3, 6, 3), generator, features))[0][0]
+    one = networks(EnsembleMLP.initial(1, (3, 6, 3), [generator] * 2, features))[0][0]
     nn.functional.cross_entropy(one(features[0]), target[0]).backward()
     assert nn.utils.get_total_norm([p.grad for p in one.parameters()]) > PAPER.max_norm
 
@@ -141,7 +145,7 @@ def test_a_network_comes_out_the_same_whatever_is_trained_beside_it(dtype):
         generator = torch.Generator().manual_seed(3)
         validation = data(n=20, dtype=dtype)
         model = fit_ensemble(
-            features, target, members, PAPER, n_classes=3, validation=validation, generator=generator
+            features, target, members, PAPER, n_classes=3, validation=validation, generators=[generator] * 2
         ).model
         return model(features)
 
@@ -163,7 +167,7 @@ def test_it_stops_each_network_when_its_validation_accuracy_no_longer_rises(monk
             TrainingSettings(**settings, **more),
             n_classes=3,
             validation=validation,
-            generator=torch.Generator().manual_seed(5),
+            generators=[torch.Generator().manual_seed(5)] * 2,
         )
 
     whole = fit(epochs=40).curves["validation"]
@@ -191,9 +195,11 @@ def test_ties_of_accuracy_go_to_the_epoch_of_least_loss():
     (features, target), (x, y) = data(), data(n=20)
 
     def fit(epochs, ties="first", validation=(x, y)):
-        settings = TrainingSettings((6,), epochs=epochs, batch_size=16, lr=0.1, ties=ties)
+        settings = TrainingSettings(hidden_layer_sizes=(6,), epochs=epochs, batch_size=16, lr=0.1, ties=ties)
         generator = torch.Generator().manual_seed(5)
-        return fit_ensemble(features, target, LOSSES, settings, n_classes=3, validation=validation, generator=generator)
+        return fit_ensemble(
+            features, target, LOSSES, settings, n_classes=3, validation=validation, generators=[generator] * 2
+        )
 
     by_epoch = [fit(epochs, validation=None).model(x) for epochs in range(1, 21)]
     chosen = fit(20, "loss")
@@ -211,7 +217,7 @@ def test_without_a_validation_split_the_last_epoch_counts():
 
     def fit(**more):
         return fit_ensemble(
-            features, target, LOSSES, PAPER, n_classes=3, generator=torch.Generator().manual_seed(5), **more
+            features, target, LOSSES, PAPER, n_classes=3, generators=[torch.Generator().manual_seed(5)] * 2, **more
         )
 
     last = fit(watch={"train": (features, target)})
@@ -223,7 +229,7 @@ def test_groups_that_share_rows_need_no_copies_of_them():
     features, target = data()
     same = features[:1].expand(2, -1, -1)
     fits = [
-        fit_ensemble(x, target, LOSSES, PAPER, n_classes=3, generator=torch.Generator().manual_seed(5))
+        fit_ensemble(x, target, LOSSES, PAPER, n_classes=3, generators=[torch.Generator().manual_seed(5)] * 2)
         for x in (same, same.contiguous())
     ]
     assert torch.equal(fits[0].objective, fits[1].objective)
@@ -236,10 +242,10 @@ def test_it_learns_and_reports_each_epoch():
         features,
         target,
         LOSSES,
-        TrainingSettings((32,), epochs=15, optimizer="adam", lr=0.01),
+        TrainingSettings(hidden_layer_sizes=(32,), epochs=15, optimizer="adam", lr=0.01),
         n_classes=3,
         validation=data(n=100, dtype=torch.float32),
-        generator=torch.Generator().manual_seed(0),
+        generators=[torch.Generator().manual_seed(0)] * 2,
         on_epoch=done.append,
     )
     assert done == list(range(1, 16))
@@ -252,7 +258,7 @@ def test_same_generator_same_result_and_no_other_randomness():
     features, target = data(dtype=torch.float32)
     before = torch.get_rng_state()
     fits = [
-        fit_ensemble(features, target, LOSSES, PAPER, n_classes=3, generator=torch.Generator().manual_seed(3))
+        fit_ensemble(features, target, LOSSES, PAPER, n_classes=3, generators=[torch.Generator().manual_seed(3)] * 2)
         for _ in range(2)
     ]
     assert torch.equal(torch.get_rng_state(), before)
@@ -262,7 +268,9 @@ def test_same_generator_same_result_and_no_other_randomness():
 
 def test_early_stopping_needs_a_validation_split():
     with pytest.raises(ValueError, match="Expected `validation` to be given where `n_iter_no_change` is"):
-        fit_ensemble(*data(), LOSSES, TrainingSettings(n_iter_no_change=2), n_classes=3, generator=torch.Generator())
+        fit_ensemble(
+            *data(), LOSSES, TrainingSettings(n_iter_no_change=2), n_classes=3, generators=[torch.Generator()] * 2
+        )
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
@@ -271,6 +279,27 @@ def test_an_accelerator_gives_what_the_cpu_gives():
     for device in ("cpu", "cuda"):
         features, target = (part.to(device) for part in data())
         generator = torch.Generator().manual_seed(3)
-        fit = fit_ensemble(features, target, LOSSES, PAPER, n_classes=3, generator=generator)
+        fit = fit_ensemble(features, target, LOSSES, PAPER, n_classes=3, generators=[generator] * 2)
         logits.append(fit.model(features).cpu())
     torch.testing.assert_close(*logits, rtol=1e-8, atol=1e-8)
+
+
+def test_a_group_does_not_depend_on_the_others():
+    features, target = data()
+    generators = [torch.Generator().manual_seed(seed) for seed in (3, 4)]
+    both = fit_ensemble(features, target, LOSSES, PAPER, n_classes=3, generators=generators).model(features)
+    for group, seed in enumerate((3, 4)):
+        part = features[group : group + 1], target[group : group + 1]
+        alone = fit_ensemble(*part, LOSSES, PAPER, n_classes=3, generators=[torch.Generator().manual_seed(seed)])
+        torch.testing.assert_close(alone.model(part[0])[0], both[group], rtol=1e-9, atol=1e-12)
+
+
+def test_every_group_has_a_generator():
+    with pytest.raises(ValueError, match="Expected `generators` to be one for each of 2 groups, but got 1"):
+        fit_ensemble(*data(), LOSSES, PAPER, n_classes=3, generators=[torch.Generator()])
+
+
+def test_groups_of_fewer_columns_are_filled_with_zeros():
+    groups = [(torch.ones(2, 3), torch.tensor([0, 1])), (torch.ones(2, 1), torch.tensor([1, 1]))]
+    features, target = ensemble.stack_groups(groups, "cpu")
+    assert features.tolist() == [[[1, 1, 1]] * 2, [[1, 0, 0]] * 2] and target.tolist() == [[0, 1], [1, 1]]

@@ -12,7 +12,6 @@ from mgce.training.image_data import (
     Batches,
     Preprocessing,
     batches_of,
-    derived_generator,
     evaluation_batches,
     noisy_split,
     pixel_mean,
@@ -20,6 +19,7 @@ from mgce.training.image_data import (
     training_batches,
 )
 from mgce.training.image_settings import ImageSettings
+from mgce.training.seeds import derived_generator
 from training.tiny_images import tiny_images
 
 
@@ -84,7 +84,7 @@ class TestSplit:
 
     def test_class_that_is_too_small(self):
         dataset = ImageDataset("small", ("a", "b", "c"), numbered(3), numbered(3))
-        with pytest.raises(ValueError, match="Expected `dataset` to be images of which every class has enough"):
+        with pytest.raises(ValueError, match="Expected `dataset` to be a data set with enough rows of every class"):
             noisy_split(dataset, noise_rate=0.0, validation_size=0.1, seed=0)
 
 

@@ -21,12 +21,13 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from mgce import MGCELoss, functional
 from mgce.datasets import load_images
 from mgce.datasets.images import ImageFiles, Images
-from mgce.experiments.compare import evaluate
+from mgce.experiments.paper.image_settings import PAPER
+from mgce.metrics.evaluation import evaluate
 from mgce.training.image_classifier import ImageClassifier
-from mgce.training.image_data import derived_generator, pixel_mean, training_batches
-from mgce.training.image_settings import PAPER
+from mgce.training.image_data import pixel_mean, training_batches
 from mgce.training.lightning import train_images
-from mgce.training.losses import MemberLoss
+from mgce.training.member_losses import MemberLoss
+from mgce.training.seeds import derived_generator
 from training.tiny_images import SETTINGS, tiny_images
 
 # PyTorch warns of what Lightning calls.
@@ -109,7 +110,7 @@ def test_weights_kept_are_those_of_the_epoch_reported(tmp_path, loss):
     model.load_state_dict({name: value for name, value in kept["state_dict"].items()})
     with torch.no_grad():
         logits = model(torch.from_numpy(dataset.test.images))
-    measures = evaluate(logits, torch.from_numpy(dataset.test.target), loss.family, loss.beta)
+    measures = evaluate(logits, torch.from_numpy(dataset.test.target), loss.beta, softmax=loss.family == "gce")
     for name in ("ece_h", "sce_h", "ece_p", "sce_p"):
         assert fit.metrics[name] == pytest.approx(measures[name], abs=1e-6)
     assert fit.metrics["test_accuracy"] == pytest.approx(measures["accuracy"])

@@ -10,9 +10,8 @@ def plain(layers, x):
 
 
 def model_of_noise(groups=2, members=3, sizes=(4, 8, 6, 5)):
-    model = EnsembleMLP.initial(
-        groups, members, sizes, torch.Generator().manual_seed(0), torch.zeros((), dtype=torch.double)
-    )
+    generators = [torch.Generator().manual_seed(group) for group in range(groups)]
+    model = EnsembleMLP.initial(members, sizes, generators, torch.zeros((), dtype=torch.double))
     for weight in model.parameters():
         torch.nn.init.normal_(weight)
     return model
@@ -48,7 +47,7 @@ def test_backward_is_that_of_autograd():
 
 
 def test_members_of_a_group_start_alike_and_groups_do_not():
-    model = EnsembleMLP.initial(2, 3, (4, 8, 5), torch.Generator().manual_seed(0))
+    model = EnsembleMLP.initial(3, (4, 8, 5), [torch.Generator().manual_seed(0)] * 2)
     weights = model.grid(model.weights[0].detach())
     assert torch.equal(weights[0, 0], weights[0, 2])
     assert not torch.equal(weights[0, 0], weights[1, 0])

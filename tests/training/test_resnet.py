@@ -33,30 +33,6 @@ def test_stem_decides_the_size_of_each_stage(stem, sides):
     assert found == [(side, side) for side in sides]
 
 
-@pytest.fixture
-def models():
-    try:
-        import torchvision
-    except ModuleNotFoundError:
-        pytest.skip("torchvision is not installed")
-    except RuntimeError:  # a build for another PyTorch: its compiled operators are not there, and none is called
-        library = torch.library.Library("torchvision", "DEF")
-        library.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-        library.define("qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-        import torchvision
-    return torchvision.models
-
-
-@pytest.mark.parametrize("architecture", ["resnet18", "resnet50"])
-def test_network_is_that_of_torchvision(models, architecture):
-    reference = getattr(models, architecture)(num_classes=7).eval()
-    network = ResNet(architecture, 7, stem="imagenet").eval()
-    network.load_state_dict(reference.state_dict())
-    images = torch.randn(2, 3, 64, 64)
-    with torch.no_grad():
-        torch.testing.assert_close(network(images), reference(images))
-
-
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

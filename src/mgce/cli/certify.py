@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from mgce._files import to_json, write_files
 from mgce.cli.outputs import check_output
 from mgce.datasets.tables import read_frame
-from mgce.experiments import render, store
-from mgce.experiments.table_model import TableModel
+from mgce.tables.model import TableModel
 
 
 def certify(
@@ -35,7 +35,7 @@ def certify(
     certificate = fitted.certify(selected, labels, delta=delta, noise_rate=noise_rate)
     if json_file is not None:
         document = {"model": model.name, "table": table.name, **certificate.to_dict()}
-        store.write_files(json_file.parent, {json_file.name: render.to_json(document)})
+        write_files(json_file.parent, {json_file.name: to_json(document)})
     console = Console(highlight=False)
     console.print(str(certificate), markup=False)
     for sentence in fitted.unseen(selected):

@@ -13,9 +13,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table as Grid
 
+from mgce._files import to_json, write_files
 from mgce.cli.env import describe
 from mgce.datasets import NAMES, load
-from mgce.experiments import render, select, store
+from mgce.experiments import render, select
 from mgce.experiments.compare import BETAS, METHODS, Comparison, run
 
 DEFAULT = Comparison()
@@ -68,14 +69,14 @@ def compare(
         document = {"dataset": table.name, "plan": asdict(plan), "environment": describe(), "runs": records}
         files = {
             "table.csv": render.to_csv(rows),
-            "runs.json": render.to_json(document),
+            "runs.json": to_json(document),
             "accuracy.png": render.accuracy_figure(chosen, title),
             "reliability.png": render.reliability_figure(chosen, title),
         }
     except KeyboardInterrupt:
         console.print("Interrupted: nothing was written.")
         raise typer.Exit(130) from None
-    store.write_files(folder, files)
+    write_files(folder, files)
     console.print(_grid(rows, f"{title}; %, mean ± standard deviation of {plan.seeds} seeds"), markup=False)
     console.print(f"{len(records)} networks in {time.monotonic() - start:.0f} s. {', '.join(files)} are in {folder}/")
 

@@ -14,14 +14,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table as Grid
 from rich.text import Text
 
+from mgce._files import write_files
 from mgce._validation import expected
 from mgce.cli.env import describe
 from mgce.cli.outputs import check_output
 from mgce.datasets.tables import read_frame
-from mgce.experiments import fit_report, store
-from mgce.experiments.table_fit import FitPlan, TableFit, run
+from mgce.tables import report as fit_report
+from mgce.tables.fit import FitPlan, TableFit, run
 
-SHOWN_SUSPECTS = 10
+SHOWN_SUSPECTS = 10  # in the terminal; the report has more
 
 
 def fit(
@@ -66,7 +67,7 @@ def fit(
     except KeyboardInterrupt:
         console.print("Interrupted: nothing was written.")
         raise typer.Exit(130) from None
-    store.write_files(out.parent, files)
+    write_files(out.parent, files)
     _summarize(console, result, plan)
     seconds = time.monotonic() - start
     console.print(f"Took {seconds:.0f} s. The model is in {out}, the report in {report}.", markup=False)
@@ -86,8 +87,8 @@ def _run_with_progress(console: Console, frame: pd.DataFrame, plan: FitPlan) -> 
 def _summarize(console: Console, result: TableFit, plan: FitPlan) -> None:
     quality, beta = result.quality, result.model.beta
     console.print(fit_report.headline(result, plan), markup=False)
-    how = "as given" if plan.beta is not None else f"chosen by accuracy {result.choice.how}"
-    console.print(f"Beta: {beta:g}, {how}.", markup=False)
+    origin = "as given" if plan.beta is not None else f"chosen by accuracy {result.choice.measured_on}"
+    console.print(f"Beta: {beta:g}, {origin}.", markup=False)
     grid = Grid(title="Rows held out, %", box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
     for name in ("accuracy", "ECE(h)", "ECE(p)", "SCE(h)", "SCE(p)"):
         grid.add_column(name, justify="right", no_wrap=True)

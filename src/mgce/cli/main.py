@@ -36,7 +36,3 @@ def main() -> None:
     except (ValueError, OSError) as error:
         sys.stderr.write(f"Error: {error}\n")
         sys.exit(2)
-
-
-if __name__ == "__main__":
-    main()

@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from mgce._files import write_files
 from mgce.cli.outputs import check_output
 from mgce.datasets.tables import read_frame
-from mgce.experiments import store
-from mgce.experiments.table_model import TableModel, predictions_csv
+from mgce.tables.model import TableModel, predictions_csv
 
 
 def predict(
@@ -32,7 +32,7 @@ def predict(
     selected = fitted.columns.select(frame)
     predictions = fitted.predict(selected)
     content = predictions_csv(fitted, predictions, fitted.columns.row_names(frame), every_class=probabilities)
-    store.write_files(out.parent, {out.name: content})
+    write_files(out.parent, {out.name: content})
     console = Console(highlight=False)
     for sentence in fitted.unseen(selected):
         console.print(f"Note: {sentence}", markup=False)

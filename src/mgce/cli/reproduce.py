@@ -17,7 +17,7 @@ from mgce.experiments.paper.plan import BETAS, METHODS, Options
 from mgce.experiments.paper.report import write_report
 from mgce.experiments.paper.result import Result, to_text
 from mgce.experiments.paper.specification import Place, Specification, check_one_setting, document
-from mgce.experiments.paper.sweep import check, pending, sweep
+from mgce.experiments.paper.sweep import Workers, check, pending, sweep
 from mgce.experiments.store import Run, Runs
 
 
@@ -53,6 +53,7 @@ def reproduce(
     names = chosen(name)
     folder = out or Path("mgce-reproduce-smoke" if smoke else "mgce-reproduce")
     place = Place(None if data_dir is None else data_dir.resolve(), device, scratch=(folder / "scratch").resolve())
+    workers = Workers(jobs or _jobs(place, backend), backend, scheduler)
     store = Runs(folder)
     todo = pending(plan(name, options), store)
     check_one_setting([*(run.specification for run in store.read().values()), *map(document, todo)])
@@ -62,7 +63,7 @@ def reproduce(
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         if todo:
-            _sweep_with_progress(console, todo, store, place, jobs or _jobs(place, backend), backend, scheduler)
+            _sweep_with_progress(console, todo, store, place, workers)
             store.pack()
     except KeyboardInterrupt:
         console.print(f"Interrupted: the finished runs are in {folder}/, and the same command goes on from there.")
@@ -85,9 +86,7 @@ def _sweep_with_progress(
     todo: list[Specification],
     store: Runs,
     place: Place,
-    jobs: int,
-    backend: str,
-    scheduler: str | None,
+    workers: Workers,
 ) -> None:
     columns = (TextColumn("Runs"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"))
     with Progress(*columns, TimeRemainingColumn(), console=console) as progress:
@@ -96,16 +95,7 @@ def _sweep_with_progress(
         def advance(run: Run) -> None:
             progress.advance(task)
 
-        sweep(
-            todo,
-            store,
-            place,
-            jobs=jobs,
-            backend=backend,
-            scheduler=scheduler,
-            describe=describe,
-            on_finished=advance,
-        )
+        sweep(todo, store, place, workers=workers, describe=describe, on_finished=advance)
 
 
 def _jobs(place: Place, backend: str) -> int:

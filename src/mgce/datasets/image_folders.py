@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import zipfile
 from collections.abc import Sized
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
+from mgce._files import replacing
 from mgce.datasets.images import ImageDataset, ImageFiles
 from mgce.datasets.sources import Source, damaged, locate, missing
 
@@ -130,10 +130,7 @@ def _image_files(rows: list[tuple[Path, int]]) -> ImageFiles:
 
 
 def _unpack(archive: Path, root: Path) -> None:
-    temporary = root.with_name(f".{root.name}.{os.getpid()}.tmp")
-    try:
+    with replacing(root) as temporary, TemporaryDirectory(dir=root.parent, prefix=".") as unpacked:
         with zipfile.ZipFile(archive) as content:
-            content.extractall(temporary)
-        (temporary / root.name).rename(root)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+            content.extractall(unpacked)
+        Path(unpacked, root.name).replace(temporary)

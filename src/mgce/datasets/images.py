@@ -48,7 +48,7 @@ class ImageFiles(Dataset[tuple[Any, int]]):
         try:
             from PIL import Image
         except ModuleNotFoundError as error:
-            message = "Images in files need Pillow, which is not installed: run `pip install 'mgce[vision]'`."
+            message = "Images in files need Pillow, which is not installed: run `pip install 'mgce[experiments]'`."
             raise ImportError(message) from error
         path = self.paths[index]
         try:

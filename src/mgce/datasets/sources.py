@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.request import urlopen
 
-# Bytes that are hashed at a time.
-CHUNK = 1 << 20
+from mgce._files import replacing
+
+CHUNK = 1 << 20  # bytes that are hashed at a time, so that a file of gigabytes needs a megabyte of memory
 
 
 @dataclass(frozen=True)
@@ -68,8 +69,7 @@ def _verify(path: Path, source: Source, final: Path) -> None:
 
 def _fetch(source: Source, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
+    with replacing(path) as temporary:
         try:
             with urlopen(source.url, timeout=60) as response, temporary.open("wb") as file:
                 shutil.copyfileobj(response, file)
@@ -79,6 +79,3 @@ def _fetch(source: Source, path: Path) -> None:
             )
             raise OSError(sentence) from error
         _verify(temporary, source, path)
-        temporary.rename(path)
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -87,7 +87,7 @@ def read_frame(path: Path, name: str, text: Collection[str] = ()) -> pd.DataFram
 
 
 def make_table(name: str, features: pd.DataFrame, labels: pd.Series[Any], n_train: int | None = None) -> Table:
-    """Check that the labels are classes and give the table."""
+    """Make a table, after a check that its labels are classes: two or more, each with several rows."""
     if len(labels) == 0:
         raise ValueError(expected(name, "a table with rows", "none"))
     if features.shape[1] == 0:
@@ -101,7 +101,7 @@ def make_table(name: str, features: pd.DataFrame, labels: pd.Series[Any], n_trai
     classes, target = np.unique(labels.astype(str), return_inverse=True)
     if len(classes) < 2:
         raise ValueError(expected("target", "a column of at least two classes", f"only {classes[0]!r}"))
-    if len(classes) > max(2, len(labels) // 5):
+    if len(classes) > max(2, len(labels) // 5):  # fewer than five rows for a class on average: no classes, but names
         what = "a column of classes, each with several rows"
         raise ValueError(expected("target", what, f"{len(classes)} different values in {len(labels)} rows"))
     return Table(name, features, target.astype(np.int64), tuple(map(str, classes)), n_train)
@@ -135,5 +135,6 @@ def preprocessor(features: pd.DataFrame) -> Any:
     numbers = features.select_dtypes(include="number").columns
     others = [column for column in features.columns if column not in numbers]
     numeric = make_pipeline(SimpleImputer(strategy="median", add_indicator=True), StandardScaler())
+    # A column of names or free text would become as many columns as it has values.
     categorical = OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=50, sparse_output=False)
     return ColumnTransformer([("numbers", numeric, list(numbers)), ("categories", categorical, others)])

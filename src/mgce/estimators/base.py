@@ -23,7 +23,10 @@ IntArray = NDArray[np.int64]
 
 
 class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
-    """A classifier with margins f of shape (n, k), `classes_` and `beta_`; a subclass gives `fit` and `_margins`."""
+    """A classifier whose outputs all follow from its margins, the logits f of shape (n, k).
+
+    A subclass gives `fit`, which sets `classes_` and `beta_`, and `_margins`.
+    """
 
     classes_: NDArray[Any]  # (k,), sorted
     beta_: float

@@ -18,13 +18,19 @@ from sklearn.utils.validation import _check_sample_weight, column_or_1d, validat
 
 from mgce import _validation
 from mgce.estimators.base import FloatArray, IntArray, RobustClassifier, check_class_count, class_factors
-from mgce.estimators.stochastic import AveragedAdaGrad, FeatureMoments, Rows, descend, measure, run_epoch
-from mgce.risk import LinearFit, fit_linear
-from mgce.risk.arrays import as_matrix, with_intercept
-from mgce.risk.objective import trivial_value
-
-LP_ENTRIES = 2e5  # n k d up to which the linear program of beta = 1 takes seconds
-INTERIOR_WORK = 2e8  # n (k d)^2 up to which a step of the interior-point method takes milliseconds
+from mgce.estimators.stochastic import (
+    AveragedAdaGrad,
+    FeatureMoments,
+    Rows,
+    StreamedProblem,
+    descend,
+    measure,
+    run_epoch,
+)
+from mgce.linear import LinearFit, fit_linear
+from mgce.linear.arrays import as_matrix, with_intercept
+from mgce.linear.objective import trivial_value
+from mgce.linear.plan import QUICK, Size, interior_is_affordable, plan
 
 
 class MGCEClassifier(RobustClassifier):
@@ -138,7 +144,7 @@ class MGCEClassifier(RobustClassifier):
         earlier = self._earlier()
         X, index, weight = self._encode_training(X, y, sample_weight, self.class_weight)
         rows: Rows = with_intercept(as_matrix(X, "X"), self.fit_intercept), index, weight
-        if self._is_small(rows):
+        if interior_is_affordable(self._size(rows), QUICK):
             rows = merge_equal_rows(*rows)
         stats = FeatureMoments.empty(self.classes_.size, rows[0].shape[1])
         stats.add(*rows)
@@ -189,11 +195,10 @@ class MGCEClassifier(RobustClassifier):
 
         solver = AveragedAdaGrad.start(self._start(earlier, l1.shape))
         aim = self.tol * trivial_value(self.classes_.size, beta)
-        n_iter, stopped = descend(
-            solver, read, stats, beta, l1, aim=aim, max_iter=self.max_iter,
-            random_state=check_random_state(self.random_state),
-        )  # fmt: skip
-        value, lower = measure(solver.average, read, stats, beta, l1)
+        problem = StreamedProblem(stats, beta, l1)
+        random_state = check_random_state(self.random_state)
+        n_iter, stopped = descend(solver, read, problem, aim=aim, max_iter=self.max_iter, random_state=random_state)
+        value, lower = measure(solver.average, read, problem)
         self._store(solver.average)
         self._report(value, value - lower, n_iter, stopped)
         return self
@@ -229,8 +234,8 @@ class MGCEClassifier(RobustClassifier):
         stats, solver = self._online
         weight = weight * class_factors(self.class_weight, self.classes_, np.ones(shape[0]))[index]
         stats.add(psi, index, weight)
-        order, l1 = np.arange(index.size), self.lambda0 * stats.deviation
-        run_epoch(solver, (psi, index, weight), order, stats, float(self.beta), l1)
+        problem = StreamedProblem(stats, float(self.beta), self.lambda0 * stats.deviation)
+        run_epoch(solver, (psi, index, weight), np.arange(index.size), problem)
         self._set_coef(solver.average)
         for name in ("minimax_risk_", "duality_gap_", "n_iter_"):
             self.__dict__.pop(name, None)
@@ -241,23 +246,15 @@ class MGCEClassifier(RobustClassifier):
 
     def _minimise(self, rows: Rows, l1: FloatArray, start: FloatArray) -> LinearFit:
         psi, index, weight = rows
+        methods = plan(self._size(rows), self.beta, QUICK) if self.solver == "auto" else self.solver
         return fit_linear(
             psi, labels=index, n_classes=self.classes_.size, sample_weight=weight, beta=float(self.beta), l1=l1,
-            mu0=start, tol=self.tol, max_iter=self.max_iter, method=self._methods(rows),
+            mu0=start, tol=self.tol, max_iter=self.max_iter, method=methods,
         )  # fmt: skip
 
-    def _is_small(self, rows: Rows) -> bool:
-        """Tell whether the interior-point method is quick for these rows."""
+    def _size(self, rows: Rows) -> Size:
         n, d = rows[0].shape
-        return bool(n * (self.classes_.size * d) ** 2 <= INTERIOR_WORK)
-
-    def _methods(self, rows: Rows) -> tuple[str, ...]:
-        """Choose the solvers, the first to be tried first."""
-        if self.solver != "auto":
-            return (self.solver,)
-        plan = ("interior", "lbfgs") if self._is_small(rows) else ("lbfgs",)
-        n, d = rows[0].shape
-        return ("lp", *plan) if self.beta == 1 and n * d * self.classes_.size <= LP_ENTRIES else plan
+        return Size(n, self.classes_.size, d)
 
     def _earlier(self) -> tuple[NDArray[Any], FloatArray] | None:
         """Give the classes and coefficients to start from, if any; to be called before they are replaced."""

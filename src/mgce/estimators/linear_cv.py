@@ -18,11 +18,13 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params, _check_sample_weight
 
 from mgce import _validation
+from mgce._threads import one_blas_thread
 from mgce.estimators.base import FloatArray, RobustClassifier
 from mgce.estimators.linear import MGCEClassifier
 
 BETAS = (1.05, 1.2, 1.4, 1.7, 2.0, 3.0, 5.0, 11.0)
 LAMBDA0S = (1e-4, 1e-3, 1e-2)
+Part = tuple[Any, NDArray[Any], FloatArray | None]  # rows, labels and weights of a fold
 
 
 class MGCEClassifierCV(RobustClassifier):
@@ -118,17 +120,18 @@ class MGCEClassifierCV(RobustClassifier):
         scorer = self._scorer()
         folds = list(check_cv(self.cv, y, classifier=True).split(X, y, **routed.splitter.split))
         path = list(product(np.argsort(lambda0s)[::-1], np.argsort(betas)[::-1]))
-        scores = Parallel(n_jobs=self.n_jobs)(
-            delayed(_score_path)(
-                self._candidate(),
-                [(lambda0s[i], betas[j]) for i, j in path],
-                *_part(X, y, sample_weight, train),
-                *_part(X, y, None, test)[:2],
-                scorer,
-                _check_method_params(X, routed.scorer.score, indices=test),
+        with one_blas_thread():  # folds that are fitted side by side would fight for the cores
+            scores = Parallel(n_jobs=self.n_jobs)(
+                delayed(_score_path)(
+                    self._candidate(),
+                    [(lambda0s[i], betas[j]) for i, j in path],
+                    _part(X, y, sample_weight, train),
+                    _part(X, y, None, test),
+                    scorer,
+                    _check_method_params(X, routed.scorer.score, indices=test),
+                )
+                for train, test in folds
             )
-            for train, test in folds
-        )
         self.scores_ = np.empty((len(lambda0s), len(betas), len(folds)))
         for (i, j), over_folds in zip(path, zip(*scores, strict=True), strict=True):
             self.scores_[i, j] = over_folds
@@ -181,20 +184,25 @@ def _candidates(name: str, values: Any, least: float) -> list[float]:
     return [float(value) for value in candidates]
 
 
-def _part(X: Any, y: NDArray[Any], sample_weight: FloatArray | None, rows: NDArray[Any]) -> tuple[Any, Any, Any]:
+def _part(X: Any, y: NDArray[Any], sample_weight: FloatArray | None, rows: NDArray[Any]) -> Part:
     return X[rows], y[rows], None if sample_weight is None else sample_weight[rows]
 
 
 def _score_path(
-    estimator: MGCEClassifier, path: list[tuple[float, float]], X: Any, y: Any, sample_weight: Any, X_test: Any,
-    y_test: Any, scorer: Any, score_params: dict[str, Any],
-) -> list[float]:  # fmt: skip
+    estimator: MGCEClassifier,
+    path: list[tuple[float, float]],
+    train: Part,
+    test: Part,
+    scorer: Any,
+    score_params: dict[str, Any],
+) -> list[float]:
     """Fit the candidates (lambda0, beta) one after the other, and score each on the test rows."""
     estimator.set_params(warm_start=True)
+    X_test, y_test, _ = test
     return [
         float(
             scorer(
-                estimator.set_params(lambda0=lambda0, beta=beta).fit(X, y, sample_weight),
+                estimator.set_params(lambda0=lambda0, beta=beta).fit(*train),
                 X_test,
                 y_test,
                 **score_params,

@@ -19,7 +19,7 @@ from mgce._validation import check_beta, check_device, expected
 from mgce.estimators.base import FloatArray, IntArray, RobustClassifier
 from mgce.estimators.linear_cv import BETAS
 from mgce.training.ensemble import EnsembleFit, fit_ensemble
-from mgce.training.losses import MemberLoss
+from mgce.training.member_losses import MemberLoss
 from mgce.training.settings import TrainingSettings
 
 
@@ -178,7 +178,7 @@ class MGCEMLPClassifier(RobustClassifier):
                 n_classes=self.classes_.size,
                 validation=group(held_out) if held_out.size else None,
                 sample_weight=self._tensor((weight[train] / weight[train].mean()).astype(np.float32)),
-                generator=generator,
+                generators=[generator],
                 on_epoch=on_epoch,
             )
         self._keep(fit, betas)

@@ -10,6 +10,7 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 from mgce import _validation
+from mgce._files import replacing
 
 OWN_TYPES = frozenset(
     {
@@ -18,6 +19,7 @@ OWN_TYPES = frozenset(
         "mgce.estimators.mlp.MGCEMLPClassifier",
         "mgce.estimators.stochastic.AveragedAdaGrad",
         "mgce.estimators.stochastic.FeatureMoments",
+        "mgce.tables.model.TablePipeline",
         "numpy.dtype",
     }
 )
@@ -49,13 +51,8 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     foreign = _foreign_types(content)
     if foreign:
         raise ValueError(_validation.expected("estimator", "made of scikit-learn, NumPy and mgce only", foreign))
-    path = Path(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
+    with replacing(Path(path)) as temporary:
         temporary.write_bytes(content)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def load(path: str | os.PathLike[str]) -> Any:

@@ -8,17 +8,20 @@ from typing import Any
 
 import numpy as np
 
+from mgce._threads import one_blas_thread
 from mgce.estimators.base import FloatArray, IntArray
-from mgce.risk.arrays import moments, one_hot
-from mgce.risk.dual import entropy
-from mgce.risk.objective import phi_and_p
+from mgce.linear.arrays import moments, one_hot
+from mgce.linear.dual import entropy
+from mgce.linear.objective import phi_and_p
 
-BATCH_ROWS = 256
-STEP = 3.0  # of AdaGrad, for features of length one
-INITIAL_SQUARES = 0.1  # what stands for gradients before the first: keeps the first updates short
-DECAY = 3.0  # of the average: the weight of iterate t grows as t^3
-SCALE_FLOOR = 0.01  # least deviation, as a share of the feature's root mean square
-PATIENCE = 5  # epochs without enough progress
+BATCH_ROWS = 256  # of a step
+STEP = 3.0  # learning rate of AdaGrad, for features of length one; longer ones have shorter steps in proportion
+INITIAL_SQUARES = 0.1  # AdaGrad's sum of squared gradients before the first: keeps the first steps short
+# The weight of iterate t in the average grows as t^3 (Shamir and Zhang, ICML 2013): the start, which is far from the
+# solution, is soon forgotten.
+DECAY = 3.0
+SCALE_FLOOR = 0.01  # least deviation of a coordinate, as a share of its feature's root mean square
+PATIENCE = 5  # epochs that gain too little, after which to stop: one alone may be the luck of the order
 
 Rows = tuple[Any, IntArray, FloatArray]  # psi (n, d), classes (n,), weights (n,)
 Read = Callable[[], Iterator[Rows]]  # starts a pass over all chunks
@@ -105,30 +108,41 @@ class AveragedAdaGrad:
         return float(weight @ loss)
 
 
-def run_epoch(
-    solver: AveragedAdaGrad, rows: Rows, order: IntArray, stats: FeatureMoments, beta: float, l1: FloatArray
-) -> float:
+@dataclass(frozen=True, eq=False)
+class StreamedProblem:
+    """What is minimised over rows that are read in chunks."""
+
+    stats: FeatureMoments  # of all rows
+    beta: float
+    l1: FloatArray  # (k, d)
+
+
+def run_epoch(solver: AveragedAdaGrad, rows: Rows, order: IntArray, problem: StreamedProblem) -> float:
     """Descend once through rows in this order, and give the sum of their weighted losses."""
     psi, index, weight = rows
+    stats = problem.stats
     mean_weight, length, loss = stats.weight.sum() / stats.rows, stats.length, 0.0
     for batch in np.array_split(order, -(-order.size // BATCH_ROWS)):  # of about the same size
         unit = mean_weight * batch.size
-        loss += unit * solver.step(psi[batch], index[batch], weight[batch] / unit, beta, l1, length)
+        loss += unit * solver.step(psi[batch], index[batch], weight[batch] / unit, problem.beta, problem.l1, length)
     return loss
 
 
 def descend(
-    solver: AveragedAdaGrad, read: Read, stats: FeatureMoments, beta: float, l1: FloatArray, *,
-    aim: float, max_iter: int, random_state: np.random.RandomState,
-) -> tuple[int, bool]:  # fmt: skip
+    solver: AveragedAdaGrad,
+    read: Read,
+    problem: StreamedProblem,
+    *,
+    aim: float,
+    max_iter: int,
+    random_state: np.random.RandomState,
+) -> tuple[int, bool]:
     """Descend until `PATIENCE` epochs gain less than `aim`; give the epochs, and whether that happened."""
-    from threadpoolctl import threadpool_limits
-
     best, since = np.inf, 0
-    with threadpool_limits(1, "blas"):  # batches are too small to share
+    with one_blas_thread():  # batches are too small to share
         for epoch in range(1, max_iter + 1):
-            loss = sum(run_epoch(solver, r, random_state.permutation(r[1].size), stats, beta, l1) for r in read())
-            value = loss / stats.weight.sum() + float((l1 * np.abs(solver.average)).sum())
+            loss = sum(run_epoch(solver, rows, random_state.permutation(rows[1].size), problem) for rows in read())
+            value = loss / problem.stats.weight.sum() + float((problem.l1 * np.abs(solver.average)).sum())
             since = 0 if value < best - aim else since + 1
             best = min(best, value)
             if since == PATIENCE:
@@ -136,12 +150,13 @@ def descend(
     return max_iter, False
 
 
-def measure(coef: FloatArray, read: Read, stats: FeatureMoments, beta: float, l1: FloatArray) -> tuple[float, float]:
+def measure(coef: FloatArray, read: Read, problem: StreamedProblem) -> tuple[float, float]:
     """Give the objective at coef, and a lower bound on the least one, in two passes.
 
     The bound is the entropy of a mixture of p and the one-hot labels whose moments are within l1 of the labels'.
     """
-    total, residual = stats.weight.sum(), -stats.first
+    beta, l1 = problem.beta, problem.l1
+    total, residual = problem.stats.weight.sum(), -problem.stats.first
     loss = entropies = 0.0
     for psi, index, weight in read():
         f = np.ascontiguousarray(psi @ coef.T)

@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
-from mgce import metrics, noise
+from mgce import noise
 from mgce._validation import check_beta, check_choice, check_count, check_device, check_fraction, expected
 from mgce.datasets import Table, preprocessor
-from mgce.numerics.link import minimax_probs, minimax_to_worst_case
-from mgce.training.ensemble import fit_ensemble
-from mgce.training.losses import MemberLoss
+from mgce.datasets.splits import Rows, stratified_split
+from mgce.metrics.evaluation import evaluate
+from mgce.training.ensemble import fit_ensemble, stack_groups
+from mgce.training.member_losses import MemberLoss
+from mgce.training.seeds import derived_generator, derived_seed
 from mgce.training.settings import TrainingSettings
 
 METHODS = {
@@ -28,8 +29,9 @@ METHODS = {
     "softmax_mae": "MAE of softmax: GCE at beta = 1, not convex",
 }
 NOISES = {"symmetric": noise.symmetric, "pair": noise.pair_flip}
+# As many as the paper has for its cross-validation, from nearly MAE to nearly cross-entropy.
 BETAS = (1.05, 1.2, 1.4, 1.7, 2.0, 3.0, 5.0, 11.0)
-N_BINS = 15
+SOFTMAX = ("gce", "softmax_mae")  # methods whose h is the softmax of the logits
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ class Comparison:
         return [(method, beta) for method in self.methods for beta in fixed.get(method, self.betas)]
 
     def epochs_for(self, rows: int) -> int:
-        """Give the epochs for this many training rows: as asked, or 50 and so many that they make 700 steps."""
+        """Give the epochs for this many training rows: as asked, or 50, or more if 50 are fewer than 700 steps."""
         return self.epochs or max(50, math.ceil(700 / math.ceil(rows / self.batch_size)))
 
 
@@ -109,19 +111,13 @@ def run(
     """
     check_device(device)
     splits = [_split(table, plan, seed) for seed in range(plan.seeds)]
-    # A category or a missing value may be in one seed's training rows alone: zeros for the others.
-    width = max(split.train[0].shape[1] for split in splits)
-
-    def stacked(name: str) -> tuple[Tensor, Tensor]:
-        parts = [getattr(split, name) for split in splits]
-        features = torch.stack([F.pad(x, (0, width - x.shape[1])) for x, _ in parts])
-        return features.to(device), torch.stack([y for _, y in parts]).to(device)
-
-    train, validation, test = stacked("train"), stacked("validation"), stacked("test")
+    train, validation, test = (
+        stack_groups([getattr(split, part) for split in splits], device) for part in ("train", "validation", "test")
+    )
     runs, epochs = plan.runs(), plan.epochs_for(train[0].shape[1])
     fit = fit_ensemble(
         *train,
-        [MemberLoss("gce" if method in ("gce", "softmax_mae") else "mgce", beta) for method, beta in runs],
+        [MemberLoss("gce" if method in SOFTMAX else "mgce", beta) for method, beta in runs],
         TrainingSettings(
             hidden_layer_sizes=(plan.hidden,),
             epochs=epochs,
@@ -134,7 +130,7 @@ def run(
         n_classes=len(table.classes),
         validation=validation,
         watch={"test": test},
-        generator=torch.Generator().manual_seed(plan.seeds),
+        generators=[derived_generator(seed, "training") for seed in range(plan.seeds)],
         on_epoch=None if on_epoch is None else lambda done: on_epoch(done, epochs),
     )
     with torch.no_grad():
@@ -147,56 +143,22 @@ def run(
             for name, curve in fit.curves.items():
                 record[f"{name}_accuracy_by_epoch"] = [round(v, 6) for v in curve[:, seed, member].tolist()]
             record["validation_accuracy"] = max(record["validation_accuracy_by_epoch"])
-            records.append(record | evaluate(logits[seed, member], test[1][seed], method, beta))
+            measures = evaluate(logits[seed, member], test[1][seed], beta, softmax=method in SOFTMAX)
+            records.append(record | measures)
     return records
 
 
-def evaluate(logits: Tensor, target: Tensor, method: str, beta: float) -> dict[str, Any]:
-    """Give the test accuracy, and ECE, SCE and the reliability curve of both outputs.
-
-    The largest probability of p may be shared by several classes at beta = 1, where the
-    prediction is still that of the logits; so the classes of a row stand in the order of its logits
-    wherever only the top label counts.
-    """
-    softmax = method in ("gce", "softmax_mae")
-    h = minimax_probs(logits.double(), beta=math.inf if softmax else beta)
-    p = minimax_to_worst_case(h, beta=beta)
-    order = logits.argsort(dim=-1, descending=True, stable=True)
-    rank = (order == target[:, None]).long().argmax(-1)
-    result: dict[str, Any] = {"accuracy": float((rank == 0).double().mean())}
-    for name, probs in (("h", h), ("p", p)):
-        ranked = probs.gather(-1, order)
-        curve = metrics.reliability_curve(ranked, rank, N_BINS)
-        result[f"ece_{name}"] = float(metrics.expected_calibration_error(ranked, rank, N_BINS))
-        result[f"sce_{name}"] = float(metrics.static_calibration_error(probs, target, N_BINS))
-        result[f"reliability_{name}"] = {
-            "count": curve.count.tolist(),
-            "confidence": [None if math.isnan(v) else v for v in curve.confidence.tolist()],
-            "accuracy": [None if math.isnan(v) else v for v in curve.accuracy.tolist()],
-        }
-    return result
-
-
 def _split(table: Table, plan: Comparison, seed: int) -> _Split:
-    from sklearn.model_selection import train_test_split
-
-    def stratified(rows: np.ndarray[Any, Any], size: float) -> list[np.ndarray[Any, Any]]:
-        try:
-            parts: list[np.ndarray[Any, Any]] = train_test_split(
-                rows, test_size=size, random_state=seed, stratify=table.target[rows]
-            )
-        except ValueError as error:
-            what = "a table with enough rows of every class for training, validation and test"
-            raise ValueError(expected("dataset", what, f"{table.name}: {error}")) from None
-        return parts
+    def stratified(rows: Rows, size: float) -> tuple[Rows, Rows]:
+        return stratified_split(rows, table.target, size, derived_seed(seed, "split"), table.name)
 
     kept, test = stratified(np.arange(len(table.target)), plan.test_size)
     train, validation = stratified(kept, plan.validation_size)
     transform = preprocessor(table.features).fit(table.features.iloc[train])
     transition = NOISES[plan.noise_type](len(table.classes), plan.noise)
-    generator = torch.Generator().manual_seed(seed)
+    generator = derived_generator(seed, "noise")
 
-    def part(rows: np.ndarray[Any, Any], clean: bool = False) -> tuple[Tensor, Tensor]:
+    def part(rows: Rows, clean: bool = False) -> tuple[Tensor, Tensor]:
         features = torch.as_tensor(transform.transform(table.features.iloc[rows]), dtype=torch.float32)
         target = torch.from_numpy(table.target[rows])
         return features, target if clean else noise.corrupt(target, transition, generator).labels

@@ -1,10 +1,9 @@
-"""Rows and records to text, CSV, JSON and figures; pure but for the figures' backend."""
+"""The table and the figures of a comparison: rows to text and CSV, records to PNG."""
 
 from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -12,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from mgce.experiments.select import MEASURES
+from mgce.metrics.evaluation import pool
+from mgce.pages.png import figure, png
 
 HEADER = ("method", "beta", "accuracy", "ECE(h)", "ECE(p)", "SCE(h)", "SCE(p)")
 # Okabe and Ito's colours, told apart by readers of any colour vision.
@@ -52,15 +53,9 @@ def to_csv(rows: Sequence[dict[str, Any]]) -> bytes:
     return text.getvalue().encode()
 
 
-def to_json(document: dict[str, Any]) -> bytes:
-    """Give a document as JSON that any reader takes: an infinite beta as the text `inf`, NaN as null."""
-    return (json.dumps(_plain(document), indent=1, allow_nan=False) + "\n").encode()
-
-
 def accuracy_figure(records: Sequence[dict[str, Any]], title: str) -> bytes:
     """Draw test accuracy by epoch, mean and standard deviation over the seeds, as PNG."""
-    figure, axes = _figure(1, 7.0, 4.2)
-    (axis,) = axes
+    chart, (axis,) = figure(1, 7.0, 4.2)
     for method in dict.fromkeys(record["method"] for record in records):
         curves = np.array([r["test_accuracy_by_epoch"] for r in records if r["method"] == method]) * 100
         epochs, mean, std = np.arange(1, curves.shape[1] + 1), curves.mean(0), curves.std(0)
@@ -68,14 +63,14 @@ def accuracy_figure(records: Sequence[dict[str, Any]], title: str) -> bytes:
         axis.fill_between(epochs, mean - std, mean + std, color=COLOURS[method], alpha=0.15, linewidth=0)
     axis.set(xlabel="epoch", ylabel="test accuracy (%)", title=title)
     axis.legend(frameon=False)
-    axis.grid(alpha=0.25)
-    return _png(figure)
+    return png(chart)
 
 
 def reliability_figure(records: Sequence[dict[str, Any]], title: str) -> bytes:
     """Draw accuracy against confidence for h and p of each method, over all seeds, as PNG."""
     methods = list(dict.fromkeys(record["method"] for record in records))
-    figure, axes = _figure(len(methods), 3.1 * len(methods) + 0.6, 3.9)
+    panels = len(methods)
+    chart, axes = figure(panels, 3.1 + 0.6 / panels, 3.9, columns=panels)
     for axis, method in zip(axes, methods, strict=True):
         axis.plot([0, 1], [0, 1], color="#999999", linewidth=1, linestyle="--")
         chosen = [record for record in records if record["method"] == method]
@@ -86,45 +81,8 @@ def reliability_figure(records: Sequence[dict[str, Any]], title: str) -> bytes:
             style = {"marker": marker, "facecolors": face, "edgecolors": COLOURS[method]}
             axis.scatter(confidence, accuracy, 8 + 160 * share, label=output, zorder=3, **style)
         axis.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xlabel="confidence", title=method, aspect="equal")
-        axis.grid(alpha=0.25)
     axes[0].set_ylabel("accuracy")
     for handle in axes[-1].legend(frameon=False, loc="lower right").legend_handles:
         handle.set_sizes([40])
-    figure.suptitle(title)
-    return _png(figure)
-
-
-def pool(curves: Sequence[dict[str, Any]]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Join reliability curves of equal bins: confidence, accuracy and share of the rows, empty bins left out."""
-    counts = np.array([curve["count"] for curve in curves], dtype=float)
-    total = counts.sum(0)
-    kept = total > 0
-    # None stands where a curve's bin is empty, and weighs nothing.
-    values = [np.array([[v or 0.0 for v in curve[name]] for curve in curves]) for name in ("confidence", "accuracy")]
-    confidence, accuracy = ((counts * value).sum(0)[kept] / total[kept] for value in values)
-    return confidence, accuracy, total[kept] / total.sum()
-
-
-def _figure(columns: int, width: float, height: float) -> tuple[Any, Any]:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure, figure.subplots(1, columns, squeeze=False)[0]
-
-
-def _png(figure: Any) -> bytes:
-    image = io.BytesIO()
-    figure.savefig(image, format="png", dpi=150)
-    return image.getvalue()
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else "inf" if value > 0 else "-inf"
-    return value
+    chart.suptitle(title)
+    return png(chart)

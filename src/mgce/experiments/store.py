@@ -1,29 +1,15 @@
-"""Files that are whole or not there, and the finished runs of a folder."""
+"""The finished runs of a folder."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-
-def write_files(directory: Path, files: Mapping[str, bytes]) -> list[Path]:
-    """Write every file under a temporary name, then rename all: none is ever seen half-written."""
-    directory.mkdir(parents=True, exist_ok=True)
-    temporary = {name: directory / f".{name}.{os.getpid()}.tmp" for name in files}
-    try:
-        for name, content in files.items():
-            temporary[name].write_bytes(content)
-        return [temporary[name].rename(directory / name) for name in files]
-    finally:
-        for path in temporary.values():
-            path.unlink(missing_ok=True)
+from mgce._files import replacing, write_files
 
 
 @dataclass(frozen=True)
@@ -51,10 +37,11 @@ def run_name(specification: Mapping[str, Any]) -> str:
 
 
 class Runs:
-    """The finished runs of a folder: those in `runs/`, a folder each, and those packed into three files of lines.
+    """The finished runs of a folder.
 
-    A run's folder is written under a temporary name and renamed, so it is there when the run is finished and never
-    before.
+    A run that has just finished is a folder of its own in `runs/`, which is there when the run is finished and never
+    before. :meth:`pack` collects all of them in three files with a line for each run or record, which are small enough
+    to be committed; `runs/` may then be deleted.
     """
 
     # In the order of writing: a run is there once its specification is.
@@ -65,20 +52,17 @@ class Runs:
 
     def write(self, run: Run) -> None:
         """Add a run; where it is already, it stays as it is."""
-        parent = self.directory / "runs"
-        parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{run.name}.", dir=parent))
+        folder = self.directory / "runs" / run.name
+        folder.parent.mkdir(parents=True, exist_ok=True)
         try:
-            (temporary / "specification.json").write_bytes(_line(run.specification))
-            (temporary / "records.jsonl").write_bytes(b"".join(_line(record) for record in run.records))
-            (temporary / "machine.json").write_bytes(_line(run.machine))
-            temporary.chmod(0o755)
-            temporary.rename(parent / run.name)
-        except OSError:
-            if not (parent / run.name).is_dir():
+            with replacing(folder) as temporary:
+                temporary.mkdir()
+                (temporary / "specification.json").write_bytes(_line(run.specification))
+                (temporary / "records.jsonl").write_bytes(b"".join(_line(record) for record in run.records))
+                (temporary / "machine.json").write_bytes(_line(run.machine))
+        except OSError:  # another command on this folder may have been quicker
+            if not folder.is_dir():
                 raise
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
 
     def read(self) -> dict[str, Run]:
         """Give the finished runs by name, in the order of their names.

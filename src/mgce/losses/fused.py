@@ -124,17 +124,17 @@ def loss_and_grad(
     beta: float,
 ) -> tuple[Tensor, Tensor]:
     """Run the kernel as one opaque operator, for graphs that are traced."""
-    options = LossOptions(ignore_index, reduction, label_smoothing)
-    if dispatch.obstacle_of_machine(logits) is not None:
-        return _without_kernel(logits, target, weight, options, beta)
-    loss, grad = dispatch.loss_and_grad(logits, target, weight, options, beta=beta)
-    assert grad is not None
-    return loss, grad
+    return loss_and_gradient(logits, target, weight, LossOptions(ignore_index, reduction, label_smoothing), beta)
 
 
-def _without_kernel(
+def loss_and_gradient(
     logits: Tensor, target: Tensor, weight: Tensor | None, options: LossOptions, beta: float
 ) -> tuple[Tensor, Tensor]:
+    """Give the loss and its gradient of a batch of rows, by the kernel or, on a machine without it, by autograd."""
+    if dispatch.obstacle_of_machine(logits) is None:
+        loss, grad = dispatch.loss_and_grad(logits, target, weight, options, beta=beta)
+        assert grad is not None
+        return loss, grad
     dtype = torch.promote_types(logits.dtype, torch.float32)
     with torch.enable_grad():
         leaf = logits.detach().to(dtype).requires_grad_()

@@ -1,5 +1,6 @@
 """Guarantees: uncertainty sets, the minimax risk V_beta, concentration bounds and certificates."""
 
+from mgce.linear import EmptyUncertaintySetError, LinearFit, fit_linear
 from mgce.risk.certificate import RiskCertificate, argmax_factor, certify
 from mgce.risk.concentration import (
     betting_intervals,
@@ -12,8 +13,6 @@ from mgce.risk.concentration import (
 )
 from mgce.risk.linear_bound import linear_risk_bound
 from mgce.risk.minimax import MinimaxRisk, minimax_risk
-from mgce.risk.progress import EmptyUncertaintySetError, LinearFit
-from mgce.risk.solver import fit_linear
 from mgce.risk.uncertainty import UncertaintySet
 
 __all__ = [

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from mgce import _validation
-from mgce.risk.arrays import FloatArray, IntArray, as_array, as_labels
+from mgce.linear.arrays import FloatArray, IntArray, as_array, as_labels
+from mgce.linear.objective import trivial_value
 from mgce.risk.concentration import betting_upper, check_delta, clopper_pearson_upper
 
 FRESH = (
@@ -155,7 +156,7 @@ def argmax_factor(beta: float) -> float:
     Reference: follows from `h_y <= 1/2` wherever the most probable class is wrong.
     """
     _validation.check_beta(beta)
-    return 1 / math.log(2) if math.isinf(beta) else -1 / (beta * math.expm1(-math.log(2) / beta))
+    return 1 / trivial_value(2, beta)
 
 
 def clean_error(upper: float, noise_rate: float, k: int) -> float:

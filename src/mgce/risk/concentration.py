@@ -14,10 +14,13 @@ import numpy as np
 import torch
 
 from mgce import _validation
-from mgce.risk.arrays import FloatArray, as_array
+from mgce.linear.arrays import FloatArray, as_array
 
-MOST_OF_WEALTH = 0.75  # share of the capital that one bet may lose
-BLOCK = 2**21  # numbers of one block of coordinates
+# Share of the capital that one bet may lose: Waudby-Smith and Ramdas advise 1/2 or 3/4. With 1, one bad draw would end
+# the game, and the bound could not get better any more.
+MOST_OF_WEALTH = 0.75
+# Numbers of the coordinates that are bounded at once: 16 MB of float64, of which some ten copies are alive at a time.
+BLOCK = 2**21
 
 
 def clopper_pearson_upper(errors: int, n: int, delta: float = 0.05) -> float:

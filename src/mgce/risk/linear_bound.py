@@ -2,16 +2,15 @@ r"""A bound on the risk of a linear MGCE classifier from an uncertainty set, wit
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from mgce import _validation
-from mgce.risk.arrays import FloatArray, as_array, as_matrix, with_intercept
+from mgce.linear.arrays import FloatArray, as_array, as_matrix, with_intercept
+from mgce.linear.objective import phi_and_p, trivial_value
 from mgce.risk.certificate import RiskCertificate, argmax_factor
 from mgce.risk.concentration import betting_upper
-from mgce.risk.objective import phi_and_p
 from mgce.risk.uncertainty import UncertaintySet
 
 
@@ -92,9 +91,7 @@ def _range_of_minus_phi(
 ) -> tuple[float, float]:
     """Bound -phi over all features in their range: it exceeds the largest margin by at most its value at 0."""
     ends = mu * feature_range[0], mu * feature_range[1]
-    log_k = math.log(mu.shape[0])
-    at_zero = log_k if math.isinf(beta) else -beta * math.expm1(-log_k / beta)
     least = np.minimum(*ends).sum(1).max()
-    most = np.maximum(*ends).sum(1).max() + at_zero
-    slack = 1e-9 * (1 + abs(least) + abs(most))  # of rounding
+    most = np.maximum(*ends).sum(1).max() + trivial_value(mu.shape[0], beta)
+    slack = 1e-9 * (1 + abs(least) + abs(most))  # for rounding
     return float(least - slack), float(most + slack)

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from mgce import _validation
-from mgce.risk.arrays import FloatArray, Matrix, as_array, as_matrix, with_intercept
-from mgce.risk.objective import phi_and_p
-from mgce.risk.progress import EmptyUncertaintySetError
-from mgce.risk.solver import fit_linear
+from mgce.linear.arrays import FloatArray, Matrix, as_array, as_matrix, with_intercept
+from mgce.linear.objective import phi_and_p
+from mgce.linear.progress import EmptyUncertaintySetError
+from mgce.linear.solver import fit_linear
 from mgce.risk.uncertainty import UncertaintySet
 
 

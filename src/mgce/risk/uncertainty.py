@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from mgce import _validation
-from mgce.risk.arrays import FloatArray, IntArray, Matrix, as_array, as_labels, as_matrix, moments, one_hot
-from mgce.risk.arrays import with_intercept as append_ones
+from mgce.linear.arrays import FloatArray, IntArray, Matrix, as_array, as_labels, as_matrix, moments, one_hot
+from mgce.linear.arrays import with_intercept as append_ones
 from mgce.risk.concentration import betting_intervals, check_delta, hoeffding_radius, maurer_pontil_radius
 
 BOUNDS = ("bernstein", "hoeffding", "betting")
@@ -19,7 +19,10 @@ HEURISTIC = "heuristic"
 
 @dataclass(frozen=True, eq=False)
 class UncertaintySet:
-    r"""Distributions p with the right marginal and `|E_p Phi(x, y) - tau| <= lambda`, `Phi(x, y) = e_y (x) psi(x)`.
+    r"""All distributions of (x, y) whose expected features are near to tau: `|E Phi(x, y) - tau| <= lambda`.
+
+    The features of an example are `Phi(x, y) = e_y (x) psi(x)`, of shape (k, d): the row of its class holds psi(x), the
+    others zeros. The distribution of x alone, the *marginal*, is the true one.
 
     Made by :meth:`from_samples`, it holds the distribution of the samples with probability
     `1 - delta`; made by :meth:`heuristic`, it comes with no guarantee, and `certified` is False.

@@ -12,14 +12,16 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from mgce._validation import expected
-from mgce.training.losses import MemberLoss, MemberLosses
+from mgce.training.member_losses import MemberLoss, MemberLosses
 from mgce.training.network import EnsembleMLP
 from mgce.training.settings import TrainingSettings
 from mgce.training.steps import Best, Training
 
-# On the CPU, networks are trained together whose activations stay in the caches; on an accelerator, all of them.
+# On an accelerator all networks are trained together; on the CPU as many as have activations of 32 MiB at most in a
+# step. That is about what the last-level cache holds, and beyond it memory is what a step waits for.
 CACHE_BYTES = 32 << 20
 
 
@@ -53,7 +55,7 @@ def fit_ensemble(
     validation: tuple[Tensor, Tensor] | None = None,
     watch: Mapping[str, tuple[Tensor, Tensor]] | None = None,
     sample_weight: Tensor | None = None,
-    generator: torch.Generator,
+    generators: Sequence[torch.Generator],
     on_epoch: Callable[[int], None] | None = None,
 ) -> EnsembleFit:
     """Train one network for each group of data and each loss, all at once.
@@ -69,33 +71,49 @@ def fit_ensemble(
         validation: features (G, n_v, d) and class indices (G, n_v) that choose the epoch; without them it is the last.
         watch: further sets of the same form whose accuracy is recorded, and nothing else.
         sample_weight: weight of each row in the loss (G, n); ones if not given.
-        generator: source of the initial weights and of the order of the rows, on the CPU.
+        generators: source of the initial weights and of the order of the rows of each group, on the CPU; a group does
+            not depend on the others.
         on_epoch: called as training goes on, with the number of epochs done.
 
     Raises:
-        ValueError: if `n_iter_no_change` is set and there is no validation split.
+        ValueError: if `n_iter_no_change` is set and there is no validation split, or there are more or fewer generators
+            than groups.
     """
     if settings.n_iter_no_change is not None and validation is None:
         raise ValueError(expected("validation", "given where `n_iter_no_change` is", None))
-    groups, _, in_features = features.shape
-    sizes = (in_features, *settings.hidden_layer_sizes, n_classes)
+    if len(generators) != len(features):
+        raise ValueError(expected("generators", f"one for each of {len(features)} groups", len(generators)))
+    sizes = (features.shape[2], *settings.hidden_layer_sizes, n_classes)
     weight = torch.ones_like(target, dtype=features.dtype) if sample_weight is None else sample_weight
     sets = {**({} if validation is None else {"validation": validation}), **(watch or {})}
     together = _members_together(features, settings.batch_size * sum(sizes), len(losses))
     parts = [losses[start : start + together] for start in range(0, len(losses), together)]
-    state = generator.get_state()  # every part has the same initial weights and the same order of rows
+    states = [generator.get_state() for generator in generators]
     fits: list[EnsembleFit] = []
     for number, part in enumerate(parts):
-        generator.set_state(state)
-        model = EnsembleMLP.initial(groups, len(part), sizes, generator, features)
+        # Every part has the same initial weights and the same order of rows.
+        for generator, state in zip(generators, states, strict=True):
+            generator.set_state(state)
+        model = EnsembleMLP.initial(len(part), sizes, generators, features)
         training = Training(model, features, target, weight, MemberLosses(part, features.device), settings)
 
         def report(done: int, before: int = number * settings.epochs) -> None:
             if on_epoch is not None:
                 on_epoch((before + done) // len(parts))
 
-        fits.append(_fit(training, sets, generator, report))
+        fits.append(_fit(training, sets, generators, report))
     return _joined(fits)
+
+
+def stack_groups(groups: Sequence[tuple[Tensor, Tensor]], device: str) -> tuple[Tensor, Tensor]:
+    """Put the rows of each group, features (n, d_g) and class indices (n,), into features (G, n, d) and target (G, n).
+
+    Groups may differ in the number of columns, since a category or a missing value may be in the training rows of one
+    seed alone: the columns that a group lacks are zeros.
+    """
+    width = max(features.shape[1] for features, _ in groups)
+    features = torch.stack([F.pad(x, (0, width - x.shape[1])) for x, _ in groups])
+    return features.to(device), torch.stack([target for _, target in groups]).to(device)
 
 
 def accuracy(model: EnsembleMLP, features: Tensor, target: Tensor) -> Tensor:
@@ -115,7 +133,7 @@ def _members_together(features: Tensor, outputs: int, members: int) -> int:
 def _fit(
     training: Training,
     sets: Mapping[str, tuple[Tensor, Tensor]],
-    generator: torch.Generator,
+    generators: Sequence[torch.Generator],
     report: Callable[[int], None],
 ) -> EnsembleFit:
     model, settings, (features, target, _) = training.model, training.settings, training.data
@@ -123,7 +141,7 @@ def _fit(
     objective: list[Tensor] = []
     best = Best(model, settings.n_iter_no_change)
     for epoch in range(settings.epochs):
-        order = torch.stack([torch.randperm(target.shape[1], generator=generator) for _ in target])
+        order = torch.stack([torch.randperm(target.shape[1], generator=generator) for generator in generators])
         objective.append(training.epoch(order.to(features.device)))
         for name, (x, y) in sets.items():
             curves[name].append(accuracy(model, x, y))

@@ -19,10 +19,12 @@ from mgce._validation import expected
 from mgce.functional import minimax_to_worst_case
 from mgce.losses.modules import GCELoss, MGCELoss
 from mgce.metrics import ExpectedCalibrationError, StaticCalibrationError
-from mgce.training.image_data import Preprocessing, derived_generator, derived_seed
+from mgce.metrics.evaluation import rank_classes
+from mgce.training.image_data import Preprocessing
 from mgce.training.image_settings import ImageSettings
-from mgce.training.losses import MemberLoss
+from mgce.training.member_losses import MemberLoss
 from mgce.training.resnet import ResNet
+from mgce.training.seeds import derived_generator, derived_seed
 
 Batch = tuple[Tensor, Tensor]
 
@@ -120,11 +122,9 @@ class ImageClassifier(LightningModule):
         if part == "test":
             h = self.criterion.link(logits.double())
             p = minimax_to_worst_case(h, beta=self.beta)
-            # The largest p may be that of several classes at beta = 1; the prediction is that of the logits.
-            order = logits.argsort(dim=-1, descending=True, stable=True)
-            rank = (order == target[:, None]).long().argmax(-1)
+            order, place = rank_classes(logits, target)
             for output, probs in (("h", h), ("p", p)):
-                self._metric(f"ece_{output}").update(probs.gather(-1, order), rank)
+                self._metric(f"ece_{output}").update(probs.gather(-1, order), place)
                 self._metric(f"sce_{output}").update(probs, target)
 
     def on_train_epoch_end(self) -> None:
@@ -141,7 +141,11 @@ class ImageClassifier(LightningModule):
             self.on_epoch(self.current_epoch + 1)
 
     def _save(self, name: str, *, weights_only: bool) -> None:
-        """Write a checkpoint under a temporary name and rename it: a kill leaves the one before."""
+        """Write a checkpoint under a temporary name and rename it: a kill leaves the one before.
+
+        Not by `mgce._files.replacing`: all processes write one checkpoint together, so all need the same temporary
+        name, and one of them alone renames it.
+        """
         path = Path(self.trainer.default_root_dir) / name
         temporary = path.with_name(f".{name}.tmp")
         self.trainer.save_checkpoint(temporary, weights_only=weights_only)

@@ -16,21 +16,12 @@ from torch.utils.data import BatchSampler, DataLoader, DistributedSampler
 from mgce import noise
 from mgce._validation import expected
 from mgce.datasets.images import ImageDataset, ImageFiles, Images
+from mgce.datasets.splits import stratified_split
 from mgce.training.image_settings import ImageSettings
+from mgce.training.seeds import derived_generator, derived_seed
 
 MEAN_ROWS = 10_000  # of files, for the mean of each pixel: its standard error is then at most 0.005
 LUMA = (0.299, 0.587, 0.114)  # ITU-R BT.601: the grey of red, green and blue
-
-
-def derived_seed(seed: int, purpose: str, *key: int) -> int:
-    """Give a seed in [0, 2**32) for each purpose and key, so that no two of them draw from one stream."""
-    entropy = np.random.SeedSequence([seed, *purpose.encode(), *key])
-    return int(entropy.generate_state(1, np.uint32)[0])
-
-
-def derived_generator(seed: int, purpose: str, *key: int) -> torch.Generator:
-    """Give a generator on the CPU whose state is a function of the arguments."""
-    return torch.Generator().manual_seed(derived_seed(seed, purpose, *key))
 
 
 def noisy_split(dataset: ImageDataset, *, noise_rate: float, validation_size: float, seed: int) -> ImageDataset:
@@ -48,20 +39,13 @@ def noisy_split(dataset: ImageDataset, *, noise_rate: float, validation_size: fl
     Raises:
         ValueError: if a class has too few images to be split.
     """
-    from sklearn.model_selection import train_test_split
-
     transition = noise.symmetric(len(dataset.classes), noise_rate)
     clean = torch.from_numpy(dataset.train.target)
     labels = noise.corrupt(clean, transition, derived_generator(seed, "noise")).labels.numpy()
     rows = np.arange(len(labels))
     if dataset.validation is not None or validation_size == 0:
         return replace(dataset, train=_select(dataset.train, rows, labels))
-    state = derived_seed(seed, "split")
-    try:
-        parts = train_test_split(rows, test_size=validation_size, random_state=state, stratify=labels)
-    except ValueError as error:
-        what = "images of which every class has enough for training and validation"
-        raise ValueError(expected("dataset", what, f"{dataset.name}: {error}")) from None
+    parts = stratified_split(rows, labels, validation_size, derived_seed(seed, "split"), dataset.name)
     train, validation = (_select(dataset.train, np.sort(part), labels) for part in parts)
     return replace(dataset, train=train, validation=validation)
 

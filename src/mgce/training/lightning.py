@@ -28,7 +28,7 @@ from mgce.training.image_data import (
     training_batches,
 )
 from mgce.training.image_settings import ImageSettings
-from mgce.training.losses import MemberLoss
+from mgce.training.member_losses import MemberLoss
 
 Loader = Batches | DataLoader[Any]
 
@@ -119,7 +119,7 @@ def train_images(
     training that was not. Each of several devices has its share of a batch, and normalises by the statistics of that.
 
     Args:
-        settings: how to train; those of the paper are in `mgce.training.image_settings.PAPER`.
+        settings: how to train.
         dataset: images as :func:`mgce.datasets.load_images` gives them. Those in memory are moved to the device;
             those in files are read by other processes.
         out: folder for `best.ckpt`, `last.ckpt`, `csv/version_*/metrics.csv` and `tensorboard/version_*/`; each start

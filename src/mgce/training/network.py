@@ -13,7 +13,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-ROWS_AT_ONCE = 128  # of each group, where no gradient is wanted
+ROWS_AT_ONCE = 128  # of each group, where no gradient is wanted: activations as large as those of a step
 
 
 class Scratch:
@@ -50,23 +50,23 @@ class EnsembleMLP(nn.Module):
 
     @classmethod
     def initial(
-        cls, groups: int, members: int, sizes: Sequence[int], generator: torch.Generator, like: Tensor | None = None
+        cls, members: int, sizes: Sequence[int], generators: Sequence[torch.Generator], like: Tensor | None = None
     ) -> EnsembleMLP:
         """Draw the weights uniformly in ±1/sqrt(fan-in), as `nn.Linear` does, the same for all members of a group.
 
         Args:
-            groups: number of groups G.
             members: number of members M.
             sizes: units of each layer: features d, hidden units, classes k.
-            generator: source of the weights, on the CPU.
+            generators: source of the weights of each group, on the CPU.
             like: a tensor with the dtype and device of the weights.
         """
 
         def uniform(fan_in: int, rows: int, columns: int) -> Tensor:
-            one = (2 * torch.rand(groups, rows, columns, generator=generator) - 1) / math.sqrt(fan_in)
+            drawn = torch.stack([torch.rand(rows, columns, generator=generator) for generator in generators])
+            one = (2 * drawn - 1) / math.sqrt(fan_in)
             return (one if like is None else one.to(like)).repeat(members, 1, 1)
 
-        return cls(groups, [(uniform(d, d, width), uniform(d, 1, width)) for d, width in pairwise(sizes)])
+        return cls(len(generators), [(uniform(d, d, width), uniform(d, 1, width)) for d, width in pairwise(sizes)])
 
     @classmethod
     def joined(cls, models: Sequence[EnsembleMLP]) -> EnsembleMLP:

@@ -1,4 +1,4 @@
-"""How an ensemble of networks is trained."""
+"""How networks are trained: what all networks share, and an ensemble of small ones."""
 
 from __future__ import annotations
 
@@ -9,19 +9,17 @@ from mgce._validation import check_choice, check_count, expected
 OPTIMIZERS = ("sgd", "adam")
 
 
-@dataclass(frozen=True)
-class TrainingSettings:
-    r"""How the networks are trained; the defaults are those of the paper's tables of tabular data.
+@dataclass(frozen=True, kw_only=True)
+class DescentSettings:
+    r"""How the objective of a network is minimised; the defaults are those of the paper.
 
-    The objective of a network is the mean loss over its rows and a penalty,
+    The objective is the mean loss over the rows and a penalty,
     :math:`\frac1n \sum_i \ell_\beta(f_i, y_i) + \lambda_0 \lVert \mu \rVert_1`: the paper's :math:`V_\beta` with the
-    weights of the last layer as mu and one constant for all of lambda. It is no certificate.
+    weights of the network as mu and one constant for all of lambda. It is no certificate.
 
     Attributes:
-        hidden_layer_sizes: units of each hidden layer.
         epochs: passes over the rows.
-        batch_size: rows of a group in a step; the last, smaller batch of an epoch is used too.
-        optimizer: `"sgd"`, with `momentum`, or `"adam"`.
+        batch_size: rows in a step.
         lr: learning rate.
         momentum: of SGD, in [0, 1).
         milestones: numbers of epochs after which the learning rate is multiplied by `gamma`.
@@ -29,42 +27,31 @@ class TrainingSettings:
         l1: lambda_0, at least 0.
         l1_on: weights that the penalty is on, those of the `"last"` layer, or `"all"` weights and biases as in the
             experiments of the paper.
-        max_norm: largest norm of the gradient of each network, penalty included; longer ones are scaled down. None
-            leaves them as they are.
-        ties: which of the epochs of best validation accuracy counts: the `"first"`, or that of least validation
-            `"loss"`, which suits small validation splits.
-        n_iter_no_change: a network keeps its weights once no epoch was better for so many, and training ends when that
-            holds for all; None trains for all epochs.
+        max_norm: largest norm of the gradient of a network, penalty included; a longer one is scaled down. None leaves
+            it as it is.
 
-    Reference: paper, section 5.1 and appendix on tabular data.
+    Raises:
+        TypeError, ValueError: if a setting is not one of those above.
+
+    Reference: paper, section 5.1 and appendix.
     """
 
-    hidden_layer_sizes: tuple[int, ...] = (1024,)
     epochs: int = 150
     batch_size: int = 128
-    optimizer: str = "sgd"
     lr: float = 1e-3
     momentum: float = 0.9
     milestones: tuple[int, ...] = ()
     gamma: float = 0.1
     l1: float = 1e-5
-    l1_on: str = "last"
+    l1_on: str = "all"
     max_norm: float | None = 5.0
-    ties: str = "first"
-    n_iter_no_change: int | None = None
 
     def __post_init__(self) -> None:
-        check_choice("optimizer", self.optimizer, OPTIMIZERS)
         check_choice("l1_on", self.l1_on, ("last", "all"))
-        check_choice("ties", self.ties, ("first", "loss"))
-        for units in self.hidden_layer_sizes:
-            check_count("hidden_layer_sizes", units)
         for epoch in self.milestones:
             check_count("milestones", epoch)
         check_count("epochs", self.epochs)
         check_count("batch_size", self.batch_size)
-        if self.n_iter_no_change is not None:
-            check_count("n_iter_no_change", self.n_iter_no_change)
         for name in ("lr", "gamma") if self.max_norm is None else ("lr", "gamma", "max_norm"):
             if not getattr(self, name) > 0:
                 raise ValueError(expected(name, "a positive float", getattr(self, name)))
@@ -72,3 +59,41 @@ class TrainingSettings:
             raise ValueError(expected("momentum", "a float in [0, 1)", self.momentum))
         if not self.l1 >= 0:
             raise ValueError(expected("l1", "a float of at least 0", self.l1))
+
+    def lr_at(self, epoch: int) -> float:
+        """Give the learning rate of an epoch, counted from 0."""
+        return self.lr * self.gamma ** sum(milestone <= epoch for milestone in self.milestones)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingSettings(DescentSettings):
+    """How an ensemble of small networks is trained; the defaults are those of the paper's tables of tabular data.
+
+    Attributes:
+        hidden_layer_sizes: units of each hidden layer.
+        optimizer: `"sgd"`, with `momentum`, or `"adam"`.
+        ties: which of the epochs of best validation accuracy counts: the `"first"`, or that of least validation
+            `"loss"`, which suits small validation splits.
+        n_iter_no_change: a network keeps its weights once no epoch was better for so many, and training ends when that
+            holds for all; None trains for all epochs.
+
+    The others are those of `DescentSettings`, with a penalty on the last layer unless said otherwise. A batch has
+    `batch_size` rows of each group; the last, smaller one of an epoch is used too.
+
+    Reference: paper, section 5.1 and appendix on tabular data.
+    """
+
+    hidden_layer_sizes: tuple[int, ...] = (1024,)
+    optimizer: str = "sgd"
+    l1_on: str = "last"
+    ties: str = "first"
+    n_iter_no_change: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("optimizer", self.optimizer, OPTIMIZERS)
+        check_choice("ties", self.ties, ("first", "loss"))
+        for units in self.hidden_layer_sizes:
+            check_count("hidden_layer_sizes", units)
+        if self.n_iter_no_change is not None:
+            check_count("n_iter_no_change", self.n_iter_no_change)

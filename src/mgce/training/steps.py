@@ -5,13 +5,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from mgce.training.losses import MemberLosses
+from mgce.training.member_losses import MemberLosses
 from mgce.training.network import EnsembleMLP, Scratch
 from mgce.training.settings import TrainingSettings
 
 
 class Training:
-    """Networks, their rows and what a step needs.
+    """An ensemble in training: takes the steps of an epoch for all networks at once.
 
     Args:
         model: the networks.

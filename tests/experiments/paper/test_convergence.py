@@ -1,3 +1,5 @@
+import math
+
 import pytest
 
 from experiments.paper.image_runs import finished
@@ -25,6 +27,12 @@ def test_curves_are_means_over_the_seeds_of_clean_runs():
     )
     assert result.cells[0]["last epoch"] == "85.00 ± 7.07" and result.cells[0]["epoch 10"] == ""
     assert result.image.startswith(b"\x89PNG")
+
+
+def test_a_data_set_without_any_of_the_series_is_left_out():
+    other = finished("ce", math.inf, 0, dataset="cifar100", accuracy=0.5)
+    assert {row["dataset"] for row in figure3.render([*RUNS, other]).numbers} == {"cifar10"}
+    assert figure3.render([other]) is None
 
 
 def test_each_figure_has_its_data_sets():

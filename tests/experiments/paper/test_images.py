@@ -16,13 +16,14 @@ from experiments.paper.image_runs import settings_of, tiny
 from mgce.cli.reproduce import reproduce
 from mgce.datasets import image_folders, load_images
 from mgce.experiments.paper import figure3, figure4, figure5, images, table1, table2
+from mgce.experiments.paper.image_settings import PAPER
 from mgce.experiments.paper.plan import Options
 from mgce.experiments.paper.specification import Place, check_one_setting, document
 from mgce.experiments.store import Runs, run_name
 from mgce.training import lightning
 from mgce.training.image_classifier import load_classifier
-from mgce.training.image_settings import PAPER, ImageSettings
-from mgce.training.losses import MemberLoss
+from mgce.training.image_settings import ImageSettings
+from mgce.training.member_losses import MemberLoss
 from web_pages import check_structure
 
 # PyTorch warns of what Lightning calls.

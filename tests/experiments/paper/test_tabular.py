@@ -1,4 +1,7 @@
+from dataclasses import replace
+
 import numpy as np
+import pytest
 import torch
 
 from mgce.experiments.paper.specification import Place
@@ -20,3 +23,40 @@ def test_methods_share_split_noise_and_initial_weights():
     alone = TabularRun("wine", 0.2, (0,), (("mae", 1.0),), hidden=8, epochs=3).run(Place())
     beside = TabularRun("wine", 0.2, (0,), (("mgce", 1.4), ("mae", 1.0)), hidden=8, epochs=3).run(Place())
     np.testing.assert_allclose(alone[0]["objective_by_epoch"], beside[1]["objective_by_epoch"], rtol=1e-4)
+
+
+def test_a_seed_gives_the_same_whether_or_not_there_are_others():
+    beside = [record for record in SMALL.run(Place()) if record["seed"] == 1]
+    alone = replace(SMALL, seeds=(1,)).run(Place())
+    for one, other in zip(alone, beside, strict=True):
+        assert one["method"] == other["method"] and one["best_epoch"] == other["best_epoch"]
+        assert one.get("test_accuracy_by_epoch") == other.get("test_accuracy_by_epoch")
+        if "objective_by_epoch" in one:
+            np.testing.assert_allclose(one["objective_by_epoch"], other["objective_by_epoch"], rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "message"),
+    [
+        ({"scaling": "pixle"}, ValueError, "Expected `scaling` to be one of 'standard', 'pixels', but got 'pixle'"),
+        ({"noise": 1.5}, ValueError, "Expected `noise`"),
+        ({"seeds": ()}, ValueError, "Expected `seeds` to be one or more values"),
+        ({"seeds": (-1,)}, ValueError, "Expected `seeds`"),
+        ({"seeds": (0, 0)}, ValueError, "Expected `seeds` to be one or more values, none of them twice"),
+        ({"members": ()}, ValueError, "Expected `members`"),
+        ({"members": (("svm", 1.4),)}, ValueError, "Expected `members` to be one of 'mgce'"),
+        ({"members": (("mgce", 0.5),)}, ValueError, "Expected `beta`"),
+        ({"rows": 0}, ValueError, "Expected `rows`"),
+        ({"test_size": 0.0}, ValueError, "Expected `test_size`"),
+        ({"validation_size": 1.0}, ValueError, "Expected `validation_size`"),
+        ({"hidden": 2.5}, TypeError, "Expected `hidden`"),
+        ({"epochs": 0}, ValueError, "Expected `epochs`"),
+        ({"lr": 0.0}, ValueError, "Expected `lr`"),
+        ({"momentum": 1.0}, ValueError, "Expected `momentum`"),
+        ({"l1_on": "first"}, ValueError, "Expected `l1_on`"),
+        ({"max_norm": -1.0}, ValueError, "Expected `max_norm`"),
+    ],
+)
+def test_wrong_fields_are_refused(wrong, error, message):
+    with pytest.raises(error, match=message):
+        replace(SMALL, **wrong)

@@ -47,11 +47,11 @@ def compare_methods(
     notes: dict[str, str] = {}
     for dataset in ordered({record["dataset"] for record in records}, datasets):
         for noise in noises:
-            here = [r for r in records if r["dataset"] == dataset and r["noise"] == noise]
-            candidates = {method: len({r["beta"] for r in here if r["method"] == method}) for method in METHODS}
-            rows = {row["method"]: row for row in summarize(best_beta(here))}
+            block = [r for r in records if r["dataset"] == dataset and r["noise"] == noise]
+            candidates = {method: len({r["beta"] for r in block if r["method"] == method}) for method in METHODS}
+            summaries = {summary["method"]: summary for summary in summarize(best_beta(block))}
             for method in SHOWN_METHODS:
-                row = {"dataset": dataset, "noise": noise, "method": method, **_numbers(rows.get(method))}
+                row = {"dataset": dataset, "noise": noise, "method": method, **_numbers(summaries.get(method))}
                 row |= {f"paper_{measure}": pair for measure, pair in _paper(name, dataset, method, noise).items()}
                 numbers.append(_flat(row))
                 cells.append(_cells(row, fixed=candidates.get(method) == 1 and method in ("mgce", "gce")))

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 
 from mgce.experiments.paper.plan import Options
-from mgce.experiments.paper.plot import figure, png
 from mgce.experiments.paper.result import Result
 from mgce.experiments.paper.specification import Specification
 from mgce.experiments.store import Run
 from mgce.functional import alpha_loss
+from mgce.pages.png import figure, png
 
 # As in the paper's legend.
 CURVES = {"CE": math.inf, "β = 2.0": 2.0, "β = 1.4": 1.4, "β = 1.1": 1.1, "MAE": 1.0}
@@ -28,20 +29,40 @@ def render(runs: Sequence[Run]) -> Result:
     r"""Draw :math:`\beta (1 - h_y^{1/\beta})` against the probability h of the label."""
     h = torch.linspace(0.005, 1, 200, dtype=torch.float64)
     chart, (axis,) = figure(1, 5.4, 4.0)
-    numbers = []
-    for label, beta in CURVES.items():
-        loss = losses(h, beta)
-        axis.plot(h, loss, label=label)
-        numbers += [{"beta": beta, "h": x, "loss": y} for x, y in zip(h.tolist(), loss.tolist(), strict=True)]
+    cells, numbers = draw_by_beta(axis, losses, h, SHOWN, "loss")
     axis.set(xlabel=r"class probability $h(x)_y$", ylabel="loss", xlim=(0, 1), ylim=(0, 5))
     axis.legend(frameon=False)
-    shown = {label: losses(torch.tensor(SHOWN, dtype=torch.float64), beta) for label, beta in CURVES.items()}
-    cells = [{"h": f"{x:g}", **{label: f"{loss[i]:.3f}" for label, loss in shown.items()}} for i, x in enumerate(SHOWN)]
     caption = (
         "β = 1 is the MAE, 1 - h, and β = inf is cross-entropy, -log h; between them the loss rises with β. "
         "The paper prints no numbers for this figure."
     )
     return Result("figure1", "Figure 1: β and the loss", caption, cells, numbers, png(chart))
+
+
+def draw_by_beta(
+    axis: Any,
+    function: Callable[[torch.Tensor, float], torch.Tensor],
+    h: torch.Tensor,
+    shown: Sequence[float],
+    name: str,
+) -> tuple[list[dict[str, str]], list[dict[str, Any]]]:
+    """Draw a function of (h, beta) for each beta of `CURVES`; give a table of it where h is `shown`, and all numbers.
+
+    Args:
+        axis: where to draw.
+        function: of probabilities (n,) and beta.
+        h: the probabilities, shape (n,).
+        shown: those of the table.
+        name: of the values, in the numbers.
+    """
+    numbers: list[dict[str, Any]] = []
+    for label, beta in CURVES.items():
+        values = function(h, beta)
+        axis.plot(h, values, label=label)
+        numbers += [{"beta": beta, "h": x, name: y} for x, y in zip(h.tolist(), values.tolist(), strict=True)]
+    columns = {label: function(torch.tensor(shown, dtype=torch.float64), beta) for label, beta in CURVES.items()}
+    cells = [{"h": f"{x:g}", **{label: f"{y[i]:.3f}" for label, y in columns.items()}} for i, x in enumerate(shown)]
+    return cells, numbers
 
 
 def losses(h: torch.Tensor, beta: float) -> torch.Tensor:

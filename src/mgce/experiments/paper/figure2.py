@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import torch
 
-from mgce.experiments.paper.figure1 import CURVES
+from mgce.experiments.paper.figure1 import draw_by_beta
 from mgce.experiments.paper.plan import Options
-from mgce.experiments.paper.plot import figure, png
 from mgce.experiments.paper.result import Result
 from mgce.experiments.paper.specification import Specification
 from mgce.experiments.store import Run
 from mgce.functional import minimax_to_worst_case
+from mgce.pages.png import figure, png
 
 SHOWN = (0.0, 0.01, 0.2, 0.4, 0.6, 0.8, 0.99, 1.0)
 
@@ -26,16 +26,10 @@ def render(runs: Sequence[Run]) -> Result:
     r"""Draw :math:`p_y = h_y^{1/\alpha} / \sum_z h_z^{1/\alpha}` against h_y, eq. (16)."""
     h = torch.linspace(0, 1, 401, dtype=torch.float64)
     chart, (axis,) = figure(1, 4.6, 4.4)
-    numbers = []
-    for label, beta in CURVES.items():
-        p = worst_case(h, beta)
-        axis.plot(h, p, label=label)
-        numbers += [{"beta": beta, "h": x, "p": y} for x, y in zip(h.tolist(), p.tolist(), strict=True)]
+    cells, numbers = draw_by_beta(axis, worst_case, h, SHOWN, "p")
     axis.set(xlabel=r"minimax probability $h_\beta(x)_y$", ylabel=r"worst-case probability $p_\beta(y|x)$")
     axis.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
     axis.legend(frameon=False)
-    shown = {label: worst_case(torch.tensor(SHOWN, dtype=torch.float64), beta) for label, beta in CURVES.items()}
-    cells = [{"h": f"{x:g}", **{label: f"{p[i]:.3f}" for label, p in shown.items()}} for i, x in enumerate(SHOWN)]
     caption = (
         "Two classes. At β = inf both are equal; the smaller β, the closer p is to 1/2 where h is neither 0 nor 1. "
         "At β = 1 p is uniform over the classes with h > 0: one of several worst cases. "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mgce.experiments.paper.comparison import ordered
-from mgce.experiments.paper.convergence import draw_curves
+from mgce.experiments.paper.convergence import CurveFigure, draw_curves
 from mgce.experiments.paper.images import NATURALLY_NOISY, clean_records, plan_figure
 from mgce.experiments.paper.plan import Options
 from mgce.experiments.paper.result import Result
@@ -19,6 +19,9 @@ CAPTION = (
 )
 
 
+FIGURE = CurveFigure("figure3", "Figure 3: accuracy by epoch on images", CAPTION)
+
+
 def plan(options: Options) -> list[Specification]:
     """Plan a run for each data set, seed and method."""
     return plan_figure(options, DATASETS)
@@ -28,4 +31,4 @@ def render(runs: Sequence[Run]) -> Result | None:
     """Draw a panel for each data set whose labels are clean as they come; None without runs."""
     records = clean_records(runs)
     datasets = ordered({r["dataset"] for r in records if r["dataset"] not in NATURALLY_NOISY}, DATASETS)
-    return draw_curves("figure3", "Figure 3: accuracy by epoch on images", CAPTION, records, datasets)
+    return draw_curves(FIGURE, records, datasets)

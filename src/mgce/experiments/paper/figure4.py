@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mgce.experiments.paper.comparison import ordered
-from mgce.experiments.paper.convergence import draw_curves
-from mgce.experiments.paper.images import SMOKE_DATASETS, clean_records, plan_figure
+from mgce.experiments.paper.convergence import CurveFigure, datasets_of, draw_curves
+from mgce.experiments.paper.images import clean_records, plan_figure
 from mgce.experiments.paper.plan import Options
 from mgce.experiments.paper.result import Result
 from mgce.experiments.paper.specification import Specification
@@ -20,6 +19,10 @@ CAPTION = (
 )
 
 
+TITLE = "Figure 4: accuracy by epoch on WebVision"
+FIGURE = CurveFigure("figure4", TITLE, CAPTION, ylabel="accuracy on validation images (%)")
+
+
 def plan(options: Options) -> list[Specification]:
     """Plan a run for each seed and method."""
     return plan_figure(options, DATASETS)
@@ -28,6 +31,4 @@ def plan(options: Options) -> list[Specification]:
 def render(runs: Sequence[Run]) -> Result | None:
     """Draw a panel; None without runs."""
     records = clean_records(runs)
-    datasets = ordered({record["dataset"] for record in records} & {*DATASETS, *SMOKE_DATASETS}, DATASETS)
-    title, ylabel = "Figure 4: accuracy by epoch on WebVision", "accuracy on validation images (%)"
-    return draw_curves("figure4", title, CAPTION, records, datasets, ylabel=ylabel)
+    return draw_curves(FIGURE, records, datasets_of(records, DATASETS))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mgce.experiments.paper.comparison import ordered
-from mgce.experiments.paper.convergence import draw_curves
-from mgce.experiments.paper.images import SMOKE_DATASETS, clean_records, plan_figure
+from mgce.experiments.paper.convergence import CurveFigure, datasets_of, draw_curves
+from mgce.experiments.paper.images import clean_records, plan_figure
 from mgce.experiments.paper.plan import Options
 from mgce.experiments.paper.result import Result
 from mgce.experiments.paper.specification import Specification
@@ -19,6 +18,9 @@ CAPTION = (
 )
 
 
+FIGURE = CurveFigure("figure5", "Figure 5: accuracy by epoch on Clothing-1M", CAPTION, shown=(1, 5))
+
+
 def plan(options: Options) -> list[Specification]:
     """Plan a run for each seed and method."""
     return plan_figure(options, DATASETS)
@@ -27,6 +29,4 @@ def plan(options: Options) -> list[Specification]:
 def render(runs: Sequence[Run]) -> Result | None:
     """Draw a panel; None without runs."""
     records = clean_records(runs)
-    datasets = ordered({record["dataset"] for record in records} & {*DATASETS, *SMOKE_DATASETS}, DATASETS)
-    title = "Figure 5: accuracy by epoch on Clothing-1M"
-    return draw_curves("figure5", title, CAPTION, records, datasets, shown=(1, 5))
+    return draw_curves(FIGURE, records, datasets_of(records, DATASETS))

@@ -8,7 +8,7 @@ from typing import Any
 
 from mgce.experiments.paper import table3
 from mgce.experiments.paper.comparison import ordered
-from mgce.experiments.paper.convergence import ACCURACY, Series, curves_of, draw_curves
+from mgce.experiments.paper.convergence import ACCURACY, CurveFigure, Series, curves_of, draw_curves
 from mgce.experiments.paper.plan import Options
 from mgce.experiments.paper.result import Result
 from mgce.experiments.paper.specification import Specification
@@ -30,6 +30,16 @@ SERIES: Series = {
 }
 
 
+CAPTION = (
+    "Percent; mean and standard deviation over the seeds; β = 1.4 for MGCE and GCE. V_β is the training objective, "
+    "mean loss and L1 penalty, of the network trained at that β. The paper calls 1 - V_β a lower bound of the "
+    "accuracy; for learned features and λ_0 = 1e-5 nothing proves that, so here it is an objective value and no "
+    "certificate. The paper prints no numbers for this figure."
+)
+TITLE = "Figure 6: accuracy by epoch and objective values on tables"
+FIGURE = CurveFigure("figure6", TITLE, CAPTION, series=SERIES, xscale="log")
+
+
 def plan(options: Options) -> list[Specification]:
     """Plan those runs of Table 3 that the figure shows."""
     shown = {(method, beta) for method, beta, *_ in SERIES.values()}
@@ -44,14 +54,7 @@ def render(runs: Sequence[Run]) -> Result | None:
     """Draw a panel for each data set; None without runs."""
     records = [record for record in table3.tabular_records(runs) if record["noise"] == 0]
     datasets = ordered({record["dataset"] for record in records}, table3.DATASETS)
-    caption = (
-        "Percent; mean and standard deviation over the seeds; β = 1.4 for MGCE and GCE. V_β is the training objective, "
-        "mean loss and L1 penalty, of the network trained at that β. The paper calls 1 - V_β a lower bound of the "
-        "accuracy; for learned features and λ_0 = 1e-5 nothing proves that, so here it is an objective value and no "
-        "certificate. The paper prints no numbers for this figure."
-    )
-    title = "Figure 6: accuracy by epoch and objective values on tables"
-    result = draw_curves("figure6", title, caption, records, datasets, series=SERIES, xscale="log")
+    result = draw_curves(FIGURE, records, datasets)
     if result is None:
         return None
     notes = dict(result.notes)

@@ -16,18 +16,20 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from torch import Tensor
 
+from mgce._files import plain
 from mgce._validation import check_device
 from mgce.datasets import load_images
 from mgce.datasets.images import ImageDataset
-from mgce.experiments.compare import evaluate
+from mgce.experiments.paper.image_settings import PAPER
 from mgce.experiments.paper.plan import BETA, Options
 from mgce.experiments.paper.published_mae import evaluate_published_mae
-from mgce.experiments.paper.specification import Place, Specification, document, plain
+from mgce.experiments.paper.specification import Place, Specification, document
 from mgce.experiments.select import MEASURES
 from mgce.experiments.store import Run, run_name
+from mgce.metrics.evaluation import evaluate
 from mgce.training.image_data import batches_of, evaluation_batches, resized
-from mgce.training.image_settings import PAPER, ImageSettings
-from mgce.training.losses import MemberLoss
+from mgce.training.image_settings import ImageSettings
+from mgce.training.member_losses import MemberLoss
 
 if TYPE_CHECKING:
     from mgce.training.lightning import ImageFit
@@ -83,7 +85,7 @@ class ImageRun(ImageSettings):
         record = {"method": self.method, "beta": plain(self.beta), "noise": self.noise, "seed": self.seed}
         record["best_epoch"] = fit.best_epoch
         record["validation_accuracy"] = fit.metrics.get("validation_accuracy")
-        measures = evaluate(logits, target, self.method, self.beta)
+        measures = evaluate(logits, target, self.beta, softmax=self.method == "gce")
         curves = {
             f"{name}_by_epoch": [float(f"{value:.5g}") for value in fit.curves[name]]
             for name in ("test_accuracy", "objective")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mgce.experiments import web_page
 from mgce.experiments.paper.result import Result
+from mgce.pages import web_page
 
 TITLE = "Minimax generalized cross-entropy: the paper's tables and figures"
 

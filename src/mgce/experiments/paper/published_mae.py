@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from mgce import metrics
-from mgce.experiments.compare import N_BINS
+from mgce.metrics.evaluation import measure
 from mgce.numerics.normalizer import normalizer
 
 
@@ -36,10 +35,4 @@ def published_mae_probs(logits: Tensor) -> Tensor:
 def evaluate_published_mae(logits: Tensor, target: Tensor) -> dict[str, float]:
     """Give the accuracy, and ECE and SCE of the published probabilities; for p they were uniform."""
     h = published_mae_probs(logits.double())
-    order = logits.argsort(dim=-1, descending=True, stable=True)
-    rank = (order == target[:, None]).long().argmax(-1)
-    result = {"accuracy": float((rank == 0).double().mean())}
-    for name, probs in (("h", h), ("p", torch.full_like(h, 1 / h.shape[-1]))):
-        result[f"ece_{name}"] = float(metrics.expected_calibration_error(probs.gather(-1, order), rank, N_BINS))
-        result[f"sce_{name}"] = float(metrics.static_calibration_error(probs, target, N_BINS))
-    return result
+    return measure(logits, target, {"h": h, "p": torch.full_like(h, 1 / h.shape[-1])})

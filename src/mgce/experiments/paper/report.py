@@ -7,15 +7,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from mgce._files import write_files
 from mgce._validation import expected
 from mgce.experiments.paper.items import ITEMS
 from mgce.experiments.paper.page import page
 from mgce.experiments.paper.result import Result, explained, files
 from mgce.experiments.paper.specification import check_one_setting
-from mgce.experiments.store import Run, Runs, write_files
+from mgce.experiments.store import Run, Runs
 
 REASONS = "reasons.json"
-UNSAID = ("run", "seconds")
+UNSAID = ("run", "seconds")  # facts of one run, which say nothing of the machines
 
 
 def write_report(directory: Path, out: Path) -> dict[str, Result]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 PLUS_MINUS = "±"
-WIDTH = 100
+WIDTH = 100  # columns of captions and notes, as a terminal has them
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
+from mgce._files import plain
 from mgce._validation import expected
 
 
@@ -31,7 +31,8 @@ class Specification(Protocol):
 
     Attributes:
         kind: the name of the kind of runs.
-        axes: the fields in which the runs of one table differ; a tuple holds several values of its axis.
+        axes: the names of the fields in which the runs of one table differ. In all others the runs on a data set have
+            to agree, so that a table compares what can be compared. A field with a tuple stands for several values.
         dataset: the name of the data set.
     """
 
@@ -52,15 +53,6 @@ def document(specification: Specification) -> dict[str, Any]:
     """Give a specification as it stands in a file."""
     fields: dict[str, Any] = plain(asdict(specification))  # type: ignore[call-overload]
     return {"kind": specification.kind, "axes": list(specification.axes), **fields}
-
-
-def plain(value: Any) -> Any:
-    """Replace tuples by lists and an infinite beta by the text `inf`, as JSON has it."""
-    if isinstance(value, dict):
-        return {key: plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    return "inf" if isinstance(value, float) and math.isinf(value) else value
 
 
 def check_one_setting(documents: Sequence[Mapping[str, Any]]) -> None:

@@ -6,16 +6,40 @@ import contextlib
 import importlib
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-import torch
-
+from mgce._threads import one_torch_thread
 from mgce._validation import check_choice, expected
 from mgce.experiments.paper.specification import Place, Specification, document
 from mgce.experiments.store import Run, Runs, run_name
 
 BACKENDS = ("loky", "dask")
 Describe = Callable[[], dict[str, str]]
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Who does the runs.
+
+    Attributes:
+        jobs: how many run at a time; 1 runs them in this process. With Dask, -1 is all workers.
+        backend: "loky", processes on this machine, or "dask".
+        scheduler: address of the Dask scheduler, `tcp://...`; for Dask, and only for Dask.
+
+    Raises:
+        ValueError: if the backend is unknown, or `scheduler` is missing or superfluous.
+    """
+
+    jobs: int = 1
+    backend: str = "loky"
+    scheduler: str | None = None
+
+    def __post_init__(self) -> None:
+        check_choice("backend", self.backend, BACKENDS)
+        if (self.scheduler is not None) != (self.backend == "dask"):
+            what = "the address of a scheduler" if self.backend == "dask" else "left out without the backend 'dask'"
+            raise ValueError(expected("scheduler", what, self.scheduler))
 
 
 def pending(specifications: Sequence[Specification], store: Runs) -> list[Specification]:
@@ -36,9 +60,7 @@ def sweep(
     store: Runs,
     place: Place,
     *,
-    jobs: int = 1,
-    backend: str = "loky",
-    scheduler: str | None = None,
+    workers: Workers,
     describe: Describe,
     on_finished: Callable[[Run], None],
 ) -> None:
@@ -48,39 +70,31 @@ def sweep(
         specifications: what to run.
         store: where finished runs go; only this process writes there.
         place: data and device, as the workers see them.
-        jobs: how many run at a time; 1 runs them in this process. With Dask, -1 is all workers.
-        backend: "loky", processes on this machine, or "dask".
-        scheduler: address of the Dask scheduler, `tcp://...`; for Dask, and only for Dask.
+        workers: who runs them.
         describe: gives the facts of the machine that are stored with a run, on the worker.
         on_finished: called after each run has been written.
 
     Raises:
-        ValueError: if the backend is unknown, or `scheduler` is missing or superfluous.
-        OSError: if there is no scheduler at that address.
+        OSError: if there is no scheduler at the address.
     """
     from joblib import Parallel, delayed
 
-    check_choice("backend", backend, BACKENDS)
-    if (scheduler is not None) != (backend == "dask"):
-        what = "the address of a scheduler" if backend == "dask" else "left out without the backend 'dask'"
-        raise ValueError(expected("scheduler", what, scheduler))
+    scheduler = workers.scheduler
     with _dask(scheduler) if scheduler else contextlib.nullcontext():
-        parallel = Parallel(n_jobs=jobs, return_as="generator_unordered", **({} if scheduler else {"backend": backend}))
-        for run in parallel(delayed(execute)(specification, place, describe) for specification in specifications):
+        options = {} if scheduler else {"backend": workers.backend}
+        for run in Parallel(n_jobs=workers.jobs, return_as="generator_unordered", **options)(
+            delayed(execute)(specification, place, describe) for specification in specifications
+        ):
             store.write(run)
             on_finished(run)
 
 
 def execute(specification: Specification, place: Place, describe: Describe) -> Run:
     """Do one run, on one thread: sums then have one order, and runs side by side do not compete for the cores."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
+    with one_torch_thread():
         start = time.monotonic()
         records = specification.run(place)
         machine: dict[str, Any] = {**describe(), "device": place.device, "seconds": round(time.monotonic() - start, 1)}
-    finally:
-        torch.set_num_threads(threads)
     return Run(document(specification), records, machine)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mgce.experiments.paper.comparison import compare_methods
+from mgce.experiments.paper.image_settings import NOISE_RATES
 from mgce.experiments.paper.images import NATURALLY_NOISY, PENALTY, SMOKE_COUNT, image_records, plan_images
 from mgce.experiments.paper.plan import Options
 from mgce.experiments.paper.result import Result
 from mgce.experiments.paper.specification import Specification
 from mgce.experiments.store import Run
-from mgce.training.image_settings import NOISE_RATES
 
 DATASETS = ("fashion_mnist", "cifar10", "svhn", "cifar100")
 

@@ -7,6 +7,7 @@ from itertools import chain
 from typing import Any
 
 from mgce.experiments.paper.comparison import compare_methods
+from mgce.experiments.paper.image_settings import NOISE_RATES
 from mgce.experiments.paper.plan import Options
 from mgce.experiments.paper.result import Result
 from mgce.experiments.paper.specification import Specification
@@ -14,7 +15,6 @@ from mgce.experiments.paper.tabular import TabularRun
 from mgce.experiments.store import Run
 
 DATASETS = ("mnist", "covertype", "letter", "adult")
-NOISES = (0.0, 0.2, 0.4)
 SETTINGS: dict[str, dict[str, Any]] = {
     "mnist": {"scaling": "pixels"},
     "fashion_mnist": {"scaling": "pixels"},
@@ -36,7 +36,7 @@ def plan(options: Options) -> list[Specification]:
         settings = {**SETTINGS.get(dataset, {}), **(SMOKE if options.smoke else {})}
         specifications += [
             TabularRun(dataset, noise, seed, tuple(member), **settings)
-            for noise in NOISES
+            for noise in NOISE_RATES
             for seed in seeds
             for member in members
         ]
@@ -46,7 +46,7 @@ def plan(options: Options) -> list[Specification]:
 def render(runs: Sequence[Run]) -> Result | None:
     """Give a row for each data set, noise rate and method; None without runs."""
     title = "Table 3: accuracy and calibration on tables"
-    return compare_methods("table3", title, tabular_records(runs), DATASETS, NOISES)
+    return compare_methods("table3", title, tabular_records(runs), DATASETS, NOISE_RATES)
 
 
 def tabular_records(runs: Sequence[Run]) -> list[dict[str, Any]]:

@@ -7,22 +7,23 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn import functional as F
 
 from mgce import noise
-from mgce._validation import check_device, expected
+from mgce._files import plain
+from mgce._validation import check_beta, check_choice, check_count, check_device, check_fraction, expected
 from mgce.datasets import Table, load, preprocessor
-from mgce.experiments.compare import evaluate
+from mgce.datasets.splits import Rows, stratified_split
+from mgce.experiments.paper.plan import METHODS
 from mgce.experiments.paper.published_mae import evaluate_published_mae
-from mgce.experiments.paper.specification import Place, plain
-from mgce.training.ensemble import fit_ensemble
-from mgce.training.losses import MemberLoss
+from mgce.experiments.paper.specification import Place
+from mgce.metrics.evaluation import evaluate
+from mgce.training.ensemble import fit_ensemble, stack_groups
+from mgce.training.member_losses import MemberLoss
+from mgce.training.seeds import derived_generator, derived_seed
 from mgce.training.settings import TrainingSettings
 
-SCALINGS = ("standard", "pixels")
-Rows = NDArray[np.int64]
+SCALINGS = ("standard", "pixels")  # see `TabularRun.scaling`
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,11 @@ class TabularRun:
         scaling: "standard" as `preprocessor` does, or "pixels": divided by 255, less the mean of the training rows.
         test_size: share of test rows, chosen by the seed, where no training part is published.
         validation_size: share of the training rows that choose the epoch.
-        hidden, epochs, batch_size, lr, momentum, l1, l1_on, max_norm: as `TrainingSettings` has them.
+        hidden: units of the hidden layer.
+        epochs, batch_size, lr, momentum, l1, l1_on, max_norm: as `TrainingSettings` has them.
+
+    Raises:
+        TypeError, ValueError: if a field is not one of those above.
     """
 
     kind: ClassVar[str] = "tabular"
@@ -61,6 +66,26 @@ class TabularRun:
     l1_on: str = "all"
     max_norm: float = 5.0
 
+    def __post_init__(self) -> None:
+        check_choice("scaling", self.scaling, SCALINGS)
+        check_fraction("noise", self.noise)
+        for seed in self.seeds:
+            check_count("seeds", seed, minimum=0)
+        for method, beta in self.members:
+            check_choice("members", method, METHODS)
+            check_beta(beta)
+        for name in ("seeds", "members"):
+            values = getattr(self, name)
+            if not values or len(set(values)) < len(values):
+                raise ValueError(expected(name, "one or more values, none of them twice", values))
+        if self.rows is not None:
+            check_count("rows", self.rows)
+        for name in ("test_size", "validation_size"):
+            if not 0 < getattr(self, name) < 1:
+                raise ValueError(expected(name, "a float in (0, 1)", getattr(self, name)))
+        check_count("hidden", self.hidden)
+        self._settings()  # checks the others
+
     def check(self, place: Place) -> None:
         """Raise what would keep the run from its data."""
         check_device(place.device)
@@ -75,7 +100,7 @@ class TabularRun:
         """
         table = self._table(place)
         parts = [_split(table, self, seed) for seed in self.seeds]
-        train, validation, test = (_stacked([part[i] for part in parts], place.device) for i in range(3))
+        train, validation, test = (stack_groups([part[i] for part in parts], place.device) for i in range(3))
         fit = fit_ensemble(
             *train,
             [MemberLoss("gce" if method == "gce" else "mgce", beta) for method, beta in self.members],
@@ -83,7 +108,7 @@ class TabularRun:
             n_classes=len(table.classes),
             validation=validation,
             watch={"test": test},
-            generator=torch.Generator().manual_seed(_derived(self.seeds, "training")),
+            generators=[derived_generator(seed, "training") for seed in self.seeds],
         )
         with torch.no_grad():
             logits = fit.model(test[0]).cpu()
@@ -97,7 +122,7 @@ class TabularRun:
                 for name, curve in curves.items():
                     record[f"{name}_by_epoch"] = [float(f"{v:.5g}") for v in curve[:, group, member].tolist()]
                 target = test[1][group].cpu()
-                measures = evaluate(logits[group, member], target, method, beta)
+                measures = evaluate(logits[group, member], target, beta, softmax=method == "gce")
                 records.append(record | _numbers(measures))
                 if method == "mae":
                     published = evaluate_published_mae(logits[group, member], target)
@@ -127,30 +152,17 @@ class TabularRun:
         return replace(table, features=table.features.iloc[kept], target=table.target[kept], n_train=n_train)
 
 
-def _derived(seeds: tuple[int, ...], purpose: str) -> int:
-    """Give a seed for each purpose, so that noise and initial weights do not come from one stream."""
-    entropy = [*seeds, *purpose.encode()]
-    return int(np.random.SeedSequence(entropy).generate_state(1, np.uint32)[0])
-
-
 def _split(table: Table, spec: TabularRun, seed: int) -> list[tuple[Tensor, Tensor]]:
     """Give features and target of the training, validation and test rows of a seed."""
-    from sklearn.model_selection import train_test_split
 
-    def stratified(rows: Rows, size: float) -> list[Rows]:
-        state = _derived((seed,), "split")
-        try:
-            parts: list[Rows] = train_test_split(rows, test_size=size, random_state=state, stratify=table.target[rows])
-        except ValueError as error:
-            what = "a table with enough rows of every class for training, validation and test"
-            raise ValueError(expected("dataset", what, f"{table.name}: {error}")) from None
-        return parts
+    def stratified(rows: Rows, size: float) -> tuple[Rows, Rows]:
+        return stratified_split(rows, table.target, size, derived_seed(seed, "split"), table.name)
 
     rows = np.arange(len(table.target))
     kept, test = stratified(rows, spec.test_size) if table.n_train is None else np.split(rows, [table.n_train])
     train, validation = stratified(kept, spec.validation_size)
     transition = noise.symmetric(len(table.classes), spec.noise)
-    generator = torch.Generator().manual_seed(_derived((seed,), "noise"))
+    generator = derived_generator(seed, "noise")
     scaled = _scaled(table, train, spec.scaling, [train, validation, test])
     clean = [torch.from_numpy(table.target[part]) for part in (train, validation, test)]
     noisy = [noise.corrupt(labels, transition, generator).labels for labels in clean[:2]]
@@ -164,13 +176,6 @@ def _scaled(table: Table, train: Rows, scaling: str, parts: list[Rows]) -> list[
         return [pixels[part] for part in parts]
     transform = preprocessor(table.features).fit(table.features.iloc[train])
     return [torch.as_tensor(transform.transform(table.features.iloc[p]), dtype=torch.float32) for p in parts]
-
-
-def _stacked(parts: list[tuple[Tensor, Tensor]], device: str) -> tuple[Tensor, Tensor]:
-    # A category or a missing value may be in one seed's training rows alone: zeros for the others.
-    width = max(features.shape[1] for features, _ in parts)
-    features = torch.stack([F.pad(x, (0, width - x.shape[1])) for x, _ in parts])
-    return features.to(device), torch.stack([target for _, target in parts]).to(device)
 
 
 def _numbers(measures: dict[str, Any]) -> dict[str, float]:

@@ -1,0 +1,47 @@
+"""How many threads NumPy's and SciPy's matrix products, and PyTorch's, may use for a while."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Lock
+
+_limited = Lock()  # held by the block that has limited BLAS
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Hold the BLAS of NumPy and SciPy to one thread in the block, for products of small matrices.
+
+    The threads of several libraries would only keep each other from the cores there.
+
+    The number of BLAS's threads belongs to the process, while blocks may run on several Python threads at once. The
+    first block sets it, and puts it back at its own end; blocks that begin in between leave it alone. If each of them
+    noted the number and put it back, the last one to end could put back the 1 of another. Nor may the last one put back
+    what the first one noted: from threadpoolctl 3.8 on, the thread that has set the number of OpenBLAS is the only one
+    that can change it. So after the first block ends, others may have all threads for their rest: put this block around
+    the whole of what runs side by side.
+    """
+    from threadpoolctl import threadpool_limits
+
+    if not _limited.acquire(blocking=False):
+        yield
+        return
+    try:
+        with threadpool_limits(1, "blas"):
+            yield
+    finally:
+        _limited.release()
+
+
+@contextmanager
+def one_torch_thread() -> Iterator[None]:
+    """Hold PyTorch to one thread in the block, as far as it is called from this Python thread."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)

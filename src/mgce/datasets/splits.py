@@ -1,0 +1,38 @@
+"""Splits of rows into two parts with the classes in proportion."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mgce._validation import expected
+
+Rows = NDArray[np.int64]
+
+
+def stratified_split(rows: Rows, target: Rows, size: float, seed: int, name: str) -> tuple[Rows, Rows]:
+    """Split the numbers of rows at random, with the classes in proportion.
+
+    Args:
+        rows: numbers of rows.
+        target: class indices of all rows, shape (n,).
+        size: share of the second part, in (0, 1).
+        seed: of the split.
+        name: of the data set, for the error.
+
+    Raises:
+        ValueError: if a class has too few rows for that.
+
+    Example:
+        >>> first, second = stratified_split(np.arange(8), np.array([0, 1] * 4), 0.5, 0, "letters")
+        >>> sorted((second % 2).tolist())
+        [0, 0, 1, 1]
+    """
+    from sklearn.model_selection import train_test_split
+
+    try:
+        first, second = train_test_split(rows, test_size=size, random_state=seed, stratify=target[rows])
+    except ValueError as error:
+        what = "a data set with enough rows of every class for training, validation and test"
+        raise ValueError(expected("dataset", what, f"{name}: {error}")) from None
+    return first, second

@@ -1,0 +1,105 @@
+"""Float64 arrays: what callers pass in, checked, and moments of features."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from mgce import _validation
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+Matrix = Any  # a FloatArray of shape (n, d), or scipy's CSR of the same shape and dtype
+
+SMALL_PRODUCT = 2e7  # multiplications below which a product stays on one thread: about half a millisecond
+
+
+def as_array(values: Any, name: str) -> FloatArray:
+    """Give finite float64 values, from an array, a tensor on any device, or a nested list."""
+    if isinstance(values, torch.Tensor):
+        values = values.detach().cpu().double().numpy()
+    array = np.asarray(values, dtype=np.float64)
+    if not np.isfinite(array).all():
+        raise ValueError(_validation.expected(name, "free of NaN and infinities", "some"))
+    return array
+
+
+def as_matrix(features: Any, name: str = "features") -> Matrix:
+    """Give features of shape (n, d) with n, d >= 1, sparse ones as CSR."""
+    if hasattr(features, "tocsr"):
+        matrix = features.tocsr().astype(np.float64)
+        as_array(matrix.data, name)
+    else:
+        matrix = np.require(as_array(features, name), requirements="W")  # PyTorch warns of others
+    if matrix.ndim != 2 or 0 in matrix.shape:
+        raise ValueError(_validation.expected(name, "of shape (n, d) with n, d >= 1", tuple(matrix.shape)))
+    return matrix
+
+
+def as_labels(labels: Any, n: int, n_classes: int | None = None, name: str = "labels") -> IntArray:
+    """Give n integers in 0..n_classes-1, or any that are not negative."""
+    array = as_array(labels, name)
+    if array.shape != (n,):
+        raise ValueError(_validation.expected(name, f"of shape ({n},), one for each row", array.shape))
+    top = np.inf if n_classes is None else n_classes - 1
+    if (array != np.round(array)).any() or array.min() < 0 or array.max() > top:
+        what = "integers from 0" if n_classes is None else f"integers from 0 to {top}"
+        raise ValueError(_validation.expected(name, what, f"values from {array.min():g} to {array.max():g}"))
+    return array.astype(np.int64)
+
+
+def with_intercept(features: Matrix, intercept: bool = True) -> Matrix:
+    """Append a column of ones, if asked to."""
+    if not intercept:
+        return features
+    ones = np.ones((features.shape[0], 1))
+    if isinstance(features, np.ndarray):
+        return np.hstack([features, ones])
+    from scipy import sparse
+
+    columns: Any = [features, ones]
+    return sparse.hstack(columns, format="csr")
+
+
+def one_hot(labels: IntArray, n_classes: int) -> FloatArray:
+    """Give the rows e_y of the labels, shape (n, k)."""
+    rows = np.zeros((labels.size, n_classes))
+    rows[np.arange(labels.size), labels] = 1.0
+    return rows
+
+
+def product(matrix: Matrix, right: FloatArray) -> FloatArray:
+    """Multiply; large dense matrices in PyTorch's threads, with which those of NumPy's BLAS would fight for the cores.
+
+    For small ones, threads wait for each other longer than they work where another program has a core.
+    """
+    if not isinstance(matrix, np.ndarray) or matrix.size * right.shape[1] < SMALL_PRODUCT:
+        return np.ascontiguousarray(matrix @ right)
+    return np.asarray(torch.mm(torch.from_numpy(matrix), torch.from_numpy(right)).numpy())
+
+
+def moments(features: Matrix, probs: FloatArray, weight: FloatArray) -> FloatArray:
+    r"""Give `sum_i w_i p_i (x) psi(x_i)`, shape (k, d): the expected features under p."""
+    return product(features.T, weight[:, None] * probs).T
+
+
+def block_gram(features: Matrix, pairs: Iterable[FloatArray], k: int, d: int) -> FloatArray:
+    r"""Give `sum_i C_i (x) psi_i psi_i'`, shape (k d, k d), from the entries of C below the diagonal.
+
+    The rows of each C sum to zero, and the diagonal is computed from that. Item y of pairs has shape (n, y).
+    """
+    gram = np.zeros((k, d, k, d))
+    n = features.shape[0]
+    diagonal = np.zeros((n, k))
+    for y, below in enumerate(pairs):
+        diagonal[:, y] -= below.sum(1)
+        diagonal[:, :y] -= below
+        for other in range(y):
+            gram[y, :, other] = gram[other, :, y] = features.T @ (features * below[:, other : other + 1])
+    for y in range(k):
+        gram[y, :, y] = features.T @ (features * diagonal[:, y : y + 1])
+    return gram.reshape(k * d, k * d)

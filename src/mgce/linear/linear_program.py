@@ -1,0 +1,42 @@
+"""The exact solution at beta = 1, where the problem of linear MGCE is a linear program."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mgce.linear.arrays import FloatArray
+from mgce.linear.objective import LinearProblem
+
+
+def solve_linear_program(problem: LinearProblem) -> tuple[FloatArray, FloatArray, int] | None:
+    r"""Give mu (k, d), p (n, k) and the number of iterations of HiGHS, or None if it found no solution.
+
+    The program is `min -tau.mu + l1.|mu| - sum_i w_i nu_i` subject to `z_iy >= f_iy + nu_i + 1`,
+    `z >= 0` and `sum_y z_iy <= 1`; p are the multipliers of its first constraints, divided by w.
+    """
+    from scipy import sparse
+    from scipy.optimize import linprog
+
+    n, k = problem.weight.size, problem.tau.shape[0]
+    m = problem.tau.size
+    margins = sparse.kron(sparse.csr_array(problem.features), sparse.eye_array(k), format="csr")  # mu by columns
+    rows = sparse.kron(sparse.eye_array(n), np.ones((k, 1)), format="csr")
+    hinges = sparse.hstack([margins, -margins, rows, -sparse.eye_array(n * k)])
+    sums = sparse.hstack([sparse.csr_array((n, 2 * m + n)), rows.T])
+    tau, l1 = problem.tau.ravel(order="F"), problem.l1.ravel(order="F")
+    program: dict[str, Any] = dict(
+        c=np.concatenate([l1 - tau, l1 + tau, -problem.weight, np.zeros(n * k)]),
+        A_ub=sparse.vstack([hinges, sums], format="csr"),
+        b_ub=np.concatenate([-np.ones(n * k), np.ones(n)]),
+        bounds=np.array([(0, np.inf)] * (2 * m) + [(-np.inf, np.inf)] * n + [(0, np.inf)] * (n * k)),
+        # Small programs are left to the choice of HiGHS, its simplex method; large ones are for its interior points.
+        method="highs" if n * k < 2000 else "highs-ipm",
+    )
+    result = linprog(**program)
+    if result.x is None or result.status != 0:
+        return None
+    coef = (result.x[:m] - result.x[m : 2 * m]).reshape(k, -1, order="F")
+    p = np.clip(-result.ineqlin.marginals[: n * k].reshape(n, k), 0, None) / problem.weight[:, None]
+    return coef, p / p.sum(1, keepdims=True), int(result.nit)

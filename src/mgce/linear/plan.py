@@ -1,0 +1,74 @@
+"""Which methods are tried on a problem, by its size and by how much time a fit may take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# Numbers n k d up to which the interior-point method fits into memory: it holds some thirty arrays of shape (n, k), and
+# products of shape (n, d) for each pair of classes; 2e7 float64 numbers are 160 MB.
+INTERIOR_ENTRIES = 2e7
+# Multiplications n (k d)^2 of a step, about a twentieth of a second, above which an attempt at first order is worth its
+# time: it may end where the interior-point method is not needed any more. Below beta = 1.4 it never does.
+FIRST_ORDER_WORK = 1e9
+FIRST_ORDER_BETA = 1.4
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How large a problem may be for the exact methods.
+
+    Attributes:
+        interior_work: multiplications n (k d)^2 of a step of the interior-point method, which takes 10 to 150 steps;
+            a core does about 2e10 in a second.
+        program_entries: numbers n k d that the linear program of beta = 1 stores; HiGHS takes seconds for 2e5 and
+            minutes for 2e6.
+    """
+
+    interior_work: float
+    program_entries: float
+
+
+# For an estimator, which cross-validation fits hundreds of times: steps of at most a hundredth of a second.
+QUICK = Patience(interior_work=2e8, program_entries=2e5)
+# For a minimax risk, which is asked for once and whose gap matters: steps of at most a second.
+THOROUGH = Patience(interior_work=2e10, program_entries=2e6)
+
+
+@dataclass(frozen=True)
+class Size:
+    """Rows n, classes k and features d of a problem."""
+
+    n: int
+    k: int
+    d: int
+
+    @property
+    def entries(self) -> int:
+        """The numbers that the rows have with each class: n k d."""
+        return self.n * self.k * self.d
+
+    @property
+    def interior_work(self) -> int:
+        """The multiplications of a step of the interior-point method, but for a factor: n (k d)^2."""
+        return self.n * (self.k * self.d) ** 2
+
+
+def interior_is_affordable(size: Size, patience: Patience) -> bool:
+    """Tell whether the interior-point method is quick enough, and fits into memory."""
+    return size.interior_work <= patience.interior_work and size.entries <= INTERIOR_ENTRIES
+
+
+def plan(size: Size, beta: float, patience: Patience) -> tuple[str, ...]:
+    """Give the methods in the order to be tried; each goes on where the one before did not close the gap.
+
+    Example:
+        >>> plan(Size(n=150, k=3, d=5), 1.0, QUICK)
+        ('lp', 'interior', 'lbfgs')
+        >>> plan(Size(n=10**6, k=10, d=100), 1.4, QUICK)
+        ('lbfgs',)
+    """
+    methods: tuple[str, ...] = ("lbfgs",)
+    if interior_is_affordable(size, patience):
+        first_order_first = size.interior_work > FIRST_ORDER_WORK and beta >= FIRST_ORDER_BETA
+        methods = ("lbfgs", "interior") if first_order_first else ("interior", "lbfgs")
+    return ("lp", *methods) if beta == 1 and size.entries <= patience.program_entries else methods

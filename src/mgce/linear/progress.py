@@ -1,0 +1,86 @@
+"""What a minimiser of linear MGCE has reached: the best coefficients, and the best lower bound."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from mgce.linear.arrays import FloatArray
+from mgce.linear.dual import DualBound
+from mgce.linear.objective import LinearProblem
+
+
+class EmptyUncertaintySetError(ValueError):
+    """No distribution over the rows has moments within l1 of tau: the problem is unbounded below."""
+
+    def __init__(self, value: float) -> None:
+        super().__init__(
+            "Expected `tau` to be within `lambda` of the moments of some distribution over the rows of `features`, "
+            f"but got an objective of {value:.3g}, and below 0 there is none; enlarge lambda."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class LinearFit:
+    """A solution of linear MGCE; the least value of its problem is in [lower, value]."""
+
+    coef: FloatArray  # (k, d)
+    value: float  # F(coef)
+    lower: float  # -inf where no bound is known
+    n_iter: int
+    converged: bool  # whether the gap is within the tolerance
+    method: str
+    stalled: bool  # whether L-BFGS-B stopped because F hardly decreased
+
+    @property
+    def gap(self) -> float:
+        """How far `value` is from the least value, at most."""
+        return self.value - self.lower
+
+
+class Progress:
+    """What the minimisers of one problem have found: the least value so far, where, and the best lower bound.
+
+    Attributes:
+        value, coef: the least value so far, and the coefficients (k, d) that have it.
+        dual: the lower bounds.
+        aim: the gap between value and lower bound at which the problem counts as solved.
+        n_iter: iterations of all methods.
+        method: the name of the latest method.
+        stalled: whether L-BFGS-B stopped because the value hardly fell any more.
+    """
+
+    def __init__(self, problem: LinearProblem, anchor: FloatArray | None, tol: float) -> None:
+        self.problem = problem
+        self.dual = DualBound(problem, anchor)
+        self.value, self.coef = math.inf, np.zeros_like(problem.tau)
+        self.tol, self.aim = tol, tol * problem.trivial_value
+        self.n_iter = 0
+        self.method = ""
+        self.stalled = False
+
+    @property
+    def gap(self) -> float:
+        """Value less lower bound."""
+        return self.value - self.dual.best
+
+    @property
+    def closed(self) -> bool:
+        """Whether the gap is as small as was asked for."""
+        return self.gap <= self.aim
+
+    def offer(self, coef: FloatArray, value: float | None = None) -> None:
+        """Keep these coefficients if F is lower there; `value` is F(coef), if known."""
+        if value is None:
+            value = self.problem.value(coef)
+        # A millionth of the value at 0, for rounding: below 0 by more than that, F has no lower bound.
+        if value < -1e-6 * self.problem.trivial_value and self.dual.anchor is None:
+            raise EmptyUncertaintySetError(value)
+        if value < self.value:
+            self.value, self.coef = value, coef.copy()
+
+    def fit(self) -> LinearFit:
+        """Give the result."""
+        return LinearFit(self.coef, self.value, self.dual.best, self.n_iter, self.closed, self.method, self.stalled)

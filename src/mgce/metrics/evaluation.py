@@ -1,0 +1,99 @@
+"""Measure a classifier by its logits: its accuracy, and how well its two probabilities are calibrated.
+
+A robust loss gives two probabilities: h, the minimax one that the classifier predicts with, and p, the worst-case one
+that is meant to be calibrated.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mgce.metrics.calibration import (
+    ReliabilityCurve,
+    expected_calibration_error,
+    reliability_curve,
+    static_calibration_error,
+)
+from mgce.numerics.link import minimax_probs, minimax_to_worst_case
+
+N_BINS = 15  # as many as Guo et al. (ICML 2017) have, and most papers since
+FloatArray = NDArray[np.float64]
+
+
+def rank_classes(logits: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Order the classes of every row by falling logit, the lower index first where two are equal.
+
+    A prediction is the class of the largest logit. The largest probability may be shared by several classes, as that
+    of p at beta = 1 often is, and would not tell which of them is predicted; so where only the most probable class
+    counts, probabilities are put in this order first.
+
+    Args:
+        logits: f, shape (N, k).
+        target: class indices, shape (N,).
+
+    Returns:
+        The classes in order, shape (N, k), and the place of the label among them, shape (N,): 0 where the prediction
+        is right.
+    """
+    order = logits.argsort(dim=-1, descending=True, stable=True)
+    return order, (order == target[:, None]).long().argmax(-1)
+
+
+def measure(logits: Tensor, target: Tensor, outputs: Mapping[str, Tensor]) -> dict[str, float]:
+    """Give `accuracy`, and for the probabilities (N, k) of each output `ece_NAME` and `sce_NAME`."""
+    order, place = rank_classes(logits, target)
+    result = {"accuracy": float((place == 0).double().mean())}
+    for name, probs in outputs.items():
+        result[f"ece_{name}"] = float(expected_calibration_error(probs.gather(-1, order), place, N_BINS))
+        result[f"sce_{name}"] = float(static_calibration_error(probs, target, N_BINS))
+    return result
+
+
+def evaluate(logits: Tensor, target: Tensor, beta: float, *, softmax: bool = False) -> dict[str, Any]:
+    """Measure both outputs of a classifier, and draw the reliability curve of each.
+
+    Args:
+        logits: f, shape (N, k).
+        target: class indices, shape (N,).
+        beta: that of the loss it was trained by.
+        softmax: whether h is the softmax of the logits, as it is after training by generalized cross-entropy, instead
+            of the minimax probabilities at beta.
+
+    Returns:
+        What :func:`measure` gives for `h` and `p`, and `reliability_h` and `reliability_p`: lists of the count, mean
+        confidence and accuracy of every bin, ready for JSON.
+    """
+    h = minimax_probs(logits.double(), beta=math.inf if softmax else beta)
+    outputs = {"h": h, "p": minimax_to_worst_case(h, beta=beta)}
+    order, place = rank_classes(logits, target)
+    curves = {
+        f"reliability_{name}": _plain(reliability_curve(probs.gather(-1, order), place, N_BINS))
+        for name, probs in outputs.items()
+    }
+    return {**measure(logits, target, outputs), **curves}
+
+
+def pool(curves: Sequence[Mapping[str, Any]]) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Join reliability curves of equal bins: confidence, accuracy and share of the rows, empty bins left out."""
+    counts = np.array([curve["count"] for curve in curves], dtype=float)
+    total = counts.sum(0)
+    kept = total > 0
+    # None stands where a curve's bin is empty, and weighs nothing.
+    values = [np.array([[v or 0.0 for v in curve[name]] for curve in curves]) for name in ("confidence", "accuracy")]
+    confidence, accuracy = ((counts * value).sum(0)[kept] / total[kept] for value in values)
+    return confidence, accuracy, total[kept] / total.sum()
+
+
+def _plain(curve: ReliabilityCurve) -> dict[str, list[Any]]:
+    """Give a curve as lists, with None for the mean of an empty bin."""
+    means = {"confidence": curve.confidence, "accuracy": curve.accuracy}
+    return {
+        "count": curve.count.tolist(),
+        **{name: [None if math.isnan(v) else v for v in mean.tolist()] for name, mean in means.items()},
+    }

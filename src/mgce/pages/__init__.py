@@ -1,0 +1,1 @@
+"""Pages and pictures as bytes: HTML in one file, SVG for such a page, PNG without a display."""

@@ -1,0 +1,73 @@
+"""Charts of points and lines as SVG that takes its colours from the page around it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+LEFT, TOP, RIGHT, BOTTOM = 62, 10, 18, 44  # margins, for the text of the ticks and the names of the axes
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What an axis shows: its name, its ends, and the ticks with their text."""
+
+    name: str
+    low: float
+    high: float
+    ticks: Sequence[tuple[float, str]]
+
+
+@dataclass(frozen=True)
+class Series:
+    """Points (x, y, radius) with a line through them; `style` is its CSS class."""
+
+    points: Sequence[tuple[float, float, float]]
+    style: str
+
+
+def chart(
+    series: Sequence[Series], x: Axis, y: Axis, description: str, *, height: int = 300, diagonal: bool = False
+) -> str:
+    """Draw the series, 360 units wide so that text has its size on a phone.
+
+    Args:
+        series: what to draw, the last on top.
+        x: the horizontal axis.
+        y: the vertical axis.
+        description: what a reader who does not see the chart should know.
+        height: in the same units.
+        diagonal: whether to draw the line y = x.
+    """
+    right, bottom = 360 - RIGHT, height - BOTTOM
+
+    def at(a: float, b: float) -> tuple[float, float]:
+        return (
+            LEFT + (a - x.low) / (x.high - x.low) * (right - LEFT),
+            bottom - (b - y.low) / (y.high - y.low) * (bottom - TOP),
+        )
+
+    parts = [f'<svg viewBox="0 0 360 {height}" role="img" aria-label="{escape(description)}">']
+    for value, text in y.ticks:
+        _, v = at(x.low, value)
+        parts.append(f'<line class="grid" x1="{LEFT}" y1="{v:.1f}" x2="{right}" y2="{v:.1f}"/>')
+        parts.append(f'<text x="{LEFT - 6}" y="{v + 4:.1f}" text-anchor="end">{escape(text)}</text>')
+    for value, text in x.ticks:
+        u, _ = at(value, y.low)
+        parts.append(f'<line class="grid" x1="{u:.1f}" y1="{TOP}" x2="{u:.1f}" y2="{bottom}"/>')
+        parts.append(f'<text x="{u:.1f}" y="{bottom + 16}" text-anchor="middle">{escape(text)}</text>')
+    middle = (TOP + bottom) / 2
+    parts.append(f'<text x="{(LEFT + right) / 2}" y="{height - 8}" text-anchor="middle">{escape(x.name)}</text>')
+    parts.append(f'<text transform="translate(11 {middle}) rotate(-90)" text-anchor="middle">{escape(y.name)}</text>')
+    if diagonal:
+        (a, b), (c, d) = at(x.low, y.low), at(x.high, y.high)
+        parts.append(f'<line class="diagonal" x1="{a:.1f}" y1="{b:.1f}" x2="{c:.1f}" y2="{d:.1f}"/>')
+    for one in series:
+        places = [(*at(a, b), radius) for a, b, radius in one.points]
+        line = " ".join(f"{u:.1f},{v:.1f}" for u, v, _ in places)
+        parts.append(f'<polyline class="{one.style}" points="{line}"/>')
+        parts += [
+            f'<circle class="{one.style}" cx="{u:.1f}" cy="{v:.1f}" r="{radius:.1f}"/>' for u, v, radius in places
+        ]
+    return "".join(parts) + "</svg>"

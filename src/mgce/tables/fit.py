@@ -1,0 +1,178 @@
+"""Fit a robust classifier to a table, certify it on rows held out, and judge the labels: plan and run."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import Pipeline
+
+from mgce._threads import one_blas_thread, one_torch_thread
+from mgce._validation import check_beta, check_choice, check_count, expected
+from mgce.datasets.tables import make_table, preprocessor
+from mgce.functional import minimax_probs
+from mgce.metrics.evaluation import evaluate
+from mgce.risk import RiskCertificate, certify
+from mgce.tables.choice import CHOICES, FOLDS, Choice, count_fits, folds
+from mgce.tables.columns import Columns
+from mgce.tables.model import TableModel, row_prints
+from mgce.tables.suspects import Suspect, cross_validated_margins, margins, rank
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+N_SUSPECTS = 50  # on the report: as many as a person may look through at a sitting
+IntArray = NDArray[np.int64]
+OnStep = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class FitPlan:
+    """Everything that a fit depends on, beside the table; a `beta` of None is to be chosen."""
+
+    target: str
+    id: str | None = None
+    model: str = "linear"
+    beta: float | None = None
+    noise_rate: float = 0.0
+    delta: float = 0.05
+    holdout: float = 0.25
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_choice("model", self.model, tuple(CHOICES))
+        if self.beta is not None:
+            check_beta(self.beta)
+        if not 0 < self.holdout < 1:
+            raise ValueError(expected("holdout", "a float in (0, 1)", self.holdout))
+        check_count("seed", self.seed, minimum=0)
+
+
+@dataclass(frozen=True)
+class TableFit:
+    """A model of a table, and all that is said of it."""
+
+    model: TableModel
+    choice: Choice
+    quality: dict[str, Any]  # on the rows held out: accuracy, calibration errors, `randomized_error`
+    certificate: RiskCertificate
+    suspects: list[Suspect]
+    n_train: int
+    n_missing: dict[str, int]  # of each column that is learnt from
+    left_out: list[str]  # columns without any value
+    notes: list[str]  # what the user should know: fits that did not converge, a doubtful noise rate
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The rows of a table with known columns, and which of them are held out."""
+
+    columns: Columns
+    selected: pd.DataFrame
+    labels: pd.Series[Any]
+    target: IntArray
+    classes: NDArray[np.str_]
+    train: IntArray
+    held_out: IntArray
+
+
+def run(frame: pd.DataFrame, plan: FitPlan, on_step: OnStep | None = None) -> TableFit:
+    """Fit to a part of the rows, and certify, measure and judge labels by fits that have not seen the rows.
+
+    Args:
+        frame: the table, as :func:`mgce.datasets.tables.read_frame` gives it.
+        plan: the settings.
+        on_step: called with what is done, the number of fits begun or done, and that of all.
+
+    Raises:
+        ValueError: if the table is not fit for classification, or too small to be split.
+    """
+    rows = _split(frame, plan)
+    options = {"delta": plan.delta, "noise_rate": plan.noise_rate}
+    certify([0], np.full((1, len(rows.classes)), 1 / len(rows.classes)), **options)  # checks them before the work
+    on_fit = _Counter(on_step, count_fits(plan.model, plan.beta) + FOLDS)
+    transformer = preprocessor(rows.selected).fit(rows.selected.iloc[rows.train])
+    X, y = transformer.transform(rows.selected.iloc[rows.train]), rows.classes[rows.target[rows.train]]
+    with ExitStack() as stack:
+        if plan.model == "linear":  # folds are fitted side by side, and more threads would fight for the cores
+            stack.enter_context(one_blas_thread())
+            stack.enter_context(one_torch_thread())
+        caught = stack.enter_context(warnings.catch_warnings(record=True))
+        warnings.simplefilter("always", ConvergenceWarning)
+        choice = CHOICES[plan.model](X, y, plan.beta, plan.seed, on_fit)
+        f = np.empty((len(frame), len(rows.classes)))
+        f[rows.train] = cross_validated_margins(choice.again, X, y, folds(y, plan.seed), on_fit)
+    held_out = rows.selected.iloc[rows.held_out]
+    f[rows.held_out] = margins(choice.fitted, transformer.transform(held_out))
+    model = TableModel(
+        Pipeline([("columns", transformer), ("classifier", choice.fitted)]),
+        rows.columns,
+        np.sort(row_prints(rows.selected.iloc[rows.train], rows.labels.iloc[rows.train])),
+    )
+    certificate = model.certify(held_out, rows.labels.iloc[rows.held_out], **options)
+    names = rows.columns.row_names(frame).tolist()
+    return TableFit(
+        model=model,
+        choice=choice,
+        quality=_quality(f[rows.held_out], rows.target[rows.held_out], model.beta),
+        certificate=certificate,
+        suspects=rank(f, rows.target, model.beta, rows.classes.tolist(), names, N_SUSPECTS),
+        n_train=len(rows.train),
+        n_missing={name: int(rows.selected[name].isna().sum()) for name in rows.columns.kinds},
+        left_out=[name for name in frame.columns if name not in (*rows.columns.kinds, plan.target, plan.id)],
+        notes=list(dict.fromkeys(str(warning.message) for warning in caught)) + _doubts(certificate),
+    )
+
+
+def _split(frame: pd.DataFrame, plan: FitPlan) -> _Rows:
+    """Draw the rows to hold out at random, not class by class: the certificate wants independent draws."""
+    n_held_out = round(plan.holdout * len(frame))
+    if not 0 < n_held_out < len(frame):
+        what = f"of so many rows that a share of {plan.holdout:g} can be held out"
+        raise ValueError(expected("table", what, len(frame)))
+    order = np.random.default_rng(plan.seed).permutation(len(frame))
+    held_out, train = np.sort(order[:n_held_out]), np.sort(order[n_held_out:])
+    columns = Columns.of(frame.iloc[train], plan.target, plan.id)
+    labels, selected = columns.labels(frame), columns.select(frame)
+    table = make_table("table", selected, labels)
+    counts = np.bincount(table.target[train], minlength=len(table.classes))
+    if counts.min() < 2:
+        rare = table.classes[int(counts.argmin())]
+        what = "a column of classes with 2 or more rows each to train on"
+        raise ValueError(expected(plan.target, what, f"{counts.min()} of {rare!r}"))
+    return _Rows(columns, selected, labels, table.target, np.array(table.classes), train, held_out)
+
+
+def _quality(f: NDArray[np.float64], target: IntArray, beta: float) -> dict[str, Any]:
+    """Give accuracy, both errors of calibration, and the mean probability h of the other classes."""
+    logits, own = torch.from_numpy(f), torch.from_numpy(target)
+    right = minimax_probs(logits, beta=beta).gather(1, own[:, None])
+    return evaluate(logits, own, beta) | {"randomized_error": float(1 - right.mean())}
+
+
+class _Counter:
+    """Counts fits, and says what is done."""
+
+    def __init__(self, on_step: OnStep | None, total: int) -> None:
+        self.on_step, self.total, self.done = on_step, total, 0
+
+    def __call__(self, what: str) -> None:
+        self.done += 1
+        if self.on_step is not None:
+            self.on_step(what, self.done, self.total)
+
+
+def _doubts(certificate: RiskCertificate) -> list[str]:
+    if certificate.noise_rate and not certificate.argmax_error:
+        return [
+            "The model disagrees with the labels more rarely than the noise rate alone would make it, so that the "
+            "noise rate is likely too high, and the bounds with it too low."
+        ]
+    return []

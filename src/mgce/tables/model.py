@@ -1,0 +1,174 @@
+"""A classifier of the rows of a table, with the columns it was fitted to, in one file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
+
+import mgce
+from mgce._validation import expected
+from mgce.estimators import load, save
+from mgce.risk import RiskCertificate
+from mgce.tables.columns import Columns, unseen_categories
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FORMAT = 1  # of model files; a new one where what `TablePipeline` holds changes
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """What a model says of each of n rows, with k classes."""
+
+    label: NDArray[Any]  # (n,)
+    h: FloatArray  # (n, k)
+    p: FloatArray  # (n, k)
+
+
+class TablePipeline(Pipeline):  # type: ignore[misc]
+    """What a model file holds: a fitted pipeline, and what has to be known of the table it was fitted to.
+
+    :func:`mgce.estimators.load` gives it, and it predicts as every pipeline does, from columns in the order and the
+    types that :class:`~mgce.tables.columns.Columns` selects.
+
+    Attributes:
+        table_: `format` and `version` of the file; `kinds`, `target` and `id` of the columns; `trained_rows`, a hash
+            of each training row.
+    """
+
+    table_: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class TableModel:
+    """A fitted pipeline of a transformer and a robust classifier, the columns it takes, and hashes of its rows."""
+
+    pipeline: Any
+    columns: Columns
+    trained_rows: NDArray[np.uint64]  # one for each training row, sorted
+    version: str = mgce.__version__
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        """The labels, sorted, shape (k,)."""
+        return np.asarray(self.pipeline[-1].classes_)
+
+    @property
+    def beta(self) -> float:
+        """The beta of the links."""
+        return float(self.pipeline[-1].beta_)
+
+    def predict(self, selected: pd.DataFrame) -> Predictions:
+        """Classify rows of selected columns."""
+        X, classifier = self.pipeline[:-1].transform(selected), self.pipeline[-1]
+        return Predictions(classifier.predict(X), classifier.predict_proba(X), classifier.worst_case_proba(X))
+
+    def certify(
+        self, selected: pd.DataFrame, labels: pd.Series[Any], *, delta: float, noise_rate: float
+    ) -> RiskCertificate:
+        """Bound the errors from rows that were not trained on.
+
+        Raises:
+            ValueError: if a label is not one of the classes, or an option is out of range.
+        """
+        unknown = np.flatnonzero(~labels.isin(self.classes.tolist()))
+        if unknown.size:
+            some = ", ".join(map(repr, self.classes[:10].tolist()))
+            what = f"a column of the classes that the model knows ({some}{', ...' * (len(self.classes) > 10)})"
+            got = f"{labels.iloc[unknown[0]]!r} in row {unknown[0] + 1}"
+            raise ValueError(f"Expected `{self.columns.target}` to be {what}, but got {got}.")
+        X = self.pipeline[:-1].transform(selected)
+        certificate: RiskCertificate = self.pipeline[-1].certify(
+            X, labels.to_numpy(dtype=str), delta=delta, noise_rate=noise_rate
+        )
+        return certificate
+
+    def unseen(self, selected: pd.DataFrame) -> list[str]:
+        """Say which categories no training row had, a sentence for each column."""
+        names = self.columns.categories
+        encoder = self.pipeline[0].named_transformers_["categories"]
+        return unseen_categories(selected, dict(zip(names, encoder.categories_, strict=True))) if names else []
+
+    def count_trained(self, selected: pd.DataFrame, labels: pd.Series[Any]) -> int:
+        """Count the rows that equal a training row in every feature and the label."""
+        return int(np.isin(row_prints(selected, labels), self.trained_rows).sum())
+
+    def with_target(self, target: str | None) -> TableModel:
+        """Give the same model, its labels to be found in another column; None leaves it as it is."""
+        return self if target is None else replace(self, columns=replace(self.columns, target=target))
+
+    def to_bytes(self) -> bytes:
+        """Give the content of a model file.
+
+        Raises:
+            ImportError: if skops is not installed.
+        """
+        pipeline = TablePipeline(self.pipeline.steps)
+        pipeline.table_ = {
+            "format": FORMAT,
+            "version": self.version,
+            "kinds": dict(self.columns.kinds),
+            "target": self.columns.target,
+            "id": self.columns.id,
+            "trained_rows": self.trained_rows,
+        }
+        with TemporaryDirectory() as folder:
+            path = Path(folder, "model.skops")
+            save(pipeline, path)
+            return path.read_bytes()
+
+    @classmethod
+    def load(cls, path: Path) -> TableModel:
+        """Read a file with the content that :meth:`to_bytes` gives.
+
+        Raises:
+            FileNotFoundError: if there is no file at `path`.
+            ImportError: if skops is not installed.
+            ValueError: if it is damaged, or no model of a table.
+        """
+        if not path.is_file():
+            raise FileNotFoundError(expected("model", "the path of a file that exists", str(path)))
+        try:
+            pipeline = load(path)
+        except ValueError as error:
+            raise ValueError(expected("model", "an undamaged file written by `mgce fit`", path.name)) from error
+        if not isinstance(pipeline, TablePipeline):
+            raise ValueError(expected("model", "a file written by `mgce fit`", path.name))
+        table = pipeline.table_
+        if table["format"] != FORMAT:
+            what = f"a file of the format that mgce {mgce.__version__} writes"
+            raise ValueError(expected("model", what, f"that of mgce {table['version']}"))
+        columns = Columns(table["kinds"], table["target"], table["id"])
+        return cls(Pipeline(pipeline.steps), columns, table["trained_rows"], table["version"])
+
+
+def row_prints(selected: pd.DataFrame, labels: pd.Series[Any]) -> NDArray[np.uint64]:
+    """Give a 64-bit hash of each row, shape (n,): equal rows have equal ones, and others hardly ever."""
+    import pandas as pd
+
+    frame = pd.concat([selected, labels], axis=1)
+    return np.asarray(pd.util.hash_pandas_object(frame, index=False), dtype=np.uint64)
+
+
+def predictions_csv(
+    model: TableModel, predictions: Predictions, row_names: pd.Series[Any], *, every_class: bool
+) -> bytes:
+    """Give predictions as CSV: the row, its class, the class's probabilities, and if asked those of every class."""
+    import pandas as pd
+
+    own = np.arange(len(row_names)), np.searchsorted(model.classes, predictions.label)
+    columns = {"prediction": predictions.label, "h": predictions.h[own], "p": predictions.p[own]}
+    if every_class:
+        for output, probs in (("h", predictions.h), ("p", predictions.p)):
+            columns |= {f"{output}_{label}": probs[:, index] for index, label in enumerate(model.classes)}
+    frame = pd.DataFrame(columns, index=row_names.index)
+    frame.insert(0, row_names.name, row_names, allow_duplicates=True)
+    return frame.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode()

@@ -1,0 +1,214 @@
+"""What a fit to a table says of itself: a headline, the rows of its tables, and a page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from mgce.metrics.evaluation import pool
+from mgce.pages.svg import Axis, Series, chart
+from mgce.pages.web_page import bullets, document, facts, figure, paragraph, table
+from mgce.tables.fit import FitPlan, TableFit
+from mgce.tables.suspects import Suspect
+
+SHARES = tuple((share / 5, f"{share * 20}%") for share in range(6))
+MODELS = {
+    "linear": "linear MGCE with an L1 penalty, convex",
+    "mlp": "multilayer perceptron trained by the MGCE loss",
+}
+
+
+def page(fit: TableFit, plan: FitPlan, name: str, model_file: str, environment: Mapping[str, str]) -> bytes:
+    """Give the HTML page as UTF-8.
+
+    Args:
+        fit: what :func:`mgce.tables.fit.run` gives.
+        plan: its settings.
+        name: the file of the table.
+        model_file: the file of the model.
+        environment: versions by name.
+    """
+    sections = {
+        "How wrong it can be": _certificate(fit, plan),
+        "Calibration": _calibration(fit),
+        "The choice of beta": _choice(fit),
+        "The most suspect labels": _suspects(fit, plan),
+        "What was done": _done(fit, plan, name, model_file, environment),
+        "Limits": _limits(plan),
+    }
+    return document(f"{plan.target} in {name}", headline(fit, plan), sections)
+
+
+def headline(fit: TableFit, plan: FitPlan) -> str:
+    """Say in two sentences how good the model is."""
+    certificate = fit.certificate
+    measured = (
+        f"On {certificate.n:,} rows that it had not seen, the model agrees with the given label in "
+        f"{fit.quality['accuracy']:.1%}."
+    )
+    if certificate.argmax_error >= 1:
+        return f"{measured} This does not suffice to bound how often it is wrong."
+    condition = f", if {plan.noise_rate:g} or more of the given labels are wrong at random" if plan.noise_rate else ""
+    return (
+        f"{measured} With confidence {certificate.confidence:.4g}, it is wrong on at most "
+        f"{_bound(certificate.argmax_error)} of rows drawn like these{condition}."
+    )
+
+
+def suspect_cells(suspect: Suspect) -> list[str]:
+    """Give a suspect row as the text of a table's cells."""
+    probs = f"{suspect.h_given:.1%}", f"{suspect.p_given:.1%}"
+    return [suspect.row, suspect.given, suspect.suggested, *probs, f"{suspect.loss:.2f}"]
+
+
+def _bound(probability: float) -> str:
+    """Show an upper bound, rounded up so that it stays one."""
+    return f"{math.ceil(1000 * probability) / 10:.1f}%"
+
+
+def _certificate(fit: TableFit, plan: FitPlan) -> str:
+    certificate = fit.certificate
+    bounds = table(
+        f"Errors on rows like the {certificate.n:,} held out. Both bounds hold at once with confidence "
+        f"{certificate.confidence:.4g}.",
+        ["", "measured, given labels", "at most, right labels"] if plan.noise_rate else ["", "measured", "at most"],
+        [
+            [
+                "the most probable class is wrong",
+                f"{1 - fit.quality['accuracy']:.1%}",
+                _bound(certificate.argmax_error),
+            ],
+            [
+                "a class drawn from h is wrong",
+                f"{fit.quality['randomized_error']:.1%}",
+                _bound(certificate.randomized_error),
+            ],
+        ],
+    )
+    labels = (
+        f"The bounds are on errors against right labels: they are corrected for a noise rate of {plan.noise_rate:g}. "
+        "All other figures on this page, accuracy and calibration among them, are against the labels as given."
+        if plan.noise_rate
+        else "The labels are taken as right: a wrong one counts as an error of the model."
+    )
+    notes = "".join(paragraph(f"Note: {note}") for note in fit.notes)
+    return bounds + paragraph(labels) + notes + paragraph("This assumes that") + bullets(certificate.assumptions)
+
+
+def _calibration(fit: TableFit) -> str:
+    words = (
+        "<p>The model gives two probabilities. <span class=key-h>h</span>, the minimax one, is what it predicts with: "
+        "sharp, often exactly 0 or 1. <span class=key-p>p</span>, the worst-case one, is meant to be calibrated to "
+        "labels like those it was trained on.</p>"
+    )
+    names = {"ece": "expected, of the top label (ECE)", "sce": "static, of all classes (SCE)"}
+    errors = table(
+        "Calibration errors on the rows held out, 15 bins; smaller is better.",
+        ["", "h", "p"],
+        [[text, *(f"{fit.quality[f'{name}_{output}']:.1%}" for output in "hp")] for name, text in names.items()],
+    )
+    return words + errors + _reliability_diagram(fit)
+
+
+def _reliability_diagram(fit: TableFit) -> str:
+    series, distances = [], []
+    for output in "hp":
+        confidence, accuracy, share = pool([fit.quality[f"reliability_{output}"]])
+        radius = 2.5 + 9 * np.sqrt(share)
+        series.append(Series(list(zip(confidence.tolist(), accuracy.tolist(), radius.tolist(), strict=True)), output))
+        distances.append(f"{output} is {fit.quality[f'ece_{output}']:.1%} from the diagonal on average")
+    text = f"Reliability diagram: share of right labels against confidence. {'; '.join(distances)}."
+    caption = (
+        "How often the predicted label is right, by the confidence in it: on the dashed line if calibrated, below it "
+        "if overconfident. Larger circles hold more rows. <span class=key-h>● h</span>, <span class=key-p>○ p</span>."
+    )
+    axes = Axis("confidence", 0, 1, SHARES), Axis("right", 0, 1, SHARES)
+    return figure(chart(series, *axes, text, height=350, diagonal=True), caption)
+
+
+def _choice(fit: TableFit) -> str:
+    choice, beta = fit.choice, fit.model.beta
+    meaning = "A smaller beta is more robust to wrong labels; infinity is cross-entropy."
+    if len(choice.betas) == 1:
+        return paragraph(f"Beta was given: {beta:g}. {meaning}")
+    words = (
+        f"Beta is {beta:g}, chosen among {len(choice.betas)}. {meaning} Labels that are wrong at random lower the "
+        "accuracy of all candidates alike."
+    )
+    caption = f"Accuracy of each beta {choice.measured_on}. The circle is the one that was chosen."
+    return paragraph(words) + figure(_accuracy_by_beta(fit), caption)
+
+
+def _accuracy_by_beta(fit: TableFit) -> str:
+    from matplotlib.ticker import MaxNLocator
+
+    betas, accuracy = fit.choice.betas, fit.choice.accuracy
+    ticks = list(MaxNLocator(4, steps=[1, 2, 5, 10]).tick_values(min(accuracy) - 0.005, max(accuracy)))
+    x = Axis("beta", -0.4, len(betas) - 0.6, [(place, f"{beta:g}") for place, beta in enumerate(betas)])
+    y = Axis("accuracy", ticks[0], ticks[-1], [(tick, f"{tick:.1%}") for tick in ticks])
+    chosen = betas.index(fit.model.beta)
+    series = [
+        Series([(place, share, 3.0) for place, share in enumerate(accuracy)], "h"),
+        Series([(chosen, accuracy[chosen], 6.5)], "p"),
+    ]
+    values = ", ".join(f"{beta:g}: {share:.2%}" for beta, share in zip(betas, accuracy, strict=True))
+    return chart(series, x, y, f"Accuracy of each beta. {values}.", height=240)
+
+
+def _suspects(fit: TableFit, plan: FitPlan) -> str:
+    words = paragraph(
+        "Rows whose label a model that has not seen them believes least: the fitted model for the rows held out, and "
+        "for those trained on a fit to the other folds. A high place is a reason to look, not a proof of an error."
+    )
+    if not fit.suspects:
+        return words + paragraph("None: every label is the one the model would give.")
+    numbers = "" if plan.id else " Rows are counted from 1, below the names of the columns."
+    return words + table(
+        f"The {len(fit.suspects)} most suspect rows by margin loss; h and p are those of the given label.{numbers}",
+        [plan.id or "row", "given", "suggested", "h", "p", "loss"],
+        [suspect_cells(suspect) for suspect in fit.suspects],
+        words=3,
+    )
+
+
+def _done(fit: TableFit, plan: FitPlan, name: str, model_file: str, environment: Mapping[str, str]) -> str:
+    settings = {
+        "table": name,
+        "target": f"{plan.target}, {len(fit.model.classes)} classes",
+        "rows": f"{fit.n_train:,} to train on, {fit.certificate.n:,} held out at random for the certificate and the "
+        "figures",
+        "model": MODELS[plan.model],
+        "file": model_file,
+        "noise rate": f"{plan.noise_rate:g}",
+        "delta": f"{plan.delta:g}",
+        "holdout": f"{plan.holdout:g}",
+        "seed": f"{plan.seed}",
+    }
+    if plan.id:
+        settings["names the rows"] = plan.id
+    if fit.left_out:
+        settings["left out"] = f"{', '.join(fit.left_out)} (no value)"
+    columns = table(
+        "The columns it learns from. Numbers: the median for what is missing and a column that says so, then mean 0 "
+        "and variance 1. Categories: one column each, the rarest together beyond 50.",
+        ["column", "kind", "missing"],
+        [[column, kind, f"{fit.n_missing[column]:,}"] for column, kind in fit.model.columns.kinds.items()],
+        words=2,
+    )
+    return facts({**settings, **environment}) + columns
+
+
+def _limits(plan: FitPlan) -> str:
+    limits = [
+        "The certificate is about rows drawn as these were. It says nothing about other places or times; `mgce "
+        "certify` makes one from new labelled rows.",
+        "It holds for this model. Of several models that were tried on the same rows held out, the best one's "
+        "certificate is too good.",
+        "Calibration errors are estimates, without a guarantee, and depend on the bins.",
+        "A label can be suspect because it is wrong, because the row is unusual, or because the model is too simple.",
+    ]
+    if plan.noise_rate:
+        limits.append("The noise rate is taken as told. If the true one is smaller, the bounds are too low.")
+    return bullets(limits)

@@ -1,0 +1,143 @@
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.metrics import accuracy_score
+
+from mgce import certify
+from mgce.estimators import MGCEClassifier
+from mgce.tables.fit import FitPlan, run
+
+PLAN = FitPlan("y", beta=1.4)
+
+
+@pytest.fixture(scope="module")
+def frame():
+    rng = np.random.default_rng(0)
+    x, kind = rng.normal(size=(300, 2)), rng.choice(["a", "b", "c"], 300)
+    score = x[:, 0] + (kind == "a")
+    label = np.where(score > 0.8, "high", np.where(score < -0.3, "low", "mid"))
+    frame = pd.DataFrame({"one": x[:, 0], "two": x[:, 1], "kind": kind, "empty": np.nan, "y": label})
+    frame.loc[::10, "two"] = np.nan
+    return frame
+
+
+@pytest.fixture(scope="module")
+def flipped():
+    """Rows whose labels are made wrong."""
+    return np.random.default_rng(1).permutation(300)[:15]
+
+
+@pytest.fixture(scope="module")
+def noisy(frame, flipped):
+    frame = frame.copy()
+    frame.loc[flipped, "y"] = frame.loc[flipped, "y"].map({"high": "low", "low": "high", "mid": "high"})
+    return frame
+
+
+@pytest.fixture(scope="module")
+def fit(noisy):
+    return run(noisy, PLAN)
+
+
+@pytest.fixture(scope="module")
+def held_out(fit, noisy):
+    """The rows that the model does not count among those it was trained on."""
+    columns = fit.model.columns
+    selected, labels = columns.select(noisy), columns.labels(noisy)
+    return np.array([row for row in range(300) if not fit.model.count_trained(selected[row:][:1], labels[row:][:1])])
+
+
+def test_a_quarter_of_the_rows_is_held_out_at_random(fit, held_out):
+    assert (fit.n_train, fit.certificate.n, len(held_out)) == (225, 75, 75)
+    assert held_out.max() - held_out.min() > 200
+    assert fit.left_out == ["empty"] and fit.n_missing == {"one": 0, "two": 30, "kind": 0}
+
+
+def test_the_model_is_that_of_the_other_rows(fit, noisy, held_out):
+    train = np.setdiff1d(np.arange(300), held_out)
+    imputer = fit.model.pipeline[0].named_transformers_["numbers"][0]
+    np.testing.assert_allclose(imputer.statistics_, noisy.loc[train, ["one", "two"]].median())
+    X = fit.model.pipeline[0].transform(fit.model.columns.select(noisy.iloc[train]))
+    again = MGCEClassifier(1.4, lambda0=fit.model.pipeline[-1].lambda0).fit(X, noisy.loc[train, "y"].to_numpy(str))
+    np.testing.assert_array_equal(fit.model.pipeline[-1].coef_, again.coef_)
+
+
+def test_rows_held_out_change_the_certificate_and_nothing_of_the_model(fit, noisy, held_out):
+    changed = noisy.copy()
+    changed.loc[held_out, "y"] = changed.loc[held_out, "y"].map({"high": "low", "low": "mid", "mid": "high"})
+    changed.loc[held_out, "one"] += 1
+    other = run(changed, PLAN)
+    np.testing.assert_array_equal(other.model.pipeline[-1].coef_, fit.model.pipeline[-1].coef_)
+    np.testing.assert_array_equal(other.model.trained_rows, fit.model.trained_rows)
+    assert other.certificate.argmax_error > fit.certificate.argmax_error + 0.2
+
+
+def test_figures_are_those_of_the_stored_model_on_the_rows_held_out(fit, noisy, held_out):
+    rows = fit.model.columns.select(noisy.iloc[held_out])
+    given = noisy.loc[held_out, "y"].to_numpy(str)
+    target = np.searchsorted(["high", "low", "mid"], given)
+    h, label = fit.model.pipeline.predict_proba(rows), fit.model.pipeline.predict(rows)
+    p = fit.model.predict(rows).p
+    assert fit.certificate == certify(target, h)
+    assert fit.quality["accuracy"] == pytest.approx(accuracy_score(given, label), abs=1e-12)
+    assert fit.quality["randomized_error"] == pytest.approx(1 - h[np.arange(75), target].mean(), abs=1e-9)
+    for output, probs in (("h", h), ("p", p)):
+        right = label == given
+        assert fit.quality[f"ece_{output}"] == pytest.approx(calibration_error(probs.max(1), right), abs=1e-9)
+        of_classes = [calibration_error(probs[:, j], target == j) for j in range(3)]
+        assert fit.quality[f"sce_{output}"] == pytest.approx(np.mean(of_classes), abs=1e-9)
+
+
+def calibration_error(confidence, right):
+    """Guo et al. (2017), equation (3), with 15 bins."""
+    bins = np.minimum((confidence * 15).astype(int), 14)
+    return sum(abs(right[bins == b].sum() - confidence[bins == b].sum()) for b in range(15)) / len(right)
+
+
+def test_wrong_labels_are_found(fit, flipped, noisy, frame, held_out):
+    first = [int(suspect.row) - 1 for suspect in fit.suspects[:15]]
+    assert len(set(first) & set(flipped.tolist())) >= 12
+    losses = [suspect.loss for suspect in fit.suspects]
+    assert losses == sorted(losses, reverse=True)
+    h = fit.model.pipeline.predict_proba(fit.model.columns.select(noisy))
+    for suspect in fit.suspects:
+        row = int(suspect.row) - 1
+        assert suspect.given == noisy["y"][row] != suspect.suggested
+        own = h[row, fit.model.classes.tolist().index(suspect.given)]
+        if row in held_out:
+            assert abs(suspect.h_given - own) < 1e-9
+        elif own > 0:  # a row that was trained on is judged by another fit, which may agree on exactly 0 alone
+            assert abs(suspect.h_given - own) > 1e-9
+
+
+def test_the_fit_depends_on_the_plan_alone(fit, noisy):
+    np.random.default_rng().random(3)
+    again = run(noisy, PLAN)
+    assert (again.quality, again.certificate, again.suspects) == (fit.quality, fit.certificate, fit.suspects)
+    other = run(noisy, FitPlan("y", beta=1.4, seed=1))
+    assert set(other.model.trained_rows.tolist()) != set(fit.model.trained_rows.tolist())
+
+
+def test_steps_are_counted_to_their_end(noisy):
+    steps = []
+    run(noisy, PLAN, lambda *step: steps.append(step))
+    assert [done for _, done, _ in steps] == list(range(1, len(steps) + 1))
+    assert {total for *_, total in steps} == {len(steps)}
+    assert list(dict.fromkeys(what for what, *_ in steps)) == ["Choosing the penalty", "Fitting", "Judging the labels"]
+
+
+def test_a_noise_rate_that_is_too_high_is_doubted(frame):
+    rate = run(frame, FitPlan("y", beta=1.4)).certificate.argmax_error + 0.05
+    (note,) = run(frame, FitPlan("y", beta=1.4, noise_rate=rate)).notes
+    assert "noise rate is likely too high" in note
+
+
+def test_the_callers_number_of_threads_is_kept(noisy):
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        run(noisy, PLAN)
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)

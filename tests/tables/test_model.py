@@ -1,0 +1,87 @@
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.pipeline import Pipeline
+
+from mgce import certify
+from mgce.datasets import preprocessor
+from mgce.estimators import MGCEClassifier, load
+from mgce.tables.columns import Columns
+from mgce.tables.model import TableModel, TablePipeline, predictions_csv, row_prints
+
+
+@pytest.fixture(scope="module")
+def frame():
+    rng = np.random.default_rng(0)
+    label = rng.choice(["low", "mid", "top"], 90)
+    x = rng.normal(size=90) + 2 * (label == "top") - 2 * (label == "low")
+    return pd.DataFrame({"h": [f"r{i}" for i in range(90)], "x": x, "kind": rng.choice(["a", "b"], 90), "y": label})
+
+
+@pytest.fixture(scope="module")
+def model(frame):
+    columns = Columns.of(frame, "y", "h")
+    selected, labels = columns.select(frame), columns.labels(frame)
+    steps = [("columns", preprocessor(selected)), ("classifier", MGCEClassifier())]
+    pipeline = Pipeline(steps).fit(selected, labels.to_numpy(dtype=str))
+    return TableModel(pipeline, columns, np.sort(row_prints(selected[:60], labels[:60])))
+
+
+def test_a_file_gives_back_the_model(model, frame, tmp_path):
+    path = tmp_path / "model.skops"
+    path.write_bytes(model.to_bytes())
+    loaded = TableModel.load(path)
+    assert (loaded.columns, loaded.version, loaded.beta) == (model.columns, model.version, 1.4)
+    selected = model.columns.select(frame)
+    before, after = model.predict(selected), loaded.predict(selected)
+    for name in ("label", "h", "p"):
+        np.testing.assert_array_equal(getattr(before, name), getattr(after, name))
+    assert loaded.count_trained(selected, model.columns.labels(frame)) == 60
+    assert type(loaded.pipeline) is Pipeline and not hasattr(model.pipeline, "table_")
+
+
+def test_a_file_holds_a_pipeline_that_names_its_table(model, frame, tmp_path):
+    path = tmp_path / "model.skops"
+    path.write_bytes(model.to_bytes())
+    pipeline = load(path)
+    assert type(pipeline) is TablePipeline and pipeline.table_["target"] == "y"
+    selected = model.columns.select(frame)
+    np.testing.assert_array_equal(pipeline.predict_proba(selected), model.predict(selected).h)
+
+
+def test_predictions_are_the_pipelines(model, frame):
+    selected = model.columns.select(frame)
+    predictions = model.predict(selected)
+    assert predictions.label.tolist() == model.pipeline.predict(selected).tolist()
+    np.testing.assert_array_equal(predictions.h, model.pipeline.predict_proba(selected))
+    np.testing.assert_array_equal(predictions.label, model.classes[predictions.h.argmax(1)])
+    np.testing.assert_allclose(predictions.p.sum(1), 1)
+
+
+def test_the_certificate_is_that_of_the_probabilities(model, frame):
+    selected, labels = model.columns.select(frame), model.columns.labels(frame)
+    target = labels.map({"low": 0, "mid": 1, "top": 2}).to_numpy()
+    expected = certify(target, model.pipeline.predict_proba(selected), delta=0.1, noise_rate=0.02)
+    assert model.certify(selected, labels, delta=0.1, noise_rate=0.02) == expected
+
+
+def test_equal_rows_have_equal_prints_and_others_have_not(model, frame):
+    selected, labels = model.columns.select(frame), model.columns.labels(frame)
+    prints = row_prints(selected, labels)
+    assert len(set(prints.tolist())) == 90
+    order = np.random.default_rng(1).permutation(90)
+    np.testing.assert_array_equal(row_prints(selected.iloc[order], labels.iloc[order]), prints[order])
+    for changed in (selected.assign(x=selected["x"] + 1e-9), selected.assign(kind="c")):
+        assert not set(row_prints(changed, labels).tolist()) & set(prints.tolist())
+    assert not set(row_prints(selected, labels + "?").tolist()) & set(prints.tolist())
+
+
+def test_an_id_may_have_the_name_of_another_column(model, frame):
+    content = predictions_csv(
+        model, model.predict(model.columns.select(frame)), model.columns.row_names(frame), every_class=False
+    )
+    header, first, *_ = content.decode().splitlines()
+    assert header == "h,prediction,h,p" and first.startswith("r0,")
+    assert len(pd.read_csv(io.BytesIO(content))) == 90

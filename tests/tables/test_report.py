@@ -1,0 +1,88 @@
+import math
+import re
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mgce.tables import report as fit_report
+from mgce.tables.fit import FitPlan, run
+from web_pages import check_phone, check_structure
+
+EVIL = "<script>alert(1)</script>"
+PLAN = FitPlan("y & z", id="name", noise_rate=0.1)
+ENVIRONMENT = {"mgce": "1.2.3", "processor": "<b>"}
+
+
+@pytest.fixture(scope="module")
+def frame():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=200)
+    label = np.where(x > 0, EVIL, "a label of several words, longer than most")
+    label[::9] = EVIL
+    names = [f"{EVIL}{number}" for number in range(200)]
+    kinds = rng.choice(["a", "b"], 200)
+    return pd.DataFrame({EVIL: x, "kind": kinds, "a_name_" * 9: x**2, "none": np.nan, "name": names, "y & z": label})
+
+
+@pytest.fixture(scope="module")
+def fit(frame):
+    return run(frame, PLAN)
+
+
+@pytest.fixture(scope="module")
+def page(fit):
+    return fit_report.page(fit, PLAN, "my <table>.csv", "model.skops", ENVIRONMENT).decode()
+
+
+def test_the_page_says_everything_and_escapes_it(page, fit):
+    parsed = check_structure(page)
+    assert parsed.text("h1") == ["y & z in my <table>.csv"]
+    assert fit_report.headline(fit, PLAN) in parsed.text("p")
+    cells = parsed.text("td") + parsed.text("th") + parsed.text("dd")
+    for text in (EVIL, "a_name_" * 9, "category", "none (no value)", "model.skops", "1.2.3", "<b>", "0.1"):
+        assert text in cells, text
+    assert f"{1 - fit.quality['accuracy']:.1%}" in cells and f"{fit.quality['sce_p']:.1%}" in cells
+    for suspect in fit.suspects:
+        assert suspect.row in cells and f"{suspect.loss:.2f}" in cells
+    assert all(text in parsed.text("li") for text in fit.certificate.assumptions)
+    assert parsed.count("svg") == 2
+
+
+def test_the_charts_show_what_was_measured(page, fit):
+    for beta, accuracy in zip(fit.choice.betas, fit.choice.accuracy, strict=True):
+        assert f"{beta:g}: {accuracy:.2%}" in page
+    points = sum(count > 0 for output in "hp" for count in fit.quality[f"reliability_{output}"]["count"])
+    assert page.count("<circle") == points + len(fit.choice.betas) + 1
+
+
+def test_it_fits_a_phone(page, tmp_path):
+    check_phone(page, tmp_path)
+
+
+def test_a_given_beta_needs_no_chart(frame):
+    plan = FitPlan("y & z", beta=math.inf)
+    page = fit_report.page(run(frame.drop(columns="name"), plan), plan, "t.csv", "m", {}).decode()
+    parsed = check_structure(page)
+    assert any(text.startswith("Beta was given: inf.") for text in parsed.text("p"))
+    assert parsed.count("svg") == 1 and "The labels are taken as right" in page
+
+
+def test_the_headline_never_understates_the_bound(fit):
+    for error in (0.10001, 0.1, 0.0999999):
+        certificate = replace(fit.certificate, argmax_error=error)
+        (bound,) = re.findall(r"at most ([\d.]+)%", fit_report.headline(replace(fit, certificate=certificate), PLAN))
+        assert error * 100 <= float(bound) <= error * 100 + 0.1
+    nothing = replace(fit, certificate=replace(fit.certificate, argmax_error=1.0))
+    assert fit_report.headline(nothing, PLAN).endswith("This does not suffice to bound how often it is wrong.")
+
+
+def test_no_suspects_is_said(fit):
+    page = fit_report.page(replace(fit, suspects=[]), PLAN, "t.csv", "m", {}).decode()
+    assert "None: every label is the one the model would give." in page
+
+
+def test_notes_are_shown(fit):
+    page = fit_report.page(replace(fit, notes=["beware of <dogs>"]), PLAN, "t.csv", "m", {}).decode()
+    assert "Note: beware of &lt;dogs&gt;" in page
