@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -20,14 +21,15 @@ F64, F32, F16, BF16 = torch.float64, torch.float32, torch.float16, torch.bfloat1
 
 @dataclass(frozen=True)
 class Backend:
-    """A way to compute, what it takes, and the share of the cases that it can afford."""
+    """A way to compute, what it takes, and how much of a run it can afford."""
 
-    outputs: Callable[[Tensor, Tensor, float], Outputs]
+    outputs: Callable[[Tensor, Tensor, float], Outputs]  # of logits (n, k), labels (n) and beta
     dtypes: tuple[torch.dtype, ...] = (F64, F32, F16, BF16)
-    share: float = 1.0
     largest_beta: float = 1e30
     most_classes: int = 1 << 20
-    masks: bool = True  # whether classes may be infinite or NaN
+    masks: bool = True  # whether a class may be -inf
+    share: float = 1.0  # of the cases
+    rows: int = 1 << 20  # of a case
 
     def takes(self, f: Tensor, beta: float) -> bool:
         """Tell whether it can compute rows like these."""
@@ -68,8 +70,9 @@ def _cuda(f: Tensor, labels: Tensor, beta: float) -> Outputs:
     """Run the Triton kernel: on the GPU, or where there is none in Triton's interpreter, on the CPU."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
     f, labels = f.to(device), labels.to(device)
-    minus_t, _ = cuda.loss_and_grad(f, f.argmax(-1), reduction="none", beta=beta, want_grad=False)
-    loss, gradient = cuda.loss_and_grad(f, labels, reduction="none", beta=beta, grad_dtype=F32)
+    with np.errstate(all="ignore"):  # the interpreter computes with NumPy
+        minus_t, _ = cuda.loss_and_grad(f, f.argmax(-1), reduction="none", beta=beta, want_grad=False)
+        loss, gradient = cuda.loss_and_grad(f, labels, reduction="none", beta=beta, grad_dtype=F32)
     assert gradient is not None
     return {"t": -minus_t.cpu(), "loss": loss.cpu(), "gradient": gradient.cpu()}
 
@@ -91,12 +94,13 @@ def _compiled(f: Tensor, labels: Tensor, beta: float) -> Outputs:
     return by_loss(lambda f, y, _: compiled(f, y))(f, labels, beta)
 
 
+# The interpreter and the compiler take seconds for what the others do in milliseconds.
+_ON_CUDA = {} if torch.cuda.is_available() else {"share": 0.05, "rows": 16}
 BACKENDS = {
     "reference": Backend(by_loss(_named("reference"))),
     "torch": Backend(_torch, largest_beta=math.inf),
     "cpu": Backend(by_loss(_named("cpu"))),
-    "linear": Backend(by_loss(_linear_head), (F64, F32), share=0.2, most_classes=4097, masks=False),
-    # One case in so many: the interpreter and the compiler take seconds for what the others do in milliseconds.
-    "cuda": Backend(_cuda, (F32, F16, BF16), share=0.01),
-    "compile": Backend(_compiled, (F64, F32), share=0.001, most_classes=1025),
+    "linear": Backend(by_loss(_linear_head), (F64, F32), most_classes=4097, masks=False, share=0.25),
+    "cuda": Backend(_cuda, (F32, F16, BF16), **_ON_CUDA),
+    "compile": Backend(_compiled, (F64, F32), most_classes=1025, share=0.0005),
 }

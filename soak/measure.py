@@ -28,11 +28,37 @@ from torch import Tensor
 from soak import truth
 from soak.truth import Array, Truth
 
+# A probability below the smallest normal number of float32, whatever the dtype, may be taken for zero.
+TINY = torch.finfo(torch.float32).tiny
 # Rows of p that are nearer than this to the truth are not looked at again with moved margins.
 NEAR = 4.0
 LARGEST = 2.0**60  # beyond which an error of p is not measured but infinite
 
 Errors = dict[str, NDArray[np.float64]]
+
+LIMITS = {
+    # What is promised of the root; the loss adds the rounding of max f - f_y and of the sum.
+    "t": 8.0,
+    "loss": 16.0,
+    # |dh_y| <= w_y |dt| and w_y max(1, |t|) <= 1: 8 from t, and as much again for the powers, their sum and quotient.
+    "h": 16.0,
+    # Margins moved by twice what t may be off: the other half is for x = f - max f, x + t and the powers.
+    "p": 16.0,
+    "gradient": 16.0,
+    # A rounded quotient for each class gives 1/2, the sum that they are divided by log2(k)/2 <= 9 if it is pairwise.
+    "h sum": 16.0,
+    "p sum": 16.0,
+    "gradient sum": 16.0,
+    # If p is exact for margins moved by df, its gap is at most (p - true p).df <= 2 max |df|.
+    "p gap": 32.0,
+    "gradient gap": 32.0,
+    "negative": 0.0,
+    "nan": 0.0,
+    # The losses may be 16 off each, so that the middle may seem to be 32 above the ends; so for two betas, and for t.
+    "convexity": 32.0,
+    "monotone loss": 32.0,
+    "monotone t": 16.0,
+}
 
 
 def valid_rows(f: Tensor) -> NDArray[np.bool_]:
@@ -76,16 +102,16 @@ def _of_quantity(name: str, got: Array, true: Truth, labels: NDArray[np.int64], 
 
 
 def _loss_error(got: Array, true: Array, dtype: torch.dtype) -> Array:
-    beyond = true >= np.longdouble(torch.finfo(dtype).max) * (1 + torch.finfo(dtype).eps / 4)
+    info = torch.finfo(dtype)
+    beyond = true >= np.longdouble(info.max) * (1 + np.longdouble(info.eps) / 4)
     error = np.abs(got - true) / np.maximum(1, true)
     return np.where(beyond | np.isinf(true), np.where(got == np.inf, 0, np.inf), error)
 
 
 def probability_error(got: Array, at_label: NDArray[np.bool_], true: Truth, info: torch.finfo) -> tuple[Array, Array]:
     """Give the error of probabilities and their Fenchel-Young gap, as the top of this module says."""
-    eps, p = info.eps, true.p
-    # What is below the smallest normal number may be taken for zero.
-    excess = np.maximum(np.abs(got - p) - info.tiny, 0)
+    eps, tiny, p = info.eps, max(info.tiny, TINY), true.p
+    excess = np.maximum(np.abs(got - p) - tiny, 0)
     scale = np.where(at_label, 1, p)
     relative = np.divide(excess, scale, out=np.where(excess > 0, np.inf, excess), where=scale > 0)
     distance = relative.max(-1)
@@ -97,8 +123,8 @@ def probability_error(got: Array, at_label: NDArray[np.bool_], true: Truth, info
     step = NEAR
     while len(far) > 0 and step < LARGEST:
         low, high = _range(true, far, step * eps)
-        low = low * (1 - step * eps) - step * eps * at_label[far] - info.tiny
-        high = high * (1 + step * eps) + step * eps * at_label[far] + info.tiny
+        low = low * (1 - step * eps) - step * eps * at_label[far] - tiny
+        high = high * (1 + step * eps) + step * eps * at_label[far] + tiny
         inside = ((got[far] >= low) & (got[far] <= high)).all(-1)
         distance[far[inside]] = np.minimum(distance[far[inside]], step * eps)
         far = far[~inside]

@@ -1,13 +1,17 @@
-"""The search for wrong numbers: which rows are tried, what was worst, and whether it is within the limits."""
+"""`python -m soak numerics`: no backend may return a wrong number, whatever the row."""
 
 from __future__ import annotations
 
+import argparse
+import hashlib
 import json
-import math
-import random
+import multiprocessing
+import time
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -15,201 +19,180 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from soak import truth
+import mgce
+from mgce.cli.env import describe
+from soak import page, truth
 from soak.backends import BACKENDS, Outputs
-from soak.families import FAMILIES, rows
-from soak.measure import Errors, errors, valid_rows
+from soak.families import rows
+from soak.measure import LIMITS, Errors, errors, valid_rows
+from soak.plan import DTYPES, Case, plan
 
-BETAS = (1.0, 1 + 1e-12, 1.02, 1.05, 1.18, 1.4, 1.5, 2.0, 2.7, 3.0, 4.0, 5.0, 11.0, 20.0, 100.0, 1e4, 1e6, 1e9, math.inf)
-DTYPES = {"float64": torch.float64, "float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
-DTYPE_WEIGHTS = (4, 4, 1, 1)
-
-
-@dataclass(frozen=True)
-class SizeClass:
-    """Numbers of classes that are tried together: those listed half of the time, else any up to the largest."""
-
-    classes: tuple[int, ...]
-    share: float  # of the rows
-    batch: int  # rows
+PARTS = 200  # each is kept on disk when it is done, so that a run that was stopped goes on from there
+WORK = Path("build/soak")
+Result = dict[str, Any]
 
 
-# Shares that give each size about the same number of logits. The listed sizes are those at which the code changes its
-# ways: vectors of 8 and 16 lanes, blocks of 64 and 128, the Newton budget at 1024, packing from 4097, chunks beyond.
-SIZES = (
-    SizeClass((1, 2, 3, 7, 16, 17), 0.89, 255),
-    SizeClass((63, 64, 65, 127, 128, 129), 0.1, 63),
-    SizeClass((1000, 1024, 1025), 0.0085, 12),
-    SizeClass((4097,), 0.0014, 6),
-    SizeClass((32768, 50000, 100000, 128000), 0.0001, 3),
-)
-
-# In units of eps, and why:
-LIMITS = {
-    # What is promised of the root, and with it of the loss, which adds the rounding of f_y - max f and of the sum.
-    "t": 8.0,
-    "loss": 16.0,
-    # |dh_y| <= w_y |dt|, and w_y max(1, |t|) <= 1: 8 from t, and as much again for the powers, their sum and quotient.
-    "h": 16.0,
-    # Margins moved by twice what t may be off: the other half is for x = f - max f, x + t and the powers.
-    "p": 16.0,
-    "gradient": 16.0,
-    # A rounded quotient for each class gives 1/2, the sum that they are divided by log2(k)/2 <= 9 if it is pairwise.
-    "h sum": 16.0,
-    "p sum": 16.0,
-    "gradient sum": 16.0,
-    # If p is exact for margins moved by df, its gap is at most (p - true p).df <= 2 max |df|.
-    "p gap": 32.0,
-    "gradient gap": 32.0,
-    "negative": 0.0,
-    "nan": 0.0,
-    # Each loss may be 16 off, so that the middle may seem to be 32 above the mean of the ends; likewise two betas.
-    "convexity": 32.0,
-    "monotone t": 16.0,
-    "monotone loss": 32.0,
-}
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of the command."""
+    parser.add_argument("--rows", type=float, default=1e5, help="rows in all")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--backends", default=",".join(BACKENDS), help="names, with commas between them")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--shard", default="0/1", help="i/n: only the i-th of n shares; the last one to end merges")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder of the parts that are done")
+    parser.add_argument("--record", action="store_true", help=f"write {page.RESULTS} and {page.PAGE}")
+    parser.add_argument("--replay", metavar="CASE", help="one case, by the name that a run gives it")
 
 
-@dataclass(frozen=True)
-class Case:
-    """A batch of rows that can be drawn again: `family:dtype:n:k:beta:seed`."""
-
-    family: str
-    dtype: str
-    n: int
-    k: int
-    beta: float
-    seed: int
-
-    def __str__(self) -> str:
-        return ":".join(str(value) for value in asdict(self).values())
-
-    @classmethod
-    def parse(cls, text: str) -> Case:
-        """Read what `str` wrote."""
-        family, dtype, n, k, beta, seed = text.split(":")
-        return cls(family, dtype, int(n), int(k), float(beta), int(seed))
+def main(options: argparse.Namespace) -> int:
+    """Run it; 1 if something is beyond its limit."""
+    names = tuple(options.backends.split(","))
+    began = time.monotonic()
+    if options.replay:
+        result: Result | None = run([Case.parse(options.replay)], names, share=False)
+    else:
+        result = _run_parts(options, names)
+    if result is None:
+        print("This share is done; other shares of the run are not.")
+        return 0
+    summary = summarize(result)
+    print(page.table_of_errors(summary))
+    if options.record:
+        facts = {"rows": int(options.rows), "seed": options.seed, "minutes": (time.monotonic() - began) / 60}
+        page.write({"machine": describe(), **facts, **summary})
+    return 1 if summary["failures"] else 0
 
 
-def plan(total: int, seed: int) -> Iterator[Case]:
-    """Draw the cases of a run of about `total` rows: always the same ones for the same arguments."""
-    draw = random.Random(seed)
-    for size in SIZES:
-        left = max(size.batch, round(size.share * total))
-        while left > 0:
-            listed = draw.random() < 0.5
-            low, high = size.classes[0], size.classes[-1]
-            k = draw.choice(size.classes) if listed else round(math.exp(draw.uniform(math.log(low), math.log(high))))
-            dtype = draw.choices(list(DTYPES), DTYPE_WEIGHTS)[0]
-            yield Case(draw.choice(list(FAMILIES)), dtype, size.batch, k, draw.choice(BETAS), draw.getrandbits(32))
-            left -= size.batch
-
-
-def run(cases: Iterable[Case], backends: Iterable[str]) -> dict[str, Any]:
-    """Try cases on backends; give how many rows each was given, and the worst case of each quantity."""
-    result: dict[str, Any] = {"counts": {}, "worst": {}}
+def run(cases: Iterable[Case], backends: Iterable[str], *, share: bool = True) -> Result:
+    """Try cases on backends; give how many rows each was given, and the worst of each quantity."""
+    result: Result = {"counts": {}, "worst": {}}
     for case in cases:
-        # A slow backend has its share of the cases, which does not depend on the others.
-        chosen = [name for name in backends if zlib.crc32(f"{name}:{case}".encode()) < BACKENDS[name].share * 2**32]
-        for name, (found, tried) in measure(case, chosen).items():
-            where = f"{name}/{case.dtype}/{case.family}"
-            result["counts"][where] = result["counts"].get(where, 0) + tried
-            for quantity, error in found.items():
-                row = int(error.argmax())
-                record = {"error": float(error[row]), "case": str(case), "row": row}
-                _keep(result["worst"], f"{where}/{quantity}", record)
+        chosen = [name for name in backends if not share or _falls_to(name, case)]
+        for n, group in groupby(sorted(chosen, key=_most_rows), _most_rows):
+            fewer = replace(case, n=min(case.n, n)) if share else case
+            for name, beta, found in measure(fewer, group):
+                where = f"{name}/{case.dtype}/{case.family}"
+                result["counts"][where] = result["counts"].get(where, 0) + fewer.n
+                for quantity, error in found.items():
+                    row = int(error.argmax())
+                    record = {"error": float(error[row]), "case": str(fewer), "beta": beta, "row": row}
+                    _keep(result["worst"], f"{where}/{quantity}", record)
     return result
 
 
-def measure(case: Case, backends: Iterable[str]) -> dict[str, tuple[Errors, int]]:
-    """Give for each backend the error of each quantity for each row of a case, and how many rows it computed."""
+def measure(case: Case, backends: Iterable[str]) -> Iterator[tuple[str, float, Errors]]:
+    """Give backend, beta and the error of each quantity for each row of a case."""
     f, labels = rows(case.family, case.n, case.k, case.beta, DTYPES[case.dtype], case.seed)
     valid = valid_rows(f)
     finite = f[torch.from_numpy(valid)].double().numpy()
-    ladder = BETAS if case.family == "betas" else (case.beta,)
-    truths = [truth.solve(finite, beta) for beta in ladder]
-    measured: dict[str, tuple[Errors, int]] = {}
+    truths = [truth.solve(finite, beta) for beta in case.betas]
     for name in backends:
-        found: Errors = {}
-        tried, previous = 0, None
-        for beta, true in zip(ladder, truths, strict=True):
-            if not BACKENDS[name].takes(f, beta):
+        previous = None
+        for true in truths:
+            if not BACKENDS[name].takes(f, true.beta):
                 continue
-            outputs = BACKENDS[name].outputs(f, labels, beta)
-            now = errors(outputs, true, valid, labels)
+            outputs = BACKENDS[name].outputs(f, labels, true.beta)
+            found = errors(outputs, true, valid, labels)
             if case.family == "segments":
-                now["convexity"] = _convexity(outputs["loss"])
+                found["convexity"] = _above_segment(outputs["loss"])
             if previous is not None:
-                now["monotone loss"], now["monotone t"] = _monotone(previous, outputs)
+                found["monotone loss"] = _above(previous["loss"], outputs["loss"])
+                found["monotone t"] = _above(outputs["t"], previous["t"])
             previous = outputs
-            tried += len(f)
-            for quantity, error in now.items():
-                found[quantity] = np.maximum(found.get(quantity, 0), error)
-        if found:
-            measured[name] = found, tried
-    return measured
+            yield name, true.beta, found
 
 
-def _monotone(smaller: Outputs, larger: Outputs) -> tuple[np.ndarray, np.ndarray]:
-    """Give by how much the loss at the smaller beta is above that at the larger, and t at the larger above."""
-    loss, t = larger["loss"].double().numpy(), larger["t"].double().numpy()
-    by_loss = _excess(smaller["loss"].double().numpy(), loss, np.maximum(1, loss))
-    by_t = _excess(t, smaller["t"].double().numpy(), np.maximum(1, -t))
-    unit = torch.finfo(larger["loss"].dtype).eps
-    return by_loss / unit, by_t / torch.finfo(larger["t"].dtype).eps
-
-
-def _excess(larger: np.ndarray, smaller: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """Give by how much the first is above the second, which is to be the larger; equal infinities are equal."""
-    with np.errstate(invalid="ignore"):
-        return np.where(larger == smaller, 0, np.maximum(larger - smaller, 0) / scale)
-
-
-def _convexity(losses: Tensor) -> np.ndarray:
+def _above_segment(loss: Tensor) -> np.ndarray:
     """Give by how much the loss in the middle of each segment is above the mean of its ends."""
-    loss = losses.double().numpy()
-    whole = loss[: len(loss) // 3 * 3].reshape(-1, 3)
-    mean = (whole[:, 0] + whole[:, 2]) / 2
-    above = np.zeros(len(loss))
-    above[1 : len(whole) * 3 : 3] = _excess(whole[:, 1], mean, np.maximum(1, whole.max(-1)))
-    return above / torch.finfo(losses.dtype).eps
+    ends = loss.double().clone()
+    middles = torch.arange(1, len(loss) - 1, 3)
+    ends[middles] = (ends[middles - 1] + ends[middles + 1]) / 2
+    return _above(loss, ends, torch.finfo(loss.dtype).eps)
 
 
-def merge(results: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """Give the result of all parts of a run."""
-    counts: dict[str, int] = {}
-    worst: dict[str, dict[str, Any]] = {}
-    for part in results:
-        for where, rows_tried in part["counts"].items():
-            counts[where] = counts.get(where, 0) + rows_tried
-        for where, record in part["worst"].items():
-            _keep(worst, where, record)
-    return {"counts": counts, "worst": worst}
+def _above(a: Tensor, b: Tensor, eps: float | None = None) -> np.ndarray:
+    """Give by how much a is above b, in units of eps max(1, |a|); equal infinities are equal."""
+    excess = torch.where(a == b, 0, a.double() - b.double()).clamp(min=0)
+    scale = (eps or torch.finfo(a.dtype).eps) * a.double().abs().clamp(min=1)
+    return np.asarray((excess / scale).numpy())
 
 
-def failures(result: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Give what is beyond its limit, by backend/dtype/family/quantity."""
-    return {
-        where: record
-        for where, record in sorted(result["worst"].items())
-        if not record["error"] <= LIMITS[where.rsplit("/", 1)[1]]
-    }
+def _falls_to(name: str, case: Case) -> bool:
+    """Tell whether a case is among the share of a backend; it does not depend on the other backends."""
+    return zlib.crc32(f"{name}:{case}".encode()) < BACKENDS[name].share * 2**32
 
 
-def _keep(worst: dict[str, dict[str, Any]], where: str, record: dict[str, Any]) -> None:
+def _most_rows(name: str) -> int:
+    return BACKENDS[name].rows
+
+
+def _keep(worst: dict[str, Any], where: str, record: dict[str, Any]) -> None:
     if where not in worst or not record["error"] <= worst[where]["error"]:
         worst[where] = record
 
 
-def run_part(folder: Path, total: int, seed: int, backends: tuple[str, ...], part: int, parts: int) -> dict[str, Any]:
-    """Run one part of a run, or read it where an earlier run that was stopped has left it."""
-    name = f"{total}-{seed}-{'-'.join(backends)}-{part}-of-{parts}.json"
-    path = folder / name
+def merge(results: Iterable[Result]) -> Result:
+    """Give the result of all parts of a run."""
+    merged: Result = {"counts": {}, "worst": {}}
+    for part in results:
+        for where, tried in part["counts"].items():
+            merged["counts"][where] = merged["counts"].get(where, 0) + tried
+        for where, record in part["worst"].items():
+            _keep(merged["worst"], where, record)
+    return merged
+
+
+def summarize(result: Result) -> Result:
+    """Give the worst by backend/dtype/quantity and by family/quantity, and the list of what is beyond its limit."""
+    summary: Result = {"limits": LIMITS, "counts": {}, "worst": {}, "families": {}, "failures": []}
+    for where, tried in result["counts"].items():
+        backend, dtype, family = where.split("/")
+        for key in (f"{backend}/{dtype}", family):
+            summary["counts"][key] = summary["counts"].get(key, 0) + tried
+    for where, record in sorted(result["worst"].items()):
+        backend, dtype, family, quantity = where.split("/")
+        full = {**record, "backend": backend}
+        _keep(summary["worst"], f"{backend}/{dtype}/{quantity}", full)
+        _keep(summary["families"], f"{family}/{quantity}", full)
+        if not record["error"] <= LIMITS[quantity]:
+            summary["failures"].append(where)
+    return summary
+
+
+def run_part(folder: Path, total: int, seed: int, backends: tuple[str, ...], part: int) -> None:
+    """Run one part of a run, unless it was done before."""
+    path = folder / f"{part}.json"
     if path.exists():
-        return dict(json.loads(path.read_text()))
+        return
     torch.set_num_threads(1)
-    result = run(list(plan(total, seed))[part::parts], backends)
+    result = run(list(plan(total, seed))[part::PARTS], backends)
     folder.mkdir(parents=True, exist_ok=True)
-    path.with_suffix(".partial").write_text(json.dumps(result))
-    path.with_suffix(".partial").replace(path)
-    return result
+    unfinished = path.with_suffix(".unfinished")
+    unfinished.write_text(json.dumps(result))
+    unfinished.replace(path)
+
+
+def _run_parts(options: argparse.Namespace, names: tuple[str, ...]) -> Result | None:
+    """Run the parts of this share in processes of their own; merge all parts if no other share has some to do."""
+    share, shares = (int(number) for number in options.shard.split("/"))
+    run_name = f"{_digest()}-{options.rows:g}-{options.seed}-{'-'.join(names)}"
+    folder = options.work / run_name
+    began = time.monotonic()
+    with ProcessPoolExecutor(options.jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+        arguments = (folder, int(options.rows), options.seed, names)
+        parts = [pool.submit(run_part, *arguments, part) for part in range(share, PARTS, shares)]
+        for done, future in enumerate(as_completed(parts), 1):
+            future.result()
+            if done % 10 == 0 or done == len(parts):
+                print(f"{done} of {len(parts)} parts, {time.monotonic() - began:.0f} s", flush=True)
+    finished = sorted(folder.glob("*.json"))
+    return merge(json.loads(path.read_text()) for path in finished) if len(finished) == PARTS else None
+
+
+def _digest() -> str:
+    """Give a name for the code, so that nothing is taken for done that was done by other code."""
+    digest = hashlib.sha256()
+    for root in (Path(mgce.__file__).parent, Path(__file__).parent):
+        for path in sorted(path for path in root.rglob("*") if path.is_file() and "__pycache__" not in path.parts):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]
