@@ -34,7 +34,10 @@ class Backend:
     def takes(self, f: Tensor, beta: float) -> bool:
         """Tell whether it can compute rows like these."""
         fits = f.dtype in self.dtypes and beta <= self.largest_beta and f.shape[1] <= self.most_classes
-        return fits and (self.masks or bool(f.isfinite().all()))
+        if not fits or self.masks:
+            return fits
+        kept = f[f.amax(-1).isfinite()]  # rows that are to be NaN may hold anything, if they meet no other row
+        return bool(kept.isfinite().all()) and (len(kept) == len(f) or f.shape[1] <= len(f))
 
 
 def by_loss(loss: Loss) -> Callable[[Tensor, Tensor, float], Outputs]:
@@ -45,7 +48,7 @@ def by_loss(loss: Loss) -> Callable[[Tensor, Tensor, float], Outputs]:
             t = -loss(f, f.argmax(-1), beta)
         leaf = f.clone().requires_grad_()
         value = loss(leaf, labels, beta)
-        value.sum().backward()
+        value.sum().backward()  # type: ignore[no-untyped-call]
         assert leaf.grad is not None
         return {"t": t, "loss": value.detach(), "gradient": leaf.grad}
 
@@ -95,12 +98,17 @@ def _compiled(f: Tensor, labels: Tensor, beta: float) -> Outputs:
 
 
 # The interpreter and the compiler take seconds for what the others do in milliseconds.
-_ON_CUDA = {} if torch.cuda.is_available() else {"share": 0.05, "rows": 16}
+_INTERPRETED = not torch.cuda.is_available()
 BACKENDS = {
     "reference": Backend(by_loss(_named("reference"))),
     "torch": Backend(_torch, largest_beta=math.inf),
     "cpu": Backend(by_loss(_named("cpu"))),
     "linear": Backend(by_loss(_linear_head), (F64, F32), most_classes=4097, masks=False, share=0.25),
-    "cuda": Backend(_cuda, (F32, F16, BF16), **_ON_CUDA),
+    "cuda": Backend(_cuda, (F32, F16, BF16), share=0.05 if _INTERPRETED else 1, rows=16 if _INTERPRETED else 1 << 20),
     "compile": Backend(_compiled, (F64, F32), most_classes=1025, share=0.0005),
 }
+
+
+def usable() -> list[str]:
+    """Give the backends that can run here."""
+    return [name for name in BACKENDS if name != "cuda" or cuda.obstacle() is None]

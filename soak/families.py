@@ -45,11 +45,11 @@ def ladders(generator: Generator, n: int, k: int, beta: float, dtype: torch.dtyp
     """Arithmetic, quadratic and geometric ladders, some as long as the support; in any order."""
     j = torch.arange(k, dtype=torch.float64)
     width = _width(beta)
-    steps = (
-        (-j / 8, -j * width / max(1, k - 1), -j / k, -(j**2) / 64, -((j / k) ** 2) * width)
-        + (-width * (1 - 0.5**j), -(2.0 ** j.clamp(max=40) - 1) / 64, -torch.log1p(j))
-    )
-    return _cast(_shuffled(generator, torch.stack(steps)[_integers(generator, n, len(steps))]), dtype)
+    arithmetic = [j / 8, j / k, j / k * width, j / max(1, k - 1) * width]
+    quadratic = [j**2 / 64, (j / k) ** 2 * width]
+    geometric = [width * (1 - 0.5**j), (2.0 ** j.clamp(max=40) - 1) / 64, torch.log1p(j)]
+    steps = torch.stack(arithmetic + quadratic + geometric)
+    return _cast(_shuffled(generator, -steps[_integers(generator, n, len(steps))]), dtype)
 
 
 def clusters(generator: Generator, n: int, k: int, beta: float, dtype: torch.dtype) -> Tensor:
@@ -145,11 +145,12 @@ def invalid(generator: Generator, n: int, k: int, beta: float, dtype: torch.dtyp
 
 
 def segments(generator: Generator, n: int, k: int, beta: float, dtype: torch.dtype) -> Tensor:
-    """Triples: two rows, and between them the middle of their segment, exactly; few bits, so that it is a number."""
+    """Triples: two rows, near or far, and between them the exact middle of their segment, for they have few digits."""
     third, unit = -(-n // 3), 64 * torch.finfo(dtype).eps
-    a, b = (torch.round(_randn(generator, third, k).clamp(-4, 4) / unit) * unit for _ in range(2))
-    scale = 2.0 ** _integers(generator, third, 6)[:, None] / 4
-    return _cast((torch.stack((a, (a + b) / 2, b), 1) * scale[:, None]).flatten(0, 1)[:n], dtype)
+    middle, step = (torch.round(_randn(generator, third, k).clamp(-4, 4) / unit) * unit for _ in range(2))
+    step = torch.round(step * 2.0 ** -_integers(generator, third, 16)[:, None] / unit) * unit
+    scale = 2.0 ** (_integers(generator, third, 6)[:, None, None] - 2)
+    return _cast((torch.stack((middle - step, middle, middle + step), 1) * scale).flatten(0, 1)[:n], dtype)
 
 
 def betas(generator: Generator, n: int, k: int, beta: float, dtype: torch.dtype) -> Tensor:
@@ -159,11 +160,11 @@ def betas(generator: Generator, n: int, k: int, beta: float, dtype: torch.dtype)
     return torch.stack(parts)[_integers(generator, n, len(mixed)), torch.arange(n)]
 
 
-FAMILIES: dict[str, Family] = {
-    family.__name__: family
-    for family in (normal, ties, near_ties, ladders, clusters, one_hot, constant, edge, lead, part_at_edge)
-    + (subnormal, huge, masked, offset, invalid, segments, betas)
-}
+_SPREAD = (normal, ties, near_ties, ladders, clusters, one_hot, constant, offset)
+_AT_THE_EDGE = (edge, lead, part_at_edge)
+_EXTREME = (subnormal, huge, masked, invalid)
+_COMPARED = (segments, betas)
+FAMILIES: dict[str, Family] = {family.__name__: family for family in (*_SPREAD, *_AT_THE_EDGE, *_EXTREME, *_COMPARED)}
 
 
 def nudged(f: Tensor, steps: Tensor) -> Tensor:

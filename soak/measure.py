@@ -1,24 +1,13 @@
-r"""How far results are from the truth: the errors of a batch, row by row, in units of eps of the result's dtype.
-
-========== ====================================================================================================
-t          `|t - true| / max(1, |true|)`
-loss       `|l - true| / max(1, |true|)`; where the truth is beyond the dtype's range, the loss has to be infinite
-h          `max_y |h_y - true|`
-p          the least d that allows every `p_y`: the truth with relative error d eps, of margins each moved by at most
-           d eps max(1, |t|, |x_y|) (x = f - max f). To powers of 2 where the second part is needed
-gradient   the same of gradient + e_y, with an absolute error of d eps at the label
-sums       `|sum h - 1|`, `|sum p - 1|`, `|sum of the gradient|`
-gap        `(-phi - p.f - beta (1 - ||p||_alpha)) / max(1, |t|)`, the Fenchel-Young gap of p or the gradient + e_y,
-           which is zero if and only if that is a (sub)gradient; where p needs its margins moved by 4 eps or more
-negative   the most negative `p_y` or `h_y`
-nan        0 if a row that holds NaN or +inf, or only -inf, is NaN in all that comes back for it; else infinite
-========== ====================================================================================================
+"""How far results are from the truth: the errors of a batch, row by row, in units of eps of the result's dtype.
 
 Near beta = 1 and at the edge of the support p jumps with the last digit of a margin, so that a distance to the true p
-would measure the row, not the program; the second part of `p` is what the digits of the margins leave open.
+would measure the row, not the program. So p may differ from the truth by as much as the last digits of x + t leave
+open; what it may not, whatever beta, is be negative, not sum to one, or have a Fenchel-Young gap.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -28,36 +17,66 @@ from torch import Tensor
 from soak import truth
 from soak.truth import Array, Truth
 
-# A probability below the smallest normal number of float32, whatever the dtype, may be taken for zero.
-TINY = torch.finfo(torch.float32).tiny
+# A probability below this may be taken for zero in every dtype: 2^-99 is far below what any sum of classes would show.
+TINY = 2.0**-99
 # Rows of p that are nearer than this to the truth are not looked at again with moved margins.
 NEAR = 4.0
-LARGEST = 2.0**60  # beyond which an error of p is not measured but infinite
+LARGEST = 1e30  # an error beyond it is shown as this
+MOST_MOVED = 2.0**60  # eps by which margins are moved to explain p; if that does not, its error is infinite
 
 Errors = dict[str, NDArray[np.float64]]
 
-LIMITS = {
-    # What is promised of the root; the loss adds the rounding of max f - f_y and of the sum.
-    "t": 8.0,
-    "loss": 16.0,
-    # |dh_y| <= w_y |dt| and w_y max(1, |t|) <= 1: 8 from t, and as much again for the powers, their sum and quotient.
-    "h": 16.0,
-    # Margins moved by twice what t may be off: the other half is for x = f - max f, x + t and the powers.
-    "p": 16.0,
-    "gradient": 16.0,
-    # A rounded quotient for each class gives 1/2, the sum that they are divided by log2(k)/2 <= 9 if it is pairwise.
-    "h sum": 16.0,
-    "p sum": 16.0,
-    "gradient sum": 16.0,
-    # If p is exact for margins moved by df, its gap is at most (p - true p).df <= 2 max |df|.
-    "p gap": 32.0,
-    "gradient gap": 32.0,
-    "negative": 0.0,
-    "nan": 0.0,
-    # The losses may be 16 off each, so that the middle may seem to be 32 above the ends; so for two betas, and for t.
-    "convexity": 32.0,
-    "monotone loss": 32.0,
-    "monotone t": 16.0,
+
+class Quantity(NamedTuple):
+    """What is measured, and the most that it may be."""
+
+    limit: float
+    meaning: str
+    reason: str
+
+
+_TWO_SUCH = "Each of the two may be as far off as its own limit."
+_SUM = "1/2 for the rounding of each class, and log2(k)/2 <= 9 for the sum that all are divided by, if it is pairwise."
+QUANTITIES = {
+    "t": Quantity(8, "the root t = phi + max f, relative to max(1, |t|)", "What is promised."),
+    "loss": Quantity(
+        16,
+        "the loss, relative to max(1, loss); infinite where the truth is beyond the dtype's range",
+        "What is promised: 8 from t, and the rounding of max f - f_y and of the sum.",
+    ),
+    "h": Quantity(
+        16,
+        "h, the largest absolute error of a class",
+        "|dh| <= w |dt| and w max(1, |t|) <= 1: 8 from t, as much again for the powers, their sum and the quotients.",
+    ),
+    "p": Quantity(
+        16,
+        "p, the least d that allows every class: the true p(v), relative error d eps, for "
+        "v = 1 + (x + t)/beta with x + t moved by at most d eps max(1, |t|, |x|); in powers of 2 from 4",
+        "Twice what t may be off: the other half is for x = f - max f, the sum x + t and the powers.",
+    ),
+    "gradient": Quantity(16, "the same of gradient + e_y, at the label with an absolute error d eps", "As for p."),
+    "h sum": Quantity(16, "sum of h, less 1", _SUM),
+    "p sum": Quantity(16, "sum of p, less 1", _SUM),
+    "gradient sum": Quantity(16, "sum of the gradient over the classes", _SUM),
+    "p gap": Quantity(
+        32,
+        "the Fenchel-Young gap -phi - p.f - beta (1 - norm of p of order beta/(beta - 1)) relative to max(1, |t|), "
+        "which is zero if and only if p is a subgradient; where p is not within 4",
+        "If p is right for margins moved by df, its gap is at most (p - true p).df <= 2 max |df|.",
+    ),
+    "gradient gap": Quantity(32, "the same of gradient + e_y", "As for p."),
+    "negative": Quantity(0, "the most negative h, p or, off the label, gradient", "None may be negative."),
+    "nan": Quantity(
+        0,
+        "infinite if a row with NaN or +inf, or of -inf alone, is not NaN in all that comes back for it",
+        "No such row may go unnoticed.",
+    ),
+    "convexity": Quantity(
+        32, "by how much the loss in the middle of a segment is above the mean of its ends", _TWO_SUCH
+    ),
+    "monotone loss": Quantity(32, "by how much the loss at one beta is above that at the next", _TWO_SUCH),
+    "monotone t": Quantity(16, "by how much t at one beta is below that at the next", _TWO_SUCH),
 }
 
 
@@ -71,11 +90,12 @@ def errors(outputs: dict[str, Tensor], true: Truth, valid: NDArray[np.bool_], la
     y = labels.numpy()[valid]
     found: Errors = {"nan": np.zeros(len(valid))}
     for name, output in outputs.items():
+        unit = torch.finfo(output.dtype).eps
         every = output.double().numpy()
         got = every[valid].astype(np.longdouble)
         for quantity, error in _of_quantity(name, got, true, y, output.dtype).items():
             full = np.zeros(len(valid))
-            full[valid] = np.where(np.isnan(error), np.inf, error) / torch.finfo(output.dtype).eps
+            full[valid] = np.where(np.isnan(error), np.inf, np.minimum(error, LARGEST)) / unit
             found[quantity] = np.maximum(found.get(quantity, 0), full)
         is_nan = np.isnan(every) if every.ndim == 1 else np.isnan(every).all(-1)
         found["nan"] = np.maximum(found["nan"], np.where(valid | is_nan, 0, np.inf))
@@ -109,7 +129,7 @@ def _loss_error(got: Array, true: Array, dtype: torch.dtype) -> Array:
 
 
 def probability_error(got: Array, at_label: NDArray[np.bool_], true: Truth, info: torch.finfo) -> tuple[Array, Array]:
-    """Give the error of probabilities and their Fenchel-Young gap, as the top of this module says."""
+    """Give the error of probabilities and their Fenchel-Young gap, as `QUANTITIES` says."""
     eps, tiny, p = info.eps, max(info.tiny, TINY), true.p
     excess = np.maximum(np.abs(got - p) - tiny, 0)
     scale = np.where(at_label, 1, p)
@@ -121,7 +141,7 @@ def probability_error(got: Array, at_label: NDArray[np.bool_], true: Truth, info
         return distance, gap
     gap[far] = _fenchel_young_gap(got[far], true, far)
     step = NEAR
-    while len(far) > 0 and step < LARGEST:
+    while len(far) > 0 and step < MOST_MOVED:
         low, high = _range(true, far, step * eps)
         low = low * (1 - step * eps) - step * eps * at_label[far] - tiny
         high = high * (1 + step * eps) + step * eps * at_label[far] + tiny
@@ -161,9 +181,10 @@ def _fenchel_young_gap(got: Array, true: Truth, rows: NDArray[np.int64]) -> Arra
     elif np.isinf(true.beta):
         entropy = -(p * log_p).sum(-1)
     else:
-        # -beta expm1(log ||p||_alpha), alpha = beta/(beta - 1), from sum p p^(1/(beta - 1)) - 1 relative to the largest.
+        # beta (1 - ||p||_alpha) by expm1, from sum p^alpha - 1 with p relative to its largest, alpha = beta/(beta - 1).
         top = log_p.max(-1, where=on, initial=-np.inf)
         rest = (p * np.expm1((log_p - top[:, None]) / (beta - 1))).sum(-1, where=on)
         entropy = -beta * np.expm1((1 - 1 / beta) * np.log1p(rest) + top / beta)
     inner = np.where(on, p * true.x[rows], 0).sum(-1)
-    return np.abs(-true.t[rows] - inner - entropy) / np.maximum(1, -true.t[rows])
+    gap: Array = np.abs(-true.t[rows] - inner - entropy)
+    return gap / np.maximum(1, -true.t[rows])

@@ -22,9 +22,9 @@ from torch import Tensor
 import mgce
 from mgce.cli.env import describe
 from soak import page, truth
-from soak.backends import BACKENDS, Outputs
+from soak.backends import BACKENDS, usable
 from soak.families import rows
-from soak.measure import LIMITS, Errors, errors, valid_rows
+from soak.measure import QUANTITIES, Errors, errors, valid_rows
 from soak.plan import DTYPES, Case, plan
 
 PARTS = 200  # each is kept on disk when it is done, so that a run that was stopped goes on from there
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of the command."""
     parser.add_argument("--rows", type=float, default=1e5, help="rows in all")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--backends", default=",".join(BACKENDS), help="names, with commas between them")
+    parser.add_argument("--backends", help="names, with commas between them; all that can run")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--shard", default="0/1", help="i/n: only the i-th of n shares; the last one to end merges")
     parser.add_argument("--work", type=Path, default=WORK, help="folder of the parts that are done")
@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace) -> int:
     """Run it; 1 if something is beyond its limit."""
-    names = tuple(options.backends.split(","))
+    names = tuple(options.backends.split(",") if options.backends else usable())
     began = time.monotonic()
     if options.replay:
         result: Result | None = run([Case.parse(options.replay)], names, share=False)
@@ -60,6 +60,7 @@ def main(options: argparse.Namespace) -> int:
     if options.record:
         facts = {"rows": int(options.rows), "seed": options.seed, "minutes": (time.monotonic() - began) / 60}
         page.write({"machine": describe(), **facts, **summary})
+        print(f"Written to {page.RESULTS} and {page.PAGE}.")
     return 1 if summary["failures"] else 0
 
 
@@ -144,17 +145,16 @@ def merge(results: Iterable[Result]) -> Result:
 
 def summarize(result: Result) -> Result:
     """Give the worst by backend/dtype/quantity and by family/quantity, and the list of what is beyond its limit."""
-    summary: Result = {"limits": LIMITS, "counts": {}, "worst": {}, "families": {}, "failures": []}
-    for where, tried in result["counts"].items():
-        backend, dtype, family = where.split("/")
-        for key in (f"{backend}/{dtype}", family):
-            summary["counts"][key] = summary["counts"].get(key, 0) + tried
+    summary: Result = {"counts": {}, "worst": {}, "families": {}, "failures": []}
+    for where, tried in sorted(result["counts"].items()):
+        backend_and_dtype = where.rsplit("/", 1)[0]
+        summary["counts"][backend_and_dtype] = summary["counts"].get(backend_and_dtype, 0) + tried
     for where, record in sorted(result["worst"].items()):
         backend, dtype, family, quantity = where.split("/")
         full = {**record, "backend": backend}
         _keep(summary["worst"], f"{backend}/{dtype}/{quantity}", full)
         _keep(summary["families"], f"{family}/{quantity}", full)
-        if not record["error"] <= LIMITS[quantity]:
+        if not record["error"] <= QUANTITIES[quantity].limit:
             summary["failures"].append(where)
     return summary
 
