@@ -34,7 +34,8 @@ class Truth:
     @property
     def p(self) -> Array:
         """Minus the gradient of phi."""
-        return self.w / self.w.sum(-1, keepdims=True)
+        total: Array = self.w.sum(-1, keepdims=True)
+        return self.w / total
 
     def loss(self, labels: NDArray[np.int64]) -> Array:
         """Give -(f_y + phi) for a label of each row."""
@@ -58,7 +59,8 @@ def solve(f: Array, beta: float) -> Truth:
     with np.errstate(over="ignore"):
         x64 = x.astype(np.float64)  # what is beyond its range is not there
     t = _descend(x64, _start(x64, beta), beta).astype(np.longdouble)
-    low = beta * np.expm1(-np.log(np.isfinite(x).sum(-1)) / np.longdouble(beta))  # the root if all were equal
+    count = np.isfinite(x).sum(-1).astype(np.longdouble)
+    low = beta * np.expm1(-np.log(count) / np.longdouble(beta))  # the root if all were equal
     high = np.zeros_like(t)
     h, w = np.empty_like(x), np.empty_like(x)
     todo = np.arange(len(x))
