@@ -21,7 +21,6 @@ from soak.truth import Array, Truth
 TINY = 2.0**-99
 # Rows of p that are nearer than this to the truth are not looked at again with moved margins.
 NEAR = 4.0
-LARGEST = 1e30  # an error beyond it is shown as this
 MOST_MOVED = 2.0**60  # eps by which margins are moved to explain p; if that does not, its error is infinite
 
 Errors = dict[str, NDArray[np.float64]]
@@ -95,7 +94,8 @@ def errors(outputs: dict[str, Tensor], true: Truth, valid: NDArray[np.bool_], la
         got = every[valid].astype(np.longdouble)
         for quantity, error in _of_quantity(name, got, true, y, output.dtype).items():
             full = np.zeros(len(valid))
-            full[valid] = np.where(np.isnan(error), np.inf, np.minimum(error, LARGEST)) / unit
+            with np.errstate(over="ignore"):
+                full[valid] = np.where(np.isnan(error), np.inf, error) / unit
             found[quantity] = np.maximum(found.get(quantity, 0), full)
         is_nan = np.isnan(every) if every.ndim == 1 else np.isnan(every).all(-1)
         found["nan"] = np.maximum(found["nan"], np.where(valid | is_nan, 0, np.inf))
@@ -130,6 +130,7 @@ def _loss_error(got: Array, true: Array, dtype: torch.dtype) -> Array:
 
 def probability_error(got: Array, at_label: NDArray[np.bool_], true: Truth, info: torch.finfo) -> tuple[Array, Array]:
     """Give the error of probabilities and their Fenchel-Young gap, as `QUANTITIES` says."""
+    got = np.where(np.isfinite(got), got, np.nan)  # which is within no bounds
     eps, tiny, p = info.eps, max(info.tiny, TINY), true.p
     excess = np.maximum(np.abs(got - p) - tiny, 0)
     scale = np.where(at_label, 1, p)

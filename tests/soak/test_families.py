@@ -3,9 +3,10 @@ import math
 import numpy as np
 import pytest
 import torch
-from soak import truth
 from soak.families import FAMILIES, nudged, rows
 from soak.measure import valid_rows
+
+from soak import truth
 
 DTYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 N, K = 64, 33
