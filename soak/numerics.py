@@ -47,7 +47,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(options: argparse.Namespace) -> int:
     """Run it; 1 if something is beyond its limit."""
     names = tuple(options.backends.split(",") if options.backends else usable())
-    began = time.monotonic()
     if options.replay:
         result: Result | None = run([Case.parse(options.replay)], names, share=False)
     else:
@@ -58,7 +57,7 @@ def main(options: argparse.Namespace) -> int:
     summary = summarize(result)
     print(page.table_of_errors(summary))
     if options.record:
-        facts = {"rows": int(options.rows), "seed": options.seed, "minutes": (time.monotonic() - began) / 60}
+        facts = {"rows": int(options.rows), "seed": options.seed, "minutes": result.get("seconds", 0) / 60}
         page.write({"machine": describe(), **facts, **summary})
         print(f"Written to {page.RESULTS} and {page.PAGE}.")
     return 1 if summary["failures"] else 0
@@ -134,8 +133,9 @@ def _keep(worst: dict[str, Any], where: str, record: dict[str, Any]) -> None:
 
 def merge(results: Iterable[Result]) -> Result:
     """Give the result of all parts of a run."""
-    merged: Result = {"counts": {}, "worst": {}}
+    merged: Result = {"counts": {}, "worst": {}, "seconds": 0.0}
     for part in results:
+        merged["seconds"] += part["seconds"]
         for where, tried in part["counts"].items():
             merged["counts"][where] = merged["counts"].get(where, 0) + tried
         for where, record in part["worst"].items():
@@ -165,7 +165,9 @@ def run_part(folder: Path, total: int, seed: int, backends: tuple[str, ...], par
     if path.exists():
         return
     torch.set_num_threads(1)
+    began = time.monotonic()
     result = run(list(plan(total, seed))[part::PARTS], backends)
+    result["seconds"] = time.monotonic() - began
     folder.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_suffix(".unfinished")
     unfinished.write_text(json.dumps(result))
