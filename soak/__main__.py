@@ -1,0 +1,31 @@
+"""Long runs that try to make the library fail, one command for each kind of fault; they exit with 1 if it did."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+import torch
+
+if not torch.cuda.is_available():
+    os.environ.setdefault("TRITON_INTERPRET", "1")  # read where Triton is first imported, here and in every worker
+
+from soak import numerics
+
+COMMANDS = {"numerics": numerics}  # each module has add_arguments(parser) and main(options)
+
+
+def main() -> int:
+    """Parse the command line, and run the command."""
+    parser = argparse.ArgumentParser(prog="python -m soak", description=__doc__)
+    commands = parser.add_subparsers(required=True)
+    for name, module in COMMANDS.items():
+        command = commands.add_parser(name, description=module.__doc__)
+        module.add_arguments(command)
+        command.set_defaults(main=module.main)
+    options = parser.parse_args()
+    return int(options.main(options))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

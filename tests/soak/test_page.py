@@ -1,0 +1,27 @@
+"""The figures on the page are those that were measured and saved."""
+
+import copy
+import json
+from pathlib import Path
+
+from soak import page
+
+ROOT = Path(__file__).parents[2]
+RESULTS = json.loads((ROOT / page.RESULTS).read_text())
+
+
+def test_page_is_the_rendering_of_the_saved_results():
+    assert (ROOT / page.PAGE).read_text() == page.render(RESULTS)
+
+
+def test_a_changed_result_changes_the_page():
+    for part in ("worst", "families"):
+        results = copy.deepcopy(RESULTS)
+        next(iter(results[part].values()))["error"] = 77.0
+        assert page.render(results) != page.render(RESULTS)
+
+
+def test_what_is_beyond_its_limit_is_said_first():
+    results = {**copy.deepcopy(RESULTS), "failures": ["cpu/float32/edge/t"]}
+    assert "**Beyond their limits: cpu/float32/edge/t.**" in page.render(results).split("###")[0]
+    assert "**Nothing was beyond its limit.**" in page.render({**results, "failures": []})
