@@ -22,8 +22,8 @@ def phi_and_p(margins: FloatArray, beta: float) -> tuple[FloatArray, FloatArray]
     f = torch.from_numpy(margins)
     if math.isinf(beta):
         return -f.logsumexp(-1).numpy(), f.softmax(-1).numpy()
-    # The loss of class 0 is -f_0 - phi, and its gradient p - e_0. mgce_loss would give the same bits, but on the hundreds
-    # of rows that most fits have its checks and its graph cost three times the work.
+    # The loss of class 0 is -f_0 - phi, and its gradient p - e_0. mgce_loss would give the same bits, but on the
+    # hundreds of rows that most fits have its checks and its graph cost three times the work.
     label = torch.zeros(len(f), dtype=torch.int64)
     loss, grad = loss_and_gradient(f, label, None, LossOptions(reduction="none"), beta)
     p = grad.numpy()

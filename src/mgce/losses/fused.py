@@ -80,13 +80,16 @@ class FusedLoss(torch.autograd.Function):
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, None]:
         """Scale the gradient that is there, or differentiate the composite loss."""
         if torch.is_grad_enabled():  # create_graph=True
-            return _differentiable_gradient(*ctx.saved_tensors, *ctx.options, grad_output), None
+            logits, target, weight = ctx.saved_tensors
+            options, beta = ctx.options
+            return _differentiable_gradient(logits, target, weight, options, beta, grad_output), None
         # Handed over, not kept: the engine then makes it the leaf's .grad without a copy, and it may be
         # scaled in place. A second backward through a retained graph computes it again.
         grad, ctx.grad = ctx.grad, None
         if grad is None:
+            logits, target, weight = ctx.saved_tensors
             options, beta = ctx.options
-            _, grad = dispatch.loss_and_grad(*ctx.saved_tensors, options, beta=beta)
+            _, grad = dispatch.loss_and_grad(logits, target, weight, options, beta=beta)
             assert grad is not None
         if dispatch.is_batched(grad_output):  # a batch of gradients at once: nothing of it may be written in place
             grad = grad * _for_rows(grad_output)
@@ -98,7 +101,7 @@ class FusedLoss(torch.autograd.Function):
 
 
 # `FusedLoss.apply` without its Python half, which handles the transforms of torch.func: under those no kernel runs.
-_apply: Callable[..., Tensor] = super(torch.autograd.Function, FusedLoss).apply  # type: ignore[misc]
+_apply: Callable[..., Tensor] = super(torch.autograd.Function, FusedLoss).apply
 
 
 def _for_rows(grad_output: Tensor) -> Tensor:
