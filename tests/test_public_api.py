@@ -42,7 +42,6 @@ def test_import_brings_no_optional_or_heavy_module():
     code = "import torch, sys; before = set(sys.modules); import mgce; print(*set(sys.modules) - before)"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     heavy = {
-        "numba",
         "sklearn",
         "scipy",
         "pandas",

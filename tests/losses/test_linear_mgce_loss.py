@@ -137,7 +137,7 @@ def test_no_less_accurate_than_the_unfused_loss(dtype, backend, scale):
 
 @pytest.mark.parametrize("share", [0.0, 1.0])
 @pytest.mark.parametrize("scale", [0.1, 5.0])
-def test_gathering_the_active_classes_changes_nothing(monkeypatch, share, scale):
+def test_gathering_the_active_classes_changes_nothing(monkeypatch, share, scale, looked_into):
     input, linear_weight, linear_bias, target = problem(scale=scale)
     leaves = (input, linear_weight, linear_bias)
     expected = value_and_gradients(unfused(*leaves[:2], target, linear_bias), leaves, None)

@@ -6,7 +6,7 @@ import platform
 from importlib import metadata
 from pathlib import Path
 
-PACKAGES = ("torch", "numpy", "numba", "scikit-learn", "pandas", "matplotlib", "torchmetrics", "lightning", "triton")
+PACKAGES = ("torch", "numpy", "scikit-learn", "pandas", "matplotlib", "torchmetrics", "lightning", "triton")
 
 
 def env() -> None:
@@ -20,6 +20,7 @@ def describe() -> dict[str, str]:
     import torch
 
     import mgce
+    from mgce.kernels import cpu
 
     facts = {"mgce": mgce.__version__, "python": platform.python_version(), "platform": platform.platform()}
     for package in PACKAGES:
@@ -28,6 +29,7 @@ def describe() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
     facts["processor"] = _processor()
+    facts["kernel"] = cpu.obstacle() or cpu.variant()
     facts["threads"] = str(torch.get_num_threads())
     facts["accelerator"] = torch.cuda.get_device_name() if torch.cuda.is_available() else "none"
     return facts

@@ -51,6 +51,11 @@ def obstacle() -> str | None:
     return None
 
 
+def variant() -> str:
+    """Give the name of the instruction set that the kernel of this machine is compiled for."""
+    return _VARIANTS.get(torch.backends.cpu.get_cpu_capability(), "default")
+
+
 def loss_and_grad(
     logits: Tensor,
     target: Tensor,
@@ -137,9 +142,8 @@ def _plan(options: LossOptions, beta: float, k: int, dtype: torch.dtype) -> tupl
 
 @functools.cache
 def _library() -> ctypes.CDLL:
-    variant = _VARIANTS.get(torch.backends.cpu.get_cpu_capability(), "default")
     suffix = ".dll" if sys.platform == "win32" else ".so"
-    library = ctypes.CDLL(str(Path(__file__).with_name(f"_cpu_{variant}{suffix}")))
+    library = ctypes.CDLL(str(Path(__file__).with_name(f"_cpu_{variant()}{suffix}")))
     address, count = ctypes.c_void_p, ctypes.c_int64
     for name in ("float32", "float64"):
         make, run = getattr(library, f"mgce_make_plan_{name}"), getattr(library, f"mgce_run_{name}")
