@@ -189,11 +189,15 @@ template <class T> INLINE void pack_again(Group<T>& group, int r, T beta) {
     for (int64_t i = 0; i < group.count[r]; i += lanes) {
         Vector<T> v = load(x + i);
         uint32_t chosen = bits_of(is_greater(v, splat(floor)));
-        store_packed_again(x + count, number + count, v, number + i, chosen);
+        if (group.all[r])
+            store_packed(x + count, number + count, v, int32_t(i), chosen);
+        else
+            store_packed_again(x + count, number + count, v, number + i, chosen);
         count += __builtin_popcount(chosen);
     }
     store(x + count, splat(T(-2) * beta));
     group.count[r] = count;
+    group.all[r] = false;
 }
 
 // Where a Newton step on the beta-norm takes t, and by how much more than rounding that is away.
@@ -225,8 +229,10 @@ template <class T, Form form> INLINE void solve(Group<T>& group, int rows, const
             group.excess[r] = 0;
             if (!(group.error[r] > 0)) continue;
             moving = true;
-            bool shrunk = step > 0 && 4 * group.support[r] < 3 * group.count[r];
-            if (shrunk && !group.all[r] && group.count[r] > worth_packing * lanes) pack_again(group, r, beta);
+            // Finding the places of the candidates again costs about as much as half of an evaluation.
+            int64_t worth = group.all[r] ? group.count[r] / 2 : 3 * group.count[r] / 4;
+            if (step > 0 && group.support[r] < worth && group.count[r] > worth_packing * lanes)
+                pack_again(group, r, beta);
             T* x = group.x + r * group.stride;
             T* w = group.w + r * group.stride;
             Sums sums = weights<T, form>(x, w, group.count[r], group.t[r], inverse_beta, plan.power);
