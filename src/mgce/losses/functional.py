@@ -18,6 +18,7 @@ from mgce import _validation
 from mgce._validation import expected
 from mgce.kernels import dispatch
 from mgce.losses.fused import fused_mgce_loss
+from mgce.numerics import root
 from mgce.numerics.normalizer import solve
 from mgce.numerics.root import Beta
 
@@ -164,7 +165,7 @@ def gce_loss(
     return loss.to(_result_dtype(input, target, weight))
 
 
-def alpha_loss(probs: Tensor, target: Tensor, *, beta: float, dim: int = -1, reduction: str = "mean") -> Tensor:
+def alpha_loss(probs: Tensor, target: Tensor, *, beta: Beta, dim: int = -1, reduction: str = "mean") -> Tensor:
     r"""Compute the alpha-loss of probabilities, `alpha = beta / (beta - 1)`.
 
     .. math:: \ell_\beta(h, y) = \beta \big(1 - h_y^{1/\beta}\big)
@@ -175,7 +176,8 @@ def alpha_loss(probs: Tensor, target: Tensor, *, beta: float, dim: int = -1, red
         probs: probabilities h, any shape with k classes along `dim`, in [0, 1].
         target: class indices, the shape of `probs` without `dim`, int64 or uint8; or class
             probabilities, the shape of `probs`.
-        beta: float in [1, inf]; 1 is MAE `1 - h_y` (the error of the randomised rule), inf is `-log h_y`.
+        beta: in [1, inf]; 1 is MAE `1 - h_y` (the error of the randomised rule), inf is `-log h_y`. A tensor
+            gives one beta for each row: it broadcasts against the shape of index targets.
         dim: dimension of the classes.
         reduction: `"none"`, `"mean"` or `"sum"`.
 
@@ -195,19 +197,36 @@ def alpha_loss(probs: Tensor, target: Tensor, *, beta: float, dim: int = -1, red
     _validation.check_logits(probs, dim, "probs")
     rows = probs.movedim(dim, -1)
     soft = isinstance(target, Tensor) and target.shape == probs.shape
-    flat = target.movedim(dim, -1).reshape(-1, rows.shape[-1]) if soft else target
     _check_arguments(rows, target.movedim(dim, -1) if soft else target, None, -100, reduction, 0.0, beta, class_dim=-1)
     rows_2d = rows.reshape(-1, rows.shape[-1])
-    on = rows_2d > 0
-    log_probs = torch.where(on, rows_2d, 1).log()
-    if math.isinf(beta):
-        scores = torch.where(on, log_probs, torch.where(on, 1, rows_2d).log())
-    else:
-        # expm1 for the accuracy of large beta; the power keeps the infinite derivative at zero.
-        power = torch.where(on, 1, rows_2d) ** (1 / beta) - 1
-        scores = beta * torch.where(on, _expm1(log_probs / beta), power)
-    loss = _nll(scores, flat if soft else target.reshape(-1), None, -100, reduction, 0.0)
+    flat = target.movedim(dim, -1).reshape(rows_2d.shape) if soft else target.reshape(-1)
+    # The derivative is infinite at zero, and 0 times that NaN: a class outside the target is no part of the graph.
+    wanted = flat != 0 if soft else flat.unsqueeze(-1) == torch.arange(rows.shape[-1], device=rows.device)
+    h = torch.where(wanted, rows_2d, 1)
+    h = h.float() if h.dtype in (torch.float16, torch.bfloat16) else h
+    if not isinstance(beta, Tensor):
+        beta = float(beta) if beta <= torch.finfo(h.dtype).max else math.inf
+        beta = torch.full((), beta, dtype=h.dtype, device=h.device)
+    scores = _alpha_scores(h, _validation.broadcast_beta(beta, rows.shape[:-1]).to(h.dtype).reshape(-1, 1))
+    loss = _nll(scores, flat, None, -100, reduction, 0.0).to(_result_dtype(rows, flat, None))
     return loss.reshape(rows.shape[:-1]) if reduction == "none" else loss
+
+
+def _alpha_scores(probs: Tensor, beta: Tensor) -> Tensor:
+    """Give `beta (h^(1/beta) - 1)`: where h > 0 by expm1, which keeps the digits of large beta, else by the power.
+
+    The power keeps the infinite derivative at zero, and NaN.
+    """
+    on = probs > 0
+    log_probs = torch.where(on, probs, 1).log()
+    finite = ~(beta >= root.LARGEST_BETA)
+    b = torch.where(finite, beta, 1)
+    inside = torch.where(finite, b * _expm1(log_probs / b), log_probs)
+    infinite = beta == torch.inf
+    b = torch.where(infinite, 1, beta)
+    rest = torch.where(on, 1, probs)
+    outside = torch.where(infinite, torch.where(infinite, rest, 1).log(), b * (rest ** (1 / b) - 1))
+    return torch.where(on, inside, outside)
 
 
 def _expm1(exponent: Tensor) -> Tensor:
