@@ -18,8 +18,8 @@ def expected(name: str, what: str, got: object) -> str:
     return f"Expected `{name}` to be {what}, but got {got!r}."
 
 
-def check_beta(beta: Any) -> None:
-    """Require `beta` to be a real number or a floating-point tensor of numbers in [1, inf].
+def check_beta(beta: Any) -> float | Tensor:
+    """Require `beta` to be a real number or a floating-point tensor of numbers in [1, inf]; give it as float or tensor.
 
     The values of a tensor are checked on the CPU only: reading them from an accelerator would
     synchronise it, and a tensor that is traced or vmapped has none.
@@ -30,11 +30,13 @@ def check_beta(beta: Any) -> None:
             raise TypeError(expected("beta", what + " or a floating-point tensor of such", beta.dtype))
         if is_concrete(beta) and not bool((beta >= 1).all()):
             raise ValueError(expected("beta", "a tensor of values in [1, inf]", beta.min().item()))
-        return
-    if isinstance(beta, bool) or not isinstance(beta, (int, float)):
+        return beta
+    if isinstance(beta, bool) or not isinstance(beta, Real):
         raise TypeError(expected("beta", what, beta))
-    if not beta >= 1 or math.isnan(beta):
+    beta = float(beta)
+    if not beta >= 1:  # NaN is not
         raise ValueError(expected("beta", what, beta))
+    return beta
 
 
 def broadcast_beta(beta: Tensor, rows: torch.Size) -> Tensor:
@@ -93,6 +95,8 @@ def is_concrete(tensor: Tensor) -> bool:
         and not torch.compiler.is_compiling()
         and type(tensor) in (Tensor, torch.nn.Parameter)
         and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+        and torch._C._get_tracing_state() is None
+        and torch._C._len_torch_dispatch_stack() == 0  # make_fx and fake tensors trace by such a mode
     )
 
 

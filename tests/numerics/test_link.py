@@ -74,14 +74,18 @@ def test_float32_is_near_float64(beta, k):
 @pytest.mark.parametrize("k", [1, 2, 10, 1000, 50_000])
 @pytest.mark.parametrize("beta", [1.0, 1.02, 1.18, 1.4, 2.0, 11.0, 1e6])
 def test_float32_on_hard_rows_is_as_near_as_their_condition_allows(beta, k):
-    """A change of eps in the logits moves h by up to eps times the slope of the norm, k^(1/beta) at most."""
+    """A change of eps in x + t moves h by up to eps times the slope of the norm, k^(1/beta) at most.
+
+    x, t and x + t are each rounded, by half an eps where they are near 1: less than 2 eps together.
+    """
     logits = hard_rows(k, beta, torch.float32)
     h, p = minimax_probs(logits, beta=beta), worst_case_probs(logits, beta=beta)
     exact = logits.double() - logits.double().amax(-1, keepdim=True)
-    _, slope = root.norm_excess(exact, root.newton(exact, beta), beta)
+    eps = torch.finfo(torch.float32).eps
+    # The slope rises to the right of the root, of which t may lie 8 eps.
+    _, slope = root.norm_excess(exact, root.newton(exact, beta) + 8 * eps, beta)
     error = (h.double() - minimax_probs(logits.double(), beta=beta)).abs().amax(-1)
-    edge = 1.1e-6  # rows 14 to 16 lie this near to the edge of the support, on either side of it
-    assert (error <= torch.finfo(torch.float32).eps * slope.clamp(min=4) + edge).all()
+    assert (error <= 2 * eps * slope.clamp(min=2)).all()
     for probs in (h, p):
         assert (probs >= 0).all()
         torch.testing.assert_close(

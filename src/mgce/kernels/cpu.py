@@ -79,7 +79,7 @@ def loss_and_grad(
         target: labels, int64 of shape (N,), or probabilities, shape and dtype of `logits`; contiguous.
         weight: weight of each class, shape (k,), dtype of `logits`, contiguous; or None.
         options: reduction and the like. The gradient is that of the reduced loss, or of the sum of the rows for "none".
-        beta: float in [1, 1e30].
+        beta: float in [1, 2^64).
         want_grad: whether to compute the gradient.
         inplace: write the gradient over the logits.
 
@@ -93,7 +93,7 @@ def loss_and_grad(
     """
     n, k = logits.shape
     reduced = options.reduction != "none"
-    run, plan = _plan(options, float(beta), k, logits.dtype)
+    run, plan = _plan(options, beta, k, logits.dtype)
     loss = logits.new_empty(() if reduced else n)
     grad = (logits if inplace else torch.empty_like(logits)) if want_grad else None
     threads = torch.get_num_threads() if n * (k + ROW_CLASSES) > SERIAL_CLASSES else 1

@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 
 from mgce._validation import expected
-from mgce.numerics.root import newton_steps
+from mgce.numerics.budget import proven_steps
+from mgce.numerics.root import LARGEST_BETA
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
-LARGEST_BETA = 1e30  # whose inverse float32 still holds
 # Most classes of a row that is held in registers, with its candidates packed and without. Compiled for compute
 # capability 9.0, larger blocks spill much of what these hold; the speeds have not been compared.
 PACKED_BLOCK, PLAIN_BLOCK = 8192, 16384
@@ -75,7 +75,7 @@ def loss_and_grad(
         ignore_index: label of rows whose loss and gradient are zero.
         reduction: "none", "mean" or "sum". The gradient is that of the reduced loss, or of the sum for "none".
         label_smoothing: share of the target that is spread over all classes.
-        beta: float in [1, 1e30].
+        beta: float in [1, inf].
         want_grad: whether to compute the gradient.
         inplace: write the gradient over the logits.
         grad_dtype: type of the gradient, that of the logits or float32. Under a loss scale, which multiplies the
@@ -90,6 +90,7 @@ def loss_and_grad(
     """
     _check(logits, target, grad_dtype, inplace)
     n, k = logits.shape
+    beta = min(float(beta), LARGEST_BETA)  # above it nothing changes but the range of float32 is left
     rows = _plan(k, beta)
     labels = not target.is_floating_point()
     target = target.contiguous() if labels else _rows(target)
@@ -119,10 +120,10 @@ def loss_and_grad(
                 ignore_index,
                 1.0 - label_smoothing,
                 label_smoothing / k,
-                float(beta),
-                float(beta) - 1.0,
-                1.0 / float(beta),
-                newton_steps(k, beta, torch.float32),
+                beta,
+                beta - 1.0,
+                1.0 / beta,
+                proven_steps(k, beta, torch.float32),  # the kernel stops where the rows do, so the bound costs nothing
                 HALVES=_halves(beta),
                 PROBS=not labels,
                 SMOOTH=label_smoothing > 0,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
@@ -11,15 +9,12 @@ from torch.autograd import forward_ad
 from mgce._validation import check_choice
 from mgce.kernels import cpu, cuda
 from mgce.kernels.options import LossOptions
-from mgce.numerics.root import Beta
+from mgce.numerics.root import LARGEST_BETA, Beta
 
 KERNELS = ("cpu", "cuda")
 BACKENDS = ("auto", *KERNELS, "torch", "reference")
 # A subclass may mean something else by its values than they say.
 PLAIN_TYPES = (Tensor, torch.nn.Parameter, torch.nn.Buffer)
-# To the last digit of float64 the loss is cross-entropy from here on: they differ by less than (log k)^2 / beta. A
-# kernel needs the inverse of beta to be a number of float32.
-LARGEST_BETA = 1e30
 
 
 def choose(backend: str, input: Tensor, target: Tensor, weight: Tensor | None, beta: Beta) -> str:
@@ -85,8 +80,8 @@ def _obstacle(kernel: str, input: Tensor, target: Tensor, weight: Tensor | None,
     """Say why a kernel cannot run a call, or None where it can."""
     if isinstance(beta, Tensor):
         return "`beta` is a tensor"
-    if beta > LARGEST_BETA:
-        return "`beta` is inf, which is cross-entropy" if beta == math.inf else "`beta` is as good as inf"
+    if beta >= LARGEST_BETA:
+        return "`beta` is inf, or as good as inf, which is cross-entropy"
     for tensor in (input, target) if weight is None else (input, target, weight):
         obstacle = _obstacle_of_tensor(kernel, tensor)
         if obstacle is not None:

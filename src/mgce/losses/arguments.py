@@ -28,11 +28,12 @@ def result_dtype(input: Tensor, target: Tensor, weight: Tensor | None) -> torch.
     return dtype if weight is None else torch.promote_types(dtype, weight.dtype)
 
 
-def check_options(options: LossOptions, beta: Beta) -> None:
-    """Check what is not a tensor, and beta."""
-    _validation.check_beta(beta)
+def check_options(options: LossOptions, beta: Beta) -> Beta:
+    """Check what is not a tensor, and beta; give beta as a float or a tensor."""
+    beta = _validation.check_beta(beta)
     _validation.check_choice("reduction", options.reduction, _validation.REDUCTIONS)
     _validation.check_label_smoothing(options.label_smoothing)
+    return beta
 
 
 def check_arguments(
@@ -42,9 +43,12 @@ def check_arguments(
     options: LossOptions,
     beta: Beta,
     dim: int | None = None,
-) -> None:
-    """Check all arguments of a loss; `dim` is the dimension of the classes where it is not that of `cross_entropy`."""
-    check_options(options, beta)
+) -> Beta:
+    """Check all arguments of a loss, and give beta as a float or a tensor.
+
+    `dim` is the dimension of the classes where it is not that of `cross_entropy`.
+    """
+    beta = check_options(options, beta)
     if not isinstance(input, Tensor):
         raise TypeError(expected("input", "a torch.Tensor", type(input).__name__))
     dim = class_dim(input) if dim is None else dim
@@ -56,6 +60,7 @@ def check_arguments(
     if weight is not None:
         check_weight(weight, shape[dim], None if target.shape == shape else input)
         check_device("weight", weight, input)
+    return beta
 
 
 def check_target(target: Tensor, rows: torch.Size, probs: torch.Size, ignore_index: int) -> None:

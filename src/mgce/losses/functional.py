@@ -20,6 +20,7 @@ from mgce.losses.arguments import HALF_TYPES, check_arguments, class_dim, result
 from mgce.losses.composite import composite_mgce_loss
 from mgce.losses.fused import fused_mgce_loss
 from mgce.losses.nll import nll
+from mgce.numerics import root
 from mgce.numerics.root import Beta
 
 
@@ -82,12 +83,13 @@ def mgce_loss(
     Reference: paper, equation (19); Theorem 3 for the gradient.
     """
     options = LossOptions(ignore_index, reduction, label_smoothing)
-    check_arguments(input, target, weight, options, beta)
+    beta = check_arguments(input, target, weight, options, beta)
     chosen = dispatch.choose(backend, input, target, weight, beta)
+    soft = target.shape == input.shape
     if chosen in dispatch.KERNELS:
         assert not isinstance(beta, Tensor)
         loss = fused_mgce_loss(input, target, weight, options, beta)
-    elif backend == "auto" and not isinstance(beta, Tensor) and beta == math.inf and target.shape != input.shape:
+    elif backend == "auto" and not isinstance(beta, Tensor) and beta >= root.LARGEST_BETA and not soft:
         return F.cross_entropy(input, target.long(), weight, None, ignore_index, None, reduction, label_smoothing)
     else:
         rows = input.double() if chosen == "reference" else input
@@ -134,22 +136,22 @@ def gce_loss(
     Reference: paper, equations (5) and (6).
     """
     options = LossOptions(ignore_index, reduction, label_smoothing)
-    check_arguments(input, target, weight, options, beta)
+    beta = check_arguments(input, target, weight, options, beta)
     half = input.dtype in HALF_TYPES
     log_probs = F.log_softmax(input, class_dim(input), dtype=torch.float32 if half else None)
     if isinstance(beta, Tensor):
         rows = log_probs.movedim(class_dim(input), -1).shape[:-1]
         beta = _validation.broadcast_beta(beta, rows).to(log_probs.dtype).unsqueeze(class_dim(input))
-        finite = torch.isfinite(beta)
+        finite = ~(beta >= root.LARGEST_BETA)
         b = torch.where(finite, beta, 1)
         scores = torch.where(finite, b * _expm1(log_probs / b), log_probs)
     else:
-        scores = log_probs if beta == math.inf else beta * _expm1(log_probs / beta)
+        scores = log_probs if beta >= root.LARGEST_BETA else beta * _expm1(log_probs / beta)
     loss = nll(scores, target, weight, options)
     return loss.to(result_dtype(input, target, weight))
 
 
-def alpha_loss(probs: Tensor, target: Tensor, *, beta: float, dim: int = -1, reduction: str = "mean") -> Tensor:
+def alpha_loss(probs: Tensor, target: Tensor, *, beta: Beta, dim: int = -1, reduction: str = "mean") -> Tensor:
     r"""Compute the alpha-loss of probabilities, `alpha = beta / (beta - 1)`.
 
     .. math:: \ell_\beta(h, y) = \beta \big(1 - h_y^{1/\beta}\big)
@@ -160,7 +162,8 @@ def alpha_loss(probs: Tensor, target: Tensor, *, beta: float, dim: int = -1, red
         probs: probabilities h, any shape with k classes along `dim`, in [0, 1].
         target: class indices, the shape of `probs` without `dim`, int64 or uint8; or class
             probabilities, the shape of `probs`.
-        beta: float in [1, inf]; 1 is MAE `1 - h_y` (the error of the randomised rule), inf is `-log h_y`.
+        beta: in [1, inf]; 1 is MAE `1 - h_y` (the error of the randomised rule), inf is `-log h_y`. A tensor
+            gives one beta for each row: it broadcasts against the shape of index targets.
         dim: dimension of the classes.
         reduction: `"none"`, `"mean"` or `"sum"`.
 
@@ -180,20 +183,36 @@ def alpha_loss(probs: Tensor, target: Tensor, *, beta: float, dim: int = -1, red
     _validation.check_logits(probs, dim, "probs")
     rows = probs.movedim(dim, -1)
     soft = isinstance(target, Tensor) and target.shape == probs.shape
-    flat = target.movedim(dim, -1).reshape(-1, rows.shape[-1]) if soft else target
     options = LossOptions(reduction=reduction)
-    check_arguments(rows, target.movedim(dim, -1) if soft else target, None, options, beta, dim=-1)
+    beta = check_arguments(rows, target.movedim(dim, -1) if soft else target, None, options, beta, dim=-1)
     rows_2d = rows.reshape(-1, rows.shape[-1])
-    on = rows_2d > 0
-    log_probs = torch.where(on, rows_2d, 1).log()
-    if beta == math.inf:
-        scores = torch.where(on, log_probs, torch.where(on, 1, rows_2d).log())
-    else:
-        # expm1 for the accuracy of large beta; the power keeps the infinite derivative at zero.
-        power = torch.where(on, 1, rows_2d) ** (1 / beta) - 1
-        scores = beta * torch.where(on, _expm1(log_probs / beta), power)
-    loss = nll(scores, flat if soft else target.reshape(-1), None, options)
+    flat = target.movedim(dim, -1).reshape(rows_2d.shape) if soft else target.reshape(-1)
+    # The derivative is infinite at zero, and 0 times that NaN: a class outside the target is no part of the graph.
+    wanted = flat != 0 if soft else flat.unsqueeze(-1) == torch.arange(rows.shape[-1], device=rows.device)
+    h = torch.where(wanted, rows_2d, 1)
+    h = h.float() if h.dtype in HALF_TYPES else h
+    if not isinstance(beta, Tensor):
+        beta = torch.full((), beta if beta <= torch.finfo(h.dtype).max else math.inf, dtype=h.dtype, device=h.device)
+    scores = _alpha_scores(h, _validation.broadcast_beta(beta, rows.shape[:-1]).to(h.dtype).reshape(-1, 1))
+    loss = nll(scores, flat, None, options).to(result_dtype(rows, flat, None))
     return loss.reshape(rows.shape[:-1]) if reduction == "none" else loss
+
+
+def _alpha_scores(probs: Tensor, beta: Tensor) -> Tensor:
+    """Give `beta (h^(1/beta) - 1)`: where h > 0 by expm1, which keeps the digits of large beta, else by the power.
+
+    The power keeps the infinite derivative at zero, and NaN.
+    """
+    on = probs > 0
+    log_probs = torch.where(on, probs, 1).log()
+    finite = ~(beta >= root.LARGEST_BETA)
+    b = torch.where(finite, beta, 1)
+    inside = torch.where(finite, b * _expm1(log_probs / b), log_probs)
+    infinite = beta == torch.inf
+    b = torch.where(infinite, 1, beta)
+    rest = torch.where(on, 1, probs)
+    outside = torch.where(infinite, torch.where(infinite, rest, 1).log(), b * (rest ** (1 / b) - 1))
+    return torch.where(on, inside, outside)
 
 
 def _expm1(exponent: Tensor) -> Tensor:

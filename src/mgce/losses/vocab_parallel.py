@@ -2,7 +2,6 @@ r"""The MGCE loss of logits whose classes are spread over the processes of a gro
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
@@ -91,20 +90,23 @@ class _VocabParallelLoss(torch.autograd.Function):
         label_smoothing: float,
         beta: float,
     ) -> Tensor:
-        x, count, total = _shifted(logits.to(torch.promote_types(logits.dtype, torch.float32)), group)
-        t = _newton(x, count, total, num_classes, beta, group)
+        def reduce(sums: Tensor) -> Tensor:
+            return _sum(sums, group)
+
+        x = _shifted(logits.to(torch.promote_types(logits.dtype, torch.float32)), group)
+        t = root.newton(x, beta, reduce=reduce, k=num_classes)
         kept = target != ignore_index
         own = target - vocab_start
         here = kept & (own >= 0) & (own < x.shape[1])
         own = torch.where(here, own, 0).unsqueeze(-1)
         w, _ = root.powers(x, t, beta)
-        support, score = _sum(torch.stack([w.sum(-1), torch.where(here, x.gather(1, own).squeeze(-1), 0)]), group)
+        support, score = reduce(torch.stack([w.sum(-1), torch.where(here, x.gather(1, own).squeeze(-1), 0)]))
         loss = -(score + t)
         grad = w / support.unsqueeze(-1)
         grad.scatter_add_(1, own, (label_smoothing - 1) * here.to(x.dtype).unsqueeze(-1))
         if label_smoothing > 0:
-            mean = torch.where(count < num_classes, -torch.inf, total / num_classes)  # a masked class has loss inf
-            loss = (1 - label_smoothing) * loss - label_smoothing * (mean + t)
+            (total,) = reduce(x.sum(-1).unsqueeze(0))  # -inf where a class is masked, whose loss is inf
+            loss = (1 - label_smoothing) * loss - label_smoothing * (total / num_classes + t)
             grad -= label_smoothing / num_classes
         ctx.save_for_backward(torch.where(kept.unsqueeze(-1), grad, 0))
         ctx.dtype = logits.dtype
@@ -123,33 +125,11 @@ def _sum(parts: Tensor, group: Any) -> Tensor:
     return parts
 
 
-def _shifted(logits: Tensor, group: Any) -> tuple[Tensor, Tensor, Tensor]:
-    """Give x = f - max f, and for each row the number of classes that are not masked and the sum of their x."""
+def _shifted(logits: Tensor, group: Any) -> Tensor:
+    """Give x = f - max f, the maximum being that over the group."""
     top = logits.amax(-1)
     dist.all_reduce(top, dist.ReduceOp.MAX, group)
-    x = logits - top.unsqueeze(-1)
-    kept = x != -torch.inf
-    count, total = _sum(torch.stack([kept.sum(-1).to(x.dtype), torch.where(kept, x, 0).sum(-1)]), group)
-    return x, count, total
-
-
-def _newton(x: Tensor, count: Tensor, total: Tensor, num_classes: int, beta: float, group: Any) -> Tensor:
-    """Solve for t as `root.newton` does, with the sums over the classes taken over the group."""
-    finite = not math.isinf(beta)
-    log_count = count.log()
-    lowest = beta * torch.expm1(-log_count / beta) if finite else -log_count
-    t = torch.clamp(lowest - total / count, max=0)
-    for step in range(root.newton_steps(num_classes, beta, x.dtype)):
-        w, h = root.powers(x, t, beta)
-        support, mass = _sum(torch.stack([w.sum(-1), h.sum(-1)]), group)
-        log_mass = mass.log()
-        if finite:
-            moved = t - beta * torch.expm1(log_mass / beta) * torch.exp((1 - 1 / beta) * log_mass) / support
-        else:
-            moved = t - log_mass
-        moved = torch.clamp(moved, max=0)
-        t = moved if step == 0 else torch.minimum(t, moved)
-    return t
+    return logits - top.unsqueeze(-1)
 
 
 def _check(

@@ -6,8 +6,6 @@ minimax against, the negative gradient of the normalizer, and the calibrated out
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
 
@@ -42,7 +40,7 @@ def minimax_probs(logits: Tensor, *, beta: Beta, dim: int = -1) -> Tensor:
 
     Reference: paper, equation (14).
     """
-    _validation.check_beta(beta)
+    beta = _validation.check_beta(beta)
     _validation.check_logits(logits, dim)
     x, t, _, beta = solve(logits, beta, dim)
     _, h = root.powers(x, t, beta)
@@ -75,26 +73,26 @@ def worst_case_probs(logits: Tensor, *, beta: Beta, dim: int = -1) -> Tensor:
 
     Reference: paper, equations (15) and (17).
     """
-    _validation.check_beta(beta)
+    beta = _validation.check_beta(beta)
     _validation.check_logits(logits, dim)
     x, t, _, beta = solve(logits, beta, dim)
     w, _ = root.powers(x, t, beta)
     return (w / w.sum(-1, keepdim=True)).movedim(-1, dim).to(result_dtype(logits))
 
 
-def minimax_to_worst_case(h: Tensor, *, beta: float, dim: int = -1) -> Tensor:
+def minimax_to_worst_case(h: Tensor, *, beta: Beta, dim: int = -1) -> Tensor:
     r"""Map minimax probabilities h to worst-case probabilities p.
 
     .. math:: p_y = h_y^{1 - 1/\beta} \Big/ \sum_j h_j^{1 - 1/\beta}
 
     Args:
         h: probabilities along `dim`, any shape.
-        beta: float in [1, inf]. At 1 the result is uniform on the support of h (not on all
-            classes: 0^0 counts as 0 here); at inf it is h.
+        beta: in [1, inf]. At 1 the result is uniform on the support of h (not on all
+            classes: 0^0 counts as 0 here); at inf it is h. A tensor gives one beta for each row.
         dim: dimension of the classes.
 
     Returns:
-        p, of the shape of h.
+        p, of the shape of h. A row that holds NaN is NaN.
 
     Raises:
         TypeError, ValueError, RuntimeError, IndexError: as :func:`~mgce.functional.normalizer`.
@@ -105,24 +103,26 @@ def minimax_to_worst_case(h: Tensor, *, beta: float, dim: int = -1) -> Tensor:
 
     Reference: paper, Theorem 1, equation (15), for 1 < beta < inf.
     """
-    _validation.check_beta(beta)
+    beta = _validation.check_beta(beta)
     _validation.check_logits(h, dim, "h")
-    return _power_and_normalize(h, 1 - 1 / beta, dim)
+    return _power_and_normalize(h, _less_inverse(beta), dim)
 
 
-def worst_case_to_minimax(p: Tensor, *, beta: float, dim: int = -1) -> Tensor:
+def worst_case_to_minimax(p: Tensor, *, beta: Beta, dim: int = -1) -> Tensor:
     r"""Map worst-case probabilities p to minimax probabilities h: sharpening by alpha = beta/(beta-1).
 
     .. math:: h_y = p_y^{\alpha} \Big/ \sum_j p_j^{\alpha}
 
     Args:
         p: probabilities along `dim`, any shape.
-        beta: float in (1, inf]; at inf the result is p. Near 1 the exponent is so large that the
-            result is one-hot unless two classes agree to within beta - 1.
+        beta: in (1, inf]; at inf the result is p. Near 1 the exponent is so large that the
+            result is one-hot unless two classes agree to within beta - 1. A tensor gives one beta for
+            each row.
         dim: dimension of the classes.
 
     Returns:
-        h, of the shape of p.
+        h, of the shape of p. A row that holds NaN is NaN, and so is one whose beta is 1 in a tensor
+        whose values cannot be read.
 
     Raises:
         ValueError: if beta is 1, where p does not determine h (a face of the simplex has the same p).
@@ -134,16 +134,37 @@ def worst_case_to_minimax(p: Tensor, *, beta: float, dim: int = -1) -> Tensor:
 
     Reference: paper, Theorem 1, equation (16).
     """
-    _validation.check_beta(beta)
-    if beta == 1:
-        raise ValueError(_validation.expected("beta", "greater than 1, since at 1 p does not determine h", beta))
+    beta = _validation.check_beta(beta)
     _validation.check_logits(p, dim, "p")
-    return _power_and_normalize(p, 1.0 if math.isinf(beta) else beta / (beta - 1), dim)
+    if isinstance(beta, Tensor):
+        one = _validation.is_concrete(beta) and bool((beta == 1).any())
+        alpha: Beta = 1 / torch.where(beta > 1, _less_inverse(beta), torch.nan)
+    else:
+        one = beta == 1
+        alpha = beta if one else 1 / _less_inverse(beta)
+    if one:
+        raise ValueError(_validation.expected("beta", "greater than 1, since at 1 p does not determine h", 1))
+    return _power_and_normalize(p, alpha, dim)
 
 
-def _power_and_normalize(probs: Tensor, exponent: float, dim: int) -> Tensor:
-    # Relative to the largest, so that a large exponent cannot take every class to zero.
-    ratio = probs / probs.amax(dim, keepdim=True)
-    on = ratio > 0
+def _less_inverse(beta: Beta) -> Beta:
+    """Give 1 - 1/beta, with its digits where beta is near 1."""
+    if not isinstance(beta, Tensor):
+        return 1.0 if beta >= root.LARGEST_BETA else (beta - 1) / beta
+    finite = ~(beta >= root.LARGEST_BETA)
+    b = torch.where(finite, beta, 1)
+    return torch.where(finite, (b - 1) / b, 1)
+
+
+def _power_and_normalize(probs: Tensor, exponent: Beta, dim: int) -> Tensor:
+    rows = probs.movedim(dim, -1)
+    if rows.dtype in (torch.float16, torch.bfloat16):
+        rows = rows.float()
+    if not isinstance(exponent, Tensor):  # a number would be a constant to a compiler, which then compiles for each
+        exponent = torch.full((), exponent, dtype=rows.dtype, device=rows.device)
+    exponent = _validation.broadcast_beta(exponent, rows.shape[:-1]).to(rows.dtype).unsqueeze(-1)
+    # Relative to the largest, a constant to autograd, so that a large exponent cannot take every class to zero.
+    ratio = rows / rows.detach().amax(-1, keepdim=True)
+    on = ~(ratio <= 0)  # NaN stays
     power = torch.where(on, torch.where(on, ratio, 1) ** exponent, 0)
-    return power / power.sum(dim, keepdim=True)
+    return (power / power.sum(-1, keepdim=True)).movedim(-1, dim).to(result_dtype(probs))

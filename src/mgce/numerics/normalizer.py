@@ -35,8 +35,10 @@ def normalizer(
         logits: margins f, any shape with k classes along `dim`; float16 and bfloat16 are solved in
             float32. -inf masks a class: the result is that of the row without it.
         beta: loss parameter in [1, inf]. 1 is MAE (`phi` is then the sparsemax threshold, and its
-            derivative one subgradient), inf is cross-entropy (`phi = -logsumexp`). A tensor gives
-            one beta for each row: it broadcasts against the shape of the result.
+            derivative one subgradient), inf is cross-entropy (`phi = -logsumexp`), and so is, to
+            rounding, any beta from 2^64 on. A tensor gives one beta for each row: it broadcasts
+            against the shape of the result. Where its values cannot be read, one that is not in
+            [1, inf] gives NaN.
         dim: dimension of the classes.
         method: `"newton"` reaches the rounding floor; `"bisection"` is the paper's Algorithm 1;
             `"exact"` sorts, for beta = 1 and 2 only.
@@ -44,7 +46,7 @@ def normalizer(
 
     Returns:
         phi, the shape of `logits` without `dim` and its dtype (float32 under autocast). A row that
-        holds NaN or +inf, or only -inf, gives NaN.
+        holds NaN or +inf, or only -inf, has NaN here and in its derivatives.
 
     Raises:
         TypeError: if `beta` is not a number, or `logits` not a tensor.
@@ -58,7 +60,7 @@ def normalizer(
 
     Reference: paper, equations (12), (13) and Theorem 3.
     """
-    _validation.check_beta(beta)
+    beta = _validation.check_beta(beta)
     _validation.check_logits(logits, dim)
     _validation.check_choice("method", method, METHODS)
     _, t, shift, _ = solve(logits, beta, dim, method, tol)
@@ -90,7 +92,7 @@ def normalized_logits(logits: Tensor, *, beta: Beta, dim: int = -1) -> Tensor:
 
     Reference: paper, equation (19).
     """
-    _validation.check_beta(beta)
+    beta = _validation.check_beta(beta)
     _validation.check_logits(logits, dim)
     x, t, _, _ = solve(logits, beta, dim)
     return (x + t.unsqueeze(-1)).movedim(-1, dim).to(result_dtype(logits))
@@ -111,6 +113,7 @@ def solve(
     x = x - shift.unsqueeze(-1)
     if isinstance(beta, Tensor):
         beta = _validation.broadcast_beta(beta, shift.shape).to(x.dtype)
+        beta = torch.where(beta >= 1, beta, torch.nan)
     t = _root(x.detach(), beta.detach() if isinstance(beta, Tensor) else beta, method, tol)
     return x, _differentiable(x, t, beta), shift, beta
 

@@ -8,47 +8,94 @@ gradients: `normalizer` differentiates the root from its equation.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
+from mgce import _validation
+from mgce.numerics import budget
+
 Beta = float | Tensor  # a tensor has the shape of t, or broadcasts against it
+Reduce = Callable[[Tensor], Tensor]
+
+# From here on beta counts as infinite: -t exceeds its limit, log sum exp(x), by less than
+# sum_y p_y (log p_y)^2 / (2 beta) <= (log k)^2 / (2 beta), which is below half an ulp of 1 for every k < 2^63.
+LARGEST_BETA = 2.0**64
+# Sums of shares in [0, 1] are split at this place: multiples of it add up exactly to 4 in float32, and the rest,
+# below half of it for each of k classes, is too small for its rounding to count.
+SPLIT = 2.0**-22
 
 
-def newton(x: Tensor, beta: Beta) -> Tensor:
-    r"""Solve by Newton's method on the beta-norm, with a fixed number of steps.
+def _identity(sums: Tensor) -> Tensor:
+    return sums
+
+
+def newton(x: Tensor, beta: Beta, *, reduce: Reduce = _identity, k: int | None = None) -> Tensor:
+    r"""Solve by Newton's method on the beta-norm.
 
     With `N(t) = ||(1 + (x + t)/beta)_+||_beta - 1`, which is convex and increasing with slope in
     `[1, k^(1/beta)] / beta`, the iteration decreases monotonically from any point on the right of
-    the root and needs at most `log2(k)/beta + log2(1/eps)/2` steps, whatever the margins.
+    the root. It ends when no row's t falls any more, where values may be read: plain tensors on the
+    CPU. Elsewhere it makes the fixed number of steps that :mod:`~mgce.numerics.budget` gives.
 
     Args:
         x: logits less their row maximum, shape (..., k), float32 or float64; -inf masks a class.
         beta: a float in [1, inf], or a tensor that broadcasts against shape (...).
+        reduce: takes sums over the classes that are here, stacked in the first dimension, to those
+            over all classes, where these are spread over processes.
+        k: the number of all classes, where `x` has some of them.
 
     Returns:
-        t, shape (...). A row that holds NaN or +inf, or only -inf, gives NaN.
+        t, shape (...), within a few eps of the root relative to max(1, |t|). A row that holds NaN or
+        +inf, or only -inf, gives NaN.
     """
+    k = x.shape[-1] if k is None else k
     if not isinstance(beta, Tensor):
-        return -torch.logsumexp(x, -1) if math.isinf(beta) else _newton_finite(x, beta)
-    finite = torch.isfinite(beta)
-    t = _newton_finite(x, torch.where(finite, beta, 1))
-    return torch.where(finite, t, -torch.logsumexp(x, -1))
+        return _newton_infinite(x, reduce) if beta >= LARGEST_BETA else _newton_finite(x, beta, reduce, k)
+    finite, b = _finite(beta)
+    return torch.where(finite, _newton_finite(x, b, reduce, k), _newton_infinite(x, reduce))
 
 
-def _newton_finite(x: Tensor, beta: Beta) -> Tensor:
-    kept = x != -torch.inf  # NaN is kept, so that it reaches t
-    count = kept.sum(-1)
-    lowest = _lower_end(count.to(x.dtype).log(), beta)
-    mean = torch.where(kept, x, 0).sum(-1) / count
-    t = torch.clamp(lowest - mean, max=0)  # Jensen: on the right of the root
-    for step in range(newton_steps(x.shape[-1], beta, x.dtype)):
-        excess, slope = norm_excess(x, t, beta)
+def _newton_infinite(x: Tensor, reduce: Reduce) -> Tensor:
+    (mass,) = reduce(_sum_of_shares(torch.exp(x)).unsqueeze(0))
+    return -torch.log(mass)
+
+
+def _newton_finite(x: Tensor, beta: Beta, reduce: Reduce, k: int) -> Tensor:
+    near = ~(x <= (-beta.unsqueeze(-1) if isinstance(beta, Tensor) else -beta))  # NaN is near, so that it reaches t
+    count, total = reduce(torch.stack([near.sum(-1).to(x.dtype), torch.where(near, x, 0).sum(-1)]))
+    # Jensen's inequality on the classes that may be in the support: on the right of the root.
+    t = torch.clamp(_lower_end(count.log(), beta) - total / count, max=0)
+    readable = _validation.is_concrete(t)
+    steps = budget.proven_steps(k, beta, x.dtype) if readable else budget.newton_steps(k, beta, x.dtype)
+    for step in range(steps):
+        w, h = powers(x, t, beta)
+        support, mass = reduce(torch.stack([w.sum(-1), _sum_of_shares(h)]))
+        excess, slope = _norm(support, mass, beta)
         moved = torch.clamp(t - excess / slope, max=0)
         # The mean may be rounded to the left of the root, so the first step is free; after it,
         # only the guard keeps float32 from cycling where the support collapses.
-        t = moved if step == 0 else torch.minimum(t, moved)
+        moved = moved if step == 0 else torch.minimum(t, moved)
+        if readable and not bool(reduce(_falls(t, moved).any().to(x.dtype))):
+            return moved
+        t = moved
     return t
+
+
+def _falls(t: Tensor, moved: Tensor) -> Tensor:
+    """Tell where t moved by more than the rounding of the sums, by which it could creep on; NaN has not."""
+    return (t - moved).abs() > torch.finfo(t.dtype).eps / 4 * (1 - moved)
+
+
+def _sum_of_shares(h: Tensor) -> Tensor:
+    """Add numbers in [0, 1] over the classes, to the rounding of their total where that is near 1.
+
+    A plain sum adds small shares to a large one a few at a time, and loses the same part of each.
+    """
+    place = 1.5 * SPLIT / torch.finfo(h.dtype).eps
+    coarse = (h + place) - place
+    return coarse.sum(-1) + (h - coarse).sum(-1)
 
 
 def norm_excess(x: Tensor, t: Tensor, beta: Beta) -> tuple[Tensor, Tensor]:
@@ -57,33 +104,19 @@ def norm_excess(x: Tensor, t: Tensor, beta: Beta) -> tuple[Tensor, Tensor]:
     At infinity `N = log S` and the slope is 1, with `S = sum v^beta`. Shapes: x (..., k), t (...).
     """
     w, h = powers(x, t, beta)
-    log_total = torch.log(h.sum(-1))
-    support = w.sum(-1)
+    return _norm(w.sum(-1), h.sum(-1), beta)
+
+
+def _norm(support: Tensor, mass: Tensor, beta: Beta) -> tuple[Tensor, Tensor]:
+    log_mass = torch.log(mass)
     if not isinstance(beta, Tensor):
-        if math.isinf(beta):
-            return log_total, torch.ones_like(log_total)
+        if beta >= LARGEST_BETA:
+            return log_mass, torch.ones_like(log_mass)
         # expm1 keeps its digits where the norm is near 1.
-        return beta * torch.expm1(log_total / beta), support * torch.exp((1 / beta - 1) * log_total)
-    finite = torch.isfinite(beta)
-    b = torch.where(finite, beta, 1)
-    excess = torch.where(finite, b * torch.expm1(log_total / b), log_total)
-    return excess, torch.where(finite, support * torch.exp((1 / b - 1) * log_total), 1)
-
-
-def newton_steps(k: int, beta: Beta, dtype: torch.dtype) -> int:
-    """Give the step budget that reaches the rounding floor in every case known, built ones included."""
-    smallest = 1.0 if isinstance(beta, Tensor) else beta
-    if smallest < 1.5:
-        steps = 8
-    elif smallest < 4:
-        steps = 6
-    elif smallest < 50:
-        steps = 4
-    else:
-        steps = 2
-    if k > 1024 and smallest < 4:
-        steps += 4
-    return steps + 2 if dtype == torch.float64 else steps
+        return beta * torch.expm1(log_mass / beta), support * torch.exp((1 / beta - 1) * log_mass)
+    finite, b = _finite(beta)
+    excess = torch.where(finite, b * torch.expm1(log_mass / b), log_mass)
+    return excess, torch.where(finite, support * torch.exp((1 / b - 1) * log_mass), 1)
 
 
 def bisection(x: Tensor, beta: Beta, tol: float = 1e-4) -> Tensor:
@@ -125,32 +158,33 @@ def powers(x: Tensor, t: Tensor, beta: Beta) -> tuple[Tensor, Tensor]:
     """
     s = x + t.unsqueeze(-1)
     if not isinstance(beta, Tensor):
-        if math.isinf(beta):
+        if beta >= LARGEST_BETA:
             e = torch.exp(s)
             return e, e
         return _powers_finite(s, beta)
-    b = beta.unsqueeze(-1) if beta.ndim else beta
-    finite = torch.isfinite(b)
-    w, h = _powers_finite(torch.where(finite, s, 0), torch.where(finite, b, 1))
+    finite, b = _finite(beta.unsqueeze(-1))
+    w, h = _powers_finite(torch.where(finite, s, 0), b)
     e = torch.exp(torch.where(finite, 0, s))
     return torch.where(finite, w, e), torch.where(finite, h, e)
 
 
 def _powers_finite(s: Tensor, beta: Beta) -> tuple[Tensor, Tensor]:
     z = s / beta
-    on = z > -1
+    on = ~(z <= -1)  # NaN stays on, and so spoils its row and what is derived from it
     z = torch.where(on, z, 0)  # mask before log1p, so that no NaN enters a derivative
-    if not isinstance(beta, Tensor) and beta == 1:
-        w = on.to(s.dtype)
-    else:
-        w = torch.where(on, torch.exp((beta - 1) * torch.log1p(z)), 0)
+    w = torch.where(on, torch.exp((beta - 1) * torch.log1p(z)), 0)
     return w, w * (1 + z)
 
 
 def _lower_end(log_count: Tensor, beta: Beta) -> Tensor:
     """Give `C = beta (count^(-1/beta) - 1)`, the root of a row whose logits are all zero."""
     if not isinstance(beta, Tensor):
-        return -log_count if math.isinf(beta) else beta * torch.expm1(-log_count / beta)
-    finite = torch.isfinite(beta)
-    b = torch.where(finite, beta, 1)
+        return -log_count if beta >= LARGEST_BETA else beta * torch.expm1(-log_count / beta)
+    finite, b = _finite(beta)
     return torch.where(finite, b * torch.expm1(-log_count / b), -log_count)
+
+
+def _finite(beta: Tensor) -> tuple[Tensor, Tensor]:
+    """Tell where beta is not infinite to rounding, NaN included, and give it with 1 where it is."""
+    finite = ~(beta >= LARGEST_BETA)
+    return finite, torch.where(finite, beta, 1)
