@@ -33,10 +33,10 @@ def check_beta(beta: Any) -> float | Tensor:
         return beta
     if isinstance(beta, bool) or not isinstance(beta, Real):
         raise TypeError(expected("beta", what, beta))
-    beta = float(beta)
-    if not beta >= 1:  # NaN is not
+    number: float = float(beta)
+    if not number >= 1:  # NaN is not
         raise ValueError(expected("beta", what, beta))
-    return beta
+    return number
 
 
 def broadcast_beta(beta: Tensor, rows: torch.Size) -> Tensor:
