@@ -43,8 +43,11 @@ def minimax_probs(logits: Tensor, *, beta: Beta, dim: int = -1) -> Tensor:
     beta = _validation.check_beta(beta)
     _validation.check_logits(logits, dim)
     x, t, _, beta = solve(logits, beta, dim)
-    _, h = root.powers(x, t, beta)
-    return (h / h.sum(-1, keepdim=True)).movedim(-1, dim).to(result_dtype(logits))
+    w, h = root.powers(x, t, beta)
+    # t is rounded, so that the sum of h is off one by up to its slope times that: up to k for beta = 1. As dh/dt = w,
+    # that much is taken back in the direction of w; to divide by the sum would spread it over classes that are right.
+    surplus = (h.sum(-1, keepdim=True) - 1) / w.sum(-1, keepdim=True)
+    return (h - w * surplus).clamp(min=0).movedim(-1, dim).to(result_dtype(logits))
 
 
 def worst_case_probs(logits: Tensor, *, beta: Beta, dim: int = -1) -> Tensor:
