@@ -57,8 +57,8 @@ constexpr int64_t short_chain = 8;      // see `block`
 constexpr size_t cache_line = 64;  // bytes
 constexpr int64_t first_look = 2, worth_packing = 4;  // vectors
 
-// The rows of a group. x and w hold the candidates of each row, less its peak, and their weights; number says which
-// class each is, or is null where all classes are candidates; of all others each row has one value.
+// The rows of a group. x and w hold the candidates of each row, as `kept_as` has them, and their weights; number says
+// which class each is, unless all classes are kept in place; of all others each row has one value.
 template <class T> struct Group {
     static constexpr int lanes = Simd<T>::lanes;
     T *x, *w;
@@ -149,7 +149,7 @@ template <class T> INLINE void pack(const T* f, int64_t k, Group<T>& group, int 
             Mask<T> candidate = is_greater(v, splat(floor));
             uint32_t chosen = bits_of(candidate);
             if (!chosen) continue;
-            store_packed(x + count, number + count, v, int32_t(i), chosen);
+            store_packed(x + count, number + count, kept_as<T>(v, candidate, beta), int32_t(i), chosen);
             sum += zero_unless<T>(candidate, v);
             count += __builtin_popcount(chosen);
         }
@@ -157,14 +157,17 @@ template <class T> INLINE void pack(const T* f, int64_t k, Group<T>& group, int 
         all = 2 * count > std::min(i, k);
     }
     if (all) {
-        for (int64_t j = 0; j < i; j += lanes) store(x + j, load_row(f, j, k, -infinity) - peak);
+        for (int64_t j = 0; j < i; j += lanes) {
+            Vector<T> v = load_row(f, j, k, -infinity) - peak;
+            store(x + j, kept_as<T>(v, is_greater(v, splat(floor)), beta));
+        }
         while (i < k) {
             Vector<T> sum{};
             const int64_t end = i + block * lanes;
             for (; i < k && i < end; i += lanes) {
                 Vector<T> v = load_row(f, i, k, -infinity) - peak;
                 Mask<T> candidate = is_greater(v, splat(floor));
-                store(x + i, v);
+                store(x + i, kept_as<T>(v, candidate, beta));
                 sum += zero_unless<T>(candidate, v);
                 count += count_of(candidate);
             }
@@ -182,13 +185,15 @@ template <class T> INLINE void pack(const T* f, int64_t k, Group<T>& group, int 
 // Drop the candidates that have no weight at t, which the root is never above once a step was made.
 template <class T> INLINE void pack_again(Group<T>& group, int r, T beta) {
     constexpr int lanes = Simd<T>::lanes;
-    const T t = group.t[r], floor = -beta - t - 16 * Simd<T>::eps * (1 - t);
+    const T t = group.t[r], above_edge = -t - 16 * Simd<T>::eps * (1 - t), floor = above_edge - beta;
     T* x = group.x + r * group.stride;
     int32_t* number = group.number + r * group.stride;
     int64_t count = 0;
     for (int64_t i = 0; i < group.count[r]; i += lanes) {
         Vector<T> v = load(x + i);
-        uint32_t chosen = bits_of(is_greater(v, splat(floor)));
+        // Positive ones are beta + x.
+        Vector<T> least = choose(is_greater(v, Vector<T>{}), splat(above_edge), splat(floor));
+        uint32_t chosen = bits_of(is_greater(v, least));
         if (group.all[r])
             store_packed(x + count, number + count, v, int32_t(i), chosen);
         else
@@ -271,7 +276,7 @@ INLINE void solve_few(const Call<T>& call, Group<T>& group, int64_t first, int r
         Mask<T> near = is_greater(f, splat(-beta));
         size += zero_unless<T>(near, splat(T(1)));
         total += zero_unless<T>(near, f);
-        store(x + j * lanes, f);
+        store(x + j * lanes, kept_as<T>(f, near, beta));
     }
     store(group.peak, choose(good, peak, splat(std::numeric_limits<T>::quiet_NaN())));
     Vector<T> t = not_above(jensen_bound(size, total, beta), Vector<T>{}), at = t, w_sum, error;
@@ -282,12 +287,12 @@ INLINE void solve_few(const Call<T>& call, Group<T>& group, int64_t first, int r
         for (int64_t start = 0; start < k; start += short_chain) {
             Vector<T> h_part{}, w_part{};
             for (int64_t j = start; j < k && j < start + short_chain; ++j) {
-                Vector<T> z = (load(x + j * lanes) + at) * inverse_beta;
+                Vector<T> v;
                 Mask<T> inside;
-                Vector<T> u = weight<T, form>(z, inside, call.plan->power);
+                Vector<T> u = weight<T, form>(load(x + j * lanes), at, inverse_beta, call.plan->power, v, inside);
                 store(w + j * lanes, u);
                 w_part += u;
-                h_part += u + u * z;
+                h_part += u * v;
             }
             h_sum += h_part;
             w_sum += w_part;

@@ -38,27 +38,28 @@ template <class T, int count> INLINE Vector<T> polynomial(const T (&coefficients
     return total;
 }
 
-// 1 + z = 2^exponent (1 + f) with |f| <= 1/3, for z > -1.
+// A number v = one + s > 0, with one = 1 or 0 and the digits of both kept, as 2^exponent (1 + f) with |f| <= 1/3.
 template <class T> struct Split {
     Bits<T> exponent;
     Vector<T> f;
 };
 
-template <class T> INLINE Split<T> split(Vector<T> z) {
+template <class T> INLINE Split<T> split(Vector<T> s, Vector<T> one) {
     using Integer = typename Simd<T>::Integer;
     constexpr int fraction = Simd<T>::fraction_bits;
     constexpr Integer exponent_bits = ~((Integer(1) << fraction) - 1);
-    Bits<T> shifted = (bits_as<Bits<T>>(z + T(1)) - Simd<T>::two_thirds) & exponent_bits;
+    Bits<T> shifted = (bits_as<Bits<T>>(s + one) - Simd<T>::two_thirds) & exponent_bits;
     Vector<T> scale = bits_as<Vector<T>>(Simd<T>::one - shifted);  // 2^-exponent
-    // z and not 1 + z, which has lost digits where z is small.
-    return {shifted >> Integer(fraction), z * scale + (scale - T(1))};
+    // s and not one + s, which has lost digits where s is small beside 1.
+    return {shifted >> Integer(fraction), s * scale + (one * scale - T(1))};
+}
+
+template <class T> INLINE Vector<T> log2_of(Split<T> v) {
+    return __builtin_convertvector(v.exponent, Vector<T>) + v.f * polynomial<T>(Series<T>::log2, v.f);
 }
 
 // log2(1 + z) for z > -1, with the relative accuracy of z near zero.
-template <class T> INLINE Vector<T> log2_1p(Vector<T> z) {
-    Split<T> v = split<T>(z);
-    return __builtin_convertvector(v.exponent, Vector<T>) + v.f * polynomial<T>(Series<T>::log2, v.f);
-}
+template <class T> INLINE Vector<T> log2_1p(Vector<T> z) { return log2_of<T>(split<T>(z, splat(T(1)))); }
 
 // x = n + rest with n the whole number next to x; gives rest and 2^n, for x within the exponents of normal numbers.
 template <class T> INLINE Vector<T> whole_power(Vector<T> x, Vector<T>& rest) {
@@ -95,7 +96,8 @@ enum class Form { products, table, logarithm };
 template <class T> struct Power {
     // Relative errors up to a = 6: below 6e-9 and 1e-16, less than half of a rounding error.
     static constexpr int terms = sizeof(T) == 4 ? 9 : 20;
-    // 1 + z is at least half an eps where it is positive, so e is from -25 or -54 to 0: known by its lowest bits.
+    // With v no smaller than this, e is from -30 or -60 to 0: known by its lowest bits.
+    static constexpr double smallest = sizeof(T) == 4 ? 0x1p-30 : 0x1p-60;
     static constexpr int entries = sizeof(T) == 4 ? 32 : 64;
     static constexpr double largest_by_table = 6, largest_by_products = 15.5;
 
@@ -139,19 +141,20 @@ template <class T> struct Power {
         }
     }
 
-    template <Form chosen> static INLINE_MEMBER Vector<T> of(Vector<T> z, const Power& power) {
+    // v^a of v = one + s.
+    template <Form chosen> static INLINE_MEMBER Vector<T> of(Vector<T> s, Vector<T> one, const Power& power) {
         if constexpr (chosen == Form::products) {
-            Vector<T> v = z + T(1), result = splat(T(1));
+            Vector<T> v = s + one, result = splat(T(1));
             for (int bit = 8; bit; bit >>= 1) {
                 result = result * result;
                 if (power.whole & bit) result = result * v;
             }
             return power.half ? result * square_root(v) : result;
         } else if constexpr (chosen == Form::table) {
-            Split<T> v = split<T>(z);
+            Split<T> v = split<T>(s, one);
             return look_up(power.scale, v.exponent) * polynomial<T>(power.series, v.f);
         } else {
-            return exp2<T>(log2_1p<T>(z) * power.exponent);
+            return exp2<T>(log2_of<T>(split<T>(s, one)) * power.exponent);
         }
     }
 };
@@ -167,11 +170,25 @@ struct Total {
     INLINE_MEMBER double value() const { return sum + lost; }
 };
 
-// Give w = v^(beta - 1) at v = (1 + z)_+ and set z to zero where v is, so that w + w z = v^beta everywhere.
-template <class T, Form form> INLINE Vector<T> weight(Vector<T>& z, Mask<T>& inside, const Power<T>& power) {
-    inside = is_greater(z, splat(T(-1)));
-    z = zero_unless<T>(inside, z);
-    return zero_unless<T>(inside, Power<T>::template of<form>(z, power));
+// A candidate is kept as x = f - max f, or, in the lower half of the support, as beta + x: that is exact, and positive,
+// which x never is. So v = (1 + (x + t)/beta)_+ keeps its digits near both ends. What is no candidate is kept as -2 beta.
+template <class T> INLINE Vector<T> kept_as(Vector<T> x, Mask<T> candidate, T beta) {
+    Vector<T> value = choose(is_greater(splat(beta * T(-0.5)), x), x + beta, x);
+    return choose(candidate, value, splat(T(-2) * beta));
+}
+
+// Give w = v^(beta - 1) and v of classes kept so, both zero off the support.
+template <class T, Form form>
+INLINE Vector<T> weight(Vector<T> kept, Vector<T> t, T inverse_beta, const Power<T>& power, Vector<T>& v, Mask<T>& inside) {
+    Vector<T> one = choose(is_greater(kept, Vector<T>{}), Vector<T>{}, splat(T(1)));
+    Vector<T> s = (kept + t) * inverse_beta;
+    v = s + one;
+    inside = is_greater(v, Vector<T>{});
+    v = zero_unless<T>(inside, v);
+    // Below this v is zero to the rounding of x + t, and its exponent beyond the table's; so is all that is off the support.
+    const Vector<T> tiny = splat(T(Power<T>::smallest));
+    s = choose(is_greater(v, tiny), s, tiny);
+    return zero_unless<T>(inside, Power<T>::template of<form>(s, one, power));
 }
 
 struct Sums {
@@ -183,8 +200,8 @@ struct Sums {
 // eight numbers of one size loses about two rounding errors, a chain of hundreds would lose digits.
 constexpr int block = 16;
 
-// Write w = v^(beta - 1) at v = (1 + (x + t)/beta)_+ for the first `count` classes, whole vectors of which can be read and
-// written; give sum v^beta, sum w and the number of positive v.
+// Write w = v^(beta - 1) for the first `count` classes, whole vectors of which can be read and written; give sum v^beta,
+// sum w and the number of positive v.
 template <class T, Form form>
 INLINE Sums weights(const T* x, T* w, int64_t count, T t, T inverse_beta, const Power<T>& power) {
     constexpr int lanes = Simd<T>::lanes;
@@ -196,13 +213,13 @@ INLINE Sums weights(const T* x, T* w, int64_t count, T t, T inverse_beta, const 
         for (int64_t i = start; i < end; i += 2 * lanes)
             for (int chain = 0; chain < 2 && i + chain * lanes < end; ++chain) {
                 int64_t at = i + chain * lanes;
-                Vector<T> z = (load(x + at) + t) * inverse_beta;
+                Vector<T> v;
                 Mask<T> inside;
-                Vector<T> u = weight<T, form>(z, inside, power);
+                Vector<T> u = weight<T, form>(load(x + at), splat(t), inverse_beta, power, v, inside);
                 support += count_of(inside);
                 store(w + at, u);
                 w_sum[chain] += u;
-                h_sum[chain] += u + u * z;
+                h_sum[chain] += u * v;
             }
         h_total.add(lane_sum(h_sum[0] + h_sum[1]));
         w_total.add(lane_sum(w_sum[0] + w_sum[1]));

@@ -156,24 +156,29 @@ def powers(x: Tensor, t: Tensor, beta: Beta) -> tuple[Tensor, Tensor]:
     relative accuracy for every beta up to infinity, where `w = h = exp(x + t)`; `w` at beta = 1 is
     the indicator of the support. Shapes: x (..., k), t (...), both results (..., k).
     """
-    s = x + t.unsqueeze(-1)
+    t = t.unsqueeze(-1)
     if not isinstance(beta, Tensor):
         if beta >= LARGEST_BETA:
-            e = torch.exp(s)
+            e = torch.exp(x + t)
             return e, e
-        return _powers_finite(s, beta)
+        return _powers_finite(x, t, beta)
     finite, b = _finite(beta.unsqueeze(-1))
-    w, h = _powers_finite(torch.where(finite, s, 0), b)
-    e = torch.exp(torch.where(finite, 0, s))
+    w, h = _powers_finite(torch.where(finite, x, 0), torch.where(finite, t, 0), b)
+    e = torch.exp(torch.where(finite, 0, x + t))
     return torch.where(finite, w, e), torch.where(finite, h, e)
 
 
-def _powers_finite(s: Tensor, beta: Beta) -> tuple[Tensor, Tensor]:
-    z = s / beta
-    on = ~(z <= -1)  # NaN stays on, and so spoils its row and what is derived from it
-    z = torch.where(on, z, 0)  # mask before log1p, so that no NaN enters a derivative
-    w = torch.where(on, torch.exp((beta - 1) * torch.log1p(z)), 0)
-    return w, w * (1 + z)
+def _powers_finite(x: Tensor, t: Tensor, beta: Beta) -> tuple[Tensor, Tensor]:
+    # Near the largest logit v = 1 + z, and near the edge of the support v = (beta + x) + t in units of beta, where the
+    # sum in parentheses is exact: formed the other way round, each would lose the digits of the small number.
+    edge = x < -beta / 2
+    z = (x + t) / beta
+    v = torch.where(edge, ((beta + x) + t) / beta, 1 + z)
+    on = ~(v <= 0)  # NaN stays on, and so spoils its row and what is derived from it
+    v = torch.where(on, v, 1)  # mask before a logarithm, so that no NaN enters a derivative
+    log_v = torch.where(edge, torch.log(v), torch.log1p(torch.where(on & ~edge, z, 0)))
+    w = torch.where(on, torch.exp((beta - 1) * log_v), 0)
+    return w, w * v
 
 
 def _lower_end(log_count: Tensor, beta: Beta) -> Tensor:
