@@ -115,7 +115,7 @@ def load_images(
     clothing1m           clothing1m/: images/ and the authors' lists beside it
     ===================  ========================================================================
 
-    In the upper rows, to digits, the images are uint8 arrays (n, c, h, w) in memory; in the last three they are files,
+    In the rows down to digits, the images are uint8 arrays (n, c, h, w) in memory; in the last three they are files,
     read when they are asked for. `train.noisy` of cifar10n and cifar100n holds the labels that people gave. A
     checksum is verified where one is published; else the images of each class or list are counted.
 

@@ -23,7 +23,7 @@ IntArray = NDArray[np.int64]
 
 
 class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
-    """A classifier whose outputs all follow from its logits f, shape (n, k), which are called margins in this room.
+    """A classifier whose outputs all follow from its margins, another name for the logits f, shape (n, k).
 
     A subclass gives `fit`, which sets `classes_` and `beta_`, and `_margins`.
     """

@@ -3,8 +3,7 @@ r"""The steps that every calibration metric is made of: check, format, sum over 
 The functions of `calibration` and the classes of `streaming` both run these steps, so that they
 cannot drift apart. A *confidence* is the probability given to a class, and its *hit* is 1 where that class is the
 label, else 0. Both have the samples in the last dimension: shape (N,) for the top label, the most probable class of
-    each
-sample, and (k, N) for all classes.
+each sample, and (k, N) for all classes.
 """
 
 from __future__ import annotations

@@ -96,8 +96,8 @@ def _independent(labels: Tensor, matrix: Tensor, generator: torch.Generator) -> 
 
 def _by_quota(labels: Tensor, matrix: Tensor, generator: torch.Generator) -> Tensor:
     counts = labels.bincount(minlength=len(matrix))
-    # Rounded, so that neither ties nor whole numbers depend on the last bits of the products. Nine decimals are above
-    # the rounding errors of a million labels, 1e6 * 1e-16, and below any difference of remainders that matters.
+    # Rounded, so that neither ties nor whole numbers depend on the last bits of the products. Nine decimals hide
+    # the rounding errors of the products of a million labels, about 1e6 * 1e-16.
     flips = (counts[:, None] * matrix.clone().fill_diagonal_(0)).round(decimals=9)
     expected = flips.sum(1).round(decimals=9)
     quotas = _apportion(expected, round(expected.sum().item()), generator)

@@ -95,7 +95,7 @@ def certify(
         beta: float in [1, inf) of the alpha-risk, or None to leave it out.
 
     Returns:
-        The certificate. A bound of 1 (or of beta, for the alpha-risk) says nothing: no classifier is worse.
+        The certificate. A bound of 1 (or of beta, for the alpha-risk) says nothing: it holds for any classifier.
 
     Raises:
         TypeError: if `beta` is not a number.
