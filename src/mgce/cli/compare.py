@@ -41,11 +41,11 @@ def compare(
     device: Annotated[str, typer.Option(help="Where to train: cpu, cuda, ...")] = "cpu",
     out: Annotated[Path | None, typer.Option(help="Folder for the results [mgce-compare-DATASET].")] = None,
 ) -> None:
-    """Train a network by each loss on a data set with wrong labels, and compare them on right ones.
+    """Train a network by each loss on rows with wrong labels, and compare the networks on test rows with right ones.
 
-    Beta and the epoch of each seed are those of best accuracy on the (noisy) validation rows. Prints
-    test accuracy and calibration errors as mean ± standard deviation over the seeds; writes
-    table.csv, runs.json, accuracy.png and reliability.png.
+    For each seed, beta and the epoch are those of best accuracy on the validation rows, whose labels
+    are noisy too. Prints test accuracy and calibration errors as mean ± standard deviation over the
+    seeds; writes table.csv, runs.json, accuracy.png and reliability.png.
     """
     table = load(dataset, target, data_dir=data_dir, download=download)
     plan = Comparison(
@@ -101,7 +101,7 @@ def _grid(rows: list[dict[str, Any]], title: str) -> Grid:
     )
     grid = Grid(title=title, caption=caption, box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
     for number, name in enumerate(render.HEADER):
-        grid.add_column(name, justify="left" if number < 2 else "right", no_wrap=True)
+        grid.add_column(name, justify="left" if number < 2 else "right", no_wrap=True)  # method and beta are words
     for row in render.cells(rows):
         grid.add_row(*row)
     return grid

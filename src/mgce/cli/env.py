@@ -1,4 +1,4 @@
-"""`mgce env`: what a report of a problem should say of the machine."""
+"""`mgce env`: the versions and devices that a bug report should name."""
 
 from __future__ import annotations
 

@@ -49,8 +49,8 @@ def fit(
 ) -> None:
     """Fit a classifier to a table whose labels may be partly wrong, and say how wrong it can be.
 
-    Columns may be numbers or categories, with values missing. Beta is chosen on the training rows; the rows
-    held out serve for the certificate and the figures alone. Writes the model and an HTML report.
+    Columns may be numbers or categories, with values missing. Beta is chosen on the training rows; the rows held
+    out serve only to measure the model, for the certificate and the calibration. Writes the model and an HTML report.
     """
     plan = FitPlan(target, id, model, _beta(beta), noise_rate, delta, holdout, seed)
     out = out or Path(f"{table.stem}.skops")

@@ -1,4 +1,4 @@
-"""Whether the files that a command will write can be written, asked before its work."""
+"""Check that a command can write its files, before it does its work."""
 
 from __future__ import annotations
 
@@ -9,10 +9,15 @@ from mgce._validation import expected
 
 
 def check_output(option: str, path: Path, *others: Path) -> None:
-    """Require that a file can be created or replaced, and is none of the others.
+    """Require that a file can be created or replaced, and is none of the others that the command reads or writes.
+
+    Args:
+        option: name of the option that the error speaks of.
+        path: the file.
+        others: files that it must differ from.
 
     Raises:
-        ValueError: if not.
+        ValueError: if it cannot, or is one of the others.
     """
     if path.is_dir():
         raise ValueError(expected(option, "the path of a file", f"{path}, which is a folder"))

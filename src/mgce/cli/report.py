@@ -16,10 +16,10 @@ def report(
     runs: Annotated[Path, typer.Argument(help="The output folder of mgce reproduce.")],
     out: Annotated[Path | None, typer.Option(help="Folder for the results [that of the runs].")] = None,
 ) -> None:
-    """Render what the finished runs of a folder suffice for; nothing is trained.
+    """Write every table and figure that the finished runs in a folder suffice for; nothing is trained.
 
-    A file reasons.json in the folder, with sentences by pattern such as "letter/*/gce/*", adds a
-    reason to the cells that differ from the paper.
+    A file reasons.json in that folder maps patterns such as "letter/*/gce/*" to sentences: each is
+    given as the reason where a cell that matches its pattern differs from the paper.
     """
     if not runs.is_dir():
         raise FileNotFoundError(expected("runs", "a folder of mgce reproduce that exists", str(runs)))

@@ -36,11 +36,11 @@ def reproduce(
     backend: Annotated[str, typer.Option(help="loky, or dask.")] = "loky",
     scheduler: Annotated[str | None, typer.Option(help="Address of the Dask scheduler.")] = None,
 ) -> None:
-    """Reproduce a table or figure of the paper, its numbers beside ours.
+    """Reproduce a table or figure of the paper, with the paper's numbers beside ours.
 
-    Runs that are finished in the output folder are not run again, so an interrupted command goes on
-    where it was. Prints the table; writes it as text, CSV and LaTeX, the figures, a page report.html,
-    and the records of all runs.
+    A run trains and measures once. Runs that the output folder already has are not repeated, so an
+    interrupted command goes on where it was. Prints the table; writes it as text, CSV and LaTeX, the
+    figures, a page report.html, and the records of all runs.
     """
     options = Options(
         datasets=None if dataset is None else tuple(dataset.split(",")),
@@ -59,7 +59,8 @@ def reproduce(
     check_one_setting([*(run.specification for run in store.read().values()), *map(document, todo)])
     check(todo, Place(place.data_dir, device, download))
     console = Console(highlight=False, stderr=True)
-    # What a scheduler or a container sends to end a command: without this, the workers would go on for nobody.
+    # Schedulers and containers end a command by SIGTERM: taken for Ctrl-C, it ends the workers too, which would
+    # otherwise go on without the command.
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         if todo:
@@ -74,7 +75,7 @@ def reproduce(
 
 
 def show(results: dict[str, Result], names: list[str], folder: Path) -> None:
-    """Print these results, and where all are."""
+    """Print the results of these names, and the folder that all are in."""
     for name in names:
         if name in results:
             typer.echo(to_text(results[name]))

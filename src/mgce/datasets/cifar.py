@@ -31,8 +31,8 @@ CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "hors
 def load_cifar10(data_dir: Path, download: bool) -> ImageDataset:
     """Read CIFAR-10: 50,000 and 10,000 images (3, 32, 32), 10 classes.
 
-    From `cifar-10-batches-bin/` (data_batch_1.bin to _5.bin and test_batch.bin, also as .bin.xz), of
-    which sizes and the number of rows of every class are checked; else from the archive.
+    From the folder `cifar-10-batches-bin/` (data_batch_1.bin to _5.bin and test_batch.bin, also as .bin.xz) if there is
+    one; the sizes of its files and the number of images of every class are checked. Else from the archive.
     """
     names = [*(f"data_batch_{i}.bin" for i in range(1, 6)), "test_batch.bin"]
     files = _files(CIFAR10, "cifar-10-batches-bin", names, data_dir, download)
@@ -44,8 +44,8 @@ def load_cifar10(data_dir: Path, download: bool) -> ImageDataset:
 def load_cifar100(data_dir: Path, download: bool) -> ImageDataset:
     """Read CIFAR-100: 50,000 and 10,000 images (3, 32, 32), 100 fine classes.
 
-    From `cifar-100-binary/` (train.bin, test.bin, fine_label_names.txt), checked as CIFAR-10's; else
-    from the archive.
+    From the folder `cifar-100-binary/` (train.bin, test.bin, fine_label_names.txt) if there is one, checked as
+    CIFAR-10's is. Else from the archive.
     """
     names = ["train.bin", "test.bin", "fine_label_names.txt"]
     files = _files(CIFAR100, "cifar-100-binary", names, data_dir, download)
@@ -59,10 +59,12 @@ def load_cifar100(data_dir: Path, download: bool) -> ImageDataset:
 
 
 def read_records(content: bytes, path: Path, label_bytes: int = 1) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Split rows of label bytes, of which the last counts, and 3 x 1024 bytes of red, green, blue.
+    """Split records into images (n, 3, 32, 32) and labels (n,).
+
+    A record is one label byte, or two of which the last is the fine label, and 1024 bytes each of red, green and blue.
 
     Raises:
-        ValueError: if the content is not whole rows.
+        ValueError: if the content is not a whole number of records.
     """
     size = label_bytes + int(np.prod(SHAPE))
     if not content or len(content) % size:

@@ -52,8 +52,9 @@ def load_cifar100n(data_dir: Path, download: bool) -> ImageDataset:
 def read_labels(path: Path) -> dict[str, NDArray[np.int64]]:
     """Read the label arrays of a file of `torch.save` by their names, without unpickling it.
 
-    The file holds a pickled mapping of names to arrays. Its opcodes are listed, never run: a name is
-    a string that contains "label", its array the next string of eight bytes for each label.
+    The file holds a pickled mapping of names to arrays. Its opcodes are listed, never run: a name is a string that
+    contains "label", and its array is in the next string of eight or more characters. Each character stands for a byte
+    (latin-1), and eight bytes are one label, a little-endian int64.
 
     Raises:
         ValueError: if the file is not of that kind.

@@ -61,10 +61,13 @@ def load_fashion_mnist(data_dir: Path, download: bool) -> ImageDataset:
 
 
 def read_idx(path: Path) -> NDArray[np.uint8]:
-    """Read a gzipped IDX file of bytes: zero, zero, 8, the number d of dimensions, d big-endian sizes, the values.
+    """Read a gzipped IDX file of bytes.
+
+    It holds two zero bytes, the code 8 of unsigned bytes, the number d of dimensions in one byte, d sizes of four bytes
+    each, the highest first, and then the values.
 
     Raises:
-        ValueError: if it is not that.
+        ValueError: if it is not such a file.
     """
     try:
         content = gzip.decompress(path.read_bytes())

@@ -17,8 +17,8 @@ from torch.utils.data import Dataset
 class Images:
     """Images in memory: `images` (n, c, h, w) uint8, `target` (n,) indices into the classes.
 
-    The layout is that of `torch.nn.Conv2d`: `torch.from_numpy(images)` costs nothing. `noisy` holds
-    the other labels that people gave the same rows, each (n,), by their name.
+    The layout is that of `torch.nn.Conv2d`: `torch.from_numpy(images)` costs nothing. `noisy` holds, by name, other
+    labels (n,) that people gave the same images.
     """
 
     images: NDArray[np.uint8]
@@ -33,8 +33,8 @@ class Images:
 class ImageFiles(Dataset[tuple[Any, int]]):
     """Images in files, for a `torch.utils.data.DataLoader`: `paths` (n), `target` (n,) indices into the classes.
 
-    Row i is read when asked for, as RGB. `transform` turns the PIL image into what the model takes;
-    without one it is a uint8 tensor (3, h, w). Give one, or other labels, by `dataclasses.replace`.
+    Image i is read when asked for, as RGB. `transform` turns the PIL image into what the model takes; without a
+    transform it becomes a uint8 tensor (3, h, w). To set a transform, or other labels, use `dataclasses.replace`.
     """
 
     paths: tuple[Path, ...]

@@ -115,8 +115,8 @@ def load_images(
     clothing1m           clothing1m/: images/ and the authors' lists beside it
     ===================  ========================================================================
 
-    Down to digits, the images are uint8 arrays (n, c, h, w) in memory; the others are files, read when
-    they are asked for. `train.noisy` of cifar10n and cifar100n holds the labels that people gave. A
+    In the rows down to digits, the images are uint8 arrays (n, c, h, w) in memory; in the last three they are files,
+    read when they are asked for. `train.noisy` of cifar10n and cifar100n holds the labels that people gave. A
     checksum is verified where one is published; else the images of each class or list are counted.
 
     Args:
@@ -169,7 +169,7 @@ def _digit_images(data_dir: Path, download: bool) -> ImageDataset:
     import sklearn.datasets
 
     bunch = sklearn.datasets.load_digits()
-    images = (bunch.images[:, None] * 255 / 16).round().astype(np.uint8)
+    images = (bunch.images[:, None] * 255 / 16).round().astype(np.uint8)  # scikit-learn has 0..16, images 0..255
     target = bunch.target.astype(np.int64)
     parts = (Images(images[rows], target[rows]) for rows in (slice(None, N_TRAIN_DIGITS), slice(N_TRAIN_DIGITS, None)))
     return ImageDataset("digits", tuple(map(str, bunch.target_names)), *parts)

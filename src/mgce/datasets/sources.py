@@ -11,6 +11,7 @@ from urllib.request import urlopen
 
 from mgce._files import replacing
 
+TIMEOUT = 60  # seconds without a byte, after which a download fails
 CHUNK = 1 << 20  # bytes that are hashed at a time, so that a file of gigabytes needs a megabyte of memory
 
 
@@ -71,7 +72,7 @@ def _fetch(source: Source, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as temporary:
         try:
-            with urlopen(source.url, timeout=60) as response, temporary.open("wb") as file:
+            with urlopen(source.url, timeout=TIMEOUT) as response, temporary.open("wb") as file:
                 shutil.copyfileobj(response, file)
         except OSError as error:
             sentence = (

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows with a class each: `features` (n columns as they came), `target` (n,) indices into `classes`.
+    """Examples with a class each: `features`, a row for each, as read; `target` (n,), indices into `classes`.
 
-    The first `n_train` rows are the published training part; None where none is published.
+    The first `n_train` rows are the published training part; `n_train` is None where none is published.
     """
 
     name: str
@@ -48,7 +48,7 @@ def read_table(path: Path, target: str | None) -> Table:
         FileNotFoundError: Expected `dataset` to be the path of a file that exists, but got 'nowhere.csv'.
     """
     frame = read_frame(path, "dataset")
-    columns = ", ".join(frame.columns[:20])
+    columns = ", ".join(frame.columns[:20])  # enough to find a name by, few enough for an error
     if target is None:
         raise ValueError(f"Expected `target` to name the column with the classes, one of: {columns}.")
     if target not in frame.columns:
@@ -62,7 +62,7 @@ def read_frame(path: Path, name: str, text: Collection[str] = ()) -> pd.DataFram
     Args:
         path: the file; by its suffix .csv, or Parquet.
         name: what errors call it.
-        text: the columns of a CSV file to be read letter by letter.
+        text: columns of a CSV file whose values stay text as written, so that "007" does not become the number 7.
 
     Raises:
         FileNotFoundError: if there is no file at `path`.
@@ -110,8 +110,10 @@ def make_table(name: str, features: pd.DataFrame, labels: pd.Series[Any], n_trai
 def preprocessor(features: pd.DataFrame) -> Any:
     """Make the transformer of these columns to numbers, to be fitted on training rows alone.
 
-    Numbers: the median for what is missing, with a column that says so, then mean 0 and variance 1.
-    Anything else: one column for each category, the rare ones together, unknown ones none.
+    A missing number becomes the median of its column, and a column of zeros and ones is added that says where numbers
+    were missing; then all are scaled to mean 0 and variance 1. Columns of anything else become a column of zeros and
+    ones for each category; if there are more than 50, the rarest share one. A category that was not in the training
+    rows counts as a rare one; if there are none, it is all zeros.
 
     Args:
         features: the columns of a table; only their names and types count.
@@ -135,6 +137,7 @@ def preprocessor(features: pd.DataFrame) -> Any:
     numbers = features.select_dtypes(include="number").columns
     others = [column for column in features.columns if column not in numbers]
     numeric = make_pipeline(SimpleImputer(strategy="median", add_indicator=True), StandardScaler())
-    # A column of names or free text would become as many columns as it has values.
+    # At most 50 columns for one: they keep the 41 countries of adult apart, while a column of names or free text, which
+    # has as many values as rows, does not become thousands.
     categorical = OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=50, sparse_output=False)
     return ColumnTransformer([("numbers", numeric, list(numbers)), ("categories", categorical, others)])

@@ -23,7 +23,7 @@ IntArray = NDArray[np.int64]
 
 
 class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
-    """A classifier whose outputs all follow from its margins, the logits f of shape (n, k).
+    """A classifier whose outputs all follow from its margins, another name for the logits f, shape (n, k).
 
     A subclass gives `fit`, which sets `classes_` and `beta_`, and `_margins`.
     """
@@ -104,15 +104,15 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
     def certify(self, X: Any, y: Any, *, delta: float = 0.05, noise_rate: float = 0.0) -> RiskCertificate:
         """Bound the errors of this classifier from labelled rows it has never seen.
 
-        Valid whatever the classifier, if the rows are independent draws that no part of training, selection
-        or calibration has used. See :func:`mgce.certify`, which this calls with h.
+        Valid however good or bad the classifier is, if the rows are independent draws that no part of training,
+        selection or calibration has used. See :func:`mgce.certify`, which this calls with h.
 
         Args:
             X: fresh rows, shape (n, d).
             y: their labels, shape (n,), all among `classes_`.
             delta: probability in (0, 1) with which any of the bounds may be wrong.
-            noise_rate: eta in [0, (k-1)/k), or a lower bound of it: the share of labels in y that were replaced
-                by one of the others; the bounds are then against clean labels.
+            noise_rate: eta in [0, (k-1)/k), the share of labels in y that were replaced by one of the others, or a
+                lower bound of that share; the bounds are then on errors against clean labels.
 
         Returns:
             The certificate, with the bounds on the argmax error and the randomised error.
@@ -153,7 +153,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
             y: their labels, shape (n,), all among `classes_`.
 
         Returns:
-            Indices of all n rows; the first m are the ones to look at with time for m.
+            Indices of all n rows; with time to look at m rows, look at the first m.
 
         Raises:
             ValueError: if a label is not among `classes_`.
@@ -196,7 +196,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
 
 
 def check_class_count(totals: NDArray[Any]) -> None:
-    """Require rows of positive weight in 2 classes, from the total weight of each."""
+    """Require two classes or more with rows of positive weight, given the total weight of the rows of each class."""
     present = np.count_nonzero(totals)
     if present < 2:
         what = "of at least 2 classes with rows of positive weight"
@@ -204,9 +204,10 @@ def check_class_count(totals: NDArray[Any]) -> None:
 
 
 def class_factors(class_weight: Any, classes: NDArray[Any], totals: NDArray[Any]) -> FloatArray:
-    """Give the factor of each class, shape (k,), from the total weights of its rows.
+    """Give the factor, shape (k,), by which the weights of the rows of each class are multiplied.
 
-    It is 1, or from a dict, or for "balanced" such that all classes weigh the same.
+    By `class_weight` it is 1 (None), what a dict has for the class, or ("balanced") such that all classes get the same
+    total weight; `totals` are the total weights of their rows before, shape (k,).
     """
     if isinstance(class_weight, str) and class_weight == "balanced":
         return np.asarray(totals.sum() / (classes.size * np.where(totals > 0, totals, math.inf)))

@@ -46,15 +46,18 @@ class MGCEClassifier(RobustClassifier):
 
     Args:
         beta: loss parameter in [1, inf]: 1 is the most robust, inf is cross-entropy.
-        lambda0: strength of the penalty, not negative. The paper uses 1e-5, which hardly regularises; the default
-            is what large sparse penalties of logistic regression amount to on a thousand rows.
+        lambda0: strength of the penalty, not negative. The paper uses 1e-5, which hardly regularises. The default is
+            of the size of the L1 penalty of scikit-learn's LogisticRegression at C = 1 on a thousand rows: there the
+            mean loss has the penalty 1/(C n).
         fit_intercept: whether to append the 1; its coefficients are penalised as all others are.
         class_weight: None, a dict of factors for classes, or "balanced".
-        solver: "lbfgs"; "interior" (exact, for small problems); "lp" (beta = 1 only); "sgd" (stochastic, the one of
-            `partial_fit` and `fit_chunks`); or "auto", which is never "sgd". With "lbfgs", a beta below 1.02 is
-            replaced by 1.02 while minimising.
-        tol: duality gap to reach, as a share of the objective at zero, `beta (1 - k^(-1/beta))`; "lbfgs" also stops
-            where ten iterations gain less than a tenth of it, "sgd" where five epochs gain less than it.
+        solver: "lbfgs"; "interior" (an interior-point method, exact, for small problems); "lp" (a linear program,
+            beta = 1 only); "sgd" (stochastic, the one of `partial_fit` and `fit_chunks`); or "auto", never "sgd".
+            With "lbfgs", a beta below 1.02 is replaced by 1.02 while minimising, since towards beta = 1 the objective
+            gets kinks.
+        tol: duality gap to reach, as a share of the objective at mu = 0, `beta (1 - k^(-1/beta))`; "lbfgs" also stops
+            where ten iterations together gain less than a tenth of this, "sgd" where each of five epochs in a row
+            gains less than this.
         max_iter: most iterations, or epochs for "sgd".
         warm_start: whether `fit` starts from the coefficients of the last one, if classes and features are the same.
         random_state: seed of the order of rows in "sgd".
@@ -63,8 +66,9 @@ class MGCEClassifier(RobustClassifier):
         classes_: labels, shape (k,).
         coef_, intercept_: shapes (k, d) and (k,), for two classes too.
         beta_: the beta of the links.
-        minimax_risk_: the objective reached. It is no certificate: `lambda_0 s` is a heuristic, for which it can be
-            below the true risk. See :meth:`certify` and :func:`mgce.risk.minimax_risk`.
+        minimax_risk_: the objective reached. It is the paper's minimax risk for lambda = `lambda_0 s`, a heuristic
+            under which it can be below the true risk: no certificate. See :meth:`certify` and
+            :func:`mgce.risk.minimax_risk`.
         duality_gap_: bound on how far `minimax_risk_` is from the least objective; inf if none was found.
         n_iter_: iterations, or epochs for "sgd".
         n_features_in_, feature_names_in_: as everywhere in scikit-learn.
@@ -207,8 +211,9 @@ class MGCEClassifier(RobustClassifier):
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> MGCEClassifier:
         """Descend once through a batch of rows, in their order, and keep the average of all iterates.
 
-        The deviations in the penalty are those of the rows seen so far. It goes on from the coefficients of a `fit`.
-        What `minimax_risk_` and `duality_gap_` would be is not known then, so they are taken away.
+        The deviations s in the penalty are those of the rows seen so far. After a `fit` it goes on from its
+        coefficients. The attributes `minimax_risk_`, `duality_gap_` and `n_iter_` are removed, since one pass does not
+        measure them.
 
         Args:
             X: rows, shape (n, d).
@@ -257,7 +262,7 @@ class MGCEClassifier(RobustClassifier):
         return Size(n, self.classes_.size, d)
 
     def _earlier(self) -> tuple[NDArray[Any], FloatArray] | None:
-        """Give the classes and coefficients to start from, if any; to be called before they are replaced."""
+        """Give the classes and coefficients of the last fit, if `warm_start`; to be called before they are replaced."""
         return (self.classes_, self._mu()) if self.warm_start and hasattr(self, "coef_") else None
 
     def _start(self, earlier: tuple[NDArray[Any], FloatArray] | None, shape: tuple[int, ...]) -> FloatArray:
@@ -313,7 +318,11 @@ class MGCEClassifier(RobustClassifier):
 
 
 def merge_equal_rows(psi: Any, index: IntArray, weight: FloatArray) -> Rows:
-    """Sort the rows and add up the weights of equal ones, so that order and repetition change no digit of a fit."""
+    """Sort the rows and give equal ones once, with the sum of their weights.
+
+    Then no digit of a fit depends on the order of the rows, or on whether equal ones come twice or with twice the
+    weight.
+    """
     psi = psi if isinstance(psi, np.ndarray) else psi.toarray()
     kept = weight > 0
     table, inverse = np.unique(np.column_stack([index, psi])[kept], axis=0, return_inverse=True)

@@ -22,24 +22,26 @@ from mgce._threads import one_blas_thread
 from mgce.estimators.base import FloatArray, RobustClassifier
 from mgce.estimators.linear import MGCEClassifier
 
+# As many as the paper has for its cross-validation, from nearly MAE to nearly cross-entropy.
 BETAS = (1.05, 1.2, 1.4, 1.7, 2.0, 3.0, 5.0, 11.0)
-LAMBDA0S = (1e-4, 1e-3, 1e-2)
-Part = tuple[Any, NDArray[Any], FloatArray | None]  # rows, labels and weights of a fold
+LAMBDA0S = (1e-4, 1e-3, 1e-2)  # the default of MGCEClassifier, and a factor of ten on either side
+Part = tuple[Any, NDArray[Any], FloatArray | None]  # X, y and weights of the rows to fit to, or to score on, in a fold
 
 
 class MGCEClassifierCV(RobustClassifier):
-    r"""Linear MGCE classifier with beta and lambda0 of the best mean score over the folds.
+    r"""Linear MGCE classifier whose beta and lambda0 have the best mean score over the folds of a cross-validation.
 
-    In each fold, candidates are fitted along a path, from the strongest penalty and the largest beta (the smoothest
-    problem) on, each from the coefficients of the one before. Of candidates with the same mean score the first on the
-    path is chosen. It is then fitted to all rows. See :class:`MGCEClassifier` for the problem and its arguments.
+    In each fold, the candidates (lambda0, beta) are fitted one after the other, each from the coefficients of the one
+    before: the strongest penalty comes first, and for each penalty the largest beta, whose problem is the smoothest. Of
+    candidates with the same mean score the first in this order is chosen. It is then fitted to all rows. See
+    :class:`MGCEClassifier` for the problem and its arguments.
 
     Args:
         betas: candidates, each in [1, inf]; eight from 1.05 to 11 by default, as in the paper.
         lambda0s: candidates for the strength of the penalty, not negative.
         cv: folds: None for 5, an integer, a splitter, or an iterable of (train, test) indices.
         scoring: the name of a scorer, a scorer, or None for accuracy. Labels that are wrong at random lower the
-            accuracy of all candidates alike, so that noisy folds can choose.
+            accuracy of all candidates alike, so accuracy on noisy labels still ranks them.
         fit_intercept, class_weight, tol, max_iter: as for MGCEClassifier.
         n_jobs: folds at once, through joblib and whatever backend is active there.
 

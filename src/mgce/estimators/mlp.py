@@ -29,9 +29,10 @@ class MGCEMLPClassifier(RobustClassifier):
     .. math:: \min_\mu\; \sum_i w_i\, \ell_\beta(f(x_i; \mu), y_i) + \lambda_0 \lVert W_L \rVert_1,
               \qquad \ell_\beta(f, y) = -f_y - \varphi_\beta(f)
 
-    where w are the sample weights scaled to sum to one and W_L the weights of the last layer. The network is kept as it
-    was at its epoch of best accuracy on a share of the rows that is held out, or of those epochs the one of least loss
-    there. The held-out labels are taken as they come: wrong ones lower the accuracy of every epoch alike.
+    where w are the sample weights scaled to sum to one and W_L the weights of the last layer. A share of the rows is
+    held out, and the network is kept as it was at its epoch of best accuracy on them; if several epochs have that
+    accuracy, at the one of least loss on them. The held-out labels are taken as they come: labels that are wrong at
+    random lower the accuracy of every epoch alike.
 
     With `beta="cv"` one network for each of `betas` is trained, all at once in one batched model, from the same initial
     weights and on the same rows in the same order. The one of best validation accuracy is kept, the first of `betas` if
@@ -42,7 +43,7 @@ class MGCEMLPClassifier(RobustClassifier):
     Args:
         hidden_layer_sizes: units of each hidden layer.
         beta: loss parameter in [1, inf]: 1 is the most robust, inf is cross-entropy; or "cv".
-        betas: candidates for "cv", each in [1, inf]; eight in (1.05, 11) by default, as in the paper.
+        betas: candidates for "cv", each in [1, inf]; eight from 1.05 to 11 by default, as in the paper.
         lambda0: strength of the penalty, not negative.
         class_weight: None, a dict of factors for classes, or "balanced".
         solver: "adam", or "sgd" as in the paper.
@@ -52,7 +53,8 @@ class MGCEMLPClassifier(RobustClassifier):
         max_iter: most epochs; the paper has 150.
         early_stopping: whether to hold out rows and stop once `n_iter_no_change` epochs in a row were no better on
             them. Otherwise it is trained for `max_iter` epochs, and rows are held out for "cv" only.
-        validation_fraction: share of the rows to hold out, in (0, 1); of each class alike where there are enough.
+        validation_fraction: share of the rows to hold out, in (0, 1); the same share of every class, unless a class has
+            too few rows for that.
         n_iter_no_change: see `early_stopping`.
         random_state: seed of the held-out rows, the initial weights and the order of rows.
         device: where to train, as PyTorch spells it. The fitted estimator holds arrays and needs no device.
@@ -62,10 +64,11 @@ class MGCEMLPClassifier(RobustClassifier):
         classes_: labels, shape (k,).
         beta_: the beta of the network that was kept, and of the links.
         coefs_, intercepts_: weights of shape (fan-in, fan-out) and (fan-out,) for each layer, float32.
-        n_iter_: epochs it was trained for.
-        best_iter_: the one that was kept, from 1.
-        loss_curve_: its objective by epoch, shape (`n_iter_`,), averaged over the steps. It is no certificate.
-        validation_scores_: its accuracy on the held-out rows by epoch, shape (`n_iter_`,); None if there were none.
+        n_iter_: epochs that the network was trained for.
+        best_iter_: the epoch whose weights were kept, from 1.
+        loss_curve_: objective of the network by epoch, shape (`n_iter_`,), averaged over the steps. It bounds no error.
+        validation_scores_: accuracy of the network on the held-out rows by epoch, shape (`n_iter_`,); None if no rows
+            were held out.
         scores_: best validation accuracy of each of the candidates, shape (len(betas),); None unless `beta="cv"`.
         n_features_in_, feature_names_in_: as everywhere in scikit-learn.
 
@@ -150,7 +153,8 @@ class MGCEMLPClassifier(RobustClassifier):
         Args:
             X: rows, shape (n, d).
             y: labels, shape (n,), of at least 2 classes.
-            sample_weight: not negative, shape (n,); rows of weight 0 are left out. Held-out rows count alike.
+            sample_weight: not negative, shape (n,); rows of weight 0 are left out. In the validation accuracy, all
+                held-out rows count the same.
 
         Returns:
             self.
@@ -206,7 +210,7 @@ class MGCEMLPClassifier(RobustClassifier):
         return betas
 
     def _split(self, index: IntArray, random_state: np.random.RandomState) -> tuple[IntArray, IntArray]:
-        """Give the rows to train on and those to hold out, which are none where nothing is chosen by them."""
+        """Give the rows to train on, and the rows to hold out: none, unless they are to choose an epoch or beta."""
         rows = np.arange(index.size)
         if not self.early_stopping and self.beta != "cv":
             return rows, rows[:0]
@@ -219,7 +223,7 @@ class MGCEMLPClassifier(RobustClassifier):
         return train, held_out
 
     def _tensor(self, values: NDArray[Any]) -> torch.Tensor:
-        """Put the values of the only group on the device."""
+        """Put values on the device, with a first dimension of one: the ensemble's groups, of which there is one."""
         return torch.from_numpy(values).to(self.device).unsqueeze(0)
 
     def _keep(self, fit: EnsembleFit, betas: list[float]) -> None:
@@ -243,7 +247,8 @@ class MGCEMLPClassifier(RobustClassifier):
     def _margins(self, X: Any) -> FloatArray:
         outputs: FloatArray = np.asarray(X, dtype=np.float64)
         for depth, (weight, bias) in enumerate(zip(self.coefs_, self.intercepts_, strict=True)):
-            # float64, for the products of float32 matrices depend in the seventh digit on the rows beside a row.
+            # In float64: the seventh digit of a float32 product depends on how many rows are multiplied at once, and
+            # the margins of a row would depend on the rows that it is predicted with.
             outputs = (np.maximum(outputs, 0) if depth else outputs) @ weight.astype(np.float64) + bias
         return outputs
 
@@ -257,7 +262,7 @@ def _single(X: NDArray[Any]) -> NDArray[np.float32]:
 
 @contextmanager
 def _progress(verbose: bool, epochs: int) -> Iterator[Callable[[int], None] | None]:
-    """Show a bar that the function it gives moves."""
+    """Show a progress bar if `verbose`, and give the function that moves it."""
     if not verbose:
         yield None
         return

@@ -1,4 +1,8 @@
-"""Linear MGCE from passes over chunks of rows, for data that do not fit into memory."""
+"""Linear MGCE from passes over chunks of rows, for data that do not fit into memory.
+
+As in `mgce.linear`, psi is a row of features, with the 1 of the intercept; mu, the coefficients, has a row for each
+class, and `e_y (x) psi` is the array (k, d) with psi in the row of class y and zeros elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +18,24 @@ from mgce.linear.arrays import moments, one_hot
 from mgce.linear.dual import entropy
 from mgce.linear.objective import phi_and_p
 
-BATCH_ROWS = 256  # of a step
-STEP = 3.0  # learning rate of AdaGrad, for features of length one; longer ones have shorter steps in proportion
-INITIAL_SQUARES = 0.1  # AdaGrad's sum of squared gradients before the first: keeps the first steps short
+# Rows in a step. On 20,000 rows of 100 features, ten epochs come about as near to the solution with 64 to 1,024, but
+# take half as long again with 64, and a tenth less with 1,024.
+BATCH_ROWS = 256
+# Learning rate of AdaGrad for features of length one (longer ones have shorter steps in proportion), and its sum of
+# squared gradients before the first, which keeps the first steps short. After ten epochs on four standardised tables
+# (digits, wine, breast_cancer, five made classes with noise) at beta from 1.05 to 11, the objective was about 3 % of
+# the trivial value above the least one at most; with rates of 1 or 10 up to 10 and 14 %, with sums of 0.001 or 10 up to
+# 5 and 19 %.
+STEP = 3.0
+INITIAL_SQUARES = 0.1
 # The weight of iterate t in the average grows as t^3 (Shamir and Zhang, ICML 2013): the start, which is far from the
 # solution, is soon forgotten.
 DECAY = 3.0
-SCALE_FLOOR = 0.01  # least deviation of a coordinate, as a share of its feature's root mean square
-PATIENCE = 5  # epochs that gain too little, after which to stop: one alone may be the luck of the order
+# Least deviation of a coordinate of `e_y (x) psi`, as a share of the root mean square of its feature. A coordinate is
+# below it where fewer than one in 10,000 (0.01 squared) of the rows that have the feature are of class y.
+SCALE_FLOOR = 0.01
+# Epochs in a row that gain too little, after which to stop: a single one may be due to the order of its rows.
+PATIENCE = 5
 
 Rows = tuple[Any, IntArray, FloatArray]  # psi (n, d), classes (n,), weights (n,)
 Read = Callable[[], Iterator[Rows]]  # starts a pass over all chunks
@@ -29,13 +43,13 @@ Read = Callable[[], Iterator[Rows]]  # starts a pass over all chunks
 
 @dataclass(eq=False)
 class FeatureMoments:
-    """Weighted sums of `e_y (x) psi` and of its square, and of the weights, over the rows seen."""
+    """Sums over the rows seen: their number, and weighted `e_y (x) psi`, its square, and 1."""
 
     rows: int
 
-    first: FloatArray  # (k, d)
-    second: FloatArray  # (k, d)
-    weight: FloatArray  # (k,), of the rows of each class
+    first: FloatArray  # (k, d), sum of w e_y (x) psi
+    second: FloatArray  # (k, d), sum of w (e_y (x) psi)^2
+    weight: FloatArray  # (k,), sum of w over the rows of each class
 
     @classmethod
     def empty(cls, k: int, d: int) -> FeatureMoments:
@@ -53,7 +67,7 @@ class FeatureMoments:
         self.rows += index.size
 
     def scaled(self, factors: FloatArray) -> FeatureMoments:
-        """Give the moments with the rows of class y weighted by factor y, shape (k,)."""
+        """Give the moments with the weights of the rows of class y multiplied by factor y; factors have shape (k,)."""
         by_class = factors[:, None]
         return FeatureMoments(self.rows, self.first * by_class, self.second * by_class, self.weight * factors)
 
@@ -66,8 +80,8 @@ class FeatureMoments:
     def deviation(self) -> FloatArray:
         r"""Give s, shape (k, d): the standard deviation of each `e_y (x) psi`, at least a share of psi's size.
 
-        Without the floor, a feature that never occurs with a class would have no penalty there. It is 1 for a feature
-        that never occurs at all.
+        Without the floor, a feature that is zero in all rows of a class would have no penalty there. A feature that is
+        zero in all rows has the deviation 1, though any would do.
         """
         total = self.weight.sum()
         variance = self.second / total - (self.first / total) ** 2
@@ -102,6 +116,7 @@ class AveragedAdaGrad:
         self.squares += gradient**2
         rate = STEP / (length * np.sqrt(self.squares))
         moved = self.coef - rate * gradient
+        # The proximal step of the penalty: every coefficient shrinks by rate * l1, to zero if it is smaller.
         self.coef = np.sign(moved) * np.maximum(np.abs(moved) - rate * l1, 0)
         self.steps += 1
         self.average += (DECAY + 1) / (self.steps + DECAY) * (self.coef - self.average)
@@ -123,6 +138,7 @@ def run_epoch(solver: AveragedAdaGrad, rows: Rows, order: IntArray, problem: Str
     stats = problem.stats
     mean_weight, length, loss = stats.weight.sum() / stats.rows, stats.length, 0.0
     for batch in np.array_split(order, -(-order.size // BATCH_ROWS)):  # of about the same size
+        # The weight that a batch of this size has on average: divided by it, the batch's loss estimates the mean loss.
         unit = mean_weight * batch.size
         loss += unit * solver.step(psi[batch], index[batch], weight[batch] / unit, problem.beta, problem.l1, length)
     return loss
@@ -137,9 +153,12 @@ def descend(
     max_iter: int,
     random_state: np.random.RandomState,
 ) -> tuple[int, bool]:
-    """Descend until `PATIENCE` epochs gain less than `aim`; give the epochs, and whether that happened."""
+    """Descend until `PATIENCE` epochs in a row gain less than `aim`, or for `max_iter` epochs.
+
+    Gives the number of epochs, and whether the gain ended them.
+    """
     best, since = np.inf, 0
-    with one_blas_thread():  # batches are too small to share
+    with one_blas_thread():  # the products of one batch are too small to be shared out over threads
         for epoch in range(1, max_iter + 1):
             loss = sum(run_epoch(solver, rows, random_state.permutation(rows[1].size), problem) for rows in read())
             value = loss / problem.stats.weight.sum() + float((problem.l1 * np.abs(solver.average)).sum())
@@ -153,7 +172,11 @@ def descend(
 def measure(coef: FloatArray, read: Read, problem: StreamedProblem) -> tuple[float, float]:
     """Give the objective at coef, and a lower bound on the least one, in two passes.
 
-    The bound is the entropy of a mixture of p and the one-hot labels whose moments are within l1 of the labels'.
+    Any probabilities of the rows whose moments, the means of `q (x) psi`, are within l1 of those of the one-hot labels
+    bound the least objective from below by their mean entropy (the dual, `mgce.linear.dual`). The labels themselves
+    are such, but of entropy zero; p at the best coefficients gives the best bound, but p at coef may be outside. So
+    both are mixed, with the largest share of p that stays within l1: the first pass finds that share, the second the
+    entropy.
     """
     beta, l1 = problem.beta, problem.l1
     total, residual = problem.stats.weight.sum(), -problem.stats.first

@@ -1,8 +1,9 @@
 r"""The steps that every calibration metric is made of: check, format, sum over bins, compute.
 
 The functions of `calibration` and the classes of `streaming` both run these steps, so that they
-cannot drift apart. Confidences and hits (1 where the label is the class in question) have the
-samples in the last dimension: shape (N,) for the top label, (k, N) for all classes.
+cannot drift apart. A *confidence* is the probability given to a class, and its *hit* is 1 where that class is the
+label, else 0. Both have the samples in the last dimension: shape (N,) for the top label, the most probable class of
+each sample, and (k, N) for all classes.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from mgce import _validation
 
 
 class BinSums(NamedTuple):
-    """Sufficient statistics of the bins, float64: they add over batches and over processes."""
+    """Sums over the samples in each of B bins, float64: those of two batches or processes are added."""
 
-    samples: Tensor  # (..., B)
+    samples: Tensor  # (..., B), their number
     confidence: Tensor  # (..., B)
     hits: Tensor  # (..., B)
 
@@ -32,7 +33,7 @@ def check_inputs(probs: Tensor, target: Tensor) -> None:
 
 
 def format_probs(probs: Tensor) -> Tensor:
-    """Give `probs` in float64 without a graph, and rounding errors beyond [0, 1] clamped."""
+    """Give `probs` in float64, without a graph, and clamped to [0, 1], which rounding may have left."""
     return probs.detach().double().clamp(0, 1)
 
 
@@ -63,7 +64,7 @@ def equal_width_sums(confidence: Tensor, hits: Tensor, n_bins: int) -> BinSums:
 def equal_mass_sums(confidence: Tensor, hits: Tensor, n_bins: int) -> BinSums:
     """Sum over bins floor(r B / N) of the rank r = 0..N-1 of the confidences, each of shape (N,)."""
     _, group, size = torch.unique(confidence, return_inverse=True, return_counts=True)
-    # Equal confidences share their hits: else the order of the rows would decide which bin has them.
+    # Samples of equal confidence each take the mean of their hits, since their order decides which bin each falls into.
     shared = (torch.zeros_like(size, dtype=torch.float64).index_add_(0, group, hits) / size)[group]
     ordered, order = confidence.sort()
     rank = torch.arange(len(confidence), device=confidence.device)

@@ -91,8 +91,9 @@ def static_calibration_error(
     Of the n_bc samples whose probability of class c lies in bin b, acc(b, c) is the fraction with
     label c, and conf(b, c) is the mean probability of c. Every sample counts for every class.
 
-    For any classifier SCE <= (2/k)(1 - mean of probs[i, target[i]]) <= 2/k: with many classes it is
-    small by construction, so compare it only between problems of equal k.
+    For any classifier SCE <= (2/k)(1 - mean of probs[i, target[i]]) <= 2/k, since a sample adds at most its distance
+    from the one-hot label, sum_c abs(1[c = y] - p_c) = 2 (1 - p_y). With many classes SCE is therefore small by
+    construction: compare it only between problems of equal k.
 
     Args:
         probs: as :func:`expected_calibration_error`.

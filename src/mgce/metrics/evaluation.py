@@ -29,9 +29,9 @@ FloatArray = NDArray[np.float64]
 def rank_classes(logits: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """Order the classes of every row by falling logit, the lower index first where two are equal.
 
-    A prediction is the class of the largest logit. The largest probability may be shared by several classes, as that
-    of p at beta = 1 often is, and would not tell which of them is predicted; so where only the most probable class
-    counts, probabilities are put in this order first.
+    The predicted class is that of the largest logit. Probabilities alone may not tell which it is: several classes may
+    share the largest one, as they often do in p at beta = 1. The errors of the top label take the first class of
+    largest probability, so probabilities are put in this order first, and the predicted class comes first.
 
     Args:
         logits: f, shape (N, k).
@@ -80,11 +80,14 @@ def evaluate(logits: Tensor, target: Tensor, beta: float, *, softmax: bool = Fal
 
 
 def pool(curves: Sequence[Mapping[str, Any]]) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Join reliability curves of equal bins: confidence, accuracy and share of the rows, empty bins left out."""
+    """Join reliability curves with the same bins, as :func:`evaluate` gives them, into one over the rows of all.
+
+    Gives the mean confidence, the accuracy and the share of the rows of every bin; bins without rows are left out.
+    """
     counts = np.array([curve["count"] for curve in curves], dtype=float)
     total = counts.sum(0)
     kept = total > 0
-    # None stands where a curve's bin is empty, and weighs nothing.
+    # An empty bin has None for its means; 0 serves in its place, since its count of 0 is the weight.
     values = [np.array([[v or 0.0 for v in curve[name]] for curve in curves]) for name in ("confidence", "accuracy")]
     confidence, accuracy = ((counts * value).sum(0)[kept] / total[kept] for value in values)
     return confidence, accuracy, total[kept] / total.sum()

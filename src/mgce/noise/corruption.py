@@ -33,10 +33,11 @@ def corrupt(
 
     .. math:: P(\tilde y_i = z \mid y_i = y) = T_{yz}
 
-    By default the draws are independent. With `exact=True` the number of flips is not random: with
-    n_y labels of class y, the total is the sum over classes of n_y (1 - T_yy), rounded, and each class
-    has its share of it, rounded down or up by largest remainders; so do the classes that the flips
-    of one class go to. Chance decides which rows flip, and which of equal remainders is rounded up.
+    By default the draws are independent. With `exact=True` the numbers of flips are not random but as
+    expected, rounded. With n_y labels of class y, n_y (1 - T_yy) of them should flip; the total is the
+    sum of these over the classes, rounded, and each class has its part of the total, rounded down or up
+    by largest remainders. The flips of class y are divided in the same way among the classes z that
+    they go to, n_y T_yz each. Chance decides which labels flip, and which of equal remainders is rounded up.
 
     Args:
         labels: true labels in [0, k), int64, shape (N,); left unchanged. N may be 0.
@@ -87,14 +88,16 @@ def _independent(labels: Tensor, matrix: Tensor, generator: torch.Generator) -> 
     noisy = labels.clone()
     for rows, row in zip(_rows_of_classes(labels, len(matrix)), matrix, strict=True):
         cumulative = row.cumsum(0)
-        # Divided by its end, which is then exactly 1: a class of probability 0 is never drawn.
+        # Divided by its last entry, which is then exactly 1 and above every draw: no draw falls behind the last class,
+        # and none to a class of probability 0, whose interval is empty.
         noisy[rows] = torch.searchsorted(cumulative / cumulative[-1], uniform[rows], right=True)
     return noisy
 
 
 def _by_quota(labels: Tensor, matrix: Tensor, generator: torch.Generator) -> Tensor:
     counts = labels.bincount(minlength=len(matrix))
-    # Rounded, so that neither ties nor whole numbers depend on the last bits of the products.
+    # Rounded, so that neither ties nor whole numbers depend on the last bits of the products. Nine decimals hide
+    # the rounding errors of the products of a million labels, about 1e6 * 1e-16.
     flips = (counts[:, None] * matrix.clone().fill_diagonal_(0)).round(decimals=9)
     expected = flips.sum(1).round(decimals=9)
     quotas = _apportion(expected, round(expected.sum().item()), generator)

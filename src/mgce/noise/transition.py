@@ -21,7 +21,7 @@ def symmetric(n_classes: int, rate: float) -> Tensor:
     .. math:: T_{yy} = 1 - r, \qquad T_{yz} = \frac{r}{k - 1} \quad (z \neq y)
 
     Papers that draw the new label from all k classes, the true one included, at rate s have
-    r = s (k - 1)/k here. Above r = (k - 1)/k the true class is the least likely label.
+    r = s (k - 1)/k in this notation. Above r = (k - 1)/k the true class is the least likely label.
 
     Args:
         n_classes: number k of classes, at least 2.

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-LEFT, TOP, RIGHT, BOTTOM = 62, 10, 18, 44  # margins, for the text of the ticks and the names of the axes
+# Margins: on the left and below for the texts of the ticks and the names of the axes, on the right for half the text of
+# the last tick.
+LEFT, TOP, RIGHT, BOTTOM = 62, 10, 18, 44
 
 
 @dataclass(frozen=True)
@@ -30,14 +32,14 @@ class Series:
 def chart(
     series: Sequence[Series], x: Axis, y: Axis, description: str, *, height: int = 300, diagonal: bool = False
 ) -> str:
-    """Draw the series, 360 units wide so that text has its size on a phone.
+    """Draw the series, 360 units wide: about a phone's width in CSS pixels, so that text has its natural size there.
 
     Args:
         series: what to draw, the last on top.
         x: the horizontal axis.
         y: the vertical axis.
         description: what a reader who does not see the chart should know.
-        height: in the same units.
+        height: of the chart, in units of which it is 360 wide.
         diagonal: whether to draw the line y = x.
     """
     right, bottom = 360 - RIGHT, height - BOTTOM

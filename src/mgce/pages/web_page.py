@@ -58,8 +58,8 @@ def document(title: str, lead: str, sections: Mapping[str, str], *, broad: bool 
         title: its heading, as text.
         lead: what matters most, as text.
         sections: HTML by heading; the headings as text.
-        broad: whether it holds broad tables and many sections: it then begins with links to them, by the part of
-            their headings before a colon.
+        broad: whether the page holds broad tables and many sections. It is then wider, and begins with a link to each
+            section, named by its heading up to the first colon.
     """
     body, links = "", ""
     for number, (heading, content) in enumerate(sections.items(), 1):
@@ -85,14 +85,17 @@ def bullets(texts: Iterable[str]) -> str:
 
 
 def facts(values: Mapping[str, str]) -> str:
-    """Give texts by name."""
+    """Give a list of names, each with its text."""
     return (
         "<dl>" + "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in values.items()) + "</dl>"
     )
 
 
 def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1) -> str:
-    """Give a table of texts that scrolls in itself; all but the first `words` columns are aligned as numbers."""
+    """Give a table of texts that scrolls sideways by itself where the page is too narrow for it.
+
+    The first `words` columns are aligned as words, the others as numbers.
+    """
 
     def style(column: int) -> str:
         return ' class="number"' if column >= words else ""

@@ -1,4 +1,4 @@
-r"""Bounds on the risk of any fixed classifier, from fresh labelled examples."""
+r"""Certificates: upper bounds on the errors of a fixed classifier, from labelled examples that it has not seen."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ TIES = "ties of the most probable class go to the lowest index"
 
 @dataclass(frozen=True)
 class RiskCertificate:
-    """Upper bounds that hold all at once, with probability at least `confidence` over the examples."""
+    """Upper bounds that hold all at once, with probability at least `confidence` over the draw of the examples."""
 
     argmax_error: float  # probability that the most probable class is wrong
-    randomized_error: float  # the same for a class drawn from the probabilities: 1 - E h_y
-    alpha_risk: float | None  # E beta (1 - h_y^(1/beta))
-    confidence: float
-    n: int
+    randomized_error: float  # probability that a class drawn from the probabilities h is wrong: 1 - E h_y
+    alpha_risk: float | None  # expected alpha-loss, E beta (1 - h_y^(1/beta)); None if `beta` is
+    confidence: float  # 1 - delta
+    n: int  # examples
     n_classes: int
-    beta: float | None
-    noise_rate: float
-    assumptions: tuple[str, ...]
+    beta: float | None  # that of the alpha-risk
+    noise_rate: float  # share of wrong labels that the bounds are corrected for
+    assumptions: tuple[str, ...]  # clauses that complete "This assumes that"
 
     def __str__(self) -> str:
         """Give the certificate as sentences, with what it assumes."""
@@ -73,26 +73,29 @@ def certify(
         \hat U_{\text{rand}} = \mathrm{betting}(1 - h_{y_i};\ \delta'), \qquad
         \hat U_\beta = \beta\, \mathrm{betting}(1 - h_{y_i}^{1/\beta};\ \delta')
 
-    with delta' = delta divided by the number of bounds, two or three. Nothing is assumed of the classifier. For
-    one chosen among J by these very examples, pass `delta / J`.
+    for the error of the most probable class, of a class drawn from h, and for the alpha-risk. Here e of the n
+    examples are misclassified, BetaInv is the quantile function of the Beta distribution, betting is
+    :func:`~mgce.risk.betting_upper`, and delta' is delta divided by the number of bounds, two or three, so that all
+    hold at once. The classifier may be any, as long as the examples had no part in its making. If one of J
+    classifiers was chosen by these very examples, pass `delta / J`.
 
-    With `noise_rate` eta, a label is taken to be replaced with that probability by one of the k - 1
-    others, all alike, whatever the example. The bounds are on the error against clean labels:
-    `(U - eta) / (1 - eta k/(k-1))` for both errors, and for the alpha-risk the unbiased loss
-    `((k-1) l(y) - eta sum_j l(j)) / (k - 1 - eta k)`. They get smaller as eta grows, so pass a
-    lower bound of the true rate where it is not known: the two errors stay valid, and the alpha-risk does for a
-    classifier that is no worse than chance.
+    With `noise_rate` eta, a label is taken to be replaced, with probability eta whatever the example, by one of the
+    k - 1 others, all equally likely. The bounds are then on the errors against clean labels: a bound U on an error
+    becomes `(U - eta) / (1 - eta k/(k-1))`, and the alpha-risk is bounded by the mean of a loss whose expectation over
+    the noise is that of the clean label, `((k-1) l(y) - eta sum_j l(j)) / (k - 1 - eta k)` with l(j) the alpha-loss
+    of class j. If the rate is not known, pass a lower bound of it: the bounds get smaller as eta grows, so those on the
+    two errors stay valid, and that on the alpha-risk does for a classifier that is no worse than chance.
 
     Args:
         target: labels in 0..k-1, shape (n,), array or tensor.
-        probs: the classifier's probabilities (h for MGCE), shape (n, k), array or tensor; float32 rounding of
-            their sums is removed.
+        probs: the classifier's probabilities (h for MGCE), shape (n, k), array or tensor; each row is divided by its
+            sum, which may differ from one by rounding.
         delta: probability in (0, 1) with which any of the bounds may be wrong.
         noise_rate: eta in [0, (k-1)/k).
         beta: float in [1, inf) of the alpha-risk, or None to leave it out.
 
     Returns:
-        The certificate. A bound of 1 (or of beta, for the alpha-risk) says nothing.
+        The certificate. A bound of 1 (or of beta, for the alpha-risk) says nothing: it holds for any classifier.
 
     Raises:
         TypeError: if `beta` is not a number.
@@ -136,7 +139,7 @@ def certify(
 
 
 def argmax_factor(beta: float) -> float:
-    r"""Give the least C with `argmax error <= C R_beta` for every classifier, R its alpha-risk.
+    r"""Give the least C with `argmax error <= C R_beta` for every classifier, where R_beta is its alpha-risk.
 
     .. math:: C_\beta = \frac{1}{\beta (1 - 2^{-1/\beta})}
 
@@ -153,17 +156,19 @@ def argmax_factor(beta: float) -> float:
         >>> [round(argmax_factor(beta), 4) for beta in (1, 1.4, 2, 5)]
         [2.0, 1.8292, 1.7071, 1.545]
 
-    Reference: follows from `h_y <= 1/2` wherever the most probable class is wrong.
+    Reference: where the most probable class is wrong, `h_y <= 1/2`, so the alpha-loss is at least
+    `beta (1 - 2^(-1/beta))`.
     """
     _validation.check_beta(beta)
-    return 1 / trivial_value(2, beta)
+    return 1 / trivial_value(2, beta)  # the loss of h = (1/2, 1/2)
 
 
 def clean_error(upper: float, noise_rate: float, k: int) -> float:
     """Map an upper bound on the error against noisy labels to one against clean labels, in [0, 1].
 
-    The map decreases in the rate only below chance, `(k-1)/k`; from there on the bound is 1, so that
-    it is valid for a lower bound of the rate too.
+    Symmetric noise of rate eta turns a clean error E into the noisy one `eta + (1 - eta k/(k-1)) E`, which is solved
+    for E. If only a lower bound of eta is known, the result must not rise with eta: it does not where `upper` is below
+    chance, `(k-1)/k`, and elsewhere 1 is given.
     """
     if noise_rate == 0:
         return upper
@@ -177,7 +182,9 @@ def _alpha_risk_upper(h: FloatArray, y: IntArray, beta: float, eta: float, delta
     loss = beta * (1 - h ** (1 / beta))  # (n, k)
     scale = k - 1 - eta * k
     unbiased = ((k - 1) * loss[np.arange(y.size), y] - eta * loss.sum(1)) / scale
-    # The least is at h_y = 1; the largest at h_y = 0 with the other classes all alike.
+    # The range of that loss over all h: least at h_y = 1, where l(y) = 0 and l(j) = beta for the k - 1 others; largest
+    # at h_y = 0, where l(y) = beta, with h_j = 1/(k-1) for the others, which makes the sum of the concave h_j^(1/beta)
+    # largest. The inner clip undoes rounding; the outer one keeps to [0, beta], where every alpha-risk lies.
     low = -eta * beta * (k - 1) / scale
     high = (beta * (k - 1) - eta * beta * (k - (k - 1) ** (1 - 1 / beta))) / scale
     return float(np.clip(betting_upper(np.clip(unbiased, low, high), delta, bounds=(low, high)), 0, beta))
@@ -188,6 +195,7 @@ def _checked_probs(probs: Any) -> FloatArray:
     if h.ndim != 2 or h.shape[0] == 0 or h.shape[1] < 2:
         raise ValueError(_validation.expected("probs", "of shape (n, k) with n >= 1 and k >= 2", h.shape))
     total = h.sum(1, keepdims=True)
+    # 1e-3 is twice what float16 can do to a sum: it changes each entry by 2^-11 of itself at most.
     if h.min() < 0 or np.abs(total - 1).max() > 1e-3:
         got = f"a least entry of {h.min():g}, and sums from {total.min():g} to {total.max():g}"
         raise ValueError(_validation.expected("probs", "rows that are not negative and sum to one", got))

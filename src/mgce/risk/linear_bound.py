@@ -26,10 +26,11 @@ def linear_risk_bound(
 
     .. math:: R_{\text{MAE}} \le R_\beta \le -\tau^\top\mu + \lambda^\top|\mu| - \mathrm{LCB}\; E\,\varphi_\beta
 
-    The set may have been made from the examples that mu was fitted to. It misses the distribution
-    with probability `uncertainty.delta`, and the lower confidence bound (by betting) its mean with
-    probability `delta`: the confidence is one less both. Loose unless the coordinates are few;
-    :func:`~mgce.certify` on labelled examples is tighter.
+    R_MAE is the error of a class drawn from h, R_beta the alpha-risk, and LCB the lower confidence bound of
+    :func:`~mgce.risk.betting_upper` on the mean of phi over the unlabelled examples. The set may have been made from
+    the examples that mu was fitted to. The set misses the distribution with probability `uncertainty.delta` at most,
+    and the LCB exceeds the mean with probability `delta` at most: the confidence is 1 minus both. The bound is loose
+    unless k d is small; :func:`~mgce.certify` on labelled examples is tighter.
 
     Args:
         coef: mu, shape (k, d), with the column of the intercept last if the set has one.
@@ -89,9 +90,14 @@ def linear_risk_bound(
 def _range_of_minus_phi(
     mu: FloatArray, feature_range: tuple[FloatArray, FloatArray], beta: float
 ) -> tuple[float, float]:
-    """Bound -phi over all features in their range: it exceeds the largest margin by at most its value at 0."""
+    """Bound -phi over all features in their range.
+
+    It lies between the largest margin and that plus -phi(0), which is the trivial value: phi falls by what all margins
+    rise by, and does not rise with any of them.
+    """
     ends = mu * feature_range[0], mu * feature_range[1]
     least = np.minimum(*ends).sum(1).max()
     most = np.maximum(*ends).sum(1).max() + trivial_value(mu.shape[0], beta)
-    slack = 1e-9 * (1 + abs(least) + abs(most))  # for rounding
+    # phi is solved to about 1e-14 of the margins: a billionth covers its rounding, and no digit of a bound shows it.
+    slack = 1e-9 * (1 + abs(least) + abs(most))
     return float(least - slack), float(most + slack)

@@ -1,4 +1,4 @@
-r"""The minimax risk V_beta of an uncertainty set (eq. 11), between a primal and a dual value."""
+r"""The minimax risk V_beta of an uncertainty set (eq. 11): a value that is reached, and a lower bound from the dual."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class MinimaxRisk:
     beta: float
     n_iter: int
     converged: bool
-    method: str
+    method: str  # the one that gave `coef`
 
     @property
     def gap(self) -> float:
@@ -47,15 +47,15 @@ def minimax_risk(
 
     .. math:: V_\beta = \min_\mu\; -\tau^\top\mu + \lambda^\top|\mu| - \frac1n \sum_i \varphi_\beta(\mu\,\psi(x_i))
 
-    V is the worst-case risk over distributions with the marginal *of these rows*. It bounds the
-    true risk only if the set is certified and up to the error of that marginal:
-    :func:`~mgce.risk.linear_risk_bound` closes this hole. Otherwise it is the value of an objective.
+    V is the worst-case risk over the set's distributions in which x is drawn from *these rows*. It is no bound on the
+    true risk, for two reasons: the set may not be certified, and x is not drawn from these rows but from an unknown
+    distribution. :func:`~mgce.risk.linear_risk_bound` takes a certified set and accounts for the second.
 
     Args:
         features: psi, shape (n, d), dense or sparse; without the column of ones that the set adds.
         uncertainty: the set, or a pair (tau, lambda) of shapes (k, d), used with the features as they are.
         beta: float in [1, inf]. 1 is a linear program.
-        labels: integers, shape (n,), those of the rows; they help the lower bound, and do not change V.
+        labels: integers, shape (n,), those of the rows; they do not change V, but make `lower` easier to find.
         tol: the gap to reach, as a share of the trivial risk `beta (1 - k^(-1/beta))`.
         max_iter: most iterations of L-BFGS-B.
         method: `"auto"`, `"interior"`, `"lbfgs"` or `"lp"`, as in :func:`~mgce.risk.fit_linear`.
@@ -95,7 +95,11 @@ def minimax_risk(
 
 
 def _anchor(psi: Matrix, tau: FloatArray, l1: FloatArray) -> FloatArray | None:
-    """Find probabilities well inside the set: the worst case of half of it, at beta = 2, where that is easy."""
+    """Find probabilities (n, k) well inside the set, from which the lower bound starts; None if there are none.
+
+    They are the worst case of the set with half its lambda, so that a coarse solution (`tol`) is still inside the whole
+    set; at beta = 2, since any probabilities inside do, and there the problem is smooth.
+    """
     try:
         fit = fit_linear(psi, beta=2.0, l1=l1 / 2, tau=tau, tol=1e-3)
     except EmptyUncertaintySetError:

@@ -28,13 +28,13 @@ class UncertaintySet:
     `1 - delta`; made by :meth:`heuristic`, it comes with no guarantee, and `certified` is False.
     """
 
-    tau: FloatArray  # (k, d); with intercept, the last column is that of the feature 1
-    lambda_: FloatArray  # (k, d)
-    bound: str
-    delta: float | None
-    n: int
-    intercept: bool
-    feature_range: tuple[FloatArray, FloatArray] | None  # each (d,)
+    tau: FloatArray  # (k, d), the estimated moments; with intercept, the last column is that of the feature 1
+    lambda_: FloatArray  # (k, d), how far each may be from the true moment
+    bound: str  # the inequality that gave lambda_, or "heuristic"
+    delta: float | None  # probability that the set misses the true distribution; None for a heuristic set
+    n: int  # samples that it was made from
+    intercept: bool  # whether psi ends with the feature 1
+    feature_range: tuple[FloatArray, FloatArray] | None  # least and largest of each feature, (d,) each
 
     def __post_init__(self) -> None:
         _validation.check_choice("bound", self.bound, (*BOUNDS, HEURISTIC))
@@ -64,9 +64,10 @@ class UncertaintySet:
             \lambda_j = s_j \sqrt{\tfrac{2\log(4m/\delta)}{n}} + \tfrac{7 d_j \log(4m/\delta)}{3(n-1)} \
             \text{(bernstein)}
 
-        with m coordinates, s their sample deviations and `d = max(0, b) - min(0, a)` for a feature in
-        [a, b]. `"betting"` gives each coordinate its betting interval at `delta / (2 m)` a side,
-        whose middle is tau: tighter, and slower. The rows are shuffled first, by a fixed seed.
+        for each of the m = k d coordinates j of Phi, with s_j its sample deviation and d_j the width of its range. For
+        a feature in [a, b] that is `max(0, b) - min(0, a)`, since the coordinate is zero in the examples of the other
+        classes. `"betting"` gives each coordinate its betting interval at `delta / (2 m)` a side, and tau is the middle
+        of that: tighter, and slower. For it the samples are shuffled by a fixed seed.
 
         Args:
             features: psi, shape (n, d), dense or sparse, independent rows.
@@ -90,7 +91,8 @@ class UncertaintySet:
             >>> u.tau.round(3).tolist(), u.lambda_.round(3).tolist(), u.certified
             ([[0.125, 0.5], [0.375, 0.5]], [[0.113, 0.113], [0.113, 0.113]], True)
 
-        Reference: paper, equation (9), with the missing 1/sqrt(n), and with ranges for deviations.
+        Reference: paper, equation (9), corrected twice: the factor 1/sqrt(n) is missing there, and Hoeffding's
+        inequality needs the ranges d in place of the deviations s.
         """
         check_delta(delta)
         _validation.check_choice("bound", bound, BOUNDS)
@@ -117,8 +119,9 @@ class UncertaintySet:
     ) -> UncertaintySet:
         r"""Make the set of the paper's experiments, `lambda = lambda_0 s`: a regulariser, not a guarantee.
 
-        With the paper's `lambda_0 = 1e-5` the true distribution was in the set in none of 65
-        simulated runs, and the minimax risk was below the true risk in most.
+        No inequality says that the true moments are within this lambda of tau. With the paper's
+        `lambda_0 = 1e-5` the true distribution was in the set in none of 65 simulated runs, and the minimax risk was
+        below the true risk in most.
 
         Args:
             features: psi, shape (n, d) with n >= 2, dense or sparse.
@@ -166,7 +169,7 @@ def _checked_range(psi: Matrix, feature_range: tuple[Any, Any]) -> tuple[FloatAr
 
 
 def _mean_and_std(psi: Matrix, y: IntArray, n_classes: int) -> tuple[FloatArray, FloatArray]:
-    """Give the sample means and deviations of Phi, both of shape (k, d)."""
+    """Give the sample means and deviations (denominator n - 1) of Phi, both of shape (k, d)."""
     n = y.size
     if n < 2:
         raise ValueError(_validation.expected("labels", "at least 2 samples", n))
@@ -187,7 +190,7 @@ def _betting_box(
     scale = np.where(width > 0, width, 1)
     ends = []
     for label in range(n_classes):
-        rows = np.zeros(psi.shape)
+        rows = np.zeros(psi.shape)  # row `label` of Phi in every example: psi in those of the class, zeros in others
         mine = psi[y == label]
         rows[y == label] = mine.toarray() if hasattr(mine, "toarray") else mine
         ends.append(betting_intervals((rows - bottom) / scale, delta / (2 * n_classes * psi.shape[1])))

@@ -33,10 +33,10 @@ class EnsembleFit:
         model: the networks, with the weights of their epochs of best validation accuracy; without a
             validation split, of the last.
         best_epoch: (G, M), from 0.
-        curves: accuracy after each epoch by name, `"validation"` and those of `watch`, (epochs, G, M); NaN
-            where training had ended.
-        objective: mean loss of the rows of each epoch, at the weights of their steps, plus the penalty after the
-            epoch, (epochs, G, M); NaN where training had ended.
+        curves: accuracy after each epoch, (epochs, G, M), for `"validation"` and each name in `watch`; NaN where
+            training had ended.
+        objective: mean loss over the rows of each epoch, each row's at the weights before its own step, plus the
+            penalty of the weights after the epoch, (epochs, G, M); NaN where training had ended.
     """
 
     model: EnsembleMLP
@@ -63,13 +63,15 @@ def fit_ensemble(
     Every network comes out as if it were trained alone, from the same initial weights and with the same order of rows.
 
     Args:
-        features: (G, n, d), float32 or float64, on the device to train on; `expand` serves groups of the same rows.
+        features: (G, n, d), float32 or float64, on the device to train on; groups that have the same rows can share
+            their memory, by `expand`.
         target: class indices (G, n).
         losses: the loss of each of the M members of every group.
         settings: how to train.
         n_classes: number of classes k.
         validation: features (G, n_v, d) and class indices (G, n_v) that choose the epoch; without them it is the last.
-        watch: further sets of the same form whose accuracy is recorded, and nothing else.
+        watch: further sets of the same form, by name; their accuracy is recorded after each epoch, and nothing depends
+            on it.
         sample_weight: weight of each row in the loss (G, n); ones if not given.
         generators: source of the initial weights and of the order of the rows of each group, on the CPU; a group does
             not depend on the others.
@@ -91,13 +93,14 @@ def fit_ensemble(
     states = [generator.get_state() for generator in generators]
     fits: list[EnsembleFit] = []
     for number, part in enumerate(parts):
-        # Every part has the same initial weights and the same order of rows.
+        # Rewound, so that every part has the same initial weights and the same order of rows.
         for generator, state in zip(generators, states, strict=True):
             generator.set_state(state)
         model = EnsembleMLP.initial(len(part), sizes, generators, features)
         training = Training(model, features, target, weight, MemberLosses(part, features.device), settings)
 
         def report(done: int, before: int = number * settings.epochs) -> None:
+            """Count the epochs of all parts as those of one training."""
             if on_epoch is not None:
                 on_epoch((before + done) // len(parts))
 
@@ -123,7 +126,7 @@ def accuracy(model: EnsembleMLP, features: Tensor, target: Tensor) -> Tensor:
 
 
 def _members_together(features: Tensor, outputs: int, members: int) -> int:
-    """Give how many members to train together, of networks whose units have so many outputs in a step."""
+    """Give how many members to train together, each of which has `outputs` activations in a step, in every group."""
     if features.device.type != "cpu":
         return members
     of_a_member = 2 * features.shape[0] * outputs * features.itemsize  # each output has a gradient

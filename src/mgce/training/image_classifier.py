@@ -84,7 +84,7 @@ class ImageClassifier(LightningModule):
         return logits
 
     def penalty(self) -> Tensor:
-        r"""Give :math:`\lambda_0 \lVert \mu \rVert_1`."""
+        r"""Give :math:`\lambda_0 \lVert \mu \rVert_1`, with mu the weights that `settings.l1_on` names."""
         penalised = [self.network.fc.weight] if self.settings.l1_on == "last" else self.network.parameters()
         return self.settings.l1 * torch.stack([parameter.abs().sum() for parameter in penalised]).sum()
 
@@ -98,7 +98,10 @@ class ImageClassifier(LightningModule):
             self._log(epoch)
 
     def on_train_epoch_start(self) -> None:
-        """Set the learning rate: Lightning would step a schedule after the checkpoint, and lose a step on resuming."""
+        """Set the learning rate of the epoch.
+
+        Not by a schedule of Lightning: that steps after the checkpoint is written, so that resuming would lose a step.
+        """
         optimizer = self.optimizers()
         assert not isinstance(optimizer, list)
         for group in optimizer.param_groups:
@@ -114,7 +117,7 @@ class ImageClassifier(LightningModule):
         return loss + self.penalty()
 
     def validation_step(self, batch: Batch, batch_idx: int, dataloader_idx: int = 0) -> None:
-        """Count the hits of a batch, and of test images the bins of both outputs."""
+        """Count the right predictions of a batch; for test images, add both outputs to their calibration errors."""
         images, target = batch
         logits = self(images).float()
         part = self.watched[dataloader_idx]
@@ -141,7 +144,7 @@ class ImageClassifier(LightningModule):
             self.on_epoch(self.current_epoch + 1)
 
     def _save(self, name: str, *, weights_only: bool) -> None:
-        """Write a checkpoint under a temporary name and rename it: a kill leaves the one before.
+        """Write a checkpoint under a temporary name and rename it: if killed midway, the one before is still whole.
 
         Not by `mgce._files.replacing`: all processes write one checkpoint together, so all need the same temporary
         name, and one of them alone renames it.

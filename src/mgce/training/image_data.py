@@ -20,15 +20,18 @@ from mgce.datasets.splits import stratified_split
 from mgce.training.image_settings import ImageSettings
 from mgce.training.seeds import derived_generator, derived_seed
 
-MEAN_ROWS = 10_000  # of files, for the mean of each pixel: its standard error is then at most 0.005
+# Images in files that the mean of each pixel is taken over. The standard deviation of a pixel in [0, 1] is at most 1/2,
+# so the standard error of its mean is at most 0.5 / sqrt(10,000) = 0.005, about one step of 8-bit colour.
+MEAN_ROWS = 10_000
+READ_AT_ONCE = 128  # of these, so that the memory of one batch suffices
 LUMA = (0.299, 0.587, 0.114)  # ITU-R BT.601: the grey of red, green and blue
 
 
 def noisy_split(dataset: ImageDataset, *, noise_rate: float, validation_size: float, seed: int) -> ImageDataset:
     """Make training labels wrong, by symmetric noise, and then hold out a share of the training images to validate.
 
-    The validation part so has labels as noisy as those of the training part; test labels stay as they are, and so
-    does a published validation part, which is then used as it is.
+    In that order, so that validation labels are as noisy as training labels. Test labels stay as they are. Where a
+    validation part is published, it is used unchanged and nothing is held out.
 
     Args:
         dataset: images as published.
@@ -94,7 +97,7 @@ class Resize:
         self.size = size
 
     def __call__(self, image: Any) -> Tensor:
-        """Resize with the bilinear filter over all pixels that a new one covers."""
+        """Resize with the bilinear filter, PIL's number 2, over all pixels that a new one covers."""
         pixels = np.asarray(image.resize((self.size, self.size), resample=2)).copy()
         return torch.from_numpy(pixels).permute(2, 0, 1)
 
@@ -125,7 +128,8 @@ def batches_of(
 def training_batches(rows: int, batch_size: int, seed: int, rank: int, world_size: int) -> BatchSampler:
     """Give the rows of each step of one of `world_size` processes, in an order that depends on the seed and the epoch.
 
-    The steps of all processes are equally long: up to world_size - 1 rows come twice in an epoch.
+    All processes take equally many steps, as their gradients are averaged: to fill the last, up to world_size - 1 rows
+    come twice in an epoch.
 
     Raises:
         ValueError: if the batch cannot be shared out evenly.
@@ -138,7 +142,7 @@ def training_batches(rows: int, batch_size: int, seed: int, rank: int, world_siz
 
 
 def evaluation_batches(rows: int, batch_size: int, rank: int, world_size: int) -> list[list[int]]:
-    """Give every row once over all processes, in as many batches for each process.
+    """Give the batches of one process; together the processes see every row once, in equally many batches each.
 
     Raises:
         ValueError: if there are fewer rows than processes.
@@ -150,11 +154,11 @@ def evaluation_batches(rows: int, batch_size: int, rank: int, world_size: int) -
 
 
 def pixel_mean(part: Images | ImageFiles, seed: int, num_workers: int) -> Tensor:
-    """Give the mean of each pixel of each channel, (c, h, w), in [0, 1]; of files, over `MEAN_ROWS` drawn ones."""
+    """Give the mean of each pixel of each channel, (c, h, w), in [0, 1]; of files, over `MEAN_ROWS` drawn at random."""
     if isinstance(part, Images):
         return torch.from_numpy(part.images.mean(0, dtype=np.float64) / 255).float()
     rows = torch.randperm(len(part), generator=derived_generator(seed, "mean"))[:MEAN_ROWS].tolist()
-    batches = [rows[start : start + 128] for start in range(0, len(rows), 128)]
+    batches = [rows[start : start + READ_AT_ONCE] for start in range(0, len(rows), READ_AT_ONCE)]
     images = batches_of(part, batches, torch.device("cpu"), num_workers)
     total = sum(batch.double().sum(0) for batch, _ in images)
     assert isinstance(total, Tensor)
@@ -185,13 +189,14 @@ class Preprocessing(nn.Module):
         super().__init__()
         self.register_buffer("mean", mean)
         self.padding, self.crop, self.jitter = settings.padding, settings.crop, settings.jitter
+        # How many pixels the crop can be moved down, and to the right.
         self.room = (mean.shape[1] + 2 * self.padding - self.crop, mean.shape[2] + 2 * self.padding - self.crop)
         if min(self.room) < 0:
             what = f"at most the padded images, {tuple(side + 2 * self.padding for side in mean.shape[1:])}"
             raise ValueError(expected("crop", what, self.crop))
 
     def forward(self, images: Tensor) -> Tensor:
-        """Map images (b, c, h, w) to their middles (b, c, crop, crop)."""
+        """Map images (b, c, h, w) to their central crops (b, c, crop, crop)."""
         top, left = (torch.full((len(images),), room // 2, device=images.device) for room in self.room)
         return self._cropped(images / 255 - self.mean, top, left, torch.zeros_like(top, dtype=torch.bool))
 
@@ -211,13 +216,18 @@ class Preprocessing(nn.Module):
         offsets = torch.arange(self.crop, device=images.device)
         rows, columns = top[:, None] + offsets, left[:, None] + offsets
         columns = torch.where(flip[:, None], columns.flip(1), columns)
+        # One gather of indices that broadcast to (b, c, crop, crop).
         image = torch.arange(len(images), device=images.device)[:, None, None, None]
         channel = torch.arange(images.shape[1], device=images.device)[:, None, None]
         return padded[image, channel, rows[:, None, :, None], columns[:, None, None, :]]
 
 
 def _jittered(images: Tensor, brightness: Tensor, contrast: Tensor, saturation: Tensor) -> Tensor:
-    """Change images (b, 3, h, w) in [0, 1] by factors (b, 1, 1, 1), towards black, their mean grey, their own grey."""
+    """Change the colours of images (b, 3, h, w) in [0, 1], by three factors of shape (b, 1, 1, 1), one after the other.
+
+    A factor below 1 draws every pixel nearer to a colour, one above 1 away from it. That colour is black for
+    brightness, the mean grey of the image for contrast, and the grey of the pixel itself for saturation.
+    """
     luma = images.new_tensor(LUMA)[:, None, None]
     images = (images * brightness).clamp(0, 1)
     mean = (images * luma).sum(1, keepdim=True).mean((2, 3), keepdim=True)

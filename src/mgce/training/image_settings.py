@@ -27,7 +27,7 @@ class ImageSettings(DescentSettings):
         validation_size: share of the training images that choose the epoch, in [0, 1), where no validation part is
             published; 0 takes the last epoch.
 
-    The others are those of `DescentSettings`; a batch has `batch_size` images over all devices.
+    The other settings are those of `DescentSettings`; `batch_size` counts the images of a step on all devices together.
 
     Raises:
         TypeError, ValueError: if a setting is not one of those above.

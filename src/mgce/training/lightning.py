@@ -39,9 +39,10 @@ class ImageFit:
 
     Attributes:
         best_epoch: the first epoch of best validation accuracy, from 0; the last one without a validation part.
-        curves: by name, a number for each epoch: the training `objective`, at the weights of the steps of the epoch,
-            plus the penalty after it; `test_accuracy`; ECE and SCE of both outputs on test images, `ece_h`, `ece_p`,
-            `sce_h`, `sce_p`; and `validation_accuracy` where there is a validation part.
+        curves: by name, a number for each epoch: the training `objective`, the mean of each image's loss at the weights
+            before its own step, plus the penalty of the weights after the epoch; `test_accuracy`; ECE and SCE of both
+            outputs on test images, `ece_h`, `ece_p`, `sce_h`, `sce_p`; and `validation_accuracy` where there is a
+            validation part.
         checkpoint: file with the weights of the best epoch, `state_dict` of an `ImageClassifier`.
     """
 
@@ -168,7 +169,7 @@ def train_images(
             CSVLogger(out, name="csv", flush_logs_every_n_steps=1),
             TensorBoardLogger(out, name="tensorboard"),
         ],
-        log_every_n_steps=1,  # epochs: see `ImageClassifier.on_train_epoch_end`
+        log_every_n_steps=1,  # every call: it logs once in an epoch (`ImageClassifier.on_train_epoch_end`)
         num_sanity_val_steps=0,
         use_distributed_sampler=False,
         enable_checkpointing=False,
@@ -179,6 +180,6 @@ def train_images(
     ckpt_path = last if resume and last.is_file() else None
     try:
         trainer.fit(model, datamodule=ImageData(parts, settings, seed), ckpt_path=ckpt_path, weights_only=True)
-    except SystemExit:  # what Lightning makes of an interrupt: whether the process ends is the caller's to say
+    except SystemExit:  # Lightning turns Ctrl-C into this; whether the process ends is for the caller to decide
         raise KeyboardInterrupt from None
     return ImageFit(best_epoch(model.curves), model.curves, out / "best.ckpt")

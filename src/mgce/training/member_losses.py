@@ -34,11 +34,12 @@ class MemberLoss:
 class MemberLosses:
     """The losses of M members, which see the same rows and differ in nothing else.
 
-    Neighbours that can share a call do: those of one beta, since a fused kernel takes one beta, and those of GCE.
+    Neighbours in the list of losses share one call where they can: members of MGCE with the same beta, since a fused
+    kernel takes one beta, and all members of GCE.
     """
 
     def __init__(self, losses: Sequence[MemberLoss], device: torch.device) -> None:
-        self._members: list[int] = []  # of each call
+        self._members: list[int] = []  # how many neighbours each call serves
         self._calls: list[Callable[[Tensor, Tensor], Tensor]] = []
         for beta, run in groupby(losses, key=lambda member: member.beta if member.family == "mgce" else None):
             betas = [member.beta for member in run]
@@ -52,7 +53,7 @@ class MemberLosses:
         r"""Compute the loss :math:`\sum_i w_i \ell(f_i, y_i)` of every network.
 
         Args:
-            logits: f, shape (M*G, n, k), as `EnsembleMLP.layers` gives them.
+            logits: f, shape (M*G, n, k), as `EnsembleMLP.layers` gives them: member m of group g is number `m * G + g`.
             target: class indices y, shape (G, n).
             weight: weight w of every row, shape (G, n).
 
@@ -73,5 +74,5 @@ class MemberLosses:
 
 
 def _gce(logits: Tensor, target: Tensor, betas: Tensor) -> Tensor:
-    rows = betas.repeat_interleave(len(target) // len(betas))
+    rows = betas.repeat_interleave(len(target) // len(betas))  # the beta of each row; members have equally many rows
     return gce_loss(logits, target, reduction="none", beta=rows)

@@ -1,7 +1,7 @@
 """Many multilayer perceptrons of one shape as one: each product of matrices is one batched product over all of them.
 
-The gradient is written out, because it is short and because memory can then be kept from step to step: on the CPU
-fresh memory for the activations of many networks costs more than what is computed in it.
+The gradient is written out instead of left to autograd. It is short, and the memory of the activations can then be used
+again in the next step: on the CPU, fresh memory for many networks costs more time than the computation in it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-ROWS_AT_ONCE = 128  # of each group, where no gradient is wanted: activations as large as those of a step
+# Rows of each group that `forward` takes at once: the default batch size of training, so that its activations are as
+# large as those of a step.
+ROWS_AT_ONCE = 128
 
 
 class Scratch:
@@ -98,11 +100,11 @@ class EnsembleMLP(nn.Module):
 
     @torch.no_grad()
     def backward(self, outputs: list[Tensor], grad: Tensor, scratch: Scratch) -> None:
-        """Fill the `.grad` that every parameter has, given that of the logits; the outputs are used up."""
+        """Fill the `.grad` of every parameter, given the gradient of the logits; the outputs are overwritten."""
         for depth in reversed(range(len(self.weights))):
             weight, bias = self.weights[depth], self.biases[depth]
             torch.bmm(outputs[depth].mT, grad, out=weight.grad)
             torch.sum(grad, 1, keepdim=True, out=bias.grad)
             if depth > 0:
                 grad = torch.bmm(grad, weight.mT, out=scratch(f"gradient {depth}", outputs[depth].shape, weight))
-                grad.mul_(outputs[depth].sign_())  # 1 where a unit was active
+                grad.mul_(outputs[depth].sign_())  # the derivative of max(0, .): 1 where a unit was active, else 0

@@ -14,8 +14,9 @@ class DescentSettings:
     r"""How the objective of a network is minimised; the defaults are those of the paper.
 
     The objective is the mean loss over the rows and a penalty,
-    :math:`\frac1n \sum_i \ell_\beta(f_i, y_i) + \lambda_0 \lVert \mu \rVert_1`: the paper's :math:`V_\beta` with the
-    weights of the network as mu and one constant for all of lambda. It is no certificate.
+    :math:`\frac1n \sum_i \ell_\beta(f_i, y_i) + \lambda_0 \lVert \mu \rVert_1`. It has the form of the paper's minimax
+    risk :math:`V_\beta`, with the weights of the network as mu and the constant lambda_0 in place of the vector lambda;
+    but with such a lambda, and features that are learnt, it bounds no error.
 
     Attributes:
         epochs: passes over the rows.
@@ -72,13 +73,13 @@ class TrainingSettings(DescentSettings):
     Attributes:
         hidden_layer_sizes: units of each hidden layer.
         optimizer: `"sgd"`, with `momentum`, or `"adam"`.
-        ties: which of the epochs of best validation accuracy counts: the `"first"`, or that of least validation
-            `"loss"`, which suits small validation splits.
-        n_iter_no_change: a network keeps its weights once no epoch was better for so many, and training ends when that
-            holds for all; None trains for all epochs.
+        ties: which epoch counts where several have the best validation accuracy: the `"first"`, or the one of least
+            validation `"loss"`, which suits small validation splits, where accuracies are often equal.
+        n_iter_no_change: after so many epochs without a better one, the best epoch of a network is final; training ends
+            when those of all networks are. None trains for all epochs.
 
-    The others are those of `DescentSettings`, with a penalty on the last layer unless said otherwise. A batch has
-    `batch_size` rows of each group; the last, smaller one of an epoch is used too.
+    The other settings are those of `DescentSettings`, except that the penalty is on the last layer by default. A batch
+    has `batch_size` rows of each group; the last batch of an epoch may be smaller.
 
     Reference: paper, section 5.1 and appendix on tabular data.
     """

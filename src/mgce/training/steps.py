@@ -1,4 +1,4 @@
-"""The steps of training an ensemble, and the memory of each network's best epoch."""
+"""The steps of training an ensemble, and the weights of each network's best epoch."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Training:
 
     @torch.no_grad()
     def epoch(self, order: Tensor) -> Tensor:
-        """Take a step for every batch of the rows in this order (G, n); give the objective (G, M)."""
+        """Take a step for every batch of the rows in this order (G, n); give the objective of each network (G, M)."""
         features, n = self.data[0], order.shape[1]
         total = features.new_zeros(len(self.model.weights[0]))
         for rows in torch.split(order, self.settings.batch_size, dim=1):
@@ -64,7 +64,7 @@ class Training:
 
     @torch.no_grad()
     def loss(self, features: Tensor, target: Tensor) -> Tensor:
-        """Give the mean loss of other rows, features (G, n, d) and class indices (G, n), for each network (G, M)."""
+        """Give the mean loss of each network (G, M) on validation rows, features (G, n, d) and class indices (G, n)."""
         logits = self.model(features).transpose(0, 1).flatten(0, 1)
         weight = torch.full_like(target, 1 / target.shape[1], dtype=features.dtype)
         return self.model.grid(self.losses(logits, target, weight)[0])
@@ -87,7 +87,7 @@ class Training:
     def _clip(self, max_norm: float) -> None:
         """Scale down the gradient of every network that is longer than `max_norm`, as `clip_grad_norm_` does of one."""
         norms = torch.stack([torch.linalg.vector_norm(grad.flatten(1), dim=1) for grad in self._grads])
-        factor = (max_norm / (torch.linalg.vector_norm(norms, dim=0) + 1e-6)).clamp(max=1)
+        factor = (max_norm / (torch.linalg.vector_norm(norms, dim=0) + 1e-6)).clamp(max=1)  # 1e-6 as in clip_grad_norm_
         for grad in self._grads:
             grad.mul_(factor.view(-1, 1, 1))
 
@@ -97,20 +97,23 @@ class Best:
 
     Attributes:
         epoch: (G, M), the best so far.
-        stopped: (G, M), whether it has been that for so many epochs that no later one counts.
+        stopped: (G, M), whether that is final: `n_iter_no_change` epochs have passed since without a better one.
     """
 
     def __init__(self, model: EnsembleMLP, n_iter_no_change: int | None) -> None:
         self._model, self._patience = model, n_iter_no_change
         self._weights = [parameter.detach().clone() for parameter in model.parameters()]
-        self._score = model.grid(self._weights[0].new_full((len(self._weights[0]),), -1))
+        self._score = model.grid(self._weights[0].new_full((len(self._weights[0]),), -1))  # below any accuracy
         self._loss = torch.full_like(self._score, torch.inf)
         self.epoch = torch.zeros_like(self._score, dtype=torch.int64)
         self.stopped = torch.zeros_like(self._score, dtype=torch.bool)
 
     @torch.no_grad()
     def update(self, epoch: int, score: Tensor, loss: Tensor | None) -> None:
-        """Keep the weights of networks of higher score than ever before, or the same and less loss, all (G, M)."""
+        """Keep the weights of every network whose score, or at an equal score whose loss, is better than ever before.
+
+        Score and loss have the shape (G, M); without a loss, an equal score is not better.
+        """
         if loss is None:
             loss = self._loss
         better = ((score > self._score) | (score == self._score) & (loss < self._loss)) & ~self.stopped
