@@ -33,9 +33,10 @@ def check_beta(beta: Any) -> float | Tensor:
         return beta
     if isinstance(beta, bool) or not isinstance(beta, Real):
         raise TypeError(expected("beta", what, beta))
-    if not beta >= 1:  # NaN is not
+    value = float(beta)
+    if not value >= 1:  # NaN is not
         raise ValueError(expected("beta", what, beta))
-    return float(beta)
+    return value
 
 
 def broadcast_beta(beta: Tensor, rows: torch.Size) -> Tensor:
@@ -94,7 +95,7 @@ def is_concrete(tensor: Tensor) -> bool:
         and not torch.compiler.is_compiling()
         and type(tensor) in (Tensor, torch.nn.Parameter)
         and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
-        and not torch.jit.is_tracing()
+        and torch._C._get_tracing_state() is None
         and torch._C._len_torch_dispatch_stack() == 0  # make_fx and fake tensors trace by such a mode
     )
 
