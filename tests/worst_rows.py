@@ -1,13 +1,13 @@
-r"""Search for the rows that need the most steps of Newton's method: what the budgets of `mgce.numerics.root` stand on.
+r"""Search for the rows that need the most steps of Newton's method: what the budgets of `mgce.numerics` stand on.
 
-    python tests/numerics/worst_rows.py [K ...]
+    python tests/worst_rows.py [K ...]
 
-prints the steps that the worst row found needs, for each number of classes, beta and dtype, and writes those rows to
-`worst_rows.json`, which `test_budget.py` replays. An hour for the numbers of classes there.
+prints the steps that the worst row found needs, for each number of classes, beta and dtype, and writes the worst of
+each cell of the table of budgets to `worst_rows.json`, which `tests/numerics/test_budget.py` replays. It takes an hour.
 
 A row is written as clusters of classes that share a logit, so that 100,000 classes cost no more than a dozen. A cluster
-has a `count` and `v = 1 + (x + t*)/beta` at the root t*, so that the root is known beforehand: `sum count v_+^beta = 1`.
-The iterates are followed as their distance from it, in exact arithmetic for all that matters here; rounding in the dtype
+has a `count` and `v = 1 + (x + t*)/beta` at the root t*, which is known beforehand: `sum count v_+^beta = 1`. The
+iterates are followed as their distance from it, in exact arithmetic for all that matters here; rounding in the dtype
 itself is what the replayed rows, and one spare step, are for.
 """
 
@@ -31,7 +31,7 @@ BETAS = (1, 1.01, 1.03, 1.06, 1.1, 1.2, 1.3, 1.4, 1.5, 1.7, 2, 2.5, 3, 4, 5, 7, 
 # Of the 8 eps that an error may reach, half is left to the rounding of the sums.
 TOLERANCE = 4
 DIGITS = 18  # |v| between 1e-18 and 1 on the scale of the search
-CLUSTERS = (8, 40)
+CLUSTERS = (8, 60)
 POPULATION, GENERATIONS = 200, 100
 
 
@@ -95,6 +95,15 @@ def encode(count, v, k, clusters):
     return np.concatenate([np.clip(1 + np.log(share / share.max()) / math.log(k), -1, 1), np.clip(code, -1.15, 1)])
 
 
+def landing(count, v, beta, start):
+    """Give where a step from the distance `start` lands, for one row of clusters, (m,) each."""
+    u, base = np.maximum(v + start, 0), np.where(v > 0, v, 1)
+    grown = np.where(v > 0, base**beta * np.expm1(beta * np.log1p(start / base)), u**beta)
+    log_total = np.log1p((count * grown).sum())
+    slope = (count * np.where(u > 0, np.where(u > 0, u, 1) ** (beta - 1), 0)).sum()
+    return start - np.expm1(log_total / beta) / slope * np.exp((1 - 1 / beta) * log_total)
+
+
 @functools.cache
 def chain(beta, tolerance, ratio, place, top):
     """Build clusters backwards from the root, each such that one step goes from `ratio` times a distance to it.
@@ -107,21 +116,13 @@ def chain(beta, tolerance, ratio, place, top):
     while count.sum() < most and distance * ratio < 1 - v[0]:
         start = ratio * distance
         clusters = np.append(v, -(distance + place * (start - distance)))
-
-        def landing(size, start=start, clusters=clusters):
-            sizes, u = np.append(count, size), np.maximum(clusters + start, 0)
-            base = np.where(clusters > 0, clusters, 1)
-            grown = base**beta * np.expm1(beta * np.log1p(start / base))
-            log_total = np.log1p((sizes * np.where(clusters > 0, grown, u**beta)).sum())
-            slope = (sizes * np.where(u > 0, np.where(u > 0, u, 1) ** (beta - 1), 0)).sum()
-            return start - np.expm1(log_total / beta) / slope * np.exp((1 - 1 / beta) * log_total)
-
         low, high = 1.0, most
-        if landing(high) < distance:
+        if landing(np.append(count, high), clusters, beta, start) < distance:
             break
         for _ in range(40):
             middle = math.sqrt(low * high)
-            low, high = (low, middle) if landing(middle) > distance else (middle, high)
+            slow = landing(np.append(count, middle), clusters, beta, start) > distance
+            low, high = (low, middle) if slow else (middle, high)
         count, v, distance = np.append(count, high), clusters, start
     return count, v
 
@@ -166,10 +167,9 @@ def search(k, beta, eps, clusters, found, generator):
     return float(score[order[0]]), genes[order[:20]]
 
 
-def row(count, v, beta):
-    """Give the logits, less their maximum, of one row of clusters, as (values, whole counts)."""
-    whole = np.maximum(np.floor(count), 1).astype(int)
-    return beta * (v - v.max()), whole
+def in_cell(beta):
+    """Give the row of the table of budgets that beta belongs to."""
+    return max(i for i, smallest in enumerate(budget.BETAS) if beta >= smallest)
 
 
 def main(classes):
@@ -184,14 +184,19 @@ def main(classes):
                     generator = np.random.default_rng([k, turn, clusters])
                     steps, found = search(k, beta, eps, clusters, found, generator)
                     if steps > best.get((dtype, beta), (-1,))[0]:
-                        values, counts = row(*(a[0] for a in decode(found[:1], k, beta)), beta)
-                        best[dtype, beta] = steps, values.tolist(), counts.tolist()
-        keys = "dtype", "beta", "steps", "values", "counts"
+                        best[dtype, beta] = steps, *(a[0] for a in decode(found[:1], k, beta))
         record = [entry for entry in record if entry["k"] != k]
-        record += [{"k": k, **dict(zip(keys, (*key, *value), strict=True))} for key, value in best.items()]
-        FILE.write_text(json.dumps(record) + "\n")
+        for dtype, cell in itertools.product(EPS, range(len(budget.BETAS))):
+            worst = max((b for b in BETAS if in_cell(b) == cell), key=lambda b: best[dtype, b][0])
+            steps, count, v = best[dtype, worst]
+            part = v > v.max() - 1  # the others have none
+            x, whole = worst * (v - v.max())[part], np.maximum(1, count[part]).astype(int)
+            keys = "k", "dtype", "beta", "steps", "logits", "counts"
+            values = k, dtype, worst, round(steps, 2), x.tolist(), whole.tolist()
+            record.append(dict(zip(keys, values, strict=True)))
+        FILE.write_text(json.dumps(record, indent=None) + "\n")
         for beta in BETAS:
-            print(f"{k:8} {beta:8g}", *(f"{best[dtype, beta][0]:6.2f}" for dtype in EPS), flush=True)
+            print(f"{k:10} {beta:8g}", *(f"{best[dtype, beta][0]:6.2f}" for dtype in EPS), flush=True)
 
 
 if __name__ == "__main__":

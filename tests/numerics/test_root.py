@@ -1,9 +1,13 @@
 import math
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import mpmath
 import numpy as np
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
 
 import oracle
 from hard_rows import hard_rows
@@ -43,3 +47,166 @@ def check_within(x, t, beta, units=8):
 def test_newton_is_within_8_eps_of_the_root(beta, k, dtype):
     x = shifted(hard_rows(k, beta, dtype))
     check_within(x, root.newton(x, beta), beta)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("beta", [1.0, 1.4, 2.0, 4.0, 20.0, 100.0, 1e4, 1e9])
+def test_newton_is_within_8_eps_of_the_root_in_a_vocabulary(beta, dtype):
+    x = shifted(hard_rows(128_000, beta, dtype))
+    check_within(x, root.newton(x, beta), beta)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("k", [2, 10, 100, 1024, 32_000])
+@pytest.mark.parametrize("beta", [1.0, 1.05, 1.4, 1.5, 2.0, 4.0, 11.0, 1e6])
+def test_newton_with_a_fixed_number_of_steps_is_as_near(beta, k, dtype):
+    """Under a transform no value can be read."""
+    x = shifted(hard_rows(k, beta, dtype))
+    check_within(x, torch.func.vmap(lambda row: root.newton(row, beta))(x), beta)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("k", [2, 100, 32_000])
+def test_infinite_beta_is_log_sum_exp(k, dtype):
+    x = shifted(hard_rows(k, inf, dtype))
+    truth = -np.log(np.exp(x.double().numpy().astype(np.longdouble)).sum(-1))
+    t = root.newton(x, inf).double().numpy()
+    assert (np.abs(t - truth) <= 4 * torch.finfo(dtype).eps * np.maximum(1, np.abs(truth))).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("beta", [2.0**62, 2.0**64, 1e30, 1e39, 1e300])
+def test_a_huge_beta_is_infinite_to_rounding(beta, dtype):
+    for k in (2, 1000, 50_000):
+        x = shifted(hard_rows(k, inf, dtype))
+        x = torch.cat([x, -torch.arange(13, dtype=dtype)[:, None] * (torch.arange(k) > 0)])
+        limit = root.newton(x, inf)
+        floor = 8 * torch.finfo(dtype).eps * limit.abs().clamp(min=1)
+        assert ((root.newton(x, beta) - limit).abs() <= floor).all()
+        of_rows = torch.tensor([beta], dtype=torch.float64).to(dtype).expand(len(x))  # 1e39 is inf in float32
+        assert ((root.newton(x, of_rows) - limit).abs() <= floor).all()
+        for power, e in zip(root.powers(x, limit, beta), root.powers(x, limit, inf), strict=True):
+            torch.testing.assert_close(power, e, rtol=0, atol=8 * torch.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("beta", [*BETAS, inf])
+def test_newton_equals_mpmath(beta):
+    x = shifted(hard_rows(7, beta, torch.float64))
+    t = root.newton(x, beta)
+    for row, value in zip(x.tolist(), t.tolist(), strict=True):
+        assert abs(float(oracle.normalizer(row, beta) - mpmath.mpf(value))) < 4 * 2.0**-52 * max(1, abs(value))
+
+
+@pytest.mark.parametrize("method", [root.newton, root.bisection])
+def test_one_beta_for_each_row(method):
+    betas = torch.tensor([*BETAS, inf], dtype=torch.float64)
+    x = shifted(torch.randn(len(betas), 9, dtype=torch.float64))
+    together = method(x, betas)
+    alone = torch.stack([method(x[i : i + 1], beta.item())[0] for i, beta in enumerate(betas)])
+    torch.testing.assert_close(together, alone, rtol=0, atol=0 if method is root.bisection else 1e-15)
+
+
+@pytest.mark.parametrize("beta", BETAS)
+@pytest.mark.parametrize("tol", [1e-2, 1e-4, 1e-8])
+def test_bisection_is_within_half_its_tolerance(beta, tol):
+    x = shifted(hard_rows(100, beta, torch.float64))
+    difference = root.bisection(x, beta, tol) - root.newton(x, beta)
+    assert difference.abs().max() <= tol / 2 + 1e-12
+
+
+def test_bisection_takes_logits_that_are_not_shifted():
+    logits = torch.tensor([[7.5, 7.0, 6.5, -20.0, 0.0]], dtype=torch.float64)  # phi = -8 at beta = 3
+    assert abs(root.bisection(logits, 3.0, 1e-9).item() + 8) < 1e-9
+
+
+@pytest.mark.parametrize("bad", [[math.nan, 0.0, 1.0], [inf, 0.0, 1.0], [-inf, -inf, -inf]])
+@pytest.mark.parametrize("beta", [1.0, 1.4, 2.0, 100.0, inf])
+@pytest.mark.parametrize("method", [root.newton, root.bisection])
+def test_a_bad_row_is_nan_and_spoils_no_other(method, bad, beta):
+    rows = torch.tensor([bad, [0.5, 0.0, 0.25]])
+    t = method(shifted(rows), beta)
+    assert math.isnan(t[0]) and torch.equal(t[1:], method(shifted(rows[1:]), beta))
+    w, h = root.powers(shifted(rows), t, beta)
+    assert w[0].isnan().all() and h[0].isnan().all() and w[1].isfinite().all() and h[1].isfinite().all()
+
+
+def test_masked_class_is_dropped_class():
+    for beta in [*BETAS, inf]:
+        masked = root.newton(torch.tensor([[0.0, -inf, -0.5, -inf, -0.25]], dtype=torch.float64), beta)
+        dropped = root.newton(torch.tensor([[0.0, -0.5, -0.25]], dtype=torch.float64), beta)
+        assert abs((masked - dropped).item()) < 2e-15
+
+
+def test_it_ends_when_no_row_falls(monkeypatch):
+    evaluations = []
+    powers = root.powers
+    monkeypatch.setattr(root, "powers", lambda *arguments: evaluations.append(1) or powers(*arguments))
+    led = torch.randn(50, 1000).clamp(-2, 2)
+    led[:, 0] = 10  # by more than beta: t = 0 from the start
+    assert (root.newton(shifted(led), 1.4) == 0).all() and len(evaluations) == 1
+    assert root.newton(torch.full((2, 3), math.nan), 1.4).isnan().all() and len(evaluations) == 2
+    root.newton(shifted(torch.randn(50, 1000)), 1.4)
+    assert len(evaluations) < 2 + 12
+
+
+def split_over_two(x, beta):
+    """Solve with the classes in two parts, that exchange their sums as two processes would."""
+    barrier, parts = threading.Barrier(2), [None, None]
+
+    def part(rank, columns):
+        def reduce(sums):
+            parts[rank] = sums
+            barrier.wait(timeout=10)
+            total = parts[0] + parts[1]
+            barrier.wait(timeout=10)
+            return total
+
+        return root.newton(columns, beta, reduce=reduce, k=x.shape[-1])
+
+    with ThreadPoolExecutor(2) as pool:
+        left, right = pool.map(part, range(2), x.split([1, x.shape[-1] - 1], -1))
+    assert torch.equal(left, right)
+    return left
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("beta", [1.0, 1.4, 2.0, 4.0, 20.0, 1e9, inf])
+def test_sums_may_come_from_elsewhere(beta, dtype):
+    x = shifted(hard_rows(1024, beta, dtype))
+    if beta < inf:
+        check_within(x, split_over_two(x, beta), beta)
+    together, apart = root.newton(x, beta), split_over_two(x, beta)
+    assert ((together - apart).abs() <= 8 * torch.finfo(dtype).eps * together.abs().clamp(min=1)).all()
+
+
+class Solve(torch.nn.Module):
+    def forward(self, x):
+        return root.newton(x, 1.4)
+
+
+def traced_by(tracer, x):
+    if tracer == "make_fx":
+        return make_fx(Solve(), tracing_mode="real")(x)
+    if tracer == "fake":
+        return make_fx(Solve(), tracing_mode="fake")(x)
+    if tracer == "jit":
+        return torch.jit.trace(Solve(), (x,), check_trace=False)
+    return torch.export.export(Solve(), (x,)).module()
+
+
+@pytest.mark.parametrize("tracer", ["make_fx", "fake", "jit", "export"])
+def test_a_trace_makes_enough_steps_for_any_row(tracer):
+    """The number of steps that one batch needed must not be written into the graph."""
+    hard = shifted(hard_rows(1024, 1.4, torch.float64))
+    easy = torch.zeros_like(hard)
+    check_within(hard, traced_by(tracer, easy)(hard), 1.4)
+
+
+@pytest.mark.parametrize("value", [1.4, 2.0, inf])
+def test_values_are_not_read_where_they_may_not_be(value):
+    with torch.device("meta"):
+        assert root.newton(torch.zeros(3, 5), value).device.type == "meta"
+    with FakeTensorMode():
+        assert root.newton(torch.zeros(3, 5), value).shape == (3,)
+    assert not _validation.is_concrete(torch.zeros(3, device="meta"))

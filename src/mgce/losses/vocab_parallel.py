@@ -105,7 +105,7 @@ class _VocabParallelLoss(torch.autograd.Function):
         grad = w / support.unsqueeze(-1)
         grad.scatter_add_(1, own, (label_smoothing - 1) * here.to(x.dtype).unsqueeze(-1))
         if label_smoothing > 0:
-            (total,) = reduce(x.sum(-1).unsqueeze(0))  # -inf where a class is masked, whose loss is inf
+            total = reduce(x.sum(-1))  # -inf where a class is masked, whose loss is inf
             loss = (1 - label_smoothing) * loss - label_smoothing * (total / num_classes + t)
             grad -= label_smoothing / num_classes
         ctx.save_for_backward(torch.where(kept.unsqueeze(-1), grad, 0))

@@ -58,20 +58,19 @@ def newton(x: Tensor, beta: Beta, *, reduce: Reduce = _identity, k: int | None =
 
 
 def _newton_infinite(x: Tensor, reduce: Reduce) -> Tensor:
-    (mass,) = reduce(_sum_of_shares(torch.exp(x)).unsqueeze(0))
-    return -torch.log(mass)
+    return -torch.log(reduce(_sum_of_shares(torch.exp(x)).unsqueeze(0)).squeeze(0))
 
 
 def _newton_finite(x: Tensor, beta: Beta, reduce: Reduce, k: int) -> Tensor:
     near = ~(x <= (-beta.unsqueeze(-1) if isinstance(beta, Tensor) else -beta))  # NaN is near, so that it reaches t
-    count, total = reduce(torch.stack([near.sum(-1).to(x.dtype), torch.where(near, x, 0).sum(-1)]))
+    count, total = reduce(torch.stack([near.sum(-1).to(x.dtype), torch.where(near, x, 0).sum(-1)])).unbind()
     # Jensen's inequality on the classes that may be in the support: on the right of the root.
     t = torch.clamp(_lower_end(count.log(), beta) - total / count, max=0)
     readable = _validation.is_concrete(t)
     steps = budget.proven_steps(k, beta, x.dtype) if readable else budget.newton_steps(k, beta, x.dtype)
     for step in range(steps):
         w, h = powers(x, t, beta)
-        support, mass = reduce(torch.stack([w.sum(-1), _sum_of_shares(h)]))
+        support, mass = reduce(torch.stack([w.sum(-1), _sum_of_shares(h)])).unbind()
         excess, slope = _norm(support, mass, beta)
         moved = torch.clamp(t - excess / slope, max=0)
         # The mean may be rounded to the left of the root, so the first step is free; after it,
