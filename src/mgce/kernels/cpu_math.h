@@ -96,7 +96,7 @@ enum class Form { products, table, logarithm };
 template <class T> struct Power {
     // Relative errors up to a = 6: below 6e-9 and 1e-16, less than half of a rounding error.
     static constexpr int terms = sizeof(T) == 4 ? 9 : 20;
-    // With v no smaller than this, e is from -30 or -60 to 0: known by its lowest bits.
+    // With v above half of this, e is from -31 or -61 to 0: known by its lowest bits.
     static constexpr double smallest = sizeof(T) == 4 ? 0x1p-30 : 0x1p-60;
     static constexpr int entries = sizeof(T) == 4 ? 32 : 64;
     static constexpr double largest_by_table = 6, largest_by_products = 15.5;
@@ -185,9 +185,12 @@ INLINE Vector<T> weight(Vector<T> kept, Vector<T> t, T inverse_beta, const Power
     v = s + one;
     inside = is_greater(v, Vector<T>{});
     v = zero_unless<T>(inside, v);
-    // Below this v is zero to the rounding of x + t, and its exponent beyond the table's; so is all that is off the support.
-    const Vector<T> tiny = splat(T(Power<T>::smallest));
-    s = choose(is_greater(v, tiny), s, tiny);
+    s = choose(inside, s, splat(T(Power<T>::smallest)));  // a number with a power where it is not wanted
+    if constexpr (form == Form::table) {
+        Mask<T> in_table = is_greater(s + one, splat(T(Power<T>::smallest) / 2));
+        if (__builtin_expect(bits_of(in_table) != bits_of(first_lanes<T>(Simd<T>::lanes)), 0))
+            return zero_unless<T>(inside, Power<T>::template of<Form::logarithm>(s, one, power));
+    }
     return zero_unless<T>(inside, Power<T>::template of<form>(s, one, power));
 }
 

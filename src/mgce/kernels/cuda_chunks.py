@@ -52,7 +52,7 @@ def solve_chunks(
         for start in range(0, count, BLOCK):
             place = start + col
             f = tl.load(f_row + place, mask=place < count, other=-float("inf")).to(tl.float32)
-            w, v = powers(f - peak + t, beta_less_1, inv_beta, HALVES)
+            w, v = powers(f - peak, t, beta, beta_less_1, inv_beta, HALVES)
             w_sums += w
             h_sums += w * v
         at = t
@@ -128,6 +128,7 @@ def write_row(
     kept: tl.tensor,
     target_share: tl.tensor,
     uniform_share: tl.tensor,
+    beta: tl.tensor,
     beta_less_1: tl.tensor,
     inv_beta: tl.tensor,
     HALVES: tl.constexpr,
@@ -143,7 +144,7 @@ def write_row(
         at_col = start + col
         inside = at_col < k
         f = tl.load(f_row + at_col, mask=inside, other=-float("inf")).to(tl.float32)
-        w, _ = powers(f - peak + t, beta_less_1, inv_beta, HALVES)
+        w, _ = powers(f - peak, t, beta, beta_less_1, inv_beta, HALVES)
         slope = w * scale - tl.where(at_col == label, share, 0)
         if PROBS or SMOOTH:
             slope -= spread_target(target_row, weight, at_col, inside, k, target_share, uniform_share, PROBS, WEIGHTED)
@@ -207,6 +208,6 @@ def chunked_kernel(
             tl.debug_barrier()  # grad may be logits: every thread has read them
             write_row(
                 grad + row * grad_stride, f_row, target_row, weight, denominator, k, at, peak, mass / w_sum,
-                label, share, kept, target_share, uniform_share, beta_less_1, inv_beta,
+                label, share, kept, target_share, uniform_share, beta, beta_less_1, inv_beta,
                 HALVES, PROBS, SMOOTH, WEIGHTED, MEAN, BLOCK,
             )  # fmt: skip

@@ -38,13 +38,12 @@ _compiled = triton.jit
 
 
 @_compiled  # type: ignore[untyped-decorator]
-def log2_1p(z: tl.tensor) -> tl.tensor:
-    """Give log2(1 + z) for -1 < z <= 0, to a few units in its last place."""
-    v = 1 + z
+def log2(v: tl.tensor, lost: tl.tensor) -> tl.tensor:
+    """Compute the binary logarithm of v + lost, 0 < v <= 1, to a few units in its last place; `lost` by rounding."""
     bits = v.to(tl.int32, bitcast=True)
     exponent = (bits - TWO_THIRDS) & EXPONENT
     f = (bits - exponent).to(tl.float32, bitcast=True) - 1  # v = 2^e (1 + f), f in [-1/3, 1/3]
-    f += (z - (v - 1)) * (-exponent + ONE).to(tl.float32, bitcast=True)  # what rounding took from v
+    f += lost * (-exponent + ONE).to(tl.float32, bitcast=True)
     series = f * L8 + L7
     series = f * series + L6
     series = f * series + L5
@@ -69,15 +68,26 @@ def expm1(y: tl.tensor) -> tl.tensor:
 
 @_compiled  # type: ignore[untyped-decorator]
 def powers(
-    s: tl.tensor, beta_less_1: tl.tensor, inv_beta: tl.tensor, HALVES: tl.constexpr
+    x: tl.tensor,
+    t: tl.tensor,
+    beta: tl.tensor,
+    beta_less_1: tl.tensor,
+    inv_beta: tl.tensor,
+    HALVES: tl.constexpr,
 ) -> tuple[tl.tensor, tl.tensor]:
-    """Give w = v^(beta - 1) and v at v = (1 + s/beta)_+, s <= 0; HALVES is 2 (beta - 1), or -1 for any beta."""
-    z = s * inv_beta
-    on = z > -1
-    z = tl.where(on, z, 0)
-    v = tl.where(on, 1 + z, 0)
+    """Give w = v^(beta - 1) and v at v = (1 + (x + t)/beta)_+; HALVES is 2 (beta - 1), or -1 for any beta.
+
+    In the lower half of the support v is formed as (beta + x) + t, whose first sum is exact there: so v keeps its
+    digits near both ends.
+    """
+    edge = x < -0.5 * beta
+    z = tl.where(edge, (beta + x) + t, x + t) * inv_beta
+    v = tl.where(edge, z, 1 + z)
+    on = v > 0
+    lost = tl.where(on & (x >= -0.5 * beta), z - (v - 1), 0)
+    v = tl.where(on, v, 0)
     if HALVES < 0:
-        w = tl.where(on, tl.exp2(beta_less_1 * log2_1p(z)), 0)
+        w = tl.where(on, tl.exp2(beta_less_1 * log2(tl.where(on, v, 1), lost)), 0)
     else:
         w = tl.where(on, 1.0, 0.0)
         if HALVES & 1:
@@ -138,7 +148,7 @@ def solve_tile(
     moving = t == t
     step = 0
     while (step <= steps) & (tl.max(moving.to(tl.int32)) > 0):
-        w, v = powers(x + t, beta_less_1, inv_beta, HALVES)
+        w, v = powers(x, t, beta, beta_less_1, inv_beta, HALVES)
         new_sum = tl.sum(w, 1, keep_dims=True)
         moved, far = newton_step(t, tl.sum(w * v, 1, keep_dims=True), new_sum, beta, inv_beta, step)
         at = tl.where(moving, t, at)

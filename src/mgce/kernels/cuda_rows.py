@@ -156,7 +156,7 @@ def row_kernel(
     tl.store(losses + row, tl.where(kept, cost - mass * t, 0), mask=real)
 
     if GRAD:
-        w, _ = powers(x + at, beta_less_1, inv_beta, HALVES)
+        w, _ = powers(x, at, beta, beta_less_1, inv_beta, HALVES)
         slope = w * (mass / w_sum) - tl.where(chosen, share, 0)
         if PROBS or SMOOTH:
             slope -= q
