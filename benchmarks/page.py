@@ -50,8 +50,10 @@ def table(header: list[str], rows: list[list[str]]) -> str:
 
 def machine_line(machine: dict[str, str]) -> str:
     """Say on what it was measured."""
-    names = ("processor", "threads", "torch", "kernel", "python", "mgce")
-    return "Measured on: " + ", ".join(f"{name} {machine[name]}" for name in names if name in machine) + "."
+    names = ("processor", "threads", "torch", "kernel", "numba", "python", "mgce")
+    line = "Measured on: " + ", ".join(f"{name} {machine[name]}" for name in names if name in machine) + "."
+    # Records name the parts of their machine: those with numba are of the CPU kernel before it was compiled C++.
+    return line if "numba" not in machine else line + " These figures are of an earlier CPU kernel, compiled by numba."
 
 
 def _grid(cells: list[dict[str, Any]]) -> str:
@@ -121,10 +123,11 @@ def _memory(memory: dict[str, Any]) -> str:
 
 
 def _first_call(first_call: dict[str, Any]) -> str:
+    seconds = first_call["seconds"]
     return (
-        f"The kernel is compiled when the package is built. The first forward and backward of a process take "
-        f"{1e3 * first_call['seconds']['mgce_loss']:.0f} ms, those of `F.cross_entropy` "
-        f"{1e3 * first_call['seconds']['cross_entropy']:.0f} ms."
+        "The first forward and backward of a process: "
+        + ", ".join(f"{name} {1e3 * value:.0f} ms" for name, value in seconds.items())
+        + "."
     )
 
 
