@@ -61,9 +61,9 @@ def test_rows_that_were_trained_on_are_counted(mgce, model_file, people, tmp_pat
             "Expected `sick` to be a column with a label in every row, but row 2 has none.",
         ),
         (
-            {"sick": ["yes", "perhaps"] * 20},
+            {"sick": ["never", "perhaps"] * 20},
             [],
-            "Expected `sick` to be a column of the classes that the model knows ('no', 'yes'), but got 'perhaps' in",
+            "Expected `sick` to be labels of the classes that the model knows ('no', 'yes'), but got 'none of these",
         ),
         ({"age": "old"}, [], "Expected `age` to be a column of finite numbers, but got 'old' in row 1."),
         ({}, ["--delta", "0"], "Expected `delta` to be "),
