@@ -247,6 +247,11 @@ def test_parts_share_delta():
             rows = names == name
             expected = certify(y[rows], probs[rows], delta=0.1 / len(parts))
             assert (part.argmax_error, part.randomized_error) == (expected.argmax_error, expected.randomized_error)
+    # That a part's few rows are all sure does not make the classifier one-hot.
+    probs = np.vstack([np.eye(2)[[0, 0]], np.full((8, 2), 0.5)])
+    parts = certify_each(np.zeros(10), probs, np.array([0, 0] + [1] * 8), bounds=["argmax", "randomized"])
+    assert parts[0].randomized_error > parts[0].argmax_error == clopper_pearson_upper(0, 2, 0.0125)
+    y, probs = np.zeros(10), np.full((10, 2), 0.5)
     with pytest.raises(ValueError, match="Expected `by` to be another than 'label'"):
         certify_each(y, probs, "label", noise_rate=0.1)
 

@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from mgce import _validation
-from mgce.linear.arrays import as_array
-from mgce.risk.certificate import RiskCertificate, certify
-from mgce.risk.sample import UNSEEN
+from mgce.risk.certificate import Request, RiskCertificate, checked_probs, checked_target, judge
+from mgce.risk.sample import UNSEEN, Sample, cluster_indices
+from mgce.risk.stated_noise import StatedNoise
 
 LABEL, PREDICTION = "label", "prediction"
-OF_NOISE = ("noise_rate", "noise", "transition", "audit")
 
 
-def certify_each(target: Any, probs: Any, by: Any, **options: Any) -> dict[Any, RiskCertificate]:
+def certify_each(
+    target: Any,  # (n,)
+    probs: Any,  # (n, k)
+    by: Any,
+    *,
+    delta: float = 0.05,
+    bounds: Sequence[str] | None = None,
+    beta: float | None = None,
+    noise_rate: float | str = 0.0,
+    noise: str = "symmetric",
+    transition: Any = None,  # (k, k)
+    audit: Any = None,  # (k, k)
+    groups: Any = None,  # (n,)
+) -> dict[Any, RiskCertificate]:
     r"""Bound the errors on each part of a distribution, all at once.
 
     .. math:: P\big(\exists g: \text{error given } g > U_g\big) \le \sum_g \delta / G = \delta
@@ -29,7 +42,14 @@ def certify_each(target: Any, probs: Any, by: Any, **options: Any) -> dict[Any, 
         probs: the classifier's probabilities, shape (n, k).
         by: `"label"` for the error given the right class, `"prediction"` for that given the predicted class, or the
             name of each example's part, shape (n,), which must not depend on its label.
-        options: those of :func:`~mgce.certify`; `delta`, 0.05 by default, is that of all parts together.
+        delta: probability in (0, 1) with which any bound of any part may be wrong.
+        bounds: which bounds, as in :func:`~mgce.certify`.
+        beta: that of the alpha-risk, or None.
+        noise_rate: as in :func:`~mgce.certify`, of every part.
+        noise: `"symmetric"` or `"any"`.
+        transition: T, shape (k, k), the same in every part.
+        audit: counts of right and given labels, shape (k, k).
+        groups: name of the cluster of each example, shape (n,).
 
     Returns:
         The certificate of each part by its name, in order; the confidence of each is `1 - delta / G`.
@@ -46,18 +66,19 @@ def certify_each(target: Any, probs: Any, by: Any, **options: Any) -> dict[Any, 
 
     Reference: :func:`~mgce.certify`, and the union of the probabilities of failure.
     """
-    y, h = as_array(target, "target"), as_array(probs, "probs")
-    delta = options.pop("delta", 0.05)
-    clusters = options.pop("groups", None)
-    if isinstance(by, str) and by == LABEL and any(name in options for name in OF_NOISE):
+    h = checked_probs(probs)
+    y = checked_target(target, *h.shape)
+    stated = StatedNoise(noise_rate, noise, transition, audit)
+    if isinstance(by, str) and by == LABEL and stated.present:
         raise ValueError(_validation.expected("by", "another than 'label' where labels may be wrong", by))
+    request = Request.of(h, bounds, beta, stated)
     names = _parts(by, y, h)
-    found = [name for name in np.unique(names).tolist() if not (isinstance(by, str) and by == LABEL and name == UNSEEN)]
+    found = [name for name in np.unique(names).tolist() if not (isinstance(by, str) and name == UNSEEN)]
     parts = {}
     for name in found:
         rows = names == name
-        own = None if clusters is None else np.asarray(clusters)[rows]
-        certificate = certify(y[rows], h[rows], delta=delta / len(found), groups=own, **options)
+        clusters = None if groups is None else cluster_indices(np.asarray(groups)[rows], int(rows.sum()))
+        certificate = judge(Sample(y[rows], h.shape[1], clusters), h[rows], request, delta / len(found))
         clauses = ("all of this holds in each part by itself", *certificate.assumptions)
         parts[name] = replace(certificate, assumptions=clauses)
     return parts

@@ -165,14 +165,35 @@ def certify(
     Reference: Clopper and Pearson (1934); Waudby-Smith and Ramdas (2024); Ghosh, Kumar and Sastry (2017) for
     symmetric noise, Natarajan et al. (2013) and Patrini et al. (2017) for the unbiased loss.
     """
-    check_delta(delta)
-    h = _checked_probs(probs)
+    h = checked_probs(probs)
     n, k = h.shape
-    sample = Sample(_labels(target, n, k), k, cluster_indices(groups, n))
-    chosen = _checked_bounds(bounds, beta)
-    assumed, share = StatedNoise(noise_rate, noise, transition, audit).assume(sample, h, delta)
-    one_hot = bool(((h == 0) | (h == 1)).all())
-    losses = _losses(h, BOUNDS[:1] if one_hot else chosen, beta)
+    sample = Sample(checked_target(target, n, k), k, cluster_indices(groups, n))
+    stated = StatedNoise(noise_rate, noise, transition, audit)
+    return judge(sample, h, Request.of(h, bounds, beta, stated), delta)
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """Which bounds are asked for, under which assumptions."""
+
+    bounds: tuple[str, ...]
+    beta: float | None
+    stated: StatedNoise
+    one_hot: bool  # whether the classifier gives one class the probability 1 wherever
+
+    @classmethod
+    def of(cls, h: FloatArray, bounds: Sequence[str] | None, beta: float | None, stated: StatedNoise) -> Request:
+        """Check the arguments; h (n, k) tells whether the classifier is one-hot."""
+        one_hot = bool(((h == 0) | (h == 1)).all())
+        return cls(_checked_bounds(bounds, beta), None if beta is None else float(beta), stated, one_hot)
+
+
+def judge(sample: Sample, h: FloatArray, request: Request, delta: float) -> RiskCertificate:
+    """Give the certificate that :func:`certify` describes."""
+    check_delta(delta)
+    beta, chosen = request.beta, request.bounds
+    assumed, share = request.stated.assume(sample, h, delta)
+    losses = _losses(h, BOUNDS[:1] if request.one_hot else chosen, beta)
     share /= len(losses)
     refuted = None
     try:
@@ -180,24 +201,25 @@ def certify(
     except Refuted as contradiction:
         refuted = str(contradiction)
         upper = {name: RightLabels().upper(sample, loss, share) for name, loss in losses.items()}
-    if one_hot:
-        upper = {name: upper["argmax"] * (float(beta or 1) if name == "alpha" else 1.0) for name in chosen}
+    if request.one_hot:
+        upper = {name: upper["argmax"] * (beta or 1.0 if name == "alpha" else 1.0) for name in chosen}
     return RiskCertificate(
         argmax_error=upper.get("argmax"),
         randomized_error=upper.get("randomized"),
         alpha_risk=upper.get("alpha"),
         confidence=1 - delta,
-        n=n,
-        n_classes=k,
-        beta=None if beta is None else float(beta),
+        n=len(h),
+        n_classes=sample.n_classes,
+        beta=beta,
         noise_rate=assumed.rate if isinstance(assumed, (SymmetricNoise, AnyNoise)) else 0.0,
-        assumptions=_assumptions(sample, RightLabels() if refuted else assumed, one_hot and len(chosen) > 1),
+        assumptions=_assumptions(sample, RightLabels() if refuted else assumed, request.one_hot and len(chosen) > 1),
         refuted=refuted,
         condition_number=assumed.condition_number if isinstance(assumed, KnownTransition) else None,
     )
 
 
-def _checked_probs(probs: Any) -> FloatArray:
+def checked_probs(probs: Any) -> FloatArray:
+    """Give probabilities of shape (n, k) whose rows sum to one."""
     h = as_array(probs, "probs")
     if h.ndim != 2 or h.shape[0] == 0 or h.shape[1] < 2:
         raise ValueError(_validation.expected("probs", "of shape (n, k) with n >= 1 and k >= 2", h.shape))
@@ -216,7 +238,7 @@ def _losses(h: FloatArray, chosen: Sequence[str], beta: float | None) -> dict[st
         if name == "argmax":
             table = np.ones_like(h)
             table[np.arange(len(h)), h.argmax(1)] = 0
-            tables[name] = Losses(table)
+            tables[name] = Losses(table, binary=True)
         elif name == "randomized":
             tables[name] = Losses(1 - h)
         elif beta is not None:
@@ -224,7 +246,8 @@ def _losses(h: FloatArray, chosen: Sequence[str], beta: float | None) -> dict[st
     return tables
 
 
-def _labels(target: Any, n: int, k: int) -> IntArray:
+def checked_target(target: Any, n: int, k: int) -> IntArray:
+    """Give n labels in 0..k-1, or -1."""
     labels = as_array(target, "target")
     unseen = labels == UNSEEN
     known = as_labels(np.where(unseen, 0, labels), n, k, "target")

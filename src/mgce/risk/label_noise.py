@@ -31,6 +31,7 @@ class Losses:
 
     table: FloatArray  # (n, k)
     beta: float | None = None  # that of the alpha-loss; None for errors, whose row sums to k - 1
+    binary: bool = False  # whether every loss is 0 or 1, whatever the example
 
     @property
     def top(self) -> float:
@@ -60,7 +61,7 @@ class RightLabels:
     def upper(self, sample: Sample, losses: Losses, delta: float) -> float:
         """Bound the mean loss against the labels as given."""
         own = sample.own(losses.table, losses.top)
-        if losses.beta is None and sample.clusters is None and np.isin(own, (0, 1)).all():
+        if losses.binary:
             return sample.mean_upper(own.astype(bool), delta)
         return sample.mean_upper(own, delta, (0.0, losses.top))
 

@@ -43,13 +43,13 @@ class Sample:
     def mean_upper(self, z: FloatArray, delta: float, bounds: tuple[float, float] = (0.0, 1.0)) -> float:
         """Bound the expectation of z, shape (n,), which lies within `bounds`, with probability 1 - delta.
 
-        Zeros and ones of independent examples take Clopper and Pearson's bound, which is exact, all else the betting
+        Truth values of independent examples take Clopper and Pearson's bound, which is exact, all else the betting
         bound. A cluster is one draw, the mean of its examples: the bound is then on the expectation for a random
         example of a random cluster.
         """
         if self.clusters is not None:
             z = np.bincount(self.clusters, z) / np.bincount(self.clusters)
-        elif bounds == (0.0, 1.0) and z.dtype == np.bool_:
+        elif z.dtype == np.bool_:
             return clopper_pearson_upper(int(z.sum()), z.size, delta)
         z = np.clip(z, *bounds)  # undoes rounding
         return betting_upper(z[self.order], delta, bounds=bounds)

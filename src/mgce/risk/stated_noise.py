@@ -36,6 +36,11 @@ class StatedNoise:
         if others > 1 or (others and not (self.kind == "symmetric" and self.rate == 0)):
             raise ValueError(_validation.expected("noise_rate, transition, audit", "stated one at a time", "several"))
 
+    @property
+    def present(self) -> bool:
+        """Whether any label may be wrong."""
+        return self.rate != 0 or self.kind != "symmetric" or self.transition is not None or self.audit is not None
+
     def assume(self, sample: Sample, probs: FloatArray, delta: float) -> tuple[LabelNoise, float]:
         """Give the assumption, and what is left of delta when it has been made precise."""
         k = sample.n_classes
