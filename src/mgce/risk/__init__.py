@@ -25,6 +25,7 @@ from mgce.risk.noise_rate import (
     noise_rate_interval,
     repeated_labels_interval,
 )
+from mgce.risk.sequential import betting_upper_sequence, drift_upper_sequence
 from mgce.risk.uncertainty import UncertaintySet
 
 __all__ = [
@@ -38,11 +39,13 @@ __all__ = [
     "argmax_factor",
     "betting_intervals",
     "betting_upper",
+    "betting_upper_sequence",
     "certify",
     "certify_each",
     "certify_model",
     "clopper_pearson_lower",
     "clopper_pearson_upper",
+    "drift_upper_sequence",
     "estimate_transition",
     "fit_linear",
     "hoeffding_radius",
