@@ -119,8 +119,7 @@ class _Run:
     def count(self, _: FloatArray) -> None:
         """Count an iteration; at every check, stop if the gap is closed or F has stalled.
 
-        A lower bound takes about as long as an iteration. None is computed while F still falls by more than the gap
-        asked for between two checks.
+        No lower bound is computed, to save its time, while F still falls by more than the gap asked for between checks.
         """
         progress = self.progress
         progress.n_iter += 1
