@@ -89,7 +89,7 @@ def reliability_figure(records: Sequence[dict[str, Any]], title: str) -> bytes:
             axis.plot(confidence, accuracy, color=COLOURS[method], linewidth=1, alpha=0.6)
             face = COLOURS[method] if filled else "white"
             style = {"marker": marker, "facecolors": face, "edgecolors": COLOURS[method]}
-            # Square points: 8 for an empty bin, still to be seen, and 168 for a bin with all rows.
+            # Square points: 8 for a bin of hardly any rows, still to be seen, and 168 for a bin with all rows.
             axis.scatter(confidence, accuracy, 8 + 160 * share, label=output, zorder=3, **style)
         axis.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xlabel="confidence", title=method, aspect="equal")
     axes[0].set_ylabel("accuracy")

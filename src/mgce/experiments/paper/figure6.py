@@ -64,8 +64,7 @@ def render(runs: Sequence[Run]) -> Result | None:
 
 
 def _above(dataset: str, records: Sequence[dict[str, Any]]) -> dict[str, str]:
-    """Say for each V in how many epochs 1 - V was above the test accuracy of the same network, for at least one
-    seed."""
+    """Say in how many epochs 1 - V was above the test accuracy of its own network, for one seed or more."""
     counts = []
     for label, (method, beta, curve, _) in SERIES.items():
         values = curves_of(records, method, beta, curve)
