@@ -57,8 +57,8 @@ def run() -> dict[str, Any]:
 def _measure(name: str, scale: float) -> float:
     command = [sys.executable, "-c", PROGRAM, name, *map(str, (scale, N, D, K))]
     # glibc then gives every tensor of 64 KiB or more pages of its own, and takes them back with the tensor. Otherwise
-    # it raises that threshold by itself, and a tensor might lie in memory that an earlier one left. The smallest tensor
-    # of the calls but the labels, x, has 512 KiB.
+    # it raises that threshold by itself, and a tensor might lie in memory that an earlier one left. The smallest
+    # argument but the labels, x, has 512 KiB.
     environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536"}
     result = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     return float(result.stdout)

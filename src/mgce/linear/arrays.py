@@ -85,7 +85,7 @@ def product(matrix: Matrix, right: FloatArray) -> FloatArray:
 
 
 def moments(features: Matrix, probs: FloatArray, weight: FloatArray) -> FloatArray:
-    r"""Give `sum_i w_i p_i (x) psi_i`, shape (k, d): the mean features of each class where labels are drawn from p."""
+    r"""Give `sum_i w_i p_i (x) psi_i`, shape (k, d): row y is the mean of p_iy psi_i over the rows."""
     return product(features.T, weight[:, None] * probs).T
 
 

@@ -36,9 +36,8 @@ class TabularRun:
         seeds: one for each group of networks, of its split, its noise and its training.
         members: method and beta of each network of a group.
         rows: how many rows are used, the same ones for all seeds, chosen at random; None for all.
-        scaling: "standard" for what `preprocessor` does, or "pixels": features divided by 255, less their means over
-        the
-            training rows.
+        scaling: "standard" for what `preprocessor` does, or "pixels": features divided by 255, less their means
+            over the training rows.
         test_size: share of test rows, chosen by the seed, where no training part is published.
         validation_size: share of the training rows that choose the epoch.
         hidden: units of the hidden layer.
