@@ -4,7 +4,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from mgce import functional
+from mgce.losses.asymmetric import AGCELoss, AMSELoss
 from mgce.losses.modules import GCELoss, LinearMGCELoss, MGCELoss, MinimaxLink
+from mgce.losses.normalized import NCELoss, NNCELoss
+from mgce.losses.reweighted import EpsilonSoftmaxLoss, FocalLoss, TaylorCELoss
+from mgce.losses.symmetric import RCELoss, UnhingedLoss
+from mgce.losses.tempered import BiTemperedLoss, TemperedSoftmax
 
 if TYPE_CHECKING:
     from mgce.estimators import MGCEClassifier, MGCEClassifierCV, MGCEMLPClassifier
@@ -12,6 +17,11 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "AGCELoss",
+    "AMSELoss",
+    "BiTemperedLoss",
+    "EpsilonSoftmaxLoss",
+    "FocalLoss",
     "GCELoss",
     "LinearMGCELoss",
     "MGCEClassifier",
@@ -19,7 +29,13 @@ __all__ = [
     "MGCELoss",
     "MGCEMLPClassifier",
     "MinimaxLink",
+    "NCELoss",
+    "NNCELoss",
+    "RCELoss",
     "RiskCertificate",
+    "TaylorCELoss",
+    "TemperedSoftmax",
+    "UnhingedLoss",
     "certify",
     "estimators",
     "functional",

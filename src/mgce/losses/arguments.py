@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -40,10 +42,13 @@ def check_arguments(
     target: Tensor,
     weight: Tensor | None,
     options: LossOptions,
-    beta: Beta,
+    beta: Beta = math.inf,
     dim: int | None = None,
 ) -> None:
-    """Check all arguments of a loss; `dim` is the dimension of the classes where it is not that of `cross_entropy`."""
+    """Check all arguments of a loss, with beta where it has one.
+
+    `dim` is the dimension of the classes where it is not that of `cross_entropy`.
+    """
     check_options(options, beta)
     if not isinstance(input, Tensor):
         raise TypeError(expected("input", "a torch.Tensor", type(input).__name__))

@@ -20,6 +20,7 @@ from mgce.losses.arguments import HALF_TYPES, check_arguments, class_dim, result
 from mgce.losses.composite import composite_mgce_loss
 from mgce.losses.fused import fused_mgce_loss
 from mgce.losses.nll import nll
+from mgce.losses.scored import expm1
 from mgce.numerics.root import Beta
 
 
@@ -142,9 +143,9 @@ def gce_loss(
         beta = _validation.broadcast_beta(beta, rows).to(log_probs.dtype).unsqueeze(class_dim(input))
         finite = torch.isfinite(beta)
         b = torch.where(finite, beta, 1)
-        scores = torch.where(finite, b * _expm1(log_probs / b), log_probs)
+        scores = torch.where(finite, b * expm1(log_probs / b), log_probs)
     else:
-        scores = log_probs if beta == math.inf else beta * _expm1(log_probs / beta)
+        scores = log_probs if beta == math.inf else beta * expm1(log_probs / beta)
     loss = nll(scores, target, weight, options)
     return loss.to(result_dtype(input, target, weight))
 
@@ -191,11 +192,6 @@ def alpha_loss(probs: Tensor, target: Tensor, *, beta: float, dim: int = -1, red
     else:
         # expm1 for the accuracy of large beta; the power keeps the infinite derivative at zero.
         power = torch.where(on, 1, rows_2d) ** (1 / beta) - 1
-        scores = beta * torch.where(on, _expm1(log_probs / beta), power)
+        scores = beta * torch.where(on, expm1(log_probs / beta), power)
     loss = nll(scores, flat if soft else target.reshape(-1), None, options)
     return loss.reshape(rows.shape[:-1]) if reduction == "none" else loss
-
-
-def _expm1(exponent: Tensor) -> Tensor:
-    """Give exp - 1 with the digits of both the value and the derivative: that of expm1 is `result + 1`."""
-    return torch.where(exponent > -1, torch.expm1(exponent), torch.exp(exponent) - 1)
