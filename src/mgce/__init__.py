@@ -7,9 +7,11 @@ from mgce import functional
 from mgce.losses.asymmetric import AGCELoss, AMSELoss
 from mgce.losses.modules import GCELoss, LinearMGCELoss, MGCELoss, MinimaxLink
 from mgce.losses.normalized import NCELoss, NNCELoss
+from mgce.losses.presets import robust_loss
 from mgce.losses.reweighted import EpsilonSoftmaxLoss, FocalLoss, TaylorCELoss
 from mgce.losses.symmetric import RCELoss, UnhingedLoss
 from mgce.losses.tempered import BiTemperedLoss, TemperedSoftmax
+from mgce.losses.wrappers import ForwardCorrection, LogitClip, SumLoss
 
 if TYPE_CHECKING:
     from mgce.estimators import MGCEClassifier, MGCEClassifierCV, MGCEMLPClassifier
@@ -22,8 +24,10 @@ __all__ = [
     "BiTemperedLoss",
     "EpsilonSoftmaxLoss",
     "FocalLoss",
+    "ForwardCorrection",
     "GCELoss",
     "LinearMGCELoss",
+    "LogitClip",
     "MGCEClassifier",
     "MGCEClassifierCV",
     "MGCELoss",
@@ -33,6 +37,7 @@ __all__ = [
     "NNCELoss",
     "RCELoss",
     "RiskCertificate",
+    "SumLoss",
     "TaylorCELoss",
     "TemperedSoftmax",
     "UnhingedLoss",
@@ -42,6 +47,7 @@ __all__ = [
     "metrics",
     "noise",
     "risk",
+    "robust_loss",
 ]
 
 

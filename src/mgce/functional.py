@@ -8,6 +8,7 @@ from mgce.losses.reweighted import epsilon_softmax_loss, focal_loss, taylor_ce_l
 from mgce.losses.symmetric import rce_loss, unhinged_loss
 from mgce.losses.tempered import bi_tempered_loss
 from mgce.losses.vocab_parallel import vocab_parallel_mgce_loss
+from mgce.losses.wrappers import clip_logits, forward_corrected_logits
 from mgce.numerics.link import minimax_probs, minimax_to_worst_case, worst_case_probs, worst_case_to_minimax
 from mgce.numerics.normalizer import normalized_logits, normalizer
 
@@ -16,8 +17,10 @@ __all__ = [
     "alpha_loss",
     "amse_loss",
     "bi_tempered_loss",
+    "clip_logits",
     "epsilon_softmax_loss",
     "focal_loss",
+    "forward_corrected_logits",
     "gce_loss",
     "linear_mgce_loss",
     "mgce_loss",
