@@ -1,4 +1,5 @@
 import math
+from pathlib import Path
 
 import pytest
 import torch
@@ -67,3 +68,9 @@ def test_what_is_not_there_is_refused():
         robust_loss("nce+rce", a=1.0)
     assert preset("focal", "cifar10") == {}
     assert robust_loss("agce", "mnist", q=0.5).q == 0.5
+
+
+def test_the_page_of_losses_has_a_row_for_each():
+    page = (Path(__file__).parents[2] / "docs" / "losses.md").read_text()
+    names = {name.strip(" `") for row in page.split("\n| ")[2:] for name in row.split("|")[0].split(",")}
+    assert set(LOSSES) <= names
