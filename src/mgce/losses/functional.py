@@ -83,7 +83,7 @@ def mgce_loss(
     Reference: paper, equation (19); Theorem 3 for the gradient.
     """
     options = LossOptions(ignore_index, reduction, label_smoothing)
-    if backend == "auto" and weight is None and dispatch.is_commonest(input, target, options, beta):
+    if weight is None and backend in ("auto", "cpu") and dispatch.is_commonest(input, target, options, beta):
         return loss_of_rows(input, target, weight, options, beta)  # type: ignore[arg-type]
     beta = check_arguments(input, target, weight, options, beta)
     chosen = dispatch.choose(backend, input, target, weight, beta)
