@@ -54,7 +54,7 @@ class ImageFiles(Dataset[tuple[Any, int]]):
         try:
             with Image.open(path) as file:
                 image = file.convert("RGB")
-        except OSError as error:  # missing, truncated, or no image
+        except Exception as error:  # missing, truncated, no image, or so large that Pillow refuses it
             raise OSError(f"Expected {path} to be an image, but got: {error}.") from error
         if self.transform is not None:
             return self.transform(image), int(self.target[index])
