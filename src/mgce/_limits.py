@@ -30,7 +30,7 @@ NESTING = 200
 class Readable(Protocol):
     """A file of bytes, or what unpacks one."""
 
-    def read(self, size: int, /) -> bytes: ...  # noqa: D102
+    def read(self, size: int, /) -> bytes: ...
 
 
 class TooLargeError(ValueError):

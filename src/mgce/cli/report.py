@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from mgce._validation import expected
+from mgce.cli.outputs import check_folder
 from mgce.cli.reproduce import show
 from mgce.experiments.paper.report import write_report
 
@@ -24,5 +25,6 @@ def report(
     if not runs.is_dir():
         raise FileNotFoundError(expected("runs", "a folder of mgce reproduce that exists", str(runs)))
     folder = out or runs
+    check_folder("out", folder)
     results = write_report(runs, folder)
     show(results, list(results), folder)
