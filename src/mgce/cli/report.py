@@ -11,6 +11,7 @@ from mgce._validation import expected
 from mgce.cli.outputs import check_folder
 from mgce.cli.reproduce import show
 from mgce.experiments.paper.report import write_report
+from mgce.experiments.store import Runs
 
 
 def report(
@@ -26,5 +27,7 @@ def report(
         raise FileNotFoundError(expected("runs", "a folder of mgce reproduce that exists", str(runs)))
     folder = out or runs
     check_folder("out", folder)
+    if not Runs(runs).read():
+        raise ValueError(expected("runs", "a folder with finished runs of mgce reproduce", f"{runs}, which has none"))
     results = write_report(runs, folder)
     show(results, list(results), folder)

@@ -69,7 +69,7 @@ def reproduce(
     try:
         if todo:
             _sweep_with_progress(console, todo, store, place, workers)
-            store.pack()
+        store.pack()  # also what a stop has kept from being packed
     except KeyboardInterrupt:
         console.print(f"Interrupted: the finished runs are in {folder}/, and the same command goes on from there.")
         raise typer.Exit(130) from None

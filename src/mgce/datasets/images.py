@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -70,3 +71,15 @@ class ImageDataset:
     train: Images | ImageFiles
     test: Images | ImageFiles
     validation: Images | ImageFiles | None = None
+
+    def checksum(self) -> str:
+        """Give a SHA-256 of images and labels; of images in files, of their names and labels."""
+        digest = hashlib.sha256("\n".join((self.name, *self.classes)).encode())
+        for part in (self.train, self.test, self.validation):
+            if part is not None:
+                if isinstance(part, ImageFiles):
+                    digest.update("\n".join(path.name for path in part.paths).encode())
+                else:
+                    digest.update(part.images.tobytes())
+                digest.update(part.target.tobytes())
+        return digest.hexdigest()

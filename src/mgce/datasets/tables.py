@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import warnings
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -32,6 +34,14 @@ class Table:
     target: np.ndarray[Any, np.dtype[np.int64]]
     classes: tuple[str, ...]
     n_train: int | None = None
+
+    def checksum(self) -> str:
+        """Give a SHA-256 of the columns, their values, the classes and which rows have them."""
+        import pandas as pd
+
+        names = json.dumps([*map(str, self.features.columns), *self.classes]).encode()
+        values = pd.util.hash_pandas_object(self.features, index=False).to_numpy()
+        return hashlib.sha256(names + values.tobytes() + self.target.tobytes()).hexdigest()
 
 
 def read_table(path: Path, target: str | None) -> Table:
