@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from mgce._files import to_json, write_files
 from mgce.cli.outputs import check_output
+from mgce.cli.terminal import Terminal
 from mgce.datasets.tables import read_frame
 from mgce.tables.model import TableModel
 
@@ -36,7 +36,7 @@ def certify(
     if json_file is not None:
         document = {"model": model.name, "table": table.name, **certificate.to_dict()}
         write_files(json_file.parent, {json_file.name: to_json(document)})
-    console = Console(highlight=False)
+    console = Terminal()
     console.print(str(certificate), markup=False)
     for sentence in fitted.unseen(selected):
         console.print(f"Note: {sentence}", markup=False)

@@ -92,6 +92,10 @@ class TabularRun:
         check_device(place.device)
         self._table(place)
 
+    def data_checksum(self, place: Place) -> str:
+        """Give a SHA-256 of the data as they are read."""
+        return self._table(place).checksum()
+
     def run(self, place: Place) -> list[dict[str, Any]]:
         """Train all networks; give a record of each at its epoch of best validation accuracy.
 
