@@ -16,7 +16,7 @@ def main() -> None:
         sys.exit(2)
     import typer
 
-    from mgce.cli import certify, compare, env, fit, predict, report, reproduce
+    from mgce.cli import benchmark, certify, compare, env, fit, predict, report, reproduce
 
     app = typer.Typer(
         help="Train classifiers on labels that are partly wrong.",
@@ -26,6 +26,7 @@ def main() -> None:
     )
     app.command()(compare.compare)
     app.command()(reproduce.reproduce)
+    app.command()(benchmark.benchmark)
     app.command()(report.report)
     app.command()(fit.fit)
     app.command()(predict.predict)

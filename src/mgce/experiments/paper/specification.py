@@ -17,13 +17,15 @@ class Place:
     """Where runs find their data and do their work; the records do not depend on it but for rounding.
 
     A long run keeps what it needs to go on after a stop in a folder of its own in `scratch`, if there is one, and
-    removes that when it is finished.
+    removes that when it is finished. A run that knows how leaves the logits of its test rows in `logits`, if there is
+    such a folder, so that another measure of them needs no training.
     """
 
     data_dir: Path | None = None
     device: str = "cpu"
     download: bool = False
     scratch: Path | None = None
+    logits: Path | None = None
 
 
 class Specification(Protocol):
