@@ -33,7 +33,8 @@ ROOMS = {
         {"solver"},
     ],
     "mgce.tables": [{"columns", "suspects", "choice"}, {"model"}, {"fit"}, {"report"}],
-    "mgce.experiments": [{"select", "store"}, {"render"}, {"compare"}, {"paper"}],
+    "mgce.experiments": [{"select", "store"}, {"render"}, {"compare"}, {"paper"}, {"benchmark"}],
+    "mgce.experiments.benchmark": [{"methods"}, {"tables"}, {"protocols"}],
     "mgce.experiments.paper": [
         {"plan", "specification", "result", "published", "published_mae", "image_settings"},
         {"comparison", "tabular", "images", "sweep"},
