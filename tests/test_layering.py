@@ -32,7 +32,7 @@ ROOMS = {
         {"first_order"},
         {"solver"},
     ],
-    "mgce.tables": [{"columns", "suspects", "choice"}, {"model"}, {"fit"}, {"report"}],
+    "mgce.tables": [{"columns", "suspects", "choice", "predictions"}, {"model"}, {"fit"}, {"report"}],
     "mgce.experiments": [{"select", "store"}, {"render"}, {"compare"}, {"paper"}, {"benchmark"}],
     "mgce.experiments.benchmark": [{"methods"}, {"tables"}, {"protocols"}],
     "mgce.experiments.paper": [
