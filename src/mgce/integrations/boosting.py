@@ -59,7 +59,7 @@ class Rows(NamedTuple):
     """Rows to boost on, or to stop by."""
 
     X: Any
-    index: IntArray
+    labels: IntArray  # positions in `classes_`
     weight: FloatArray
 
 
@@ -163,12 +163,12 @@ class BoostedClassifier(RobustClassifier):
         return np.sort(train), np.sort(held_out)
 
     def _objective(self, raw: Any, rows: Rows) -> tuple[FloatArray, FloatArray]:
-        margins = np.asarray(raw, dtype=np.float64).reshape(len(rows.index), -1) + self.start_
-        return gradient_and_step(margins, rows.index, rows.weight, self.beta_)
+        margins = np.asarray(raw, dtype=np.float64).reshape(len(rows.labels), -1) + self.start_
+        return gradient_and_step(margins, rows.labels, rows.weight, self.beta_)
 
     def _accuracy(self, raw: Any, rows: Rows) -> float:
-        margins = np.asarray(raw, dtype=np.float64).reshape(len(rows.index), -1) + self.start_
-        return float(np.average(margins.argmax(1) == rows.index, weights=rows.weight))
+        margins = np.asarray(raw, dtype=np.float64).reshape(len(rows.labels), -1) + self.start_
+        return float(np.average(margins.argmax(1) == rows.labels, weights=rows.weight))
 
     def _margins(self, X: Any) -> FloatArray:
         return self._raw_margins(X).reshape(X.shape[0], -1) + self.start_

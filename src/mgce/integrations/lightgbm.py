@@ -55,7 +55,7 @@ class MGCELGBMClassifier(BoostedClassifier):
 
     def _boost(self, train: Rows, held_out: Rows | None, seed: int) -> int:
         params = {
-            "objective": lambda raw, data: self._objective(_by_row(raw, len(train.index)), train),
+            "objective": lambda raw, data: self._objective(_by_row(raw, len(train.labels)), train),
             "num_class": self.classes_.size,
             "metric": "None",
             "learning_rate": self.learning_rate,
@@ -65,17 +65,17 @@ class MGCELGBMClassifier(BoostedClassifier):
             **({} if self.n_jobs is None else {"num_threads": self.n_jobs}),
             **(self.params or {}),
         }
-        data = lightgbm.Dataset(train.X, train.index)
+        data = lightgbm.Dataset(train.X, train.labels)
         stop: dict[str, Any] = {}
         if held_out is not None:
             rows = held_out
             stop = {
-                "valid_sets": [lightgbm.Dataset(rows.X, rows.index, reference=data)],
-                "feval": lambda raw, data: ("accuracy", self._accuracy(_by_row(raw, len(rows.index)), rows), True),
+                "valid_sets": [lightgbm.Dataset(rows.X, rows.labels, reference=data)],
+                "feval": lambda raw, data: ("accuracy", self._accuracy(_by_row(raw, len(rows.labels)), rows), True),
                 "callbacks": [lightgbm.early_stopping(self.n_iter_no_change, verbose=False)],
             }
         self.booster_ = lightgbm.train(params, data, self.n_estimators, **stop)
-        return self.booster_.best_iteration if self.booster_.best_iteration > 0 else self.booster_.current_iteration()
+        return int(self.booster_.best_iteration if held_out is not None else self.booster_.current_iteration())
 
     def _raw_margins(self, X: Any) -> FloatArray:
         raw = self.booster_.predict(X, raw_score=True, num_iteration=self.n_iter_)

@@ -126,7 +126,7 @@ class RobustMetrics(Callback):
         """Add a batch to every metric, and give h."""
         f = logits.float() if logits.device.type == "mps" else logits.double()  # Apple's GPUs have no float64
         link = self.criterion.link
-        outputs = {
+        outputs: dict[str, Tensor] = {
             "h": link(f),
             "p": MinimaxLink(link.beta, dim=link.dim, output="worst_case")(f),
         }

@@ -15,7 +15,8 @@ from mgce.losses.modules import MGCELoss
 class MGCENet(NeuralNetClassifier):  # type: ignore[misc]
     r"""`skorch.NeuralNetClassifier` with the MGCE loss, and with that loss's link for its probabilities.
 
-    .. math:: \min_\theta \sum_i \ell_\beta(f(x_i; \theta), y_i), \qquad \text{predict\_proba}(x) = h_\beta(f(x; \theta))
+    .. math::
+        \min_\theta \sum_i \ell_\beta(f(x_i; \theta), y_i), \qquad \text{predict\_proba}(x) = h_\beta(f(x; \theta))
 
     skorch gives softmax for `nn.CrossEntropyLoss` and raw outputs for a criterion it does not know. This class asks
     the fitted criterion for its link, so that the link has the `beta` of the loss after `set_params(criterion__beta=)`,

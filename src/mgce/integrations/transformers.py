@@ -5,7 +5,6 @@ from __future__ import annotations
 from copy import copy
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 from transformers import ImageClassificationPipeline, Pipeline, TextClassificationPipeline, TokenClassificationPipeline
 from transformers import pipeline as make_pipeline
@@ -45,8 +44,9 @@ class TrainerLoss(nn.Module):
     def __init__(self, criterion: nn.Module | None = None, task: str = "sequence") -> None:
         super().__init__()
         check_choice("task", task, TASKS)
-        self.criterion: Any = copy(MGCELoss() if criterion is None else criterion)
-        self.criterion.reduction = "sum"
+        summed: Any = copy(MGCELoss() if criterion is None else criterion)
+        summed.reduction = "sum"
+        self.criterion = summed
         self.task = task
 
     def forward(self, outputs: Any, labels: Tensor | None, num_items_in_batch: Tensor | int | None = None) -> Tensor:
@@ -59,11 +59,12 @@ class TrainerLoss(nn.Module):
         labels = labels.reshape(-1).to(logits.device)
         # In float32, as the losses of transformers: a sum over many tokens would lose its digits in half types.
         total: Tensor = self.criterion(logits.reshape(-1, logits.shape[-1]).float(), labels)
+        n: Tensor | int
         if num_items_in_batch is None:
-            return total / (labels != self.criterion.ignore_index).sum()
-        if isinstance(num_items_in_batch, Tensor):
-            num_items_in_batch = num_items_in_batch.to(total.device)
-        return total / num_items_in_batch
+            n = (labels != int(self.criterion.ignore_index)).sum()
+        else:
+            n = num_items_in_batch.to(total.device) if isinstance(num_items_in_batch, Tensor) else num_items_in_batch
+        return total / n
 
 
 class _Linked:
@@ -128,4 +129,4 @@ def pipeline(task: str, link: nn.Module | None = None, **kwargs: Any) -> Pipelin
     check_choice("task", task, tuple(PIPELINES))
     linked: Any = make_pipeline(task, pipeline_class=PIPELINES[task], **kwargs)
     linked.link = MinimaxLink() if link is None else link
-    return linked  # type: ignore[no-any-return]
+    return linked

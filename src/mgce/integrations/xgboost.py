@@ -84,7 +84,7 @@ class MGCEXGBClassifier(BoostedClassifier):
             obj=lambda raw, data: self._objective(raw, train),
             **stop,
         )
-        return self.booster_.best_iteration + 1 if held_out is not None else self.n_estimators
+        return int(self.booster_.best_iteration) + 1 if held_out is not None else self.n_estimators
 
     def _raw_margins(self, X: Any) -> FloatArray:
         rows = xgboost.DMatrix(X, nthread=self.n_jobs)
