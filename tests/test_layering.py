@@ -19,7 +19,7 @@ ROOMS = {
         {"metrics", "noise", "risk", "datasets", "pages"},
         {"training"},
         {"estimators"},
-        {"tables"},
+        {"tables", "integrations"},
         {"experiments"},
         {"cli"},
         {"__main__"},
