@@ -24,6 +24,8 @@ def check_beta(beta: Any) -> float | Tensor:
     The values of a tensor are checked on the CPU only: reading them from an accelerator would
     synchronise it, and a tensor that is traced or vmapped has none.
     """
+    if type(beta) is float and beta >= 1:  # as nearly always, and much quicker to see than that it is a number
+        return beta
     what = "a float in [1, inf]"
     if isinstance(beta, Tensor):
         if not beta.is_floating_point():
@@ -115,6 +117,15 @@ def check_fraction(name: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(expected(name, what, value))
     if not 0 <= float(value) <= 1:
+        raise ValueError(expected(name, what, value))
+
+
+def check_number(name: str, value: object, low: float, high: float = math.inf, *, above: bool = False) -> None:
+    """Require `value` to be a finite number in [low, high], or in (low, high] where it has to be `above` low."""
+    what = f"a finite number in {'(' if above else '['}{low:g}, {high:g}{')' if math.isinf(high) else ']'}"
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(expected(name, what, value))
+    if not low <= value <= high or math.isinf(value) or (above and value == low):
         raise ValueError(expected(name, what, value))
 
 

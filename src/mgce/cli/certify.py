@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import box
-from rich.console import Console
 from rich.table import Table as Grid
 
 from mgce._files import to_json, write_files
 from mgce._validation import expected
 from mgce.cli.noise_options import NOISE, NOISE_RATE, parse_rate
 from mgce.cli.outputs import check_output
+from mgce.cli.terminal import Terminal
 from mgce.datasets.tables import read_frame
 from mgce.risk import RiskCertificate, certify_each
 from mgce.risk import certify as certify_probs
@@ -75,7 +75,7 @@ def certify(
         source = {"model": model.name, "table": (table or model).name}
         document = {**source, **certificate.to_dict(), **_as_document(parts, by)}
         write_files(json_file.parent, {json_file.name: to_json(document)})
-    console = Console(highlight=False)
+    console = Terminal()
     console.print(str(certificate), markup=False)
     if parts:
         console.print(_grid(parts, by or "", delta))

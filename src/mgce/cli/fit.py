@@ -19,6 +19,7 @@ from mgce._validation import expected
 from mgce.cli.env import describe
 from mgce.cli.noise_options import NOISE, NOISE_RATE, parse_rate
 from mgce.cli.outputs import check_output
+from mgce.cli.terminal import Terminal
 from mgce.datasets.tables import read_frame
 from mgce.tables import report as fit_report
 from mgce.tables.fit import FitPlan, TableFit, run
@@ -57,7 +58,7 @@ def fit(
     check_output("out", out, table)
     report = out.with_suffix(".html")
     check_output("out", report, table, out)
-    console = Console(highlight=False)
+    console = Terminal()
     start = time.monotonic()
     try:
         frame = read_frame(table, "table", text=[target, *([id] if id else [])])
