@@ -315,17 +315,18 @@ def main() -> None:
     if not options.page:
         record = json.loads(RECORD.read_text()) if RECORD.is_file() else {}
         for aim in range(BLOCK, options.draws + 1, BLOCK):
-            for kind in options.kinds.split(","):
-                run(kind, aim, record)
+            for sizes in (SIZES[:2], SIZES[2:]):  # the cheap cells of all kinds first
+                for kind in options.kinds.split(","):
+                    run(kind, aim, sizes, record)
 
     certificates_page.write(json.loads(RECORD.read_text()), {kind: title for kind, (title, _) in KINDS.items()})
 
 
-def run(kind: str, aim: int, record: dict[str, Any]) -> None:
-    """Bring all cells of a kind to `aim` draws."""
+def run(kind: str, aim: int, sizes: tuple[int, ...], record: dict[str, Any]) -> None:
+    """Bring the cells of a kind at some sizes to `aim` draws."""
     for k in CLASSES:
         world, most = World.of(k), min(aim, FEWER.get((kind, k), aim))
-        for n in SIZES:
+        for n in sizes:
             for delta in DELTAS:
                 cell = record.setdefault(f"{kind}/{k}/{n}/{delta}", {"draws": 0, "misses": 0.0, "sums": {}})
                 while cell["draws"] < most:
@@ -334,7 +335,7 @@ def run(kind: str, aim: int, record: dict[str, Any]) -> None:
         part = RECORD.with_suffix(".part")
         part.write_text(json.dumps(record, indent=0) + "\n")
         part.replace(RECORD)
-    print(kind, aim, flush=True)
+    print(kind, *sizes, aim, flush=True)
 
 
 def extend(cell: dict[str, Any], kind: str, world: World, where: tuple[int, int, float]) -> None:
