@@ -10,7 +10,7 @@ from mgce.linear.arrays import FloatArray, block_gram
 from mgce.linear.objective import LinearProblem
 
 # Coefficients without l1 term up to which p is corrected for them: that solves as many equations, and the matrix of
-# these costs n multiplications for each of its entries.
+# these costs n multiplications for each of its entries, for 10,000 rows 4e8, a fiftieth of a second.
 FREE_LIMIT = 200
 
 
@@ -44,7 +44,8 @@ class DualBound:
         self.free = problem.l1 == 0
         self.offset = None if anchor is None else problem.residual(anchor)
         self.best = -math.inf
-        # The rounding of a moment is no violation, not even where l1 is zero.
+        # The rounding of a moment is no violation, not even where l1 is zero: 1e-11 of the sum of its absolute terms is
+        # the rounding of 45,000 additions, should all of them err to one side.
         self.slack = 1e-11 * np.asarray(abs(problem.features).T @ problem.weight)
         if self.offset is not None and (np.abs(self.offset) > problem.l1 + self.slack).any():
             self.anchor = self.offset = None

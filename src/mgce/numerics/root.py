@@ -68,7 +68,8 @@ def _newton_infinite(x: Tensor, reduce: Reduce) -> Tensor:
 def _newton_finite(x: Tensor, beta: Beta, reduce: Reduce, k: int) -> Tensor:
     near = ~(x <= (-beta.unsqueeze(-1) if isinstance(beta, Tensor) else -beta))  # NaN is near, so that it reaches t
     count, total = reduce(torch.stack([near.sum(-1).to(x.dtype), torch.where(near, x, 0).sum(-1)])).unbind()
-    # Jensen's inequality on the classes that may be in the support: on the right of the root.
+    # Start on the right of the root: by Jensen's inequality the powers of the classes that may be in the support sum to
+    # at least what they would if each of these had their mean logit, and of equal logits the root is known.
     t = torch.clamp(_lower_end(count.log(), beta) - total / count, max=0)
     readable = _validation.is_concrete(t)
     steps = budget.proven_steps(k, beta, x.dtype) if readable else budget.newton_steps(k, beta, x.dtype)
@@ -104,7 +105,7 @@ def _sum_of_shares(h: Tensor) -> Tensor:
 
     A plain sum adds small shares to a large one a few at a time, and loses the same part of each.
     """
-    place = 1.5 * SPLIT / torch.finfo(h.dtype).eps
+    place = 1.5 * SPLIT / torch.finfo(h.dtype).eps  # a number whose last digit is worth SPLIT: to add it rounds to that
     coarse = (h + place) - place
     return coarse.sum(-1) + (h - coarse).sum(-1)
 
