@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -16,6 +18,15 @@ HALF_TYPES = (torch.float16, torch.bfloat16)
 def class_dim(input: Tensor) -> int:
     """Give the dimension of the classes of logits (C), (N, C) or (N, C, d1, ..., dK)."""
     return 1 if input.ndim > 1 else 0
+
+
+def with_class_dim(input: Tensor, target: Tensor, dim: int | None) -> tuple[Tensor, Tensor]:
+    """Give logits, and class probabilities with them, a view whose classes are where `cross_entropy` has them."""
+    if dim is None or not isinstance(input, Tensor) or not isinstance(target, Tensor):
+        return input, target
+    _validation.check_logits(input, dim, "input")
+    target = target.movedim(dim, class_dim(target)) if target.shape == input.shape else target
+    return input.movedim(dim, class_dim(input)), target
 
 
 def result_dtype(input: Tensor, target: Tensor, weight: Tensor | None) -> torch.dtype:
@@ -41,10 +52,10 @@ def check_arguments(
     target: Tensor,
     weight: Tensor | None,
     options: LossOptions,
-    beta: Beta,
+    beta: Beta = math.inf,
     dim: int | None = None,
 ) -> Beta:
-    """Check all arguments of a loss, and give beta as a float or a tensor.
+    """Check all arguments of a loss, and give beta as a float or a tensor; a loss without one leaves it out.
 
     `dim` is the dimension of the classes where it is not that of `cross_entropy`.
     """
