@@ -15,6 +15,7 @@ from torch import Tensor
 
 from mgce import _validation
 from mgce.numerics import budget
+from mgce.numerics.exponential import expm1
 
 Beta = float | Tensor  # a tensor has the shape of t, or broadcasts against it
 Reduce = Callable[[Tensor], Tensor]
@@ -125,9 +126,9 @@ def _norm(support: Tensor, mass: Tensor, beta: Beta) -> tuple[Tensor, Tensor]:
         if beta >= LARGEST_BETA:
             return log_mass, torch.ones_like(log_mass)
         # expm1 keeps its digits where the norm is near 1.
-        return beta * torch.expm1(log_mass / beta), support * torch.exp((1 / beta - 1) * log_mass)
+        return beta * expm1(log_mass / beta), support * torch.exp((1 / beta - 1) * log_mass)
     finite, b = _finite(beta)
-    excess = torch.where(finite, b * torch.expm1(log_mass / b), log_mass)
+    excess = torch.where(finite, b * expm1(log_mass / b), log_mass)
     return excess, torch.where(finite, support * torch.exp((1 / b - 1) * log_mass), 1)
 
 
@@ -196,9 +197,9 @@ def _powers_finite(x: Tensor, t: Tensor, beta: Beta) -> tuple[Tensor, Tensor]:
 def _lower_end(log_count: Tensor, beta: Beta) -> Tensor:
     """Give `C = beta (count^(-1/beta) - 1)`, the root of a row whose logits are all zero."""
     if not isinstance(beta, Tensor):
-        return -log_count if beta >= LARGEST_BETA else beta * torch.expm1(-log_count / beta)
+        return -log_count if beta >= LARGEST_BETA else beta * expm1(-log_count / beta)
     finite, b = _finite(beta)
-    return torch.where(finite, b * torch.expm1(-log_count / b), -log_count)
+    return torch.where(finite, b * expm1(-log_count / b), -log_count)
 
 
 def _finite(beta: Tensor) -> tuple[Tensor, Tensor]:
