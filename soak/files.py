@@ -42,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--guided", type=float, default=0, help="files more for each reader, guided by coverage (atheris)"
     )
+    parser.add_argument("--attacks", action=argparse.BooleanOptionalAction, default=True, help="the files made by hand")
     parser.add_argument("--record", metavar="WHEN", choices=("before", "after"), help=f"write {reliability.RESULTS}")
     parser.add_argument("--replay", metavar="READER:NUMBER", help="one mutated file")
 
@@ -54,15 +55,14 @@ def main(options: argparse.Namespace) -> int:
         print(try_files(name, known[name], [int(number)], options.work))
         return 0
     names = options.readers.split(",") if options.readers else list(known)
-    results: Result = {"readers": {}, "attacks": attacks.run()}
+    results: Result = {"readers": {}}
     for name in names:
         results["readers"][name] = _many(name, known[name], int(options.files), options)
         print(f"{name:16}", results["readers"][name]["outcomes"], flush=True)
     for name in names if options.guided else []:
         results["readers"][name]["guided"] = guided.run(name, int(options.guided), options.work)
         print(f"{name:16} guided", results["readers"][name]["guided"], flush=True)
-    for name, outcome in results["attacks"].items():
-        print(f"{name:40} {outcome}", flush=True)
+    results["attacks"] = attacks.run() if options.attacks else {}
     if options.record:
         reliability.write("files", options.record, {"machine": describe(), **results})
     bad = [result["outcomes"].get(kind, 0) for result in results["readers"].values() for kind in BAD]

@@ -164,18 +164,7 @@ def shared(depth):
         (packed(nested(60)), "nested more than 100 times"),
         (packed(shared(40)), "KeyError"),
     ],
-    ids=[
-        "compressed",
-        "named often",
-        "long",
-        "many parts",
-        "shape",
-        "overflow",
-        "negative",
-        "objects",
-        "nested",
-        "shared",
-    ],
+    ids=["compressed", "often", "long", "parts", "shape", "overflow", "negative", "objects", "nested", "shared"],
 )
 def test_small_files_of_large_content_are_refused(content, words, refused, monkeypatch):
     monkeypatch.setattr(_limits, "EXPANDED_BYTES", 1 << 19)
