@@ -34,7 +34,7 @@ ROOMS = {
     ],
     "mgce.tables": [{"columns", "suspects", "choice"}, {"model"}, {"fit"}, {"report"}],
     "mgce.experiments": [{"select", "store"}, {"render"}, {"compare"}, {"paper"}, {"benchmark"}],
-    "mgce.experiments.benchmark": [{"methods"}, {"tables"}, {"protocols"}],
+    "mgce.experiments.benchmark": [{"methods", "records"}, {"tables", "images", "settings"}, {"protocols"}],
     "mgce.experiments.paper": [
         {"plan", "specification", "result", "published", "published_mae", "image_settings"},
         {"comparison", "tabular", "images", "sweep"},

@@ -17,6 +17,7 @@ from torch import nn
 
 from mgce._validation import check_choice
 from mgce.losses.asymmetric import AGCELoss, AMSELoss
+from mgce.losses.capped import CappedMGCELoss
 from mgce.losses.modules import GCELoss, MGCELoss
 from mgce.losses.normalized import NCELoss, NNCELoss
 from mgce.losses.reweighted import EpsilonSoftmaxLoss, FocalLoss, TaylorCELoss
@@ -90,8 +91,9 @@ LOSSES: Mapping[str, Callable[..., nn.Module]] = {
     "mgce+logitclip": _clipped_mgce,
     "mgce+scale": _scaled_mgce,
     "mgce+forward": _forward_mgce,
+    "mgce+cap": CappedMGCELoss,
 }
-WITH_BETA = ("gce", "mgce", "mgce+nce", "mgce+logitclip", "mgce+scale", "mgce+forward")
+WITH_BETA = ("gce", "mgce", "mgce+nce", "mgce+logitclip", "mgce+scale", "mgce+forward", "mgce+cap")
 
 # `weights` are those of the two losses of a sum. The L1 penalty of ANL-CE and JAL-CE is of the network's parameters,
 # not of its logits: it is the trainer's, and so is their weight decay of 0.

@@ -6,7 +6,7 @@ import logging
 import shutil
 import tempfile
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from importlib.util import find_spec
@@ -67,10 +67,7 @@ class ImageRun(ImageSettings):
 
     def check(self, place: Place) -> None:
         """Raise what would keep the run from its data."""
-        if not all(map(find_spec, ("lightning", "tensorboard"))):
-            raise ValueError("Expected Lightning for images, but it is missing: pip install 'mgce[experiments]'.")
-        check_device(place.device)
-        load_images(self.dataset, data_dir=place.data_dir, download=place.download)
+        check_images(self.dataset, place)
 
     def run(self, place: Place) -> list[dict[str, Any]]:
         """Train the network; give its record at the epoch of best validation accuracy.
@@ -97,38 +94,65 @@ class ImageRun(ImageSettings):
 
     def _train(self, dataset: ImageDataset, place: Place) -> tuple[ImageFit, Tensor]:
         """Give the training and the logits of the test images."""
-        from mgce.training.image_classifier import load_classifier
-        from mgce.training.lightning import train_images
-
         settings = ImageSettings(**{field.name: getattr(self, field.name) for field in fields(ImageSettings)})
         loss = MemberLoss("gce" if self.method == "gce" else "mgce", self.beta)
-        device = torch.device(place.device)
-        with self._scratch(place) as folder, _without_chatter():
-            fit = train_images(
-                settings,
-                dataset,
-                folder,
-                loss=loss,
-                noise_rate=self.noise,
-                seed=self.seed,
-                accelerator=device.type,
-                devices=1 if device.index is None else [device.index],
-                precision="bf16-mixed" if device.type == "cuda" else "32-true",
-                resume=True,
-            )
-            model = load_classifier(fit.checkpoint, settings, loss, len(dataset.classes)).to(device)
-        return fit, _test_logits(model, dataset, settings, device)
+        name = run_name(document(self))
+        return train_in_scratch(settings, dataset, place, name, loss=loss, noise_rate=self.noise, seed=self.seed)
 
-    @contextmanager
-    def _scratch(self, place: Place) -> Iterator[Path]:
-        """Give a folder for checkpoints; one in `place.scratch` is there again after a stop."""
-        if place.scratch is None:
-            with tempfile.TemporaryDirectory() as name:
-                yield Path(name)
-            return
-        folder = place.scratch / run_name(document(self))
-        yield folder
-        shutil.rmtree(folder)
+
+def check_images(dataset: str, place: Place) -> None:
+    """Raise what would keep a run from training a network on a data set of images."""
+    if not all(map(find_spec, ("lightning", "tensorboard"))):
+        raise ValueError("Expected Lightning for images, but it is missing: pip install 'mgce[experiments]'.")
+    check_device(place.device)
+    load_images(dataset, data_dir=place.data_dir, download=place.download)
+
+
+def train_in_scratch(
+    settings: ImageSettings,
+    dataset: ImageDataset,
+    place: Place,
+    name: str,
+    *,
+    loss: MemberLoss | Mapping[int, MemberLoss],
+    seed: int,
+    noise_rate: float = 0.0,
+) -> tuple[ImageFit, Tensor]:
+    """Train a network, or go on from where the run of this name was stopped; with it give the logits of test images.
+
+    Its folder in `place.scratch` is removed at the end.
+    """
+    from mgce.training.image_classifier import load_classifier
+    from mgce.training.lightning import train_images
+
+    device = torch.device(place.device)
+    with _scratch(place, name) as folder, _without_chatter():
+        fit = train_images(
+            settings,
+            dataset,
+            folder,
+            loss=loss,
+            noise_rate=noise_rate,
+            seed=seed,
+            accelerator=device.type,
+            devices=1 if device.index is None else [device.index],
+            precision="bf16-mixed" if device.type == "cuda" else "32-true",
+            resume=True,
+        )
+        model = load_classifier(fit.checkpoint, settings, loss, len(dataset.classes)).to(device)
+    return fit, _test_logits(model, dataset, settings, device)
+
+
+@contextmanager
+def _scratch(place: Place, name: str) -> Iterator[Path]:
+    """Give a folder for checkpoints; one in `place.scratch` is there again after a stop."""
+    if place.scratch is None:
+        with tempfile.TemporaryDirectory() as temporary:
+            yield Path(temporary)
+        return
+    folder = place.scratch / name
+    yield folder
+    shutil.rmtree(folder)
 
 
 def plan_images(
