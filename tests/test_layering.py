@@ -33,8 +33,13 @@ ROOMS = {
         {"solver"},
     ],
     "mgce.tables": [{"columns", "suspects", "choice"}, {"model"}, {"fit"}, {"report"}],
-    "mgce.experiments": [{"select", "store"}, {"render"}, {"compare"}, {"paper"}, {"benchmark"}],
-    "mgce.experiments.benchmark": [{"methods", "records"}, {"tables", "images", "settings"}, {"protocols"}],
+    "mgce.experiments": [{"select", "store", "significance"}, {"render"}, {"compare"}, {"paper"}, {"benchmark"}],
+    "mgce.experiments.benchmark": [
+        {"methods", "records"},
+        {"tables", "images", "settings", "published"},
+        {"protocols", "noise_tables", "rate_table"},
+        {"report"},
+    ],
     "mgce.experiments.paper": [
         {"plan", "specification", "result", "published", "published_mae", "image_settings"},
         {"comparison", "tabular", "images", "sweep"},

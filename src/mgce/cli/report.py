@@ -9,11 +9,13 @@ import typer
 
 from mgce._validation import expected
 from mgce.cli.reproduce import show
+from mgce.experiments.benchmark.report import has_losses, write_benchmark
 from mgce.experiments.paper.report import write_report
+from mgce.experiments.store import Runs
 
 
 def report(
-    runs: Annotated[Path, typer.Argument(help="The output folder of mgce reproduce.")],
+    runs: Annotated[Path, typer.Argument(help="The output folder of mgce reproduce or mgce benchmark.")],
     out: Annotated[Path | None, typer.Option(help="Folder for the results [that of the runs].")] = None,
 ) -> None:
     """Write every table and figure that the finished runs in a folder suffice for; nothing is trained.
@@ -24,5 +26,6 @@ def report(
     if not runs.is_dir():
         raise FileNotFoundError(expected("runs", "a folder of mgce reproduce that exists", str(runs)))
     folder = out or runs
-    results = write_report(runs, folder)
+    write = write_benchmark if has_losses(list(Runs(runs).read().values())) else write_report
+    results = write(runs, folder)
     show(results, list(results), folder)

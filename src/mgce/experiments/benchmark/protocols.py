@@ -97,19 +97,14 @@ def p2(request: Request) -> list[Specification]:
 def reduced(request: Request) -> list[Specification]:
     """Plan the reduced protocol: a network by each loss, data set, rate of noise and seed."""
     datasets = request.datasets or (("mnist",) if request.smoke else ("mnist", "cifar10", "cifar10n"))
-    runs: list[Specification] = []
-    for seed in range(request.seeds or (1 if request.smoke else 3)):
-        for dataset in datasets:
-            settings = _sized(_known(REDUCED, dataset), request)
-            rates = _symmetric(0.4) if dataset == "cifar10" else _symmetric(0.4, 0.8)
-            for cell in [_human("worst")] if dataset == "cifar10n" else rates:
-                methods = [method for group in GROUPS for method in request.chosen(group)]
-                of_cell = {**cell, "seed": seed}
-                runs += [_loss_run("reduced", settings, dataset, method, of_cell) for method in methods]
-                annealed = {**of_cell, "beta_start": BETA_START}
-                if request.methods is None or "mgce" in request.methods:
-                    runs.append(_loss_run("reduced", settings, dataset, Method("mgce", NEAR_MAE), annealed))
-    return runs
+    return [
+        run
+        for seed in range(request.seeds or (1 if request.smoke else 3))
+        for group in GROUPS
+        for dataset in datasets
+        for cell in _reduced_cells(dataset)
+        for run in _with_annealed(request, group, dataset, {**cell, "seed": seed})
+    ]
 
 
 def rates(request: Request) -> list[Specification]:
@@ -136,6 +131,23 @@ PROTOCOLS: Mapping[str, Callable[[Request], list[Specification]]] = {
 def _loss_run(protocol: str, settings: Settings, dataset: str, method: Method, cell: Cell) -> LossRun:
     shared: dict[str, Any] = {"protocol": protocol, "dataset": dataset, "method": method.name, "beta": method.beta}
     return LossRun(**{**of_method(settings, dataset, method), **shared, **cell})
+
+
+def _reduced_cells(dataset: str) -> list[Cell]:
+    if dataset == "cifar10n":
+        return [_human("worst")]
+    return _symmetric(0.4) if dataset == "cifar10" else _symmetric(0.4, 0.8)
+
+
+def _with_annealed(request: Request, group: Iterable[Method], dataset: str, cell: Cell) -> list[LossRun]:
+    """Plan the methods of a group, and after the MGCE of the last group the one whose beta falls."""
+    settings = _sized(_known(REDUCED, dataset), request)
+    methods = request.chosen(group)
+    runs = [_loss_run("reduced", settings, dataset, method, cell) for method in methods]
+    if group is GROUPS[-1] and (request.methods is None or "mgce" in request.methods):
+        annealed = {**cell, "beta_start": BETA_START}
+        runs.append(_loss_run("reduced", settings, dataset, Method("mgce", NEAR_MAE), annealed))
+    return runs
 
 
 def _symmetric(*rates: float) -> list[Cell]:
