@@ -16,6 +16,7 @@ def main() -> None:
         sys.exit(2)
     import typer
 
+    from mgce._text import printable
     from mgce.cli import benchmark, certify, compare, env, fit, predict, report, reproduce
 
     app = typer.Typer(
@@ -35,5 +36,5 @@ def main() -> None:
     try:
         app()
     except (ValueError, OSError) as error:
-        sys.stderr.write(f"Error: {error}\n")
+        sys.stderr.write(f"Error: {printable(str(error))}\n")
         sys.exit(2)

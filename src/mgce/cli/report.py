@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from mgce._validation import expected
+from mgce.cli.outputs import check_folder
 from mgce.cli.reproduce import show
 from mgce.experiments.benchmark.report import has_losses, write_benchmark
 from mgce.experiments.paper.report import write_report
@@ -26,6 +27,10 @@ def report(
     if not runs.is_dir():
         raise FileNotFoundError(expected("runs", "a folder of mgce reproduce that exists", str(runs)))
     folder = out or runs
-    write = write_benchmark if has_losses(list(Runs(runs).read().values())) else write_report
+    check_folder("out", folder)
+    finished = list(Runs(runs).read().values())
+    if not finished:
+        raise ValueError(expected("runs", "a folder with finished runs of mgce reproduce", f"{runs}, which has none"))
+    write = write_benchmark if has_losses(finished) else write_report
     results = write(runs, folder)
     show(results, list(results), folder)

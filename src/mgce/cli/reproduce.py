@@ -12,7 +12,10 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from mgce._text import printable
 from mgce.cli.env import describe
+from mgce.cli.outputs import check_folder
+from mgce.cli.terminal import Terminal
 from mgce.experiments.paper.items import ITEMS, chosen, plan
 from mgce.experiments.paper.plan import BETAS, METHODS, Options
 from mgce.experiments.paper.report import write_report
@@ -53,6 +56,7 @@ def reproduce(
     )
     names = chosen(name)
     folder = out or Path("mgce-reproduce-smoke" if smoke else "mgce-reproduce")
+    check_folder("out", folder)
     place = Place(None if data_dir is None else data_dir.resolve(), device, scratch=(folder / "scratch").resolve())
     workers = Workers(jobs or default_jobs(place, backend), backend, scheduler)
     store = Runs(folder)
@@ -67,14 +71,14 @@ def run_all(
     todo = pending(specifications, store)
     check_one_setting([*(run.specification for run in store.read().values()), *map(document, todo)])
     check(todo, Place(place.data_dir, place.device, download))
-    console = Console(highlight=False, stderr=True)
+    console = Terminal(stderr=True)
     # Schedulers and containers end a command by SIGTERM: taken for Ctrl-C, it ends the workers too, which would
     # otherwise go on without the command.
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         if todo:
             _sweep_with_progress(console, todo, store, place, workers)
-            store.pack()
+        store.pack()  # also what a stop has kept from being packed
     except KeyboardInterrupt:
         folder = store.directory
         console.print(f"Interrupted: the finished runs are in {folder}/, and the same command goes on from there.")
@@ -87,7 +91,7 @@ def show(results: Mapping[str, Result], names: list[str], folder: Path) -> None:
     """Print the results of these names, and the folder that all are in."""
     for name in names:
         if name in results:
-            typer.echo(to_text(results[name]))
+            typer.echo(printable(to_text(results[name]), keep="\n"))
     typer.echo(f"{', '.join(results)} are in {folder}/, as text, CSV, LaTeX and in report.html")
 
 

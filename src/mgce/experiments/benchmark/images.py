@@ -110,8 +110,12 @@ class LossRun(ImageSettings):
             raise ValueError(expected("labels", "the name of human labels, where the noise is human", self.labels))
 
     def check(self, place: Place) -> None:
-        """Raise what would keep the run from its data."""
+        """Raise an error if Lightning, the device or the data set is missing."""
         check_images(self.dataset, place)
+
+    def data_checksum(self, place: Place) -> str:
+        """Give a SHA-256 of the data as they are read."""
+        return load_images(self.dataset, data_dir=place.data_dir).checksum()
 
     def run(self, place: Place) -> list[dict[str, Any]]:
         """Train the network; give its record after the last epoch.
