@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from torch import Tensor
 
@@ -18,9 +17,8 @@ GCE_BETA = 1 / 0.7
 MGCE_BETAS = (1.0, 1.05, 1.4, 2.0)
 VARIANT_BETA = 1.4
 NEAR_MAE = 1.05  # beta of the variant that is for it
-# Where a variant of MGCE has a number of its own. At a scale of 4 the loss of a row ends when its class leads by 0.35,
-# which a network reaches sooner.
-OPTIONS: dict[str, dict[str, Any]] = {"mgce+scale": {"scale": 4.0}}
+# At a scale of 4 the loss of a row, at beta = 1.4, ends when its class leads by 0.35, which a network reaches sooner.
+SCALE = 4.0
 CORRECTED = ("ce+forward", "mgce+forward")  # they are told the noise
 
 
@@ -49,7 +47,7 @@ class Method:
         """
         # Where nothing was published for a data set, what was for CIFAR-10, with which all comparisons begin.
         published = preset(self.name, data, noise) or preset(self.name, "cifar10", noise)
-        options = {**published, **OPTIONS.get(self.name, {})}
+        options = {**published, **({"scale": SCALE} if self.name.endswith("+scale") else {})}
         options.pop("beta", None)  # GCE's, which is `self.beta`
         if self.name in CORRECTED:
             options["transition"] = transition.tolist()
@@ -57,7 +55,10 @@ class Method:
 
 
 def _all() -> tuple[Method, ...]:
-    several = {"mgce": MGCE_BETAS, "gce": (GCE_BETA,), "mgce+cap": (NEAR_MAE,)}
+    several = {
+        **{"gce": (GCE_BETA,), "gce+scale": (GCE_BETA,)},
+        **{"mgce": MGCE_BETAS, "mgce+scale": (NEAR_MAE, VARIANT_BETA), "mgce+cap": (NEAR_MAE,)},
+    }
     methods: list[Method] = []
     for name in LOSSES:
         betas = several.get(name, (VARIANT_BETA if name in WITH_BETA else math.inf,))
