@@ -33,9 +33,15 @@ ROOMS = {
         {"solver"},
     ],
     "mgce.tables": [{"columns", "suspects", "choice", "predictions"}, {"model"}, {"fit"}, {"report"}],
-    "mgce.experiments": [{"select", "store", "significance"}, {"render"}, {"compare"}, {"paper"}, {"benchmark"}],
+    "mgce.experiments": [
+        {"select", "store", "significance", "methods"},
+        {"render"},
+        {"compare"},
+        {"paper"},
+        {"benchmark"},
+    ],
     "mgce.experiments.benchmark": [
-        {"methods", "records", "published"},
+        {"records", "published"},
         {"tables", "images", "settings"},
         {"protocols", "noise_tables", "rate_table"},
         {"report"},

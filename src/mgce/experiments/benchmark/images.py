@@ -14,8 +14,8 @@ from mgce._files import plain
 from mgce._validation import check_choice, check_count, check_fraction, expected
 from mgce.datasets import load_images
 from mgce.datasets.images import ImageDataset, Images
-from mgce.experiments.benchmark.methods import Method
 from mgce.experiments.benchmark.records import keep_logits, rounded
+from mgce.experiments.methods import Method
 from mgce.experiments.paper.images import check_images, train_in_scratch
 from mgce.experiments.paper.specification import Place, document
 from mgce.experiments.store import run_name

@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 from mgce._validation import check_choice, check_count, expected
 from mgce.experiments.benchmark.images import LossRun
-from mgce.experiments.benchmark.methods import GCE_BETA, METHODS, NEAR_MAE, Method
 from mgce.experiments.benchmark.settings import DIGITS, HUMAN, P1, P2, REDUCED, TINY, Settings, of_method
 from mgce.experiments.benchmark.tables import RateRun
+from mgce.experiments.methods import GCE_BETA, METHODS, NEAR_MAE, Method
 from mgce.experiments.paper.specification import Specification
 
 Cell = dict[str, Any]  # kind and rate of the noise, or the human labels

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from mgce.experiments.benchmark.methods import Method
+from mgce.experiments.methods import Method
 from mgce.experiments.paper.comparison import percent, show
 from mgce.experiments.paper.result import Result
 from mgce.experiments.significance import tallies

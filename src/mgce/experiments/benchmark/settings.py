@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mgce.experiments.benchmark.methods import Method
+from mgce.experiments.methods import Method
 
 Settings = dict[str, Any]
 

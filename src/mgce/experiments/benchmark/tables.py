@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from mgce import noise
 from mgce._files import plain
-from mgce.experiments.benchmark.methods import Method
 from mgce.experiments.benchmark.records import keep_logits, rounded
+from mgce.experiments.methods import Method
 from mgce.experiments.paper.specification import Place, document
 from mgce.experiments.paper.tabular import TabularRun, short
 from mgce.experiments.store import run_name
