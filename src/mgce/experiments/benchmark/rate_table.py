@@ -107,7 +107,7 @@ def _picture(points: list[Point]) -> bytes:
     datasets = list(dict.fromkeys(point["dataset"] for point in points))
     rows = max(sum(point["dataset"] == dataset for point in points) for dataset in datasets)
     chart, axes = figure(len(datasets), 6.0, 1.2 + 0.22 * rows)
-    colours = {0.01: "#D55E00", 0.003: "#009E73", 0.001: "#0072B2"}
+    colours = {0.03: "#CC79A7", 0.01: "#D55E00", 0.003: "#009E73", 0.001: "#0072B2"}
     for dataset, axis in zip(datasets, axes, strict=True):
         own = [point for point in points if point["dataset"] == dataset][::-1]
         for lr in sorted({lr for point in own for lr in point["by_rate"]}):
