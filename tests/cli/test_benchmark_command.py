@@ -17,8 +17,8 @@ def test_a_smoke_run_and_its_report(tmp_path):
     out = tmp_path / "out"
     check_structure((out / "report.html").read_text())
     records = [json.loads(line) for line in (out / "records.jsonl").read_text().splitlines()]
-    assert len(records) == 2 * 3 * 2  # losses, learning rates, seeds
-    assert len(list((out / "logits").iterdir())) == 6
+    assert len(records) == 2 * 4 * 2  # losses, learning rates, seeds
+    assert len(list((out / "logits").iterdir())) == 8
     again = mgce("report", "out", "--out", "again", folder=tmp_path)
     assert again.returncode == 0, again.stderr
     assert (tmp_path / "again" / "rates.csv").read_bytes() == (out / "rates.csv").read_bytes()

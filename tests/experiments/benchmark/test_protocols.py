@@ -65,7 +65,7 @@ def test_reduced_has_few_images_and_an_annealed_beta():
 def test_rates_are_those_of_the_grid():
     runs = rates(Request())
     assert {(run.dataset, run.lr) for run in runs} == {
-        (d, lr) for d in ("letter", "adult") for lr in (0.01, 0.003, 0.001)
+        (d, lr) for d in ("letter", "adult") for lr in (0.03, 0.01, 0.003, 0.001)
     }
     assert {run.seeds for run in runs} == {(0, 1, 2, 3, 4)} and {run.noise for run in runs} == {0.4}
     assert {run.members[0][0] for run in runs} == set(LOSSES)
