@@ -17,6 +17,7 @@ ROOMS = {
         {"functional"},
         {"linear"},
         {"metrics", "noise", "risk", "datasets", "pages"},
+        {"sets"},
         {"training"},
         {"estimators"},
         {"tables", "integrations"},

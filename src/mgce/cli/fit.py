@@ -40,6 +40,7 @@ def fit(
     ] = "linear",
     noise_rate: Annotated[str, typer.Option(help=NOISE_RATE)] = "0",
     noise: Annotated[str, typer.Option(help=NOISE)] = "symmetric",
+    coverage: Annotated[float, typer.Option(help="Share of labels that prediction sets are to hold.")] = 0.9,
     delta: Annotated[float, typer.Option(help="Probability with which the certificate may fail.")] = 0.05,
     holdout: Annotated[float, typer.Option(help="Share of the rows kept for the certificate.")] = 0.25,
     id: Annotated[str | None, typer.Option(help="Column that names the rows; it is not learnt from.")] = None,
@@ -53,7 +54,7 @@ def fit(
     Columns may be numbers or categories, with values missing. Beta is chosen on the training rows; the rows held
     out serve only to measure the model, for the certificate and the calibration. Writes the model and an HTML report.
     """
-    plan = FitPlan(target, id, model, _beta(beta), parse_rate(noise_rate), noise, delta, holdout, seed)
+    plan = FitPlan(target, id, model, _beta(beta), parse_rate(noise_rate), noise, coverage, delta, holdout, seed)
     out = out or Path(f"{table.stem}.skops")
     check_output("out", out, table)
     report = out.with_suffix(".html")

@@ -43,6 +43,7 @@ class FitPlan:
     beta: float | None = None
     noise_rate: float | str = 0.0  # or "auto"
     noise: str = "symmetric"
+    coverage: float = 0.9  # of the prediction sets
     delta: float = 0.05
     holdout: float = 0.25
     seed: int = 0
@@ -53,6 +54,8 @@ class FitPlan:
             check_beta(self.beta)
         if not 0 < self.holdout < 1:
             raise ValueError(expected("holdout", "a float in (0, 1)", self.holdout))
+        if not 0 < self.coverage < 1:
+            raise ValueError(expected("coverage", "a float in (0, 1)", self.coverage))
         check_count("seed", self.seed, minimum=0)
 
 
@@ -66,6 +69,7 @@ class TableFit:
     certificate: RiskCertificate
     suspects: list[Suspect]
     n_train: int
+    set_size: float  # classes in a prediction set, on average over the rows held out
     n_missing: dict[str, int]  # of each column that is learnt from
     left_out: list[str]  # columns without any value
     notes: list[str]  # what the user should know: fits that did not converge
@@ -117,7 +121,9 @@ def run(frame: pd.DataFrame, plan: FitPlan, on_step: OnStep | None = None) -> Ta
         rows.columns,
         np.sort(row_prints(rows.selected.iloc[rows.train], rows.labels.iloc[rows.train])),
     )
-    certificate = model.certify(held_out, rows.labels.iloc[rows.held_out], **options)
+    given = rows.labels.iloc[rows.held_out]
+    certificate = model.certify(held_out, given, **options)
+    model = model.calibrated(held_out, given, alpha=1 - plan.coverage, **_of_sets(plan))
     names = rows.columns.row_names(frame).tolist()
     return TableFit(
         model=model,
@@ -126,6 +132,7 @@ def run(frame: pd.DataFrame, plan: FitPlan, on_step: OnStep | None = None) -> Ta
         certificate=certificate,
         suspects=rank(f, rows.target, model.beta, rows.classes.tolist(), names, N_SUSPECTS),
         n_train=len(rows.train),
+        set_size=_set_size(model, held_out),
         n_missing={name: int(rows.selected[name].isna().sum()) for name in rows.columns.kinds},
         left_out=[name for name in frame.columns if name not in (*rows.columns.kinds, plan.target, plan.id)],
         notes=list(dict.fromkeys(str(warning.message) for warning in caught)),
@@ -156,6 +163,17 @@ def _quality(f: NDArray[np.float64], target: IntArray, beta: float) -> dict[str,
     logits, own = torch.from_numpy(f), torch.from_numpy(target)
     right = minimax_probs(logits, beta=beta).gather(1, own[:, None])
     return evaluate(logits, own, beta) | {"randomized_error": float(1 - right.mean())}
+
+
+def _of_sets(plan: FitPlan) -> dict[str, Any]:
+    """Give what prediction sets may assume of wrong labels: a rate that is a lower bound says nothing of them."""
+    if plan.noise == "any" and isinstance(plan.noise_rate, float) and plan.noise_rate < 1 - plan.coverage:
+        return {"noise": plan.noise, "noise_rate": plan.noise_rate}
+    return {}
+
+
+def _set_size(model: TableModel, held_out: pd.DataFrame) -> float:
+    return 0.0 if model.sets is None else float(model.sets.predict(model.predict(held_out).p).sum(1).mean())
 
 
 class _Counter:

@@ -38,6 +38,7 @@ def page(fit: TableFit, plan: FitPlan, name: str, model_file: str, environment: 
     """
     sections = {
         "How wrong it can be": _certificate(fit, plan),
+        "Prediction sets": _sets(fit),
         "Calibration": _calibration(fit),
         "The choice of beta": _choice(fit),
         "The most suspect labels": _suspects(fit, plan),
@@ -130,6 +131,15 @@ def _which_labels(certificate: RiskCertificate) -> str:
         f"The bounds are on errors against right labels: they are corrected for a noise rate of "
         f"{certificate.noise_rate:.4g}. All other figures on this page, accuracy and calibration among them, are "
         "against the labels as given."
+    )
+
+
+def _sets(fit: TableFit) -> str:
+    """Say what prediction sets guarantee, and how large they are."""
+    return paragraph(
+        "Where one class says too little, mgce predict with --sets gives every row a set of classes. On the rows held "
+        f"out a set has {fit.set_size:.2f} of the {len(fit.model.classes)} classes on average. {fit.model.sets} A "
+        "right class is a label as given, unless a share of wrong ones is named here."
     )
 
 
