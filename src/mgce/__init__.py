@@ -10,6 +10,7 @@ from mgce.losses.normalized import NCELoss, NNCELoss
 from mgce.losses.presets import robust_loss
 from mgce.losses.reweighted import EpsilonSoftmaxLoss, FocalLoss, TaylorCELoss
 from mgce.losses.symmetric import RCELoss, UnhingedLoss
+from mgce.losses.temperature import TemperatureScaling
 from mgce.losses.tempered import BiTemperedLoss, TemperedSoftmax
 from mgce.losses.wrappers import ForwardCorrection, LogitClip, SumLoss
 
@@ -39,6 +40,7 @@ __all__ = [
     "RiskCertificate",
     "SumLoss",
     "TaylorCELoss",
+    "TemperatureScaling",
     "TemperedSoftmax",
     "UnhingedLoss",
     "certify",
