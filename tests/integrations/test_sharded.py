@@ -12,7 +12,6 @@ if not hasattr(torch.distributed.fsdp, "fully_shard"):
     pytest.skip("needs a PyTorch with fully_shard", allow_module_level=True)
 
 from integrations.sharded_worker import network
-
 from mgce import MGCELoss
 
 
