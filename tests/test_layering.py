@@ -10,7 +10,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "mgce"
 # The layers of the package, and those inside a room that has many files, each from the top down.
 ROOMS = {
     "mgce": [
-        {"_validation", "_files", "_threads"},
+        {"_validation", "_files", "_limits", "_text", "_threads"},
         {"numerics"},
         {"kernels"},
         {"losses"},
@@ -19,7 +19,7 @@ ROOMS = {
         {"metrics", "noise", "risk", "datasets", "pages"},
         {"training"},
         {"estimators"},
-        {"tables"},
+        {"tables", "integrations"},
         {"experiments"},
         {"cli"},
         {"__main__"},
@@ -32,8 +32,9 @@ ROOMS = {
         {"first_order"},
         {"solver"},
     ],
-    "mgce.tables": [{"columns", "suspects", "choice"}, {"model"}, {"fit"}, {"report"}],
-    "mgce.experiments": [{"select", "store"}, {"render"}, {"compare"}, {"paper"}],
+    "mgce.tables": [{"columns", "suspects", "choice", "predictions"}, {"model"}, {"fit"}, {"report"}],
+    "mgce.experiments": [{"select", "store"}, {"render"}, {"compare"}, {"paper"}, {"benchmark"}],
+    "mgce.experiments.benchmark": [{"methods"}, {"tables"}, {"protocols"}],
     "mgce.experiments.paper": [
         {"plan", "specification", "result", "published", "published_mae", "image_settings"},
         {"comparison", "tabular", "images", "sweep"},

@@ -9,6 +9,7 @@ from mgce.losses.modules import GCELoss, LinearMGCELoss, MGCELoss, MinimaxLink
 from mgce.losses.normalized import NCELoss, NNCELoss
 from mgce.losses.presets import robust_loss
 from mgce.losses.reweighted import EpsilonSoftmaxLoss, FocalLoss, TaylorCELoss
+from mgce.losses.scale import LogitScale
 from mgce.losses.symmetric import RCELoss, UnhingedLoss
 from mgce.losses.temperature import TemperatureScaling
 from mgce.losses.tempered import BiTemperedLoss, TemperedSoftmax
@@ -29,6 +30,7 @@ __all__ = [
     "GCELoss",
     "LinearMGCELoss",
     "LogitClip",
+    "LogitScale",
     "MGCEClassifier",
     "MGCEClassifierCV",
     "MGCELoss",

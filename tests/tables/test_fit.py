@@ -7,6 +7,7 @@ from sklearn.metrics import accuracy_score
 from mgce import certify
 from mgce.estimators import MGCEClassifier
 from mgce.tables.fit import FitPlan, run
+from mgce.tables.report import headline, page
 
 PLAN = FitPlan("y", beta=1.4)
 
@@ -127,10 +128,22 @@ def test_steps_are_counted_to_their_end(noisy):
     assert list(dict.fromkeys(what for what, *_ in steps)) == ["Choosing the penalty", "Fitting", "Judging the labels"]
 
 
-def test_a_noise_rate_that_is_too_high_is_doubted(frame):
-    rate = run(frame, FitPlan("y", beta=1.4)).certificate.argmax_error + 0.05
-    (note,) = run(frame, FitPlan("y", beta=1.4, noise_rate=rate)).notes
-    assert "noise rate is likely too high" in note
+def test_a_noise_rate_that_is_too_high_is_refuted_in_the_headline_too(frame):
+    plain = run(frame, FitPlan("y", beta=1.4))
+    plan = FitPlan("y", beta=1.4, noise_rate=plain.certificate.argmax_error + 0.05)
+    refuted = run(frame, plan)
+    assert refuted.certificate.argmax_error == plain.certificate.argmax_error  # as without the rate
+    assert "refute that a share" in headline(refuted, plan) and "Against labels as given" in headline(refuted, plan)
+    text = page(refuted, plan, "t.csv", "m", {}).decode()
+    assert text.count("refute that a share") == 2 and "corrected for a noise rate" not in text
+
+
+def test_an_estimated_noise_rate_says_what_it_assumes(noisy):
+    plan = FitPlan("y", beta=1.4, noise_rate="auto")
+    fit = run(noisy, plan)
+    assert 0 <= fit.certificate.noise_rate < 0.5
+    assert any("on which it is assumed to be right" in text for text in fit.certificate.assumptions)
+    assert fit.certificate.refuted or "most sure, and there right" in headline(fit, plan)
 
 
 def test_the_callers_number_of_threads_is_kept(noisy):

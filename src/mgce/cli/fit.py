@@ -17,7 +17,9 @@ from rich.text import Text
 from mgce._files import write_files
 from mgce._validation import expected
 from mgce.cli.env import describe
+from mgce.cli.noise_options import NOISE, NOISE_RATE, parse_rate
 from mgce.cli.outputs import check_output
+from mgce.cli.terminal import Terminal
 from mgce.datasets.tables import read_frame
 from mgce.tables import report as fit_report
 from mgce.tables.fit import FitPlan, TableFit, run
@@ -36,9 +38,8 @@ def fit(
             "columns act together and there are thousands of rows; takes minutes."
         ),
     ] = "linear",
-    noise_rate: Annotated[
-        float, typer.Option(help="Share of labels that are wrong, or a lower bound of it; for the certificate.")
-    ] = 0.0,
+    noise_rate: Annotated[str, typer.Option(help=NOISE_RATE)] = "0",
+    noise: Annotated[str, typer.Option(help=NOISE)] = "symmetric",
     delta: Annotated[float, typer.Option(help="Probability with which the certificate may fail.")] = 0.05,
     holdout: Annotated[float, typer.Option(help="Share of the rows kept for the certificate.")] = 0.25,
     id: Annotated[str | None, typer.Option(help="Column that names the rows; it is not learnt from.")] = None,
@@ -52,12 +53,12 @@ def fit(
     Columns may be numbers or categories, with values missing. Beta is chosen on the training rows; the rows held
     out serve only to measure the model, for the certificate and the calibration. Writes the model and an HTML report.
     """
-    plan = FitPlan(target, id, model, _beta(beta), noise_rate, delta, holdout, seed)
+    plan = FitPlan(target, id, model, _beta(beta), parse_rate(noise_rate), noise, delta, holdout, seed)
     out = out or Path(f"{table.stem}.skops")
     check_output("out", out, table)
     report = out.with_suffix(".html")
     check_output("out", report, table, out)
-    console = Console(highlight=False)
+    console = Terminal()
     start = time.monotonic()
     try:
         frame = read_frame(table, "table", text=[target, *([id] if id else [])])

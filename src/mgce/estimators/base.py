@@ -19,8 +19,7 @@ from torch import nn
 
 from mgce import _validation, functional
 from mgce.losses.modules import MinimaxLink
-from mgce.risk import RiskCertificate
-from mgce.risk import certify as certify_probs
+from mgce.risk import RiskCertificate, certify_model
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -123,27 +122,26 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
         draws = check_random_state(random_state).uniform(size=len(cumulative)) * cumulative[:, -1]
         return np.asarray(self.classes_[(cumulative <= draws[:, None]).sum(1)])
 
-    def certify(self, X: Any, y: Any, *, delta: float = 0.05, noise_rate: float = 0.0) -> RiskCertificate:
+    def certify(self, X: Any, y: Any, **options: Any) -> RiskCertificate:
         """Bound the errors of this classifier from labelled rows it has never seen.
 
         Valid however good or bad the classifier is, if the rows are independent draws that no part of training,
         selection or calibration has used. See :func:`mgce.certify`, which this calls with h.
+        For a pipeline or a search, which have no such method, there is :func:`mgce.risk.certify_model`.
 
         Args:
             X: fresh rows, shape (n, d).
-            y: their labels, shape (n,), all among `classes_`.
-            delta: probability in (0, 1) with which any of the bounds may be wrong.
-            noise_rate: eta in [0, (k-1)/k), the share of labels in y that were replaced by one of the others, or a
-                lower bound of that share; the bounds are then on errors against clean labels.
+            y: their labels, shape (n,); one that is not among `classes_` counts as an error.
+            options: those of :func:`mgce.certify`: `delta`, `bounds`, `beta`, what is known of wrong labels
+                (`noise_rate`, `noise`, `transition`, `audit`), and `groups` of dependent rows.
 
         Returns:
-            The certificate, with the bounds on the argmax error and the randomised error.
+            The certificate; without options, with the bounds on the argmax error and the randomised error.
 
         Raises:
-            ValueError: if a label is not among `classes_`, or `delta` or `noise_rate` is out of range.
+            ValueError: if no label is among `classes_`, or an option is out of range.
         """
-        h = self.predict_proba(X)
-        return certify_probs(self._label_indices(y, len(h)), h, delta=delta, noise_rate=noise_rate)
+        return certify_model(self, X, column_or_1d(y, warn=True), **options)
 
     def label_quality(self, X: Any, y: Any) -> FloatArray:
         """Give the minimax probability h of each row's own label: near 0 for a label that is likely wrong.

@@ -114,8 +114,8 @@ class RobustMetrics(Callback):
         self._log(pl_module, "test")
         probs, target = (torch.cat(parts) for parts in zip(*self._tested, strict=True))
         self.certificate = certify(target, probs, delta=self.delta, noise_rate=self.noise_rate)
-        pl_module.log("test_argmax_error_bound", self.certificate.argmax_error)
-        pl_module.log("test_randomized_error_bound", self.certificate.randomized_error)
+        for name in ("argmax_error", "randomized_error"):
+            pl_module.log(f"test_{name}_bound", getattr(self.certificate, name))
 
     def _reset(self, pl_module: LightningModule) -> None:
         for metric in self._metrics.values():

@@ -58,7 +58,7 @@ class SumLoss(nn.Module):
     @property
     def link(self) -> nn.Module:
         """The module that turns logits into probabilities: that of the first loss."""
-        return _link(self.losses[0])
+        return link_of(self.losses[0])
 
     def extra_repr(self) -> str:
         """Show the weights."""
@@ -155,7 +155,7 @@ class LogitClip(nn.Module):
     @property
     def link(self) -> nn.Module:
         """The module that turns logits into probabilities: those of the clipped logits."""
-        return nn.Sequential(self.clip, _link(self.loss))
+        return nn.Sequential(self.clip, link_of(self.loss))
 
 
 def forward_corrected_logits(logits: Tensor, transition: Tensor, *, beta: float = math.inf, dim: int = -1) -> Tensor:
@@ -237,7 +237,7 @@ class ForwardCorrection(nn.Module):
 
     def __init__(self, loss: nn.Module, transition: Tensor) -> None:
         super().__init__()
-        link = _link(loss)
+        link = link_of(loss)
         if not isinstance(link, MinimaxLink):
             raise ValueError(expected("loss", "a loss of softmax, or of MGCE's link", type(loss).__name__))
         _correctable(link.beta)
@@ -256,7 +256,7 @@ class ForwardCorrection(nn.Module):
     @property
     def link(self) -> MinimaxLink:
         """The module that turns logits into the probabilities of the classes before the noise."""
-        link = _link(self.loss)
+        link = link_of(self.loss)
         assert isinstance(link, MinimaxLink)  # as `__init__` checks
         return MinimaxLink(beta=link.beta, dim=link.dim, output="worst_case")
 
@@ -269,7 +269,7 @@ def _dim(dim: int | None, input: Tensor) -> int:
     return dim
 
 
-def _link(loss: nn.Module) -> nn.Module:
+def link_of(loss: nn.Module) -> nn.Module:
     """Give the link of a loss; PyTorch's own have none, and are for softmax."""
     link = getattr(loss, "link", None)
     return link if isinstance(link, nn.Module) else MinimaxLink(beta=math.inf, dim=None)

@@ -41,7 +41,8 @@ class FitPlan:
     id: str | None = None
     model: str = "linear"
     beta: float | None = None
-    noise_rate: float = 0.0
+    noise_rate: float | str = 0.0  # or "auto"
+    noise: str = "symmetric"
     delta: float = 0.05
     holdout: float = 0.25
     seed: int = 0
@@ -67,7 +68,7 @@ class TableFit:
     n_train: int
     n_missing: dict[str, int]  # of each column that is learnt from
     left_out: list[str]  # columns without any value
-    notes: list[str]  # what the user should know: fits that did not converge, a doubtful noise rate
+    notes: list[str]  # what the user should know: fits that did not converge
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ def run(frame: pd.DataFrame, plan: FitPlan, on_step: OnStep | None = None) -> Ta
         ValueError: if the table is not fit for classification, or too small to be split.
     """
     rows = _split(frame, plan)
-    options = {"delta": plan.delta, "noise_rate": plan.noise_rate}
+    options: dict[str, Any] = {"delta": plan.delta, "noise_rate": plan.noise_rate, "noise": plan.noise}
     certify([0], np.full((1, len(rows.classes)), 1 / len(rows.classes)), **options)  # checks them before the work
     on_fit = _Counter(on_step, count_fits(plan.model, plan.beta) + FOLDS)
     transformer = preprocessor(rows.selected).fit(rows.selected.iloc[rows.train])
@@ -127,7 +128,7 @@ def run(frame: pd.DataFrame, plan: FitPlan, on_step: OnStep | None = None) -> Ta
         n_train=len(rows.train),
         n_missing={name: int(rows.selected[name].isna().sum()) for name in rows.columns.kinds},
         left_out=[name for name in frame.columns if name not in (*rows.columns.kinds, plan.target, plan.id)],
-        notes=list(dict.fromkeys(str(warning.message) for warning in caught)) + _doubts(certificate),
+        notes=list(dict.fromkeys(str(warning.message) for warning in caught)),
     )
 
 
@@ -167,12 +168,3 @@ class _Counter:
         self.done += 1
         if self.on_step is not None:
             self.on_step(what, self.done, self.total)
-
-
-def _doubts(certificate: RiskCertificate) -> list[str]:
-    if certificate.noise_rate and not certificate.argmax_error:
-        return [
-            "The model disagrees with the labels more rarely than the noise rate alone would make it, so that the "
-            "noise rate is likely too high, and the bounds with it too low."
-        ]
-    return []

@@ -10,10 +10,16 @@ import numpy as np
 from mgce.metrics.evaluation import pool
 from mgce.pages.svg import Axis, Series, chart
 from mgce.pages.web_page import bullets, document, facts, figure, paragraph, table
+from mgce.risk import RiskCertificate
 from mgce.tables.fit import FitPlan, TableFit
 from mgce.tables.suspects import Suspect
 
 SHARES = tuple((share / 5, f"{share * 20}%") for share in range(6))
+NOISE_LIMITS = {
+    "symmetric": "The noise rate is a lower bound, and wrong labels are taken to be any of the others, all alike. If "
+    "the true rate is smaller, or some mistakes are likelier than others, the bounds are too low.",
+    "any": "The noise rate is an upper bound. If the true one is larger, the bounds are too low.",
+}
 MODELS = {
     "linear": "linear MGCE with an L1 penalty, convex",
     "mlp": "multilayer perceptron trained by the MGCE loss",
@@ -48,12 +54,17 @@ def headline(fit: TableFit, plan: FitPlan) -> str:
         f"On {certificate.n:,} rows that it had not seen, the model agrees with the given label in "
         f"{fit.quality['accuracy']:.1%}."
     )
-    if certificate.argmax_error >= 1:
+    error, confidence = certificate.argmax_error, f"With confidence {certificate.confidence:.4g}"
+    if certificate.refuted is not None:
+        return (
+            f"{measured} {confidence}, these labels refute {certificate.refuted}. Against labels as given, the model "
+            f"is wrong on at most {_bound(error)} of rows drawn like these."
+        )
+    if error is None or error >= 1:
         return f"{measured} This does not suffice to bound how often it is wrong."
-    condition = f", if {plan.noise_rate:g} or more of the given labels are wrong at random" if plan.noise_rate else ""
     return (
-        f"{measured} With confidence {certificate.confidence:.4g}, it is wrong on at most "
-        f"{_bound(certificate.argmax_error)} of rows drawn like these{condition}."
+        f"{measured} {confidence}, it is wrong on at most {_bound(error)} of rows drawn like these"
+        f"{_condition(certificate, plan)}."
     )
 
 
@@ -63,17 +74,32 @@ def suspect_cells(suspect: Suspect) -> list[str]:
     return [suspect.row, suspect.given, suspect.suggested, *probs, f"{suspect.loss:.2f}"]
 
 
-def _bound(probability: float) -> str:
+def _condition(certificate: RiskCertificate, plan: FitPlan) -> str:
+    """Say under which noise of the labels a bound holds."""
+    if plan.noise == "any":
+        return f", if at most {certificate.noise_rate:g} of the given labels are wrong"
+    if plan.noise_rate == "auto":
+        return (
+            f", if {certificate.noise_rate:.3g} or more of the given labels are wrong at random, as where the model is "
+            "most sure, and there right"
+        )
+    return f", if {plan.noise_rate:g} or more of the given labels are wrong at random" if plan.noise_rate else ""
+
+
+def _bound(probability: float | None) -> str:
     """Show an upper bound, rounded up so that it stays one."""
+    if probability is None:
+        return ""
     return f"{math.ceil(1000 * probability) / 10:.1f}%"
 
 
 def _certificate(fit: TableFit, plan: FitPlan) -> str:
     certificate = fit.certificate
+    corrected = bool(certificate.noise_rate) and certificate.refuted is None
     bounds = table(
         f"Errors on rows like the {certificate.n:,} held out. Both bounds hold at once with confidence "
         f"{certificate.confidence:.4g}.",
-        ["", "measured, given labels", "at most, right labels"] if plan.noise_rate else ["", "measured", "at most"],
+        ["", "measured, given labels", "at most, right labels"] if corrected else ["", "measured", "at most"],
         [
             [
                 "the most probable class is wrong",
@@ -87,14 +113,24 @@ def _certificate(fit: TableFit, plan: FitPlan) -> str:
             ],
         ],
     )
-    labels = (
-        f"The bounds are on errors against right labels: they are corrected for a noise rate of {plan.noise_rate:g}. "
-        "All other figures on this page, accuracy and calibration among them, are against the labels as given."
-        if plan.noise_rate
-        else "The labels are taken as right: a wrong one counts as an error of the model."
-    )
+    labels = _which_labels(certificate)
     notes = "".join(paragraph(f"Note: {note}") for note in fit.notes)
     return bounds + paragraph(labels) + notes + paragraph("This assumes that") + bullets(certificate.assumptions)
+
+
+def _which_labels(certificate: RiskCertificate) -> str:
+    """Say against which labels the bounds are."""
+    if certificate.refuted is not None:
+        return (
+            f"These labels refute {certificate.refuted}. No correction was made: the bounds are against them as given."
+        )
+    if not certificate.noise_rate:
+        return "The labels are taken as right: a wrong one counts as an error of the model."
+    return (
+        f"The bounds are on errors against right labels: they are corrected for a noise rate of "
+        f"{certificate.noise_rate:.4g}. All other figures on this page, accuracy and calibration among them, are "
+        "against the labels as given."
+    )
 
 
 def _calibration(fit: TableFit) -> str:
@@ -181,7 +217,8 @@ def _done(fit: TableFit, plan: FitPlan, name: str, model_file: str, environment:
         "figures",
         "model": MODELS[plan.model],
         "file": model_file,
-        "noise rate": f"{plan.noise_rate:g}",
+        "noise rate": f"{plan.noise_rate}",
+        "noise": plan.noise,
         "delta": f"{plan.delta:g}",
         "holdout": f"{plan.holdout:g}",
         "seed": f"{plan.seed}",
@@ -210,5 +247,5 @@ def _limits(plan: FitPlan) -> str:
         "A label can be suspect because it is wrong, because the row is unusual, or because the model is too simple.",
     ]
     if plan.noise_rate:
-        limits.append("The noise rate is taken as told. If the true one is smaller, the bounds are too low.")
+        limits.append(NOISE_LIMITS[plan.noise])
     return bullets(limits)

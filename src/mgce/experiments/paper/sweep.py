@@ -1,9 +1,10 @@
-"""Run what is not finished yet: many processes on this machine, or the workers of a Dask cluster."""
+"""Do the runs that are not finished yet, in many processes on this machine or by the workers of a Dask cluster."""
 
 from __future__ import annotations
 
 import contextlib
 import importlib
+import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ class Workers:
     """Who does the runs.
 
     Attributes:
-        jobs: how many run at a time; 1 runs them in this process. With Dask, -1 is all workers.
+        jobs: how many runs at a time; 1 is in this process. With Dask, -1 is all its workers.
         backend: "loky", processes on this machine, or "dask".
         scheduler: address of the Dask scheduler, `tcp://...`; for Dask, and only for Dask.
 
@@ -43,14 +44,17 @@ class Workers:
 
 
 def pending(specifications: Sequence[Specification], store: Runs) -> list[Specification]:
-    """Give the specifications of which there is no finished run, none of them twice."""
+    """Give the specifications that have no finished run, each of them once."""
     finished = store.read().keys()
     named = {run_name(document(specification)): specification for specification in specifications}
     return [specification for name, specification in named.items() if name not in finished]
 
 
 def check(specifications: Sequence[Specification], place: Place) -> None:
-    """Raise now what would keep one of the runs from its data later."""
+    """Raise an error now if a run's device or data set is missing, and not after hours of other runs.
+
+    One specification of each kind and data set stands for all of them.
+    """
     for specification in {(type(one), one.dataset): one for one in specifications}.values():
         specification.check(place)
 
@@ -64,29 +68,43 @@ def sweep(
     describe: Describe,
     on_finished: Callable[[Run], None],
 ) -> None:
-    """Run all, and write each as it finishes.
+    """Do all runs, and write each as it finishes.
 
     Args:
-        specifications: what to run.
+        specifications: of the runs.
         store: where finished runs go; only this process writes there.
         place: data and device, as the workers see them.
-        workers: who runs them.
+        workers: who does the runs.
         describe: gives the facts of the machine that are stored with a run, on the worker.
         on_finished: called after each run has been written.
 
     Raises:
-        OSError: if there is no scheduler at the address.
+        OSError: if there is no scheduler at the address, or the system ended a worker.
     """
     from joblib import Parallel, delayed
+    from joblib.externals.loky.process_executor import TerminatedWorkerError
 
     scheduler = workers.scheduler
+    for name in store.read():  # what a stop left between writing a run and cleaning up after it
+        _remove_scratch(place, name)
     with _dask(scheduler) if scheduler else contextlib.nullcontext():
         options = {} if scheduler else {"backend": workers.backend}
-        for run in Parallel(n_jobs=workers.jobs, return_as="generator_unordered", **options)(
-            delayed(execute)(specification, place, describe) for specification in specifications
-        ):
-            store.write(run)
-            on_finished(run)
+        try:
+            for run in Parallel(n_jobs=workers.jobs, return_as="generator_unordered", **options)(
+                delayed(execute)(specification, place, describe) for specification in specifications
+            ):
+                store.write(run)
+                _remove_scratch(place, run.name)  # from now on the run is in the store
+                on_finished(run)
+        except TerminatedWorkerError:
+            what = "such that each process has the memory it needs"
+            got = f"{workers.jobs}, and the system ended one of them: the finished runs are kept, and the same command "
+            raise OSError(f"Expected `jobs` to be {what}, but got {got}goes on from there.") from None
+
+
+def _remove_scratch(place: Place, name: str) -> None:
+    if place.scratch is not None:
+        shutil.rmtree(place.scratch / name, ignore_errors=True)
 
 
 def execute(specification: Specification, place: Place, describe: Describe) -> Run:
@@ -94,12 +112,15 @@ def execute(specification: Specification, place: Place, describe: Describe) -> R
     with one_torch_thread():
         start = time.monotonic()
         records = specification.run(place)
-        machine: dict[str, Any] = {**describe(), "device": place.device, "seconds": round(time.monotonic() - start, 1)}
+        seconds = round(time.monotonic() - start, 1)
+        data = specification.data_checksum(place)
+        machine: dict[str, Any] = {**describe(), "device": place.device, "seconds": seconds, "data": data}
     return Run(document(specification), records, machine)
 
 
 @contextlib.contextmanager
 def _dask(scheduler: str) -> Iterator[None]:
+    """Let joblib hand its jobs to a Dask cluster."""
     import joblib
 
     try:
