@@ -85,7 +85,8 @@ class MGCELGBMClassifier(BoostedClassifier):
 
 def _readable(X: Any) -> Any:
     """Give sparse rows as a matrix: LightGBM does not know SciPy's sparse arrays."""
-    return sparse.csr_matrix(X) if sparse.issparse(X) else X
+    matrix: Any = sparse.csr_matrix
+    return matrix(X) if sparse.issparse(X) else X
 
 
 def _by_row(raw: Any, n: int) -> FloatArray:

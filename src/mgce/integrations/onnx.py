@@ -79,12 +79,12 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     """Copy the graph that PyTorch exports into the one that skl2onnx builds, under names that are free there."""
     estimator = operator.raw_operator
     graph = to_onnx(estimator).graph
-    label, probs = (output.full_name for output in operator.outputs)
-    names = {"": "", graph.input[0].name: operator.inputs[0].full_name, graph.output[0].name: probs}
+    label, probs = (str(output.full_name) for output in operator.outputs)
+    names: dict[str, str] = {"": "", graph.input[0].name: operator.inputs[0].full_name, graph.output[0].name: probs}
 
     def renamed(name: str) -> str:
         if name not in names:
-            names[name] = scope.get_unique_variable_name(name)
+            names[name] = str(scope.get_unique_variable_name(name))
         return names[name]
 
     for initializer in graph.initializer:
