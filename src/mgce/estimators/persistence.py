@@ -14,6 +14,8 @@ from mgce._files import replacing
 
 OWN_TYPES = frozenset(
     {
+        "mgce.estimators.forest.MGCEForestClassifier",
+        "mgce.estimators.fourier.MGCEFourierClassifier",
         "mgce.estimators.linear.MGCEClassifier",
         "mgce.estimators.linear_cv.MGCEClassifierCV",
         "mgce.estimators.mlp.MGCEMLPClassifier",
