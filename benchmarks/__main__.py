@@ -14,7 +14,7 @@ from mgce.cli.env import describe
 
 
 def main() -> None:
-    """Run those of the CPU, and those of the GPU where there is one."""
+    """Run the benchmarks of the CPU, and those of the GPU where there is one."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--seconds", type=float, default=1.0, help="time for each cell, at least five turns")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())

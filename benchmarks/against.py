@@ -19,7 +19,7 @@ from benchmarks.timing import geometric_mean
 # Small batches, dense rows and large vocabularies, with margins from near zero to clear.
 SHAPES = ((128, 10), (128, 100), (512, 1000), (2048, 1000), (512, 32000))
 SCALES = (0.01, 1.0, 3.0, 10.0)
-TURNS = 5
+TURNS = 5  # odd, so that the median is one of them
 WORKER = """
 import json, sys, torch
 from torch.nn import functional as F
@@ -35,7 +35,7 @@ for line in sys.stdin:
 
 
 def main() -> None:
-    """Measure, print and write the ratios to cross-entropy of both checkouts, cell by cell."""
+    """Measure and print for each shape and scale the time of both checkouts over cross-entropy's, and write them."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.against", description=__doc__)
     parser.add_argument("folder", type=Path, help="`src` of the other checkout")
     parser.add_argument("--seconds", type=float, default=0.3, help="time for each turn")
@@ -43,8 +43,8 @@ def main() -> None:
     options = parser.parse_args()
     from mgce.cli.env import describe
 
-    here = Path(__file__).parents[1]
-    workers = {"other": _worker(here, options.folder.resolve()), "this": _worker(here, here / "src")}
+    root = Path(__file__).parents[1]
+    workers = {"other": _worker(root, options.folder.resolve()), "this": _worker(root, root / "src")}
     cells = []
     print(f"{'n x k':>12} {'scale':>6} {'other':>6} {'this':>6}   time over that of F.cross_entropy")
     for n, k in SHAPES:
@@ -58,12 +58,14 @@ def main() -> None:
 
 
 def _worker(root: Path, source: Path) -> subprocess.Popen[str]:
+    """Start a process that imports `mgce` from `source` and these benchmarks from `root`; it measures line by line."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(source), str(root)])}
     command = [sys.executable, "-c", WORKER]
     return subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 def _measure(workers: dict[str, Any], n: int, k: int, scale: float, seconds: float) -> dict[str, float]:
+    """Give for each checkout the median over the turns of the time of its loss over that of `F.cross_entropy`."""
     taken: dict[str, list[float]] = {name: [] for name in workers}
     for _ in range(TURNS):
         for name, worker in workers.items():

@@ -1,4 +1,4 @@
-"""The estimators' results as a page of the documentation; nothing in it is a number that was not measured."""
+"""The estimators' results as a page of the documentation; every number in it was measured."""
 
 from __future__ import annotations
 
@@ -16,7 +16,12 @@ PAGE = Path("docs/estimators.md")
 
 
 def render(noisy_tables: Sequence[dict[str, Any]], fit_times: dict[str, Any]) -> str:
-    """Give the page as Markdown."""
+    """Give the page as Markdown.
+
+    Args:
+        noisy_tables: the results of `benchmarks.noisy_tables`, those on a data set one after the other.
+        fit_times: the results of `benchmarks.fit_times`.
+    """
     parts = [
         "# Estimators",
         "## Tables with wrong labels",
@@ -67,8 +72,8 @@ def _linear(results: list[dict[str, Any]]) -> str:
         seconds, iterations = result["seconds"], result["iterations"]
         saga = seconds["LogisticRegression"]
         for name, taken in seconds.items():
-            what = "L1 `LogisticRegression`, saga" if name == "LogisticRegression" else f"`MGCEClassifier`, {name}"
-            rows.append([what, f"{result['target']:g}", str(iterations[name]), f"{taken:.2f}", f"{taken / saga:.2f}"])
+            shown = "L1 `LogisticRegression`, saga" if name == "LogisticRegression" else f"`MGCEClassifier`, {name}"
+            rows.append([shown, f"{result['target']:g}", str(iterations[name]), f"{taken:.2f}", f"{taken / saga:.2f}"])
     text = (
         "Complete fits that end as near to the optimum of their own objective, relative; the mean penalty is the same."
     )
@@ -94,7 +99,7 @@ def _batched(result: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """Render what was measured last, once all is there."""
+    """Write the page from the results that were saved last, once both files are there."""
     if NOISY_TABLES.exists() and FIT_TIMES.exists():
         rows = [json.loads(line) for line in NOISY_TABLES.read_text().splitlines()]
         PAGE.write_text(render(rows, json.loads(FIT_TIMES.read_text())))

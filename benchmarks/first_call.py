@@ -1,4 +1,4 @@
-"""What the first forward and backward of a new process cost."""
+"""How long the first forward and backward in a new process take, with all that is loaded or compiled only then."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TURNS = 5
 
 
 def run() -> dict[str, Any]:
-    """Measure and print the first call of several new processes, the losses taking turns; the medians count."""
+    """Measure and print the median time of the first call in `TURNS` new processes for each loss, in turns."""
     taken: dict[str, list[float]] = {"mgce_loss": [], "cross_entropy": []}
     for _ in range(TURNS):
         for name, times in taken.items():

@@ -1,8 +1,9 @@
 """Time of the fused CUDA loss, forward and backward, as a ratio to `F.cross_entropy`; needs a GPU.
 
-Two clocks: `device` is between CUDA events, behind a kernel that empties the cache, so it leaves out what the host
-takes to launch; `wall` is the time of one call in a long row of them. `copy` is the share of the bandwidth of a plain
-copy that the kernel reaches, counting its logits read once and its gradient written once.
+Two clocks: `device` is the time between CUDA events before and after the call, behind a kernel that empties the cache:
+it leaves out the time that the host takes to launch kernels. `wall` is the host's time for each of many calls one after
+the other. `copy` is the share of the bytes per second of a plain copy that the kernel reaches, if only the bytes count
+that it cannot avoid: the logits, read once, and their gradient, written once.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ DEVICE = "cuda"
 SHAPES = ((128, 10), (128, 100), (512, 1000), (2048, 1000), (512, 32000), (64, 128000), (4096, 32000))
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 SCALES = (1.0, 10.0)
+# Calls of each contestant on the device that are timed; those before them, in which kernels are compiled; and calls
+# between two readings of the wall clock, so many that waiting for the device at their end counts little.
 TURNS, WARM_UP, REPEATS = 60, 3, 20
 CACHE_BYTES = 2**28  # more than any device's last cache holds
 CLOCKS = ("device", "wall")
@@ -61,7 +64,7 @@ def describe() -> dict[str, str]:
 
 
 def copy_bandwidth() -> float:
-    """Measure the bytes that a copy reads and writes in a second."""
+    """Measure the bytes that a copy reads and writes in a second, of 1 GiB, which no cache holds."""
     source = torch.empty(2**30, dtype=torch.uint8, device=DEVICE).zero_()
     target = torch.empty_like(source)
     (seconds,) = device_seconds([lambda: target.copy_(source)])
@@ -69,7 +72,7 @@ def copy_bandwidth() -> float:
 
 
 def measure(n: int, k: int, dtype: str, scale: float, bandwidth: float) -> dict[str, Any]:
-    """Measure and print one row: cross-entropy, ours at every beta, and the peers that are installed."""
+    """Measure and print cross-entropy, ours at every beta, and the peers that are installed, for one size."""
     generator = torch.Generator(DEVICE).manual_seed(0)
     logits = torch.randn(n, k, generator=generator, device=DEVICE) * scale
     logits = logits.to(DTYPES[dtype]).requires_grad_()
@@ -103,7 +106,7 @@ def _peers(target: Tensor) -> dict[str, Callable[[Tensor], Tensor]]:
         from liger_kernel.transformers.functional import liger_cross_entropy
     except ImportError:
         return {}
-    # It writes the gradient over the logits: what the copy of them takes is part of its time here.
+    # It writes the gradient over the logits, so each call gets a copy of them, and the copying is part of its time.
     return {"liger_cross_entropy": lambda logits: liger_cross_entropy(logits.clone(), target)}
 
 
@@ -113,7 +116,7 @@ def _step(logits: Tensor, loss: Callable[[Tensor], Tensor]) -> None:
 
 
 def device_seconds(calls: Sequence[Callable[[], Any]]) -> list[float]:
-    """Give the median time of each call on the device, with a cold cache, the calls in turn."""
+    """Give the median time of each call on the device with an empty cache, the calls taking turns."""
     cache = torch.empty(CACHE_BYTES, dtype=torch.uint8, device=DEVICE)
     spans: list[list[tuple[Any, Any]]] = [[] for _ in calls]
     for turn in range(WARM_UP + TURNS):
@@ -130,7 +133,7 @@ def device_seconds(calls: Sequence[Callable[[], Any]]) -> list[float]:
 
 
 def wall_seconds(calls: Sequence[Callable[[], Any]]) -> list[float]:
-    """Give the median time of each call in a row of `REPEATS`, the rows in turn."""
+    """Give the median time of each call on the host's clock: the mean of `REPEATS` calls of it is one turn."""
     taken: list[list[float]] = [[] for _ in calls]
     for _ in range(max(3, TURNS // REPEATS)):
         for call, times in zip(calls, taken, strict=True):

@@ -22,14 +22,14 @@ PEER_BETA = 1.4  # at which the peers, which are slower by far, are measured
 
 
 def rows(n: int, k: int, scale: float) -> tuple[Tensor, Tensor]:
-    """Give margins N(0, scale^2) that want a gradient, and classes."""
+    """Give logits N(0, scale^2) of shape (n, k) that require a gradient, and random class indices (n,)."""
     generator = torch.Generator().manual_seed(0)
     logits = (torch.randn(n, k, generator=generator) * scale).requires_grad_()
     return logits, torch.randint(k, (n,), generator=generator)
 
 
 def measure_cell(n: int, k: int, scale: float, seconds: float) -> dict[str, Any]:
-    """Measure our losses at every beta against cross-entropy, in one run."""
+    """Measure our loss at every beta and cross-entropy, taking turns."""
     logits, target = rows(n, k, scale)
 
     def ours(beta: float) -> Callable[[], Tensor]:
@@ -59,7 +59,6 @@ def _entmax(logits: Tensor, target: Tensor) -> dict[str, Callable[[], Tensor]]:
         from entmax import EntmaxBisectLoss, NormmaxBisectLoss
     except ImportError:
         return {}
-    # ignore_index: only indices from 0 are ignored there, and none is meant to be here.
     entmax = EntmaxBisectLoss(alpha=1 + 1 / PEER_BETA, n_iter=50, reduction="elementwise_mean")
     normmax = NormmaxBisectLoss(alpha=PEER_BETA / (PEER_BETA - 1), n_iter=50, reduction="elementwise_mean")
     return {
@@ -74,7 +73,7 @@ def _mrcpy(logits: Tensor, target: Tensor) -> dict[str, Callable[[], Any]]:
     except ImportError:
         return {}
     criterion = criterion_of(logits.shape[1], beta=PEER_BETA)
-    # It gives a gradient, and no loss that could be differentiated.
+    # It gives the gradient, and no loss that autograd could differentiate: the gradient is handed to `logits` instead.
     return {
         "MRCpy": lambda: SimpleNamespace(
             backward=functools.partial(logits.backward, criterion.get_gradient(logits, target))
@@ -113,7 +112,7 @@ def run(seconds: float, shapes: tuple[tuple[int, int], ...] = SHAPES) -> dict[st
 
 
 def summarize(cells: list[dict[str, Any]]) -> dict[str, float]:
-    """Give the geometric means and the worst cell."""
+    """Give geometric means, and the largest ratio of all cells, of the time over that of cross-entropy."""
 
     def ratios(betas: tuple[float, ...], least_k: int = 0) -> list[float]:
         chosen = [cell["seconds"] for cell in cells if cell["k"] >= least_k]

@@ -1,4 +1,4 @@
-"""The linear head and its loss together: fused against unfused, and against `F.linear_cross_entropy`."""
+"""A linear head and its loss: logits computed first (unfused), or a part at a time within the loss (fused)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ N, D, K, BETA = 512, 256, 32000, 1.4
 
 
 def run(seconds: float) -> dict[str, Any]:
-    """Measure and print forward and backward for dense and sparse rows."""
+    """Measure and print forward and backward over `F.linear_cross_entropy`, for dense and sparse rows."""
     print(f"\nHead and loss, n = {N}, d = {D}, k = {K}, beta = {BETA}: time over that of F.linear_cross_entropy")
     cells = []
     for scale in (0.3, 1.0, 3.0, 10.0):
         generator = torch.Generator().manual_seed(0)
         x = torch.randn(N, D, generator=generator).requires_grad_()
+        # A logit is a sum of D products: divided by sqrt(D), its standard deviation is the scale.
         w = (torch.randn(K, D, generator=generator) * scale / D**0.5).requires_grad_()
         y = torch.randint(K, (N,), generator=generator)
         contestants = {
@@ -43,4 +44,4 @@ def _cut_cross_entropy(x: Tensor, w: Tensor, y: Tensor) -> dict[str, Callable[[]
         from cut_cross_entropy import linear_cross_entropy
     except ImportError:
         return {}
-    return {"cut_cross_entropy": lambda: linear_cross_entropy(x, w, y, impl="torch_compile")}  # what runs on a CPU
+    return {"cut_cross_entropy": lambda: linear_cross_entropy(x, w, y, impl="torch_compile")}  # the others need a GPU

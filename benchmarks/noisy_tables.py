@@ -30,7 +30,7 @@ from mgce.datasets import load, preprocessor
 
 DATASETS = ("letter", "adult")
 NOISE_RATE = 0.4
-HIDDEN = (1024,)
+HIDDEN = (1024,)  # as the paper has
 ESTIMATORS: dict[str, Callable[[int], Any]] = {
     "MGCEClassifierCV": lambda seed: MGCEClassifierCV(),
     'MGCEMLPClassifier(beta="cv")': lambda seed: MGCEMLPClassifier(HIDDEN, beta="cv", random_state=seed),
@@ -45,7 +45,7 @@ ESTIMATORS: dict[str, Callable[[int], Any]] = {
 
 
 def main() -> None:
-    """Fit, measure, and write each result as it comes."""
+    """Fit every estimator on every data set and seed that has no result yet, and write each result as it comes."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.noisy_tables", description=__doc__)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--data-dir", type=Path)
@@ -70,7 +70,10 @@ def main() -> None:
 
 
 def measure(estimator: Any, X: Any, y: Any, X_test: Any, y_test: Any) -> dict[str, Any]:
-    """Fit once; give the seconds it took, test accuracy and top-label ECE, of both outputs where there are two."""
+    """Fit once; give the seconds it took, the test accuracy and the top-label ECE of `predict_proba`.
+
+    Our estimators have a second output, the worst-case probabilities: `ece_p` is their ECE. Beta is the chosen one.
+    """
     start = time.perf_counter()
     estimator.fit(X, y)
     result: dict[str, Any] = {"seconds": time.perf_counter() - start}
@@ -86,7 +89,7 @@ def measure(estimator: Any, X: Any, y: Any, X_test: Any, y_test: Any) -> dict[st
 
 
 def _noisy(dataset: str, seed: int, data_dir: Path | None) -> tuple[Any, ...]:
-    """Give training rows with wrong labels and test rows with right ones."""
+    """Give training features with partly wrong labels, and test features with right ones."""
     table = load(dataset, data_dir=data_dir)
     rows = np.arange(len(table.target))
     if table.n_train is None:

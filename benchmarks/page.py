@@ -14,7 +14,7 @@ PAGE = Path("docs/performance.md")
 
 
 def render(results: dict[str, Any], on_gpu: dict[str, Any] | None) -> str:
-    """Give the page as Markdown; nothing in it is a number that was not measured."""
+    """Give the page as Markdown, from results of the CPU and, if there are any, of a GPU; every number was measured."""
     parts = [
         "# Performance",
         "Ratios of time, forward and backward, measured in one run with the contestants taking turns; each is a ratio "
@@ -43,16 +43,16 @@ def render(results: dict[str, Any], on_gpu: dict[str, Any] | None) -> str:
 
 
 def table(header: list[str], rows: list[list[str]]) -> str:
-    """Give a Markdown table, numbers to the right."""
+    """Give a Markdown table whose first column is aligned to the left and all others to the right."""
     lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def machine_line(machine: dict[str, str]) -> str:
-    """Say on what it was measured."""
+    """Say on which machine, and with which software, it was measured."""
     names = ("processor", "threads", "torch", "kernel", "numba", "python", "mgce")
     line = "Measured on: " + ", ".join(f"{name} {machine[name]}" for name in names if name in machine) + "."
-    # Records name the parts of their machine: those with numba are of the CPU kernel before it was compiled C++.
+    # Results that name a version of numba were measured while the CPU kernel was compiled by it; now it is C++.
     return line if "numba" not in machine else line + " These figures are of an earlier CPU kernel, compiled by numba."
 
 

@@ -1,4 +1,4 @@
-"""Time against the number of classes, and the slope of its logarithm."""
+"""Time against the number of classes, and its slope on logarithmic scales: 1 where time grows in proportion."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROWS = 256
 
 
 def run(seconds: float) -> dict[str, Any]:
-    """Measure and print the time of a batch at each number of classes, and the fitted slopes."""
+    """Measure and print the time of a batch for each number of classes, and the slopes of fitted lines."""
     print(f"\nTime of {ROWS} rows against the number of classes, beta = 1.4, margins N(0, 1)")
     times = []
     for k in CLASSES:

@@ -1,4 +1,4 @@
-"""Turns in one process: whatever slows the machine slows every contestant."""
+"""Times of losses that take turns in one process, so that whatever slows the machine slows all of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-WARM_UP = 2
+WARM_UP = 2  # turns that do not count, in which kernels are loaded and memory is taken
 
 
 def medians(
@@ -20,7 +20,14 @@ def medians(
     seconds: float = 1.0,
     least: int = 5,
 ) -> dict[str, float]:
-    """Time forward and backward of each loss in turn, until the time is up and each had `least` turns."""
+    """Give the median seconds of forward and backward of each loss, the losses taking turns.
+
+    Args:
+        contestants: losses by name, without arguments; what each returns has a `backward`.
+        leaves: the tensors that get gradients, which are cleared before each turn.
+        seconds: how long to measure, all losses together.
+        least: turns that each loss has at least, however long they take.
+    """
     taken: dict[str, list[float]] = {name: [] for name in contestants}
     deadline = time.perf_counter() + seconds
     rounds = 0

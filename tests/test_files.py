@@ -1,6 +1,7 @@
 import json
 import math
 import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -48,13 +49,59 @@ def test_a_folder_is_there_whole_or_not_at_all(tmp_path):
     assert [path.name for path in (tmp_path / "runs").iterdir()] == ["whole"]
 
 
-def test_what_a_killed_process_of_the_same_number_left_is_no_obstacle(tmp_path):
-    left = tmp_path / f".runs.{os.getpid()}.tmp"
+def test_what_a_killed_process_left_is_removed_and_what_a_living_one_writes_is_not(tmp_path):
+    left = tmp_path / ".mgce-killed.tmp"
     left.mkdir()
-    (left / "stale").write_text("")
-    with replacing(tmp_path / "runs") as temporary:
+    (left / "half").write_text("")
+    with replacing(tmp_path / "a") as living:
+        living.write_text("a")
+        with replacing(tmp_path / "b") as other:
+            other.write_text("b")
+            assert not left.exists() and living.is_file()
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"a": "a", "b": "b"}
+
+
+def test_nobody_can_put_a_link_in_the_way(tmp_path):
+    names = set()
+    for _ in range(2):
+        with replacing(tmp_path / "a") as temporary:
+            folder = temporary.parent
+            assert folder.parent == tmp_path and stat.S_IMODE(folder.stat().st_mode) == 0o700
+            names.add(folder.name)
+            temporary.write_text("")
+    assert len(names) == 2
+
+
+def test_a_link_in_place_of_an_abandoned_folder_is_not_followed(tmp_path):
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    (kept / "file").write_text("")
+    (tmp_path / ".mgce-link.tmp").symlink_to(kept, target_is_directory=True)
+    write_files(tmp_path, {"a": b""})
+    assert (kept / "file").is_file()
+
+
+def test_files_of_two_calls_never_lie_side_by_side(tmp_path, monkeypatch):
+    replace, seen = Path.replace, []
+
+    def watch(path, to):
+        replace(path, to)
+        seen.append({path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()})
+
+    write_files(tmp_path, {"model": b"old", "report": b"old", "table": b"old"})
+    monkeypatch.setattr(Path, "replace", watch)
+    write_files(tmp_path, {"model": b"new", "report": b"new", "table": b"new"})
+    assert [len(files) for files in seen] == [1, 2, 3] and all(set(files.values()) == {b"new"} for files in seen)
+
+
+def test_content_is_on_the_disk_before_its_name_and_the_name_before_the_end(tmp_path, monkeypatch):
+    replace, sync, seen = Path.replace, os.fsync, []
+    monkeypatch.setattr(Path, "replace", lambda path, to: (seen.append("name"), replace(path, to))[1])
+    monkeypatch.setattr(os, "fsync", lambda fd: (seen.append(stat.S_IFMT(os.fstat(fd).st_mode)), sync(fd))[1])
+    with replacing(tmp_path / "run") as temporary:
         temporary.mkdir()
-    assert list((tmp_path / "runs").iterdir()) == []
+        (temporary / "records").write_text("")
+    assert seen == [stat.S_IFREG, stat.S_IFDIR, "name", stat.S_IFDIR]
 
 
 def test_json_holds_what_json_can():

@@ -4,7 +4,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from mgce import functional
+from mgce.losses.asymmetric import AGCELoss, AMSELoss
 from mgce.losses.modules import GCELoss, LinearMGCELoss, MGCELoss, MinimaxLink
+from mgce.losses.normalized import NCELoss, NNCELoss
+from mgce.losses.presets import robust_loss
+from mgce.losses.reweighted import EpsilonSoftmaxLoss, FocalLoss, TaylorCELoss
+from mgce.losses.symmetric import RCELoss, UnhingedLoss
+from mgce.losses.tempered import BiTemperedLoss, TemperedSoftmax
+from mgce.losses.wrappers import ForwardCorrection, LogitClip, SumLoss
 
 if TYPE_CHECKING:
     from mgce.estimators import MGCEClassifier, MGCEClassifierCV, MGCEMLPClassifier
@@ -12,20 +19,35 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "AGCELoss",
+    "AMSELoss",
+    "BiTemperedLoss",
+    "EpsilonSoftmaxLoss",
+    "FocalLoss",
+    "ForwardCorrection",
     "GCELoss",
     "LinearMGCELoss",
+    "LogitClip",
     "MGCEClassifier",
     "MGCEClassifierCV",
     "MGCELoss",
     "MGCEMLPClassifier",
     "MinimaxLink",
+    "NCELoss",
+    "NNCELoss",
+    "RCELoss",
     "RiskCertificate",
+    "SumLoss",
+    "TaylorCELoss",
+    "TemperedSoftmax",
+    "UnhingedLoss",
     "certify",
     "estimators",
     "functional",
     "metrics",
     "noise",
     "risk",
+    "robust_loss",
 ]
 
 

@@ -14,7 +14,13 @@ K = 5
 
 
 class LossContract:
-    """Inherit, and give `loss(input, target, **keywords)` as a static method, in float64 by default."""
+    """Inherit, and give `loss(input, target, **keywords)` as a static method, in float64 by default.
+
+    What the formula of a loss forbids it says by the attributes.
+    """
+
+    nonnegative = True
+    drops_masked_classes = True  # a class of logit -inf might as well not be there
 
     @staticmethod
     def loss(input, target, **keywords):
@@ -41,8 +47,10 @@ class LossContract:
         torch.testing.assert_close(self.loss(logits, target, reduction="sum"), rows.sum())
         torch.testing.assert_close(self.loss(logits, target), rows.mean())
 
-    def test_nonnegative(self, logits, target):
-        assert (self.rows(logits, target) >= 0).all()
+    def test_nonnegative_or_not_as_claimed(self):
+        """Of rows that say little, of rows that are sure and right, and of rows that are sure and wrong."""
+        least = min(self.table(scale * torch.randn(20, K, dtype=torch.float64)).min() for scale in (0.1, 1.0, 30.0))
+        assert least >= 0 if self.nonnegative else least < -1
 
     def test_class_weights(self, logits, target):
         weight = torch.rand(K, dtype=torch.float64)
@@ -174,9 +182,10 @@ class LossContract:
         masked.requires_grad_()
         target = torch.tensor([0, 1, 2, 3, 0, 1, 2])
         value = self.loss(masked, target)
-        torch.testing.assert_close(value, self.loss(logits[:, :4], target))
+        if self.drops_masked_classes:
+            torch.testing.assert_close(value, self.loss(logits[:, :4], target))
         (gradient,) = torch.autograd.grad(value, masked)
-        assert (gradient[:, 4] == 0).all()
+        assert (gradient[:, 4] == 0).all() and gradient.isfinite().all()
 
     @pytest.mark.parametrize(
         "error, match, input_shape, target, keywords",

@@ -159,6 +159,26 @@ def test_the_logarithm_keeps_its_relative_accuracy() -> None:
     assert ((out - want).abs() <= 3 * EPS * want.abs()).all()
 
 
+@triton.jit
+def step_kernel(t, h_sum, out, far, w_sum, beta, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    moved, moves = cuda_math.newton_step(tl.load(t + i), tl.load(h_sum + i), w_sum, beta, 1 / beta, 1)
+    tl.store(out + i, moved)
+    tl.store(far + i, moves.to(tl.int32))
+
+
+def test_a_step_that_rounding_took_beyond_the_root_is_taken_back() -> None:
+    """Where h sums to clearly less than 1 t is left of the root; by less than that it stays, lest it cycle."""
+    t = torch.full((4,), -1.0, device=DEVICE)
+    h_sum = torch.tensor([1 + 1e-3, 1 + EPS, 1 - 4 * EPS, 1 - 1e-3], device=DEVICE)
+    out, far = torch.empty(4, device=DEVICE), torch.empty(4, dtype=torch.int32, device=DEVICE)
+    step_kernel[(1,)](t, h_sum, out, far, 1.5, 2.0, BLOCK=4)
+    below, at, little, above = (out + 1).tolist()
+    assert far.tolist() == [1, 1, 0, 1]
+    assert below == pytest.approx(-1e-3 / 1.5, rel=1e-3) and -EPS <= at <= 0
+    assert little == 0 and above == pytest.approx(1e-3 / 1.5, rel=1e-3)
+
+
 @pytest.mark.parametrize("chunks", [False, True])
 @pytest.mark.parametrize(
     ("dtype", "reduction", "smoothing"),

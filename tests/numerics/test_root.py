@@ -180,6 +180,25 @@ def test_sums_may_come_from_elsewhere(beta, dtype):
     assert ((together - apart).abs() <= 8 * torch.finfo(dtype).eps * together.abs().clamp(min=1)).all()
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("beta", [1.0, 1.05, 1.4, 5.0, 1e4])
+def test_a_step_that_rounding_took_beyond_the_root_is_taken_back(beta, dtype):
+    """A slope that is too small by a thousandth takes the second step to the left of the root."""
+    x = shifted(torch.randn(50, 100, dtype=dtype, generator=torch.Generator().manual_seed(0)) * min(beta, 3))
+    calls = 0
+
+    def reduce(sums):
+        nonlocal calls
+        calls += 1
+        rounded = calls == 4  # the count and total of the near classes, the first step and its test come before it
+        return torch.stack([sums[0] * 0.999, sums[1]]) if rounded else sums
+
+    exact = root.newton(x, beta)
+    t = root.newton(x, beta, reduce=reduce)
+    assert calls > 6
+    assert ((t - exact).abs() <= 8 * torch.finfo(dtype).eps * (1 - exact)).all()
+
+
 class Solve(torch.nn.Module):
     def forward(self, x):
         return root.newton(x, 1.4)

@@ -7,7 +7,7 @@ from sklearn.pipeline import Pipeline
 
 from mgce import certify
 from mgce.datasets import preprocessor
-from mgce.estimators import MGCEClassifier, load
+from mgce.estimators import MGCEClassifier, load, save
 from mgce.tables.columns import Columns
 from mgce.tables.model import TableModel, TablePipeline, predictions_csv, row_prints
 
@@ -85,3 +85,57 @@ def test_an_id_may_have_the_name_of_another_column(model, frame):
     header, first, *_ = content.decode().splitlines()
     assert header == "h,prediction,h,p" and first.startswith("r0,")
     assert len(pd.read_csv(io.BytesIO(content))) == 90
+
+
+FORGERIES = {
+    "no version": lambda pipeline: pipeline.table_.pop("version"),
+    "no rows": lambda pipeline: pipeline.table_.update(trained_rows=np.zeros(3)),
+    "no kinds": lambda pipeline: pipeline.table_.update(kinds={"x": "word"}),
+    "another column": lambda pipeline: pipeline.table_["kinds"].update(z="number"),
+    "a text as id": lambda pipeline: pipeline.table_.update(id=3),
+    "no table": lambda pipeline: delattr(pipeline, "table_"),
+    "one step": lambda pipeline: pipeline.steps.pop(),
+    "other steps": lambda pipeline: pipeline.steps.reverse(),
+    "coefficients of another shape": lambda pipeline: setattr(pipeline[-1], "coef_", np.zeros((2, 2))),
+    "no coefficients": lambda pipeline: delattr(pipeline[-1], "coef_"),
+    "coefficients of text": lambda pipeline: setattr(pipeline[-1], "coef_", np.array(["a"])),
+    "classes missing": lambda pipeline: setattr(pipeline[-1], "classes_", pipeline[-1].classes_[:2]),
+    "beta below one": lambda pipeline: setattr(pipeline[-1], "beta_", 0.5),
+    "a scaler without a mean": lambda pipeline: delattr(pipeline[0].named_transformers_["numbers"][-1], "mean_"),
+    "categories missing": lambda pipeline: setattr(pipeline[0].named_transformers_["categories"], "categories_", []),
+}
+
+
+@pytest.mark.parametrize("forge", FORGERIES.values(), ids=FORGERIES)
+def test_a_model_that_was_changed_by_hand_is_refused_in_one_sentence(model, tmp_path, forge):
+    path = tmp_path / "model.skops"
+    path.write_bytes(model.to_bytes())
+    pipeline = load(path)
+    forge(pipeline)
+    save(pipeline, path)
+    with pytest.raises(
+        ValueError, match="^Expected `model` to be an undamaged file written by `mgce fit`, but got 'mo"
+    ):
+        TableModel.load(path)
+
+
+def test_a_file_of_another_format_names_its_version(model, tmp_path):
+    path = tmp_path / "model.skops"
+    path.write_bytes(model.to_bytes())
+    pipeline = load(path)
+    pipeline.table_.update(format=99, version="9.0")
+    save(pipeline, path)
+    with pytest.raises(ValueError, match=r"a file of the format that mgce .* writes, but got 'that of mgce 9.0'"):
+        TableModel.load(path)
+
+
+def test_cells_that_a_spreadsheet_would_run_are_text_unless_asked_for(model, frame):
+    few = frame[:4]
+    predictions = model.predict(model.columns.select(few))
+    names = pd.Series(["=1+1", "-2.5", "@SUM(A1)", "plain"], index=few.index, name="+id")
+    safe, raw = (
+        predictions_csv(model, predictions, names, every_class=False, formulas=formulas).decode().splitlines()
+        for formulas in (False, True)
+    )
+    assert [line.partition(",")[0] for line in safe] == ["'+id", "'=1+1", "-2.5", "'@SUM(A1)", "plain"]
+    assert [line.partition(",")[0] for line in raw] == ["+id", *names]

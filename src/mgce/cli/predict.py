@@ -19,19 +19,25 @@ def predict(
     table: Annotated[Path, typer.Argument(help="A .csv or .parquet file with the columns of the one fitted to.")],
     out: Annotated[Path | None, typer.Option(help="File for the result [TABLE's name-predictions.csv].")] = None,
     probabilities: Annotated[bool, typer.Option("--probabilities", help="Add h and p of every class.")] = False,
+    formulas: Annotated[
+        bool,
+        typer.Option("--formulas", help="Leave names and labels that a spreadsheet takes for formulas as they are."),
+    ] = False,
 ) -> None:
     """Classify the rows of a table.
 
     Writes a CSV file: the row, counted from 1, or its id; the predicted class; and the probability of that class,
-    h (minimax) and p (worst-case, calibrated to labels like those trained on).
+    h (minimax) and p (worst-case, calibrated to labels like those trained on). Where an id or a class begins like a
+    formula of a spreadsheet (=, +, -, @) and is no number, an apostrophe stands before it.
     """
-    fitted = TableModel.load(model)
-    frame = read_frame(table, "table", text=fitted.columns.text)
     out = out or Path(f"{table.stem}-predictions.csv")
     check_output("out", out, table, model)
+    fitted = TableModel.load(model)
+    frame = read_frame(table, "table", text=fitted.columns.text)
     selected = fitted.columns.select(frame)
     predictions = fitted.predict(selected)
-    content = predictions_csv(fitted, predictions, fitted.columns.row_names(frame), every_class=probabilities)
+    names = fitted.columns.row_names(frame)
+    content = predictions_csv(fitted, predictions, names, every_class=probabilities, formulas=formulas)
     write_files(out.parent, {out.name: content})
     console = Console(highlight=False)
     for sentence in fitted.unseen(selected):

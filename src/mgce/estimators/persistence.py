@@ -11,8 +11,14 @@ from sklearn.base import BaseEstimator
 
 from mgce import _validation
 from mgce._files import replacing
+from mgce._limits import read_at_most
+from mgce.estimators.archive import canonical
 
-OWN_TYPES = frozenset(
+MADE_OF = "estimators of mgce, or of scikit-learn without compiled parts"
+# What skops does not trust by itself. What it does, for its part, are the estimators of scikit-learn, all written in
+# Python; their attributes may be of the types below. Classes of compiled code, such as the trees of forests and of
+# nearest neighbours, are not among them: they follow the indices of a file wherever these point.
+TRUSTED = frozenset(
     {
         "mgce.estimators.forest.MGCEForestClassifier",
         "mgce.estimators.fourier.MGCEFourierClassifier",
@@ -23,6 +29,13 @@ OWN_TYPES = frozenset(
         "mgce.estimators.stochastic.FeatureMoments",
         "mgce.tables.model.TablePipeline",
         "numpy.dtype",
+        # Of CalibratedClassifierCV, of searches, of VotingClassifier and StackingClassifier.
+        "sklearn.calibration._CalibratedClassifier",
+        "sklearn.calibration._SigmoidCalibration",
+        "sklearn.metrics._scorer._PassthroughScorer",
+        "sklearn.model_selection._split.KFold",
+        "sklearn.model_selection._split.StratifiedKFold",
+        "sklearn.utils._bunch.Bunch",
     }
 )
 
@@ -30,13 +43,17 @@ OWN_TYPES = frozenset(
 def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     """Write an estimator to a file that :func:`load` reads; the file is whole or not there.
 
+    The bytes of the file depend on the estimator and the version of skops alone.
+
     Args:
-        estimator: of this package or of scikit-learn, or a Pipeline or search made of such.
+        estimator: of this package, alone or in a Pipeline, search or ensemble of scikit-learn; not
+            with what has its data in compiled code: trees, forests, nearest neighbours.
         path: the file; an earlier one is replaced.
 
     Raises:
         ImportError: if skops is not installed.
-        ValueError: if a part of the estimator is of another library, for instance a function of your own.
+        ValueError: if a part of the estimator is not to be trusted in a file, for instance a function of your own or
+            a forest; or there are so many parts that `load` would refuse the file.
 
     Example:
         >>> import tempfile
@@ -50,9 +67,13 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     if not isinstance(estimator, BaseEstimator):
         raise ValueError(_validation.expected("estimator", "a scikit-learn estimator", type(estimator).__name__))
     content = _skops_io().dumps(estimator)
-    foreign = _foreign_types(content)
-    if foreign:
-        raise ValueError(_validation.expected("estimator", "made of scikit-learn, NumPy and mgce only", foreign))
+    try:
+        content = canonical(content)
+    except ValueError as error:
+        raise ValueError(_validation.expected("estimator", "one that a file can hold", str(error))) from error
+    untrusted = _untrusted_types(content)
+    if untrusted:
+        raise ValueError(_validation.expected("estimator", f"made of {MADE_OF}", untrusted))
     with replacing(Path(path)) as temporary:
         temporary.write_bytes(content)
 
@@ -60,7 +81,9 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
 def load(path: str | os.PathLike[str]) -> Any:
     """Read an estimator from a file that :func:`save` has written.
 
-    Nothing but types of this package, scikit-learn, NumPy and SciPy is ever constructed from it.
+    Nothing but estimators of this package and of scikit-learn, and arrays and plain values in them, is ever constructed
+    from it, and only once the file is known to be of bounded size. What a stranger's estimator predicts is as good as
+    the stranger; SECURITY.md says what else such a file may do.
 
     Args:
         path: the file.
@@ -82,39 +105,24 @@ def load(path: str | os.PathLike[str]) -> Any:
         ValueError: Expected `path` to be a file written by `save`, but got '...: BadZipFile: File is not a zip file'.
     """
     io = _skops_io()
-    content = Path(path).read_bytes() or b"empty"  # skops takes empty bytes for none given
-    try:
-        foreign = _foreign_types(content)
-        estimator = None if foreign else io.loads(content, trusted=io.get_untrusted_types(data=content))
-    except Exception as error:  # skops and zipfile raise whatever they meet
-        got = f"{os.fspath(path)}: {type(error).__name__}: {error}"
-        raise ValueError(_validation.expected("path", "a file written by `save`", got)) from error
-    if foreign:
-        raise ValueError(_validation.expected("path", "a file of scikit-learn's, NumPy's and mgce's types", foreign))
+    with Path(path).open("rb") as file:
+        try:
+            content = canonical(read_at_most(file))
+            untrusted = _untrusted_types(content)
+            estimator = None if untrusted else io.loads(content, trusted=sorted(TRUSTED))
+        except Exception as error:  # skops and zipfile raise whatever they meet
+            got = f"{os.fspath(path)}: {type(error).__name__}: {error}"
+            raise ValueError(_validation.expected("path", "a file written by `save`", got)) from error
+    if untrusted:
+        raise ValueError(_validation.expected("path", f"a file of {MADE_OF}", untrusted))
     if not isinstance(estimator, BaseEstimator):
         raise ValueError(_validation.expected("path", "a file with an estimator", type(estimator).__name__))
     return estimator
 
 
-def _foreign_types(content: bytes) -> list[str]:
+def _untrusted_types(content: bytes) -> list[str]:
     """Give the names of types in a file that are not to be trusted."""
-    return [name for name in _skops_io().get_untrusted_types(data=content) if not _is_trusted(name)]
-
-
-def _is_trusted(name: str) -> bool:
-    return name in OWN_TYPES or _is_class_of_sklearn(name)
-
-
-def _is_class_of_sklearn(name: str) -> bool:
-    """Tell whether a name is a class that scikit-learn defines, not a function or something it imports."""
-    module, _, attribute = name.rpartition(".")
-    if not module.startswith("sklearn."):
-        return False
-    try:
-        found = getattr(import_module(module), attribute)
-    except (ImportError, AttributeError):
-        return False
-    return isinstance(found, type) and found.__module__.startswith("sklearn.")
+    return [name for name in _skops_io().get_untrusted_types(data=content) if name not in TRUSTED]
 
 
 def _skops_io() -> Any:

@@ -1,4 +1,4 @@
-"""Compare the losses on one table under label noise: plan and run."""
+"""Compare the losses on one table under label noise: what to train, and training it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,23 @@ SOFTMAX = ("gce", "softmax_mae")  # methods whose h is the softmax of the logits
 
 @dataclass(frozen=True)
 class Comparison:
-    """The plan: everything that the numbers depend on, beside the table."""
+    """What to train: everything that the records depend on, beside the table.
+
+    Attributes:
+        noise: share of the labels of training and validation rows that are made wrong.
+        noise_type: a key of `NOISES`.
+        methods: keys of `METHODS`.
+        betas: candidates for the beta of mgce and gce.
+        seeds: how many; each has its own split, noise and initial weights.
+        test_size: share of all rows that are for the test.
+        validation_size: share of the other rows that choose the epoch and beta.
+        hidden: units of the hidden layer.
+        epochs: passes over the training rows; None leaves them to `epochs_for`.
+        batch_size, lr: of Adam.
+
+    Raises:
+        TypeError, ValueError: if a field is not one of those above.
+    """
 
     noise: float = 0.4
     noise_type: str = "symmetric"
@@ -71,18 +87,22 @@ class Comparison:
             raise ValueError(expected("lr", "a positive float", self.lr))
 
     def runs(self) -> list[tuple[str, float]]:
-        """List method and beta of every run of a seed."""
+        """List method and beta of every network of a seed."""
         fixed = {"ce": (math.inf,), "mae": (1.0,), "softmax_mae": (1.0,)}
         return [(method, beta) for method in self.methods for beta in fixed.get(method, self.betas)]
 
     def epochs_for(self, rows: int) -> int:
-        """Give the epochs for this many training rows: as asked, or 50, or more if 50 are fewer than 700 steps."""
+        """Give the epochs for this many training rows: as asked, or 50, or more if 50 are fewer than 700 steps.
+
+        A step of Adam moves a weight by about the learning rate at most. On a small table, 50 epochs of a few steps
+        each would leave the weights near their initial values; 700 steps of 1e-3 can move each by 0.7.
+        """
         return self.epochs or max(50, math.ceil(700 / math.ceil(rows / self.batch_size)))
 
 
 @dataclass(frozen=True)
 class _Split:
-    """One seed's rows as numbers, with noise in the labels of training and validation."""
+    """Features and target of one seed's rows, with noise in the labels of training and validation."""
 
     train: tuple[Tensor, Tensor]
     validation: tuple[Tensor, Tensor]
@@ -96,15 +116,14 @@ def run(
 
     Args:
         table: the data.
-        plan: what to train. The noise is in the labels of the training and validation rows; the test
-            labels are as they came.
+        plan: what to train. Labels of training and validation rows are made wrong; test labels are as they came.
         device: where to train.
-        on_epoch: called with the number of epochs done, and of all, after each.
+        on_epoch: called after each epoch with the number of epochs done, and of all.
 
     Returns:
-        A record for each run, ready for JSON: method, beta, seed, the epoch of best validation
-        accuracy, the curves of accuracy by epoch, and at that epoch the test accuracy and, for both
-        outputs h and p, ECE, SCE and the reliability curve.
+        A record of each network, ready for JSON: method, beta, seed, the epoch of best validation accuracy, the
+        validation and the test accuracy by epoch, and at the best epoch the test accuracy and, for the minimax
+        probabilities h and the worst-case probabilities p, ECE, SCE and the reliability curve.
 
     Raises:
         ValueError: if the rows do not suffice for the splits, or there is no such device.

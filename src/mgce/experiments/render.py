@@ -1,4 +1,7 @@
-"""The table and the figures of a comparison: rows to text and CSV, records to PNG."""
+"""The table and the figures of a comparison: summaries as text and CSV, records as PNG.
+
+A *summary* is a dict of `select.summarize`: one method, with means and standard deviations over its seeds.
+"""
 
 from __future__ import annotations
 
@@ -20,25 +23,28 @@ COLOURS = {"mgce": "#0072B2", "gce": "#E69F00", "ce": "#D55E00", "mae": "#009E73
 
 
 def cells(rows: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
-    """Give the table as text, a tuple for each row, percentages as mean ± standard deviation."""
+    """Give the table as text: for each summary a tuple in the order of `HEADER`, percentages as `mean ± deviation`."""
     return [
         (row["method"], beta_range(row["betas"]), *(percent(row[m], row[f"{m}_std"]) for m in MEASURES)) for row in rows
     ]
 
 
 def beta_range(betas: Sequence[tuple[float, int]]) -> str:
-    """Show the beta taken by every seed, or the smallest and the largest: `1.4`, `1.05-2`."""
+    """Show the beta that all seeds took, or the smallest and the largest: `1.4`, `1.05-2`.
+
+    `betas` are pairs of a beta and the number of seeds that took it.
+    """
     values = [beta for beta, _ in betas]
     return "-".join(f"{beta:g}" for beta in dict.fromkeys((min(values), max(values))))
 
 
 def show_betas(betas: Sequence[tuple[float, int]]) -> str:
-    """Show which beta was taken how often: `1.4 x3, 2 x2`."""
+    """Show which beta was taken by how many seeds: `1.4 x3, 2 x2`."""
     return ", ".join(f"{beta:g} x{count}" for beta, count in betas)
 
 
 def percent(mean: float, std: float) -> str:
-    """Show a share as a percentage, with its standard deviation where there is one."""
+    """Show a share as a percentage, with its standard deviation unless that is NaN."""
     return f"{100 * mean:.1f}" + ("" if math.isnan(std) else f" ± {100 * std:.1f}")
 
 
@@ -67,9 +73,13 @@ def accuracy_figure(records: Sequence[dict[str, Any]], title: str) -> bytes:
 
 
 def reliability_figure(records: Sequence[dict[str, Any]], title: str) -> bytes:
-    """Draw accuracy against confidence for h and p of each method, over all seeds, as PNG."""
+    """Draw accuracy against confidence for h and p of each method, over all seeds, as PNG.
+
+    The area of a marker grows with the share of the rows in its bin.
+    """
     methods = list(dict.fromkeys(record["method"] for record in records))
     panels = len(methods)
+    # Inches: 3.1 for each panel, and once 0.6 for the label of the first one's vertical axis.
     chart, axes = figure(panels, 3.1 + 0.6 / panels, 3.9, columns=panels)
     for axis, method in zip(axes, methods, strict=True):
         axis.plot([0, 1], [0, 1], color="#999999", linewidth=1, linestyle="--")
@@ -79,10 +89,11 @@ def reliability_figure(records: Sequence[dict[str, Any]], title: str) -> bytes:
             axis.plot(confidence, accuracy, color=COLOURS[method], linewidth=1, alpha=0.6)
             face = COLOURS[method] if filled else "white"
             style = {"marker": marker, "facecolors": face, "edgecolors": COLOURS[method]}
+            # Square points: 8 for a bin of hardly any rows, still to be seen, and 168 for a bin with all rows.
             axis.scatter(confidence, accuracy, 8 + 160 * share, label=output, zorder=3, **style)
         axis.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xlabel="confidence", title=method, aspect="equal")
     axes[0].set_ylabel("accuracy")
     for handle in axes[-1].legend(frameon=False, loc="lower right").legend_handles:
-        handle.set_sizes([40])
+        handle.set_sizes([40])  # the legend's markers, as of a bin with a fifth of the rows
     chart.suptitle(title)
     return png(chart)

@@ -1,4 +1,4 @@
-"""From records to the numbers of a table: which beta each seed takes, and means over the seeds."""
+"""From the records of networks to the numbers of a table: which beta each seed takes, and means over the seeds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MEASURES = ("accuracy", "ece_h", "ece_p", "sce_h", "sce_p")
 
 
 def best_beta(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Keep for each method and seed the record of best validation accuracy, the first of equals."""
+    """Keep for each method and seed the record of best validation accuracy, the first one if several are equal."""
     best: dict[tuple[str, int], dict[str, Any]] = {}
     for record in records:
         key = (record["method"], record["seed"])
@@ -22,18 +22,19 @@ def best_beta(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def summarize(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Give one row for each method: the betas taken, and mean and standard deviation of every measure.
+    """Give for each method a dict: the betas taken, and mean and standard deviation of every measure over the seeds.
 
-    The standard deviation is that of the sample (ddof = 1), and NaN for a single seed.
+    `betas` are pairs of a beta and the number of seeds that took it, by rising beta. The standard deviation is that of
+    the sample (ddof = 1), and NaN for a single seed.
     """
-    rows = []
+    summaries = []
     for method in dict.fromkeys(record["method"] for record in records):
         chosen = [record for record in records if record["method"] == method]
         betas = Counter(record["beta"] for record in chosen)
-        row: dict[str, Any] = {"method": method, "seeds": len(chosen), "betas": sorted(betas.items())}
+        summary: dict[str, Any] = {"method": method, "seeds": len(chosen), "betas": sorted(betas.items())}
         for measure in MEASURES:
             values = np.array([record[measure] for record in chosen])
-            row[measure] = float(values.mean())
-            row[f"{measure}_std"] = float(values.std(ddof=1)) if len(values) > 1 else float("nan")
-        rows.append(row)
-    return rows
+            summary[measure] = float(values.mean())
+            summary[f"{measure}_std"] = float(values.std(ddof=1)) if len(values) > 1 else float("nan")
+        summaries.append(summary)
+    return summaries

@@ -1,4 +1,4 @@
-"""The finished runs of a folder."""
+"""Finished runs in files, each under a name that its specification determines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,13 @@ from mgce._files import replacing, write_files
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run: what it was, what it gave, and where and how long it ran."""
+    """A finished run.
+
+    Attributes:
+        specification: everything that the records depend on.
+        records: what the run gave, a dict for each network.
+        machine: facts of the machine that it ran on, and the seconds that it took.
+    """
 
     specification: Mapping[str, Any]
     records: Sequence[Mapping[str, Any]]
@@ -27,7 +33,9 @@ class Run:
 
 
 def run_name(specification: Mapping[str, Any]) -> str:
-    """Name a run by the first 12 digits of the SHA-256 of its specification.
+    """Name a run by the first 12 hexadecimal digits, 48 bits, of the SHA-256 of its specification.
+
+    Of 10,000 runs, two have the same name with a probability of 10,000^2 / 2^49, 2 in ten million.
 
     Example:
         >>> run_name({"b": 1, "a": 2}) == run_name({"a": 2, "b": 1})
@@ -39,19 +47,19 @@ def run_name(specification: Mapping[str, Any]) -> str:
 class Runs:
     """The finished runs of a folder.
 
-    A run that has just finished is a folder of its own in `runs/`, which is there when the run is finished and never
-    before. :meth:`pack` collects all of them in three files with a line for each run or record, which are small enough
-    to be committed; `runs/` may then be deleted.
+    A run that has just finished is a folder of its own in `runs/`, which appears only when all its files are written.
+    :meth:`pack` collects all runs in three files with a line for each run or record, which are small enough to be
+    committed; `runs/` may then be deleted.
     """
 
-    # In the order of writing: a run is there once its specification is.
+    # In the order of writing. The specifications are last: a run counts as finished once its specification is there.
     PACKED = ("records.jsonl", "machines.jsonl", "specifications.jsonl")
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
 
     def write(self, run: Run) -> None:
-        """Add a run; where it is already, it stays as it is."""
+        """Add a run; if a run of that name is there already, it stays as it is."""
         folder = self.directory / "runs" / run.name
         folder.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -60,7 +68,7 @@ class Runs:
                 (temporary / "specification.json").write_bytes(_line(run.specification))
                 (temporary / "records.jsonl").write_bytes(b"".join(_line(record) for record in run.records))
                 (temporary / "machine.json").write_bytes(_line(run.machine))
-        except OSError:  # another command on this folder may have been quicker
+        except OSError:  # no error if another command has written the same run meanwhile
             if not folder.is_dir():
                 raise
 
@@ -92,6 +100,7 @@ class Runs:
         write_files(self.directory, dict(zip(self.PACKED, contents, strict=True)))
 
     def _packed(self) -> list[Run]:
+        """Read the runs in the three files."""
         paths = [self.directory / name for name in self.PACKED]
         if not paths[-1].is_file():
             return []

@@ -13,6 +13,7 @@ import triton.language as tl
 
 EPS = tl.constexpr(2.0**-23)
 STILL = tl.constexpr(2.0**-25)  # p is taken at the last point but one, so more than the digits of t is asked for
+CLEAR_RISE = tl.constexpr(2.0**-21)  # 4 eps, half of what t may be off by: as in `mgce.numerics.root`
 TWO_THIRDS = tl.constexpr(0x3F2AAAAB)  # bits of float32 2/3, of its exponent, and of 1
 EXPONENT = tl.constexpr(-0x800000)
 ONE = tl.constexpr(0x3F800000)
@@ -122,9 +123,11 @@ def newton_step(
     excess = -beta * expm1(-tl.log(h_sum) * inv_beta)
     moved = t - excess * h_sum / w_sum
     moved = tl.where(moved > 0, 0, moved)
-    # The guess may be rounded to the left of the root, so the first step is free; after it, only the guard keeps
-    # float32 from cycling where the support collapses.
-    moved = tl.where((step > 0) & (moved > t), t, moved)
+    # On the right of the root t falls. The guess may be rounded to the left of it, so the first step is free; after it
+    # t may rise only clearly, from a point that is left of the root by more than the sums are rounded: without this
+    # guard float32 would cycle where the support collapses.
+    rise = moved - t
+    moved = tl.where((step > 0) & (rise > 0) & (rise <= (1 - t) * CLEAR_RISE), t, moved)
     return moved, tl.abs(moved - t) > (1 - moved) * STILL
 
 

@@ -15,7 +15,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Matrix = Any  # a FloatArray of shape (n, d), or scipy's CSR of the same shape and dtype
 
-SMALL_PRODUCT = 2e7  # multiplications below which a product stays on one thread: about half a millisecond
+SMALL_PRODUCT = 2e7  # multiplications below which a product stays on one thread: about a millisecond's work
 
 
 def as_array(values: Any, name: str) -> FloatArray:
@@ -34,14 +34,14 @@ def as_matrix(features: Any, name: str = "features") -> Matrix:
         matrix = features.tocsr().astype(np.float64)
         as_array(matrix.data, name)
     else:
-        matrix = np.require(as_array(features, name), requirements="W")  # PyTorch warns of others
+        matrix = np.require(as_array(features, name), requirements="W")  # PyTorch warns of read-only memory
     if matrix.ndim != 2 or 0 in matrix.shape:
         raise ValueError(_validation.expected(name, "of shape (n, d) with n, d >= 1", tuple(matrix.shape)))
     return matrix
 
 
 def as_labels(labels: Any, n: int, n_classes: int | None = None, name: str = "labels") -> IntArray:
-    """Give n integers in 0..n_classes-1, or any that are not negative."""
+    """Give n integers in 0..n_classes-1; without `n_classes`, integers from 0."""
     array = as_array(labels, name)
     if array.shape != (n,):
         raise ValueError(_validation.expected(name, f"of shape ({n},), one for each row", array.shape))
@@ -66,16 +66,18 @@ def with_intercept(features: Matrix, intercept: bool = True) -> Matrix:
 
 
 def one_hot(labels: IntArray, n_classes: int) -> FloatArray:
-    """Give the rows e_y of the labels, shape (n, k)."""
-    rows = np.zeros((labels.size, n_classes))
-    rows[np.arange(labels.size), labels] = 1.0
-    return rows
+    """Give for each label a row with 1 in its class and 0 elsewhere, shape (n, k)."""
+    encoded = np.zeros((labels.size, n_classes))
+    encoded[np.arange(labels.size), labels] = 1.0
+    return encoded
 
 
 def product(matrix: Matrix, right: FloatArray) -> FloatArray:
-    """Multiply; large dense matrices in PyTorch's threads, with which those of NumPy's BLAS would fight for the cores.
+    """Multiply: large dense matrices by PyTorch, all others by NumPy or SciPy.
 
-    For small ones, threads wait for each other longer than they work where another program has a core.
+    The loss runs in PyTorch's threads, with which threads of NumPy's BLAS would compete for the cores. A small product
+    is not worth several threads: while another program has one of the cores, they wait for each other longer than they
+    work.
     """
     if not isinstance(matrix, np.ndarray) or matrix.size * right.shape[1] < SMALL_PRODUCT:
         return np.ascontiguousarray(matrix @ right)
@@ -83,14 +85,15 @@ def product(matrix: Matrix, right: FloatArray) -> FloatArray:
 
 
 def moments(features: Matrix, probs: FloatArray, weight: FloatArray) -> FloatArray:
-    r"""Give `sum_i w_i p_i (x) psi(x_i)`, shape (k, d): the expected features under p."""
+    r"""Give `sum_i w_i p_i (x) psi_i`, shape (k, d): row y is the mean of p_iy psi_i over the rows."""
     return product(features.T, weight[:, None] * probs).T
 
 
 def block_gram(features: Matrix, pairs: Iterable[FloatArray], k: int, d: int) -> FloatArray:
-    r"""Give `sum_i C_i (x) psi_i psi_i'`, shape (k d, k d), from the entries of C below the diagonal.
+    r"""Give `sum_i C_i (x) psi_i psi_i'`, shape (k d, k d), for symmetric matrices C_i, (k, k), whose rows sum to zero.
 
-    The rows of each C sum to zero, and the diagonal is computed from that. Item y of pairs has shape (n, y).
+    Only the entries left of the diagonals are needed, since those on the diagonals follow from the sums. Item y of
+    `pairs` has them for row y of all C_i, shape (n, y).
     """
     gram = np.zeros((k, d, k, d))
     n = features.shape[0]

@@ -1,4 +1,8 @@
-r"""L-BFGS-B on mu = plus - minus: first-order, for any size, exact enough for beta >= 1.4."""
+r"""L-BFGS-B for linear MGCE: for problems of any size, exact enough for beta >= 1.4.
+
+The L1 term has kinks, which a smooth minimiser cannot pass. So each penalised coefficient is split into `plus - minus`,
+both bounded below by zero: the term is then `l1 (plus + minus)`, which is linear.
+"""
 
 from __future__ import annotations
 
@@ -12,20 +16,22 @@ from mgce._threads import one_blas_thread
 from mgce.linear.arrays import FloatArray
 from mgce.linear.progress import Progress
 
-# Stands for every smaller beta. At beta = 1 the objective F has kinks, at which L-BFGS-B stalls; at 1.02 it is smooth,
-# and its least value is at most 0.02 higher: V_1 <= V_1.02 <= V_1 + 0.02.
+# Every smaller beta is replaced by this one. At beta = 1 the objective F has kinks beside those of the L1 term, at
+# which L-BFGS-B stalls; at 1.02 it has none. The least value V rises by at most 0.02, V_1 <= V_1.02 <= V_1 + 0.02, as
+# does the loss of every probability h: beta (1 - h^(1/beta)) exceeds 1 - h by at most beta - 1.
 SMOOTHED_BETA = 1.02
-CHECK_EVERY = 10  # iterations between two looks at the gap, which cost a lower bound each
-STALLED = 0.1  # decrease of F between two checks, as a share of the gap asked for, at which to stop
-OUT_OF_ITERATIONS = 1  # SciPy's status
-# Where F is nearly kinked, p jumps from one iteration to the next, and its average over the path is nearer to the
-# solution of the dual than the last one is. The newest has a weight of 1/20: the average is over the last twenty or so.
+CHECK_EVERY = 10  # iterations between two checks of the gap, each of which may compute a lower bound
+STALLED = 0.1  # share of the gap asked for: to stop where F fell by less than that between two checks
+OUT_OF_ITERATIONS = 1  # SciPy's status where `maxiter` or `maxfun` ended the run
+# Where F nearly has kinks, p jumps from one iteration to the next, and its average over the path is nearer to the
+# solution of the dual than the last p is. The newest p has a weight of 1/20, so that the average is in effect over the
+# last twenty.
 AVERAGED_BELOW = 1.4
 AVERAGE_WEIGHT = 0.05
 
 
 def run_lbfgs(progress: Progress, start: FloatArray, max_iter: int) -> None:
-    """Minimise from `start`, shape (k, d), until the gap is closed or F hardly decreases."""
+    """Minimise from `start`, shape (k, d), until the gap is closed or F hardly falls; `progress` has the result."""
     if progress.problem.beta < SMOOTHED_BETA:
         near = Progress(replace(progress.problem, beta=SMOOTHED_BETA), progress.dual.anchor, progress.tol)
         p = _minimise(near, start, max_iter)
@@ -38,11 +44,14 @@ def run_lbfgs(progress: Progress, start: FloatArray, max_iter: int) -> None:
 
 
 def _minimise(progress: Progress, start: FloatArray, max_iter: int) -> FloatArray:
-    """Run L-BFGS-B and give p, shape (n, k): the average over its path, or the last where that is better."""
+    """Run L-BFGS-B and give p, shape (n, k): the average over its path below `AVERAGED_BELOW`, the last from there."""
     from scipy.optimize import minimize
 
     run = _Run(progress)
     x0 = run.split(start)
+    # maxcor: 20 earlier gradients shape a step, 10 in SciPy by default. maxfun: an iteration mostly takes one or
+    # two values of F, so that four for each leave the end to maxiter. ftol, gtol: SciPy's own tests for an end, far
+    # stricter than its defaults (2e-9, 1e-5), so that `count` decides.
     settings: dict[str, Any] = {
         "fun": run.objective,
         "x0": x0,
@@ -54,7 +63,7 @@ def _minimise(progress: Progress, start: FloatArray, max_iter: int) -> FloatArra
         "callback": run.count,
         "options": {"maxcor": 20, "maxiter": max_iter, "maxfun": 4 * max_iter, "ftol": 1e-12, "gtol": 1e-10},
     }
-    with suppress(_StopError), one_blas_thread():  # SciPy multiplies tiny matrices
+    with suppress(_StopError), one_blas_thread():  # L-BFGS-B multiplies tiny matrices
         result = minimize(**settings)
         progress.stalled = result.status != OUT_OF_ITERATIONS
         run.bound()
@@ -62,11 +71,20 @@ def _minimise(progress: Progress, start: FloatArray, max_iter: int) -> FloatArra
 
 
 class _StopError(Exception):
-    """Leaves the minimiser."""
+    """Raised in a callback, to leave SciPy's minimiser."""
 
 
 class _Run:
-    """The split problem: x holds plus and minus of the penalised coefficients, then the free ones."""
+    """The problem as SciPy sees it: a function of one vector x, and a callback after each iteration.
+
+    x holds `plus` of all penalised coefficients, then `minus` of them, then the coefficients without l1 term.
+
+    Attributes:
+        on: (k, d), which coefficients are penalised.
+        l1: their penalties, in a vector.
+        p, average_p: (n, k), the latest p, and the average of those before with it.
+        checked_value: the least F at the last check.
+    """
 
     def __init__(self, progress: Progress) -> None:
         problem = progress.problem
@@ -78,12 +96,15 @@ class _Run:
         self.checked_value = np.inf
 
     def split(self, coef: FloatArray) -> FloatArray:
-        """Give the x of a coef."""
+        """Give the x of coefficients (k, d)."""
         on = coef[self.on]
         return np.concatenate([np.maximum(on, 0), np.maximum(-on, 0), coef[~self.on]])
 
     def objective(self, x: FloatArray) -> tuple[float, FloatArray]:
-        """Give the value and the gradient at x; keep the best coef and the average of p."""
+        """Give the value and the gradient at x; keep the best coefficients and the average of p.
+
+        Where `plus` and `minus` are both positive, F is less than the value at x: its penalty is `|plus - minus|`.
+        """
         m = self.l1.size
         coef = np.zeros_like(self.problem.tau)
         coef[self.on] = x[:m] - x[m : 2 * m]
@@ -96,7 +117,10 @@ class _Run:
         return value + float(self.l1 @ (x[:m] + x[m : 2 * m])), split_gradient
 
     def count(self, _: FloatArray) -> None:
-        """Count an iteration, and stop if the gap is closed or F has stalled."""
+        """Count an iteration; at every check, stop if the gap is closed or F has stalled.
+
+        No lower bound is computed, to save its time, while F still falls by more than the gap asked for between checks.
+        """
         progress = self.progress
         progress.n_iter += 1
         if progress.n_iter % CHECK_EVERY == 0:
@@ -109,7 +133,7 @@ class _Run:
                 raise _StopError
 
     def bound(self) -> None:
-        """Try the last p, and the average of all."""
+        """Compute the lower bounds of the last p and of the average."""
         self.progress.dual.update(self.p)
         if self.averaged:
             self.progress.dual.update(self.average_p)

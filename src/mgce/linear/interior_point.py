@@ -5,11 +5,17 @@ the problem is `min -tau.mu + l1.|mu| - sum_i w_i nu_i` subject to `s_iy = l(h_i
 `g_i = 1 - sum_y h_iy >= 0` and `h >= 0`: convex for every beta in [1, inf]. At the solution nu_i is phi of row i.
 The coefficients are `mu = plus - minus` with both parts positive.
 
-Each inequality has a multiplier: p for s, which are the worst-case probabilities, q for g, z for h, and one for each of
-plus and minus. At the solution every product of a variable and its multiplier is zero. The method keeps all of them
-positive and lets the products shrink together, by Newton's method on the equations; predictor and corrector are
-Mehrotra's. A step eliminates h and nu row by row, which leaves a system of the size of mu. On the way h need not be
-that of mu: the value at mu is computed separately.
+Each inequality has a multiplier: p for s, which are the worst-case probabilities, q for g, z for h, and pi_plus and
+pi_minus for the parts of mu. At the solution the derivatives of the Lagrangian are zero,
+
+    in nu_i:        sum_y p_iy = 1
+    in h_iy:        p_iy l'(h_iy) + z_iy = q_i
+    in plus, minus: pi_plus = l1 + residual, pi_minus = l1 - residual, where residual = moments(p) - tau,
+
+and so is the product of each variable and its multiplier. The method keeps all variables and multipliers positive and
+lets the products shrink together, by Newton's method on these equations; predictor and corrector are Mehrotra's.
+A step eliminates h and nu row by row, which leaves a system of the size of mu. On the way h need not be that of mu: the
+value at mu is computed separately.
 """
 
 from __future__ import annotations
@@ -22,10 +28,11 @@ import numpy as np
 from mgce.linear.arrays import FloatArray, block_gram
 from mgce.linear.objective import LinearProblem
 
-# Share of the way to the boundary that a step goes, as in most codes: all variables have to stay positive.
+# Share of the way to where the first variable would be zero that a step goes, since all have to stay positive. Values
+# of .9 to .999 are usual.
 TO_BOUNDARY = 0.99
-# The second-order error of a product that the corrector makes up for, in units of the mean product, at most: to correct
-# the few largest in full would turn the step towards them, and shorten it for all variables.
+# Most of the second-order error of a product that the corrector makes up for, in units of the mean product. To correct
+# the few largest errors in full would turn the step towards them, and shorten it for all variables.
 CLIP = 10.0
 # Mean product of a variable and its multiplier at which to stop. The products tend to zero, and at some hundred times
 # the precision of float64 (2e-16) they are made of rounding.
@@ -34,12 +41,13 @@ FLOOR = 1e-13
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """Positive variables, each with its multiplier, and the coefficients that have no l1 term."""
+    """The variables of the method, or a step of each of them."""
 
-    primal: tuple[FloatArray, ...]  # s (n, k), g (n,), h (n, k), plus and minus of the penalised coefficients
-    dual: tuple[FloatArray, ...]  # p, q, z, and the multipliers of plus and minus
+    # Positive: s (n, k), g (n,), h (n, k), and plus and minus of the m penalised coefficients, (m,) each.
+    primal: tuple[FloatArray, ...]
+    dual: tuple[FloatArray, ...]  # their multipliers in the same order, positive: p, q, z, pi_plus, pi_minus
     nu: FloatArray  # (n,)
-    free: FloatArray  # (k, d), zero where there is an l1 term
+    free: FloatArray  # the coefficients without l1 term, (k, d), zero where there is one
 
     def coef(self, problem: LinearProblem) -> FloatArray:
         """Give mu, shape (k, d)."""
@@ -48,11 +56,11 @@ class Point:
         return coef
 
     def mean_product(self, problem: LinearProblem) -> float:
-        """Give the mean product of variables and multipliers, zero at the solution."""
+        """Give the mean product of a variable and its multiplier, zero at the solution; rows count by their weight."""
         products = [x * y for x, y in zip(self.primal, self.dual, strict=True)]
-        rows = problem.weight @ (products[0].sum(1) + products[1] + products[2].sum(1))
+        of_rows = problem.weight @ (products[0].sum(1) + products[1] + products[2].sum(1))
         count: int = 2 * products[0].shape[1] + 1 + 2 * products[3].size
-        return float(rows + products[3].sum() + products[4].sum()) / count
+        return float(of_rows + products[3].sum() + products[4].sum()) / count
 
     def moved(self, step: Point, length: float) -> Point:
         """Give the point that lies `length` along the step."""
@@ -61,7 +69,7 @@ class Point:
         return Point(primal, dual, self.nu + length * step.nu, self.free + length * step.free)
 
     def room(self, step: Point) -> float:
-        """Give the length in [0, 1] at which the step meets the boundary."""
+        """Give the share of the step, in [0, 1], after which the first variable or multiplier would be zero; or 1."""
         length = 1.0
         for x, dx in zip(self.primal + self.dual, step.primal + step.dual, strict=True):
             down = dx < 0
@@ -86,18 +94,19 @@ def interior_path(problem: LinearProblem, max_iter: int) -> Iterator[tuple[Float
                 return
             predictor = system.step((0.0,) * 5)
             left = point.moved(predictor, point.room(predictor)).mean_product(problem)
-            # Mehrotra's rule: aim the lower, the further the predictor got; the cube of its share, within bounds.
+            # Mehrotra's rule. The predictor aims at products of zero; `left` is the mean product that it would leave.
+            # The further it gets, the lower the step aims: at the cube of the share left, between 0.001 and 0.729.
             target = mean * min(0.9, max(0.1, left / mean)) ** 3
+            # The predictor's step leaves out the product of the steps of a pair; the corrector takes that off its aim.
             pairs = zip(predictor.primal, predictor.dual, strict=True)
             step = system.step([target - np.clip(dx * dy, -CLIP * mean, CLIP * mean) for dx, dy in pairs])
             point = point.moved(step, TO_BOUNDARY * point.room(step))
 
 
 def starting_point(problem: LinearProblem) -> Point:
-    """Give the centre at mu = 0: every product of a variable and its multiplier is the same.
+    """Give the point at mu = 0 at which every product of a variable and its multiplier is the same, 1 / (2 k).
 
-    Each h is 1 / (2 k), so that half of its sum is spare, g = 1/2; s = 1/2 as well, and p is uniform. The product of
-    each pair is then 1 / (2 k).
+    Each h is 1 / (2 k), half of the uniform probability, which leaves g = 1/2; with s = 1/2, p is 1 / k.
     """
     n, k = problem.weight.size, problem.tau.shape[0]
     penalised = problem.l1[problem.l1 > 0]
@@ -118,7 +127,26 @@ def concave_loss(h: FloatArray, beta: float) -> tuple[FloatArray, FloatArray, Fl
 
 
 class NewtonSystem:
-    """The equations of one step, factorised: each row i is left with `p_next = p0 + C_i dmu psi_i`."""
+    r"""The linear equations of a step of Newton's method at a point, factorised.
+
+    Steps begin with d: a step changes h by dh, and dp = p_next - p. The aim of a product is what it shall be after the
+    step. To first order, with `lack_s` and `lack_g` what s and g are short of their definitions, and df = dmu psi_i,
+
+        s:  ds = l'(h) dh - df - dnu + lack_s        p_next = aim_s / s - ratio ds,   ratio = p / s
+        g:  dg = lack_g - sum_y dh_y                 q_next = aim_g / g - gamma dg,   gamma = q / g
+        h:                                           z_next = aim_h / h - (z / h) dh
+
+    In the derivative in h these give for each row a system for dh,
+    `(diag(stiff) + gamma 1 1') dh = ratio l'(h) (df + dnu) + (terms of the point and the aims)`, with
+    `stiff = ratio l'(h)^2 + curvature` and `curvature = z / h - p l''(h)`. A diagonal matrix with a term of rank one is
+    inverted by Sherman and Morrison's formula, in which `kappa` is a factor. With dh put into p_next,
+
+        p_next = (p_next at df = dnu = 0) + B (df + dnu),   B = diag(diagonal) + kappa w w',   w = ratio l'(h) / stiff.
+
+    Since p_next sums to one, dnu follows from df, and p_next depends on df by `C = B - r r' / sum(r)`, where r are the
+    row sums of B. The moments of p_next then give the system for dmu, with matrix `sum_i w_i C_i (x) psi_i psi_i'` and
+    on its diagonal, for penalised coefficients, `1 / (plus / pi_plus + minus / pi_minus)`.
+    """
 
     def __init__(self, problem: LinearProblem, point: Point) -> None:
         self.problem, self.point = problem, point
@@ -130,7 +158,6 @@ class NewtonSystem:
         curvature = p * bend + z / h
         self.stiff = self.ratio * self.slope**2 + curvature
         self.kappa = self.gamma / (1 + self.gamma * (1 / self.stiff).sum(1))
-        # Without nu, C_i = diag(diagonal) + kappa w w'; nu then takes out its row sums r.
         self.w = self.ratio * self.slope / self.stiff
         self.diagonal = self.ratio * curvature / self.stiff
         self.r = self.diagonal + self.w * (self.kappa * self.w.sum(1))[:, None]
@@ -143,8 +170,8 @@ class NewtonSystem:
         k, d = self.problem.tau.shape
         weighted = (self.problem.weight[:, None] * below for below in self._pairs())
         hessian = block_gram(self.problem.features, weighted, k, d)
-        # A coefficient without l1 term may be undetermined, if its feature is zero or a sum of others. A term of the
-        # size of rounding then makes the matrix invertible.
+        # A coefficient without l1 term may be undetermined, if its feature is zero or a combination of others. A term
+        # hardly larger than rounding then makes the matrix invertible.
         penalty = np.full((k, d), 1e-12 * (1 + hessian.diagonal().max()))
         penalty[self.problem.l1 > 0] = 1 / (self.theta[0] + self.theta[1])
         hessian[np.diag_indices(k * d)] += penalty.ravel()
@@ -154,9 +181,10 @@ class NewtonSystem:
         self.factor = linalg.cho_factor(hessian, check_finite=False)
 
     def _pairs(self) -> Iterator[FloatArray]:
-        """Yield the columns of C for classes y: entries (y, 0..y-1) of each row, shape (n, y).
+        """Yield for each class y the entries (y, 0..y-1) of all matrices C_i, shape (n, y).
 
-        Written over a common denominator, in which the squares of the rank-one terms cancel exactly.
+        An entry is `kappa w_y w_z - r_y r_z / sum(r)`. Over the common denominator, terms with the square of kappa
+        cancel; they are left out here, since their difference would be made of rounding.
         """
         a, w = self.diagonal, self.w
         kappa, total = self.kappa[:, None], a.sum(1)[:, None]
@@ -167,41 +195,45 @@ class NewtonSystem:
             yield product / self.r.sum(1)[:, None]
 
     def step(self, aims: Sequence[FloatArray | float]) -> Point:
-        """Give the step at whose end, to first order, each product of a pair equals its aim."""
+        """Give the step after which, to first order, the products are the `aims`, one for each array of `primal`."""
         problem, point = self.problem, self.point
         s, g, h, plus, minus = point.primal
         p, q, z, pi_plus, pi_minus = point.dual
         on, l1 = problem.l1 > 0, problem.l1[problem.l1 > 0]
-        short = self.loss - problem.margins(point.coef(problem)) - point.nu[:, None] - s
-        spare = 1 - h.sum(1) - g
-        wish = aims[0] / s - self.ratio * short  # of p, if h and mu stay
-        push = self.slope * wish + aims[2] / h - (aims[1] / g - self.gamma * spare)[:, None]
-        pull = self.ratio * self.slope * self._solve_h(push)
-        share = ((pull - wish).sum(1) + 1) / self.r.sum(1)
-        target = -problem.residual(wish - pull + self.r * share[:, None])
+        lack_s = self.loss - problem.margins(point.coef(problem)) - point.nu[:, None] - s
+        lack_g = 1 - h.sum(1) - g
+        # What p would be after the step, first if h, nu and mu stayed, then less what dh takes from it; and the dnu
+        # that makes its sum 1. All at df = 0.
+        p_fixed = aims[0] / s - self.ratio * lack_s
+        right = self.slope * p_fixed + aims[2] / h - (aims[1] / g - self.gamma * lack_g)[:, None]
+        by_h = self.ratio * self.slope * self._solve_h(right)
+        dnu_fixed = ((by_h - p_fixed).sum(1) + 1) / self.r.sum(1)
+        target = -problem.residual(p_fixed - by_h + self.r * dnu_fixed[:, None])
         up = self.theta[0] * (aims[3] / plus - l1)
         down = self.theta[1] * (aims[4] / minus - l1)
         target[on] += (up - down) / (self.theta[0] + self.theta[1])
-        coef = self._solve_coef(target)
-        f = problem.margins(coef)
-        dnu = share - (self.r * f).sum(1) / self.r.sum(1)
-        e = f + dnu[:, None]
-        dh = self._solve_h(self.ratio * self.slope * e + push)
-        ds = self.slope * dh - e + short
-        dg = spare - dh.sum(1)
+        dmu = self._solve_coef(target)
+        df = problem.margins(dmu)
+        dnu = dnu_fixed - (self.r * df).sum(1) / self.r.sum(1)
+        df_dnu = df + dnu[:, None]
+        dh = self._solve_h(self.ratio * self.slope * df_dnu + right)
+        ds = self.slope * dh - df_dnu + lack_s
+        dg = lack_g - dh.sum(1)
         dp = aims[0] / s - p - self.ratio * ds
         residual = problem.residual(p + dp)[on]
         primal = (ds, dg, dh, up - self.theta[0] * residual, down + self.theta[1] * residual)
-        rows = (dp, aims[1] / g - q - self.gamma * dg, aims[2] / h - z - z / h * dh)
-        dual = (*rows, l1 + residual - pi_plus, l1 - residual - pi_minus)
-        return Point(primal, dual, dnu, np.where(on, 0.0, coef))
+        of_rows = (dp, aims[1] / g - q - self.gamma * dg, aims[2] / h - z - z / h * dh)
+        dual = (*of_rows, l1 + residual - pi_plus, l1 - residual - pi_minus)
+        return Point(primal, dual, dnu, np.where(on, 0.0, dmu))
 
     def _solve_h(self, right: FloatArray) -> FloatArray:
+        """Solve `(diag(stiff) + gamma 1 1') x = right` for each row."""
         return np.asarray((right - (self.kappa * (right / self.stiff).sum(1))[:, None]) / self.stiff)
 
     def _solve_coef(self, right: FloatArray) -> FloatArray:
         from scipy import linalg
 
+        # With a step of iterative refinement: near the end the matrix is badly conditioned.
         flat = right.ravel()
         coef = linalg.cho_solve(self.factor, flat, check_finite=False)
         coef += linalg.cho_solve(self.factor, flat - self.hessian @ coef, check_finite=False)

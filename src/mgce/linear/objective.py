@@ -1,4 +1,4 @@
-r"""The convex problem of linear MGCE (eq. 11): its value and its gradient."""
+r"""The convex problem of linear MGCE, equation (11) of the paper: its value and its gradient."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ def phi_and_p(margins: FloatArray, beta: float) -> tuple[FloatArray, FloatArray]
     f = torch.from_numpy(margins)
     if math.isinf(beta):
         return -f.logsumexp(-1).numpy(), f.softmax(-1).numpy()
-    # The loss of class 0 is -f_0 - phi, and its gradient p - e_0. mgce_loss would give the same bits, but on the
-    # hundreds of rows that most fits have its checks and its graph cost three times the work.
+    # For label 0 the loss is -f_0 - phi, and its gradient p with 1 taken from p_0: phi and p are read off these.
+    # mgce_loss would give the same bits, but most fits have some hundred rows, for which its checks of arguments and
+    # its autograd graph take three times as long as the loss itself.
     label = torch.zeros(len(f), dtype=torch.int64)
     loss, grad = loss_and_gradient(f, label, None, LossOptions(reduction="none"), beta)
     p = grad.numpy()
@@ -32,14 +33,14 @@ def phi_and_p(margins: FloatArray, beta: float) -> tuple[FloatArray, FloatArray]
 
 
 def trivial_value(n_classes: int, beta: float) -> float:
-    """Give the risk of the uniform rule, `beta (1 - k^(-1/beta))`."""
+    """Give the loss of the uniform probabilities h = 1/k, whatever the label: `beta (1 - k^(-1/beta))`."""
     log_k = math.log(n_classes)
     return log_k if math.isinf(beta) else -beta * math.expm1(-log_k / beta)
 
 
 @dataclass(frozen=True, eq=False)
 class LinearProblem:
-    r"""Minimise `F(mu) = -tau.mu + l1.|mu| - sum_i w_i phi(mu psi(x_i))` over mu of shape (k, d)."""
+    r"""Minimise `F(mu) = -tau.mu + l1.|mu| - sum_i w_i phi(mu psi_i)` over mu of shape (k, d)."""
 
     features: Matrix  # (n, d)
     tau: FloatArray  # (k, d)
@@ -55,7 +56,7 @@ class LinearProblem:
 
     @property
     def trivial_value(self) -> float:
-        """F(0), the risk of the uniform rule."""
+        """F(0): at mu = 0 the probabilities h are uniform."""
         return trivial_value(self.tau.shape[0], self.beta)
 
     def margins(self, coef: FloatArray) -> FloatArray:
@@ -63,7 +64,7 @@ class LinearProblem:
         return product(self.features, coef.T)
 
     def smooth(self, coef: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        """Give the value of F without its l1 term, the gradient of that, and p."""
+        """Give F without its l1 term, the gradient of that, shape (k, d), and p, shape (n, k)."""
         phi, p = self.link(self.margins(coef), self.beta)
         return float(-(self.tau * coef).sum() - self.weight @ phi), self.residual(p), p
 
@@ -72,5 +73,8 @@ class LinearProblem:
         return self.smooth(coef)[0] + float((self.l1 * np.abs(coef)).sum())
 
     def residual(self, p: FloatArray) -> FloatArray:
-        """Give the moments of p less tau, shape (k, d); p is in the uncertainty set if it is within l1."""
+        """Give the moments of p less tau, shape (k, d); p is in the uncertainty set if they are within l1.
+
+        It is also the gradient of F without its l1 term.
+        """
         return moments(self.features, p, self.weight) - self.tau

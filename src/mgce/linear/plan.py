@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# Numbers n k d up to which the interior-point method fits into memory: it holds some thirty arrays of shape (n, k), and
-# products of shape (n, d) for each pair of classes; 2e7 float64 numbers are 160 MB.
+# A core multiplies and adds about 2e10 float64 numbers in a second, in a product of matrices. The times below are of
+# that.
+#
+# Largest n k d for the interior-point method, so that it fits into memory: it holds some thirty arrays of shape (n, k)
+# and one or two of shape (n, d). From 30 features on these are about as many numbers as n k d, and 2e7 are 160 MB; with
+# fewer features it takes more, up to thirty times that with one.
 INTERIOR_ENTRIES = 2e7
-# Multiplications n (k d)^2 of a step, about a twentieth of a second, above which an attempt at first order is worth its
-# time: it may end where the interior-point method is not needed any more. Below beta = 1.4 it never does.
+# A step of the interior-point method takes n (k d)^2 multiplications. Above 1e9, a twentieth of a second, L-BFGS-B is
+# tried before it, since it may close the gap in less time. Below beta = 1.4 it never does.
 FIRST_ORDER_WORK = 1e9
 FIRST_ORDER_BETA = 1.4
 
@@ -18,10 +22,10 @@ class Patience:
     """How large a problem may be for the exact methods.
 
     Attributes:
-        interior_work: multiplications n (k d)^2 of a step of the interior-point method, which takes 10 to 150 steps;
-            a core does about 2e10 in a second.
-        program_entries: numbers n k d that the linear program of beta = 1 stores; HiGHS takes seconds for 2e5 and
-            minutes for 2e6.
+        interior_work: most multiplications n (k d)^2 of a step of the interior-point method, which takes 10 to 150
+            steps.
+        program_entries: most numbers n k d in the matrix of the linear program of beta = 1; HiGHS takes seconds for
+            2e5 and minutes for 2e6.
     """
 
     interior_work: float
@@ -44,17 +48,17 @@ class Size:
 
     @property
     def entries(self) -> int:
-        """The numbers that the rows have with each class: n k d."""
+        """The products n k d of a feature of a row and a class."""
         return self.n * self.k * self.d
 
     @property
     def interior_work(self) -> int:
-        """The multiplications of a step of the interior-point method, but for a factor: n (k d)^2."""
+        """The multiplications of a step of the interior-point method, up to a constant factor: n (k d)^2."""
         return self.n * (self.k * self.d) ** 2
 
 
 def interior_is_affordable(size: Size, patience: Patience) -> bool:
-    """Tell whether the interior-point method is quick enough, and fits into memory."""
+    """Tell whether the interior-point method is quick enough and fits into memory."""
     return size.interior_work <= patience.interior_work and size.entries <= INTERIOR_ENTRIES
 
 

@@ -13,7 +13,7 @@ from mgce.linear.objective import LinearProblem
 
 
 class EmptyUncertaintySetError(ValueError):
-    """No distribution over the rows has moments within l1 of tau: the problem is unbounded below."""
+    """No probabilities of the rows have moments within l1 of tau: the problem is unbounded below."""
 
     def __init__(self, value: float) -> None:
         super().__init__(
@@ -29,9 +29,9 @@ class LinearFit:
     coef: FloatArray  # (k, d)
     value: float  # F(coef)
     lower: float  # -inf where no bound is known
-    n_iter: int
+    n_iter: int  # of all methods together
     converged: bool  # whether the gap is within the tolerance
-    method: str
+    method: str  # the last one that ran
     stalled: bool  # whether L-BFGS-B stopped because F hardly decreased
 
     @property
@@ -75,7 +75,8 @@ class Progress:
         """Keep these coefficients if F is lower there; `value` is F(coef), if known."""
         if value is None:
             value = self.problem.value(coef)
-        # A millionth of the value at 0, for rounding: below 0 by more than that, F has no lower bound.
+        # If any p is in the uncertainty set, F is never below its mean entropy, which is not negative. A millionth of
+        # F(0) is for rounding. An anchor is such a p, so with one there is nothing to look for.
         if value < -1e-6 * self.problem.trivial_value and self.dual.anchor is None:
             raise EmptyUncertaintySetError(value)
         if value < self.value:

@@ -20,10 +20,11 @@ from mgce.linear.plan import THOROUGH, plan
 from mgce.linear.progress import LinearFit, Progress
 
 METHODS = ("auto", "lbfgs", "interior", "lp")
-# Multiplications of a step, a tenth of a second on one core, below which more threads of BLAS gain nothing.
+# Multiplications of a step of the interior-point method, a tenth of a second on one core, below which more threads of
+# BLAS gain nothing.
 SERIAL_WORK = 2e9
 INTERIOR_STEPS = 200  # more than any problem has needed: 10 to 150
-INTERIOR_PATIENCE = 20  # steps without a smaller gap, after which rounding has taken over
+INTERIOR_PATIENCE = 20  # steps in a row without a smaller gap after which to stop: rounding has taken over by then
 
 
 def fit_linear(
@@ -46,27 +47,31 @@ def fit_linear(
 
     .. math:: \min_\mu\; -\tau^\top\mu + \lambda^\top|\mu| - \sum_i w_i\, \varphi_\beta(\mu\,\psi(x_i))
 
-    With labels, tau is `sum_i w_i e_{y_i} (x) psi(x_i)`, and this is the weighted mean of the margin loss
-    plus the l1 term. An interior-point method closes the gap for every beta, in 10 to 150 steps at a cost of
-    `n (k d)^2` each; beta = 1 is a linear program first. Where they are not affordable, L-BFGS-B is left:
-    it closes the gap to about 1e-5 for beta >= 2, while for beta < 1.4 the gap stays wide, though the
-    value is good to about 1e-3.
+    With labels, tau has the moments of the labels: its row y is the weighted sum of the features of the rows with label
+    y. The objective is then the weighted mean of the margin loss, `-f_y - phi(f)` with f = mu psi(x), plus the l1 term.
+
+    With method "auto", an interior-point method closes the gap for every beta, in 10 to 150 steps at a cost of
+    `n (k d)^2` each; for beta = 1 a linear program is tried before it. If the problem is too large for both, L-BFGS-B
+    is left: it closes the gap to about 1e-5 for beta >= 2; for beta < 1.4 the gap stays wide, though the value is good
+    to about 1e-3.
 
     Args:
         features: psi, shape (n, d), dense or sparse; a column of ones makes an intercept.
         beta: float in [1, inf].
-        l1: lambda, not negative: a number, or what broadcasts to (k, d). Zero leaves a coefficient free.
+        l1: lambda, not negative: a number, or an array that broadcasts to (k, d). A coefficient is not penalised where
+            it is zero.
         labels: integers in 0..k-1, shape (n,); may be left out if `tau` is given.
         tau: moments, shape (k, d); by default those of the labels.
-        n_classes: k, by default the rows of tau, or the largest label plus one.
-        anchor: probabilities, shape (n, k), whose moments are within lambda of tau; the one-hot
-            labels by default. Without one, most solutions have no lower bound.
+        n_classes: k, by default the number of rows of tau, or the largest label plus one.
+        anchor: probabilities, shape (n, k), whose moments are within lambda of tau; the one-hot labels where labels are
+            given. Lower bounds are computed from such probabilities (see :class:`mgce.linear.dual.DualBound`): without
+            any, most solutions have no lower bound.
         sample_weight: not negative, shape (n,); scaled to sum to one.
-        mu0: where L-BFGS-B starts, shape (k, d); the other methods start from the centre.
+        mu0: where L-BFGS-B starts, shape (k, d); the other methods have starts of their own.
         tol: the gap to reach, as a share of the value at mu = 0, `beta (1 - k^(-1/beta))`.
         max_iter: most iterations of L-BFGS-B.
-        method: `"lbfgs"`, `"interior"`, `"lp"` (beta = 1), several of these, each to go on where the one before did
-            not close the gap, or `"auto"`: what the sizes allow.
+        method: `"lbfgs"`, `"interior"`, `"lp"` (beta = 1 only), a sequence of these, each tried if those before did
+            not close the gap, or `"auto"`: those that :func:`mgce.linear.plan.plan` picks for the size.
         link: gives phi (n,) and p (n, k) of margins (n, k) at beta.
 
     Returns:
@@ -74,8 +79,9 @@ def fit_linear(
 
     Raises:
         TypeError: if `beta` is not a number.
-        ValueError: if shapes or values do not fit together, or the method is not for this beta; as
-            EmptyUncertaintySetError if the value falls below zero, which no non-empty set allows.
+        ValueError: if shapes or values do not fit together, or the method is not for this beta.
+        EmptyUncertaintySetError: a ValueError, if the value falls below zero: then no probabilities have moments
+            within lambda of tau.
 
     Example:
         >>> x = np.array([[-2.0, 1], [-1, 1], [-0.5, 1], [0.5, 1], [1, 1], [2, 1]])
@@ -114,7 +120,7 @@ def fit_linear(
 
 
 def _anchor(n: int, labels: Any, anchor: Any, n_classes: int | None) -> FloatArray | None:
-    """Give probabilities (n, k) whose moments are near tau: the one-hot labels, or what was passed, if anything."""
+    """Give the anchor (n, k): the one-hot labels, or without labels the probabilities that were passed, if any."""
     if labels is None:
         return None if anchor is None else as_array(anchor, "anchor")
     y = as_labels(labels, n, n_classes)

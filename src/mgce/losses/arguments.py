@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -41,10 +43,10 @@ def check_arguments(
     target: Tensor,
     weight: Tensor | None,
     options: LossOptions,
-    beta: Beta,
+    beta: Beta = math.inf,
     dim: int | None = None,
 ) -> Beta:
-    """Check all arguments of a loss, and give beta as a float or a tensor.
+    """Check all arguments of a loss, and give beta as a float or a tensor; a loss without one leaves it out.
 
     `dim` is the dimension of the classes where it is not that of `cross_entropy`.
     """

@@ -20,6 +20,7 @@ from mgce.losses.arguments import HALF_TYPES, check_arguments, class_dim, result
 from mgce.losses.composite import composite_mgce_loss
 from mgce.losses.fused import fused_mgce_loss
 from mgce.losses.nll import nll
+from mgce.losses.scored import expm1
 from mgce.numerics import root
 from mgce.numerics.root import Beta
 
@@ -144,9 +145,9 @@ def gce_loss(
         beta = _validation.broadcast_beta(beta, rows).to(log_probs.dtype).unsqueeze(class_dim(input))
         finite = ~(beta >= root.LARGEST_BETA)
         b = torch.where(finite, beta, 1)
-        scores = torch.where(finite, b * _expm1(log_probs / b), log_probs)
+        scores = torch.where(finite, b * expm1(log_probs / b), log_probs)
     else:
-        scores = log_probs if beta >= root.LARGEST_BETA else beta * _expm1(log_probs / beta)
+        scores = log_probs if beta >= root.LARGEST_BETA else beta * expm1(log_probs / beta)
     loss = nll(scores, target, weight, options)
     return loss.to(result_dtype(input, target, weight))
 
@@ -207,14 +208,9 @@ def _alpha_scores(probs: Tensor, beta: Tensor) -> Tensor:
     log_probs = torch.where(on, probs, 1).log()
     finite = ~(beta >= root.LARGEST_BETA)
     b = torch.where(finite, beta, 1)
-    inside = torch.where(finite, b * _expm1(log_probs / b), log_probs)
+    inside = torch.where(finite, b * expm1(log_probs / b), log_probs)
     infinite = beta == torch.inf
     b = torch.where(infinite, 1, beta)
     rest = torch.where(on, 1, probs)
     outside = torch.where(infinite, torch.where(infinite, rest, 1).log(), b * (rest ** (1 / b) - 1))
     return torch.where(on, inside, outside)
-
-
-def _expm1(exponent: Tensor) -> Tensor:
-    """Give exp - 1 with the digits of both the value and the derivative: that of expm1 is `result + 1`."""
-    return torch.where(exponent > -1, torch.expm1(exponent), torch.exp(exponent) - 1)

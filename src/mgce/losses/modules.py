@@ -66,11 +66,40 @@ class MinimaxLink(nn.Module):
         return f"beta={_show(self.beta)}, dim={self.dim}, output={self.output!r}"
 
 
-class _RobustLoss(_WeightedLoss):
-    """The arguments that `nn.CrossEntropyLoss` has, and beta.
+class Loss(_WeightedLoss):
+    """The arguments that `nn.CrossEntropyLoss` has.
 
     Not derived from it: skorch and others take every instance of that class for softmax.
     """
+
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        ignore_index: int = -100,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+        label_smoothing: float = 0.0,
+    ) -> None:
+        super().__init__(weight, size_average, reduce, reduction)
+        _validation.check_choice("reduction", self.reduction, _validation.REDUCTIONS)
+        _validation.check_label_smoothing(label_smoothing)
+        self.ignore_index = ignore_index
+        self.label_smoothing = label_smoothing
+
+    def hyperparameters(self) -> dict[str, Any]:
+        """Give what this loss has and cross-entropy has not, by name."""
+        return {}
+
+    def extra_repr(self) -> str:
+        """Show the hyperparameters, and the other arguments where they are not the default."""
+        defaults = {"ignore_index": -100, "reduction": "mean", "label_smoothing": 0.0}
+        changed = [f"{name}={getattr(self, name)!r}" for name in defaults if getattr(self, name) != defaults[name]]
+        return ", ".join([*(f"{name}={_show(value)}" for name, value in self.hyperparameters().items()), *changed])
+
+
+class _RobustLoss(Loss):
+    """A loss with beta."""
 
     beta: Beta
 
@@ -85,18 +114,12 @@ class _RobustLoss(_WeightedLoss):
         *,
         beta: Beta = 1.4,
     ) -> None:
-        super().__init__(weight, size_average, reduce, reduction)
-        _validation.check_choice("reduction", self.reduction, _validation.REDUCTIONS)
-        _validation.check_label_smoothing(label_smoothing)
+        super().__init__(weight, size_average, ignore_index, reduce, reduction, label_smoothing)
         _store_beta(self, beta)
-        self.ignore_index = ignore_index
-        self.label_smoothing = label_smoothing
 
-    def extra_repr(self) -> str:
-        """Show beta, and the other hyperparameters where they are not the default."""
-        defaults = {"ignore_index": -100, "reduction": "mean", "label_smoothing": 0.0}
-        changed = {name: getattr(self, name) for name in defaults if getattr(self, name) != defaults[name]}
-        return ", ".join([f"beta={_show(self.beta)}", *(f"{name}={value!r}" for name, value in changed.items())])
+    def hyperparameters(self) -> dict[str, Any]:
+        """Give beta."""
+        return {"beta": self.beta}
 
 
 class MGCELoss(_RobustLoss):

@@ -22,6 +22,10 @@ Reduce = Callable[[Tensor], Tensor]
 # From here on beta counts as infinite: -t exceeds its limit, log sum exp(x), by less than
 # sum_y p_y (log p_y)^2 / (2 beta) <= (log k)^2 / (2 beta), which is below half an ulp of 1 for every k < 2^63.
 LARGEST_BETA = 2.0**64
+# A point counts as one on the left of the root if the step from it rises by more than this many eps of 1 - t. What
+# rounding of the sums feigns is below 3 eps in every row that was tried; within it t could rise and fall for ever. And
+# t may be off by 8 eps.
+CLEAR_RISE = 4
 # Sums of shares in [0, 1] are split at this place: multiples of it add up exactly to 4 in float32, and the rest,
 # below half of it for each of k classes, is too small for its rounding to count.
 SPLIT = 2.0**-22
@@ -36,7 +40,7 @@ def newton(x: Tensor, beta: Beta, *, reduce: Reduce = _identity, k: int | None =
 
     With `N(t) = ||(1 + (x + t)/beta)_+||_beta - 1`, which is convex and increasing with slope in
     `[1, k^(1/beta)] / beta`, the iteration decreases monotonically from any point on the right of
-    the root. It ends when no row's t falls any more, where values may be read: plain tensors on the
+    the root, but for rounding. It ends when no row's t moves any more, where values may be read: plain tensors on the
     CPU. Elsewhere it makes the fixed number of steps that :mod:`~mgce.numerics.budget` gives.
 
     Args:
@@ -73,16 +77,24 @@ def _newton_finite(x: Tensor, beta: Beta, reduce: Reduce, k: int) -> Tensor:
         support, mass = reduce(torch.stack([w.sum(-1), _sum_of_shares(h)])).unbind()
         excess, slope = _norm(support, mass, beta)
         moved = torch.clamp(t - excess / slope, max=0)
-        # The mean may be rounded to the left of the root, so the first step is free; after it,
-        # only the guard keeps float32 from cycling where the support collapses.
-        moved = moved if step == 0 else torch.minimum(t, moved)
-        if readable and not bool(reduce(_falls(t, moved).any().to(x.dtype))):
+        # The mean may be rounded to the left of the root, so the first step is free.
+        moved = moved if step == 0 else _guarded(t, moved)
+        if readable and not bool(reduce(_moves(t, moved).any().to(x.dtype))):
             return moved
         t = moved
     return t
 
 
-def _falls(t: Tensor, moved: Tensor) -> Tensor:
+def _guarded(t: Tensor, moved: Tensor) -> Tensor:
+    """Let t fall, as it does on the right of the root, and rise only where a step was rounded to the left of it.
+
+    Without this guard t would cycle in float32 where the support collapses.
+    """
+    clearly_left = moved - t > CLEAR_RISE * torch.finfo(t.dtype).eps * (1 - t)
+    return torch.where(clearly_left, moved, torch.minimum(t, moved))
+
+
+def _moves(t: Tensor, moved: Tensor) -> Tensor:
     """Tell where t moved by more than the rounding of the sums, by which it could creep on; NaN has not."""
     return (t - moved).abs() > torch.finfo(t.dtype).eps / 4 * (1 - moved)
 

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 
 import mgce
+from mgce._text import spreadsheet_cell
 from mgce._validation import expected
-from mgce.estimators import load, save
+from mgce.estimators import MGCEClassifier, MGCEMLPClassifier, load, save
 from mgce.risk import RiskCertificate
-from mgce.tables.columns import Columns, unseen_categories
+from mgce.tables.columns import CATEGORY, NUMBER, Columns, unseen_categories
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -138,16 +140,43 @@ class TableModel:
             raise FileNotFoundError(expected("model", "the path of a file that exists", str(path)))
         try:
             pipeline = load(path)
-        except ValueError as error:
+            table = pipeline.table_ if isinstance(pipeline, TablePipeline) else None
+            model = None if table is None or table["format"] != FORMAT else _checked(pipeline)
+        except Exception as error:  # whatever a model raises that was changed by hand
             raise ValueError(expected("model", "an undamaged file written by `mgce fit`", path.name)) from error
-        if not isinstance(pipeline, TablePipeline):
+        if table is None:
             raise ValueError(expected("model", "a file written by `mgce fit`", path.name))
-        table = pipeline.table_
-        if table["format"] != FORMAT:
+        if model is None:
             what = f"a file of the format that mgce {mgce.__version__} writes"
-            raise ValueError(expected("model", what, f"that of mgce {table['version']}"))
-        columns = Columns(table["kinds"], table["target"], table["id"])
-        return cls(Pipeline(pipeline.steps), columns, table["trained_rows"], table["version"])
+            raise ValueError(expected("model", what, f"that of mgce {table.get('version')}"))
+        return model
+
+
+def _checked(pipeline: TablePipeline) -> TableModel:
+    """Give the model that a file holds, after a check of its parts and a prediction of a row without values."""
+    import pandas as pd
+
+    table = pipeline.table_
+    columns = Columns(dict(table["kinds"]), table["target"], table["id"])
+    model = TableModel(Pipeline(pipeline.steps), columns, table["trained_rows"], table["version"])
+    transformer, classifier = (step for _, step in pipeline.steps)
+    parts = [
+        type(transformer) is ColumnTransformer,
+        type(classifier) in (MGCEClassifier, MGCEMLPClassifier),
+        all(isinstance(text, str) for text in (*columns.kinds, columns.target, model.version)),
+        columns.id is None or isinstance(columns.id, str),
+        set(columns.kinds.values()) <= {NUMBER, CATEGORY},
+        [*columns.kinds] == transformer.feature_names_in_.tolist(),
+        model.trained_rows.dtype == np.uint64 and model.trained_rows.ndim == 1,
+    ]
+    if not all(parts):
+        raise ValueError(expected("table_", "what `mgce fit` writes", parts))
+    row = columns.select(pd.DataFrame({name: [None] for name in columns.kinds}))
+    predictions = model.predict(row)
+    model.unseen(row)
+    if not (predictions.h.shape == predictions.p.shape == (1, len(model.classes)) and model.beta >= 1):
+        raise ValueError(expected("model", "one with a probability for each class", predictions))
+    return model
 
 
 def row_prints(selected: pd.DataFrame, labels: pd.Series[Any]) -> NDArray[np.uint64]:
@@ -159,16 +188,27 @@ def row_prints(selected: pd.DataFrame, labels: pd.Series[Any]) -> NDArray[np.uin
 
 
 def predictions_csv(
-    model: TableModel, predictions: Predictions, row_names: pd.Series[Any], *, every_class: bool
+    model: TableModel,
+    predictions: Predictions,
+    row_names: pd.Series[Any],
+    *,
+    every_class: bool,
+    formulas: bool = False,
 ) -> bytes:
-    """Give predictions as CSV: the row, its class, the class's probabilities, and if asked those of every class."""
+    """Give predictions as CSV: the row, its class, the class's probabilities, and if asked those of every class.
+
+    A name or label that a spreadsheet would run as a formula gets an apostrophe in front, unless `formulas` are wanted.
+    """
     import pandas as pd
 
+    cell = str if formulas else spreadsheet_cell
+
     own = np.arange(len(row_names)), np.searchsorted(model.classes, predictions.label)
-    columns = {"prediction": predictions.label, "h": predictions.h[own], "p": predictions.p[own]}
+    labels = [cell(str(label)) for label in predictions.label]
+    columns = {"prediction": labels, "h": predictions.h[own], "p": predictions.p[own]}
     if every_class:
         for output, probs in (("h", predictions.h), ("p", predictions.p)):
             columns |= {f"{output}_{label}": probs[:, index] for index, label in enumerate(model.classes)}
     frame = pd.DataFrame(columns, index=row_names.index)
-    frame.insert(0, row_names.name, row_names, allow_duplicates=True)
+    frame.insert(0, cell(str(row_names.name)), row_names.map(cell), allow_duplicates=True)
     return frame.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode()

@@ -15,7 +15,7 @@ from mgce.experiments.select import MEASURES, best_beta, summarize
 
 SHOWN_METHODS = (*METHODS, "mae_published")
 LABELS = {"mae": "mae (corrected)", "mae_published": "mae (as published)"}
-# The measure that stands beside each of the paper's columns.
+# Which column of the paper stands beside which of our measures: its "SCE" beside ECE(h), see the caption.
 COMPARED = {"accuracy": "accuracy", "ece_h": "sce"}
 NAMES = {"accuracy": "accuracy", "ece_h": "calibration error"}
 CAPTION = (
@@ -39,7 +39,7 @@ def compare_methods(
         title: of the table.
         records: with data set, noise, method, beta, seed and the measures.
         datasets: those of the paper, in its order.
-        noises: rates, a block of rows for each.
+        noises: rates of noise in the order of the table.
     """
     if not records:
         return None
@@ -61,7 +61,7 @@ def compare_methods(
 
 
 def ordered(found: set[str], datasets: Sequence[str]) -> list[str]:
-    """Sort data sets as the paper does, others last."""
+    """Sort data sets in the order of `datasets`, which is the paper's; others come last, by name."""
 
     def place(dataset: str) -> tuple[int, str]:
         name = PUBLISHED_AS.get(dataset, dataset)
@@ -71,7 +71,7 @@ def ordered(found: set[str], datasets: Sequence[str]) -> list[str]:
 
 
 def show(pair: Pair | None) -> str:
-    """Show mean and standard deviation as the paper does; the mean alone for a single seed, nothing for nothing."""
+    """Show mean and standard deviation as the paper does; for a single seed the mean alone, for None nothing."""
     if pair is None:
         return ""
     mean, std = pair
@@ -86,7 +86,10 @@ def percent(values: Sequence[float]) -> Pair | None:
 
 
 def difference(what: str, ours: Pair | None, paper: Pair | None) -> str | None:
-    """Write a sentence if we are more than two standard deviations from the paper, the larger one of the two."""
+    """Write a sentence if our mean is more than two standard deviations from the paper's, else None.
+
+    Of the two standard deviations, ours over the seeds and the paper's, the larger one counts.
+    """
     if ours is None or paper is None:
         return None
     deviations = (ours[0] - paper[0]) / max(paper[1], 0.0 if math.isnan(ours[1]) else ours[1])
@@ -96,22 +99,27 @@ def difference(what: str, ours: Pair | None, paper: Pair | None) -> str | None:
     return f"{what}: {show(ours)} against {show(paper)}, {abs(deviations):.1f} standard deviations {side} the paper."
 
 
-def _numbers(row: dict[str, Any] | None) -> dict[str, Any]:
-    """Give our numbers in percent, as pairs of mean and standard deviation."""
-    if row is None:
+def _numbers(summary: dict[str, Any] | None) -> dict[str, Any]:
+    """Give the betas and seeds of a summary, and its measures in percent, as pairs of mean and standard deviation."""
+    if summary is None:
         return {}
-    pairs = {measure: (100 * row[measure], 100 * row[f"{measure}_std"]) for measure in MEASURES}
-    return {"betas": row["betas"], "seeds": row["seeds"], **pairs}
+    pairs = {measure: (100 * summary[measure], 100 * summary[f"{measure}_std"]) for measure in MEASURES}
+    return {"betas": summary["betas"], "seeds": summary["seeds"], **pairs}
 
 
 def _paper(table: str, dataset: str, method: str, noise: float) -> dict[str, Pair]:
-    """Give the paper's pairs by our measure: its errors of MAE are those of the published probabilities."""
+    """Give the paper's pairs by the name of our measure.
+
+    The paper's calibration errors of MAE are those of the method "mae_published" and not of "mae", since its numbers
+    agree with probabilities that have a sign reversed. The accuracy is the same for both.
+    """
     row = published_row(table, dataset, method.removesuffix("_published"), noise=noise)
     measures = [measure for measure in COMPARED if (method, measure) != ("mae", "ece_h")]
     return {measure: tuple(row[COMPARED[measure]]) for measure in measures if row}
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:
+    """Give a row for a program: numbers in full, a column each for mean and standard deviation, every seed's beta."""
     flat = {name: row.get(name) for name in ("dataset", "noise", "method", "seeds")}
     flat["betas"] = " ".join(f"{beta:g}" for beta, count in row.get("betas", ()) for _ in range(count))
     for measure in (*MEASURES, *(f"paper_{measure}" for measure in COMPARED)):
@@ -120,6 +128,7 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _cells(row: dict[str, Any], fixed: bool) -> dict[str, str]:
+    """Give a row for a reader; `fixed` says that there was only one beta, so that no validation chose it."""
     betas = row.get("betas")
     return {
         "dataset": row["dataset"],
@@ -138,6 +147,7 @@ def _cells(row: dict[str, Any], fixed: bool) -> dict[str, str]:
 
 
 def _differences(row: dict[str, Any]) -> dict[str, str]:
+    """Give the sentences on numbers of a row that are far from the paper's, by keys as `Result.notes` has them."""
     where = f"{row['dataset']}, η = {row['noise']:g}, {LABELS.get(row['method'], row['method'])}"
     sentences = {
         measure: difference(f"{where}, {NAMES[measure]}", row.get(measure), row.get(f"paper_{measure}"))

@@ -1,4 +1,8 @@
-"""The figures of accuracy by epoch: a panel for each data set, a band for each method."""
+"""The figures of accuracy by epoch: a panel for each data set, with a line for each series.
+
+A *series* is one method at one beta, and one of its curves by epoch; the line is its mean over the seeds, within a band
+of one standard deviation.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,8 @@ from mgce.experiments.paper.result import Result
 from mgce.experiments.render import COLOURS
 from mgce.pages.png import figure, png
 
-# Label: method, beta, curve, style. A value V of the objective is drawn as the accuracy 1 - V.
+# By label: method, beta, curve ("test_accuracy" or "objective"), and Matplotlib's style of the line. A value V of the
+# objective is drawn as 1 - V, beside the accuracies.
 Series = Mapping[str, tuple[str, float, str, dict[str, Any]]]
 ACCURACY: Series = {
     "MGCE": ("mgce", BETA, "test_accuracy", {"label": "MGCE", "color": COLOURS["mgce"]}),
@@ -29,13 +34,13 @@ class CurveFigure:
     """A figure of curves by epoch.
 
     Attributes:
-        name: as the command has it.
+        name: by which `mgce reproduce` knows it.
         title: what it shows.
-        caption: how it came about.
+        caption: what was trained, and how to read the figure.
         series: the lines of a panel.
-        shown: epochs in the table below, beside the last one.
-        xscale: of the epochs, "linear" or "log".
-        ylabel: what the accuracy is that of.
+        shown: epochs, counted from 1, whose values stand in the table below the figure, beside those of the last one.
+        xscale: scale of the axis of epochs, "linear" or "log".
+        ylabel: of the axis of accuracies: which accuracy it is.
     """
 
     name: str
@@ -48,7 +53,7 @@ class CurveFigure:
 
 
 def draw_curves(chart: CurveFigure, records: Sequence[dict[str, Any]], datasets: Sequence[str]) -> Result | None:
-    """Draw the mean and the standard deviation over the seeds; None where there is nothing to draw.
+    """Draw the mean and the standard deviation over the seeds; give None if no data set has any of the series.
 
     Args:
         chart: what to draw.
@@ -80,19 +85,19 @@ def draw_curves(chart: CurveFigure, records: Sequence[dict[str, Any]], datasets:
 
 
 def _curves(records: Sequence[dict[str, Any]], dataset: str, series: Series) -> dict[str, NDArray[np.float64]]:
-    """Give those of the series that a data set has, by label, each (seeds, epochs)."""
+    """Give by label the curves, each (seeds, epochs), of those series that the data set has records of."""
     own = [record for record in records if record["dataset"] == dataset]
     curves = {label: curves_of(own, *line[:3]) for label, line in series.items()}
     return {label: values for label, values in curves.items() if len(values)}
 
 
 def datasets_of(records: Sequence[dict[str, Any]], datasets: Sequence[str]) -> list[str]:
-    """Give those of a figure's data sets, or of its smoke run, that there are records of."""
+    """Give the data sets that there are records of, of those of a figure and of a smoke run."""
     return ordered({record["dataset"] for record in records} & {*datasets, *SMOKE_DATASETS}, datasets)
 
 
 def curves_of(records: Sequence[dict[str, Any]], method: str, beta: float, curve: str) -> NDArray[np.float64]:
-    """Give a curve of every seed in percent, an objective V as 1 - V, shape (seeds, epochs)."""
+    """Give a curve in percent, shape (seeds, epochs), of an objective V the curve of 1 - V; empty without records."""
     chosen = [r for r in records if r["method"] == method and r["beta"] == beta]
     values = np.array([r[f"{curve}_by_epoch"] for r in sorted(chosen, key=lambda r: r["seed"])])
     return 100 * (1 - values if curve == "objective" else values)
@@ -118,7 +123,7 @@ def _cells(
 
 
 def _convergence(dataset: str, mgce: NDArray[np.float64], gce: NDArray[np.float64]) -> dict[str, str]:
-    """Say when MGCE is as good as GCE at the end."""
+    """Say in which epoch the mean accuracy of MGCE first reaches the one that GCE has after its last epoch."""
     end = gce.mean(0)[-1]
     reached = np.flatnonzero(mgce.mean(0) >= end)
     when = f"reaches it in epoch {reached[0] + 1}" if len(reached) else "does not reach it"

@@ -27,7 +27,7 @@ def plan(options: Options) -> list[Specification]:
 
 def render(runs: Sequence[Run]) -> Result:
     r"""Draw :math:`\beta (1 - h_y^{1/\beta})` against the probability h of the label."""
-    h = torch.linspace(0.005, 1, 200, dtype=torch.float64)
+    h = torch.linspace(0.005, 1, 200, dtype=torch.float64)  # steps of 0.005, without 0, where -log h is infinite
     chart, (axis,) = figure(1, 5.4, 4.0)
     cells, numbers = draw_by_beta(axis, losses, h, SHOWN, "loss")
     axis.set(xlabel=r"class probability $h(x)_y$", ylabel="loss", xlim=(0, 1), ylim=(0, 5))
@@ -46,14 +46,17 @@ def draw_by_beta(
     shown: Sequence[float],
     name: str,
 ) -> tuple[list[dict[str, str]], list[dict[str, Any]]]:
-    """Draw a function of (h, beta) for each beta of `CURVES`; give a table of it where h is `shown`, and all numbers.
+    """Draw a function of h for each beta of `CURVES`.
 
     Args:
-        axis: where to draw.
-        function: of probabilities (n,) and beta.
-        h: the probabilities, shape (n,).
-        shown: those of the table.
-        name: of the values, in the numbers.
+        axis: Matplotlib's axes to draw in.
+        function: of probabilities (n,) and beta, gives (n,).
+        h: the probabilities to draw, shape (n,).
+        shown: the probabilities in the table.
+        name: the key of the function's values in the numbers.
+
+    Returns:
+        A table for a reader, with a row for each h in `shown`, and the numbers that were drawn.
     """
     numbers: list[dict[str, Any]] = []
     for label, beta in CURVES.items():
@@ -69,4 +72,4 @@ def losses(h: torch.Tensor, beta: float) -> torch.Tensor:
     """Give the loss of label 0 with probabilities (h, 1 - h), for every h of shape (n,)."""
     probs = torch.stack([h, 1 - h], dim=-1)
     target = torch.zeros(len(h), dtype=torch.int64)
-    return alpha_loss(probs, target, beta=beta, reduction="none") + 0.0  # no -0
+    return alpha_loss(probs, target, beta=beta, reduction="none") + 0.0  # -0.0 + 0.0 is 0.0

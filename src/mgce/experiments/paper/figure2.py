@@ -24,7 +24,7 @@ def plan(options: Options) -> list[Specification]:
 
 def render(runs: Sequence[Run]) -> Result:
     r"""Draw :math:`p_y = h_y^{1/\alpha} / \sum_z h_z^{1/\alpha}` against h_y, eq. (16)."""
-    h = torch.linspace(0, 1, 401, dtype=torch.float64)
+    h = torch.linspace(0, 1, 401, dtype=torch.float64)  # steps of 0.0025: for a small beta the curve is steep near 0
     chart, (axis,) = figure(1, 4.6, 4.4)
     cells, numbers = draw_by_beta(axis, worst_case, h, SHOWN, "p")
     axis.set(xlabel=r"minimax probability $h_\beta(x)_y$", ylabel=r"worst-case probability $p_\beta(y|x)$")
@@ -39,5 +39,5 @@ def render(runs: Sequence[Run]) -> Result:
 
 
 def worst_case(h: torch.Tensor, beta: float) -> torch.Tensor:
-    """Give p of the first class, for every probability h of it, shape (n,)."""
+    """Give the worst-case probability of the first of two classes for every h of it, shapes (n,)."""
     return minimax_to_worst_case(torch.stack([h, 1 - h], dim=-1), beta=beta)[:, 0]

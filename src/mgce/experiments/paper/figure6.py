@@ -41,7 +41,7 @@ FIGURE = CurveFigure("figure6", TITLE, CAPTION, series=SERIES, xscale="log")
 
 
 def plan(options: Options) -> list[Specification]:
-    """Plan those runs of Table 3 that the figure shows."""
+    """Plan the runs of Table 3 on clean labels that have a network of one of the series."""
     shown = {(method, beta) for method, beta, *_ in SERIES.values()}
     return [
         specification
@@ -64,7 +64,7 @@ def render(runs: Sequence[Run]) -> Result | None:
 
 
 def _above(dataset: str, records: Sequence[dict[str, Any]]) -> dict[str, str]:
-    """Say in how many epochs 1 - V was more than the accuracy of the network that it belongs to."""
+    """Say in how many epochs 1 - V was above the test accuracy of its own network, for one seed or more."""
     counts = []
     for label, (method, beta, curve, _) in SERIES.items():
         values = curves_of(records, method, beta, curve)

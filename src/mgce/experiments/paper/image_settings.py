@@ -10,7 +10,7 @@ from mgce.training.image_settings import ImageSettings
 # Rates of symmetric noise in Tables 1 and 3; the labels of WebVision and Clothing-1M are noisy as they are.
 NOISE_RATES = (0.0, 0.2, 0.4)
 
-# By the data set's name in `mgce.datasets`. Where the paper says nothing, the choice is ours and said so.
+# By the data set's name in `mgce.datasets`. What the paper does not say is our choice, and stands behind "Ours".
 PAPER: Mapping[str, ImageSettings] = MappingProxyType(
     {
         # Section 5.1, Tables 1 and 2, Figure 3.
@@ -21,8 +21,9 @@ PAPER: Mapping[str, ImageSettings] = MappingProxyType(
         # Section 5.1, Figure 3. Ours: images of 64 x 64 are resized to 32 x 32, since a crop of 32 out of 72
         # leaves out most of an image.
         "tiny_imagenet": ImageSettings(architecture="resnet18", size=32),
-        # Appendix "Experimental setup for the real-world noisy WebVision dataset", Figure 4. Ours: how far images are
-        # shifted (a tenth) and jittered, and that no images are held out: the figure shows all epochs.
+        # Appendix "Experimental setup for the real-world noisy WebVision dataset", Figure 4. Ours: that images are
+        # shifted by up to a tenth of their size and how much their colours change, and that no images are held out: the
+        # figure shows all epochs.
         "webvision": ImageSettings(
             architecture="resnet50",
             stem="imagenet",

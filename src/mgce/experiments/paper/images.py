@@ -35,11 +35,14 @@ if TYPE_CHECKING:
     from mgce.training.lightning import ImageFit
 
 PENALTY = ImageSettings().l1
-# Data sets that are noisy as they come. No part of WebVision is held out, so nothing there chooses a beta.
+# Data sets whose labels are wrong as they come; no noise is made. They are for the figures alone, at one beta: no part
+# of WebVision is held out, by which a beta could be chosen for the tables.
 NATURALLY_NOISY = ("webvision", "clothing1m")
 SMOKE_DATASETS = ("digits",)
+# Two epochs of a network of four channels, for the 8 x 8 digits; the learning rate is five times the
+# usual one, so that so few steps have an effect.
 SMOKE: dict[str, Any] = {"width": 4, "padding": 1, "crop": 8, "epochs": 2, "batch_size": 128, "lr": 0.05}
-SMOKE_COUNT = 2  # of seeds and candidates for beta, at most
+SMOKE_COUNT = 2  # of seeds, and of candidates for beta, in a smoke run at most
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +56,7 @@ class ImageRun(ImageSettings):
         method: "mgce", "gce", "ce" or "mae".
         beta: of the loss.
 
-    The others are those of `ImageSettings`.
+    All other fields are those of `ImageSettings`.
     """
 
     kind: ClassVar[str] = "images"
@@ -66,7 +69,7 @@ class ImageRun(ImageSettings):
     beta: float
 
     def check(self, place: Place) -> None:
-        """Raise what would keep the run from its data."""
+        """Raise an error if Lightning, the device or the data set is missing."""
         if not all(map(find_spec, ("lightning", "tensorboard"))):
             raise ValueError("Expected Lightning for images, but it is missing: pip install 'mgce[experiments]'.")
         check_device(place.device)
@@ -77,7 +80,8 @@ class ImageRun(ImageSettings):
 
         The record holds the method, beta, noise and seed; the epoch; validation accuracy, None where no images are
         held out; test accuracy; ECE and SCE of h and p; and by epoch the test accuracy and the objective. The method
-        `mae` has another record, `mae_published`, with the probabilities of the paper's table.
+        `mae` has another record, `mae_published`, for the probabilities that the paper's table agrees with. Curves have
+        five digits, so that records stay small.
         """
         dataset = load_images(self.dataset, data_dir=place.data_dir, download=place.download)
         fit, logits = self._train(dataset, place)
@@ -96,7 +100,7 @@ class ImageRun(ImageSettings):
         return records
 
     def _train(self, dataset: ImageDataset, place: Place) -> tuple[ImageFit, Tensor]:
-        """Give the training and the logits of the test images."""
+        """Give the trained network with its curves, and its logits of the test images."""
         from mgce.training.image_classifier import load_classifier
         from mgce.training.lightning import train_images
 
@@ -121,7 +125,11 @@ class ImageRun(ImageSettings):
 
     @contextmanager
     def _scratch(self, place: Place) -> Iterator[Path]:
-        """Give a folder for checkpoints; one in `place.scratch` is there again after a stop."""
+        """Give a folder for checkpoints, removed at the end.
+
+        Without `place.scratch` it is a temporary one. A folder in `place.scratch` has the name of the run and stays if
+        the run is stopped, so that the next one goes on from its checkpoint.
+        """
         if place.scratch is None:
             with tempfile.TemporaryDirectory() as name:
                 yield Path(name)
@@ -139,9 +147,15 @@ def plan_images(
     noises: Sequence[float] = (0.0,),
     penalties: Sequence[float] = (PENALTY,),
 ) -> list[Specification]:
-    """Plan a run for each data set, noise rate, penalty, seed and member: method and beta.
+    """Plan a run for each data set, noise rate, penalty, seed and member, which is a pair of method and beta.
 
-    A smoke run is of tiny networks, on the digits if no data sets are asked for, and of at most two seeds.
+    Args:
+        options: what was asked for. A smoke run has tiny networks, at most two seeds, and the digits if no data sets
+            are asked for.
+        datasets: those of the table or figure, used if the options name none.
+        members: pairs of method and beta.
+        noises: noise rates.
+        penalties: values of lambda_0.
     """
     members = list(members)
     specifications: list[Specification] = []
@@ -177,20 +191,20 @@ def image_records(runs: Sequence[Run]) -> list[dict[str, Any]]:
 
 
 def clean_records(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """Give the records of one beta and lambda_0, without made noise, that figures show."""
+    """Give the records that figures show: at their beta, the usual lambda_0, and without noise of our making."""
     keys = {"noise": 0.0, "beta": BETA, "l1": PENALTY}
     return [record for record in image_records(runs) if keys.items() <= record.items()]
 
 
 def plan_figure(options: Options, datasets: Sequence[str]) -> list[Specification]:
-    """Plan a run for each data set, seed and method, of MGCE and GCE."""
+    """Plan a run for each data set, each seed, and MGCE and GCE as far as they are asked for, at the figures' beta."""
     return plan_images(options, datasets, [(method, BETA) for method in options.methods if method in ("mgce", "gce")])
 
 
 def _test_logits(
     model: torch.nn.Module, dataset: ImageDataset, settings: ImageSettings, device: torch.device
 ) -> Tensor:
-    """Give the logits of all test images on the CPU, in full precision."""
+    """Give the logits of all test images, computed in float32 on the device of training, as a tensor on the CPU."""
     part = (dataset if settings.size is None else resized(dataset, settings.size)).test
     batches = batches_of(part, evaluation_batches(len(part), settings.batch_size, 0, 1), device, num_workers=0)
     with torch.no_grad():

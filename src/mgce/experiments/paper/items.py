@@ -16,7 +16,13 @@ from mgce.experiments.store import Run
 
 @dataclass(frozen=True)
 class Item:
-    """A table or figure: what has to be run for it, what it looks like if runs are there, the data sets it can take."""
+    """A table or figure of the paper.
+
+    Attributes:
+        plan: gives the specifications of its runs.
+        render: gives its result from finished runs, those of other items among them; None if they do not suffice.
+        datasets: the names of the data sets that can be asked for.
+    """
 
     plan: Callable[[Options], list[Specification]]
     render: Callable[[Sequence[Run]], Result | None]
@@ -37,7 +43,7 @@ ITEMS = {
 
 
 def chosen(name: str) -> list[str]:
-    """Give the names behind one: itself, or every one for `all`.
+    """Give the items that a name stands for: itself, or every item for `all`.
 
     Example:
         >>> chosen("table3")
@@ -48,7 +54,9 @@ def chosen(name: str) -> list[str]:
 
 
 def plan(name: str, options: Options) -> list[Specification]:
-    """Plan the runs of an item; of `all`, those of every item on such of the data sets as it can take.
+    """Plan the runs of an item, or of `all`.
+
+    For `all`, each item gets those of the data sets asked for that it can take: Table 3 tables, Table 1 images.
 
     Raises:
         ValueError: if no item can take one of the data sets.

@@ -15,7 +15,7 @@ def page(results: Sequence[Result], facts: Mapping[str, str]) -> bytes:
 
     Args:
         results: tables and figures, in order.
-        facts: what to say of the runs and the machines, by name.
+        facts: settings of the runs and facts of the machines, by name.
     """
     sections = {result.title: _section(result) for result in results}
     return web_page.document(TITLE, headline(results), {**sections, "Runs": web_page.facts(facts)}, broad=True)

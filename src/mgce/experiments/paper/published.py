@@ -7,13 +7,15 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-# Ours is a random sample of the same rows.
+# Our data set, and the paper's whose numbers stand beside it. This one is a random sample of its rows.
 PUBLISHED_AS = {"covertype_sample": "covertype"}
 
 
 @cache
 def published() -> list[dict[str, Any]]:
-    """Give a row for each cell of Tables 1, 2 and 3: pairs of mean and standard deviation, in percent.
+    """Give the rows of Tables 1, 2 and 3, a dict for each data set, noise rate or lambda_0, and method.
+
+    Their numbers are pairs of mean and standard deviation, in percent.
 
     Example:
         >>> published()[0]["dataset"], published()[0]["accuracy"]
@@ -27,7 +29,7 @@ def published() -> list[dict[str, Any]]:
 def published_row(
     table: str, dataset: str, method: str, noise: float | None = None, *, lambda_0: float | None = None
 ) -> dict[str, Any]:
-    """Give the paper's numbers for one row of a table, by noise rate or by lambda_0; nothing where there are none.
+    """Give the paper's numbers for one row of a table, by noise rate or by lambda_0; an empty dict if it has none.
 
     Example:
         >>> published_row("table3", "letter", "gce", 0.2)["accuracy"]

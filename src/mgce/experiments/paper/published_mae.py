@@ -18,8 +18,9 @@ def published_mae_probs(logits: Tensor) -> Tensor:
         logits: f, shape (N, k).
 
     Returns:
-        Shape (N, k); the largest logit has the largest probability, but hardly more than the others have. Uniform where
-        all values are negative: they depend on a constant added to the logits, as they should not.
+        Shape (N, k); the largest logit has the largest probability, but hardly more than the others have. Where no
+        value is positive they are uniform. That depends on a constant added to all logits of a row, as no probabilities
+        should.
 
     Example:
         >>> published_mae_probs(torch.tensor([[2.0, 0.0, -1.0]]))
@@ -33,6 +34,9 @@ def published_mae_probs(logits: Tensor) -> Tensor:
 
 
 def evaluate_published_mae(logits: Tensor, target: Tensor) -> dict[str, float]:
-    """Give the accuracy, and ECE and SCE of the published probabilities; for p they were uniform."""
+    """Give the accuracy of the logits, and ECE and SCE of the published probabilities.
+
+    For h they are those of :func:`published_mae_probs`; for p, the worst-case probabilities, they are uniform.
+    """
     h = published_mae_probs(logits.double())
     return measure(logits, target, {"h": h, "p": torch.full_like(h, 1 / h.shape[-1])})

@@ -16,11 +16,16 @@ from mgce.experiments.paper.specification import check_one_setting
 from mgce.experiments.store import Run, Runs
 
 REASONS = "reasons.json"
-UNSAID = ("run", "seconds")  # facts of one run, which say nothing of the machines
+UNSAID = ("run", "seconds")  # left out of the page: they are of one run, and say nothing of its machine
 
 
 def write_report(directory: Path, out: Path) -> dict[str, Result]:
-    """Render what the finished runs of a folder suffice for, and write it to `out`.
+    """Render every table and figure that the finished runs of a folder suffice for, and write it to `out`.
+
+    Args:
+        directory: the folder of the runs. A file `reasons.json` there may explain numbers that are far from the
+            paper's, see :func:`mgce.experiments.paper.result.explained`.
+        out: the folder to write to.
 
     Returns:
         The tables and figures by name.
@@ -39,7 +44,10 @@ def write_report(directory: Path, out: Path) -> dict[str, Result]:
 
 
 def facts(runs: list[Run]) -> dict[str, str]:
-    """Say what the runs were and where they ran; of several values of a fact, all."""
+    """Give for the page the settings of the runs on each data set, and the facts of the machines; all values of each.
+
+    A setting is a field of the specification that is not one of its axes.
+    """
     settings: dict[str, dict[str, None]] = {}
     for run in runs:
         what = {name: value for name, value in run.specification.items() if name not in run.specification["axes"]}

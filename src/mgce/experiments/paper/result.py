@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 PLUS_MINUS = "±"
-WIDTH = 100  # columns of captions and notes, as a terminal has them
+WIDTH = 100  # characters in a line of captions and notes, which most terminals show without a break
 
 
 @dataclass(frozen=True)
@@ -17,14 +17,14 @@ class Result:
     """One table or figure.
 
     Attributes:
-        name: as the command has it, `table3`.
-        title, caption: what it is, and how it came about.
-        cells: the rows for a reader, by column.
-        numbers: the rows for a program, by column.
-        image: a PNG.
-        notes: a sentence for each thing to explain, by a key such as `letter/0.2/gce/accuracy`.
-        words: how many of the first columns are words and not numbers.
-        compared: how many numbers of the paper stand beside ours; the notes are then on those that are far apart.
+        name: by which `mgce reproduce` knows it, such as `table3`.
+        title, caption: what it is, and what was trained and measured for it.
+        cells: the table for a reader, a dict by column for each row.
+        numbers: the table for a program, likewise, with numbers in full.
+        image: the figure as PNG.
+        notes: sentences below the table, by a key such as `letter/0.2/gce/accuracy`.
+        words: how many of the first columns hold words and not numbers.
+        compared: how many numbers of the paper stand beside ours. If any do, the notes are on those that are far apart.
     """
 
     name: str
@@ -42,8 +42,8 @@ def explained(result: Result, reasons: Mapping[str, str]) -> Result:
     """Add to each note the reason whose pattern is the first to match its key.
 
     Args:
-        result: with notes.
-        reasons: sentences by pattern, in which `*` stands for any text: `letter/*/gce/*`.
+        result: a table or figure with notes.
+        reasons: sentences by pattern; `*` stands for any text in a pattern such as `letter/*/gce/*`.
     """
     notes = {}
     for key, note in result.notes.items():
@@ -63,7 +63,7 @@ def to_text(result: Result) -> str:
 
 
 def to_csv(result: Result) -> bytes:
-    """Give the numbers in full."""
+    """Give the numbers as CSV, in full."""
     import pandas as pd
 
     text: str = pd.DataFrame(list(result.numbers), dtype=object).to_csv(index=False, lineterminator="\n")
@@ -71,7 +71,7 @@ def to_csv(result: Result) -> bytes:
 
 
 def to_latex(result: Result) -> str:
-    """Give the table in booktabs' style."""
+    """Give the table for LaTeX, with the rules of its package booktabs."""
     import pandas as pd
 
     latex: str = pd.DataFrame(list(result.cells)).to_latex(index=False, escape=True, caption=result.title)
@@ -82,7 +82,7 @@ def to_latex(result: Result) -> str:
 
 
 def files(result: Result) -> dict[str, bytes]:
-    """Give all forms by the name of their file."""
+    """Give the contents of all files of a result, by their names: text, CSV, LaTeX, and PNG if there is an image."""
     forms = {
         "txt": to_text(result).encode(),
         "csv": to_csv(result),

@@ -14,10 +14,14 @@ from mgce._validation import expected
 
 @dataclass(frozen=True)
 class Place:
-    """Where runs find their data and do their work; the records do not depend on it but for rounding.
+    """Where runs find their data and do their work; the records depend on it by rounding only.
 
-    A long run keeps what it needs to go on after a stop in a folder of its own in `scratch`, if there is one, and
-    removes that when it is finished.
+    Attributes:
+        data_dir: folder of the data sets; None for the default of `mgce.datasets.load`.
+        device: where to train, as PyTorch spells it.
+        download: whether data sets that are missing may be downloaded.
+        scratch: folder in which a long run keeps a folder of its own with what it needs to go on after a stop; it
+            removes that when it is finished. None keeps nothing.
     """
 
     data_dir: Path | None = None
@@ -30,9 +34,10 @@ class Specification(Protocol):
     """A frozen dataclass that can be run.
 
     Attributes:
-        kind: the name of the kind of runs.
-        axes: the names of the fields in which the runs of one table differ. In all others the runs on a data set have
-            to agree, so that a table compares what can be compared. A field with a tuple stands for several values.
+        kind: "tabular" or "images".
+        axes: the names of the fields in which the runs of one table differ. In all other fields the runs on a data set
+            have to agree, so that a table compares what can be compared. An axis that is a tuple has several values in
+            one run, each with each value of the other axes.
         dataset: the name of the data set.
     """
 
@@ -43,20 +48,22 @@ class Specification(Protocol):
     def dataset(self) -> str: ...  # noqa: D102
 
     def check(self, place: Place) -> None:
-        """Raise what would keep the run from its data."""
+        """Raise an error if the run's device or data set is missing."""
 
     def run(self, place: Place) -> list[dict[str, Any]]:
-        """Do the work; give the records, plain enough for JSON."""
+        """Train; give the records, of types that JSON has."""
 
 
 def document(specification: Specification) -> dict[str, Any]:
-    """Give a specification as it stands in a file."""
+    """Give a specification as a dict of types that JSON has, with its kind and axes."""
     fields: dict[str, Any] = plain(asdict(specification))  # type: ignore[call-overload]
     return {"kind": specification.kind, "axes": list(specification.axes), **fields}
 
 
 def check_one_setting(documents: Sequence[Mapping[str, Any]]) -> None:
-    """Require the runs of a data set to differ in their axes only, and to have nothing in common there.
+    """Require the runs on a data set to differ in their axes only, and no network to be in two of them.
+
+    A network is a point on the axes: a noise rate, a seed, a method with its beta.
 
     Raises:
         ValueError: if they do not.

@@ -1,4 +1,4 @@
-"""Run what is not finished yet: many processes on this machine, or the workers of a Dask cluster."""
+"""Do the runs that are not finished yet, in many processes on this machine or by the workers of a Dask cluster."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Workers:
     """Who does the runs.
 
     Attributes:
-        jobs: how many run at a time; 1 runs them in this process. With Dask, -1 is all workers.
+        jobs: how many runs at a time; 1 is in this process. With Dask, -1 is all its workers.
         backend: "loky", processes on this machine, or "dask".
         scheduler: address of the Dask scheduler, `tcp://...`; for Dask, and only for Dask.
 
@@ -43,14 +43,17 @@ class Workers:
 
 
 def pending(specifications: Sequence[Specification], store: Runs) -> list[Specification]:
-    """Give the specifications of which there is no finished run, none of them twice."""
+    """Give the specifications that have no finished run, each of them once."""
     finished = store.read().keys()
     named = {run_name(document(specification)): specification for specification in specifications}
     return [specification for name, specification in named.items() if name not in finished]
 
 
 def check(specifications: Sequence[Specification], place: Place) -> None:
-    """Raise now what would keep one of the runs from its data later."""
+    """Raise an error now if a run's device or data set is missing, and not after hours of other runs.
+
+    One specification of each kind and data set stands for all of them.
+    """
     for specification in {(type(one), one.dataset): one for one in specifications}.values():
         specification.check(place)
 
@@ -64,13 +67,13 @@ def sweep(
     describe: Describe,
     on_finished: Callable[[Run], None],
 ) -> None:
-    """Run all, and write each as it finishes.
+    """Do all runs, and write each as it finishes.
 
     Args:
-        specifications: what to run.
+        specifications: of the runs.
         store: where finished runs go; only this process writes there.
         place: data and device, as the workers see them.
-        workers: who runs them.
+        workers: who does the runs.
         describe: gives the facts of the machine that are stored with a run, on the worker.
         on_finished: called after each run has been written.
 
@@ -100,6 +103,7 @@ def execute(specification: Specification, place: Place, describe: Describe) -> R
 
 @contextlib.contextmanager
 def _dask(scheduler: str) -> Iterator[None]:
+    """Let joblib hand its jobs to a Dask cluster."""
     import joblib
 
     try:

@@ -16,7 +16,7 @@ DATASETS = ("fashion_mnist", "cifar10", "svhn", "cifar100")
 
 
 def plan(options: Options) -> list[Specification]:
-    """Plan a run for each data set, noise rate, seed, method and beta; of a smoke run, two values of beta."""
+    """Plan a run for each data set, noise rate, seed, method and beta; a smoke run has two values of beta."""
     members = [
         (method, beta)
         for method in options.methods

@@ -56,7 +56,7 @@ def render(runs: Sequence[Run]) -> Result | None:
 
 
 def _row(records: Sequence[dict[str, Any]], dataset: str, l1: float, method: str) -> dict[str, Any]:
-    """Give our pairs and the paper's, None where there is none."""
+    """Give a row: our accuracies and the paper's as pairs of mean and standard deviation, None where there is none."""
     published = published_row("table2", dataset, method, lambda_0=l1)
     return {
         "dataset": dataset,
@@ -70,6 +70,7 @@ def _row(records: Sequence[dict[str, Any]], dataset: str, l1: float, method: str
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:
+    """Give a row for a program, with a column each for mean and standard deviation."""
     flat = dict(row)
     for name in ("validation_accuracy", "paper_validation_accuracy", "accuracy"):
         flat[name], flat[f"{name}_std"] = row[name] or (None, None)
@@ -77,6 +78,7 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _cells(row: dict[str, Any]) -> dict[str, str]:
+    """Give a row for a reader."""
     return {
         "dataset": row["dataset"],
         "λ_0": f"{row['lambda_0']:g}",

@@ -15,17 +15,23 @@ from mgce.experiments.paper.tabular import TabularRun
 from mgce.experiments.store import Run
 
 DATASETS = ("mnist", "covertype", "letter", "adult")
+# Fields of `TabularRun` that are not its defaults.
 SETTINGS: dict[str, dict[str, Any]] = {
     "mnist": {"scaling": "pixels"},
     "fashion_mnist": {"scaling": "pixels"},
     "covertype_sample": {"rows": 110_393},  # as many as the paper has
 }
 SMOKE_DATASETS = ("wine", "digits")
+# A small network on few rows, for few epochs; the learning rate is fifty times the usual one, so that so few steps have
+# an effect.
 SMOKE: dict[str, Any] = {"rows": 400, "hidden": 16, "epochs": 6, "lr": 0.05}
 
 
 def plan(options: Options) -> list[Specification]:
-    """Plan a run for each data set, noise rate, seed and method; or for each data set and noise rate."""
+    """Plan a run for each data set, noise rate, seed and method, with all its betas.
+
+    With `options.together`, one run of a data set and a noise rate has all seeds and methods.
+    """
     datasets = options.datasets or (SMOKE_DATASETS if options.smoke else DATASETS)
     members = [[(method, beta) for beta in options.candidates(method)] for method in options.methods]
     seeds: list[tuple[int, ...]] = [(seed,) for seed in range(options.seeds)]

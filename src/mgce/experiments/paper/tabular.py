@@ -33,10 +33,11 @@ class TabularRun:
     Attributes:
         dataset: a name that `mgce.datasets.load` knows.
         noise: share of the labels of training and validation rows that are made wrong.
-        seeds: of the split, the noise and the training, one for each group.
+        seeds: one for each group of networks, of its split, its noise and its training.
         members: method and beta of each network of a group.
-        rows: how many rows are used, chosen at random once for all seeds; None for all.
-        scaling: "standard" as `preprocessor` does, or "pixels": divided by 255, less the mean of the training rows.
+        rows: how many rows are used, the same ones for all seeds, chosen at random; None for all.
+        scaling: "standard" for what `preprocessor` does, or "pixels": features divided by 255, less their means
+            over the training rows.
         test_size: share of test rows, chosen by the seed, where no training part is published.
         validation_size: share of the training rows that choose the epoch.
         hidden: units of the hidden layer.
@@ -87,7 +88,7 @@ class TabularRun:
         self._settings()  # checks the others
 
     def check(self, place: Place) -> None:
-        """Raise what would keep the run from its data."""
+        """Raise an error if the device or the data set is missing."""
         check_device(place.device)
         self._table(place)
 
@@ -95,8 +96,8 @@ class TabularRun:
         """Train all networks; give a record of each at its epoch of best validation accuracy.
 
         A record holds the method, beta, noise and seed; the epoch; validation and test accuracy; ECE and SCE of h
-        and p; and by epoch the test accuracy and the objective. Networks of the method `mae` have another record,
-        `mae_published`, with the probabilities of the paper's table.
+        and p; and by epoch the test accuracy and the objective, of five digits, so that records stay small. Networks of
+        the method `mae` have another record, `mae_published`, for the probabilities that the paper's table agrees with.
         """
         table = self._table(place)
         parts = [_split(table, self, seed) for seed in self.seeds]
@@ -144,6 +145,7 @@ class TabularRun:
         )
 
     def _table(self, place: Place) -> Table:
+        """Load the table, and keep `rows` of its rows in their order."""
         table = load(self.dataset, data_dir=place.data_dir, download=place.download)
         if self.rows is None or self.rows >= len(table.target):
             return table
@@ -170,6 +172,7 @@ def _split(table: Table, spec: TabularRun, seed: int) -> list[tuple[Tensor, Tens
 
 
 def _scaled(table: Table, train: Rows, scaling: str, parts: list[Rows]) -> list[Tensor]:
+    """Give the features of each part of the rows, scaled by what the training rows say."""
     if scaling == "pixels":
         pixels = torch.as_tensor(table.features.to_numpy(), dtype=torch.float32) / 255
         pixels -= pixels[train].mean(0)
@@ -179,4 +182,5 @@ def _scaled(table: Table, train: Rows, scaling: str, parts: list[Rows]) -> list[
 
 
 def _numbers(measures: dict[str, Any]) -> dict[str, float]:
+    """Leave the reliability curves out, which no table of the paper shows."""
     return {name: value for name, value in measures.items() if isinstance(value, float)}

@@ -1,0 +1,81 @@
+"""How large a file may become when it is opened: the limits, each with its reason, and readers that keep to them.
+
+A compressed file says little about the memory it takes: a megabyte of gzip may hold a gigabyte, one of xz seven, and an
+array of a few bytes may claim any shape. So every reader of this package counts before it builds.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import IO
+from zipfile import ZipFile
+
+# Bytes that a file may hold once it is unpacked. The largest that this package reads are the images of CIFAR-100,
+# 154 MB, and of SVHN, 225 MB; the largest that it writes are checkpoints, 300 MB for a ResNet-50 with its momentum.
+EXPANDED_BYTES = 1 << 30
+# Numbers in a table: 8 GB as float64, more than an ordinary machine could fit a model to.
+TABLE_CELLS = 1_000_000_000
+# Members of an archive: a model file of a table has dozens, a Pipeline of a hundred steps some thousands.
+MEMBERS = 20_000
+# Members of a data set in a zip file: Tiny ImageNet, the only one, has 120,206 of 250 MB.
+DATASET_MEMBERS = 200_000
+# Memory that unpacking xz may take besides the result: `xz -9`, its largest preset, needs 65 MB.
+XZ_MEMORY = 1 << 28
+# Levels of nesting in JSON: a model file has three for each step within a step, and Python gives up at about 1,000.
+NESTING = 200
+
+
+class TooLargeError(ValueError):
+    """A file would take more memory than its limit."""
+
+
+def read_at_most(file: IO[bytes], limit: int = EXPANDED_BYTES) -> bytes:
+    """Read a file that is unpacked while it is read, and stop where it is longer than its limit.
+
+    Raises:
+        TooLargeError: if it is longer.
+
+    Example:
+        >>> import gzip, io
+        >>> read_at_most(gzip.open(io.BytesIO(gzip.compress(b"abc"))), limit=3)
+        b'abc'
+    """
+    parts, left = [], limit + 1
+    while left > 0 and (part := file.read(min(left, 1 << 20))):
+        parts.append(part)
+        left -= len(part)
+    if left <= 0:
+        raise TooLargeError(f"more than {limit:,} bytes when unpacked")
+    return b"".join(parts)
+
+
+def inflate(content: bytes, limit: int = EXPANDED_BYTES) -> bytes:
+    """Unpack one zlib stream.
+
+    Raises:
+        TooLargeError: if it is longer than the limit.
+        zlib.error: if it is damaged or cut off.
+    """
+    stream = zlib.decompressobj()
+    unpacked = stream.decompress(content, limit + 1)
+    if len(unpacked) > limit:
+        raise TooLargeError(f"more than {limit:,} bytes when unpacked")
+    if not stream.eof:
+        raise zlib.error("the stream is cut off")
+    return unpacked
+
+
+def check_zip(archive: ZipFile, *, members: int = MEMBERS, limit: int = EXPANDED_BYTES) -> None:
+    """Require the members of a zip file, by what its directory says, to be few enough and small enough in all.
+
+    `zipfile` never gives more bytes of a member than the directory says.
+
+    Raises:
+        TooLargeError: if they are not.
+    """
+    infos = archive.infolist()
+    if len(infos) > members:
+        raise TooLargeError(f"{len(infos):,} members, more than {members:,}")
+    total = sum(info.file_size for info in infos)
+    if total > limit:
+        raise TooLargeError(f"{total:,} bytes when unpacked, more than {limit:,}")

@@ -1,0 +1,142 @@
+"""What may be in a file of an estimator: checked before skops builds any of it, and written always in the same way.
+
+The file is a zip archive. Its `schema.json` is a tree of *nodes*, objects with a `__loader__` that says how each is
+built; arrays are members of their own, in NumPy's format, named by the nodes that they belong to.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+from zipfile import ZipFile, ZipInfo
+
+import numpy as np
+
+from mgce._limits import EXPANDED_BYTES, NESTING, TooLargeError, check_zip
+
+# How a part may be built. Left out are the ways of skops that call what a file names, or that fill objects of compiled
+# code (trees, generators of random numbers), whose arrays nobody checks.
+LOADERS = frozenset(
+    {
+        "DTypeNode",
+        "DictNode",
+        "FunctionNode",  # skops itself trusts the mathematical functions of NumPy and SciPy only
+        "JsonNode",
+        "ListNode",
+        "LossNode",
+        "MaskedArrayNode",
+        "NdArrayNode",
+        "ObjectNode",
+        "RandomStateNode",
+        "SetNode",
+        "SliceNode",
+        "TupleNode",
+        "TypeNode",
+    }
+)
+# Bytes of `schema.json`. A node takes about 200 there, and some 3,000 in memory once skops has read it: a gigabyte.
+SCHEMA_BYTES = 1 << 26
+SCHEMA = "schema.json"
+DATE = (1980, 1, 1, 0, 0, 0)  # of every member: the least that a zip file can hold
+STATE_LENGTH = 624  # words of a Mersenne Twister, and the largest position in them
+
+
+def canonical(content: bytes) -> bytes:
+    """Check a file of an estimator, and give it as a file whose bytes depend on the estimator alone.
+
+    skops names objects by their place in memory. Here different arrays are numbered in the order of the tree, and other
+    names are left out: they serve to share an object that has several places in the tree, by which a short file could
+    stand for an endless tree. Members have one date, and no compression.
+
+    Raises:
+        ValueError: if the file is too large, or holds what no estimator of ours does; it says what. Other exceptions if
+            it is no such file at all.
+    """
+    with ZipFile(io.BytesIO(content)) as archive:
+        check_zip(archive)
+        if archive.getinfo(SCHEMA).file_size > SCHEMA_BYTES:
+            raise TooLargeError(f"a description of more than {SCHEMA_BYTES:,} bytes")
+        members = _Members(archive)
+        schema = _checked(json.loads(archive.read(SCHEMA)), members.name, 0)
+        return _zip({**members.contents, SCHEMA: json.dumps(schema, separators=(",", ":")).encode()})
+
+
+class _Members:
+    """The arrays of an archive, checked when they are first named, and numbered in that order."""
+
+    def __init__(self, archive: ZipFile) -> None:
+        self._archive = archive
+        self._names: dict[bytes, str] = {}  # by content
+        self._read = 0
+
+    @property
+    def contents(self) -> dict[str, bytes]:
+        """The arrays by their new names."""
+        return {name: content for content, name in self._names.items()}
+
+    def name(self, loader: str, old: Any) -> str:
+        """Give the new name of an array. It is built anew wherever it is named, and counts each time."""
+        if loader != "NdArrayNode" or not isinstance(old, str):
+            raise ValueError(f"{loader} with the file {old!r}")
+        self._read += self._archive.getinfo(old).file_size
+        if self._read > EXPANDED_BYTES:
+            raise TooLargeError(f"arrays of more than {EXPANDED_BYTES:,} bytes")
+        content = self._archive.read(old)
+        if content not in self._names:
+            check_array(content)
+            self._names[content] = f"{len(self._names)}.npy"
+        return self._names[content]
+
+
+def check_array(content: bytes) -> None:
+    """Require an array in NumPy's format to be one of plain values, with as many bytes as its header says."""
+    file = io.BytesIO(content)
+    version = np.lib.format.read_magic(file)
+    readers: Mapping[tuple[int, int], Callable[[Any], Any]] = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }
+    shape, _, dtype = readers[version](file)
+    expected = dtype.itemsize
+    for size in shape:  # exact, unlike NumPy's product
+        expected *= size
+    left = len(content) - file.tell()
+    if dtype.hasobject or min(shape, default=0) < 0 or expected != left:
+        raise ValueError(f"an array of {dtype} and shape {shape} in {left} bytes")
+
+
+def _checked(value: Any, name: Callable[[str, Any], str], depth: int) -> Any:
+    """Give a part of the schema with new names of arrays, and without names of objects."""
+    if depth > NESTING:
+        raise TooLargeError(f"a description nested more than {NESTING} times")
+    if isinstance(value, list):
+        return [_checked(item, name, depth + 1) for item in value]
+    if not isinstance(value, dict):
+        return value
+    new = {key: _checked(item, name, depth + 1) for key, item in value.items()}
+    loader = value.get("__loader__")
+    if isinstance(loader, str):  # else this is the content of a dictionary, whose keys may be any
+        _check_loader(loader, value)
+        new.pop("__id__", None)
+        if "file" in value:
+            new["file"] = name(loader, value["file"])
+    return new
+
+
+def _check_loader(loader: str, node: Mapping[str, Any]) -> None:
+    if loader not in LOADERS:
+        raise ValueError(f"a part built by {loader}: {node.get('__module__')}.{node.get('__class__')}")
+    if loader == "RandomStateNode":
+        position = node["content"]["content"]["state"]["content"]["pos"]["content"]
+        if not 0 <= int(position) <= STATE_LENGTH:  # NumPy reads there unchecked
+            raise ValueError(f"a generator of random numbers at position {position}")
+
+
+def _zip(members: Mapping[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with ZipFile(buffer, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(ZipInfo(name, DATE), content)
+    return buffer.getvalue()

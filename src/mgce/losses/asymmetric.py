@@ -1,0 +1,79 @@
+r"""Asymmetric losses: minimised by the most probable label of a mixture, as long as it is probable enough."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from mgce import _validation
+from mgce.losses.scored import expm1, loss_of_log_probs
+from mgce.losses.scored_module import ScoredLoss
+
+LEAST_A = 1e-30  # a number of float32, well above its smallest, so that log(a + p) is finite at p = 0
+
+
+@loss_of_log_probs
+def agce_loss(log_p: Tensor, dim: int, *, a: float = 0.6, q: float = 0.6) -> Tensor:
+    r"""Compute asymmetric generalized cross-entropy.
+
+    .. math:: \ell(f, y) = \frac{(a + 1)^q - (a + p_y)^q}{q}, \qquad p = \mathrm{softmax}(f)
+
+    In [0, ((a + 1)^q - a^q) / q]; symmetric at q = 1 only, where it is MAE; not convex in the logits. At a = 0 it would
+    be :func:`gce_loss` with `beta=1 / q`.
+
+    Hyperparameters:
+        a: at least 1e-30.
+        q: above 0. Both defaults are those published for CIFAR-10 and CIFAR-100.
+
+    Example:
+        >>> agce_loss(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
+        tensor(0.6777)
+
+    Reference: Zhou et al., Asymmetric loss functions for learning with noisy labels, 2021.
+    """
+    _validation.check_number("a", a, LEAST_A)
+    _validation.check_number("q", q, 0, above=True)
+    scale: float = (a + 1) ** q / q
+    # log((a + p) / (a + 1)), near p = 1 from 1 - p, so that it keeps its digits there.
+    near = torch.log1p(expm1(log_p.clamp(min=-1)) / (a + 1))
+    far = torch.log(a + log_p.exp()) - math.log1p(a)
+    return scale * expm1(q * torch.where(log_p > -1, near, far))
+
+
+@loss_of_log_probs
+def amse_loss(log_p: Tensor, dim: int, *, c: float = 30.0) -> Tensor:
+    r"""Compute the asymmetric mean square error, the passive part of the joint asymmetric loss JAL-CE.
+
+    .. math:: \ell(f, y) = \frac1k \sum_j (p_j - c\,[j = y])^2, \qquad p = \mathrm{softmax}(f)
+
+    In [(c - 1)^2 / k, (c^2 + 1) / k] for c >= 1; not symmetric, the sum over the classes varies by 1 - 1/k; not convex
+    in the logits. A class of logit -inf is left out of the mean, and so of k.
+
+    Hyperparameters:
+        c: at least 1, what p_y is drawn to; 1 is the mean square error. The default is that published for CIFAR-10.
+
+    Example:
+        >>> amse_loss(torch.tensor([[1.0, 0.0]]), torch.tensor([1]), c=1.0)
+        tensor(0.5344)
+
+    Reference: Wang et al., Joint asymmetric loss for learning with noisy labels, 2025.
+    """
+    _validation.check_number("c", c, 1)
+    p = log_p.exp()
+    squares = p * p
+    others = (squares.sum(dim, keepdim=True) - squares).clamp(min=0)
+    return -(others + (p - c) ** 2) / (log_p != -torch.inf).sum(dim, keepdim=True)
+
+
+class AGCELoss(ScoredLoss):
+    """Asymmetric generalized cross-entropy as a module; :func:`mgce.functional.agce_loss` has the equation."""
+
+    function = staticmethod(agce_loss)
+
+
+class AMSELoss(ScoredLoss):
+    """Asymmetric mean square error as a module; :func:`mgce.functional.amse_loss` has the equation and `c`."""
+
+    function = staticmethod(amse_loss)

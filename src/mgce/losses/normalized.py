@@ -1,0 +1,70 @@
+r"""Normalized losses: a loss divided by the sum of what it would be for each class, so that it is symmetric."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from mgce import _validation
+from mgce.losses.scored import loss_of_log_probs
+from mgce.losses.scored_module import ScoredLoss
+
+
+@loss_of_log_probs
+def nce_loss(log_p: Tensor, dim: int) -> Tensor:
+    r"""Compute normalized cross-entropy, the active part of the active-passive losses.
+
+    .. math:: \ell(f, y) = \frac{\log p_y}{\sum_j \log p_j}, \qquad p = \mathrm{softmax}(f)
+
+    In [0, 1]; symmetric, the sum over the classes is 1; not convex in the logits. A class of logit -inf is left out of
+    the sum, and its own loss is the limit 1; the loss of a class that has no other beside it is the limit 0.
+
+    Example:
+        >>> nce_loss(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
+        tensor(0.8074)
+
+    Reference: Ma et al., Normalized loss functions for deep learning with noisy labels, 2020.
+    """
+    masked = log_p == -torch.inf
+    kept = torch.where(masked, 0, log_p)
+    total = kept.sum(dim, keepdim=True)
+    alone = total == 0  # one class, of log-probability 0: the numerator is 0 as well
+    return torch.where(masked, -1, kept / torch.where(alone, 1, -total))
+
+
+@loss_of_log_probs
+def nnce_loss(log_p: Tensor, dim: int, *, floor: float = 1e-7) -> Tensor:
+    r"""Compute normalized negative cross-entropy, the passive part of the active negative loss ANL-CE.
+
+    .. math:: \ell(f, y) = 1 - \frac{A + \log p_y}{\sum_j (A + \log p_j)}, \qquad A = -\log \mathrm{floor}
+
+    with each p = softmax(f) raised to `floor` first. In [0, 1]; symmetric, the sum over the classes is k - 1; not
+    convex in the logits. It needs fewer than 1 / floor classes: with as many it may be 0 / 0.
+
+    Hyperparameters:
+        floor: in (0, 0.5], the least probability; the loss of a class below it is 1, flat in its own logit.
+
+    Example:
+        >>> nnce_loss(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
+        tensor(0.5163)
+
+    Reference: Ye et al., Active negative loss functions for learning with noisy labels, 2023.
+    """
+    _validation.check_number("floor", floor, 0, 0.5, above=True)
+    least = math.log(floor)
+    lifted = (log_p - least).clamp(min=0)
+    return lifted / lifted.sum(dim, keepdim=True) - 1
+
+
+class NCELoss(ScoredLoss):
+    """Normalized cross-entropy as a module; :func:`mgce.functional.nce_loss` has the equation and the limits."""
+
+    function = staticmethod(nce_loss)
+
+
+class NNCELoss(ScoredLoss):
+    """Normalized negative cross-entropy as a module; :func:`mgce.functional.nnce_loss` has the equation and `floor`."""
+
+    function = staticmethod(nnce_loss)

@@ -1,0 +1,197 @@
+"""The losses that papers on label noise compare, by name, with the hyperparameters published for data sets.
+
+Sources: Ma et al. 2020 for NCE+RCE and NCE+MAE, and its settings of SCE and GCE (APL); Zhou et al. 2021 for AGCE and
+NCE+AGCE (ALF); Ye et al. 2023 for ANL-CE; Wang et al. 2025 for JAL-CE; Wang et al. 2024 for CE_eps+MAE and
+CE+LogitClip. FashionMNIST has those of MNIST. Where paper and public configuration differ the paper counts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from torch import nn
+
+from mgce._validation import check_choice
+from mgce.losses.asymmetric import AGCELoss, AMSELoss
+from mgce.losses.modules import GCELoss, MGCELoss
+from mgce.losses.normalized import NCELoss, NNCELoss
+from mgce.losses.reweighted import EpsilonSoftmaxLoss, FocalLoss, TaylorCELoss
+from mgce.losses.symmetric import RCELoss, UnhingedLoss
+from mgce.losses.tempered import BiTemperedLoss
+from mgce.losses.wrappers import ForwardCorrection, LogitClip, SumLoss
+
+Keywords = Mapping[str, Any]
+
+# GCE at its two ends; its cross-entropy is computed in float32 for half types.
+_ce = partial(GCELoss, beta=math.inf)
+_mae = partial(GCELoss, beta=1.0)
+
+
+def _sum(parts: Mapping[Callable[..., nn.Module], tuple[str, ...]]) -> Callable[..., SumLoss]:
+    """Give the constructor of a sum of losses, each with the names of its own hyperparameters."""
+
+    def make(*, weights: Sequence[float] = (1.0, 1.0), **keywords: Any) -> SumLoss:
+        own = [{name: keywords.pop(name) for name in names if name in keywords} for names in parts.values()]
+        return SumLoss([part(**keywords, **own_one) for part, own_one in zip(parts, own, strict=True)], weights)
+
+    return make
+
+
+def _clipped_ce(*, delta: float = 1.0, **keywords: Any) -> LogitClip:
+    return LogitClip(_ce(**keywords), delta)
+
+
+def _forward_ce(*, transition: Any, **keywords: Any) -> ForwardCorrection:
+    return ForwardCorrection(_ce(**keywords), transition)
+
+
+LOSSES: Mapping[str, Callable[..., nn.Module]] = {
+    "ce": _ce,
+    "mae": _mae,
+    "gce": partial(GCELoss, beta=1 / 0.7),  # q = .7
+    "mgce": MGCELoss,
+    "rce": RCELoss,
+    "sce": _sum({_ce: (), RCELoss: ("log_zero",)}),
+    "nce": NCELoss,
+    "nce+rce": _sum({NCELoss: (), RCELoss: ("log_zero",)}),
+    "nce+mae": _sum({NCELoss: (), _mae: ()}),
+    "agce": AGCELoss,
+    "nce+agce": _sum({NCELoss: (), AGCELoss: ("a", "q")}),
+    "anl-ce": _sum({NCELoss: (), NNCELoss: ("floor",)}),
+    "jal-ce": _sum({NCELoss: (), AMSELoss: ("c",)}),
+    "ce_eps": EpsilonSoftmaxLoss,
+    "ce_eps+mae": _sum({EpsilonSoftmaxLoss: ("m", "floor"), _mae: ()}),
+    "ce+logitclip": _clipped_ce,
+    "ce+forward": _forward_ce,
+    "bi-tempered": BiTemperedLoss,
+    "focal": FocalLoss,
+    "taylor-ce": TaylorCELoss,
+    "poly-1": _sum({_ce: (), _mae: ()}),
+    "unhinged": UnhingedLoss,
+}
+
+# `weights` are those of the two losses of a sum. The L1 penalty of ANL-CE and JAL-CE is of the network's parameters,
+# not of its logits: it is the trainer's, and so is their weight decay of 0.
+PRESETS: Mapping[str, Mapping[str, Keywords]] = {
+    "sce": {
+        "mnist": {"weights": (0.01, 1.0)},
+        "cifar10": {"weights": (0.1, 1.0)},
+        "cifar100": {"weights": (6.0, 0.1)},
+        "webvision": {"weights": (10.0, 1.0)},
+    },
+    "nce+rce": {
+        "mnist": {"weights": (1.0, 10.0)},
+        "cifar10": {"weights": (1.0, 1.0)},
+        "cifar100": {"weights": (10.0, 0.1)},
+        "webvision": {"weights": (50.0, 0.1)},
+    },
+    "nce+mae": {
+        "mnist": {"weights": (1.0, 10.0)},
+        "cifar10": {"weights": (1.0, 1.0)},
+        "cifar100": {"weights": (10.0, 0.1)},
+    },
+    "gce": {"clothing1m": {"beta": 1 / 0.6}},
+    "agce": {
+        "mnist": {"a": 4.0, "q": 0.2},
+        "cifar10": {"a": 0.6, "q": 0.6},
+        "cifar100": {"a": 0.6, "q": 0.6},
+        "webvision": {"a": 1e-5, "q": 0.5},
+    },
+    "nce+agce": {
+        "mnist": {"weights": (0.0, 1.0), "a": 4.0, "q": 0.2},
+        "cifar10": {"weights": (1.0, 4.0), "a": 6.0, "q": 1.5},
+        "cifar100": {"weights": (10.0, 0.1), "a": 1.8, "q": 3.0},
+        "webvision": {"weights": (50.0, 0.1), "a": 2.5, "q": 3.0},
+    },
+    "anl-ce": {
+        "mnist": {"weights": (1.0, 1.0)},
+        "cifar10": {"weights": (5.0, 5.0)},
+        "cifar100": {"weights": (10.0, 1.0)},
+        "webvision": {"weights": (20.0, 1.0)},
+    },
+    "jal-ce": {
+        "cifar10": {"weights": (1.0, 1.0), "c": 30.0},
+        "cifar100": {"weights": (5.0, 1.0), "c": 20.0},
+        "webvision": {"weights": (50.0, 1.0), "c": 30.0},
+    },
+    # Its MAE is 2 (1 - p_y), so that the second weight here is twice the paper's.
+    "ce_eps+mae": {
+        "cifar10": {"weights": (0.01, 10.0), "m": 1e5},
+        "cifar100": {"weights": (0.1, 2.0), "m": 1e4},
+        "webvision": {"weights": (0.015, 0.6), "m": 1e3},
+    },
+    "ce+logitclip": {"cifar10": {"delta": 1.0}, "cifar100": {"delta": 0.5}, "webvision": {"delta": 1.2}},
+}
+
+# What replaces them for some kinds and rates of noise.
+PRESETS_BY_NOISE: Mapping[tuple[str, str], Mapping[str, Keywords]] = {
+    ("ce_eps+mae", "cifar100"): {
+        "symmetric 0.2": {"weights": (0.05, 2.0)},
+        "symmetric 0.4": {"weights": (0.03, 2.0)},
+        "symmetric 0.6": {"weights": (0.0125, 2.0)},  # .00125 in the public configuration
+        "symmetric 0.8": {"weights": (0.0075, 2.0)},
+    },
+    ("ce+logitclip", "cifar10"): {
+        "symmetric 0.6": {"delta": 1.5},
+        "symmetric 0.8": {"delta": 1.5},
+        "asymmetric 0.1": {"delta": 2.5},
+        "asymmetric 0.2": {"delta": 2.5},
+        "asymmetric 0.3": {"delta": 2.5},
+        "asymmetric 0.4": {"delta": 2.5},
+    },
+}
+
+
+def preset(name: str, data: str, noise: str | None = None) -> dict[str, Any]:
+    """Give the hyperparameters of a loss that were published for a data set.
+
+    Args:
+        name: of the loss, a key of `LOSSES`.
+        data: name of the data set, as in `PRESETS`: `"mnist"`, `"cifar10"`, ...; `"fashion_mnist"` is as MNIST.
+        noise: kind and rate, as `"symmetric 0.8"`, for the few losses whose authors tell one from another.
+
+    Returns:
+        Keywords for :func:`robust_loss`; none where nothing was published, and the defaults hold.
+
+    Raises:
+        ValueError: if there is no loss of that name.
+
+    Example:
+        >>> preset("nce+agce", "cifar10")
+        {'weights': (1.0, 4.0), 'a': 6.0, 'q': 1.5}
+        >>> preset("ce+logitclip", "cifar10", "symmetric 0.8")
+        {'delta': 1.5}
+    """
+    check_choice("name", name, tuple(LOSSES))
+    data = "mnist" if data == "fashion_mnist" else data
+    by_noise = PRESETS_BY_NOISE.get((name, data), {}).get(noise or "", {})
+    return {**PRESETS.get(name, {}).get(data, {}), **by_noise}
+
+
+def robust_loss(name: str, data: str | None = None, noise: str | None = None, **keywords: Any) -> nn.Module:
+    """Make a loss by the name that it has in papers.
+
+    Args:
+        name: `"ce"`, `"gce"`, `"nce+rce"`, ...: a key of `mgce.losses.presets.LOSSES`.
+        data: name of a data set, for the hyperparameters published for it; None for the defaults.
+        noise: kind and rate of the noise, as for :func:`preset`.
+        keywords: hyperparameters, `weights` for those of a sum, which replace the others, and any of the arguments
+            of `nn.CrossEntropyLoss`.
+
+    Returns:
+        A module that takes logits and targets, and has a `link`.
+
+    Raises:
+        TypeError, ValueError, RuntimeError: if there is no loss of that name, or a hyperparameter is not one of its.
+
+    Example:
+        >>> criterion = robust_loss("nce+rce", "cifar10")
+        >>> criterion(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
+        tensor(7.5407)
+    """
+    check_choice("name", name, tuple(LOSSES))
+    found = preset(name, data, noise) if data is not None else {}
+    return LOSSES[name](**{**found, **keywords})

@@ -1,0 +1,113 @@
+r"""Cross-entropy with some of its terms changed: the focal factor, a cut Taylor series, a share for the leading class.
+
+Poly-1, cross-entropy with another weight of the first term of the series, is the sum of cross-entropy and
+:math:`\epsilon` times MAE: :class:`mgce.SumLoss`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from mgce import _validation
+from mgce.losses.scored import expm1, loss_of_log_probs
+from mgce.losses.scored_module import ScoredLoss
+
+
+@loss_of_log_probs
+def focal_loss(log_p: Tensor, dim: int, *, gamma: float = 0.5) -> Tensor:
+    r"""Compute the focal loss: cross-entropy that counts rows it is sure of less.
+
+    .. math:: \ell(f, y) = -(1 - p_y)^\gamma \log p_y, \qquad p = \mathrm{softmax}(f)
+
+    In [0, inf), unbounded; not symmetric; convex in the logits at gamma = 0 only, where it is cross-entropy.
+
+    Hyperparameters:
+        gamma: at least 0. The default is what comparisons under label noise use; its authors use 2 for detection.
+
+    Example:
+        >>> focal_loss(torch.tensor([[1.0, 0.0]]), torch.tensor([1]), gamma=2.0)
+        tensor(0.7019)
+
+    Reference: Lin et al., Focal loss for dense object detection, 2017.
+    """
+    _validation.check_number("gamma", gamma, 0)
+    # At p = 0 the factor is 1, and at p = 1, where it has no derivative, the loss and its derivatives are 0.
+    inside = (log_p < 0) & (log_p > -torch.inf)
+    safe = torch.where(inside, log_p, -1)
+    return torch.where(inside, (-expm1(safe)) ** gamma * safe, torch.where(log_p == 0, 0, log_p))
+
+
+@loss_of_log_probs
+def taylor_ce_loss(log_p: Tensor, dim: int, *, order: int = 2) -> Tensor:
+    r"""Compute Taylor cross-entropy: the Taylor series of -log at 1, cut after `order` terms.
+
+    .. math:: \ell(f, y) = \sum_{i=1}^{t} \frac{(1 - p_y)^i}{i}, \qquad p = \mathrm{softmax}(f)
+
+    In [0, 1 + 1/2 + ... + 1/t]; symmetric at t = 1 only, where it is MAE; not convex in the logits. It grows to
+    cross-entropy with t.
+
+    Hyperparameters:
+        order: integer t of at least 1; its authors try 2 to 6.
+
+    Example:
+        >>> taylor_ce_loss(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
+        tensor(0.9983)
+
+    Reference: Feng et al., Can cross entropy loss be robust to label noise?, 2020.
+    """
+    _validation.check_count("order", order)
+    rest = -expm1(log_p)
+    total = torch.zeros_like(rest)
+    for i in range(order, 0, -1):
+        total = rest * (1 / i + total)
+    return -total
+
+
+@loss_of_log_probs
+def epsilon_softmax_loss(log_p: Tensor, dim: int, *, m: float = 1e5, floor: float = 1e-8) -> Tensor:
+    r"""Compute CE_eps, the cross-entropy of a softmax whose leading class is given m more.
+
+    .. math:: \ell(f, y) = -\log \max\Big(\frac{p_y + m\,[y = \arg\max f]}{m + 1}, \mathrm{floor}\Big),
+              \qquad p = \mathrm{softmax}(f)
+
+    In [0, -log floor]; not symmetric; not convex, not even continuous in the logits: it jumps by about log m where
+    another class takes the lead. Of classes that tie for the lead one has it, as `torch.argmax` chooses. Where y does
+    not lead, the loss is flat below p_y = (m + 1) floor, 0.001 by default.
+
+    Hyperparameters:
+        m: at least 0; 0 is cross-entropy with p raised to `floor`.
+        floor: in (0, 0.5], the least probability.
+
+    Example:
+        >>> epsilon_softmax_loss(torch.tensor([[1.0, 0.0]]), torch.tensor([1]), m=10.0)
+        tensor(3.7112)
+
+    Reference: Wang et al., Epsilon-softmax: approximating one-hot vectors for mitigating label noise, 2024.
+    """
+    _validation.check_number("m", m, 0)
+    _validation.check_number("floor", floor, 0, 0.5, above=True)
+    leader = log_p.argmax(dim, keepdim=True)
+    leads = torch.zeros_like(log_p).scatter(dim, leader, 1.0) > 0
+    lead = torch.log1p(expm1(torch.where(leads, log_p, 0)) / (m + 1))
+    return torch.where(leads, lead, log_p - math.log1p(m)).clamp(min=math.log(floor))
+
+
+class FocalLoss(ScoredLoss):
+    """The focal loss as a module; :func:`mgce.functional.focal_loss` has the equation, the limits and `gamma`."""
+
+    function = staticmethod(focal_loss)
+
+
+class TaylorCELoss(ScoredLoss):
+    """Taylor cross-entropy as a module; :func:`mgce.functional.taylor_ce_loss` has the equation and `order`."""
+
+    function = staticmethod(taylor_ce_loss)
+
+
+class EpsilonSoftmaxLoss(ScoredLoss):
+    """CE_eps as a module; :func:`mgce.functional.epsilon_softmax_loss` has the equation and the limits."""
+
+    function = staticmethod(epsilon_softmax_loss)

@@ -1,0 +1,74 @@
+r"""Symmetric losses: the sum of the losses of all classes is the same for every row of logits.
+
+The third of them, MAE `1 - softmax(f)_y`, is :func:`~mgce.functional.gce_loss` at `beta=1`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from mgce import _validation
+from mgce.losses.scored import expm1, loss_of_log_probs, loss_of_logits
+from mgce.losses.scored_module import ScoredLoss
+
+
+@loss_of_log_probs
+def rce_loss(log_p: Tensor, dim: int, *, log_zero: float = math.log(1e-4)) -> Tensor:
+    r"""Compute reverse cross-entropy: MAE times the number that stands for -log 0.
+
+    .. math:: \ell(f, y) = -\sum_j p_j \log [j = y] = A (1 - p_y), \qquad p = \mathrm{softmax}(f), \quad A = -\log 0
+
+    In [0, A]; symmetric, the sum over the classes is A (k - 1); not convex in the logits. Against class probabilities q
+    it is the mean of the losses of the classes, :math:`\sum_y q_y \ell(f, y)`, as every loss here, and not
+    :math:`-\sum_j p_j \log q_j`.
+
+    Hyperparameters:
+        log_zero: less than 0, what log 0 counts as, -A. Papers write -4; the published results were computed with
+            log 1e-4 = -9.21, the default.
+
+    Example:
+        >>> rce_loss(torch.tensor([[1.0, 0.0]]), torch.tensor([1]), log_zero=-4)
+        tensor(2.9242)
+
+    Reference: Wang et al., Symmetric cross entropy for robust learning with noisy labels, 2019.
+    """
+    _validation.check_number("-log_zero", -log_zero, 0, above=True)
+    return -log_zero * expm1(log_p)
+
+
+@loss_of_logits
+def unhinged_loss(logits: Tensor, dim: int) -> Tensor:
+    r"""Compute the unhinged loss: linear in the logits.
+
+    .. math:: \ell(f, y) = 1 - f_y + \frac1k \sum_j f_j
+
+    Unbounded on both sides: minimising it alone drives the logits to infinity, so bound them (:class:`mgce.LogitClip`)
+    or penalise the weights. Symmetric, the sum over the classes is k, and convex: under permutation invariance and
+    monotonicity no other loss is both (Lemire Paquin and Giguère, arXiv 2605.20347). A class of logit -inf is left out
+    of the mean.
+
+    Example:
+        >>> unhinged_loss(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
+        tensor(1.5000)
+
+    Reference: van Rooyen, Menon and Williamson, Learning with symmetric label noise: the importance of being unhinged,
+    2015, whose two classes have the logits (v, -v).
+    """
+    on = logits != -torch.inf
+    mean = torch.where(on, logits, 0).sum(dim, keepdim=True) / on.sum(dim, keepdim=True)
+    return logits - mean - 1
+
+
+class RCELoss(ScoredLoss):
+    """Reverse cross-entropy as a module; :func:`mgce.functional.rce_loss` has the equation and the limits."""
+
+    function = staticmethod(rce_loss)
+
+
+class UnhingedLoss(ScoredLoss):
+    """The unhinged loss as a module; :func:`mgce.functional.unhinged_loss` has the equation and the limits."""
+
+    function = staticmethod(unhinged_loss)

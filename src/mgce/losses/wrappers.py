@@ -1,0 +1,294 @@
+r"""Losses made of losses: a weighted sum, a loss of clipped logits, a loss of probabilities that went through noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from mgce import _validation
+from mgce._validation import expected
+from mgce.losses.arguments import HALF_TYPES, class_dim
+from mgce.losses.modules import MinimaxLink
+from mgce.numerics.link import worst_case_probs
+
+
+class SumLoss(nn.Module):
+    r"""A weighted sum of losses, as NCE + RCE and all active-passive losses are.
+
+    .. math:: \ell(f, y) = \sum_i w_i \ell_i(f, y)
+
+    Bounded, symmetric or convex if each loss of positive weight is (and with luck otherwise: cross-entropy plus
+    :math:`\epsilon` MAE is convex for :math:`|\epsilon| \le 1`). Each loss has its own class weights and reduction:
+    give all the same.
+
+    Args:
+        losses: modules that take logits and targets.
+        weights: a finite number for each. A loss of weight 0 is not computed.
+
+    Raises:
+        TypeError, ValueError: if there is no loss, or not a weight for each.
+
+    Example:
+        >>> from mgce import NCELoss, RCELoss
+        >>> criterion = SumLoss([NCELoss(), RCELoss()], [1.0, 10.0])
+        >>> criterion(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
+        tensor(68.1404)
+
+    Reference: Ma et al., Normalized loss functions for deep learning with noisy labels, 2020.
+    """
+
+    def __init__(self, losses: Sequence[nn.Module], weights: Sequence[float]) -> None:
+        super().__init__()
+        if not losses or len(losses) != len(weights):
+            raise ValueError(expected("weights", f"one number for each of {len(losses)} losses", list(weights)))
+        for i, weight in enumerate(weights):
+            _validation.check_number(f"weights[{i}]", weight, -math.inf)
+        self.losses = nn.ModuleList(losses)
+        self.weights = tuple(weights)
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """Compute the sum for logits and targets."""
+        terms = [w * loss(input, target) for w, loss in zip(self.weights, self.losses, strict=True) if w != 0]
+        return torch.stack(terms).sum(0) if terms else 0 * self.losses[0](input, target)
+
+    @property
+    def link(self) -> nn.Module:
+        """The module that turns logits into probabilities: that of the first loss."""
+        return _link(self.losses[0])
+
+    def extra_repr(self) -> str:
+        """Show the weights."""
+        return f"weights={self.weights}"
+
+
+def clip_logits(logits: Tensor, *, delta: float = 1.0, dim: int = -1) -> Tensor:
+    r"""Shorten rows of logits to the length 1 / delta where they are longer.
+
+    .. math:: f \min\Big(1, \frac{1}{\delta \lVert f \rVert_2}\Big)
+
+    Args:
+        logits: f, any shape with k classes along `dim`; -inf masks a class, and does not count for the length. Half
+            types are computed in float32.
+        delta: above 0.
+        dim: dimension of the classes.
+
+    Returns:
+        The clipped logits, of the shape and the dtype of `logits`.
+
+    Raises:
+        TypeError, ValueError, RuntimeError, IndexError: as :func:`~mgce.functional.normalizer`, `delta` in place of
+            `beta`.
+
+    Example:
+        >>> clip_logits(torch.tensor([3.0, 4.0]), delta=1.0)
+        tensor([0.6000, 0.8000])
+
+    Reference: Wei et al., Mitigating memorization of noisy labels by clipping the model prediction, 2023.
+    """
+    _validation.check_number("delta", delta, 0, above=True)
+    _validation.check_logits(logits, dim)
+    x = logits.float() if logits.dtype in HALF_TYPES else logits
+    on = x != -torch.inf
+    kept = torch.where(on, x, 0)
+    squared = (kept * delta).square().sum(dim, keepdim=True)
+    factor = torch.rsqrt(torch.where(squared > 1, squared, 1))
+    # Only a number above 1 takes another branch; NaN has to come through.
+    factor = torch.where(squared.isnan(), squared, factor)
+    return torch.where(on, kept * factor, x).to(logits.dtype)
+
+
+class ClippedLogits(nn.Module):
+    """`clip_logits` as a module, over the dimension where the losses have the classes."""
+
+    def __init__(self, delta: float = 1.0) -> None:
+        super().__init__()
+        _validation.check_number("delta", delta, 0, above=True)
+        self.delta = delta
+
+    def forward(self, logits: Tensor) -> Tensor:
+        """Clip the rows of logits."""
+        return clip_logits(logits, delta=self.delta, dim=class_dim(logits))
+
+    def extra_repr(self) -> str:
+        """Show the hyperparameter."""
+        return f"delta={self.delta:g}"
+
+
+class LogitClip(nn.Module):
+    r"""Any loss, of logits clipped to the length 1 / delta.
+
+    .. math:: \ell\Big(f \min\Big(1, \frac{1}{\delta \lVert f \rVert_2}\Big), y\Big)
+
+    Bounded, whatever the loss: cross-entropy stays below :math:`\log(1 + (k - 1) e^{\sqrt 2 / \delta})`. Symmetric if
+    the loss is; not convex. Probabilities, too, are those of the clipped logits: `link` clips first.
+
+    Args:
+        loss: a module that takes logits and targets.
+        delta: above 0. 1 is published for CIFAR-10 with up to 40 % symmetric noise, 1.5 for more, 2.5 for asymmetric.
+
+    Raises:
+        TypeError, ValueError: if `delta` is not one of those above.
+
+    Example:
+        >>> LogitClip(torch.nn.CrossEntropyLoss())(torch.tensor([[3.0, 4.0]]), torch.tensor([0]))
+        tensor(0.7981)
+
+    Reference: Wei et al., Mitigating memorization of noisy labels by clipping the model prediction, 2023.
+    """
+
+    def __init__(self, loss: nn.Module, delta: float = 1.0) -> None:
+        super().__init__()
+        self.clip = ClippedLogits(delta)
+        self.loss = loss
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """Compute the loss of the clipped logits."""
+        _validation.check_logits(input, class_dim(input) if isinstance(input, Tensor) else -1, "input")
+        loss: Tensor = self.loss(self.clip(input), target)
+        return loss
+
+    @property
+    def link(self) -> nn.Module:
+        """The module that turns logits into probabilities: those of the clipped logits."""
+        return nn.Sequential(self.clip, _link(self.loss))
+
+
+def forward_corrected_logits(logits: Tensor, transition: Tensor, *, beta: float = math.inf, dim: int = -1) -> Tensor:
+    r"""Compute logits whose probabilities are those of the labels after noise.
+
+    .. math:: \mathrm{link}(f') = p(f) T
+
+    with p the softmax at beta = inf, where f' is log(p T), and below it the worst-case probabilities of MGCE, which
+    estimate the distribution of the labels as softmax does for cross-entropy. So the loss of f' sees the labels as
+    they are observed, and p estimates those before the noise. It needs k^2 numbers a row.
+
+    Args:
+        logits: f, any shape with k classes along `dim`; -inf masks a class, whose label may still come by noise. Half
+            types are computed in float32.
+        transition: T, shape (k, k), rows that sum to one: T[i, j] is the probability that class i is labelled j, as
+            :mod:`mgce.noise` has it.
+        beta: in (1, inf], that of the loss; at 1 the probabilities do not determine logits.
+        dim: dimension of the classes.
+
+    Returns:
+        f', of the shape and the dtype of `logits`; -inf where no class leads to a label (-beta, where beta is finite).
+
+    Raises:
+        TypeError, ValueError, RuntimeError, IndexError: as :func:`~mgce.functional.normalizer`; ValueError if `beta` is
+            1, or `transition` not one of those above.
+
+    Example:
+        >>> T = torch.tensor([[0.8, 0.2], [0.2, 0.8]])
+        >>> forward_corrected_logits(torch.tensor([50.0, 0.0]), T).exp()
+        tensor([0.8000, 0.2000])
+
+    Reference: Patrini et al., Making deep neural networks robust to label noise: a loss correction approach, 2017.
+    """
+    beta = _correctable(beta)
+    _validation.check_logits(logits, dim)
+    k = logits.shape[dim]
+    _check_transition(transition)
+    if len(transition) != k:
+        raise ValueError(
+            expected("transition", f"of shape ({k}, {k}), one row for each class", tuple(transition.shape))
+        )
+    x = (logits.float() if logits.dtype in HALF_TYPES else logits).movedim(dim, -1)
+    log_p = F.log_softmax(x, -1) if math.isinf(beta) else _log(worst_case_probs(x, beta=beta))
+    mixed = _log_sum_exp(log_p.unsqueeze(-1) + _log(transition.to(x.dtype)))
+    if not math.isinf(beta):
+        # The inverse of MGCE's link: h = p^alpha, normalized, and f' = beta (h^(1 / beta) - 1), whose phi is 0.
+        mixed = beta * torch.expm1(F.log_softmax(beta / (beta - 1) * mixed, -1) / beta)
+    return mixed.movedim(-1, dim).to(logits.dtype)
+
+
+class ForwardCorrection(nn.Module):
+    r"""Any loss of probabilities, of the labels that known noise makes of them.
+
+    .. math:: \ell(f', y) \quad\text{with}\quad \mathrm{link}(f') = p(f) T,
+        \qquad \text{for cross-entropy} \quad -\log (p T)_y
+
+    p is softmax, or the worst-case probabilities where the loss is MGCE: those that its minimiser makes equal to the
+    distribution of the labels. At T = I the loss is then min(beta, MGCE): nothing pulls at a class that has left the
+    support of p, and the nearer beta is to 1 the sooner one has. Bounded if the loss is, and for cross-entropy by the
+    largest -log T[i, y]; neither symmetric nor convex in general, even where the loss is. `link` gives the
+    probabilities before the noise.
+
+    Args:
+        loss: a module that takes logits and targets, for softmax or with MGCE's `link`.
+        transition: T, shape (k, k), rows that sum to one, as :mod:`mgce.noise` makes them; kept as a buffer.
+
+    Raises:
+        TypeError, ValueError: if `loss` has another link or beta = 1, or `transition` is not a transition matrix.
+
+    Example:
+        >>> criterion = ForwardCorrection(torch.nn.CrossEntropyLoss(), torch.tensor([[0.8, 0.2], [0.2, 0.8]]))
+        >>> criterion(torch.tensor([[50.0, 0.0]]), torch.tensor([1]))
+        tensor(1.6094)
+
+    Reference: Patrini et al., Making deep neural networks robust to label noise: a loss correction approach, 2017.
+    """
+
+    transition: Tensor
+
+    def __init__(self, loss: nn.Module, transition: Tensor) -> None:
+        super().__init__()
+        link = _link(loss)
+        if not isinstance(link, MinimaxLink):
+            raise ValueError(expected("loss", "a loss of softmax, or of MGCE's link", type(loss).__name__))
+        _correctable(link.beta)
+        _check_transition(transition)
+        self.loss = loss
+        self.register_buffer("transition", transition)
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """Compute the loss of the corrected logits."""
+        _validation.check_logits(input, class_dim(input) if isinstance(input, Tensor) else -1, "input")
+        beta = _correctable(self.link.beta)
+        corrected = forward_corrected_logits(input, self.transition, beta=beta, dim=class_dim(input))
+        loss: Tensor = self.loss(corrected, target)
+        return loss
+
+    @property
+    def link(self) -> MinimaxLink:
+        """The module that turns logits into the probabilities of the classes before the noise."""
+        link = _link(self.loss)
+        assert isinstance(link, MinimaxLink)  # as `__init__` checks
+        return MinimaxLink(beta=link.beta, dim=None, output="worst_case")
+
+
+def _link(loss: nn.Module) -> nn.Module:
+    """Give the link of a loss; PyTorch's own have none, and are for softmax."""
+    link = getattr(loss, "link", None)
+    return link if isinstance(link, nn.Module) else MinimaxLink(beta=math.inf, dim=None)
+
+
+def _correctable(beta: object) -> float:
+    _validation.check_beta(beta)
+    if isinstance(beta, Tensor) or beta == 1:
+        raise ValueError(expected("beta", "one number above 1, where p determines logits", beta))
+    assert isinstance(beta, (int, float))
+    return float(beta)
+
+
+def _check_transition(transition: Tensor) -> None:
+    if not isinstance(transition, Tensor) or transition.ndim != 2 or transition.shape[0] != transition.shape[1]:
+        got = tuple(transition.shape) if isinstance(transition, Tensor) else type(transition).__name__
+        raise ValueError(expected("transition", "a tensor of shape (k, k)", got))
+    if _validation.is_concrete(transition):
+        _validation.check_probs(transition, "transition")
+
+
+def _log(probs: Tensor) -> Tensor:
+    """Give the logarithm, whose derivative at 0 is 0 and not infinite: what is -inf stays so."""
+    return torch.where(probs == 0, -torch.inf, torch.where(probs == 0, 1, probs).log())
+
+
+def _log_sum_exp(x: Tensor) -> Tensor:
+    """Give `x.logsumexp(-2)`, whose derivative in PyTorch is NaN where all are -inf."""
+    top = x.detach().amax(-2, keepdim=True)
+    top = torch.where(top == -torch.inf, 0, top)
+    return _log(torch.exp(x - top).sum(-2)) + top.squeeze(-2)

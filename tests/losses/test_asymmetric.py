@@ -1,0 +1,79 @@
+import mpmath
+import pytest
+import torch
+
+from contracts.loss_contract import K
+from contracts.robust_loss_contract import RobustLossContract, softmax
+from mgce import AGCELoss, AMSELoss
+from mgce.functional import agce_loss, amse_loss, gce_loss
+
+
+class AGCE(RobustLossContract):
+    @classmethod
+    def loss(cls, input, target, **keywords):
+        return agce_loss(input, target, a=cls.a, q=cls.q, **keywords)
+
+    @classmethod
+    def formula(cls, logits, y):
+        a, q = mpmath.mpf(cls.a), mpmath.mpf(cls.q)
+        return ((a + 1) ** q - (a + softmax(logits)[y]) ** q) / q
+
+
+class TestAGCE(AGCE):
+    a, q = 0.6, 0.6
+    most = (1.6**0.6 - 0.6**0.6) / 0.6
+
+
+class TestAGCEOfManyClasses(AGCE):
+    a, q = 1.8, 3.0
+    most = (2.8**3 - 1.8**3) / 3
+
+
+class TestAGCENearGCE(AGCE):
+    a, q = 1e-5, 0.5
+    most = ((1 + 1e-5) ** 0.5 - 1e-5**0.5) / 0.5
+
+
+class AMSE(RobustLossContract):
+    @classmethod
+    def loss(cls, input, target, **keywords):
+        return amse_loss(input, target, c=cls.c, **keywords)
+
+    @classmethod
+    def formula(cls, logits, y):
+        return sum((p - cls.c * (j == y)) ** 2 for j, p in enumerate(softmax(logits))) / K
+
+
+class TestAMSE(AMSE):
+    c = 30.0
+    least, most = 29.0**2 / K, (30.0**2 + 1) / K
+
+
+class TestMeanSquareError(AMSE):
+    c = 1.0
+    most = 2 / K
+
+
+def test_at_q_1_agce_is_mae():
+    logits, target = torch.randn(9, K, dtype=torch.float64), torch.randint(K, (9,))
+    torch.testing.assert_close(agce_loss(logits, target, a=3.0, q=1), gce_loss(logits, target, beta=1.0))
+
+
+def test_with_a_tiny_a_it_is_gce():
+    logits, target = 20 * torch.randn(99, K, dtype=torch.float64), torch.randint(K, (99,))
+    torch.testing.assert_close(agce_loss(logits, target, a=1e-30, q=0.7), gce_loss(logits, target, beta=1 / 0.7))
+
+
+@pytest.mark.parametrize(
+    "make, error, match",
+    [
+        (lambda: AGCELoss(a=0), ValueError, r"Expected `a` to be a finite number in \[1e-30, inf\), but got 0."),
+        (lambda: AGCELoss(q=-1), ValueError, "Expected `q`"),
+        (lambda: AGCELoss(q="1"), TypeError, "Expected `q`"),
+        (lambda: AMSELoss(c=0.5), ValueError, r"Expected `c` to be a finite number in \[1, inf\), but got 0.5."),
+        (lambda: AMSELoss(a=1), TypeError, "unexpected keyword argument 'a'"),
+    ],
+)
+def test_bad_hyperparameters(make, error, match):
+    with pytest.raises(error, match=match):
+        make()

@@ -1,0 +1,46 @@
+import math
+
+import mpmath
+import pytest
+import torch
+
+from contracts.robust_loss_contract import RobustLossContract, softmax
+from mgce import NNCELoss
+from mgce.functional import nce_loss, nnce_loss
+
+
+class TestNCE(RobustLossContract):
+    most = 1.0
+    symmetric = True
+    loss = staticmethod(nce_loss)
+
+    @staticmethod
+    def formula(logits, y):
+        logs = [mpmath.log(p) for p in softmax(logits)]
+        return logs[y] / mpmath.fsum(logs)
+
+
+class TestNNCE(RobustLossContract):
+    most = 1.0
+    symmetric = True
+    loss = staticmethod(nnce_loss)
+
+    @staticmethod
+    def formula(logits, y):
+        floor = mpmath.mpf(1e-7)
+        lifted = [mpmath.log(max(p, floor)) - mpmath.log(floor) for p in softmax(logits)]
+        return 1 - lifted[y] / mpmath.fsum(lifted)
+
+
+def test_a_masked_label_has_the_loss_that_it_tends_to():
+    far = torch.tensor([0.5, -1e9, 2.0], dtype=torch.float64)
+    masked = torch.tensor([0.5, -math.inf, 2.0], dtype=torch.float64)
+    for loss in (nce_loss, nnce_loss):
+        assert loss(masked, torch.tensor(1)) == 1
+        torch.testing.assert_close(loss(far, torch.tensor(1)), torch.tensor(1.0, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("floor", [0, 1.0, -1e-7])
+def test_bad_hyperparameters(floor):
+    with pytest.raises(ValueError, match=r"Expected `floor` to be a finite number in \(0, 0.5\]"):
+        NNCELoss(floor=floor)

@@ -1,0 +1,59 @@
+import math
+
+import pytest
+import torch
+
+from contracts.loss_contract import K
+from contracts.robust_loss_contract import RobustLossContract, softmax
+from mgce import RCELoss, UnhingedLoss
+from mgce.functional import gce_loss, rce_loss, unhinged_loss
+
+
+class TestRCE(RobustLossContract):
+    most = -math.log(1e-4)
+    symmetric = True
+    loss = staticmethod(rce_loss)
+
+    @staticmethod
+    def formula(logits, y):
+        zeros = [0 if j == y else math.log(1e-4) for j in range(K)]
+        return -sum(p * zero for p, zero in zip(softmax(logits), zeros, strict=True))
+
+
+class TestUnhinged(RobustLossContract):
+    nonnegative = False
+    least = -math.inf
+    symmetric = True
+    convex = True
+    loss = staticmethod(unhinged_loss)
+
+    @staticmethod
+    def formula(logits, y):
+        return 1 - logits[y] + sum(logits) / len(logits)
+
+
+def test_rce_is_mae_times_the_log_of_zero():
+    logits, target = torch.randn(9, K), torch.randint(K, (9,))
+    torch.testing.assert_close(rce_loss(logits, target, log_zero=-4), 4 * gce_loss(logits, target, beta=1.0))
+
+
+def test_unhinged_is_that_of_two_classes():
+    """1 - y v of van Rooyen et al., with the logits (v, -v)."""
+    v = torch.randn(9, dtype=torch.float64)
+    for y, sign in ((0, 1), (1, -1)):
+        value = unhinged_loss(torch.stack([v, -v], 1), torch.full((9,), y), reduction="none")
+        torch.testing.assert_close(value, 1 - sign * v)
+
+
+def test_modules_call_the_functions():
+    logits, target = torch.randn(9, K), torch.randint(K, (9,))
+    assert RCELoss(log_zero=-4, reduction="sum")(logits, target) == rce_loss(
+        logits, target, log_zero=-4, reduction="sum"
+    )
+    assert UnhingedLoss()(logits, target) == unhinged_loss(logits, target)
+
+
+@pytest.mark.parametrize("log_zero", [0, 1.0, -math.inf, math.nan])
+def test_bad_hyperparameters(log_zero):
+    with pytest.raises(ValueError, match="Expected `-log_zero` to be a finite number"):
+        RCELoss(log_zero=log_zero)

@@ -1,0 +1,253 @@
+import copy
+import math
+
+import mpmath
+import pytest
+import torch
+from torch import nn
+
+from contracts.loss_contract import K
+from contracts.robust_loss_contract import RobustLossContract, softmax
+from mgce import BiTemperedLoss, ForwardCorrection, GCELoss, LogitClip, MGCELoss, NCELoss, RCELoss, SumLoss
+from mgce.functional import (
+    clip_logits,
+    forward_corrected_logits,
+    gce_loss,
+    mgce_loss,
+    minimax_probs,
+    nce_loss,
+    rce_loss,
+    worst_case_probs,
+)
+from mgce.noise import asymmetric, symmetric
+from oracle import probabilities
+
+CE = nn.CrossEntropyLoss
+LOGITS, TARGET = torch.randn(9, K, dtype=torch.float64, generator=torch.Generator().manual_seed(0)), torch.arange(9) % K
+
+
+class TestSumOfNCEAndRCE(RobustLossContract):
+    most = 1 + 10 * -math.log(1e-4)
+    symmetric = True
+
+    @staticmethod
+    def loss(input, target, **keywords):
+        return SumLoss([NCELoss(**keywords), RCELoss(**keywords)], [1.0, 10.0])(input, target)
+
+    @staticmethod
+    def formula(logits, y):
+        p = softmax(logits)
+        return mpmath.log(p[y]) / sum(mpmath.log(u) for u in p) - 10 * mpmath.log(1e-4) * (1 - p[y])
+
+
+class Poly1(RobustLossContract):
+    @classmethod
+    def loss(cls, input, target, **keywords):
+        parts = [GCELoss(**keywords, beta=math.inf), GCELoss(**keywords, beta=1.0)]
+        return SumLoss(parts, [1.0, cls.epsilon])(input, target)
+
+    @classmethod
+    def formula(cls, logits, y):
+        p = softmax(logits)[y]
+        return -mpmath.log(p) + cls.epsilon * (1 - p)
+
+
+class TestPoly1(Poly1):
+    epsilon = 1.0
+    convex = True
+
+
+class TestPoly1Negative(Poly1):
+    epsilon = -1.0
+    convex = True
+
+
+class TestPoly1Large(Poly1):
+    epsilon = 4.0
+
+
+class TestLogitClip(RobustLossContract):
+    most = math.log(1 + 4 * math.exp(math.sqrt(2) / 0.5))
+
+    @staticmethod
+    def loss(input, target, **keywords):
+        return LogitClip(GCELoss(**keywords, beta=math.inf), delta=0.5)(input, target)
+
+    @staticmethod
+    def formula(logits, y):
+        f = [mpmath.mpf(v) for v in logits]
+        length = mpmath.sqrt(sum(v * v for v in f))
+        return -mpmath.log(softmax([v * min(1, 1 / (mpmath.mpf("0.5") * length)) for v in f])[y])
+
+    def test_the_bounds_are_reached(self):
+        """By no class of more than two: the bound lets one logit gain on all others what it can gain on one."""
+        wrong = self.loss(torch.tensor([-9.0, 9.0], dtype=torch.float64), torch.tensor(0))
+        assert wrong == pytest.approx(math.log(1 + math.exp(math.sqrt(2) / 0.5)))
+
+    def test_there_is_one_class(self):
+        assert self.loss(torch.tensor([[3.0], [-5.0]]), torch.tensor([0, 0])) == 0
+
+
+class Forward(RobustLossContract):
+    drops_masked_classes = False  # a class without probability may still be the label, by noise
+
+    def test_there_is_one_class(self):
+        assert ForwardCorrection(CE(), torch.ones(1, 1))(torch.tensor([[3.0]]), torch.tensor([0])) == 0
+
+
+class TestForwardCrossEntropy(Forward):
+    T = symmetric(K, 0.4)
+    least, most = -math.log(0.6), -math.log(0.1)
+
+    @classmethod
+    def loss(cls, input, target, **keywords):
+        return ForwardCorrection(GCELoss(**keywords, beta=math.inf), cls.T)(input, target)
+
+    @classmethod
+    def formula(cls, logits, y):
+        return -mpmath.log(sum(p * mpmath.mpf(t) for p, t in zip(softmax(logits), cls.T[:, y].tolist(), strict=True)))
+
+
+class TestForwardMGCE(Forward):
+    """MGCE as a loss of probabilities, at q = p T: beta (1 - h_y^(1 / beta)) with h proportional to q^alpha."""
+
+    T, beta = symmetric(K, 0.4), 2.0
+    least = 2.0 * (1 - 0.6 / math.sqrt(0.6**2 + 4 * 0.1**2))
+    most = 2.0 * (1 - 0.1 / math.sqrt(0.6**2 + 4 * 0.1**2))
+
+    @classmethod
+    def loss(cls, input, target, **keywords):
+        return ForwardCorrection(MGCELoss(**keywords, beta=cls.beta), cls.T)(input, target)
+
+    @classmethod
+    def formula(cls, logits, y):
+        _, p = probabilities(logits, cls.beta)
+        q = [sum(p[i] * mpmath.mpf(cls.T[i, j].item()) for i in range(K)) for j in range(K)]
+        alpha = mpmath.mpf(cls.beta) / (cls.beta - 1)
+        h = q[y] ** alpha / sum(u**alpha for u in q)
+        return cls.beta * (1 - h ** (1 / mpmath.mpf(cls.beta)))
+
+
+def test_sums():
+    value = SumLoss([NCELoss(reduction="none"), RCELoss(reduction="none")], [2.0, 3.0])(LOGITS, TARGET)
+    want = 2 * nce_loss(LOGITS, TARGET, reduction="none") + 3 * rce_loss(LOGITS, TARGET, reduction="none")
+    torch.testing.assert_close(value, want)
+    # 0 * inf would be NaN: a loss of weight 0 is not there.
+    masked = torch.tensor([[0.0, -math.inf, 1.0]])
+    assert SumLoss([CE(), RCELoss()], [0.0, 1.0])(masked, torch.tensor([1])).isfinite()
+    assert SumLoss([RCELoss()], [0.0])(LOGITS, TARGET) == 0
+    assert "weights=(2.0, 3.0)" in repr(SumLoss([NCELoss(), CE()], (2.0, 3.0)))
+
+
+def test_clipped_rows_have_the_length_and_short_ones_stay():
+    rows = torch.tensor([[3.0, 4.0], [0.3, 0.4], [0.0, 0.0], [-math.inf, 5.0]], dtype=torch.float64, requires_grad=True)
+    clipped = clip_logits(rows, delta=0.5)
+    want = torch.tensor([[1.2, 1.6], [0.3, 0.4], [0.0, 0.0], [-math.inf, 2.0]], dtype=torch.float64)
+    torch.testing.assert_close(clipped, want)
+    torch.testing.assert_close(clip_logits(rows.T, delta=0.5, dim=0), want.T)
+    (gradient,) = torch.autograd.grad(clipped[:, 1].sum(), rows)
+    assert gradient.isfinite().all()
+
+
+# Nearer to 1, logits in float64 cannot express all p: one of 0.1 needs v of (0.1)^(1 / (beta - 1)) beside 1.
+@pytest.mark.parametrize("beta", [1.4, 2.0, 11.0, 1e6, math.inf])
+def test_the_corrected_logits_have_the_probabilities_after_noise(beta):
+    T = asymmetric({0: 1, 2: 3}, K, 0.3)
+    corrected = forward_corrected_logits(LOGITS, T, beta=beta)
+    p = worst_case_probs(LOGITS, beta=beta)
+    # p is v^(beta - 1), with v known to a few eps: below beta = 2 that is all that logits say of a small p.
+    known = (4 * torch.finfo(torch.float64).eps) ** min(1, beta - 1)
+    tolerance = 1e-12 if math.isinf(beta) else max(1e-13 * beta, known)
+    torch.testing.assert_close(worst_case_probs(corrected, beta=beta), p @ T.double(), rtol=0, atol=tolerance)
+    moved = forward_corrected_logits(LOGITS.T, T, beta=beta, dim=0)
+    torch.testing.assert_close(moved.T, corrected)
+
+
+@pytest.mark.parametrize("beta", [1.05, 1.4, 2.0, 11.0])
+def test_without_noise_the_corrected_loss_is_that_of_h(beta):
+    criterion = ForwardCorrection(MGCELoss(beta=beta, reduction="none"), torch.eye(K))
+    want = mgce_loss(3 * LOGITS, TARGET, beta=beta, reduction="none").clamp(max=beta)
+    torch.testing.assert_close(criterion(3 * LOGITS, TARGET), want, rtol=0, atol=1e-12)
+    gce = ForwardCorrection(GCELoss(beta=beta), torch.eye(K))
+    torch.testing.assert_close(gce(LOGITS, TARGET), gce_loss(LOGITS, TARGET, beta=beta))
+
+
+@pytest.mark.parametrize("make", [CE, lambda: MGCELoss(beta=2.0)])
+def test_the_corrected_loss_is_least_at_the_probabilities_before_noise(make):
+    """The theorem of Patrini et al.: with labels as noise makes them of q, link(f) = q."""
+    q, T = torch.tensor([0.5, 0.3, 0.2], dtype=torch.float64), symmetric(3, 0.4).double()
+    criterion = ForwardCorrection(make(), T)
+    logits = torch.zeros(3, dtype=torch.float64, requires_grad=True)
+    optimizer = torch.optim.LBFGS([logits], max_iter=200, tolerance_grad=1e-12, line_search_fn="strong_wolfe")
+
+    def closure():
+        optimizer.zero_grad()
+        loss = criterion(logits, q @ T)
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)
+    torch.testing.assert_close(criterion.link(logits.detach()), q, rtol=0, atol=1e-5)
+
+
+def test_a_label_that_no_class_leads_to():
+    T = torch.tensor([[1.0, 0.0], [1.0, 0.0]])
+    logits = torch.tensor([[0.3, 0.2]], requires_grad=True)
+    each = forward_corrected_logits(logits, T)
+    assert each[0, 1] == -math.inf and each[0, 0] == 0
+    (gradient,) = torch.autograd.grad(each[0, 0], logits)
+    assert gradient.isfinite().all()
+    assert ForwardCorrection(MGCELoss(beta=2.0), T)(logits, torch.tensor([1])) == 2.0
+    far = torch.tensor([[200.0, 0.0]], requires_grad=True)  # e^-200 underflows; its logarithm must not
+    value = ForwardCorrection(CE(), torch.eye(2))(far, torch.tensor([1]))
+    assert value == 200 and torch.autograd.grad(value, far)[0].tolist() == [[1.0, -1.0]]
+
+
+def test_links():
+    softmaxed = LOGITS.softmax(-1)
+    for criterion in (
+        SumLoss([NCELoss(), RCELoss()], [1, 1]),
+        SumLoss([CE()], [1]),
+        ForwardCorrection(CE(), torch.eye(K)),
+    ):
+        torch.testing.assert_close(criterion.link(LOGITS), softmaxed)
+    torch.testing.assert_close(LogitClip(CE(), 2.0).link(LOGITS), clip_logits(LOGITS, delta=2.0).softmax(-1))
+    torch.testing.assert_close(LogitClip(MGCELoss()).link(LOGITS), minimax_probs(clip_logits(LOGITS), beta=1.4))
+    corrected = ForwardCorrection(MGCELoss(beta=2.0), torch.eye(K))
+    torch.testing.assert_close(corrected.link(LOGITS), worst_case_probs(LOGITS, beta=2.0))
+
+
+def test_wrappers_nest_and_copy():
+    inner = ForwardCorrection(SumLoss([CE(), RCELoss()], [1.0, 2.0]), symmetric(K, 0.2))
+    criterion = copy.deepcopy(LogitClip(inner, 0.5)).double()
+    want = inner.double()(clip_logits(LOGITS, delta=0.5), TARGET)
+    torch.testing.assert_close(criterion(LOGITS, TARGET), want)
+    assert list(criterion.state_dict()) == ["loss.transition"]
+
+
+@pytest.mark.parametrize(
+    "make, match",
+    [
+        (lambda: SumLoss([], []), "Expected `weights` to be one number for each of 0 losses"),
+        (lambda: SumLoss([CE()], [1.0, 2.0]), "Expected `weights` to be one number for each of 1 losses"),
+        (lambda: SumLoss([CE()], [math.inf]), r"Expected `weights\[0\]`"),
+        (lambda: LogitClip(CE(), 0), "Expected `delta`"),
+        (
+            lambda: ForwardCorrection(CE(), torch.ones(2, 2)),
+            "Expected `transition` to be a tensor whose rows sum to one",
+        ),
+        (lambda: ForwardCorrection(CE(), torch.ones(2, 3)), r"Expected `transition` to be a tensor of shape \(k, k\)"),
+        (lambda: ForwardCorrection(MGCELoss(beta=1), torch.eye(2)), "Expected `beta` to be one number above 1"),
+        (
+            lambda: ForwardCorrection(BiTemperedLoss(), torch.eye(2)),
+            "Expected `loss` to be a loss of softmax, or of MGCE's",
+        ),
+        (
+            lambda: ForwardCorrection(CE(), torch.eye(2))(LOGITS, TARGET),
+            r"Expected `transition` to be of shape \(5, 5\)",
+        ),
+    ],
+)
+def test_bad_arguments(make, match):
+    with pytest.raises(ValueError, match=match):
+        make()

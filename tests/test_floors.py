@@ -1,0 +1,49 @@
+"""The least versions that are allowed: none with a known hole in what this package uses, and all of them in one file."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+ROOT = Path(__file__).parents[1]
+# The first version without a hole, in code that this package calls with files of others.
+SAFE = {
+    "torch": "2.6",  # CVE-2025-32434: torch.load ran code from a checkpoint even with weights_only=True
+    "skops": "0.15",  # 0.11: code by methods and operators (CVE-2025-54412, 54413); before 0.15 by generators, and trees
+    "pyarrow": "14.0.1",  # CVE-2023-47248: code from a Parquet file
+    "pillow": "10.3",  # CVE-2023-50447, CVE-2024-28219
+    "lightning": "2.6.1",  # of later ones, 2.6.2 and 2.6.3 were malware
+}
+
+
+def requirements():
+    """Give each requirement of the package by name, extras included."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    lines = [*project["dependencies"], *(line for extra in project["optional-dependencies"].values() for line in extra)]
+    parsed = [Requirement(line) for line in lines]
+    return {one.name.lower(): one for one in parsed if one.name != "mgce"}
+
+
+def pins(name):
+    lines = (ROOT / name).read_text().splitlines()
+    return dict(line.lower().split("==") for line in lines if line and not line.startswith("#"))
+
+
+@pytest.mark.parametrize("name", SAFE)
+def test_no_version_with_a_known_hole_is_allowed(name):
+    (floor,) = [one.version for one in requirements()[name].specifier if one.operator == ">="]
+    assert Version(floor) >= Version(SAFE[name])
+
+
+def test_releases_that_were_malware_are_excluded():
+    allowed = requirements()["lightning"].specifier
+    assert "2.6.1" in allowed and "2.6.2" not in allowed and "2.6.3" not in allowed
+
+
+def test_the_tested_versions_are_allowed():
+    tested = pins("constraints.txt")
+    for name, requirement in requirements().items():
+        if name in tested:
+            assert tested[name] in requirement.specifier, name
