@@ -23,6 +23,7 @@ from mgce.functional import mgce_loss
 FORESTS = {"best": RandomForestClassifier, "random": ExtraTreesClassifier}  # by `splitter`, as a tree spells it
 LEAVES = (1, 2, 5, 10, 20, 50)  # clean labels want 1 or 2; with 40 % wrong ones, 5 to 50 were best on all tables tried
 SELECTION_ROWS = 10_000  # rows that leaves and splitter are chosen on, at most: twelve forests of them take seconds
+SELECTION_TREES = 30  # of such a forest: a row is then judged by about eleven trees, enough to rank the candidates
 TREE_ROWS = 100_000  # drawn for one tree, at most, so that forests of millions of rows stay small
 LARGEST_SCALE = 100.0  # of the logarithms: margins of a forest that is certain and never wrong would grow for ever
 CHUNK_ROWS = 8192  # walked down a tree at once: their node numbers stay in the processor's cache
@@ -120,7 +121,7 @@ class MGCEForestClassifier(RobustClassifier):
         random_state = check_random_state(self.random_state)
         seed = int(random_state.randint(np.iinfo(np.int32).max))
         self._choose(X, index, weight, random_state, seed)
-        forest = self._grow(self.splitter_, self.min_samples_leaf_, (X, index, weight), seed)
+        forest = self._grow(self.splitter_, self.min_samples_leaf_, (X, index, weight), seed, self.n_estimators)
         self._keep(forest)
         self.beta_ = float(self.beta)
         logs = self._logs(_oob_probs(forest, len(self.classes_)))
@@ -141,15 +142,19 @@ class MGCEForestClassifier(RobustClassifier):
         rows = random_state.permutation(len(X))[:SELECTION_ROWS]
         for place in product(range(len(splitters)), range(len(leaves))):
             part = X[rows], index[rows], weight[rows]
-            judged = _oob_probs(self._grow(splitters[place[0]], int(leaves[place[1]]), part, seed), len(self.classes_))
+            trees = min(SELECTION_TREES, self.n_estimators)
+            forest = self._grow(splitters[place[0]], int(leaves[place[1]]), part, seed, trees)
+            judged = np.nan_to_num(_oob_probs(forest, len(self.classes_)))
             self.scores_[place] = np.average(judged.argmax(1) == index[rows], weights=weight[rows])
         best = np.unravel_index(self.scores_.argmax(), self.scores_.shape)  # the first of several, the smaller leaf
         self.splitter_, self.min_samples_leaf_ = splitters[best[0]], int(leaves[best[1]])
 
-    def _grow(self, splitter: str, leaf: int, rows: tuple[NDArray[Any], IntArray, FloatArray], seed: int) -> Any:
+    def _grow(
+        self, splitter: str, leaf: int, rows: tuple[NDArray[Any], IntArray, FloatArray], seed: int, trees: int
+    ) -> Any:
         X, index, weight = rows
         forest = FORESTS[splitter](
-            self.n_estimators,
+            trees,
             min_samples_leaf=leaf,
             max_features=self.max_features,
             bootstrap=True,
