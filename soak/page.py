@@ -43,7 +43,9 @@ def render(results: Results) -> str:
         "precision (80 bits), which shares no code with the library and proves each of its roots by a bracket. "
         + (f"**Beyond their limits: {over}.**" if over else "**Nothing was beyond its limit.**"),
         machine_line(results["machine"]) + f" Seed {results['seed']}, {results['minutes']:.0f} minutes of one core. "
-        "`python -m soak numerics --rows 1e7 --jobs 2 --record` does it again and writes this page.",
+        f"`python -m soak numerics --rows {results['planned']} --record` does it again and writes this page; begun "
+        "again after a stop, it goes on from what is done."
+        + ("" if results["rows"] >= results["planned"] else " **It was stopped before its last row.**"),
         "### Worst errors",
         "Of any row, in units of eps of the result's dtype.",
         _by_backend(results),

@@ -9,6 +9,7 @@ from mgce.losses.modules import GCELoss, LinearMGCELoss, MGCELoss, MinimaxLink
 from mgce.losses.normalized import NCELoss, NNCELoss
 from mgce.losses.presets import robust_loss
 from mgce.losses.reweighted import EpsilonSoftmaxLoss, FocalLoss, TaylorCELoss
+from mgce.losses.scale import LogitScale
 from mgce.losses.symmetric import RCELoss, UnhingedLoss
 from mgce.losses.tempered import BiTemperedLoss, TemperedSoftmax
 from mgce.losses.wrappers import ForwardCorrection, LogitClip, SumLoss
@@ -28,6 +29,7 @@ __all__ = [
     "GCELoss",
     "LinearMGCELoss",
     "LogitClip",
+    "LogitScale",
     "MGCEClassifier",
     "MGCEClassifierCV",
     "MGCELoss",

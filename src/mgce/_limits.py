@@ -7,7 +7,7 @@ array of a few bytes may claim any shape. So every reader of this package counts
 from __future__ import annotations
 
 import zlib
-from typing import IO
+from typing import Protocol
 from zipfile import ZipFile
 
 # Bytes that a file may hold once it is unpacked. The largest that this package reads are the images of CIFAR-100,
@@ -15,6 +15,8 @@ from zipfile import ZipFile
 EXPANDED_BYTES = 1 << 30
 # Numbers in a table: 8 GB as float64, more than an ordinary machine could fit a model to.
 TABLE_CELLS = 1_000_000_000
+# Bytes of a Parquet table as its values lie in memory, with repeated texts written out: those of as many numbers.
+TABLE_BYTES = 8 * TABLE_CELLS
 # Members of an archive: a model file of a table has dozens, a Pipeline of a hundred steps some thousands.
 MEMBERS = 20_000
 # Members of a data set in a zip file: Tiny ImageNet, the only one, has 120,206 of 250 MB.
@@ -25,11 +27,17 @@ XZ_MEMORY = 1 << 28
 NESTING = 200
 
 
+class Readable(Protocol):
+    """A file of bytes, or what unpacks one."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+
 class TooLargeError(ValueError):
     """A file would take more memory than its limit."""
 
 
-def read_at_most(file: IO[bytes], limit: int = EXPANDED_BYTES) -> bytes:
+def read_at_most(file: Readable, limit: int = EXPANDED_BYTES) -> bytes:
     """Read a file that is unpacked while it is read, and stop where it is longer than its limit.
 
     Raises:

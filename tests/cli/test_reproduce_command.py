@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from mgce.experiments.store import Runs
 from web_pages import check_structure
 
 SMOKE = ["--smoke", "--dataset", "wine", "--seeds", "2", "--jobs", "1"]
@@ -93,7 +94,7 @@ def test_report_needs_only_the_packed_records(tmp_path):
     assert mgce("reproduce", "figure6", *SMOKE, "--out", "out", folder=tmp_path).returncode == 0
     packed = tmp_path / "packed"
     packed.mkdir()
-    for name in ("records.jsonl", "machines.jsonl", "specifications.jsonl"):
+    for name in Runs.PACKED:
         (tmp_path / "out" / name).rename(packed / name)
     result = mgce("report", "packed", "--out", "again", folder=tmp_path)
     assert result.returncode == 0, result.stderr

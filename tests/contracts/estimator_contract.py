@@ -84,7 +84,19 @@ class EstimatorContract:
         some = y == "bee"
         assert fitted.certify(X[some], y[some]).n_classes == 3
 
-    @pytest.mark.parametrize("method", ["certify", "suspect_labels", "label_quality"])
+    def test_certify_counts_unknown_labels_as_errors(self, fitted, data):
+        X, y = data
+        other = y.copy()
+        other[:30] = "dog"
+        codes = np.searchsorted(fitted.classes_, y)
+        codes[:30] = -1
+        assert fitted.certify(X, other) == certify(codes, fitted.predict_proba(X))
+        with pytest.raises(ValueError, match="Expected `y` to be labels of the classes that the model knows"):
+            fitted.certify(X, np.full(150, "dog"))
+        with pytest.raises(ValueError, match=r"Expected `y` to be of shape \(150,\)"):
+            fitted.certify(X, y[:-1])
+
+    @pytest.mark.parametrize("method", ["suspect_labels", "label_quality"])
     def test_unknown_labels_and_lengths_get_a_sentence(self, fitted, data, method):
         X, y = data
         other = y.copy()

@@ -15,6 +15,8 @@ from rich.table import Table as Grid
 
 from mgce._files import to_json, write_files
 from mgce.cli.env import describe
+from mgce.cli.outputs import check_folder
+from mgce.cli.terminal import Terminal
 from mgce.datasets import NAMES, load
 from mgce.experiments import render, select
 from mgce.experiments.compare import BETAS, METHODS, Comparison, run
@@ -60,7 +62,8 @@ def compare(
         lr=lr,
     )
     folder = out or Path(f"mgce-compare-{table.name}")
-    console = Console(highlight=False)
+    check_folder("out", folder)
+    console = Terminal()
     start = time.monotonic()
     try:
         records = _run_with_progress(console, table, plan, device)

@@ -16,7 +16,8 @@ def main() -> None:
         sys.exit(2)
     import typer
 
-    from mgce.cli import certify, compare, env, fit, predict, report, reproduce
+    from mgce._text import printable
+    from mgce.cli import benchmark, certify, compare, env, fit, predict, report, reproduce
 
     app = typer.Typer(
         help="Train classifiers on labels that are partly wrong.",
@@ -26,6 +27,7 @@ def main() -> None:
     )
     app.command()(compare.compare)
     app.command()(reproduce.reproduce)
+    app.command()(benchmark.benchmark)
     app.command()(report.report)
     app.command()(fit.fit)
     app.command()(predict.predict)
@@ -34,5 +36,5 @@ def main() -> None:
     try:
         app()
     except (ValueError, OSError) as error:
-        sys.stderr.write(f"Error: {error}\n")
+        sys.stderr.write(f"Error: {printable(str(error))}\n")
         sys.exit(2)

@@ -26,3 +26,20 @@ def check_output(option: str, path: Path, *others: Path) -> None:
     folder = next(parent for parent in path.absolute().parents if parent.exists())
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         raise ValueError(expected(option, "the path of a file in a folder that can be written to", str(path)))
+
+
+def check_folder(option: str, path: Path) -> None:
+    """Require that files can be written into a folder, which may be there or not.
+
+    Args:
+        option: name of the option that the error speaks of.
+        path: the folder.
+
+    Raises:
+        ValueError: if they cannot.
+    """
+    there = next(folder for folder in (path.absolute(), *path.absolute().parents) if folder.exists())
+    if not there.is_dir():
+        raise ValueError(expected(option, "the path of a folder", f"{path}, where {there} is a file"))
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise ValueError(expected(option, "the path of a folder that can be written to", str(path)))

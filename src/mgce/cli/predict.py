@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from mgce._files import write_files
 from mgce.cli.outputs import check_output
+from mgce.cli.terminal import Terminal
 from mgce.datasets.tables import read_frame
 from mgce.tables.model import TableModel, predictions_csv
 
@@ -39,7 +39,7 @@ def predict(
     names = fitted.columns.row_names(frame)
     content = predictions_csv(fitted, predictions, names, every_class=probabilities, formulas=formulas)
     write_files(out.parent, {out.name: content})
-    console = Console(highlight=False)
+    console = Terminal()
     for sentence in fitted.unseen(selected):
         console.print(f"Note: {sentence}", markup=False)
     counts = ", ".join(f"{label} {int((predictions.label == label).sum()):,}" for label in fitted.classes)

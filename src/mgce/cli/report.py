@@ -8,8 +8,10 @@ from typing import Annotated
 import typer
 
 from mgce._validation import expected
+from mgce.cli.outputs import check_folder
 from mgce.cli.reproduce import show
 from mgce.experiments.paper.report import write_report
+from mgce.experiments.store import Runs
 
 
 def report(
@@ -24,5 +26,8 @@ def report(
     if not runs.is_dir():
         raise FileNotFoundError(expected("runs", "a folder of mgce reproduce that exists", str(runs)))
     folder = out or runs
+    check_folder("out", folder)
+    if not Runs(runs).read():
+        raise ValueError(expected("runs", "a folder with finished runs of mgce reproduce", f"{runs}, which has none"))
     results = write_report(runs, folder)
     show(results, list(results), folder)

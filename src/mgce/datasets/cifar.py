@@ -6,10 +6,12 @@ import lzma
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mgce._limits import EXPANDED_BYTES, XZ_MEMORY, TooLargeError, read_at_most
 from mgce.datasets.images import ImageDataset, Images
 from mgce.datasets.sources import Source, damaged, locate, missing
 
@@ -52,7 +54,7 @@ def load_cifar100(data_dir: Path, download: bool) -> ImageDataset:
     train, test = (read_records(content, path, label_bytes=2) for path, content in (next(files), next(files)))
     _check_balance(data_dir / "cifar-100-binary", [train], [test], 100)
     path, content = next(files)
-    classes = tuple(content.decode().split())
+    classes = tuple(content.decode(errors="replace").split())
     if len(classes) != 100:
         raise damaged(path, "the names of 100 classes", len(classes))
     return ImageDataset("cifar100", classes, _join([train]), _join([test]))
@@ -84,19 +86,37 @@ def _files(
         for name in names:
             member = tar.extractfile(f"{folder}/{name}")
             assert member is not None  # the checksum has been verified
-            yield data_dir / archive.path, member.read()
+            yield data_dir / archive.path, read_at_most(member)
 
 
 def _read(data_dir: Path, name: str, archive: Source) -> tuple[Path, bytes]:
     path, packed = data_dir / name, data_dir / f"{name}.xz"
     if path.is_file():
-        return path, path.read_bytes()
+        with path.open("rb") as file:
+            return path, read_at_most(file)
     if not packed.is_file():
         raise missing(data_dir, name, f"get the binary version from {archive.url} and unpack it")
     try:
-        return packed, lzma.decompress(packed.read_bytes())
-    except lzma.LZMAError as error:
+        with packed.open("rb") as file:
+            return packed, read_xz(file)
+    except (lzma.LZMAError, ValueError) as error:
         raise damaged(packed, "xz-compressed content", error) from error
+
+
+def read_xz(file: IO[bytes], limit: int = EXPANDED_BYTES) -> bytes:
+    """Unpack a file of one xz stream.
+
+    Raises:
+        TooLargeError: if it is longer than the limit when unpacked.
+        lzma.LZMAError: if it is damaged or cut off, or would take more memory to unpack than any preset does.
+    """
+    stream, packed = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=XZ_MEMORY), read_at_most(file, limit)
+    unpacked = stream.decompress(packed, limit + 1)
+    if len(unpacked) > limit:
+        raise TooLargeError(f"more than {limit:,} bytes when unpacked")
+    if not stream.eof:
+        raise lzma.LZMAError("the stream is cut off")
+    return unpacked
 
 
 Part = tuple[NDArray[np.uint8], NDArray[np.uint8]]

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from mgce._limits import check_zip
 from mgce.datasets.cifar import load_cifar10, load_cifar100
 from mgce.datasets.images import ImageDataset, Images
 from mgce.datasets.sources import Source, damaged, locate
@@ -63,6 +64,7 @@ def read_labels(path: Path) -> dict[str, NDArray[np.int64]]:
     name = None
     try:
         with zipfile.ZipFile(path) as archive:
+            check_zip(archive)
             (member,) = (member for member in archive.namelist() if member.endswith("/data.pkl"))
             content = archive.read(member)
         for opcode, value, _ in pickletools.genops(content):
@@ -73,7 +75,7 @@ def read_labels(path: Path) -> dict[str, NDArray[np.int64]]:
             elif name is not None and len(value) >= 8:
                 labels[name] = np.frombuffer(value.encode("latin-1"), "<i8").astype(np.int64)
                 name = None
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
+    except Exception as error:  # zipfile and pickletools raise whatever they meet in a damaged file
         raise damaged(path, "label arrays that torch.save wrote", error) from error
     return labels
 
@@ -82,6 +84,10 @@ def _add_labels(dataset: ImageDataset, path: Path, names: Mapping[str, str]) -> 
     labels = read_labels(path)
     train = dataset.train
     assert isinstance(train, Images)
+    absent = {"clean_label", *names.values()} - labels.keys()
+    if absent or any(len(values) != len(train) for values in labels.values()):
+        got = {name: len(values) for name, values in labels.items()}
+        raise damaged(path, f"clean_label, {', '.join(names.values())}, each for {len(train)} images", got)
     if not np.array_equal(labels["clean_label"], train.target):
         differing = int((labels["clean_label"] != train.target).sum())
         raise damaged(path, "CIFAR's own labels in CIFAR's order as clean_label", f"{differing} other ones")

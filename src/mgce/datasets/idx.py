@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from mgce._limits import read_at_most
 from mgce.datasets.images import ImageDataset, Images
 from mgce.datasets.sources import Source, damaged, locate
 
@@ -70,8 +71,9 @@ def read_idx(path: Path) -> NDArray[np.uint8]:
         ValueError: if it is not such a file.
     """
     try:
-        content = gzip.decompress(path.read_bytes())
-    except (OSError, EOFError, zlib.error) as error:
+        with gzip.open(path) as file:
+            content = read_at_most(file)
+    except (OSError, EOFError, zlib.error, ValueError) as error:
         raise damaged(path, "gzipped content", error) from error
     if len(content) < 4 or content[:3] != b"\0\0\x08" or len(content) < 4 + 4 * content[3]:
         raise damaged(path, "the header of an IDX file of bytes", content[:4])

@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from mgce._files import replacing
+from mgce._limits import DATASET_MEMBERS, check_zip, read_at_most
 from mgce.datasets.images import ImageDataset, ImageFiles
 from mgce.datasets.sources import Source, damaged, locate, missing
 
@@ -22,6 +23,7 @@ TINY_IMAGENET = Source(
 WEBVISION = "https://data.vision.ee.ethz.ch/cvl/webvision/dataset2017.html"
 CLOTHING1M = "https://github.com/Cysu/noisy_label"
 WEBVISION_CLASSES = 50
+DIGITS = 9  # of a class: enough for any, and few enough for an integer of 32 bits
 # Rows of each part, as published; for these sets no checksum is.
 TINY_IMAGENET_ROWS = {"train": 100_000, "val": 10_000}
 WEBVISION_ROWS = {"train_filelist_google.txt": 65_944, "val_filelist.txt": 2_500}
@@ -97,7 +99,12 @@ def _lines(root: Path, name: str, url: str) -> list[str]:
     path = root / name
     if not path.is_file():
         raise missing(root.parent, f"{root.name}/{name}", f"get the data set from {url}")
-    return [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    try:
+        with path.open("rb") as file:
+            text = read_at_most(file).decode()
+    except ValueError as error:  # too long, or not UTF-8
+        raise damaged(path, "lines of text", error) from error
+    return [line.strip() for line in text.splitlines() if line.strip()]
 
 
 def _annotations(root: Path, classes: tuple[str, ...]) -> list[tuple[str, str]]:
@@ -115,7 +122,7 @@ def _annotations(root: Path, classes: tuple[str, ...]) -> list[tuple[str, str]]:
 def _labels(root: Path, name: str, url: str) -> dict[str, int]:
     pairs = [line.split() for line in _lines(root, name, url)]
     for pair in pairs:
-        if len(pair) != 2 or not pair[1].isdecimal():
+        if len(pair) != 2 or not pair[1].isdecimal() or len(pair[1]) > DIGITS:
             raise damaged(root / name, "a file and the number of its class in every line", " ".join(pair))
     return {file: int(label) for file, label in pairs}
 
@@ -132,5 +139,6 @@ def _image_files(rows: list[tuple[Path, int]]) -> ImageFiles:
 def _unpack(archive: Path, root: Path) -> None:
     with replacing(root) as temporary, TemporaryDirectory(dir=root.parent, prefix=".") as unpacked:
         with zipfile.ZipFile(archive) as content:
+            check_zip(content, members=DATASET_MEMBERS)
             content.extractall(unpacked)
         Path(unpacked, root.name).replace(temporary)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -54,7 +55,7 @@ class ImageFiles(Dataset[tuple[Any, int]]):
         try:
             with Image.open(path) as file:
                 image = file.convert("RGB")
-        except OSError as error:  # missing, truncated, or no image
+        except Exception as error:  # missing, truncated, no image, or so large that Pillow refuses it
             raise OSError(f"Expected {path} to be an image, but got: {error}.") from error
         if self.transform is not None:
             return self.transform(image), int(self.target[index])
@@ -70,3 +71,15 @@ class ImageDataset:
     train: Images | ImageFiles
     test: Images | ImageFiles
     validation: Images | ImageFiles | None = None
+
+    def checksum(self) -> str:
+        """Give a SHA-256 of images and labels; of images in files, of their names and labels."""
+        digest = hashlib.sha256("\n".join((self.name, *self.classes)).encode())
+        for part in (self.train, self.test, self.validation):
+            if part is not None:
+                if isinstance(part, ImageFiles):
+                    digest.update("\n".join(path.name for path in part.paths).encode())
+                else:
+                    digest.update(part.images.tobytes())
+                digest.update(part.target.tobytes())
+        return digest.hexdigest()

@@ -36,6 +36,8 @@ def load_covertype(data_dir: Path, download: bool) -> Table:
         raise OSError(f"Expected {page} to be downloadable, but got {error}.") from error
     except RuntimeWarning as warning:
         raise damaged(data_dir / "openml", "OpenML's covertype", warning.__context__) from warning
+    except Exception as error:  # a damaged copy: whatever gzip and the parser meet in it
+        raise damaged(data_dir / "openml", "OpenML's covertype", error) from error
     if len(bunch.data) != COVERTYPE_ROWS:
         raise damaged(data_dir / "openml", f"{COVERTYPE_ROWS} rows of covertype", len(bunch.data))
     return make_table("covertype", bunch.data, bunch.target)

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
+from mgce._limits import read_at_most
 from mgce.datasets.images import ImageDataset, Images
+from mgce.datasets.mat import read_arrays
 from mgce.datasets.sources import Source, damaged, locate
 
 # The checksums are those of TensorFlow Datasets.
@@ -34,15 +36,14 @@ def read_mat(path: Path) -> Images:
     Raises:
         ValueError: if the file does not hold them.
     """
-    from scipy.io import loadmat
-
     try:
-        content = loadmat(path, variable_names=("X", "y"))
-    except (ValueError, TypeError, OSError, NotImplementedError) as error:
+        with path.open("rb") as file:
+            content = read_arrays(read_at_most(file), ("X", "y"))
+    except ValueError as error:
         raise damaged(path, "the arrays X and y of a MATLAB file", error) from error
     images, labels = content.get("X"), content.get("y")
     if images is None or labels is None or images.ndim != 4 or labels.size != images.shape[3]:
-        shapes = {name: np.shape(value) for name, value in content.items() if not name.startswith("__")}
+        shapes = {name: value.shape for name, value in content.items()}
         raise damaged(path, "images X (h, w, c, n) and as many labels y", shapes)
     images = np.ascontiguousarray(images.transpose(3, 2, 0, 1), dtype=np.uint8)
     return Images(images, labels.ravel().astype(np.int64) % 10)

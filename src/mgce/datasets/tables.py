@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import warnings
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -10,10 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mgce._limits import TABLE_BYTES, TABLE_CELLS, TooLargeError
 from mgce._validation import expected
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+PARQUET_ROWS = 10_000  # read at a time
 
 
 @dataclass(frozen=True)
@@ -28,6 +34,14 @@ class Table:
     target: np.ndarray[Any, np.dtype[np.int64]]
     classes: tuple[str, ...]
     n_train: int | None = None
+
+    def checksum(self) -> str:
+        """Give a SHA-256 of the columns, their values, the classes and which rows have them."""
+        import pandas as pd
+
+        names = json.dumps([*map(str, self.features.columns), *self.classes]).encode()
+        values = pd.util.hash_pandas_object(self.features, index=False).to_numpy()
+        return hashlib.sha256(names + values.tobytes() + self.target.tobytes()).hexdigest()
 
 
 def read_table(path: Path, target: str | None) -> Table:
@@ -76,14 +90,33 @@ def read_frame(path: Path, name: str, text: Collection[str] = ()) -> pd.DataFram
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)  # more fields in a row than names
-            frame = pd.read_csv(path, **options) if path.suffix.lower() == ".csv" else pd.read_parquet(path)
-    except (ValueError, OSError, pd.errors.ParserWarning) as error:  # parsing errors are among the first two
+            frame = pd.read_csv(path, **options) if path.suffix.lower() == ".csv" else _read_parquet(path)
+    except Exception as error:  # pandas and pyarrow raise whatever they meet in a damaged file
         reason = (str(error).splitlines() or ["unknown reason"])[0]
         raise ValueError(f"Expected `{name}` to be a table, but {path.name} could not be read: {reason}") from error
     if len(frame) == 0:
         raise ValueError(expected(name, "a table with rows", "none"))
     frame.columns = frame.columns.map(str)
     return frame.reset_index(drop=True)
+
+
+def _read_parquet(path: Path) -> pd.DataFrame:
+    """Read a Parquet file a few rows at a time, so that what it repeats cannot fill the memory."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path) as file:
+        cells = file.metadata.num_rows * max(1, file.metadata.num_columns)
+        if cells > TABLE_CELLS:
+            raise TooLargeError(f"{cells:,} cells, more than {TABLE_CELLS:,}")
+        batches, size = [], 0
+        for batch in file.iter_batches(PARQUET_ROWS):
+            batches.append(batch)
+            size += batch.nbytes
+            if size > TABLE_BYTES:
+                raise TooLargeError(f"more than {TABLE_BYTES:,} bytes when unpacked")
+        frame: pd.DataFrame = pa.Table.from_batches(batches, file.schema_arrow).to_pandas()
+    return frame
 
 
 def make_table(name: str, features: pd.DataFrame, labels: pd.Series[Any], n_train: int | None = None) -> Table:

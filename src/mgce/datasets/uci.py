@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
+import zlib
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mgce._limits import read_at_most
 from mgce.datasets.sources import Source, damaged, locate, missing
 from mgce.datasets.tables import Table, make_table
 
@@ -102,8 +106,10 @@ def _read(path: Path, columns: list[str], **options: Any) -> pd.DataFrame:
     import pandas as pd
 
     try:
-        frame: pd.DataFrame = pd.read_csv(path, header=None, **options)
-    except (ValueError, OSError, EOFError) as error:  # pandas' parsing errors are among these
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            content = BytesIO(read_at_most(file))
+        frame: pd.DataFrame = pd.read_csv(content, header=None, **options)
+    except (ValueError, OSError, EOFError, zlib.error, OverflowError) as error:  # pandas' own are among the first
         raise damaged(path, f"{len(columns)} columns of a table", error) from error
     if frame.shape[1] != len(columns):
         raise damaged(path, f"{len(columns)} columns", frame.shape[1])

@@ -15,6 +15,7 @@ from sklearn.base import _fit_context
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mgce._validation import expected
 from mgce.estimators.base import FloatArray, IntArray, RobustClassifier
@@ -57,8 +58,8 @@ class MGCEForestClassifier(RobustClassifier):
         min_samples_leaf_, splitter_: the chosen ones.
         scores_: out-of-bag accuracy of each candidate, shape (number of splitters, number of leaf sizes).
         scale_: s.
-        oob_margins_: the margins f of every training row by the trees that have not seen it, shape (n, k); NaN for a
-            row that all trees have seen. Not kept in a file.
+        oob_decision_function_: as scikit-learn's forests have it, the mean shares of the classes for every training
+            row by the trees that have not seen it, shape (n, k); NaN for a row that all have seen. Not kept in a file.
         least_prob_: what is added to each share before the logarithm, one over the number of training rows.
         tree_starts_, children_, features_, thresholds_, leaf_probs_: the trees, as arrays.
         n_features_in_, feature_names_in_: as everywhere in scikit-learn.
@@ -124,10 +125,21 @@ class MGCEForestClassifier(RobustClassifier):
         forest = self._grow(self.splitter_, self.min_samples_leaf_, (X, index, weight), seed, self.n_estimators)
         self._keep(forest)
         self.beta_ = float(self.beta)
-        logs = self._logs(_oob_probs(forest, len(self.classes_)))
-        self.scale_ = _best_scale(logs, index, weight, self.beta_)
-        self.oob_margins_ = self.scale_ * logs
+        self.oob_decision_function_ = _oob_probs(forest, len(self.classes_))
+        self.scale_ = _best_scale(self._logs(self.oob_decision_function_), index, weight, self.beta_)
         return self
+
+    def tree_proba(self, X: Any) -> FloatArray:
+        """Give the mean shares of the classes in the leaves that rows fall into.
+
+        Args:
+            X: rows, shape (n, d).
+
+        Returns:
+            Probabilities, shape (n, k), with columns as in `classes_`. Unlike h and p, they do not depend on beta.
+        """
+        check_is_fitted(self)
+        return self._shares(validate_data(self, X, reset=False, dtype=(np.float64, np.float32)))
 
     def _choose(
         self, X: NDArray[Any], index: IntArray, weight: FloatArray, random_state: np.random.RandomState, seed: int
@@ -190,6 +202,9 @@ class MGCEForestClassifier(RobustClassifier):
         return np.log(probs + self.least_prob_)
 
     def _margins(self, X: Any) -> FloatArray:
+        return self.scale_ * self._logs(self._shares(X))
+
+    def _shares(self, X: Any) -> FloatArray:
         self._check_trees()
         # Trees compare in float32, as they were grown.
         rows = np.ascontiguousarray(X, dtype=np.float32)
@@ -198,7 +213,7 @@ class MGCEForestClassifier(RobustClassifier):
             part = slice(first, first + CHUNK_ROWS)
             for root in self.tree_starts_:
                 probs[part] += self.leaf_probs_[self._leaves(rows[part], int(root))]
-        return self.scale_ * self._logs(probs / len(self.tree_starts_))
+        return probs / len(self.tree_starts_)
 
     def _leaves(self, rows: NDArray[np.float32], root: int) -> IntArray:
         """Give the number of the leaf that each row falls into."""
@@ -233,7 +248,7 @@ class MGCEForestClassifier(RobustClassifier):
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
-        state.pop("oob_margins_", None)  # of the training rows: a model that is shared should not carry them
+        state.pop("oob_decision_function_", None)  # of the training rows: a model that is shared should not carry them
         return state
 
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mgce._files import replacing, write_files
+from mgce._files import replacing
+
+SHARES = ("ece_", "sce_")  # numbers of a record that begin so are shares, and so are accuracies
 
 
 @dataclass(frozen=True)
@@ -47,19 +51,24 @@ def run_name(specification: Mapping[str, Any]) -> str:
 class Runs:
     """The finished runs of a folder.
 
-    A run that has just finished is a folder of its own in `runs/`, which appears only when all its files are written.
-    :meth:`pack` collects all runs in three files with a line for each run or record, which are small enough to be
+    A run that has just finished is a folder of its own in `runs/`, which is there when the run is finished and never
+    before. :meth:`pack` collects all of them in files with a line for each run or record, which are small enough to be
     committed; `runs/` may then be deleted.
+
+    With the runs lies what tells whether they are whole: of each the number of its records, and a SHA-256 of all it
+    holds; among the facts of its machine are the version of this package and a checksum of the data. Folders of earlier
+    versions have no such file: of those it is only checked that every run has as many records as its specification asks
+    for, and that shares are between 0 and 1.
     """
 
-    # In the order of writing. The specifications are last: a run counts as finished once its specification is there.
-    PACKED = ("records.jsonl", "machines.jsonl", "specifications.jsonl")
+    # In the order of writing, so that a pack that was stopped midway names no run that is not there.
+    PACKED = ("records.jsonl", "machines.jsonl", "specifications.jsonl", "checks.json")
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
 
     def write(self, run: Run) -> None:
-        """Add a run; if a run of that name is there already, it stays as it is."""
+        """Add a run; where it is already, it stays as it is."""
         folder = self.directory / "runs" / run.name
         folder.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -68,7 +77,8 @@ class Runs:
                 (temporary / "specification.json").write_bytes(_line(run.specification))
                 (temporary / "records.jsonl").write_bytes(b"".join(_line(record) for record in run.records))
                 (temporary / "machine.json").write_bytes(_line(run.machine))
-        except OSError:  # no error if another command has written the same run meanwhile
+                (temporary / "checks.json").write_bytes(_line({run.name: _check_of(run)}))
+        except OSError:  # another command on this folder may have been quicker
             if not folder.is_dir():
                 raise
 
@@ -76,43 +86,90 @@ class Runs:
         """Give the finished runs by name, in the order of their names.
 
         Raises:
-            ValueError: if a file is damaged.
+            ValueError: if a file is damaged, or a run is missing that the folder has had.
         """
         runs = {run.name: run for run in self._packed()}
-        for folder in sorted((self.directory / "runs").glob("[!.]*/")):
-            (specification,) = _read(folder / "specification.json") or [{}]
-            (machine,) = _read(folder / "machine.json") or [{}]
-            run = Run(specification, _read(folder / "records.jsonl"), machine)
+        checks = _read_one(self.directory / "checks.json", absent={})
+        for folder in self._folders():
+            run = Run(
+                _read_one(folder / "specification.json"),
+                _read(folder / "records.jsonl"),
+                _read_one(folder / "machine.json"),
+            )
             if run.name != folder.name:
                 raise _damaged(folder, f"the specification of {run.name}")
             runs[run.name] = run
+            checks |= _read_one(folder / "checks.json", absent={})
+        for name, check in checks.items():
+            if name not in runs:
+                raise _damaged(self.directory, f"no run {name}")
+            if check != _check_of(runs[name]):
+                raise _damaged(self.directory, f"run {name} not as it was written")
+        for run in runs.values():
+            _check_plausible(run, self.directory)
         return dict(sorted(runs.items()))
 
     def pack(self) -> None:
-        """Write all finished runs into the three files, a line for each run or record."""
+        """Write all finished runs into four files, a line for each run or record, if `runs/` has any.
+
+        Each file holds all that its predecessor did, so that a mixture of both, after a stop, has all earlier runs.
+        """
+        if not self._folders():
+            return
         runs = self.read()
         lines: list[list[Mapping[str, Any]]] = [
             [{"run": name, **record} for name, run in runs.items() for record in run.records],
             [{"run": name, **run.machine} for name, run in runs.items()],
             [run.specification for run in runs.values()],
+            [{name: _check_of(run) for name, run in runs.items()}],
         ]
         contents = [b"".join(map(_line, content)) for content in lines]
-        write_files(self.directory, dict(zip(self.PACKED, contents, strict=True)))
+        with ExitStack() as stack:
+            for name, content in reversed(list(zip(self.PACKED, contents, strict=True))):  # left in the reverse order
+                stack.enter_context(replacing(self.directory / name)).write_bytes(content)
+
+    def _folders(self) -> list[Path]:
+        return sorted((self.directory / "runs").glob("[!.]*/"))
 
     def _packed(self) -> list[Run]:
-        """Read the runs in the three files."""
-        paths = [self.directory / name for name in self.PACKED]
+        paths = [self.directory / name for name in self.PACKED[:3]]
         if not paths[-1].is_file():
             return []
         records, machines, specifications = map(_read, paths)
         lines: dict[str, list[dict[str, Any]]] = {}
-        for record in records:
-            lines.setdefault(record.pop("run"), []).append(record)
-        facts = {machine.pop("run"): machine for machine in machines}
-        named = {run_name(specification): specification for specification in specifications}
-        if not named.keys() <= lines.keys() & facts.keys():
-            raise _damaged(paths[-1], "a run of which there are no records")
-        return [Run(specification, lines[name], facts[name]) for name, specification in named.items()]
+        try:
+            for record in records:
+                lines.setdefault(record.pop("run"), []).append(record)
+            facts = {machine.pop("run"): machine for machine in machines}
+            named = {run_name(specification): specification for specification in specifications}
+            return [Run(specification, lines[name], facts[name]) for name, specification in named.items()]
+        except (KeyError, TypeError) as error:
+            raise _damaged(self.directory, f"lines that do not belong together ({error})") from None
+
+
+def _check_of(run: Run) -> dict[str, Any]:
+    """Give what tells whether a run is whole."""
+    content = b"".join(map(_line, [run.specification, run.machine, *run.records]))
+    return {"records": len(run.records), "sha256": hashlib.sha256(content).hexdigest()}
+
+
+def _check_plausible(run: Run, directory: Path) -> None:
+    """Require as many records as a specification asks for, and shares where shares are to be."""
+    axes = run.specification.get("axes", [])
+    values = [run.specification.get(axis) for axis in axes] if isinstance(axes, list) else []
+    least = math.prod(len(value) for value in values if isinstance(value, list))
+    if len(run.records) < least:
+        raise _damaged(directory, f"{len(run.records)} of {least} records of run {run.name}")
+    for record in run.records:
+        for key, value in record.items():
+            if key.startswith(SHARES) or key in ("accuracy", "validation_accuracy", "test_accuracy_by_epoch"):
+                shares = value if isinstance(value, list) else [value]
+                if not all(share is None or (_is_number(share) and 0 <= share <= 1) for share in shares):
+                    raise _damaged(directory, f"a share `{key}` outside of [0, 1] in run {run.name}")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _line(document: Mapping[str, Any]) -> bytes:
@@ -122,10 +179,23 @@ def _line(document: Mapping[str, Any]) -> bytes:
 
 def _read(path: Path) -> list[dict[str, Any]]:
     try:
-        return [json.loads(line) for line in path.read_text().splitlines()]
-    except (OSError, ValueError) as error:
+        documents = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    except (OSError, ValueError, RecursionError) as error:
         raise _damaged(path, str(error)) from None
+    if not all(isinstance(document, dict) for document in documents):
+        raise _damaged(path, "a line that is no object")
+    return documents
+
+
+def _read_one(path: Path, absent: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Read a file of one line; where it may be absent, give something else then."""
+    if absent is not None and not path.exists():
+        return dict(absent)
+    documents = _read(path)
+    if len(documents) != 1:
+        raise _damaged(path, f"{len(documents)} lines")
+    return documents[0]
 
 
 def _damaged(path: Path, got: str) -> ValueError:
-    return ValueError(f"Expected {path} to hold finished runs, but got {got}: delete it, and run it anew.")
+    return ValueError(f"Expected {path} to hold finished runs, but got {got}: delete what is damaged, and run it anew.")

@@ -118,4 +118,4 @@ class BiTemperedLoss(ScoredLoss):
     @property
     def link(self) -> TemperedSoftmax:
         """The module that turns logits into probabilities: the tempered softmax, not softmax."""
-        return TemperedSoftmax(self.t2)
+        return TemperedSoftmax(self.t2, self.dim)

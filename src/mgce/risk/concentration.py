@@ -53,6 +53,31 @@ def clopper_pearson_upper(errors: int, n: int, delta: float = 0.05) -> float:
     return 1.0 if errors == n else float(special.betaincinv(errors + 1, n - errors, 1 - delta))
 
 
+def clopper_pearson_lower(errors: int, n: int, delta: float = 0.05) -> float:
+    r"""Bound a probability of error from below, by Clopper and Pearson.
+
+    .. math:: L = 1 - U(n - e), \qquad U \text{ the upper bound}
+
+    Args:
+        errors: number e of errors, an integer in 0..n.
+        n: number of independent draws, at least 1.
+        delta: probability in (0, 1) with which the bound may be wrong.
+
+    Returns:
+        The lower bound, in [0, 1).
+
+    Raises:
+        ValueError: if an argument is outside its range.
+
+    Example:
+        >>> round(clopper_pearson_lower(3, 100, 0.05), 6)
+        0.008226
+
+    Reference: Clopper and Pearson (1934), Biometrika 26.
+    """
+    return 1 - clopper_pearson_upper(n - errors, n, delta)
+
+
 def hoeffding_radius(n: int, delta: float = 0.05, *, width: float = 1.0) -> float:
     r"""Give how far the mean of n draws may be below its expectation, by Hoeffding.
 

@@ -9,7 +9,8 @@ import numpy as np
 from mgce import _validation
 from mgce.linear.arrays import FloatArray, as_array, as_matrix, with_intercept
 from mgce.linear.objective import phi_and_p, trivial_value
-from mgce.risk.certificate import RiskCertificate, argmax_factor
+from mgce.risk.alpha_loss import argmax_factor
+from mgce.risk.certificate import RiskCertificate
 from mgce.risk.concentration import betting_upper
 from mgce.risk.uncertainty import UncertaintySet
 

@@ -33,8 +33,13 @@ class Trial:
     candidate: Candidate | None  # None for a baseline
     rows: int
     accuracy: float  # against the labels as given, over all folds
-    seconds: float  # of all folds
+    seconds: float  # of processor time, for all folds
     left_out: str = ""  # why it could not be chosen though it was ahead
+
+    @property
+    def model(self) -> str:
+        """The kind of model, a name in `MODELS`; "" for a baseline."""
+        return "" if self.candidate is None else self.candidate.model
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,7 @@ class Choice:
     """The candidate that was chosen, fitted to all training rows, and among what."""
 
     fitted: Any
+    final: Any  # the same, not fitted
     trial: Trial
     trials: list[Trial]  # with the baselines, the best first
     measured_on: str  # which rows those of the last rung were, as it goes on after "accuracy"
@@ -64,13 +70,13 @@ def choose(
         y: their labels, shape (n,).
         candidates: one or more.
         baselines: models to compare with, tried on the rows of the last rung.
-        budget: seconds. A candidate whose fit to all rows would take longer than what is left of them, judged by its
-            trials, is chosen only if it is the quickest. The clock decides then: on a busy machine the choice can be
-            another. With `inf` it depends on the rows and the seed alone.
+        budget: seconds of processor time, which other programs on the machine do not use up. A candidate whose fit to
+            all rows would take longer than what is left of them, judged by its trials, is chosen only if it is the
+            quickest; half of the budget is always left. With `inf` the choice depends on the rows and the seed alone.
         seed: of the rows and the folds.
         on_fit: called before each fit with what is being done.
     """
-    start = time.monotonic()
+    start = time.process_time()
     alive = [Trial(candidate.name, candidate, 0, np.nan, 0.0) for candidate in candidates]
     ended: list[Trial] = []
     rungs = sorted({min(rung, len(y)) for rung in RUNGS})
@@ -82,7 +88,7 @@ def choose(
         alive = tried if rung == rungs[-1] else _survivors(tried)
         ended += [trial for trial in tried if trial not in alive]
     compared = [_try(f"Trying {baseline.name}", baseline, X[rows], y[rows], seed, on_fit) for baseline in baselines]
-    left = budget - (time.monotonic() - start)
+    left = max(budget / 2, budget - (time.process_time() - start))
     alive = [_judged(trial, len(y), left) for trial in alive]
     affordable = [trial for trial in alive if not trial.left_out] or [min(alive, key=lambda trial: trial.seconds)]
     best = max(affordable, key=lambda trial: trial.accuracy)  # the first of several
@@ -91,7 +97,7 @@ def choose(
     fitted = clone(best.candidate.final).fit(X, y)
     trials = sorted([*alive, *compared, *ended], key=lambda trial: (-trial.rows, -trial.accuracy))
     measured_on = f"in {folds(y[rows], seed).n_splits}-fold cross-validation on {len(rows):,} training rows"
-    return Choice(fitted, best, trials, measured_on)
+    return Choice(fitted, best.candidate.final, best, trials, measured_on)
 
 
 def count_fits(candidates: Sequence[Candidate], baselines: Sequence[Baseline]) -> int:
@@ -107,12 +113,12 @@ def folds(y: NDArray[Any], seed: int) -> StratifiedKFold:
 
 def _try(what: str, model: Candidate | Baseline, X: NDArray[Any], y: NDArray[Any], seed: int, on_fit: OnFit) -> Trial:
     on_fit(what)
-    start, right = time.monotonic(), 0
+    start, right = time.process_time(), 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a candidate that did not converge, a class too rare for the folds
         for train, test in folds(y, seed).split(X, y):
             right += int((clone(model.quick).fit(X[train], y[train]).predict(X[test]) == y[test]).sum())
-    seconds = time.monotonic() - start
+    seconds = time.process_time() - start
     return Trial(model.name, model if isinstance(model, Candidate) else None, len(y), right / len(y), seconds)
 
 

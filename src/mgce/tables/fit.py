@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +35,7 @@ OnStep = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class FitPlan:
-    """Everything that a fit depends on, beside the table and, unless `budget` is inf, the speed of the machine.
+    """Everything that a fit depends on, beside the table and, unless `budget` is inf, the speed of the processor.
 
     A `beta` of None is to be chosen. With `refit` the model is fitted to all rows once its certificate is made.
     """
@@ -45,11 +44,12 @@ class FitPlan:
     id: str | None = None
     model: str = AUTO
     beta: float | None = None
-    noise_rate: float = 0.0
+    noise_rate: float | str = 0.0  # or "auto"
+    noise: str = "symmetric"
     delta: float = 0.05
     holdout: float = 0.25
     seed: int = 0
-    budget: float = 60.0  # seconds for the choice and the fit
+    budget: float = 60.0  # seconds of processor time, for the choice and the fit
     refit: bool = False
 
     def __post_init__(self) -> None:
@@ -72,11 +72,11 @@ class TableFit:
     quality: dict[str, Any]  # on the rows held out: accuracy, calibration errors, `randomized_error`
     certificate: RiskCertificate
     judgement: Judgement  # of the label of every row
-    names: list[str]  # of every row
+    row_names: pd.Series[Any]  # of every row: by the id column, or numbers
     n_train: int
     n_missing: dict[str, int]  # of each column that is learnt from
     left_out: list[str]  # columns without any value
-    notes: list[str]  # what the user should know: fits that did not converge, a doubtful noise rate
+    notes: list[str]  # what the user should know: fits that did not converge
 
 
 @dataclass(frozen=True)
@@ -104,19 +104,18 @@ def run(frame: pd.DataFrame, plan: FitPlan, on_step: OnStep | None = None) -> Ta
         ValueError: if the table is not fit for classification, or too small to be split.
     """
     rows = _split(frame, plan)
-    options = {"delta": plan.delta, "noise_rate": plan.noise_rate}
+    options: dict[str, Any] = {"delta": plan.delta, "noise_rate": plan.noise_rate, "noise": plan.noise}
     certify([0], np.full((1, len(rows.classes)), 1 / len(rows.classes)), **options)  # checks them before the work
     among, compared = candidates(plan.model, plan.beta, plan.seed), baselines(plan.seed)
     on_fit = _Counter(on_step, count_fits(among, compared) + 1 + plan.refit)
     transformer = preprocessor(rows.selected).fit(rows.selected.iloc[rows.train])
     X, y = transformer.transform(rows.selected), rows.classes[rows.target]
-    with ExitStack() as stack:
-        stack.enter_context(one_blas_thread())  # many small fits: more threads would wait for one another
-        stack.enter_context(one_torch_thread())
-        caught = stack.enter_context(warnings.catch_warnings(record=True))
+    # One thread: many small fits, in which more would wait for one another.
+    with one_blas_thread(), one_torch_thread(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
-        options_of_choice = {"budget": plan.budget, "seed": plan.seed, "on_fit": on_fit}
-        choice = choose(X[rows.train], y[rows.train], among, compared, **options_of_choice)
+        choice = choose(
+            X[rows.train], y[rows.train], among, compared, budget=plan.budget, seed=plan.seed, on_fit=on_fit
+        )
         on_fit("Judging the labels")
         judgement = judge(X, rows.target, rows.train, plan.seed)
     held_out = rows.selected.iloc[rows.held_out]
@@ -126,7 +125,7 @@ def run(frame: pd.DataFrame, plan: FitPlan, on_step: OnStep | None = None) -> Ta
     if plan.refit:
         on_fit("Fitting to all rows")
         transformer = preprocessor(rows.selected).fit(rows.selected)
-        again = clone(choice.trial.candidate.final).fit(transformer.transform(rows.selected), y)
+        again = clone(choice.final).fit(transformer.transform(rows.selected), y)
         model = _model(rows, transformer, again, np.arange(len(frame)))
     return TableFit(
         model=model,
@@ -134,11 +133,11 @@ def run(frame: pd.DataFrame, plan: FitPlan, on_step: OnStep | None = None) -> Ta
         quality=quality,
         certificate=certificate,
         judgement=judgement,
-        names=rows.columns.row_names(frame).tolist(),
+        row_names=rows.columns.row_names(frame),
         n_train=len(rows.train),
         n_missing={name: int(rows.selected[name].isna().sum()) for name in rows.columns.kinds},
         left_out=[name for name in frame.columns if name not in (*rows.columns.kinds, plan.target, plan.id)],
-        notes=[*dict.fromkeys(str(warning.message) for warning in caught), *_doubts(certificate), *_edges(choice)],
+        notes=[*dict.fromkeys(str(warning.message) for warning in caught), *_edges(choice)],
     )
 
 
@@ -189,15 +188,6 @@ class _Counter:
         self.done += 1
         if self.on_step is not None:
             self.on_step(what, self.done, self.total)
-
-
-def _doubts(certificate: RiskCertificate) -> list[str]:
-    if certificate.noise_rate and not certificate.argmax_error:
-        return [
-            "The model disagrees with the labels more rarely than the noise rate alone would make it, so that the "
-            "noise rate is likely too high, and the bounds with it too low."
-        ]
-    return []
 
 
 def _edges(choice: Choice) -> list[str]:

@@ -15,9 +15,18 @@ from sklearn.pipeline import Pipeline
 import mgce
 from mgce._text import spreadsheet_cell
 from mgce._validation import expected
-from mgce.estimators import MGCEClassifier, MGCEMLPClassifier, load, save
-from mgce.risk import RiskCertificate
+from mgce.estimators import (
+    MGCEClassifier,
+    MGCEForestClassifier,
+    MGCEFourierClassifier,
+    MGCEMLPClassifier,
+    load,
+    save,
+)
+from mgce.risk import RiskCertificate, certify
+from mgce.risk.any_model import label_indices
 from mgce.tables.columns import CATEGORY, NUMBER, Columns, unseen_categories
+from mgce.tables.predictions import LabelledPredictions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,25 +82,34 @@ class TableModel:
         X, classifier = self.pipeline[:-1].transform(selected), self.pipeline[-1]
         return Predictions(classifier.predict(X), classifier.predict_proba(X), classifier.worst_case_proba(X))
 
-    def certify(
-        self, selected: pd.DataFrame, labels: pd.Series[Any], *, delta: float, noise_rate: float
-    ) -> RiskCertificate:
-        """Bound the errors from rows that were not trained on.
+    def certify(self, selected: pd.DataFrame, labels: pd.Series[Any], **options: Any) -> RiskCertificate:
+        """Bound the errors from rows that were not trained on, with the options of :func:`mgce.certify`.
 
         Raises:
-            ValueError: if a label is not one of the classes, or an option is out of range.
+            ValueError: if no label is one of the classes, or an option is out of range.
         """
-        unknown = np.flatnonzero(~labels.isin(self.classes.tolist()))
-        if unknown.size:
-            some = ", ".join(map(repr, self.classes[:10].tolist()))
-            what = f"a column of the classes that the model knows ({some}{', ...' * (len(self.classes) > 10)})"
-            got = f"{labels.iloc[unknown[0]]!r} in row {unknown[0] + 1}"
-            raise ValueError(f"Expected `{self.columns.target}` to be {what}, but got {got}.")
-        X = self.pipeline[:-1].transform(selected)
-        certificate: RiskCertificate = self.pipeline[-1].certify(
-            X, labels.to_numpy(dtype=str), delta=delta, noise_rate=noise_rate
-        )
-        return certificate
+        predictions = self.labelled_predictions(selected, labels)
+        return certify(predictions.target, predictions.probs, **options)
+
+    def labelled_predictions(self, selected: pd.DataFrame, labels: pd.Series[Any]) -> LabelledPredictions:
+        """Predict rows, and find their labels among the classes.
+
+        Raises:
+            ValueError: if no label is one of the classes.
+        """
+        probs = self.pipeline.predict_proba(selected)
+        target = label_indices(labels.to_numpy(dtype=str), self.classes, len(probs), self.columns.target)
+        return LabelledPredictions(target, probs, [str(label) for label in self.classes])
+
+    def unseen_labels(self, labels: pd.Series[Any]) -> list[str]:
+        """Say in a sentence, if there are any, how many labels are none of the classes."""
+        unknown = labels[~labels.isin(self.classes.tolist())]
+        if unknown.empty:
+            return []
+        return [
+            f"{len(unknown):,} of the {len(labels):,} rows have a label that the model does not know "
+            f"({unknown.iloc[0]!r}, for one): they count as errors."
+        ]
 
     def unseen(self, selected: pd.DataFrame) -> list[str]:
         """Say which categories no training row had, a sentence for each column."""
@@ -162,7 +180,7 @@ def _checked(pipeline: TablePipeline) -> TableModel:
     transformer, classifier = (step for _, step in pipeline.steps)
     parts = [
         type(transformer) is ColumnTransformer,
-        type(classifier) in (MGCEClassifier, MGCEMLPClassifier),
+        type(classifier) in (MGCEClassifier, MGCEForestClassifier, MGCEFourierClassifier, MGCEMLPClassifier),
         all(isinstance(text, str) for text in (*columns.kinds, columns.target, model.version)),
         columns.id is None or isinstance(columns.id, str),
         set(columns.kinds.values()) <= {NUMBER, CATEGORY},

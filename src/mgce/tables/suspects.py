@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from scipy.stats import binomtest
 
-from mgce import functional
+from mgce._text import spreadsheet_cell
 from mgce.estimators import MGCEForestClassifier
 
 if TYPE_CHECKING:
@@ -28,8 +27,7 @@ class Judgement:
     Attributes:
         target: the label as given, (n,).
         suggested: the label that the forest would give, (n,).
-        probs: worst-case probabilities p by trees that have not seen the row, (n, k).
-        quality: one minus `wrong`, in [0, 1], (n,): near 0 for a label that is likely wrong.
+        probs: probabilities of the labels by trees that have not seen the row, (n, k).
         is_issue: whether another class is confidently there, (n,): see :func:`judge`.
         wrong: estimated probability that the label is wrong, (n,).
     """
@@ -37,18 +35,21 @@ class Judgement:
     target: IntArray
     suggested: IntArray
     probs: FloatArray
-    quality: FloatArray
     is_issue: NDArray[np.bool_]
     wrong: FloatArray
 
     def order(self) -> IntArray:
-        """Give the rows by rising quality: with time to look at m of them, look at the first m."""
-        return np.argsort(self.quality, kind="stable")
+        """Give the rows, the likeliest to have a wrong label first: with time to look at m of them, look at the first.
+
+        Of rows equally likely, those come first whose label is the least probable beside the best one.
+        """
+        own = self.probs[np.arange(len(self.target)), self.target]
+        return np.asarray(np.lexsort((own - self.probs.max(1), -self.wrong)))
 
     def suspects(self, most: int) -> IntArray:
         """Give the first rows of this order that the forest would label otherwise, at most so many."""
         order = self.order()
-        return order[self.suggested[order] != self.target[order]][:most]
+        return np.asarray(order[self.suggested[order] != self.target[order]][:most])
 
     def share_wrong(self, label: int | None = None) -> tuple[float, float, float]:
         """Estimate the share of wrong labels, of all or of those given as one class: the share of issues.
@@ -81,21 +82,17 @@ def judge(X: NDArray[Any], target: IntArray, train: IntArray, seed: int) -> Judg
     Reference: Northcutt, Jiang and Chuang, Confident learning, 2021.
     """
     forest = MGCEForestClassifier(random_state=seed, n_jobs=-1).fit(X[train], target[train])
-    f = np.empty((len(X), len(forest.classes_)))
-    f[train] = np.nan_to_num(forest.oob_margins_)  # a row that every tree has drawn: no opinion
+    probs = np.empty((len(X), len(forest.classes_)))
+    unseen = np.isnan(forest.oob_decision_function_[:, 0])  # rows that every tree has drawn: no opinion
+    probs[train] = np.where(unseen[:, None], 1 / probs.shape[1], forest.oob_decision_function_)
     others = np.setdiff1d(np.arange(len(X)), train)
     if others.size:
-        f[others] = forest._margins(X[others])
-    probs = functional.worst_case_probs(torch.from_numpy(f), beta=forest.beta_).numpy()
+        probs[others] = forest.tree_proba(X[others])
     return judgement(probs, target)
 
 
 def judgement(probs: FloatArray, target: IntArray) -> Judgement:
     """Judge labels by probabilities, shape (n, k), of a model that has not seen them; see :func:`judge`."""
-    rows = np.arange(len(target))
-    own = probs[rows, target]
-    others = probs.copy()
-    others[rows, target] = -1
     thresholds = np.array([probs[target == label, label].mean() for label in range(probs.shape[1])])
     confident = np.where(probs >= thresholds, probs, -1.0)
     likely = np.where(confident.max(1) > 0, confident.argmax(1), target)
@@ -103,7 +100,6 @@ def judgement(probs: FloatArray, target: IntArray) -> Judgement:
         target=target,
         suggested=probs.argmax(1),
         probs=probs,
-        quality=(1 + own - others.max(1)) / 2,
         is_issue=likely != target,
         wrong=_wrong(probs, target, likely),
     )
@@ -125,21 +121,21 @@ def _wrong(probs: FloatArray, target: IntArray, likely: IntArray) -> FloatArray:
     return np.where(total > 0, 1 - by_class[rows, target] / np.where(total > 0, total, 1), 1.0)
 
 
-def suspects_frame(found: Judgement, classes: NDArray[Any], names: pd.Series[Any]) -> pd.DataFrame:
-    """Give every row as a row of a table, the most suspect first."""
+def suspects_csv(found: Judgement, classes: NDArray[Any], names: pd.Series[Any]) -> bytes:
+    """Give every row of a table as CSV, the most suspect first: its labels, and how likely its own is wrong."""
     import pandas as pd
 
-    order, rows = found.order(), np.arange(len(found.target))
+    rows = np.arange(len(found.target))
     frame = pd.DataFrame(
         {
-            "given": classes[found.target],
-            "suggested": classes[found.suggested],
-            "label_quality": found.quality,
+            "given": [spreadsheet_cell(str(label)) for label in classes[found.target]],
+            "suggested": [spreadsheet_cell(str(label)) for label in classes[found.suggested]],
+            "label_quality": 1 - found.wrong,
             "p_given": found.probs[rows, found.target],
             "p_suggested": found.probs.max(1),
-            "p_wrong": found.wrong,
             "is_issue": found.is_issue,
         }
     )
-    frame.insert(0, names.name, names.to_numpy(), allow_duplicates=True)
-    return frame.iloc[order]
+    cells = [spreadsheet_cell(name) for name in names.astype(str)]
+    frame.insert(0, str(names.name), cells, allow_duplicates=True)
+    return frame.iloc[found.order()].to_csv(index=False, float_format="%.6g", lineterminator="\n").encode()

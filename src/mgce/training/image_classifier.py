@@ -6,8 +6,10 @@ Needs Lightning and torchmetrics: `pip install 'mgce[experiments]'`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import torch
 from lightning.pytorch import LightningModule
@@ -15,6 +17,8 @@ from torch import Tensor, nn
 from torchmetrics import MeanMetric, Metric
 from torchmetrics.classification import MulticlassAccuracy
 
+from mgce._files import replacing
+from mgce._limits import check_zip
 from mgce._validation import expected
 from mgce.functional import minimax_to_worst_case
 from mgce.losses.modules import GCELoss, MGCELoss
@@ -144,16 +148,16 @@ class ImageClassifier(LightningModule):
             self.on_epoch(self.current_epoch + 1)
 
     def _save(self, name: str, *, weights_only: bool) -> None:
-        """Write a checkpoint under a temporary name and rename it: if killed midway, the one before is still whole.
+        """Replace a checkpoint: if this is killed midway, the one before is still whole.
 
-        Not by `mgce._files.replacing`: all processes write one checkpoint together, so all need the same temporary
-        name, and one of them alone renames it.
+        All processes write one checkpoint together, under the temporary name that the first of them has chosen; that
+        one alone gives it its place.
         """
         path = Path(self.trainer.default_root_dir) / name
-        temporary = path.with_name(f".{name}.tmp")
-        self.trainer.save_checkpoint(temporary, weights_only=weights_only)
-        if self.trainer.is_global_zero:
-            temporary.replace(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) if self.trainer.is_global_zero else nullcontext(path) as chosen:
+            temporary = self.trainer.strategy.broadcast(chosen)
+            self.trainer.save_checkpoint(temporary, weights_only=weights_only)
         self.trainer.strategy.barrier()
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
@@ -180,10 +184,41 @@ class ImageClassifier(LightningModule):
 
 def load_classifier(checkpoint: Path, settings: ImageSettings, loss: MemberLoss, n_classes: int) -> ImageClassifier:
     """Give the network of a checkpoint, ready to predict; the arguments are those of its training."""
-    state = torch.load(checkpoint, map_location="cpu", weights_only=True)["state_dict"]
-    model = ImageClassifier(settings, loss, n_classes=n_classes, mean=state["preprocessing.mean"])
-    model.load_state_dict(state)
+    state = read_checkpoint(checkpoint)["state_dict"]
+    try:
+        model = ImageClassifier(settings, loss, n_classes=n_classes, mean=state["preprocessing.mean"])
+        model.load_state_dict(state)
+    except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
+        raise _unreadable(checkpoint, error) from error
     return model.eval()
+
+
+def read_checkpoint(path: Path) -> dict[str, Any]:
+    """Read a checkpoint without running code from it.
+
+    Raises:
+        FileNotFoundError: if there is none.
+        ValueError: if it is damaged, larger than a file may be, or no checkpoint of an `ImageClassifier`.
+    """
+    try:
+        with path.open("rb") as file, ZipFile(file) as archive:
+            check_zip(archive)
+        content: Any = torch.load(path, map_location="cpu", weights_only=True)
+        if not all(isinstance(content[name], Mapping) for name in ("state_dict", "curves", "specification")):
+            raise TypeError("a part of it is no dictionary")
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # zipfile and PyTorch raise whatever they meet
+        raise _unreadable(path, error) from error
+    return dict(content)
+
+
+def _unreadable(path: Path, error: Exception) -> ValueError:
+    reason = (str(error).splitlines() or [""])[0]
+    what = "a checkpoint of a network for images"
+    return ValueError(
+        f"Expected {path} to be {what}, but got {type(error).__name__}: {reason}: delete it to begin anew."
+    )
 
 
 def best_epoch(curves: Mapping[str, list[float]]) -> int:

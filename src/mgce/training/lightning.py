@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader
 
 from mgce._validation import check_count, check_fraction
 from mgce.datasets.images import ImageDataset
-from mgce.training.image_classifier import ImageClassifier, best_epoch
+from mgce.training.image_classifier import ImageClassifier, best_epoch, read_checkpoint
 from mgce.training.image_data import (
     Batches,
     batches_of,
@@ -131,7 +131,7 @@ def train_images(
         accelerator: kind of device, as `lightning.Trainer` has it.
         devices: how many, or their numbers. Lightning runs the calling script once for each, unless `torchrun` does.
         precision: as `lightning.Trainer` has it; `"bf16-mixed"`, say.
-        resume: whether to go on from `last.ckpt` of `out`, if it is there.
+        resume: whether to go on from `last.ckpt` of `out`, if it is there and `best.ckpt` too.
         on_epoch: called as training goes on, with the number of epochs done.
 
     Raises:
@@ -177,7 +177,9 @@ def train_images(
         enable_model_summary=False,
     )
     last = out / "last.ckpt"
-    ckpt_path = last if resume and last.is_file() else None
+    ckpt_path = last if resume and last.is_file() and (out / "best.ckpt").is_file() else None
+    if ckpt_path is not None:
+        read_checkpoint(ckpt_path)  # says in a sentence what Lightning would in a traceback
     try:
         trainer.fit(model, datamodule=ImageData(parts, settings, seed), ckpt_path=ckpt_path, weights_only=True)
     except SystemExit:  # Lightning turns Ctrl-C into this; whether the process ends is for the caller to decide

@@ -1,7 +1,14 @@
+import os
+import signal
 from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
 
 from mgce.experiments.paper.specification import Place
-from mgce.experiments.paper.sweep import check
+from mgce.experiments.paper.sweep import Workers, check, sweep
+from mgce.experiments.store import Runs
 
 
 @dataclass(frozen=True)
@@ -21,3 +28,65 @@ def test_every_kind_of_run_is_checked_once_for_each_data_set():
     seen = []
     check([Checked("a", seen), OtherKind("a", seen), Checked("b", seen), Checked("a", seen)], Place())
     assert sorted(seen) == [("Checked", "a"), ("Checked", "b"), ("OtherKind", "a")]
+
+
+@dataclass(frozen=True)
+class Small:
+    """A run that leaves a checkpoint, and may be killed."""
+
+    kind: ClassVar[str] = "small"
+    axes: ClassVar[tuple[str, ...]] = ("seed",)
+
+    seed: int
+    dataset: str = "none"
+    killed: bool = False
+
+    def check(self, place):
+        pass
+
+    def data_checksum(self, place):
+        return "abc"
+
+    def run(self, place):
+        if self.killed:
+            os.kill(os.getpid(), signal.SIGKILL)
+        from mgce.experiments.paper.specification import document
+        from mgce.experiments.store import run_name
+
+        folder = Path(place.scratch, run_name(document(self)))
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "last.ckpt").write_text("")
+        return [{"accuracy": 0.5}]
+
+
+def do(runs, folder, jobs=1):
+    place = Place(scratch=folder / "scratch")
+    sweep(runs, Runs(folder), place, workers=Workers(jobs), describe=dict, on_finished=lambda run: None)
+
+
+def test_checkpoints_stay_until_the_records_are_written(tmp_path, monkeypatch):
+    write = Runs.write
+
+    def full(store, run):
+        assert (tmp_path / "scratch" / run.name / "last.ckpt").is_file()
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(Runs, "write", full)
+    with pytest.raises(OSError, match="No space"):
+        do([Small(0)], tmp_path)
+    (left,) = (tmp_path / "scratch").iterdir()
+    monkeypatch.setattr(Runs, "write", write)
+    do([Small(0), Small(1)], tmp_path)
+    assert list((tmp_path / "scratch").iterdir()) == [] and len(Runs(tmp_path).read()) == 2
+    left.mkdir()  # a stop after the records were written
+    do([Small(2)], tmp_path)
+    assert list((tmp_path / "scratch").iterdir()) == []
+    assert {run.machine["data"] for run in Runs(tmp_path).read().values()} == {"abc"}
+
+
+@pytest.mark.slow
+def test_a_worker_that_the_system_ends_is_one_sentence(tmp_path):
+    with pytest.raises(
+        OSError, match="Expected `jobs` to be such that each process has the memory it needs, but got 2"
+    ):
+        do([Small(0, killed=True), Small(1, killed=True)], tmp_path, jobs=2)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shutil
 import tempfile
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -75,6 +74,10 @@ class ImageRun(ImageSettings):
         check_device(place.device)
         load_images(self.dataset, data_dir=place.data_dir, download=place.download)
 
+    def data_checksum(self, place: Place) -> str:
+        """Give a SHA-256 of the data as they are read."""
+        return load_images(self.dataset, data_dir=place.data_dir).checksum()
+
     def run(self, place: Place) -> list[dict[str, Any]]:
         """Train the network; give its record at the epoch of best validation accuracy.
 
@@ -125,18 +128,16 @@ class ImageRun(ImageSettings):
 
     @contextmanager
     def _scratch(self, place: Place) -> Iterator[Path]:
-        """Give a folder for checkpoints, removed at the end.
+        """Give a folder for checkpoints.
 
-        Without `place.scratch` it is a temporary one. A folder in `place.scratch` has the name of the run and stays if
-        the run is stopped, so that the next one goes on from its checkpoint.
+        Without `place.scratch` it is a temporary one. A folder in `place.scratch` has the name of the run and stays:
+        until the run's records are written, its checkpoints are all there is of it.
         """
         if place.scratch is None:
             with tempfile.TemporaryDirectory() as name:
                 yield Path(name)
             return
-        folder = place.scratch / run_name(document(self))
-        yield folder
-        shutil.rmtree(folder)
+        yield place.scratch / run_name(document(self))
 
 
 def plan_images(

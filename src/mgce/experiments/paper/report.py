@@ -12,11 +12,11 @@ from mgce._validation import expected
 from mgce.experiments.paper.items import ITEMS
 from mgce.experiments.paper.page import page
 from mgce.experiments.paper.result import Result, explained, files
-from mgce.experiments.paper.specification import check_one_setting
+from mgce.experiments.paper.specification import check_one_data, check_one_setting
 from mgce.experiments.store import Run, Runs
 
 REASONS = "reasons.json"
-UNSAID = ("run", "seconds")  # left out of the page: they are of one run, and say nothing of its machine
+UNSAID = ("run", "seconds", "data")  # left out of the page: they are of one run, and say nothing of its machine
 
 
 def write_report(directory: Path, out: Path) -> dict[str, Result]:
@@ -34,9 +34,14 @@ def write_report(directory: Path, out: Path) -> dict[str, Result]:
         ValueError: if a file is damaged, or the runs are not of one setting.
     """
     runs = list(Runs(directory).read().values())
-    check_one_setting([run.specification for run in runs])
+    try:
+        check_one_setting([run.specification for run in runs])
+        check_one_data(runs)
+        rendered = {name: item.render(runs) for name, item in ITEMS.items()}
+    except (AttributeError, IndexError, KeyError, TypeError) as error:  # runs of versions that wrote no checksums
+        got = f"what these cannot be rendered from ({type(error).__name__}: {error})"
+        raise ValueError(f"Expected {directory} to hold finished runs, but got {got}.") from error
     reasons = _reasons(directory / REASONS)
-    rendered = {name: item.render(runs) for name, item in ITEMS.items()}
     results = {name: explained(result, reasons) for name, result in rendered.items() if result is not None}
     contents = {name: content for result in results.values() for name, content in files(result).items()}
     write_files(out, {**contents, "report.html": page(list(results.values()), facts(runs))})
@@ -65,8 +70,8 @@ def _reasons(path: Path) -> Mapping[str, str]:
         return {}
     what = "an object of sentences by pattern, such as letter/*/gce/*"
     try:
-        reasons: Any = json.loads(path.read_text())
-    except ValueError as error:
+        reasons: Any = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
         raise ValueError(expected(path.name, what, str(error))) from None
     if not isinstance(reasons, dict) or not all(isinstance(reason, str) for reason in reasons.values()):
         raise ValueError(expected(path.name, what, reasons))

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Protocol
 
 from mgce._files import plain
 from mgce._validation import expected
+from mgce.experiments.store import Run
 
 
 @dataclass(frozen=True)
@@ -20,14 +21,17 @@ class Place:
         data_dir: folder of the data sets; None for the default of `mgce.datasets.load`.
         device: where to train, as PyTorch spells it.
         download: whether data sets that are missing may be downloaded.
-        scratch: folder in which a long run keeps a folder of its own with what it needs to go on after a stop; it
-            removes that when it is finished. None keeps nothing.
+        scratch: folder in which a long run keeps a folder of its own with what it needs to go on after a stop; whoever
+            writes its records removes that afterwards. None keeps nothing.
+        logits: folder in which a run that knows how leaves the logits of its test rows, so that another measure of
+            them needs no training; None keeps none.
     """
 
     data_dir: Path | None = None
     device: str = "cpu"
     download: bool = False
     scratch: Path | None = None
+    logits: Path | None = None
 
 
 class Specification(Protocol):
@@ -50,6 +54,9 @@ class Specification(Protocol):
     def check(self, place: Place) -> None:
         """Raise an error if the run's device or data set is missing."""
 
+    def data_checksum(self, place: Place) -> str:
+        """Give a SHA-256 of the data as they are read."""
+
     def run(self, place: Place) -> list[dict[str, Any]]:
         """Train; give the records, of types that JSON has."""
 
@@ -58,6 +65,22 @@ def document(specification: Specification) -> dict[str, Any]:
     """Give a specification as a dict of types that JSON has, with its kind and axes."""
     fields: dict[str, Any] = plain(asdict(specification))  # type: ignore[call-overload]
     return {"kind": specification.kind, "axes": list(specification.axes), **fields}
+
+
+def check_one_data(runs: Sequence[Run]) -> None:
+    """Require the runs on a data set to have read the same data; runs of earlier versions do not say which.
+
+    Raises:
+        ValueError: if they did not.
+    """
+    seen: dict[tuple[str, str, Any], str] = {}
+    for run in runs:
+        specification, checksum = run.specification, run.machine.get("data")
+        if checksum is not None:
+            key = specification["kind"], specification["dataset"], specification.get("rows")
+            if seen.setdefault(key, checksum) != checksum:
+                what = f"the same in all runs on {specification['dataset']} of one folder"
+                raise ValueError(expected("data", what, f"{seen[key]} and {checksum}"))
 
 
 def check_one_setting(documents: Sequence[Mapping[str, Any]]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -78,18 +79,32 @@ def sweep(
         on_finished: called after each run has been written.
 
     Raises:
-        OSError: if there is no scheduler at the address.
+        OSError: if there is no scheduler at the address, or the system ended a worker.
     """
     from joblib import Parallel, delayed
+    from joblib.externals.loky.process_executor import TerminatedWorkerError
 
     scheduler = workers.scheduler
+    for name in store.read():  # what a stop left between writing a run and cleaning up after it
+        _remove_scratch(place, name)
     with _dask(scheduler) if scheduler else contextlib.nullcontext():
         options = {} if scheduler else {"backend": workers.backend}
-        for run in Parallel(n_jobs=workers.jobs, return_as="generator_unordered", **options)(
-            delayed(execute)(specification, place, describe) for specification in specifications
-        ):
-            store.write(run)
-            on_finished(run)
+        try:
+            for run in Parallel(n_jobs=workers.jobs, return_as="generator_unordered", **options)(
+                delayed(execute)(specification, place, describe) for specification in specifications
+            ):
+                store.write(run)
+                _remove_scratch(place, run.name)  # from now on the run is in the store
+                on_finished(run)
+        except TerminatedWorkerError:
+            what = "such that each process has the memory it needs"
+            got = f"{workers.jobs}, and the system ended one of them: the finished runs are kept, and the same command "
+            raise OSError(f"Expected `jobs` to be {what}, but got {got}goes on from there.") from None
+
+
+def _remove_scratch(place: Place, name: str) -> None:
+    if place.scratch is not None:
+        shutil.rmtree(place.scratch / name, ignore_errors=True)
 
 
 def execute(specification: Specification, place: Place, describe: Describe) -> Run:
@@ -97,7 +112,9 @@ def execute(specification: Specification, place: Place, describe: Describe) -> R
     with one_torch_thread():
         start = time.monotonic()
         records = specification.run(place)
-        machine: dict[str, Any] = {**describe(), "device": place.device, "seconds": round(time.monotonic() - start, 1)}
+        seconds = round(time.monotonic() - start, 1)
+        data = specification.data_checksum(place)
+        machine: dict[str, Any] = {**describe(), "device": place.device, "seconds": seconds, "data": data}
     return Run(document(specification), records, machine)
 
 
