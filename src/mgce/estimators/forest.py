@@ -247,7 +247,7 @@ class MGCEForestClassifier(RobustClassifier):
             raise ValueError(expected("children_", "the trees of a fitted forest", "arrays that are none"))
 
     def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = super().__getstate__()
+        state = dict(super().__getstate__())
         state.pop("oob_decision_function_", None)  # of the training rows: a model that is shared should not carry them
         return state
 
