@@ -33,9 +33,20 @@ ROOMS = {
         {"first_order"},
         {"solver"},
     ],
-    "mgce.tables": [{"columns", "suspects", "choice", "predictions"}, {"model"}, {"fit"}, {"report"}],
-    "mgce.experiments": [{"select", "store"}, {"render"}, {"compare"}, {"paper"}, {"benchmark"}],
-    "mgce.experiments.benchmark": [{"methods"}, {"tables"}, {"protocols"}],
+    "mgce.tables": [{"columns", "suspects", "candidates", "predictions"}, {"choice", "model"}, {"fit"}, {"report"}],
+    "mgce.experiments": [
+        {"select", "store", "significance", "methods"},
+        {"render"},
+        {"compare"},
+        {"paper"},
+        {"benchmark"},
+    ],
+    "mgce.experiments.benchmark": [
+        {"records", "published"},
+        {"tables", "images", "settings"},
+        {"protocols", "noise_tables", "rate_table"},
+        {"report"},
+    ],
     "mgce.experiments.paper": [
         {"plan", "specification", "result", "published", "published_mae", "image_settings"},
         {"comparison", "tabular", "images", "sweep"},

@@ -16,7 +16,14 @@ from sklearn.pipeline import Pipeline
 import mgce
 from mgce._text import spreadsheet_cell
 from mgce._validation import expected
-from mgce.estimators import MGCEClassifier, MGCEMLPClassifier, load, save
+from mgce.estimators import (
+    MGCEClassifier,
+    MGCEForestClassifier,
+    MGCEFourierClassifier,
+    MGCEMLPClassifier,
+    load,
+    save,
+)
 from mgce.risk import RiskCertificate, certify
 from mgce.risk.any_model import label_indices
 from mgce.sets import ConformalSets, calibrate
@@ -186,7 +193,7 @@ def _checked(pipeline: TablePipeline) -> TableModel:
     transformer, classifier = (step for _, step in pipeline.steps)
     parts = [
         type(transformer) is ColumnTransformer,
-        type(classifier) in (MGCEClassifier, MGCEMLPClassifier),
+        type(classifier) in (MGCEClassifier, MGCEForestClassifier, MGCEFourierClassifier, MGCEMLPClassifier),
         all(isinstance(text, str) for text in (*columns.kinds, columns.target, model.version)),
         columns.id is None or isinstance(columns.id, str),
         set(columns.kinds.values()) <= {NUMBER, CATEGORY},
