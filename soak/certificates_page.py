@@ -62,17 +62,19 @@ def misses(record: dict[str, Any], kinds: dict[str, str], found: list[str]) -> s
 
 
 def widths(record: dict[str, Any], kinds: dict[str, str], found: list[str]) -> str:
-    """Give mean bounds and those of other methods at k = 10, delta .05."""
-    lines = ["At k = 10, n = 2,000 and delta .05, the mean bound, or size of a set, beside that of other methods:", ""]
-    lines += ["| kind | truth | ours | others |", "|---|---|---|---|"]
+    """Give mean bounds and those of other methods at k = 10 and delta .05, at the largest n that was drawn."""
+    lines = ["At k = 10 and delta .05, the mean bound, or size of a set, beside that of other methods:", ""]
+    lines += ["| kind | n | truth | ours | others |", "|---|---:|---:|---:|---|"]
     for kind in found:
-        cell = cells(record, kind).get((10, 2000, 0.05))
-        if cell is None:
+        own = {n: cell for (k, n, delta), cell in cells(record, kind).items() if (k, delta) == (10, 0.05)}
+        if not own:
             continue
+        n, cell = max(own.items())
         mean = {name: value / cell["draws"] for name, value in cell["sums"].items()}
         truth, ours = mean.pop("truth"), mean.pop("bound")
         others = "; ".join(f"{name} {value:.3f}" for name, value in mean.items())
-        lines.append(f"| {kinds[kind]} | {'' if kind.startswith('sets') else f'{truth:.3f}'} | {ours:.3f} | {others} |")
+        own_truth = "" if kind.startswith("sets") else f"{truth:.3f}"
+        lines.append(f"| {kinds[kind]} | {n:,} | {own_truth} | {ours:.3f} | {others} |")
     return "\n".join(lines)
 
 
