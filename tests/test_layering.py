@@ -17,6 +17,7 @@ ROOMS = {
         {"functional"},
         {"linear"},
         {"metrics", "noise", "risk", "datasets", "pages"},
+        {"sets"},
         {"training"},
         {"estimators"},
         {"tables", "integrations"},
@@ -32,7 +33,7 @@ ROOMS = {
         {"first_order"},
         {"solver"},
     ],
-    "mgce.tables": [{"columns", "suspects", "choice", "predictions"}, {"model"}, {"fit"}, {"report"}],
+    "mgce.tables": [{"columns", "suspects", "candidates", "predictions"}, {"choice", "model"}, {"fit"}, {"report"}],
     "mgce.experiments": [
         {"select", "store", "significance", "methods"},
         {"render"},

@@ -12,14 +12,16 @@ from mgce.losses.presets import robust_loss
 from mgce.losses.reweighted import EpsilonSoftmaxLoss, FocalLoss, TaylorCELoss
 from mgce.losses.scale import LogitScale
 from mgce.losses.symmetric import RCELoss, UnhingedLoss
+from mgce.losses.temperature import TemperatureScaling
 from mgce.losses.tempered import BiTemperedLoss, TemperedSoftmax
 from mgce.losses.wrappers import ForwardCorrection, LogitClip, SumLoss
 
 if TYPE_CHECKING:
+    from mgce import datasets, estimators, metrics, noise, risk
     from mgce.estimators import MGCEClassifier, MGCEClassifierCV, MGCEMLPClassifier
     from mgce.risk import RiskCertificate, certify
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "AGCELoss",
     "AMSELoss",
@@ -43,9 +45,11 @@ __all__ = [
     "RiskCertificate",
     "SumLoss",
     "TaylorCELoss",
+    "TemperatureScaling",
     "TemperedSoftmax",
     "UnhingedLoss",
     "certify",
+    "datasets",
     "estimators",
     "functional",
     "metrics",
@@ -57,10 +61,14 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     # Imported when used: `import mgce` is to cost little more than `import torch`.
-    if name in ("estimators", "metrics", "noise", "risk"):
+    if name in ("datasets", "estimators", "metrics", "noise", "risk"):
         return import_module(f"mgce.{name}")
     if name in ("RiskCertificate", "certify"):
         return getattr(import_module("mgce.risk"), name)
     if name in ("MGCEClassifier", "MGCEClassifierCV", "MGCEMLPClassifier"):
         return getattr(import_module("mgce.estimators"), name)
     raise AttributeError(f"module 'mgce' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

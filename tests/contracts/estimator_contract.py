@@ -136,6 +136,15 @@ class EstimatorContract:
         suspects = self.make().fit(X, noisy).suspect_labels(X, noisy)[:15]
         assert len(set(suspects) & set(flipped)) >= 9
 
+    def test_random_predictions_are_drawn_from_h(self, fitted, data):
+        X, _ = data
+        h = fitted.predict_proba(X)
+        draws = np.stack([fitted.predict_random(X, seed) for seed in range(200)])
+        np.testing.assert_array_equal(fitted.predict_random(X, 3), draws[3])
+        shares = np.stack([(draws == label).mean(0) for label in fitted.classes_], 1)
+        assert (shares[h == 0] == 0).all()
+        assert np.abs(shares - h).max() < 5 * np.sqrt(0.25 / 200)  # five deviations of a share of 200
+
     def test_fits_are_deterministic(self, fitted, data):
         again = clone(fitted).fit(*data)
         np.testing.assert_array_equal(again.decision_function(data[0]), fitted.decision_function(data[0]))

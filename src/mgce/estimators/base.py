@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
@@ -106,6 +107,20 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
         """
         f = torch.from_numpy(self._checked_margins(X))
         return np.asarray(functional.worst_case_probs(f, beta=self.beta_).numpy())
+
+    def predict_random(self, X: Any, random_state: Any = None) -> NDArray[Any]:
+        """Draw a class for each row from h: the randomised rule, whose error `certify` bounds too.
+
+        Args:
+            X: rows, shape (n, d).
+            random_state: seed or generator of the draws.
+
+        Returns:
+            Labels, shape (n,).
+        """
+        cumulative = self.predict_proba(X).cumsum(1)
+        draws = check_random_state(random_state).uniform(size=len(cumulative)) * cumulative[:, -1]
+        return np.asarray(self.classes_[(cumulative <= draws[:, None]).sum(1)])
 
     def certify(self, X: Any, y: Any, **options: Any) -> RiskCertificate:
         """Bound the errors of this classifier from labelled rows it has never seen.

@@ -6,6 +6,7 @@ from typing import Any
 
 import lightgbm
 import numpy as np
+from scipy import sparse
 
 from mgce.estimators.base import FloatArray
 from mgce.integrations.boosting import BoostedClassifier, Rows
@@ -65,12 +66,12 @@ class MGCELGBMClassifier(BoostedClassifier):
             **({} if self.n_jobs is None else {"num_threads": self.n_jobs}),
             **(self.params or {}),
         }
-        data = lightgbm.Dataset(train.X, train.labels)
+        data = lightgbm.Dataset(_readable(train.X), train.labels)
         stop: dict[str, Any] = {}
         if held_out is not None:
             rows = held_out
             stop = {
-                "valid_sets": [lightgbm.Dataset(rows.X, rows.labels, reference=data)],
+                "valid_sets": [lightgbm.Dataset(_readable(rows.X), rows.labels, reference=data)],
                 "feval": lambda raw, data: ("accuracy", self._accuracy(_by_row(raw, len(rows.labels)), rows), True),
                 "callbacks": [lightgbm.early_stopping(self.n_iter_no_change, verbose=False)],
             }
@@ -78,8 +79,14 @@ class MGCELGBMClassifier(BoostedClassifier):
         return int(self.booster_.best_iteration if held_out is not None else self.booster_.current_iteration())
 
     def _raw_margins(self, X: Any) -> FloatArray:
-        raw = self.booster_.predict(X, raw_score=True, num_iteration=self.n_iter_)
+        raw = self.booster_.predict(_readable(X), raw_score=True, num_iteration=self.n_iter_)
         return np.asarray(raw, dtype=np.float64)
+
+
+def _readable(X: Any) -> Any:
+    """Give sparse rows as a matrix: LightGBM does not know SciPy's sparse arrays."""
+    matrix: Any = sparse.csr_matrix
+    return matrix(X) if sparse.issparse(X) else X
 
 
 def _by_row(raw: Any, n: int) -> FloatArray:

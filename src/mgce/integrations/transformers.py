@@ -36,7 +36,7 @@ class TrainerLoss(nn.Module):
         >>> from transformers.modeling_outputs import TokenClassifierOutput
         >>> outputs = TokenClassifierOutput(logits=torch.tensor([[[2.0, 0.0], [0.0, 0.5]]]))
         >>> TrainerLoss(MGCELoss(beta=2.0), "token")(outputs, torch.tensor([[0, 0]]), num_items_in_batch=4)
-        tensor(0.2182)
+        tensor(0.2145)
 
     Reference: paper, equation (19).
     """

@@ -79,7 +79,7 @@ class MGCEXGBClassifier(BoostedClassifier):
             }
         self.booster_ = xgboost.train(
             params,
-            xgboost.DMatrix(train.X, nthread=self.n_jobs),
+            xgboost.DMatrix(train.X, weight=train.weight, nthread=self.n_jobs),  # weights for the bins alone
             self.n_estimators,
             obj=lambda raw, data: self._objective(raw, train),
             **stop,
