@@ -12,8 +12,9 @@ import mgce.estimators
 import mgce.metrics
 import mgce.noise
 import mgce.risk
+import mgce.sets
 
-MODULES = [mgce, mgce.datasets, mgce.estimators, mgce.functional, mgce.metrics, mgce.noise, mgce.risk]
+MODULES = [mgce, mgce.datasets, mgce.estimators, mgce.functional, mgce.metrics, mgce.noise, mgce.risk, mgce.sets]
 NAMES = [(module, name) for module in MODULES for name in module.__all__]
 
 

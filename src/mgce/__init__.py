@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from mgce import functional
 from mgce.losses.asymmetric import AGCELoss, AMSELoss
+from mgce.losses.capped import CappedMGCELoss
 from mgce.losses.modules import GCELoss, LinearMGCELoss, MGCELoss, MinimaxLink
 from mgce.losses.normalized import NCELoss, NNCELoss
 from mgce.losses.presets import robust_loss
@@ -25,6 +26,7 @@ __all__ = [
     "AGCELoss",
     "AMSELoss",
     "BiTemperedLoss",
+    "CappedMGCELoss",
     "EpsilonSoftmaxLoss",
     "FocalLoss",
     "ForwardCorrection",

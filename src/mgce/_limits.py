@@ -10,13 +10,13 @@ import zlib
 from typing import Protocol
 from zipfile import ZipFile
 
-# Bytes that a file may hold once it is unpacked. The largest that this package reads are the images of CIFAR-100,
-# 154 MB, and of SVHN, 225 MB; the largest that it writes are checkpoints, 300 MB for a ResNet-50 with its momentum.
-EXPANDED_BYTES = 1 << 30
-# Numbers in a table: 8 GB as float64, more than an ordinary machine could fit a model to.
-TABLE_CELLS = 1_000_000_000
-# Bytes of a Parquet table as its values lie in memory, with repeated texts written out: those of as many numbers.
-TABLE_BYTES = 8 * TABLE_CELLS
+# Bytes that a file may hold once it is unpacked; for a moment twice as many are in memory. The largest that this
+# package reads are the images of CIFAR-100, 154 MB, and of SVHN, 225 MB; the largest that it writes are checkpoints,
+# 300 MB for a ResNet-50 with its momentum.
+EXPANDED_BYTES = 1 << 29
+# Cells of a Parquet table, which may be a few bytes in the file if they are equal: 2 GB as float64, and several times
+# as much while a model is fitted to them. Besides them, `EXPANDED_BYTES` of text.
+TABLE_CELLS = 250_000_000
 # Members of an archive: a model file of a table has dozens, a Pipeline of a hundred steps some thousands.
 MEMBERS = 20_000
 # Members of a data set in a zip file: Tiny ImageNet, the only one, has 120,206 of 250 MB.

@@ -3,7 +3,8 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_digits
 
-from mgce.datasets import load, preprocessor, read_table
+from mgce.datasets import load, preprocessor, read_table, tables
+from mgce.datasets.tables import read_frame
 
 
 @pytest.fixture
@@ -86,3 +87,32 @@ def test_files_that_are_no_tables(tmp_path):
         load("minst")
     with pytest.raises(ValueError, match="Expected `target` to be left out"):
         load("iris", "species")
+
+
+def test_a_parquet_file_is_read_as_pandas_reads_it(tmp_path):
+    rng = np.random.default_rng(0)
+    n = 25_000  # several batches
+    frame = pd.DataFrame({"a": rng.normal(size=n), "b": rng.choice(["x", "y", None], n), "c": rng.integers(9, size=n)})
+    frame["d"] = frame["b"].astype("category")
+    frame.to_parquet(tmp_path / "t.parquet")
+    pd.testing.assert_frame_equal(read_frame(tmp_path / "t.parquet", "table"), pd.read_parquet(tmp_path / "t.parquet"))
+
+
+@pytest.mark.parametrize("name, limit", [("TABLE_CELLS", 1_000_000), ("EXPANDED_BYTES", 1 << 20)])
+def test_a_small_parquet_file_of_many_values_is_refused(tmp_path, monkeypatch, name, limit):
+    frame = pd.DataFrame({"a": np.zeros(600_000), "b": ["word"] * 600_000})
+    frame.to_parquet(tmp_path / "t.parquet")
+    assert (tmp_path / "t.parquet").stat().st_size < 10_000
+    monkeypatch.setattr(tables, name, limit)
+    with pytest.raises(ValueError, match="t.parquet could not be read: .*more than"):
+        read_frame(tmp_path / "t.parquet", "table")
+
+
+def test_the_checksum_of_a_table_is_that_of_its_content():
+    features = pd.DataFrame({"a": [1.0, 2.0], "b": ["x", None]})
+    table = tables.Table("t", features, np.array([0, 1]), ("no", "yes"))
+    assert table.checksum() == tables.Table("other", features.copy(), np.array([0, 1]), ("no", "yes")).checksum()
+    others = [features.assign(a=[1.0, 2.5]), features.rename(columns={"a": "c"}), features.iloc[::-1]]
+    changed = [tables.Table("t", other, np.array([0, 1]), ("no", "yes")) for other in others]
+    changed.append(tables.Table("t", features, np.array([1, 0]), ("no", "yes")))
+    assert len({one.checksum() for one in (table, *changed)}) == 5

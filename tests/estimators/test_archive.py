@@ -156,6 +156,7 @@ def shared(depth):
         (packed(in_a_list(ARRAY), zipfile.ZIP_DEFLATED, a_npy=BOMB), "bytes when unpacked"),
         (packed(in_a_list(*[ARRAY] * 64), a_npy=array(np.zeros(1 << 13, np.uint8))), "arrays of more than"),
         (packed(in_a_list(*[TEXT] * 1000), zipfile.ZIP_DEFLATED), "a description of more than"),
+        (packed(in_a_list(*[node("X", "x.y")] * 300)), "more than 200 parts"),
         (packed(in_a_list(ARRAY), a_npy=claimed("(1099511627776,)")), "an array of uint8 and shape"),
         (packed(in_a_list(ARRAY), a_npy=claimed("(4294967296, 4294967296)")), "an array of uint8 and shape"),
         (packed(in_a_list(ARRAY), a_npy=claimed("(-1, -1)") + b"\0"), "an array of uint8 and shape"),
@@ -163,11 +164,11 @@ def shared(depth):
         (packed(nested(60)), "nested more than 100 times"),
         (packed(shared(40)), "KeyError"),
     ],
-    ids=["compressed", "named often", "many parts", "shape", "overflow", "negative", "objects", "nested", "shared"],
+    ids=["compressed", "often", "long", "parts", "shape", "overflow", "negative", "objects", "nested", "shared"],
 )
 def test_small_files_of_large_content_are_refused(content, words, refused, monkeypatch):
     monkeypatch.setattr(_limits, "EXPANDED_BYTES", 1 << 19)
-    for name, limit in (("EXPANDED_BYTES", 1 << 19), ("SCHEMA_BYTES", 100_000), ("NESTING", 100)):
+    for name, limit in (("EXPANDED_BYTES", 1 << 19), ("SCHEMA_BYTES", 100_000), ("NESTING", 100), ("PARTS", 200)):
         monkeypatch.setattr(archive, name, limit)
     monkeypatch.setattr(_limits.check_zip, "__kwdefaults__", {"members": 10, "limit": 1 << 19})
     refused(content, words)

@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from mgce._validation import check_choice
-from mgce.cli.reproduce import default_jobs, run_all
+from mgce.cli.reproduce import default_jobs, run_all, show
 from mgce.experiments.benchmark.protocols import PROTOCOLS, Request
+from mgce.experiments.benchmark.report import write_benchmark
 from mgce.experiments.paper.specification import Place
 from mgce.experiments.paper.sweep import Workers
 from mgce.experiments.store import Runs
@@ -29,6 +30,7 @@ def benchmark(
 ) -> None:
     """Compare every robust loss by a protocol that published such comparisons, or by a smaller one of ours.
 
+    Prints the tables; writes them as text, CSV and LaTeX, pictures, a page report.html and the records of all runs.
     Runs that the output folder already has are not repeated, so an interrupted command goes on where it was. Logits of
     the test rows are kept in its folder `logits`, for measures that are thought of later.
     """
@@ -44,3 +46,5 @@ def benchmark(
     place = Place(data_dir, device, scratch=folder / "scratch", logits=folder / "logits")
     workers = Workers(jobs or default_jobs(place, "loky"))
     run_all(PROTOCOLS[protocol](request), Runs(folder), place, workers, download=download)
+    results = write_benchmark(folder, folder)
+    show(results, list(results), folder)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -86,7 +87,7 @@ def run_all(
         signal.signal(signal.SIGTERM, before)
 
 
-def show(results: dict[str, Result], names: list[str], folder: Path) -> None:
+def show(results: Mapping[str, Result], names: list[str], folder: Path) -> None:
     """Print the results of these names, and the folder that all are in."""
     for name in names:
         if name in results:

@@ -114,8 +114,8 @@ def read_xz(file: IO[bytes], limit: int = EXPANDED_BYTES) -> bytes:
     unpacked = stream.decompress(packed, limit + 1)
     if len(unpacked) > limit:
         raise TooLargeError(f"more than {limit:,} bytes when unpacked")
-    if not stream.eof:
-        raise lzma.LZMAError("the stream is cut off")
+    if not stream.eof or stream.unused_data:
+        raise lzma.LZMAError("the stream is cut off" if not stream.eof else "more follows the first stream")
     return unpacked
 
 

@@ -37,7 +37,8 @@ def missing(data_dir: Path, path: str, remedy: str) -> FileNotFoundError:
 def damaged(path: Path, what: str, got: object) -> ValueError:
     """Build the error for a file that is not what it should be."""
     remedy = "the file is damaged or another version, so delete it and get it anew"
-    return ValueError(f"Expected {path} to have {what}, but got {str(got).rstrip('.')}: {remedy}.")
+    reason = (str(got).splitlines() or ["nothing"])[0].rstrip(".")
+    return ValueError(f"Expected {path} to have {what}, but got {reason}: {remedy}.")
 
 
 def locate(source: Source, data_dir: Path, download: bool) -> Path:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mgce._limits import TABLE_BYTES, TABLE_CELLS, TooLargeError
+from mgce._limits import EXPANDED_BYTES, TABLE_CELLS, TooLargeError
 from mgce._validation import expected
 
 if TYPE_CHECKING:
@@ -113,8 +113,8 @@ def _read_parquet(path: Path) -> pd.DataFrame:
         for batch in file.iter_batches(PARQUET_ROWS):
             batches.append(batch)
             size += batch.nbytes
-            if size > TABLE_BYTES:
-                raise TooLargeError(f"more than {TABLE_BYTES:,} bytes when unpacked")
+            if size > 8 * cells + EXPANDED_BYTES:
+                raise TooLargeError(f"more than {EXPANDED_BYTES:,} bytes of text when unpacked")
         frame: pd.DataFrame = pa.Table.from_batches(batches, file.schema_arrow).to_pandas()
     return frame
 

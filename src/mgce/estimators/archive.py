@@ -36,8 +36,10 @@ LOADERS = frozenset(
         "TypeNode",
     }
 )
-# Bytes of `schema.json`. A node takes about 200 there, and some 3,000 in memory once skops has read it: a gigabyte.
+# Bytes of `schema.json`, and parts of an estimator. A part takes 100 to 200 bytes there, but some 3,000 in memory once
+# skops has read it: 600 MB. Most are the categories of columns, of which each is one.
 SCHEMA_BYTES = 1 << 26
+PARTS = 200_000
 SCHEMA = "schema.json"
 DATE = (1980, 1, 1, 0, 0, 0)  # of every member: the least that a zip file can hold
 STATE_LENGTH = 624  # words of a Mersenne Twister, and the largest position in them
@@ -59,7 +61,10 @@ def canonical(content: bytes) -> bytes:
         if archive.getinfo(SCHEMA).file_size > SCHEMA_BYTES:
             raise TooLargeError(f"a description of more than {SCHEMA_BYTES:,} bytes")
         members = _Members(archive)
-        schema = _checked(json.loads(archive.read(SCHEMA)), members.name, 0)
+        description = archive.read(SCHEMA)
+        if description.count(b"__loader__") > PARTS:
+            raise TooLargeError(f"more than {PARTS:,} parts")
+        schema = _checked(json.loads(description), members.name, 0)
         return _zip({**members.contents, SCHEMA: json.dumps(schema, separators=(",", ":")).encode()})
 
 

@@ -179,12 +179,20 @@ def _line(document: Mapping[str, Any]) -> bytes:
 
 def _read(path: Path) -> list[dict[str, Any]]:
     try:
-        documents = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        lines = path.read_text(encoding="utf-8").splitlines()
+        documents = [json.loads(line, parse_float=_finite, parse_constant=_finite) for line in lines]
     except (OSError, ValueError, RecursionError) as error:
         raise _damaged(path, str(error)) from None
     if not all(isinstance(document, dict) for document in documents):
         raise _damaged(path, "a line that is no object")
     return documents
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"the number {text}")
+    return number
 
 
 def _read_one(path: Path, absent: dict[str, Any] | None = None) -> dict[str, Any]:

@@ -99,6 +99,7 @@ template <class T> struct Power {
     // With v above half of this, e is from -31 or -61 to 0: known by its lowest bits.
     static constexpr double smallest = sizeof(T) == 4 ? 0x1p-30 : 0x1p-60;
     static constexpr int entries = sizeof(T) == 4 ? 32 : 64;
+    // Of a product's exponent four bits are read, and the half; the series has as many terms as 6 needs.
     static constexpr double largest_by_table = 6, largest_by_products = 15.5;
 
     alignas(64) T scale[entries];

@@ -17,6 +17,7 @@ from torch import nn
 
 from mgce._validation import check_choice
 from mgce.losses.asymmetric import AGCELoss, AMSELoss
+from mgce.losses.capped import CappedMGCELoss
 from mgce.losses.modules import GCELoss, MGCELoss
 from mgce.losses.normalized import NCELoss, NNCELoss
 from mgce.losses.reweighted import EpsilonSoftmaxLoss, FocalLoss, TaylorCELoss
@@ -50,8 +51,13 @@ def _clipped_mgce(*, delta: float = 1.0, **keywords: Any) -> LogitClip:
     return LogitClip(MGCELoss(**keywords), delta)
 
 
-def _scaled_mgce(*, scale: float = 1.0, **keywords: Any) -> LogitScale:
-    return LogitScale(MGCELoss(**keywords), scale)
+def _scaled(loss: Callable[..., nn.Module]) -> Callable[..., LogitScale]:
+    """Give the constructor of a loss of scaled logits."""
+
+    def make(*, scale: float = 1.0, **keywords: Any) -> LogitScale:
+        return LogitScale(loss(**keywords), scale)
+
+    return make
 
 
 def _forward_ce(*, transition: Any, **keywords: Any) -> ForwardCorrection:
@@ -85,13 +91,16 @@ LOSSES: Mapping[str, Callable[..., nn.Module]] = {
     "taylor-ce": TaylorCELoss,
     "poly-1": _sum({_ce: (), _mae: ()}),
     "unhinged": UnhingedLoss,
-    # Variants of MGCE, to find out where it is weak.
+    # Variants of MGCE, to find out where it is weak; and of others, to see that it is not they that gain.
+    "ce+scale": _scaled(_ce),
+    "gce+scale": _scaled(partial(GCELoss, beta=1 / 0.7)),
     "mgce+nce": _sum({MGCELoss: ("beta",), NCELoss: ()}),
     "mgce+logitclip": _clipped_mgce,
-    "mgce+scale": _scaled_mgce,
+    "mgce+scale": _scaled(MGCELoss),
     "mgce+forward": _forward_mgce,
+    "mgce+cap": CappedMGCELoss,
 }
-WITH_BETA = ("gce", "mgce", "mgce+nce", "mgce+logitclip", "mgce+scale", "mgce+forward")
+WITH_BETA = ("gce", "gce+scale", "mgce", "mgce+nce", "mgce+logitclip", "mgce+scale", "mgce+forward", "mgce+cap")
 
 # `weights` are those of the two losses of a sum. The L1 penalty of ANL-CE and JAL-CE is of the network's parameters,
 # not of its logits: it is the trainer's, and so is their weight decay of 0.

@@ -13,6 +13,7 @@ from mgce import _validation
 from mgce._validation import expected
 from mgce.losses.arguments import HALF_TYPES, class_dim
 from mgce.losses.modules import MinimaxLink
+from mgce.numerics import exponential
 from mgce.numerics.link import worst_case_probs
 
 
@@ -202,7 +203,7 @@ def forward_corrected_logits(logits: Tensor, transition: Tensor, *, beta: float 
     mixed = _log_sum_exp(log_p.unsqueeze(-1) + _log(transition.to(x.dtype)))
     if not math.isinf(beta):
         # The inverse of MGCE's link: h = p^alpha, normalized, and f' = beta (h^(1 / beta) - 1), whose phi is 0.
-        mixed = beta * torch.expm1(F.log_softmax(beta / (beta - 1) * mixed, -1) / beta)
+        mixed = beta * exponential.expm1(F.log_softmax(beta / (beta - 1) * mixed, -1) / beta)
     return mixed.movedim(-1, dim).to(logits.dtype)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from mgce import _validation
 from mgce.linear.arrays import FloatArray, as_array
@@ -268,6 +269,32 @@ def betting_intervals(columns: FloatArray, delta: float, *, halvings: int = 24) 
     return lower, upper
 
 
+def betting_refutes(rows: FloatArray, mean: float, delta: float) -> NDArray[np.bool_]:
+    """Tell of each row of draws in [0, 1], shape (m, n), whether the gambler refutes an expectation of `mean` or more.
+
+    Args:
+        rows: independent draws in their order, a row for each question.
+        mean: the candidate, in [0, 1].
+        delta: probability in (0, 1) with which one that is true may be refuted.
+
+    Returns:
+        Truth values, shape (m,).
+
+    Raises:
+        ValueError: if `delta` is out of range.
+
+    Example:
+        >>> betting_refutes(np.array([[0.1, 0.3] * 50, [0.1, 0.9] * 50]), 0.4, 0.05)
+        array([ True, False])
+
+    Reference: :func:`betting_upper`.
+    """
+    check_delta(delta)
+    z = torch.from_numpy(np.ascontiguousarray(rows, dtype=np.float64))
+    goal = -math.log(delta)
+    return np.asarray(_beaten(z, _bets(z, goal), torch.tensor(mean, dtype=z.dtype), goal).squeeze(1).numpy())
+
+
 def check_delta(delta: float) -> None:
     """Require a probability of failure in (0, 1)."""
     if not 0 < delta < 1:
@@ -280,19 +307,20 @@ def _betting_upper_rows(rows: FloatArray, delta: float, halvings: int) -> FloatA
     goal = -math.log(delta)
     bets = _bets(z, goal)
 
-    def beaten(mean: torch.Tensor) -> torch.Tensor:
-        """Tell which candidates for the mean, shape (m, 1), the gambler's capital refutes."""
-        stake = torch.minimum(bets, MOST_OF_WEALTH / (1 - mean))
-        return torch.log1p(stake * (mean - z)).cumsum(1).amax(1, keepdim=True) >= goal
-
     low = z.mean(1, keepdim=True)
     high = torch.ones_like(low)
     for _ in range(halvings):
         middle = (low + high) / 2
-        hit = beaten(middle)
+        hit = _beaten(z, bets, middle, goal)
         high = torch.where(hit, middle, high)
         low = torch.where(hit, low, middle)
     return high.squeeze(1).numpy()
+
+
+def _beaten(z: torch.Tensor, bets: torch.Tensor, mean: torch.Tensor, goal: float) -> torch.Tensor:
+    """Tell which candidates for the mean, shape (m, 1) or a number, the gambler's capital refutes, shape (m, 1)."""
+    stake = torch.minimum(bets, MOST_OF_WEALTH / (1 - mean))
+    return torch.log1p(stake * (mean - z)).cumsum(1).amax(1, keepdim=True) >= goal
 
 
 def _bets(z: torch.Tensor, goal: float) -> torch.Tensor:

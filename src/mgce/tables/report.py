@@ -11,8 +11,9 @@ from mgce.metrics.evaluation import pool
 from mgce.pages.svg import Axis, Series, chart
 from mgce.pages.web_page import bullets, document, facts, figure, paragraph, table
 from mgce.risk import RiskCertificate
+from mgce.tables.candidates import MODELS
+from mgce.tables.choice import Choice, Trial
 from mgce.tables.fit import FitPlan, TableFit
-from mgce.tables.suspects import Suspect
 
 SHARES = tuple((share / 5, f"{share * 20}%") for share in range(6))
 NOISE_LIMITS = {
@@ -20,10 +21,8 @@ NOISE_LIMITS = {
     "the true rate is smaller, or some mistakes are likelier than others, the bounds are too low.",
     "any": "The noise rate is an upper bound. If the true one is larger, the bounds are too low.",
 }
-MODELS = {
-    "linear": "linear MGCE with an L1 penalty, convex",
-    "mlp": "multilayer perceptron trained by the MGCE loss",
-}
+N_SUSPECTS = 50  # on the page: as many as a person may look through at a sitting; the file has every row
+N_TRIALS = 12  # on the page: all that were tried on the most rows, and the best of the others
 
 
 def page(fit: TableFit, plan: FitPlan, name: str, model_file: str, environment: Mapping[str, str]) -> bytes:
@@ -38,8 +37,9 @@ def page(fit: TableFit, plan: FitPlan, name: str, model_file: str, environment: 
     """
     sections = {
         "How wrong it can be": _certificate(fit, plan),
+        "Prediction sets": _sets(fit),
         "Calibration": _calibration(fit),
-        "The choice of beta": _choice(fit),
+        "The choice of the model": _choice(fit, plan),
         "The most suspect labels": _suspects(fit, plan),
         "What was done": _done(fit, plan, name, model_file, environment),
         "Limits": _limits(plan),
@@ -68,10 +68,21 @@ def headline(fit: TableFit, plan: FitPlan) -> str:
     )
 
 
-def suspect_cells(suspect: Suspect) -> list[str]:
-    """Give a suspect row as the text of a table's cells."""
-    probs = f"{suspect.h_given:.1%}", f"{suspect.p_given:.1%}"
-    return [suspect.row, suspect.given, suspect.suggested, *probs, f"{suspect.loss:.2f}"]
+def suspect_cells(fit: TableFit, row: int) -> list[str]:
+    """Give a suspect row as the text of a table's cells: row, labels, and how probable it is that its own is wrong."""
+    found, classes = fit.judgement, fit.model.classes
+    given, suggested = (str(classes[labels[row]]) for labels in (found.target, found.suggested))
+    return [fit.row_names.iloc[row], given, suggested, f"{found.wrong[row]:.1%}"]
+
+
+def wrong_labels(fit: TableFit) -> str:
+    """Say in a sentence how many labels look wrong."""
+    share, low, high = fit.judgement.share_wrong()
+    n = len(fit.judgement.target)
+    return (
+        f"About {share:.1%} of the {n:,} labels look wrong ({low:.1%} to {high:.1%}, which allows for the number of "
+        "rows, not for the errors of the forest that judges)."
+    )
 
 
 def _condition(certificate: RiskCertificate, plan: FitPlan) -> str:
@@ -133,6 +144,15 @@ def _which_labels(certificate: RiskCertificate) -> str:
     )
 
 
+def _sets(fit: TableFit) -> str:
+    """Say what prediction sets guarantee, and how large they are."""
+    return paragraph(
+        "Where one class says too little, mgce predict with --sets gives every row a set of classes. On the rows held "
+        f"out a set has {fit.set_size:.2f} of the {len(fit.model.classes)} classes on average. {fit.model.sets} A "
+        "right class is a label as given, unless a share of wrong ones is named here."
+    )
+
+
 def _calibration(fit: TableFit) -> str:
     words = (
         "<p>The model gives two probabilities. <span class=key-h>h</span>, the minimax one, is what it predicts with: "
@@ -164,47 +184,52 @@ def _reliability_diagram(fit: TableFit) -> str:
     return figure(chart(series, *axes, text, height=350, diagonal=True), caption)
 
 
-def _choice(fit: TableFit) -> str:
-    choice, beta = fit.choice, fit.model.beta
-    meaning = "A smaller beta is more robust to wrong labels; infinity is cross-entropy."
-    if len(choice.betas) == 1:
-        return paragraph(f"Beta was given: {beta:g}. {meaning}")
+def _choice(fit: TableFit, plan: FitPlan) -> str:
+    choice = fit.choice
     words = (
-        f"Beta is {beta:g}, chosen among {len(choice.betas)}. {meaning} Labels that are wrong at random lower the "
-        "accuracy of all candidates alike."
+        f"Chosen: {choice.trial.name}, the {MODELS[choice.trial.model]}. Candidates were tried on few rows first, and "
+        f"the best of each kind {choice.measured_on}. Labels that are wrong at random lower the accuracy of all of "
+        "them alike. A smaller beta is more robust to wrong labels; infinity is cross-entropy."
     )
-    caption = f"Accuracy of each beta {choice.measured_on}. The circle is the one that was chosen."
-    return paragraph(words) + figure(_accuracy_by_beta(fit), caption)
-
-
-def _accuracy_by_beta(fit: TableFit) -> str:
-    from matplotlib.ticker import MaxNLocator
-
-    betas, accuracy = fit.choice.betas, fit.choice.accuracy
-    ticks = list(MaxNLocator(4, steps=[1, 2, 5, 10]).tick_values(min(accuracy) - 0.005, max(accuracy)))
-    x = Axis("beta", -0.4, len(betas) - 0.6, [(place, f"{beta:g}") for place, beta in enumerate(betas)])
-    y = Axis("accuracy", ticks[0], ticks[-1], [(tick, f"{tick:.1%}") for tick in ticks])
-    chosen = betas.index(fit.model.beta)
-    series = [
-        Series([(place, share, 3.0) for place, share in enumerate(accuracy)], "h"),
-        Series([(chosen, accuracy[chosen], 6.5)], "p"),
+    rows = [
+        [trial.name, f"{trial.rows:,}", f"{trial.accuracy:.1%}", f"{trial.seconds:.1f}", _remark(trial, choice)]
+        for trial in choice.trials[:N_TRIALS]
     ]
-    values = ", ".join(f"{beta:g}: {share:.2%}" for beta, share in zip(betas, accuracy, strict=True))
-    return chart(series, x, y, f"Accuracy of each beta. {values}.", height=240)
+    caption = "Accuracy against the labels as given, on rows that were not fitted to, and the seconds it took."
+    return paragraph(words) + table(caption, ["model", "rows", "accuracy", "seconds", ""], rows)
+
+
+def _remark(trial: Trial, choice: Choice) -> str:
+    if trial == choice.trial:
+        return "chosen"
+    if trial.candidate is None:
+        return "to compare"
+    return f"not chosen: {trial.left_out}" if trial.left_out else ""
 
 
 def _suspects(fit: TableFit, plan: FitPlan) -> str:
+    found = fit.judgement
     words = paragraph(
-        "Rows whose label a model that has not seen them believes least: the fitted model for the rows held out, and "
-        "for those trained on a fit to the other folds. A high place is a reason to look, not a proof of an error."
+        "A forest of decision trees judges each label by the trees that have not seen its row. A high place is a "
+        "reason to look, not a proof of an error."
+    ) + paragraph(wrong_labels(fit))
+    shares = [
+        [str(label), f"{int((found.target == index).sum()):,}", *(f"{share:.1%}" for share in found.share_wrong(index))]
+        for index, label in enumerate(fit.model.classes)
+        if (found.target == index).any()
+    ]
+    words += table(
+        "Labels that look wrong, by the class that was given.", ["given", "rows", "wrong", "from", "to"], shares
     )
-    if not fit.suspects:
-        return words + paragraph("None: every label is the one the model would give.")
+    suspects = found.suspects(N_SUSPECTS)
+    if not suspects.size:
+        return words + paragraph("None: every label is the one the forest would give.")
     numbers = "" if plan.id else " Rows are counted from 1, below the names of the columns."
     return words + table(
-        f"The {len(fit.suspects)} most suspect rows by margin loss; h and p are those of the given label.{numbers}",
-        [plan.id or "row", "given", "suggested", "h", "p", "loss"],
-        [suspect_cells(suspect) for suspect in fit.suspects],
+        f"The {len(suspects)} most suspect rows. Of them, {found.wrong[suspects].mean():.0%} are expected to be wrong."
+        f"{numbers}",
+        [plan.id or "row", "given", "suggested", "wrong"],
+        [suspect_cells(fit, int(row)) for row in suspects],
         words=3,
     )
 
@@ -215,8 +240,10 @@ def _done(fit: TableFit, plan: FitPlan, name: str, model_file: str, environment:
         "target": f"{plan.target}, {len(fit.model.classes)} classes",
         "rows": f"{fit.n_train:,} to train on, {fit.certificate.n:,} held out at random for the certificate and the "
         "figures",
-        "model": MODELS[plan.model],
+        "model": f"{fit.choice.trial.name}: {MODELS[fit.choice.trial.model]}"
+        + (", fitted again to all rows once the figures and the certificate were made" if plan.refit else ""),
         "file": model_file,
+        "asked for": f"--model {plan.model}, --budget {plan.budget:g} s",
         "noise rate": f"{plan.noise_rate}",
         "noise": plan.noise,
         "delta": f"{plan.delta:g}",

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-from torch import Tensor
-
 from mgce import noise
-from mgce._files import plain, replacing
-from mgce.experiments.benchmark.methods import Method
+from mgce._files import plain
+from mgce.experiments.benchmark.records import keep_logits, rounded
+from mgce.experiments.methods import Method
 from mgce.experiments.paper.specification import Place, document
 from mgce.experiments.paper.tabular import TabularRun, short
 from mgce.experiments.store import run_name
@@ -65,21 +63,3 @@ class RateRun(TabularRun):
                     }
                 )
         return records
-
-
-def rounded(value: Any) -> Any:
-    """Round every number of a document to six digits after the point."""
-    if isinstance(value, dict):
-        return {name: rounded(item) for name, item in value.items()}
-    if isinstance(value, list):
-        return [rounded(item) for item in value]
-    return round(value, 6) if isinstance(value, float) else value
-
-
-def keep_logits(place: Place, name: str, logits: Tensor, target: Tensor) -> None:
-    """Write logits, in float16, and labels of the test rows into the file of a run in `place.logits`."""
-    if place.logits is None:
-        return
-    place.logits.mkdir(parents=True, exist_ok=True)
-    with replacing(place.logits / f"{name}.npz") as temporary, temporary.open("wb") as file:
-        np.savez_compressed(file, logits=logits.half().numpy(), target=target.numpy())

@@ -1,0 +1,101 @@
+"""Mutated files that are guided by coverage, where atheris is installed: `python -m soak.guided READER RUNS FOLDER`."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+MODULES = (
+    "mgce.estimators.archive",
+    "mgce.estimators.persistence",
+    "mgce.tables.model",
+    "mgce.datasets.tables",
+    "mgce.datasets.idx",
+    "mgce.datasets.cifar",
+    "mgce.datasets.cifar_n",
+    "mgce.datasets.mat",
+    "mgce.datasets.svhn",
+    "mgce.datasets.uci",
+    "mgce.experiments.store",
+    "mgce.experiments.paper.report",
+    "mgce.training.image_classifier",
+)
+CORPUS = Path("soak/corpus")  # inputs that reached new code, small ones, from where later runs go on
+LARGEST, MOST = 2048, 40  # bytes of such an input, and how many are kept for a reader
+EVERY = 500  # runs after which the counts are written down
+
+
+def run(name: str, runs: int, work: Path) -> dict[str, Any]:
+    """Run a reader in a process of its own; give the counts."""
+    if importlib.util.find_spec("atheris") is None:
+        return {"files": 0, "note": "atheris is not installed"}
+    counts = work / f"guided-{name.replace(' ', '-')}.json"
+    counts.parent.mkdir(parents=True, exist_ok=True)
+    counts.unlink(missing_ok=True)
+    arguments = [sys.executable, "-m", "soak.guided", name, str(runs), str(counts)]
+    done = subprocess.run(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    result: dict[str, Any] = json.loads(counts.read_text()) if counts.exists() else {"files": 0, "outcomes": {}}
+    if done.returncode:
+        result["outcomes"]["crash"] = result["outcomes"].get("crash", 0) + 1
+        result["said"] = done.stderr[-500:]
+    return result
+
+
+def main(name: str, runs: int, counts_file: Path) -> None:
+    """Fuzz one reader; never returns."""
+    import atheris
+
+    with atheris.instrument_imports(include=list(MODULES)):
+        for module in MODULES:
+            importlib.import_module(module)
+    from soak.files import BAD, outcome
+    from soak.readers import readers
+
+    reader = readers()[name]
+    seeds = reader.seeds()
+    folder = Path(tempfile.mkdtemp())
+    reader.setup(folder)
+    path = folder / reader.file
+    corpus = Path(tempfile.mkdtemp())
+    for number, seed in enumerate(seeds):
+        (corpus / f"seed{number}").write_bytes(seed)
+    counts: Counter[str] = Counter()
+    bad: list[str] = []
+
+    def one(content: bytes) -> None:
+        path.write_bytes(content)
+        came, what = outcome(reader.read, path)
+        counts[came] += 1
+        if came in BAD:
+            bad.append(f"{came}: {what}")
+        total = sum(counts.values())
+        if total % EVERY == 0 or total >= runs:
+            counts_file.write_text(json.dumps({"files": total, "outcomes": dict(counts), "kinds": sorted(set(bad))}))
+            _keep_corpus(name, corpus)
+
+    stored = CORPUS / name.replace(" ", "-")
+    stored.mkdir(parents=True, exist_ok=True)
+    options = [f"-atheris_runs={runs}", "-rss_limit_mb=6000", "-timeout=30", "-print_final_stats=0"]
+    atheris.Setup([sys.argv[0], *options, str(corpus), str(stored)], one)
+    atheris.Fuzz()
+
+
+def _keep_corpus(name: str, corpus: Path) -> None:
+    """Keep a few small inputs that reached new code."""
+    stored = CORPUS / name.replace(" ", "-")
+    known = len(list(stored.iterdir()))
+    for path in sorted(corpus.iterdir(), key=lambda path: path.stat().st_size):
+        if known < MOST and path.stat().st_size <= LARGEST and not (stored / path.name).exists():
+            (stored / path.name).write_bytes(path.read_bytes())
+            known += 1
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]))

@@ -1,0 +1,301 @@
+"""Everything in the package that reads files of others, each with small good files to begin from."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import lzma
+import struct
+import tempfile
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+RNG = np.random.default_rng(0)
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A reader: the name that its file has, good files, and how one is read and used; `setup` makes what is beside."""
+
+    file: str
+    seeds: Callable[[], list[bytes]]
+    read: Callable[[Path], Any]
+    setup: Callable[[Path], None] = lambda folder: None
+
+
+def _bytes_of(write: Callable[[Path], Any], name: str) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        write(Path(folder, name))
+        return Path(folder, name).read_bytes()
+
+
+@cache
+def _frame() -> Any:
+    import pandas as pd
+
+    x = RNG.normal(size=40).round(2)
+    kind = RNG.choice(["a", "b", "c"], 40)
+    return pd.DataFrame({"id": range(40), "x": x, "kind": kind, "flag": x > 1, "y": np.where(x > 0, "yes", "no")})
+
+
+@cache
+def _models() -> list[bytes]:
+    from sklearn.pipeline import Pipeline
+
+    from mgce.datasets.tables import preprocessor
+    from mgce.estimators import MGCEClassifier, MGCEMLPClassifier
+    from mgce.tables.columns import Columns
+    from mgce.tables.model import TableModel, row_prints
+
+    frame = _frame()
+    columns = Columns.of(frame, "y", "id")
+    selected, labels = columns.select(frame), columns.labels(frame)
+    contents = []
+    for classifier in (MGCEClassifier(), MGCEMLPClassifier(hidden_layer_sizes=(4,), max_iter=2, random_state=0)):
+        pipeline = Pipeline([("columns", preprocessor(selected)), ("classifier", classifier)])
+        pipeline.fit(selected, labels.to_numpy(dtype=str))
+        contents.append(TableModel(pipeline, columns, np.sort(row_prints(selected, labels))).to_bytes())
+    return contents
+
+
+@cache
+def _estimators() -> list[bytes]:
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    from mgce.estimators import MGCEClassifier, save
+
+    X, y = RNG.normal(size=(30, 2)), np.arange(30) % 3
+    models = [
+        MGCEClassifier(random_state=np.random.RandomState(0)).fit(X, y),
+        make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y),
+        MGCEClassifier().partial_fit(X, y, classes=[0, 1, 2]),
+    ]
+    return [_bytes_of(lambda path, model=model: save(model, path), "m.skops") for model in models]  # type: ignore[misc]
+
+
+def _use_model(path: Path) -> Any:
+    from mgce.tables.model import TableModel
+
+    model = TableModel.load(path)
+    selected = model.columns.select(_frame())
+    return model.predict(selected), model.unseen(selected)
+
+
+def _use_estimator(path: Path) -> Any:
+    from mgce.estimators import load
+
+    estimator = load(path)
+    with suppress(Exception):  # what a stranger's estimator answers is another matter; it may not end the process
+        return estimator.predict(RNG.normal(size=(3, 2)))
+
+
+def _csv() -> list[bytes]:
+    return [_frame().to_csv(index=False).encode(), b"x,y\n1,a\n2,b\n" * 3, '"a,b",y\n"1,5",ü\n'.encode()]
+
+
+def _parquet() -> list[bytes]:
+    frame = _frame()
+    return [
+        _bytes_of(frame.to_parquet, "t.parquet"),
+        _bytes_of(lambda path: frame.astype({"kind": "category"}).set_index("id").to_parquet(path), "t.parquet"),
+        _bytes_of(lambda path: frame.to_parquet(path, compression="gzip"), "t.parquet"),
+    ]
+
+
+def _read_frame(path: Path) -> Any:
+    from mgce.datasets.tables import read_frame
+    from mgce.tables.columns import Columns
+
+    frame = read_frame(path, "table")
+    return Columns.of(frame, frame.columns[-1]).select(frame)
+
+
+def _idx() -> list[bytes]:
+    def file(array: np.ndarray) -> bytes:
+        head = b"\0\0\x08" + bytes([array.ndim]) + struct.pack(f">{array.ndim}I", *array.shape)
+        return gzip.compress(head + array.tobytes(), mtime=0)
+
+    return [file(RNG.integers(256, size=(3, 4, 5), dtype=np.uint8)), file(np.arange(9, dtype=np.uint8))]
+
+
+def _read_idx(path: Path) -> Any:
+    from mgce.datasets.idx import read_idx
+
+    return read_idx(path)
+
+
+def _xz() -> list[bytes]:
+    return [lzma.compress(bytes(3073) * rows, preset=0) for rows in (1, 3)]
+
+
+def _read_xz(path: Path) -> Any:
+    from mgce.datasets import cifar
+
+    content = cifar._read(path.parent, "data_batch_1.bin", cifar.CIFAR10)[1]
+    return cifar.read_records(content, path)
+
+
+def _mat() -> list[bytes]:
+    from scipy.io import savemat
+
+    images, labels = RNG.integers(256, size=(4, 4, 3, 5), dtype=np.uint8), RNG.integers(1, 11, size=(5, 1))
+    contents = []
+    for compressed in (False, True):
+        buffer = io.BytesIO()
+        savemat(buffer, {"X": images, "y": labels.astype(np.uint8)}, do_compression=compressed)
+        contents.append(buffer.getvalue())
+    return contents
+
+
+def _read_mat(path: Path) -> Any:
+    from mgce.datasets.svhn import read_mat
+
+    return read_mat(path)
+
+
+def _labels() -> list[bytes]:
+    import torch
+
+    labels = {"clean_label": np.arange(9), "worse_label": np.arange(9)[::-1].copy()}
+    return [_bytes_of(lambda path: torch.save(labels, path), "labels.pt")]
+
+
+def _read_labels(path: Path) -> Any:
+    from mgce.datasets.cifar_n import read_labels
+
+    return read_labels(path)
+
+
+def _images() -> list[bytes]:
+    from PIL import Image
+
+    pixels = RNG.integers(256, size=(8, 8, 3), dtype=np.uint8)
+    kinds = ("PNG", "JPEG", "GIF", "BMP", "TIFF")
+    return [_bytes_of(lambda p, kind=kind: Image.fromarray(pixels).save(p, kind), "i") for kind in kinds]  # type: ignore[misc]
+
+
+def _read_image(path: Path) -> Any:
+    from mgce.datasets.images import ImageFiles
+
+    return ImageFiles((path,), np.zeros(1, np.int64))[0]
+
+
+def _gz_table() -> list[bytes]:
+    return [gzip.compress(b"\n".join(b",".join([b"%d" % (i + j) for j in range(55)]) for i in range(5)), mtime=0)]
+
+
+def _read_gz_table(path: Path) -> Any:
+    from mgce.datasets import uci
+
+    return uci._read(path, uci.COVERTYPE_COLUMNS, dtype="int16")
+
+
+@cache
+def _runs() -> dict[str, dict[str, bytes]]:
+    """Give the files of finished runs as they lie in `runs/` and packed."""
+    from mgce.experiments.paper.specification import document
+    from mgce.experiments.paper.tabular import TabularRun
+    from mgce.experiments.store import Run, Runs
+
+    measures = dict.fromkeys(("accuracy", "ece_h", "ece_p", "sce_h", "sce_p", "validation_accuracy"), 0.5)
+    curves = {"test_accuracy_by_epoch": [0.5, 0.6], "objective_by_epoch": [1.0, 0.9]}
+    with tempfile.TemporaryDirectory() as name:
+        store = Runs(Path(name))
+        for noise in (0.0, 0.4):
+            run = TabularRun("wine", noise, (0,), (("mgce", 1.4),), epochs=2)
+            record = {"method": "mgce", "beta": 1.4, "noise": noise, "seed": 0, "best_epoch": 1}
+            store.write(Run(document(run), [{**record, **measures, **curves}], {"mgce": "0.1.0", "seconds": 1.5}))
+        loose = {str(path.relative_to(name)): path.read_bytes() for path in Path(name).rglob("*") if path.is_file()}
+        store.pack()
+        packed = {path.name: path.read_bytes() for path in Path(name).iterdir() if path.is_file()}
+    return {"loose": loose, "packed": packed}
+
+
+def _record_reader(kind: str, name: str) -> Reader:
+    def files() -> dict[str, bytes]:
+        return _runs()[kind]
+
+    def file() -> str:
+        return min(path for path in files() if path.endswith(name))
+
+    def setup(folder: Path) -> None:
+        for path, content in files().items():
+            Path(folder, path).parent.mkdir(parents=True, exist_ok=True)
+            Path(folder, path).write_bytes(content)
+
+    def read(path: Path) -> Any:
+        from mgce.experiments.paper.items import ITEMS
+        from mgce.experiments.paper.report import facts
+        from mgce.experiments.paper.specification import check_one_setting
+        from mgce.experiments.store import Runs
+
+        folder = path.parent if kind == "packed" else path.parents[2]
+        runs = list(Runs(folder).read().values())
+        check_one_setting([run.specification for run in runs])
+        return ITEMS["table3"].render(runs), facts(runs)
+
+    return Reader(file(), lambda: [files()[file()]], read, setup)
+
+
+def _reasons(path: Path) -> Any:
+    from mgce.experiments.paper.report import _reasons as read
+
+    return read(path)
+
+
+@cache
+def _settings() -> tuple[Any, Any]:
+    from mgce.training.image_settings import ImageSettings
+    from mgce.training.member_losses import MemberLoss
+
+    return ImageSettings(width=2, crop=8, padding=0), MemberLoss("mgce", 1.4)
+
+
+def _checkpoints() -> list[bytes]:
+    import torch
+
+    from mgce.training.image_classifier import ImageClassifier
+
+    model = ImageClassifier(*_settings(), n_classes=2, mean=torch.zeros(1, 8, 8))
+    content = {"state_dict": model.state_dict(), "curves": {"objective": [1.0]}, "specification": {}}
+    return [_bytes_of(lambda path: torch.save(content, path), "c.ckpt")]
+
+
+def _read_checkpoint(path: Path) -> Any:
+    from mgce.training.image_classifier import load_classifier
+
+    return load_classifier(path, *_settings(), 2)
+
+
+def readers() -> dict[str, Reader]:
+    """Give all readers by name."""
+    warnings.simplefilter("ignore")
+    reasons = [json.dumps({"letter/*/gce/*": "a sentence"}).encode()]
+    return {
+        "model": Reader("m.skops", _models, _use_model),
+        "estimator": Reader("m.skops", _estimators, _use_estimator),
+        "csv": Reader("t.csv", _csv, _read_frame),
+        "parquet": Reader("t.parquet", _parquet, _read_frame),
+        "idx": Reader("i.gz", _idx, _read_idx),
+        "xz": Reader("data_batch_1.bin.xz", _xz, _read_xz),
+        "mat": Reader("x.mat", _mat, _read_mat),
+        "labels": Reader("labels.pt", _labels, _read_labels),
+        "image": Reader("i", _images, _read_image),
+        "gz table": Reader("c.gz", _gz_table, _read_gz_table),
+        "record": _record_reader("loose", "records.jsonl"),
+        "specification": _record_reader("loose", "specification.json"),
+        "packed records": _record_reader("packed", "records.jsonl"),
+        "packed machines": _record_reader("packed", "machines.jsonl"),
+        "reasons": Reader("reasons.json", lambda: reasons, _reasons),
+        "checkpoint": Reader("c.ckpt", _checkpoints, _read_checkpoint),
+    }
