@@ -3,10 +3,11 @@
 import importlib.util
 from pathlib import Path
 
-import mgce
 import torch
-from mgce.kernels import dispatch
 from sklearn.datasets import load_iris
+
+import mgce
+from mgce.kernels import dispatch
 
 assert "site-packages" in mgce.__file__, mgce.__file__
 assert not [name for name in ("lightning", "torchmetrics", "skops", "typer") if importlib.util.find_spec(name)]
