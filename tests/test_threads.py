@@ -8,10 +8,13 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import torch
 
-from mgce._threads import one_torch_thread
+from mgce import MGCEMLPClassifier
+from mgce._threads import SERIAL_WORK, one_torch_thread, threads_for
+from mgce.training.steps import Training
 
 PROLOGUE = """
 import threading
@@ -114,5 +117,30 @@ def test_pytorch_has_its_threads_again():
             assert torch.get_num_threads() == 1
             raise KeyError
         assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("work, threads", [(SERIAL_WORK, 1), (SERIAL_WORK + 1, 3)])
+def test_small_steps_are_done_on_one_thread_and_large_ones_on_all(work, threads):
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        with threads_for(work):
+            assert torch.get_num_threads() == threads
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_networks_of_a_table_are_trained_on_one_thread(monkeypatch):
+    seen, before = [], torch.get_num_threads()
+    step = Training.epoch
+    monkeypatch.setattr(Training, "epoch", lambda *a: (seen.append(torch.get_num_threads()), step(*a))[1])
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    torch.set_num_threads(2)
+    try:
+        MGCEMLPClassifier(hidden_layer_sizes=(4,), max_iter=2, random_state=0).fit(X, X[:, 0] > 0)
+        assert seen == [1, 1] and torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)

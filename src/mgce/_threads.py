@@ -1,10 +1,19 @@
-"""How many threads NumPy's and SciPy's matrix products, and PyTorch's, may use for a while."""
+"""How many threads NumPy's and SciPy's matrix products, and PyTorch's, may use for a while.
+
+One policy holds for all estimators and commands: work that is done in small steps is done on one thread, and only a step
+of more than `SERIAL_WORK` multiplications on as many threads as BLAS and PyTorch have. So a fit takes the time of one
+core whatever else runs beside it, and its sums have one order.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from threading import Lock
+
+# Multiplications of a step, a tenth of a second on one core, below which a second thread gains little. It costs much
+# where other processes have the cores: the threads of a step wait for one another, and spin while they do.
+SERIAL_WORK = 2e9
 
 _limited = Lock()  # held by the block that has limited BLAS
 
@@ -32,6 +41,16 @@ def one_blas_thread() -> Iterator[None]:
             yield
     finally:
         _limited.release()
+
+
+@contextmanager
+def threads_for(multiplications: float) -> Iterator[None]:
+    """Hold BLAS and PyTorch to one thread in the block, unless its steps have more work than `SERIAL_WORK`."""
+    with ExitStack() as stack:
+        if multiplications <= SERIAL_WORK:
+            stack.enter_context(one_blas_thread())
+            stack.enter_context(one_torch_thread())
+        yield
 
 
 @contextmanager
