@@ -16,7 +16,7 @@ from mgce.cli.env import describe
 def main() -> None:
     """Run the benchmarks of the CPU, and those of the GPU where there is one."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=1.0, help="time for each cell, at least five turns")
+    parser.add_argument("--seconds", type=float, default=0.5, help="time for each cell, at least five turns")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--only", choices=("cpu", "gpu"), help="leave out the other")
     options = parser.parse_args()

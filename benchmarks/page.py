@@ -10,11 +10,12 @@ from benchmarks.gpu import SHAPES
 from benchmarks.grid import BETAS
 
 CPU, GPU = Path("results/benchmarks/cpu.json"), Path("results/benchmarks/gpu.json")
+KERNELS = Path("results/benchmarks/kernel.json")  # written by `benchmarks.against`
 PAGE = Path("docs/performance.md")
 
 
-def render(results: dict[str, Any], on_gpu: dict[str, Any] | None) -> str:
-    """Give the page as Markdown, from results of the CPU and, if there are any, of a GPU; every number was measured."""
+def render(results: dict[str, Any], kernels: dict[str, Any], on_gpu: dict[str, Any] | None) -> str:
+    """Give the page as Markdown, from results of the CPU, of two kernels and, if any, of a GPU; all were measured."""
     parts = [
         "# Performance",
         "Ratios of time, forward and backward, measured in one run with the contestants taking turns; each is a ratio "
@@ -24,6 +25,8 @@ def render(results: dict[str, Any], on_gpu: dict[str, Any] | None) -> str:
         'Time of `mgce_loss(..., backend="cpu")` over that of `F.cross_entropy`; margins N(0, s^2). Below 1 is faster.',
         _grid(results["grid"]["cells"]),
         _summary(results["grid"]["summary"]),
+        "## Before and after",
+        _before_and_after(kernels),
         "## Against other losses",
         "Time over that of the fused kernel at beta = 1.4, margins N(0, 1).",
         _peers(results["grid"]["peers"]),
@@ -67,6 +70,22 @@ def _grid(cells: list[dict[str, Any]]) -> str:
 
 def _summary(summary: dict[str, float]) -> str:
     return table(["ratio", "value"], [[name, f"{value:.2f}"] for name, value in summary.items()])
+
+
+def _before_and_after(kernels: dict[str, Any]) -> str:
+    rows = [
+        [f"{cell['n']} x {cell['k']}", f"{cell['scale']:g}", f"{cell['other']:.2f}", f"{cell['this']:.2f}"]
+        for cell in kernels["cells"]
+    ]
+    rows.append(["geometric mean", "", f"{kernels['means']['other']:.2f}", f"{kernels['means']['this']:.2f}"])
+    return (
+        "The CPU kernel was written for numba first, and is C++ now. Both in one run, each in turns with "
+        "`F.cross_entropy` and with the other: time of `mgce_loss` at beta = 1.4 over that of `F.cross_entropy`. "
+        "`python -m benchmarks.against FOLDER`, the `src` of another checkout, does it again. "
+        + machine_line(kernels["machine"])
+        + "\n\n"
+        + table(["n x k", "s", "before", "after"], rows)
+    )
 
 
 def _peers(peers: list[dict[str, Any]]) -> str:
@@ -157,7 +176,7 @@ def _gpu(results: dict[str, Any] | None) -> str:
 def main() -> None:
     """Write the page."""
     on_gpu = json.loads(GPU.read_text()) if GPU.exists() else None
-    PAGE.write_text(render(json.loads(CPU.read_text()), on_gpu))
+    PAGE.write_text(render(json.loads(CPU.read_text()), json.loads(KERNELS.read_text()), on_gpu))
     print(f"Written to {PAGE}.")
 
 

@@ -11,6 +11,9 @@ from typing import Any
 import torch
 
 WARM_UP = 2  # turns that do not count, in which kernels are loaded and memory is taken
+# Seconds. Beside what takes milliseconds, what takes longer than this is slower by a ratio in the hundreds; one turn
+# tells that well enough, and a minute of turns would add nothing.
+LONG = 1.0
 
 
 def medians(
@@ -26,20 +29,22 @@ def medians(
         contestants: losses by name, without arguments; what each returns has a `backward`.
         leaves: the tensors that get gradients, which are cleared before each turn.
         seconds: how long to measure, all losses together.
-        least: turns that each loss has at least, however long they take.
+        least: turns that each loss has at least, unless its first one was long: then it has no other.
     """
     taken: dict[str, list[float]] = {name: [] for name in contestants}
     deadline = time.perf_counter() + seconds
     rounds = 0
     while rounds < WARM_UP + least or time.perf_counter() < deadline:
         for name, loss in contestants.items():
+            if taken[name] and taken[name][0] > LONG:
+                continue
             for leaf in leaves:
                 leaf.grad = None
             start = time.perf_counter()
             loss().backward()
             taken[name].append(time.perf_counter() - start)
         rounds += 1
-    return {name: statistics.median(times[WARM_UP:]) for name, times in taken.items()}
+    return {name: statistics.median(times[WARM_UP:] or times) for name, times in taken.items()}
 
 
 def geometric_mean(values: Sequence[float]) -> float:

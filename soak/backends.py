@@ -46,13 +46,17 @@ def by_loss(loss: Loss) -> Callable[[Tensor, Tensor, float], Outputs]:
     def outputs(f: Tensor, labels: Tensor, beta: float) -> Outputs:
         with torch.no_grad():
             t = -loss(f, f.argmax(-1), beta)
-        leaf = f.clone().requires_grad_()
-        value = loss(leaf, labels, beta)
-        value.sum().backward()  # type: ignore[no-untyped-call]
-        assert leaf.grad is not None
-        return {"t": t, "loss": value.detach(), "gradient": leaf.grad}
+        return {"t": t, **_loss_and_gradient(loss, f, labels, beta)}
 
     return outputs
+
+
+def _loss_and_gradient(loss: Loss, f: Tensor, labels: Tensor, beta: float) -> Outputs:
+    leaf = f.clone().requires_grad_()
+    value = loss(leaf, labels, beta)
+    value.sum().backward()  # type: ignore[no-untyped-call]
+    assert leaf.grad is not None
+    return {"loss": value.detach(), "gradient": leaf.grad}
 
 
 def _named(backend: str) -> Loss:
@@ -60,13 +64,13 @@ def _named(backend: str) -> Loss:
 
 
 def _torch(f: Tensor, labels: Tensor, beta: float) -> Outputs:
-    """Add the normalizer and both links, which are plain operations too."""
+    """Give the loss and its gradient, and the normalizer and both links, which are plain operations too."""
     links = {
         "t": functional.normalized_logits(f, beta=beta).amax(-1),
         "h": functional.minimax_probs(f, beta=beta),
         "p": functional.worst_case_probs(f, beta=beta),
     }
-    return {**by_loss(_named("torch"))(f, labels, beta), **links}
+    return {**_loss_and_gradient(_named("torch"), f, labels, beta), **links}
 
 
 def _cuda(f: Tensor, labels: Tensor, beta: float) -> Outputs:

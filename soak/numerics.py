@@ -40,6 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--shard", default="0/1", help="i/n: only the i-th of n shares; the last one to end merges")
     parser.add_argument("--work", type=Path, default=WORK, help="folder of the parts that are done")
+    parser.add_argument("--done", action="store_true", help="run nothing; take the parts that are done for the whole")
     parser.add_argument("--record", action="store_true", help=f"write {page.RESULTS} and {page.PAGE}")
     parser.add_argument("--replay", metavar="CASE", help="one case, by the name that a run gives it")
 
@@ -50,23 +51,24 @@ def main(options: argparse.Namespace) -> int:
     if options.replay:
         result: Result | None = run([Case.parse(options.replay)], names, share=False)
     else:
-        result = _run_parts(options, names)
+        result = _finished_parts(options, names) if options.done else _run_parts(options, names)
     if result is None:
         print("This share is done; other shares of the run are not.")
         return 0
     summary = summarize(result)
     print(page.table_of_errors(summary))
     if options.record:
-        facts = {"rows": int(options.rows), "seed": options.seed, "minutes": result.get("seconds", 0) / 60}
-        page.write({"machine": describe(), **facts, **summary})
+        facts = {"planned": int(options.rows), "seed": options.seed, "minutes": result.get("seconds", 0) / 60}
+        page.write({"machine": describe(), "rows": result["rows"], **facts, **summary})
         print(f"Written to {page.RESULTS} and {page.PAGE}.")
     return 1 if summary["failures"] else 0
 
 
 def run(cases: Iterable[Case], backends: Iterable[str], *, share: bool = True) -> Result:
     """Try cases on backends; give how many rows each was given, and the worst of each quantity."""
-    result: Result = {"counts": {}, "worst": {}}
+    result: Result = {"rows": 0, "counts": {}, "worst": {}}
     for case in cases:
+        result["rows"] += case.n * len(case.betas)
         chosen = [name for name in backends if not share or _falls_to(name, case)]
         for n, group in groupby(sorted(chosen, key=_most_rows), _most_rows):
             fewer = replace(case, n=min(case.n, n)) if share else case
@@ -133,8 +135,9 @@ def _keep(worst: dict[str, Any], where: str, record: dict[str, Any]) -> None:
 
 def merge(results: Iterable[Result]) -> Result:
     """Give the result of all parts of a run."""
-    merged: Result = {"counts": {}, "worst": {}, "seconds": 0.0}
+    merged: Result = {"rows": 0, "counts": {}, "worst": {}, "seconds": 0.0}
     for part in results:
+        merged["rows"] += part["rows"]
         merged["seconds"] += part["seconds"]
         for where, tried in part["counts"].items():
             merged["counts"][where] = merged["counts"].get(where, 0) + tried
@@ -177,8 +180,7 @@ def run_part(folder: Path, total: int, seed: int, backends: tuple[str, ...], par
 def _run_parts(options: argparse.Namespace, names: tuple[str, ...]) -> Result | None:
     """Run the parts of this share in processes of their own; merge all parts if no other share has some to do."""
     share, shares = (int(number) for number in options.shard.split("/"))
-    run_name = f"{_digest()}-{options.rows:g}-{options.seed}-{'-'.join(names)}"
-    folder = options.work / run_name
+    folder = _folder(options, names)
     began = time.monotonic()
     with ProcessPoolExecutor(options.jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
         arguments = (folder, int(options.rows), options.seed, names)
@@ -187,8 +189,17 @@ def _run_parts(options: argparse.Namespace, names: tuple[str, ...]) -> Result | 
             future.result()
             if done % 10 == 0 or done == len(parts):
                 print(f"{done} of {len(parts)} parts, {time.monotonic() - began:.0f} s", flush=True)
-    finished = sorted(folder.glob("*.json"))
-    return merge(json.loads(path.read_text()) for path in finished) if len(finished) == PARTS else None
+    return _finished_parts(options, names) if len(list(folder.glob("*.json"))) == PARTS else None
+
+
+def _finished_parts(options: argparse.Namespace, names: tuple[str, ...]) -> Result:
+    """Give the result of the parts of a run that are done, all of them or not."""
+    return merge(json.loads(path.read_text()) for path in sorted(_folder(options, names).glob("*.json")))
+
+
+def _folder(options: argparse.Namespace, names: tuple[str, ...]) -> Path:
+    folder: Path = options.work / f"{_digest()}-{options.rows:g}-{options.seed}-{'-'.join(names)}"
+    return folder
 
 
 def _digest() -> str:

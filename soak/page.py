@@ -42,8 +42,11 @@ def render(results: Results) -> str:
         "to compute the loss, its gradient and the probabilities. The results were compared with a truth in extended "
         "precision (80 bits), which shares no code with the library and proves each of its roots by a bracket. "
         + (f"**Beyond their limits: {over}.**" if over else "**Nothing was beyond its limit.**"),
-        machine_line(results["machine"]) + f" Seed {results['seed']}, {results['minutes']:.0f} minutes of one core. "
-        "`python -m soak numerics --rows 1e7 --jobs 2 --record` does it again and writes this page.",
+        machine_line(results["machine"]) + f" Seed {results['seed']}, {results['minutes']:.0f} minutes of one process. "
+        f"`python -m soak numerics --rows {results['planned']} --record` does it again and writes this page; begun "
+        "again after a stop, it goes on from what is done."
+        + ("" if results["rows"] >= results["planned"] else " **It was stopped before its last row.**")
+        + (f" {results['remark']}" if "remark" in results else ""),
         "### Worst errors",
         "Of any row, in units of eps of the result's dtype.",
         _by_backend(results),

@@ -27,7 +27,7 @@ class Size:
     least: int
     listed: tuple[int, ...]
     share: float  # of all rows
-    rows: int  # of a case
+    rows: int  # of a case, in a run of less than LONG_RUN rows
 
 
 # The shares give each size about as many logits. Listed are the sizes at which the code changes its ways: vectors of
@@ -39,6 +39,11 @@ SIZES = (
     Size(1026, (4097,), 0.0014, 6),
     Size(4098, (32768, 50000, 100000, 128000), 0.0002, 3),
 )
+
+
+# From so many rows on a case has four times as many: what is not arithmetic then takes little of the time, and of each
+# family, dtype and beta there are several cases all the same.
+LONG_RUN = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -75,11 +80,12 @@ def plan(total: int, seed: int) -> Iterator[Case]:
     draw = random.Random(seed)
     for size in SIZES:
         left = max(1, round(size.share * total))
+        most = size.rows * (4 if total >= LONG_RUN else 1)
         while left > 0:
             any_size = round(math.exp(draw.uniform(math.log(size.least), math.log(size.listed[-1]))))
             k = draw.choice((any_size, draw.choice(size.listed)))
             family = draw.choices(list(FAMILIES), FAMILY_WEIGHTS)[0]
             dtype = draw.choices(list(DTYPES), DTYPE_WEIGHTS)[0]
-            case = Case(family, dtype, min(size.rows, left + 2), k, draw.choice(BETAS), draw.getrandbits(32))
+            case = Case(family, dtype, min(most, left + 2), k, draw.choice(BETAS), draw.getrandbits(32))
             yield case
             left -= case.n * len(case.betas)

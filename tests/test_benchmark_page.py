@@ -9,11 +9,12 @@ from benchmarks.gpu import SHAPES
 
 ROOT = Path(__file__).parents[1]
 RESULTS = json.loads((ROOT / page.CPU).read_text())
+KERNELS = json.loads((ROOT / page.KERNELS).read_text())
 ON_GPU = json.loads((ROOT / page.GPU).read_text()) if (ROOT / page.GPU).exists() else None
 
 
 def test_page_is_the_rendering_of_the_saved_results():
-    assert (ROOT / page.PAGE).read_text() == page.render(RESULTS, ON_GPU)
+    assert (ROOT / page.PAGE).read_text() == page.render(RESULTS, KERNELS, ON_GPU)
 
 
 def test_page_of_the_estimators_is_the_rendering_of_their_results():
@@ -27,13 +28,16 @@ def test_page_of_the_estimators_is_the_rendering_of_their_results():
 def test_a_changed_result_changes_the_page():
     results = json.loads(json.dumps(RESULTS))
     results["grid"]["cells"][0]["seconds"]["1.4"] *= 2
-    assert page.render(results, ON_GPU) != page.render(RESULTS, ON_GPU)
+    assert page.render(results, KERNELS, ON_GPU) != page.render(RESULTS, KERNELS, ON_GPU)
     del results["bandwidth"]
     with pytest.raises(KeyError):
-        page.render(results, ON_GPU)
+        page.render(results, KERNELS, ON_GPU)
+    kernels = json.loads(json.dumps(KERNELS))
+    kernels["cells"][0]["this"] *= 2
+    assert page.render(RESULTS, kernels, ON_GPU) != page.render(RESULTS, KERNELS, ON_GPU)
 
 
 def test_what_was_not_measured_stays_empty():
-    text = page.render(RESULTS, None)
+    text = page.render(RESULTS, KERNELS, None)
     for n, k in SHAPES:
         assert f"| {n} x {k} |" + "  |" * 8 in text

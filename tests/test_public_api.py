@@ -12,8 +12,9 @@ import mgce.estimators
 import mgce.metrics
 import mgce.noise
 import mgce.risk
+import mgce.sets
 
-MODULES = [mgce, mgce.datasets, mgce.estimators, mgce.functional, mgce.metrics, mgce.noise, mgce.risk]
+MODULES = [mgce, mgce.datasets, mgce.estimators, mgce.functional, mgce.metrics, mgce.noise, mgce.risk, mgce.sets]
 NAMES = [(module, name) for module in MODULES for name in module.__all__]
 
 
@@ -31,6 +32,23 @@ def test_all_is_sorted_and_private_names_stay_out():
     for module in MODULES:
         assert list(module.__all__) == sorted(module.__all__)
         assert not any(name.startswith("_") for name in module.__all__)
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+def test_dir_has_every_public_name(module):
+    assert set(module.__all__) <= set(dir(module))
+
+
+@pytest.mark.slow
+def test_type_checkers_see_every_public_name_and_submodule(tmp_path):
+    lines = ["import mgce", *(f"reveal_type(mgce.{name})" for name in mgce.__all__)]
+    lines += ["reveal_type(mgce.metrics.ExpectedCalibrationError)", "reveal_type(mgce.datasets.load)"]
+    (tmp_path / "names.py").write_text("\n".join(lines))
+    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", tmp_path / "cache", tmp_path / "names.py"]
+    output = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path).stdout
+    revealed = [line for line in output.splitlines() if "Revealed type" in line]
+    assert len(revealed) == len(lines) - 1, output
+    assert not [line for line in revealed if '"Any"' in line] and "error" not in output, output
 
 
 def test_unknown_names_raise_attribute_errors():

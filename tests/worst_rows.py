@@ -6,9 +6,10 @@ prints the steps that the worst row found needs, for each number of classes, bet
 each cell of the table of budgets to `worst_rows.json`, which `tests/numerics/test_budget.py` replays. It takes an hour.
 
 A row is written as clusters of classes that share a logit, so that 100,000 classes cost no more than a dozen. A cluster
-has a `count` and `v = 1 + (x + t*)/beta` at the root t*, which is known beforehand: `sum count v_+^beta = 1`. The
-iterates are followed as their distance from it, in exact arithmetic for all that matters here; rounding in the dtype
-itself is what the replayed rows, and one spare step, are for.
+has a `count`, which need not be a whole number (so what is found is at least as bad as any row), and
+`v = 1 + (x + t*)/beta` at the root t*, which is known beforehand: `sum count v_+^beta = 1`. The iterates are followed
+as their distance from it, in exact arithmetic for all that matters here; rounding in the dtype itself is what the
+replayed rows, and one spare step, are for.
 """
 
 from __future__ import annotations

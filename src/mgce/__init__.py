@@ -5,29 +5,35 @@ from typing import TYPE_CHECKING, Any
 
 from mgce import functional
 from mgce.losses.asymmetric import AGCELoss, AMSELoss
+from mgce.losses.capped import CappedMGCELoss
 from mgce.losses.modules import GCELoss, LinearMGCELoss, MGCELoss, MinimaxLink
 from mgce.losses.normalized import NCELoss, NNCELoss
 from mgce.losses.presets import robust_loss
 from mgce.losses.reweighted import EpsilonSoftmaxLoss, FocalLoss, TaylorCELoss
+from mgce.losses.scale import LogitScale
 from mgce.losses.symmetric import RCELoss, UnhingedLoss
+from mgce.losses.temperature import TemperatureScaling
 from mgce.losses.tempered import BiTemperedLoss, TemperedSoftmax
 from mgce.losses.wrappers import ForwardCorrection, LogitClip, SumLoss
 
 if TYPE_CHECKING:
+    from mgce import datasets, estimators, metrics, noise, risk
     from mgce.estimators import MGCEClassifier, MGCEClassifierCV, MGCEMLPClassifier
     from mgce.risk import RiskCertificate, certify
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "AGCELoss",
     "AMSELoss",
     "BiTemperedLoss",
+    "CappedMGCELoss",
     "EpsilonSoftmaxLoss",
     "FocalLoss",
     "ForwardCorrection",
     "GCELoss",
     "LinearMGCELoss",
     "LogitClip",
+    "LogitScale",
     "MGCEClassifier",
     "MGCEClassifierCV",
     "MGCELoss",
@@ -39,9 +45,11 @@ __all__ = [
     "RiskCertificate",
     "SumLoss",
     "TaylorCELoss",
+    "TemperatureScaling",
     "TemperedSoftmax",
     "UnhingedLoss",
     "certify",
+    "datasets",
     "estimators",
     "functional",
     "metrics",
@@ -53,10 +61,14 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     # Imported when used: `import mgce` is to cost little more than `import torch`.
-    if name in ("estimators", "metrics", "noise", "risk"):
+    if name in ("datasets", "estimators", "metrics", "noise", "risk"):
         return import_module(f"mgce.{name}")
     if name in ("RiskCertificate", "certify"):
         return getattr(import_module("mgce.risk"), name)
     if name in ("MGCEClassifier", "MGCEClassifierCV", "MGCEMLPClassifier"):
         return getattr(import_module("mgce.estimators"), name)
     raise AttributeError(f"module 'mgce' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

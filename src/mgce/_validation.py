@@ -24,6 +24,8 @@ def check_beta(beta: Any) -> float | Tensor:
     The values of a tensor are checked on the CPU only: reading them from an accelerator would
     synchronise it, and a tensor that is traced or vmapped has none.
     """
+    if type(beta) is float and beta >= 1:  # as nearly always, and much quicker to see than that it is a number
+        return beta
     what = "a float in [1, inf]"
     if isinstance(beta, Tensor):
         if not beta.is_floating_point():

@@ -1,6 +1,7 @@
 """Every function of logits and probabilities: the losses, the normalizer, the links."""
 
 from mgce.losses.asymmetric import agce_loss, amse_loss
+from mgce.losses.capped import capped_mgce_loss
 from mgce.losses.functional import alpha_loss, gce_loss, mgce_loss
 from mgce.losses.linear import linear_mgce_loss
 from mgce.losses.normalized import nce_loss, nnce_loss
@@ -17,6 +18,7 @@ __all__ = [
     "alpha_loss",
     "amse_loss",
     "bi_tempered_loss",
+    "capped_mgce_loss",
     "clip_logits",
     "epsilon_softmax_loss",
     "focal_loss",

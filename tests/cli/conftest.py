@@ -5,6 +5,18 @@ import pandas as pd
 import pytest
 
 from mgce.cli import main
+from mgce.estimators import forest
+from mgce.tables import candidates, fit
+
+
+@pytest.fixture(scope="package", autouse=True)
+def small_forests():
+    """Judge labels by forests chosen among few, and leave out the slower of the baselines: many tests fit."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(forest, "LEAVES", (1, 5))
+        patch.setattr(forest, "SELECTION_TREES", 10)
+        patch.setattr(fit, "baselines", lambda seed: candidates.baselines(seed)[:1])
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -67,7 +79,7 @@ def model_file(tmp_path_factory, people):
     people[:200].to_csv(folder / "people.csv", index=False)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        arguments = ["--target", "sick", "--id", "person", "--beta", "1.4"]
+        arguments = ["--target", "sick", "--id", "person", "--model", "linear", "--beta", "1.4"]
         patch.setattr(sys, "argv", ["mgce", "fit", "people.csv", *arguments])
         with pytest.raises(SystemExit) as stopped:
             main.main()

@@ -3,6 +3,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.metrics import accuracy_score
 
@@ -10,7 +11,7 @@ from mgce import certify
 from mgce.estimators import load
 
 KINDS = {"age": "number", "weight": "number", "job": "category", "smoker": "number"}
-FIT = ("fit", "people.csv", "--target", "sick")
+FIT = ("fit", "people.csv", "--target", "sick", "--model", "linear")
 
 
 @pytest.fixture
@@ -23,7 +24,11 @@ def test_the_summary_is_that_of_the_stored_model_on_rows_it_was_not_trained_on(m
     code, output, errors = mgce(*FIT, "--id", "person", "--out", "results/model.skops")
     assert code == 0, errors
     assert {path.name for path in tmp_path.iterdir()} == {"people.csv", "results"}
-    assert {path.name for path in (tmp_path / "results").iterdir()} == {"model.skops", "model.html"}
+    assert {path.name for path in (tmp_path / "results").iterdir()} == {
+        "model.skops",
+        "model.html",
+        "model.suspects.csv",
+    }
     pipeline = load(tmp_path / "results" / "model.skops")
     held_out = np.sort(np.random.default_rng(0).permutation(240)[:60])
     features = people.loc[held_out, ["age", "weight", "job", "smoker"]].astype({"job": object, "smoker": float})
@@ -32,15 +37,19 @@ def test_the_summary_is_that_of_the_stored_model_on_rows_it_was_not_trained_on(m
     assert f"agrees with the given label in {accuracy_score(given, pipeline.predict(features)):.1%}" in words
     certificate = certify(np.searchsorted(pipeline.classes_, given), pipeline.predict_proba(features))
     assert str(certificate) in words
-    assert re.search(r"Beta: [\d.]+, chosen by accuracy in 5-fold cross-validation on 180 training rows", words)
-    for text in ("ECE(h)", "SCE(p)", "Most suspect labels", "person", "results/model.html"):
+    assert re.search(
+        r"Model: linear, beta [\d.]+, penalty [\d.]+\. Its accuracy was [\d.]+% in 3-fold cross-validation", words
+    )
+    judged = pd.read_csv(tmp_path / "results" / "model.suspects.csv", dtype={"person": str})
+    assert sorted(judged["person"]) == people["person"].tolist() and judged["label_quality"].is_monotonic_increasing
+    for text in ("ECE(h)", "SCE(p)", "labels look wrong", "Most suspect labels", "person", "results/model.html"):
         assert text in words
 
 
 def test_csv_and_parquet_give_the_same_model(mgce, people, table, tmp_path):
     people.to_parquet(tmp_path / "same.parquet")
     for name in ("people.csv", "same.parquet"):
-        code, _, errors = mgce("fit", name, "--target", "sick", "--id", "person", "--beta", "2")
+        code, _, errors = mgce("fit", name, "--target", "sick", "--id", "person", "--model", "linear", "--beta", "2")
         assert code == 0, errors
     one, other = load(tmp_path / "people.skops"), load(tmp_path / "same.skops")
     np.testing.assert_array_equal(one[-1].coef_, other[-1].coef_)
@@ -77,7 +86,8 @@ def test_a_network(mgce, table, tmp_path):
         (["--beta", "0.5"], "Expected `beta` to be a float in [1, inf], but got 0.5."),
         (["--beta", "nan"], "Expected `beta` to be a float in [1, inf], but got nan."),
         (["--beta", "low"], "Expected `beta` to be a number in [1, inf] or 'cv', but got 'low'."),
-        (["--model", "tree"], "Expected `model` to be one of 'linear', 'mlp', but got 'tree'."),
+        (["--model", "tree"], "Expected `model` to be one of 'auto', 'forest', 'linear', 'fourier', 'mlp', but got "),
+        (["--budget", "0"], "Expected `budget` to be a positive number of seconds, but got 0.0."),
         (["--delta", "0"], "Expected `delta` to be "),
         (["--delta", "1.5"], "Expected `delta` to be "),
         (["--noise-rate", "0.5"], "Expected `noise_rate` to be in [0, 1/2)"),

@@ -8,6 +8,7 @@ import skops.io
 from sklearn.linear_model import LogisticRegression
 
 from mgce.estimators import load, save
+from mgce.tables.model import TableModel
 
 
 class Foreign(LogisticRegression):
@@ -147,3 +148,15 @@ def test_files_that_cannot_be_read_or_written_are_refused(refuses, model_file, f
     refuses("Expected `table` to be the path of a file that exists", "predict", "model.skops", "nowhere.csv")
     for out in ("fresh.csv", "model.skops", ".", "fresh.csv/x.csv"):
         refuses("Expected `out` to be the path of a file", "predict", "model.skops", "fresh.csv", "--out", out)
+
+
+def test_sets_are_those_of_the_held_out_rows(mgce, model_file, people, tmp_path):
+    people[200:].to_csv(tmp_path / "new.csv", index=False)
+    code, output, errors = mgce("predict", model_file, "new.csv", "--sets", "--probabilities", "--out", "p.csv")
+    assert code == 0, errors
+    assert "A set holds the right class with probability at least 0.9 on average" in " ".join(output.split())
+    frame = pd.read_csv(tmp_path / "p.csv")
+    fitted = TableModel.load(model_file)
+    members = fitted.sets.predict(frame[["p_no", "p_yes"]].to_numpy())
+    assert frame["set"].tolist() == ["|".join(np.array(["no", "yes"])[row]) for row in members]
+    assert all(own in some.split("|") for own, some in zip(frame["prediction"], frame["set"], strict=True))

@@ -84,7 +84,19 @@ class EstimatorContract:
         some = y == "bee"
         assert fitted.certify(X[some], y[some]).n_classes == 3
 
-    @pytest.mark.parametrize("method", ["certify", "suspect_labels", "label_quality"])
+    def test_certify_counts_unknown_labels_as_errors(self, fitted, data):
+        X, y = data
+        other = y.copy()
+        other[:30] = "dog"
+        codes = np.searchsorted(fitted.classes_, y)
+        codes[:30] = -1
+        assert fitted.certify(X, other) == certify(codes, fitted.predict_proba(X))
+        with pytest.raises(ValueError, match="Expected `y` to be labels of the classes that the model knows"):
+            fitted.certify(X, np.full(150, "dog"))
+        with pytest.raises(ValueError, match=r"Expected `y` to be of shape \(150,\)"):
+            fitted.certify(X, y[:-1])
+
+    @pytest.mark.parametrize("method", ["suspect_labels", "label_quality"])
     def test_unknown_labels_and_lengths_get_a_sentence(self, fitted, data, method):
         X, y = data
         other = y.copy()
@@ -123,6 +135,15 @@ class EstimatorContract:
         noisy[flipped] = np.where(y[flipped] == "ant", "bee", "ant")
         suspects = self.make().fit(X, noisy).suspect_labels(X, noisy)[:15]
         assert len(set(suspects) & set(flipped)) >= 9
+
+    def test_random_predictions_are_drawn_from_h(self, fitted, data):
+        X, _ = data
+        h = fitted.predict_proba(X)
+        draws = np.stack([fitted.predict_random(X, seed) for seed in range(200)])
+        np.testing.assert_array_equal(fitted.predict_random(X, 3), draws[3])
+        shares = np.stack([(draws == label).mean(0) for label in fitted.classes_], 1)
+        assert (shares[h == 0] == 0).all()
+        assert np.abs(shares - h).max() < 5 * np.sqrt(0.25 / 200)  # five deviations of a share of 200
 
     def test_fits_are_deterministic(self, fitted, data):
         again = clone(fitted).fit(*data)

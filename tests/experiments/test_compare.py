@@ -9,7 +9,8 @@ import torch
 from mgce._files import to_json
 from mgce.datasets import load
 from mgce.experiments import render, select
-from mgce.experiments.compare import Comparison, run
+from mgce.experiments.compare import METHODS, Comparison, run
+from mgce.losses.presets import LOSSES
 
 PLAN = Comparison(seeds=2, epochs=4, hidden=16, betas=(1.4, 5.0))
 
@@ -105,3 +106,14 @@ def test_best_beta_and_summary_of_hand_made_records():
 def test_figures_are_png(records):
     for figure in (render.accuracy_figure, render.reliability_figure):
         assert figure(select.best_beta(records), "wine").startswith(b"\x89PNG")
+
+
+def test_every_loss_can_be_compared():
+    plan = Comparison(seeds=1, epochs=2, hidden=8, methods=tuple(METHODS), betas=(1.4,))
+    records = run(load("wine"), plan)
+    assert [record["method"] for record in records] == list(METHODS)
+    assert set(LOSSES) < set(METHODS)
+    errors = {record["method"]: record["ece_h"] for record in records}
+    assert errors["mgce+scale"] != errors["mgce"] and errors["focal"] != errors["ce"]
+    assert render.accuracy_figure(records, "wine").startswith(b"\x89PNG")
+    assert render.reliability_figure(records, "wine").startswith(b"\x89PNG")

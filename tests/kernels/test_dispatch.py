@@ -2,10 +2,13 @@ import math
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.func import vmap
 
 from mgce.functional import mgce_loss
-from mgce.kernels.dispatch import choose
+from mgce.kernels import cpu
+from mgce.kernels.dispatch import choose, is_commonest
+from mgce.kernels.options import LossOptions
 
 LOGITS, TARGET = torch.randn(5, 4), torch.tensor([0, 1, 2, 3, 0])
 
@@ -30,6 +33,66 @@ def test_a_named_backend_says_why_it_cannot_run_and_auto_goes_on(reason, argumen
     with pytest.raises(RuntimeError, match=f"Expected a call that backend 'cpu' can run, but {reason}"):
         choose("cpu", *arguments)
     assert choose("auto", *arguments) == "torch"
+
+
+def test_the_commonest_call():
+    for options in (LossOptions(), LossOptions(0, "none", 1.0)):
+        assert is_commonest(LOGITS, TARGET, options, 1.4)
+        assert is_commonest(torch.nn.Parameter(LOGITS.double()), TARGET, options, 2.0**63)
+
+
+UNCOMMON = {
+    "half": (LOGITS.half(), TARGET, LossOptions(), 1.4),
+    "one row": (LOGITS[0], TARGET[0], LossOptions(), 1.4),
+    "images": (LOGITS[..., None], TARGET[:, None], LossOptions(), 1.4),
+    "probabilities": (LOGITS, LOGITS.softmax(-1), LossOptions(), 1.4),
+    "bytes": (LOGITS, TARGET.byte(), LossOptions(), 1.4),
+    "integers": (LOGITS.long(), TARGET, LossOptions(), 1.4),
+    "a list": (LOGITS, TARGET.tolist(), LossOptions(), 1.4),
+    "other lengths": (LOGITS, TARGET[1:], LossOptions(), 1.4),
+    "no row": (LOGITS[:0], TARGET[:0], LossOptions(), 1.4),
+    "no class": (LOGITS[:, :0], TARGET, LossOptions(), 1.4),
+    "transposed": (LOGITS.T, TARGET[:4], LossOptions(), 1.4),
+    "every second label": (LOGITS, TARGET.repeat_interleave(2)[::2], LossOptions(), 1.4),
+    "negated": (torch._neg_view(LOGITS), TARGET, LossOptions(), 1.4),
+    "negated labels": (LOGITS, torch._neg_view(-TARGET), LossOptions(), 1.4),
+    "without memory": (torch._efficientzerotensor((5, 4)), TARGET, LossOptions(), 1.4),
+    "sparse": (LOGITS.to_sparse(), TARGET, LossOptions(), 1.4),
+    "meta": (LOGITS.to("meta"), TARGET.to("meta"), LossOptions(), 1.4),
+    "meta labels": (LOGITS, TARGET.to("meta"), LossOptions(), 1.4),
+    "a subclass": (LOGITS.as_subclass(type("Own", (torch.Tensor,), {})), TARGET, LossOptions(), 1.4),
+    "beta below 1": (LOGITS, TARGET, LossOptions(), 0.9),
+    "beta NaN": (LOGITS, TARGET, LossOptions(), math.nan),
+    "beta infinite": (LOGITS, TARGET, LossOptions(), math.inf),
+    "beta huge": (LOGITS, TARGET, LossOptions(), 2.0**64),
+    "beta an integer": (LOGITS, TARGET, LossOptions(), 2),
+    "beta a tensor": (LOGITS, TARGET, LossOptions(), torch.tensor(1.4)),
+    "no reduction": (LOGITS, TARGET, LossOptions(reduction="max"), 1.4),
+    "smoothing": (LOGITS, TARGET, LossOptions(label_smoothing=1.1), 1.4),
+    "smoothing NaN": (LOGITS, TARGET, LossOptions(label_smoothing=math.nan), 1.4),
+}
+
+
+@pytest.mark.parametrize("call", UNCOMMON.values(), ids=UNCOMMON)
+def test_any_other_call_goes_through_the_checks(call):
+    assert not is_commonest(*call)
+
+
+def test_under_a_transform_no_call_is_of_the_commonest_kind(monkeypatch):
+    def common():
+        return is_commonest(LOGITS, TARGET, LossOptions(), 1.4)
+
+    assert not any(vmap(lambda _: torch.tensor(common()))(torch.zeros(2)))
+    with FakeTensorMode():
+        assert not common()
+    traced = []
+    torch.jit.trace(lambda f: (traced.append(common()), f + 1)[1], LOGITS, check_trace=False)
+    assert traced == [False]
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(LOGITS, torch.ones_like(LOGITS))
+        assert not is_commonest(dual, TARGET, LossOptions(), 1.4) and common()
+    monkeypatch.setattr(cpu, "obstacle", lambda: "it is missing")
+    assert not common()
 
 
 def test_transforms_take_the_composite_path():

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 import mgce
-from mgce import GCELoss, MGCELoss, MinimaxLink, functional
+from mgce import GCELoss, LinearMGCELoss, LogitClip, MGCELoss, MinimaxLink, NCELoss, functional
 
 LOGITS = torch.randn(6, 4)
 TARGET = torch.tensor([0, 1, 2, 3, 0, 1])
@@ -48,11 +48,93 @@ def test_beta_may_be_a_buffer_or_a_parameter():
     betas = torch.tensor([1.0, 1.4, 2.0, 5.0, 11.0, math.inf])
     loss = MGCELoss(beta=betas, reduction="none")
     torch.testing.assert_close(loss(LOGITS, TARGET), functional.mgce_loss(LOGITS, TARGET, beta=betas, reduction="none"))
-    assert "beta" in loss.state_dict()
+    assert list(loss.state_dict()) == list(loss.link.state_dict()) == ["raw_beta"]
     assert loss.double().beta.dtype == torch.float64
     learnt = MinimaxLink(beta=nn.Parameter(torch.tensor(1.4)))
     learnt(LOGITS)[:, 0].sum().backward()
-    assert learnt.beta.grad.isfinite() and learnt.beta.grad != 0
+    assert learnt.raw_beta.grad.isfinite() and learnt.raw_beta.grad != 0
+    learnt.beta = 2.0  # a number in the place of the parameter
+    assert not list(learnt.parameters()) and not learnt.state_dict() and learnt.beta == 2
+
+
+LEARNT = {
+    "MGCELoss": lambda beta: MGCELoss(beta=beta),
+    "GCELoss": lambda beta: GCELoss(beta=beta),
+    "LinearMGCELoss": lambda beta: LinearMGCELoss(4, 4, beta=beta),
+    "link of the loss": lambda beta: nn.Sequential(MGCELoss(beta=beta).link),
+    "worst case": lambda beta: MinimaxLink(beta=beta, output="worst_case"),
+    "compiled": lambda beta: torch.compile(MGCELoss(beta=beta), backend="aot_eager"),
+}
+
+LINKS = ("link of the loss", "worst case")
+
+
+@pytest.mark.parametrize("name", LEARNT)
+def test_a_learnt_beta_stays_in_range(name):
+    torch._dynamo.reset()
+    raw = nn.Parameter(torch.tensor(1.05))
+    module = LEARNT[name](raw)
+    optimizer = torch.optim.SGD([raw], lr=0.5)  # a step crosses 1
+    crossed = False
+    for _ in range(6):
+        optimizer.zero_grad()
+        value = module(LOGITS) if name in LINKS else module(LOGITS, TARGET)
+        assert value.isfinite().all()
+        (value.sum() if value.ndim == 0 else value[:, 0].square().sum()).backward()
+        assert raw.grad.isfinite()
+        optimizer.step()
+        crossed |= raw.item() < 1
+    assert crossed or name in LINKS  # whose value need not grow with beta
+
+
+def test_a_learnt_beta_below_one_is_reflected():
+    logits = torch.randn(5, 4, dtype=torch.float64)
+    raw = nn.Parameter(torch.tensor(0.7, dtype=torch.float64))
+    loss = MGCELoss(beta=nn.Parameter(torch.tensor(1.3, dtype=torch.float64)))
+    before = loss(logits, TARGET[:5])
+    loss.load_state_dict({"raw_beta": raw.detach()})
+    torch.testing.assert_close(loss.beta.item(), 1.3)
+    after = loss(logits, TARGET[:5])
+    torch.testing.assert_close(after, before)
+    after.backward()
+    assert (
+        loss.raw_beta.grad
+        < 0
+        < torch.autograd.functional.jacobian(
+            lambda b: functional.mgce_loss(logits, TARGET[:5], beta=b), torch.tensor(1.3, dtype=torch.float64)
+        )
+    )
+    for other in (copy.deepcopy(loss), pickle.loads(pickle.dumps(loss))):
+        assert other.beta == loss.beta and other.raw_beta is not loss.raw_beta
+    assert loss.link.raw_beta is loss.raw_beta  # the link goes on with the loss
+    torch.testing.assert_close(loss.link(logits), functional.minimax_probs(logits, beta=1.3))
+
+
+@pytest.mark.parametrize("module", [MGCELoss, GCELoss, NCELoss, lambda **k: LogitClip(MGCELoss(**k))])
+@pytest.mark.parametrize("dim", [0, 1, 2, -1])
+def test_dim_is_where_the_classes_are(module, dim):
+    """The loss and link over any dimension are those of the transposed logits."""
+    logits, target = torch.randn(3, 4, 5), torch.randint(4, (3, 5))  # (N, C, d)
+    moved = logits.movedim(1, dim)
+    want, loss = module(), module(dim=dim)
+    torch.testing.assert_close(loss(moved, target), want(logits, target), rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(loss.link(moved), want.link(logits).movedim(1, dim))
+    soft = logits.softmax(1)
+    torch.testing.assert_close(loss(moved, soft.movedim(1, dim)), want(logits, soft), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("function", [functional.mgce_loss, functional.gce_loss])
+def test_dim_of_the_functions(function):
+    logits = torch.randn(2, 5, 4, requires_grad=True)  # tokens, classes last
+    target = torch.tensor([[0, 1, 2, 3, -100], [3, 2, 1, 0, -100]])
+    (got,) = torch.autograd.grad(function(logits, target, dim=-1), logits)
+    flat = logits.detach().flatten(0, 1).requires_grad_()
+    (want,) = torch.autograd.grad(function(flat, target.flatten()), flat)
+    torch.testing.assert_close(got.flatten(0, 1), want)
+    assert function(logits, target, dim=-1, reduction="none").shape == (2, 5)
+    torch.testing.assert_close(function(flat[0], target[0, 0], dim=-1), function(flat[0], target[0, 0]))
+    with pytest.raises(IndexError, match="Expected `dim` to be in"):
+        function(logits, target, dim=3)
 
 
 def test_repr_shows_what_is_not_default():

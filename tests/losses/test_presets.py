@@ -6,7 +6,16 @@ import torch
 from torch.nn import functional as F
 
 from mgce import robust_loss
-from mgce.functional import agce_loss, amse_loss, epsilon_softmax_loss, nce_loss, nnce_loss
+from mgce.functional import (
+    agce_loss,
+    amse_loss,
+    clip_logits,
+    epsilon_softmax_loss,
+    mgce_loss,
+    minimax_probs,
+    nce_loss,
+    nnce_loss,
+)
 from mgce.losses.presets import LOSSES, PRESETS, PRESETS_BY_NOISE, preset
 
 LOGITS, TARGET = torch.randn(9, 4, generator=torch.Generator().manual_seed(0)), torch.arange(9) % 4
@@ -14,7 +23,7 @@ P = LOGITS.double().softmax(-1).gather(1, TARGET[:, None])[:, 0]
 
 
 def extra(name):
-    return {"transition": torch.eye(4)} if name == "ce+forward" else {}
+    return {"transition": torch.eye(4)} if name.endswith("+forward") else {}
 
 
 @pytest.mark.parametrize("name", LOSSES)
@@ -55,10 +64,21 @@ def test_every_preset_makes_its_loss(name, data):
         ("ce_eps+mae", "cifar10", 0.01 * epsilon_softmax_loss(LOGITS, TARGET, m=1e5) + 5 * 2 * (1 - P).mean()),
         ("poly-1", None, (-P.log() + 1 - P).mean()),
         ("ce+forward", None, F.cross_entropy(LOGITS.double(), TARGET)),
+        ("mgce+nce", None, mgce_loss(LOGITS, TARGET, beta=1.4) + nce_loss(LOGITS, TARGET)),
+        ("mgce+logitclip", None, mgce_loss(clip_logits(LOGITS, delta=1.0), TARGET, beta=1.4)),
+        ("mgce+forward", None, mgce_loss(LOGITS, TARGET, beta=1.4, reduction="none").clamp(max=1.4).mean()),
     ],
 )
 def test_names_mean_their_formulas(name, data, want):
     torch.testing.assert_close(robust_loss(name, data, **extra(name))(LOGITS, TARGET), want.float())
+
+
+def test_scaled_logits_are_those_of_a_network_whose_last_layer_is_larger():
+    criterion = robust_loss("mgce+scale", beta=2.0, scale=3.0)
+    torch.testing.assert_close(criterion(LOGITS, TARGET), mgce_loss(3 * LOGITS, TARGET, beta=2.0))
+    torch.testing.assert_close(criterion.link(LOGITS), minimax_probs(3 * LOGITS, beta=2.0))
+    with pytest.raises(ValueError, match="Expected `scale` to be a finite number in"):
+        robust_loss("mgce+scale", scale=0.0)
 
 
 def test_what_is_not_there_is_refused():

@@ -1,16 +1,20 @@
 """The calibration functions against golden values, netcal and loops."""
 
+import sys
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from netcal.metrics import ECE
+from netcal.metrics import ECE, MCE
 
 from mgce.metrics import (
+    MaximumCalibrationError,
     adaptive_calibration_error,
     binning,
     expected_calibration_error,
+    maximum_calibration_error,
     reliability_curve,
     static_calibration_error,
 )
@@ -290,3 +294,33 @@ def test_errors_beyond_rounding_are_refused(dtype, off):
 def test_checks_of_values_can_be_skipped():
     probs, target = torch.tensor([[0.5, 0.25]]), torch.tensor([0])
     assert expected_calibration_error(probs, target, validate_args=False).item() == 0.5
+
+
+def test_maximum_calibration_error_is_that_of_netcal():
+    generator = torch.Generator().manual_seed(0)
+    probs = torch.rand(500, 3, dtype=torch.float64, generator=generator)
+    probs = probs / probs.sum(1, keepdim=True)
+    target = torch.randint(3, (500,), generator=generator)
+    want = MCE(10).measure(probs.numpy(), target.numpy())
+    got = maximum_calibration_error(probs, target, n_bins=10)
+    assert got.item() == pytest.approx(want, abs=1e-12)
+    metric = MaximumCalibrationError(n_bins=10)
+    for rows in (slice(0, 200), slice(200, 500)):
+        metric.update(probs[rows], target[rows])
+    assert metric.compute() == got
+
+
+def test_the_plot_of_a_curve_has_a_bar_for_each_bin_with_samples(monkeypatch):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pyplot.switch_backend("agg")
+    probs = torch.tensor([[0.75, 0.25], [1.0, 0.0], [0.5, 0.5], [0.25, 0.75]])
+    curve = reliability_curve(probs, torch.tensor([0, 1, 0, 1]), n_bins=4)
+    ax = curve.plot()
+    bars = [(bar.get_x(), bar.get_width(), bar.get_height()) for bar in ax.patches]
+    np.testing.assert_allclose(bars, [(0.5, 0.25, 1.0), (0.75, 0.25, 2 / 3)])
+    assert ax.patches[0].get_alpha() < ax.patches[1].get_alpha() == 1
+    assert curve.plot(ax) is ax
+    pyplot.close("all")
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match="pip install matplotlib"):
+        curve.plot()

@@ -9,8 +9,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mgce.noise import symmetric
 from mgce.risk import argmax_factor, betting_upper, certify, clopper_pearson_upper
-from mgce.risk.certificate import clean_error
+from mgce.risk.label_noise import clean_error
 
 N, K = 400, 4
 
@@ -101,7 +102,8 @@ def test_alpha_risk_under_noise_is_unbiased_and_in_its_range(beta, monkeypatch):
         seen.setdefault(bounds, (sample.min(), sample.max()))
         return float(sample.mean())
 
-    monkeypatch.setattr("mgce.risk.certificate.betting_upper", mean)
+    monkeypatch.setattr("mgce.risk.sample.betting_upper", mean)
+    transition = symmetric(K, 0.3)
     rng, eta = np.random.default_rng(1), 0.3
     base = np.vstack([rng.dirichlet(np.full(K, 0.3), 20), np.eye(K), [[0, 1 / 3, 1 / 3, 1 / 3]]])
     clean = rng.integers(0, K, len(base))
@@ -109,14 +111,14 @@ def test_alpha_risk_under_noise_is_unbiased_and_in_its_range(beta, monkeypatch):
     target = np.concatenate([np.concatenate([np.full(7, y), np.delete(np.arange(K), y)]) for y in clean])
     probs = np.repeat(base, 10, 0)
     risk = (beta * (1 - base[np.arange(len(base)), clean] ** (1 / beta))).mean()
-    assert certify(target, probs, noise_rate=eta, beta=beta).alpha_risk == pytest.approx(risk, abs=1e-9)
-    (low, high), (least, most) = next((b, s) for b, s in seen.items() if b != (0.0, 1.0))
+    assert certify(target, probs, transition=transition, beta=beta).alpha_risk == pytest.approx(risk, abs=1e-9)
+    (low, high), (least, most) = list(seen.items())[-1]
     assert low <= least
     assert most <= high
     scale = K - 1 - eta * K
     assert low == pytest.approx(-eta * beta * (K - 1) / scale)
     # A row whose label has probability 0 and whose other classes are alike attains the upper end.
-    certify(np.zeros(2), np.tile([0, 1 / 3, 1 / 3, 1 / 3], (2, 1)), noise_rate=eta, beta=beta)
+    certify(np.zeros(2), np.tile([0, 1 / 3, 1 / 3, 1 / 3], (2, 1)), transition=transition, beta=beta)
     others = beta * (1 - 3 ** (-1 / beta))
     assert high == pytest.approx(((K - 1) * beta - eta * (beta + 3 * others)) / scale)
 

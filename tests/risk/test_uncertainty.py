@@ -40,7 +40,7 @@ def test_hoeffding(data):
 
 
 def test_bernstein(data):
-    u = make(data, delta=0.1)
+    u = make(data, bound="bernstein", delta=0.1)
     s, log = coordinates(*data).std(0, ddof=1), math.log(4 * 9 / 0.1)
     width = np.array([3, 3, 1])
     np.testing.assert_allclose(u.lambda_, s * math.sqrt(2 * log / N) + 7 * width * log / (3 * (N - 1)), rtol=1e-12)
@@ -77,7 +77,7 @@ def test_inputs_may_be_sparse_or_tensors(data, bound):
 
 
 def test_intercept_is_optional(data):
-    with_one, without = make(data), make(data, intercept=False)
+    with_one, without = make(data, bound="bernstein"), make(data, bound="bernstein", intercept=False)
     assert (with_one.tau.shape, without.tau.shape) == ((K, 3), (K, 2))
     np.testing.assert_array_equal(with_one.tau[:, :2], without.tau)
 
@@ -102,8 +102,8 @@ def test_heuristic_is_never_certified(data):
     [
         (dict(feature_range=(-1, 1)), r"Expected `features` to be within `feature_range`.*in column 0'.* clip the"),
         (dict(feature_range=(3, -3)), "Expected `feature_range` to be a pair of lower and upper bounds"),
-        (dict(bound="gauss"), "Expected `bound` to be one of 'bernstein', 'hoeffding', 'betting'"),
-        (dict(bound="heuristic"), "Expected `bound` to be one of 'bernstein', 'hoeffding', 'betting'"),
+        (dict(bound="gauss"), "Expected `bound` to be one of 'betting', 'bernstein', 'hoeffding'"),
+        (dict(bound="heuristic"), "Expected `bound` to be one of 'betting', 'bernstein', 'hoeffding'"),
         (dict(delta=0), r"Expected `delta` to be in \(0, 1\), but got 0."),
         (dict(n_classes=2), "Expected `labels` to be integers from 0 to 1"),
     ],

@@ -106,6 +106,21 @@ def test_parts_are_kept_and_merge_to_the_whole(monkeypatch, tmp_path):
     merged = numerics.merge(json.loads(path.read_text()) for path in files)
     whole = numerics.run(plan(300, seed=4), ["torch"])
     assert numerics.summarize(merged) == numerics.summarize(whole)
+    assert merged["rows"] == whole["rows"] == sum(case.n * len(case.betas) for case in plan(300, seed=4))
+
+
+def test_a_run_that_was_stopped_is_recorded_with_the_rows_that_are_done(monkeypatch, tmp_path):
+    written = []
+    monkeypatch.setattr(page, "write", written.append)
+    arguments = ["soak", "numerics", "--rows", "100", "--backends", "torch", "--work", str(tmp_path)]
+    monkeypatch.setattr("sys.argv", [*arguments, "--shard", f"0/{numerics.PARTS}"])
+    __main__.main()
+    monkeypatch.setattr("sys.argv", [*arguments, "--done", "--record"])
+    assert __main__.main() == 0
+    first = next(plan(100, seed=0))
+    (record,) = written
+    assert (record["rows"], record["planned"]) == (first.n * len(first.betas), 100)
+    assert sum(record["counts"].values()) <= record["rows"] < 100
 
 
 def test_one_share_does_not_pass_for_the_whole(monkeypatch, tmp_path, capsys):

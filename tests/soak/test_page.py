@@ -21,6 +21,14 @@ def test_a_changed_result_changes_the_page():
         assert page.render(results) != page.render(RESULTS)
 
 
+def test_a_run_that_was_stopped_does_not_pass_for_a_whole_one():
+    results = copy.deepcopy(RESULTS)
+    results["rows"] = results["planned"] = 1000
+    assert "stopped before its last row" not in page.render(results)
+    results["rows"] = 999
+    assert "999 rows of logits" in page.render(results) and "stopped before its last row" in page.render(results)
+
+
 def test_what_is_beyond_its_limit_is_said_first():
     results = {**copy.deepcopy(RESULTS), "failures": ["cpu/float32/edge/t"]}
     assert "**Beyond their limits: cpu/float32/edge/t.**" in page.render(results).split("###")[0]

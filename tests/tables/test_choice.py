@@ -1,61 +1,118 @@
+import math
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from sklearn.datasets import load_iris, make_classification
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.datasets import load_iris
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
 from sklearn.preprocessing import scale
 
-from mgce.estimators import MGCEClassifier
-from mgce.estimators.linear_cv import BETAS, LAMBDA0S
-from mgce.tables import choice as beta_choice
-from mgce.tables.choice import choose_linear, choose_mlp, count_fits, folds
+from mgce.tables import choice as model_choice
+from mgce.tables.candidates import MODELS, Baseline, Candidate, baselines, candidates
+from mgce.tables.choice import choose, count_fits, folds
 
 X, y = load_iris(return_X_y=True)
 X = scale(X)
+OPTIONS = {"budget": math.inf, "seed": 0}
 
 
-def test_the_penalty_is_the_best_of_cross_validation():
-    X, y = make_classification(
-        150, 30, n_informative=3, n_redundant=0, n_clusters_per_class=1, flip_y=0.1, class_sep=2, random_state=1
-    )
+class Stump(ClassifierMixin, BaseEstimator):
+    """A threshold on one column: how good it is, its column says."""
+
+    def __init__(self, column=0):
+        self.column = column
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        self.means_ = np.array([X[y == label, self.column].mean() for label in self.classes_])
+        return self
+
+    def predict(self, X):
+        return self.classes_[np.abs(X[:, [self.column]] - self.means_).argmin(1)]
+
+
+def stump(column, model="forest"):
+    return Candidate(model, f"column {column}", Stump(column), Stump(column))
+
+
+def silent(what):
+    pass
+
+
+def test_the_best_of_cross_validation_is_chosen_and_fitted_to_all_rows():
+    among = [stump(column) for column in range(4)]
+    found = choose(X, y, among, **OPTIONS, on_fit=silent)
+    scores = [cross_val_score(Stump(column), X, y, cv=folds(y, 0)).mean() for column in range(4)]
+    assert found.trial.candidate == among[int(np.argmax(scores))]
+    assert {trial.name: pytest.approx(trial.accuracy) for trial in found.trials} == {
+        candidate.name: score for candidate, score in zip(among, scores, strict=True)
+    }
+    np.testing.assert_array_equal(found.fitted.means_, Stump(int(np.argmax(scores))).fit(X, y).means_)
+    assert found.measured_on == "in 3-fold cross-validation on 150 training rows"
+    assert not hasattr(found.final, "means_")
+
+
+def test_the_best_of_each_model_goes_on_to_more_rows(monkeypatch):
+    monkeypatch.setattr(model_choice, "RUNGS", (60, 120))
+    among = [stump(0), stump(1), stump(2, "linear"), stump(3, "linear")]
     calls = []
-    choice = choose_linear(X, y, 1.4, 0, calls.append)
-    scores = [
-        cross_val_score(MGCEClassifier(1.4, lambda0=lambda0), X, y, cv=folds(y, 0)).mean() for lambda0 in LAMBDA0S
-    ]
-    assert scores.index(max(scores)) == LAMBDA0S.index(choice.again.lambda0) == 2
-    assert choice.betas == (1.4,) and abs(choice.accuracy[0] - max(scores)) < 1e-12
-    assert len(calls) == count_fits("linear", 1.4)
-    again = MGCEClassifier(1.4, lambda0=choice.again.lambda0).fit(X, y)
-    np.testing.assert_array_equal(choice.fitted.coef_, again.coef_)
+    found = choose(X, y, among, baselines=[Baseline("mean", Stump(0))], **OPTIONS, on_fit=calls.append)
+    assert found.measured_on == "in 3-fold cross-validation on 120 training rows"
+    on = {trial.name: trial.rows for trial in found.trials}
+    # Sepals, columns 0 and 1, are more than five points behind petals on 60 rows.
+    assert sorted(on.values()) == [60, 60, 60, 120, 120] and on["mean"] == 120 and on[found.trial.name] == 120
+    assert found.trial.model == "linear"
+    assert len(calls) == 4 + 1 + 1 + 1 <= count_fits(among, [None])
 
 
-def test_beta_is_the_one_of_best_accuracy():
-    calls = []
-    choice = choose_linear(X, y, None, 0, calls.append)
-    assert choice.betas == BETAS and len(choice.accuracy) == len(BETAS)
-    assert choice.accuracy[BETAS.index(choice.fitted.beta_)] == max(choice.accuracy)
-    assert len(calls) == count_fits("linear", None)
-    assert choice.measured_on == "in 5-fold cross-validation on 150 training rows"
+def test_a_baseline_is_never_chosen():
+    found = choose(X, y, [stump(0)], [Baseline("all columns", LogisticRegression())], **OPTIONS, on_fit=silent)
+    assert found.trials[0].name == "all columns" and found.trials[0].accuracy > found.trial.accuracy
+    assert isinstance(found.fitted, Stump)
 
 
-def test_many_rows_are_thinned_for_the_choice_alone(monkeypatch):
-    monkeypatch.setattr(beta_choice, "CHOICE_ROWS", 60)
-    choice = choose_linear(X, y, 1.4, 0, lambda what: None)
-    assert choice.measured_on == "in 5-fold cross-validation on 60 training rows"
-    again = MGCEClassifier(1.4, lambda0=choice.again.lambda0).fit(X, y)
-    np.testing.assert_array_equal(choice.fitted.coef_, again.coef_)
+def test_what_would_take_too_long_is_not_chosen(monkeypatch):
+    seconds = iter(np.cumsum([0, 0, 90, 0, 1, 1]))  # begin; each candidate's begin and end; what is left
+
+    monkeypatch.setattr(model_choice.time, "process_time", lambda: float(next(seconds)))
+    found = choose(X, y, [stump(3), stump(0, "linear")], budget=60.0, seed=0, on_fit=silent)
+    assert found.trial.name == "linear, column 0"
+    (slow,) = [trial for trial in found.trials if trial.left_out]
+    assert slow.name == "forest, column 3" and slow.left_out == "fitting it to 150 rows would take about 45 s"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("beta", [None, 2.0])
-def test_a_network_for_each_beta(beta):
-    calls = []
-    choice = choose_mlp(X, y, beta, 0, calls.append)
-    assert len(calls) == count_fits("mlp", beta) and choice.betas == (BETAS if beta is None else (2.0,))
-    assert choice.accuracy[choice.betas.index(choice.fitted.beta_)] == max(choice.accuracy)
-    assert choice.again.beta == choice.fitted.beta_ and not hasattr(choice.again, "coefs_")
+@pytest.mark.parametrize("model", ["auto", *MODELS])
+def test_candidates_differ_and_are_of_the_model(model):
+    found = candidates(model, None, 0)
+    assert len({candidate.name for candidate in found}) == len(found)
+    assert {candidate.model for candidate in found} == (set(MODELS) if model == "auto" else {model})
+    for candidate in candidates(model, 2.0, 0):
+        assert candidate.final.beta == 2.0 and "beta 2" in candidate.settings
+        assert candidate.model == "linear" or candidate.final.random_state == 0
+    edges = [candidate.edge for candidate in found if candidate.edge]
+    assert bool(edges) == (model in ("auto", "linear", "fourier"))
+
+
+def test_baselines_are_of_scikit_learn():
+    assert [type(baseline.quick).__module__.split(".")[0] for baseline in baselines(0)] == ["sklearn", "sklearn"]
 
 
 def test_a_rare_class_has_fewer_folds():
-    for rows, n_splits in ((2, 2), (3, 3), (9, 5)):
+    for rows, n_splits in ((2, 2), (3, 3), (9, 3)):
         assert folds(np.repeat([0, 1], [50, rows]), 0).n_splits == n_splits
+
+
+def test_rows_are_drawn_class_by_class(monkeypatch):
+    seen = []
+
+    class Watched(Stump):
+        def fit(self, X, y):
+            seen.append(np.unique(y, return_counts=True)[1])
+            return super().fit(X, y)
+
+    monkeypatch.setattr(model_choice, "RUNGS", (90,))
+    candidate = replace(stump(0), quick=Watched())
+    choose(X, y, [candidate], **OPTIONS, on_fit=silent)
+    assert all((counts == 20).all() for counts in seen) and len(seen) == 3

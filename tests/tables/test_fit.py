@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,8 +9,9 @@ from sklearn.metrics import accuracy_score
 from mgce import certify
 from mgce.estimators import MGCEClassifier
 from mgce.tables.fit import FitPlan, run
+from mgce.tables.report import headline, page
 
-PLAN = FitPlan("y", beta=1.4)
+PLAN = FitPlan("y", model="linear", beta=1.4)
 
 
 @pytest.fixture(scope="module")
@@ -95,27 +98,28 @@ def calibration_error(confidence, right):
     return sum(abs(right[bins == b].sum() - confidence[bins == b].sum()) for b in range(15)) / len(right)
 
 
-def test_wrong_labels_are_found(fit, flipped, noisy, frame, held_out):
-    first = [int(suspect.row) - 1 for suspect in fit.suspects[:15]]
-    assert len(set(first) & set(flipped.tolist())) >= 12
-    losses = [suspect.loss for suspect in fit.suspects]
-    assert losses == sorted(losses, reverse=True)
-    h = fit.model.pipeline.predict_proba(fit.model.columns.select(noisy))
-    for suspect in fit.suspects:
-        row = int(suspect.row) - 1
-        assert suspect.given == noisy["y"][row] != suspect.suggested
-        own = h[row, fit.model.classes.tolist().index(suspect.given)]
-        if row in held_out:
-            assert abs(suspect.h_given - own) < 1e-9
-        elif own > 0:  # a row that was trained on is judged by another fit, which may agree on exactly 0 alone
-            assert abs(suspect.h_given - own) > 1e-9
+def test_wrong_labels_are_found(fit, flipped, noisy):
+    first = fit.judgement.suspects(15)
+    assert len(set(first.tolist()) & set(flipped.tolist())) >= 12
+    assert [fit.model.classes[label] for label in fit.judgement.target] == noisy["y"].tolist()
+    assert fit.row_names.tolist() == [str(row) for row in range(1, 301)]
+
+
+def test_it_is_fitted_to_all_rows_once_it_is_certified(fit, noisy):
+    again = run(noisy, replace(PLAN, refit=True))
+    assert (again.certificate, again.quality) == (fit.certificate, fit.quality)
+    X = again.model.pipeline[0].transform(again.model.columns.select(noisy))
+    whole = MGCEClassifier(1.4, lambda0=again.model.pipeline[-1].lambda0).fit(X, noisy["y"].to_numpy(str))
+    np.testing.assert_array_equal(again.model.pipeline[-1].coef_, whole.coef_)
+    assert len(again.model.trained_rows) == 300
 
 
 def test_the_fit_depends_on_the_plan_alone(fit, noisy):
     np.random.default_rng().random(3)
     again = run(noisy, PLAN)
-    assert (again.quality, again.certificate, again.suspects) == (fit.quality, fit.certificate, fit.suspects)
-    other = run(noisy, FitPlan("y", beta=1.4, seed=1))
+    assert (again.quality, again.certificate) == (fit.quality, fit.certificate)
+    np.testing.assert_array_equal(again.judgement.wrong, fit.judgement.wrong)
+    other = run(noisy, replace(PLAN, seed=1))
     assert set(other.model.trained_rows.tolist()) != set(fit.model.trained_rows.tolist())
 
 
@@ -123,14 +127,31 @@ def test_steps_are_counted_to_their_end(noisy):
     steps = []
     run(noisy, PLAN, lambda *step: steps.append(step))
     assert [done for _, done, _ in steps] == list(range(1, len(steps) + 1))
-    assert {total for *_, total in steps} == {len(steps)}
-    assert list(dict.fromkeys(what for what, *_ in steps)) == ["Choosing the penalty", "Fitting", "Judging the labels"]
+    assert len({total for *_, total in steps}) == 1 and len(steps) <= steps[0][2]
+    assert list(dict.fromkeys(what for what, *_ in steps)) == [
+        "Trying linear",
+        "Trying logistic regression",
+        "Fitting",
+        "Judging the labels",
+    ]
 
 
-def test_a_noise_rate_that_is_too_high_is_doubted(frame):
-    rate = run(frame, FitPlan("y", beta=1.4)).certificate.argmax_error + 0.05
-    (note,) = run(frame, FitPlan("y", beta=1.4, noise_rate=rate)).notes
-    assert "noise rate is likely too high" in note
+def test_a_noise_rate_that_is_too_high_is_refuted_in_the_headline_too(frame):
+    plain = run(frame, FitPlan("y", model="linear", beta=1.4))
+    plan = FitPlan("y", model="linear", beta=1.4, noise_rate=plain.certificate.argmax_error + 0.05)
+    refuted = run(frame, plan)
+    assert refuted.certificate.argmax_error == plain.certificate.argmax_error  # as without the rate
+    assert "refute that a share" in headline(refuted, plan) and "Against labels as given" in headline(refuted, plan)
+    text = page(refuted, plan, "t.csv", "m", {}).decode()
+    assert text.count("refute that a share") == 2 and "corrected for a noise rate" not in text
+
+
+def test_an_estimated_noise_rate_says_what_it_assumes(noisy):
+    plan = FitPlan("y", model="linear", beta=1.4, noise_rate="auto")
+    fit = run(noisy, plan)
+    assert 0 <= fit.certificate.noise_rate < 0.5
+    assert any("on which it is assumed to be right" in text for text in fit.certificate.assumptions)
+    assert fit.certificate.refuted or "most sure, and there right" in headline(fit, plan)
 
 
 def test_the_callers_number_of_threads_is_kept(noisy):

@@ -16,6 +16,7 @@ from mgce.training.image_data import (
     noisy_split,
     pixel_mean,
     resized,
+    standardizing,
     training_batches,
 )
 from mgce.training.image_settings import ImageSettings
@@ -208,3 +209,26 @@ class TestPreprocessing:
             ValueError, match=r"Expected `crop` to be at most the padded images, \(10, 11\), but got 11"
         ):
             Preprocessing(self.mean, replace(self.settings, crop=11))
+
+    def test_channels_are_standardized(self):
+        part = tiny_images().train
+        settings = ImageSettings(standardization="channels", padding=0, crop=8, flip=False)
+        mean, std = standardizing(part, settings, 0, 0)
+        images = torch.from_numpy(part.images)
+        found = Preprocessing(mean, settings, std)(images).double()
+        torch.testing.assert_close(found.mean((0, 2, 3)), torch.zeros(3).double(), rtol=0, atol=1e-5)
+        torch.testing.assert_close(found.std((0, 2, 3), correction=0), torch.ones(3).double(), rtol=0, atol=1e-5)
+        generator = torch.Generator().manual_seed(0)
+        torch.testing.assert_close(Preprocessing(mean, settings, std).augmented(images, generator).double(), found)
+
+    def test_rotation_turns_by_at_most_the_angle(self):
+        settings = ImageSettings(padding=0, crop=33, flip=False, rotation=20.0)
+        image = torch.zeros(200, 1, 33, 33, dtype=torch.uint8)
+        image[:, :, 4, 16] = 255  # a spot above the centre
+        changed = Preprocessing(torch.zeros(1, 33, 33), settings).augmented(image, torch.Generator().manual_seed(0))
+        where = torch.nonzero(changed[:, 0] > 0).double()
+        angles = torch.rad2deg(torch.atan2(where[:, 2] - 16, 16 - where[:, 1]))
+        # A pixel is 1/12 of the radius, half of it 2.4 degrees; all angles occur, to both sides.
+        assert -23 < angles.min() < -15 and 15 < angles.max() < 23
+        assert (torch.hypot(where[:, 2] - 16, where[:, 1] - 16) - 12).abs().max() < 1
+        assert len(where[:, 0].unique()) > 180  # the nearest pixel may miss the spot

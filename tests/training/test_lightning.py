@@ -18,7 +18,7 @@ pytest.importorskip("tensorboard")
 from lightning.pytorch import Trainer
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from mgce import MGCELoss, functional
+from mgce import MGCELoss, functional, robust_loss
 from mgce.datasets import load_images
 from mgce.datasets.images import ImageFiles, Images
 from mgce.experiments.paper.image_settings import PAPER
@@ -98,6 +98,30 @@ def test_steps_are_those_of_plain_sgd(tmp_path):
             for weight, velocity, grad in zip(weights, velocities, grads, strict=True):
                 velocity.mul_(0.9).add_(grad * min(1, 0.5 / norm))
                 weight.data -= lr * velocity
+    found = load(tmp_path / "last.ckpt")["state_dict"]
+    for name, value in model.network.state_dict().items():
+        torch.testing.assert_close(found[f"network.{name}"], value, rtol=1e-5, atol=1e-6)
+
+
+def test_weight_decay_nesterov_and_the_loss_of_a_stage_are_those_of_plain_sgd(tmp_path):
+    settings = replace(
+        SETTINGS, validation_size=0.0, epochs=2, l1=0.0, weight_decay=0.1, nesterov=True, milestones=(), max_norm=1e9
+    )
+    stages = {0: MemberLoss("mgce", 5.0), 1: MemberLoss("nce+rce", options={"weights": (1.0, 0.1)})}
+    train(tmp_path, settings, precision="64-true", loss=stages)
+    part = DATASET.train
+    model = ImageClassifier(settings, stages, n_classes=3, mean=pixel_mean(part, 0, 0)).double()
+    optimizer = torch.optim.SGD(model.network.parameters(), 0.05, 0.9, weight_decay=0.1, nesterov=True)
+    rows = training_batches(len(part), 16, 0, 0, 1)
+    for epoch, loss in enumerate((MGCELoss(beta=5.0), robust_loss("nce+rce", weights=(1.0, 0.1)))):
+        rows.sampler.set_epoch(epoch)
+        for step, batch in enumerate(rows):
+            with float64_by_default():
+                generator = derived_generator(0, "changes", epoch, step, 0)
+                changed = model.preprocessing.augmented(torch.from_numpy(part.images[batch]), generator)
+            optimizer.zero_grad()
+            loss(model.network(changed).float(), torch.from_numpy(part.target[batch])).backward()
+            optimizer.step()
     found = load(tmp_path / "last.ckpt")["state_dict"]
     for name, value in model.network.state_dict().items():
         torch.testing.assert_close(found[f"network.{name}"], value, rtol=1e-5, atol=1e-6)

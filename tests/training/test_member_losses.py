@@ -4,9 +4,12 @@ import pytest
 import torch
 
 from mgce.functional import gce_loss, mgce_loss
+from mgce.losses.presets import LOSSES, WITH_BETA, robust_loss
+from mgce.noise import symmetric
 from mgce.training.member_losses import MemberLoss, MemberLosses
 
 FUNCTIONS = {"mgce": mgce_loss, "gce": gce_loss}
+OTHERS = [MemberLoss(name) for name in LOSSES if name not in WITH_BETA and name != "ce+forward"]
 
 
 @pytest.mark.parametrize(
@@ -34,8 +37,31 @@ def test_values_and_gradients_are_those_of_the_single_losses(members):
         torch.testing.assert_close(grad, torch.autograd.grad(alone, leaf)[0])
 
 
+def test_every_loss_that_has_a_name_is_a_member():
+    T = symmetric(4, 0.3).tolist()
+    members = [
+        *OTHERS,
+        *[MemberLoss("nce+rce", options={"weights": (1.0, 10.0)})] * 2,
+        MemberLoss("nce+rce", options={"weights": (2.0, 10.0)}),
+        MemberLoss("ce+forward", options={"transition": T}),
+        *(MemberLoss(name, 1.4) for name in WITH_BETA if name != "mgce+forward"),
+        MemberLoss("mgce+forward", 1.4, {"transition": T}),
+    ]
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(len(members), 6, 4, generator=generator, dtype=torch.double)
+    target = torch.randint(4, (1, 6), generator=generator)
+    values, grads = MemberLosses(members, logits.device)(logits, target, torch.full((1, 6), 1 / 6, dtype=torch.double))
+    for member, row, value, grad in zip(members, logits, values, grads, strict=True):
+        beta = {"beta": member.beta} if member.family in WITH_BETA else {}
+        alone = robust_loss(member.family, **beta, **member.options)(leaf := row.clone().requires_grad_(), target[0])
+        torch.testing.assert_close(value, alone.detach())
+        torch.testing.assert_close(grad, torch.autograd.grad(alone, leaf)[0])
+
+
 def test_a_wrong_member_is_refused():
-    with pytest.raises(ValueError, match="Expected `family` to be one of 'mgce', 'gce'"):
-        MemberLoss("ce", 1.0)
+    with pytest.raises(ValueError, match="Expected `family` to be one of 'ce', 'mae', 'gce'"):
+        MemberLoss("cross", 1.0)
     with pytest.raises(ValueError, match="Expected `beta`"):
         MemberLoss("mgce", 0.5)
+    with pytest.raises(ValueError, match="Expected `beta` to be inf, as 'sce' has no beta, but got 2"):
+        MemberLoss("sce", 2.0)

@@ -1,49 +1,158 @@
-"""`mgce certify MODEL TABLE`: bounds on the errors of a model, from fresh labelled rows."""
+"""`mgce certify MODEL TABLE`: bounds on the errors of a model, or of given predictions, from fresh labelled rows."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich import box
+from rich.table import Table as Grid
 
 from mgce._files import to_json, write_files
+from mgce._validation import expected
+from mgce.cli.noise_options import NOISE, NOISE_RATE, parse_rate
 from mgce.cli.outputs import check_output
 from mgce.cli.terminal import Terminal
 from mgce.datasets.tables import read_frame
+from mgce.risk import RiskCertificate, certify_each
+from mgce.risk import certify as certify_probs
 from mgce.tables.model import TableModel
+from mgce.tables.predictions import LabelledPredictions, class_matrix, read_predictions
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TABLES = (".csv", ".parquet")  # what a file of predictions, not of a model, ends in
+PARTS = ("label", "prediction")
 
 
 def certify(
-    model: Annotated[Path, typer.Argument(help="A file that `mgce fit` has written.")],
-    table: Annotated[Path, typer.Argument(help="A .csv or .parquet file of labelled rows not used before.")],
+    model: Annotated[Path, typer.Argument(help="A file that `mgce fit` has written, or a table with predictions.")],
+    table: Annotated[
+        Path | None, typer.Argument(help="For a model: a .csv or .parquet file of labelled rows not used before.")
+    ] = None,
     target: Annotated[str | None, typer.Option(help="Column with the labels [the one fitted to].")] = None,
-    noise_rate: Annotated[float, typer.Option(help="Share of labels that are wrong, or a lower bound of it.")] = 0.0,
+    prediction: Annotated[
+        str | None, typer.Option(help="Column with the predicted classes [probabilities in h_CLASS, or prediction].")
+    ] = None,
+    noise_rate: Annotated[str, typer.Option(help=NOISE_RATE)] = "0",
+    noise: Annotated[str, typer.Option(help=NOISE)] = "symmetric",
+    transition: Annotated[
+        Path | None,
+        typer.Option(help="A table of the probability of each given class (columns) by right class (rows)."),
+    ] = None,
+    audit: Annotated[
+        Path | None, typer.Option(help="A table of counts of given (columns) by right class (rows), from other rows.")
+    ] = None,
+    bounds: Annotated[str | None, typer.Option(help="argmax, randomized, or both by a comma [both].")] = None,
+    by: Annotated[
+        str | None, typer.Option(help="Also for each label, each prediction, or each value of a column.")
+    ] = None,
+    groups: Annotated[str | None, typer.Option(help="Column that names rows which depend on one another.")] = None,
     delta: Annotated[float, typer.Option(help="Probability with which the certificate may fail.")] = 0.05,
     json_file: Annotated[Path | None, typer.Option("--json", help="File for the certificate as JSON.")] = None,
 ) -> None:
     """Bound the errors of a model on the distribution that labelled rows come from.
 
     The rows must be independent draws that nothing about the model depends on: not those it was fitted to, nor
-    any by which it was chosen among others.
+    any by which it was chosen among others. `mgce certify PREDICTIONS.csv --target COLUMN` takes the predictions of any
+    model instead.
     """
-    fitted = TableModel.load(model).with_target(target)
-    frame = read_frame(table, "table", text=fitted.columns.text)
     if json_file is not None:
-        check_output("json", json_file, table, model)
-    selected, labels = fitted.columns.select(frame), fitted.columns.labels(frame)
-    certificate = fitted.certify(selected, labels, delta=delta, noise_rate=noise_rate)
+        check_output("json", json_file, *(path for path in (table, model, transition, audit) if path is not None))
+    if model.suffix.lower() in TABLES:
+        frame, predictions, notes = _given(model, table, target, prediction)
+    else:
+        frame, predictions, notes = _predicted(model, table, target)
+    options: dict[str, Any] = {"bounds": None if bounds is None else [name.strip() for name in bounds.split(",")]}
+    options |= _noise(predictions.classes, parse_rate(noise_rate), noise, transition, audit)
+    if groups is not None:
+        options["groups"] = _column(frame, groups, "groups")
+    certificate = certify_probs(predictions.target, predictions.probs, delta=delta, **options)
+    parts = {} if by is None else _parts(frame, predictions, by, delta, options)
     if json_file is not None:
-        document = {"model": model.name, "table": table.name, **certificate.to_dict()}
+        source = {"model": model.name, "table": (table or model).name}
+        document = {**source, **certificate.to_dict(), **_as_document(parts, by)}
         write_files(json_file.parent, {json_file.name: to_json(document)})
     console = Terminal()
     console.print(str(certificate), markup=False)
-    for sentence in fitted.unseen(selected):
+    if parts:
+        console.print(_grid(parts, by or "", delta))
+    for sentence in notes:
         console.print(f"Note: {sentence}", markup=False)
+
+
+def _predicted(
+    model: Path, table: Path | None, target: str | None
+) -> tuple[pd.DataFrame, LabelledPredictions, list[str]]:
+    """Let a model predict the rows of a table."""
+    if table is None:
+        raise ValueError(expected("table", "a .csv or .parquet file of labelled rows", "none"))
+    fitted = TableModel.load(model).with_target(target)
+    frame = read_frame(table, "table", text=fitted.columns.text)
+    selected, labels = fitted.columns.select(frame), fitted.columns.labels(frame)
+    notes = [*fitted.unseen(selected), *fitted.unseen_labels(labels)]
     trained = fitted.count_trained(selected, labels)
     if trained:
-        console.print(
-            f"Note: {trained:,} of the {len(frame):,} rows equal a row that the model was trained on. If they are the "
-            "same examples, the certificate does not hold.",
-            markup=False,
+        notes.append(
+            f"{trained:,} of the {len(frame):,} rows equal a row that the model was trained on. If they are the "
+            "same examples, the certificate does not hold."
         )
+    return frame, fitted.labelled_predictions(selected, labels), notes
+
+
+def _given(
+    path: Path, table: Path | None, target: str | None, prediction: str | None
+) -> tuple[pd.DataFrame, LabelledPredictions, list[str]]:
+    """Read predictions and labels from one table."""
+    if table is not None:
+        raise ValueError(expected("table", "left out where the first file is a table of predictions", str(table)))
+    if target is None:
+        raise ValueError(expected("target", "the column with the labels of the predictions", "none"))
+    frame = read_frame(path, "predictions", text=[target, prediction or "prediction"])
+    return frame, read_predictions(frame, target, prediction), []
+
+
+def _noise(
+    classes: list[str], rate: float | str, noise: str, transition: Path | None, audit: Path | None
+) -> dict[str, Any]:
+    """Give the options on wrong labels that differ from the defaults."""
+    options: dict[str, Any] = {}
+    if rate != 0 or noise != "symmetric":
+        options |= {"noise_rate": rate, "noise": noise}
+    for name, path in (("transition", transition), ("audit", audit)):
+        if path is not None:
+            options[name] = class_matrix(read_frame(path, name), classes, name)
+    return options
+
+
+def _column(frame: pd.DataFrame, name: str, option: str) -> Any:
+    if name not in frame.columns:
+        raise ValueError(expected(option, f"a column of the table ({', '.join(map(str, frame.columns[:20]))})", name))
+    return frame[name].astype(str).to_numpy(dtype=str)
+
+
+def _parts(
+    frame: pd.DataFrame, predictions: LabelledPredictions, by: str, delta: float, options: dict[str, Any]
+) -> dict[str, RiskCertificate]:
+    """Certify each part, by its name."""
+    column = by if by in PARTS and by not in frame.columns else _column(frame, by, "by")
+    parts = certify_each(predictions.target, predictions.probs, column, delta=delta, **options)
+    names = predictions.classes if isinstance(column, str) else None
+    return {name if names is None else names[name]: part for name, part in parts.items()}
+
+
+def _as_document(parts: dict[str, RiskCertificate], by: str | None) -> dict[str, Any]:
+    return {"by": by, "parts": {name: part.to_dict() for name, part in parts.items()}} if parts else {}
+
+
+def _grid(parts: dict[str, RiskCertificate], by: str, delta: float) -> Grid:
+    title = f"Wrong with probability at most, by {by}; all at once with confidence {1 - delta:.4g}"
+    grid = Grid(title=title, box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
+    for name in (by, "rows", "most probable class", "class drawn"):
+        grid.add_column(name, justify="left" if name == by else "right")
+    for name, part in parts.items():
+        errors = ("" if error is None else f"{error:.4f}" for error in (part.argmax_error, part.randomized_error))
+        grid.add_row(name, f"{part.n:,}", *errors)
+    return grid

@@ -31,7 +31,7 @@ def compare(
     download: Annotated[bool, typer.Option("--download", help="Download what is missing in --data-dir.")] = False,
     noise: Annotated[float, typer.Option(help="Share of training and validation labels made wrong.")] = DEFAULT.noise,
     noise_type: Annotated[str, typer.Option(help="symmetric or pair.")] = DEFAULT.noise_type,
-    methods: Annotated[str, typer.Option(help=f"Some of {','.join(METHODS)}.")] = ",".join(DEFAULT.methods),
+    methods: Annotated[str, typer.Option(help=f"all, or some of {','.join(METHODS)}.")] = ",".join(DEFAULT.methods),
     betas: Annotated[str, typer.Option(help="Candidates for beta of mgce and gce.")] = ",".join(map(str, BETAS)),
     seeds: Annotated[int, typer.Option(help="Splits, noises and initialisations.")] = DEFAULT.seeds,
     epochs: Annotated[
@@ -53,7 +53,7 @@ def compare(
     plan = Comparison(
         noise=noise,
         noise_type=noise_type,
-        methods=tuple(methods.split(",")),
+        methods=tuple(METHODS) if methods == "all" else tuple(methods.split(",")),
         betas=tuple(_number(beta) for beta in betas.split(",")),
         seeds=seeds,
         epochs=epochs,

@@ -6,8 +6,10 @@ import time
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import pandas as pd
 import typer
+from numpy.typing import NDArray
 from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -17,13 +19,15 @@ from rich.text import Text
 from mgce._files import write_files
 from mgce._validation import expected
 from mgce.cli.env import describe
+from mgce.cli.noise_options import NOISE, NOISE_RATE, parse_rate
 from mgce.cli.outputs import check_output
 from mgce.cli.terminal import Terminal
 from mgce.datasets.tables import read_frame
 from mgce.tables import report as fit_report
 from mgce.tables.fit import FitPlan, TableFit, run
+from mgce.tables.suspects import suspects_csv
 
-SHOWN_SUSPECTS = 10  # in the terminal; the report has more
+SHOWN_SUSPECTS = 10  # in the terminal; the report has more, the file all
 
 
 def fit(
@@ -33,13 +37,15 @@ def fit(
     model: Annotated[
         str,
         typer.Option(
-            help="linear: convex, quick, good where rows are few or columns many. mlp: a neural network, better where "
-            "columns act together and there are thousands of rows; takes minutes."
+            help="auto: the best of the others on training rows. forest: decision trees. linear: convex, quick. "
+            "fourier: convex, for classes that no plane separates. mlp: a neural network."
         ),
-    ] = "linear",
-    noise_rate: Annotated[
-        float, typer.Option(help="Share of labels that are wrong, or a lower bound of it; for the certificate.")
-    ] = 0.0,
+    ] = "auto",
+    budget: Annotated[float, typer.Option(help="Seconds of processor time for the model, about.")] = 60.0,
+    refit: Annotated[bool, typer.Option("--refit", help="Once certified, fit the model to all rows.")] = False,
+    noise_rate: Annotated[str, typer.Option(help=NOISE_RATE)] = "0",
+    noise: Annotated[str, typer.Option(help=NOISE)] = "symmetric",
+    coverage: Annotated[float, typer.Option(help="Share of labels that prediction sets are to hold.")] = 0.9,
     delta: Annotated[float, typer.Option(help="Probability with which the certificate may fail.")] = 0.05,
     holdout: Annotated[float, typer.Option(help="Share of the rows kept for the certificate.")] = 0.25,
     id: Annotated[str | None, typer.Option(help="Column that names the rows; it is not learnt from.")] = None,
@@ -50,28 +56,40 @@ def fit(
 ) -> None:
     """Fit a classifier to a table whose labels may be partly wrong, and say how wrong it can be.
 
-    Columns may be numbers or categories, with values missing. Beta is chosen on the training rows; the rows held
-    out serve only to measure the model, for the certificate and the calibration. Writes the model and an HTML report.
+    Columns may be numbers or categories, with values missing. The model is chosen on the training rows; the rows held
+    out serve only to measure it, for the certificate and the calibration. Writes the model, an HTML report, and
+    NAME.suspects.csv: every row, those with the most suspect label first.
     """
-    plan = FitPlan(target, id, model, _beta(beta), noise_rate, delta, holdout, seed)
+    rate = parse_rate(noise_rate)
+    plan = FitPlan(target, id, model, _beta(beta), rate, noise, coverage, delta, holdout, seed, budget, refit)
     out = out or Path(f"{table.stem}.skops")
     check_output("out", out, table)
     report = out.with_suffix(".html")
-    check_output("out", report, table, out)
+    suspects = out.with_suffix(".suspects.csv")
+    for path in (report, suspects):
+        check_output("out", path, table, out)
     console = Terminal()
     start = time.monotonic()
     try:
         frame = read_frame(table, "table", text=[target, *([id] if id else [])])
         result = _run_with_progress(console, frame, plan)
         page = fit_report.page(result, plan, table.name, out.name, describe())
-        files = {out.name: result.model.to_bytes(), report.name: page}
+        files = {
+            out.name: result.model.to_bytes(),
+            report.name: page,
+            suspects.name: suspects_csv(result.judgement, result.model.classes, result.row_names),
+        }
     except KeyboardInterrupt:
         console.print("Interrupted: nothing was written.")
         raise typer.Exit(130) from None
     write_files(out.parent, files)
     _summarize(console, result, plan)
     seconds = time.monotonic() - start
-    console.print(f"Took {seconds:.0f} s. The model is in {out}, the report in {report}.", markup=False)
+    console.print(
+        f"Took {seconds:.0f} s. The model is in {out}, the report in {report}, all rows by how suspect their label is "
+        f"in {suspects}.",
+        markup=False,
+    )
 
 
 def _run_with_progress(console: Console, frame: pd.DataFrame, plan: FitPlan) -> TableFit:
@@ -86,10 +104,11 @@ def _run_with_progress(console: Console, frame: pd.DataFrame, plan: FitPlan) -> 
 
 
 def _summarize(console: Console, result: TableFit, plan: FitPlan) -> None:
-    quality, beta = result.quality, result.model.beta
+    quality, trial = result.quality, result.choice.trial
     console.print(fit_report.headline(result, plan), markup=False)
-    origin = "as given" if plan.beta is not None else f"chosen by accuracy {result.choice.measured_on}"
-    console.print(f"Beta: {beta:g}, {origin}.", markup=False)
+    console.print(
+        f"Model: {trial.name}. Its accuracy was {trial.accuracy:.1%} {result.choice.measured_on}.", markup=False
+    )
     grid = Grid(title="Rows held out, %", box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
     for name in ("accuracy", "ECE(h)", "ECE(p)", "SCE(h)", "SCE(p)"):
         grid.add_column(name, justify="right", no_wrap=True)
@@ -98,16 +117,18 @@ def _summarize(console: Console, result: TableFit, plan: FitPlan) -> None:
     console.print(str(result.certificate), markup=False)
     for note in result.notes:
         console.print(f"Note: {note}", markup=False)
-    if result.suspects:
-        console.print(_suspects(result, plan))
+    console.print(fit_report.wrong_labels(result), markup=False)
+    rows = result.judgement.suspects(SHOWN_SUSPECTS)
+    if rows.size:
+        console.print(_suspects(result, plan, rows))
 
 
-def _suspects(result: TableFit, plan: FitPlan) -> Grid:
+def _suspects(result: TableFit, plan: FitPlan, rows: NDArray[np.int64]) -> Grid:
     grid = Grid(title="Most suspect labels", box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
-    for number, name in enumerate((plan.id or "row", "given", "suggested", "h(given)", "p(given)", "loss")):
+    for number, name in enumerate((plan.id or "row", "given", "suggested", "wrong")):
         grid.add_column(Text(name), justify="right" if number > 2 else "left")
-    for suspect in result.suspects[:SHOWN_SUSPECTS]:
-        grid.add_row(*map(Text, fit_report.suspect_cells(suspect)))
+    for row in rows:
+        grid.add_row(*map(Text, fit_report.suspect_cells(result, int(row))))
     return grid
 
 

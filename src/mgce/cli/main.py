@@ -17,7 +17,7 @@ def main() -> None:
     import typer
 
     from mgce._text import printable
-    from mgce.cli import certify, compare, env, fit, predict, report, reproduce
+    from mgce.cli import benchmark, certify, compare, env, fit, predict, report, reproduce
 
     app = typer.Typer(
         help="Train classifiers on labels that are partly wrong.",
@@ -27,6 +27,7 @@ def main() -> None:
     )
     app.command()(compare.compare)
     app.command()(reproduce.reproduce)
+    app.command()(benchmark.benchmark)
     app.command()(report.report)
     app.command()(fit.fit)
     app.command()(predict.predict)

@@ -19,6 +19,9 @@ def predict(
     table: Annotated[Path, typer.Argument(help="A .csv or .parquet file with the columns of the one fitted to.")],
     out: Annotated[Path | None, typer.Option(help="File for the result [TABLE's name-predictions.csv].")] = None,
     probabilities: Annotated[bool, typer.Option("--probabilities", help="Add h and p of every class.")] = False,
+    sets: Annotated[
+        bool, typer.Option("--sets", help="Add a set of classes that holds the label as often as mgce fit was asked.")
+    ] = False,
     formulas: Annotated[
         bool,
         typer.Option("--formulas", help="Leave names and labels that a spreadsheet takes for formulas as they are."),
@@ -37,9 +40,11 @@ def predict(
     selected = fitted.columns.select(frame)
     predictions = fitted.predict(selected)
     names = fitted.columns.row_names(frame)
-    content = predictions_csv(fitted, predictions, names, every_class=probabilities, formulas=formulas)
+    content = predictions_csv(fitted, predictions, names, every_class=probabilities, sets=sets, formulas=formulas)
     write_files(out.parent, {out.name: content})
     console = Terminal()
+    if sets:
+        console.print(str(fitted.sets), markup=False)
     for sentence in fitted.unseen(selected):
         console.print(f"Note: {sentence}", markup=False)
     counts = ", ".join(f"{label} {int((predictions.label == label).sum()):,}" for label in fitted.classes)

@@ -10,12 +10,13 @@ import typer
 from mgce._validation import expected
 from mgce.cli.outputs import check_folder
 from mgce.cli.reproduce import show
+from mgce.experiments.benchmark.report import has_losses, write_benchmark
 from mgce.experiments.paper.report import write_report
 from mgce.experiments.store import Runs
 
 
 def report(
-    runs: Annotated[Path, typer.Argument(help="The output folder of mgce reproduce.")],
+    runs: Annotated[Path, typer.Argument(help="The output folder of mgce reproduce or mgce benchmark.")],
     out: Annotated[Path | None, typer.Option(help="Folder for the results [that of the runs].")] = None,
 ) -> None:
     """Write every table and figure that the finished runs in a folder suffice for; nothing is trained.
@@ -27,7 +28,9 @@ def report(
         raise FileNotFoundError(expected("runs", "a folder of mgce reproduce that exists", str(runs)))
     folder = out or runs
     check_folder("out", folder)
-    if not Runs(runs).read():
+    finished = list(Runs(runs).read().values())
+    if not finished:
         raise ValueError(expected("runs", "a folder with finished runs of mgce reproduce", f"{runs}, which has none"))
-    results = write_report(runs, folder)
+    write = write_benchmark if has_losses(finished) else write_report
+    results = write(runs, folder)
     show(results, list(results), folder)

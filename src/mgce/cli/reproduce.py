@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -57,11 +58,19 @@ def reproduce(
     folder = out or Path("mgce-reproduce-smoke" if smoke else "mgce-reproduce")
     check_folder("out", folder)
     place = Place(None if data_dir is None else data_dir.resolve(), device, scratch=(folder / "scratch").resolve())
-    workers = Workers(jobs or _jobs(place, backend), backend, scheduler)
+    workers = Workers(jobs or default_jobs(place, backend), backend, scheduler)
     store = Runs(folder)
-    todo = pending(plan(name, options), store)
+    run_all(plan(name, options), store, place, workers, download=download)
+    show(write_report(folder, folder), names, folder)
+
+
+def run_all(
+    specifications: list[Specification], store: Runs, place: Place, workers: Workers, *, download: bool
+) -> None:
+    """Run what the store does not have yet, with a bar of progress, and pack it."""
+    todo = pending(specifications, store)
     check_one_setting([*(run.specification for run in store.read().values()), *map(document, todo)])
-    check(todo, Place(place.data_dir, device, download))
+    check(todo, Place(place.data_dir, place.device, download))
     console = Terminal(stderr=True)
     # Schedulers and containers end a command by SIGTERM: taken for Ctrl-C, it ends the workers too, which would
     # otherwise go on without the command.
@@ -71,14 +80,14 @@ def reproduce(
             _sweep_with_progress(console, todo, store, place, workers)
         store.pack()  # also what a stop has kept from being packed
     except KeyboardInterrupt:
+        folder = store.directory
         console.print(f"Interrupted: the finished runs are in {folder}/, and the same command goes on from there.")
         raise typer.Exit(130) from None
     finally:
         signal.signal(signal.SIGTERM, before)
-    show(write_report(folder, folder), names, folder)
 
 
-def show(results: dict[str, Result], names: list[str], folder: Path) -> None:
+def show(results: Mapping[str, Result], names: list[str], folder: Path) -> None:
     """Print the results of these names, and the folder that all are in."""
     for name in names:
         if name in results:
@@ -103,7 +112,8 @@ def _sweep_with_progress(
         sweep(todo, store, place, workers=workers, describe=describe, on_finished=advance)
 
 
-def _jobs(place: Place, backend: str) -> int:
+def default_jobs(place: Place, backend: str) -> int:
+    """Give how many runs at a time: a run for each core of this machine, or all that Dask has."""
     if backend == "dask":
         return -1
     return (os.cpu_count() or 1) if place.device == "cpu" else 1

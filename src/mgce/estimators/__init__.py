@@ -1,8 +1,18 @@
 """Estimators with scikit-learn's contract, and files for them."""
 
+from mgce.estimators.forest import MGCEForestClassifier
+from mgce.estimators.fourier import MGCEFourierClassifier
 from mgce.estimators.linear import MGCEClassifier
 from mgce.estimators.linear_cv import MGCEClassifierCV
 from mgce.estimators.mlp import MGCEMLPClassifier
 from mgce.estimators.persistence import load, save
 
-__all__ = ["MGCEClassifier", "MGCEClassifierCV", "MGCEMLPClassifier", "load", "save"]
+__all__ = [
+    "MGCEClassifier",
+    "MGCEClassifierCV",
+    "MGCEForestClassifier",
+    "MGCEFourierClassifier",
+    "MGCEMLPClassifier",
+    "load",
+    "save",
+]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any, ClassVar
 
@@ -12,14 +12,16 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
+from torch import nn
 
 from mgce import _validation, functional
 from mgce._threads import SERIAL_WORK, one_torch_thread
-from mgce.risk import RiskCertificate
-from mgce.risk import certify as certify_probs
+from mgce.losses.modules import MinimaxLink
+from mgce.risk import RiskCertificate, certify_model
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -35,8 +37,11 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
     classes_: NDArray[Any]  # (k,), sorted
     beta_: float
     n_features_in_: int
+    coef_: Any  # of the linear estimators
+    intercept_: Any
 
     _sparse: ClassVar[bool] = False  # whether X may be sparse (CSR)
+    _finite: ClassVar[bool | str] = True  # scikit-learn's `ensure_all_finite`: "allow-nan" where NaN is a missing value
 
     @abstractmethod
     def _margins(self, X: Any) -> NDArray[np.floating[Any]]:
@@ -45,6 +50,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self._sparse
+        tags.input_tags.allow_nan = self._finite == "allow-nan"
         return tags
 
     def decision_function(self, X: Any) -> FloatArray:
@@ -109,27 +115,40 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
         with one_torch_thread() if f.numel() * LINK_WORK <= SERIAL_WORK else nullcontext():
             return np.asarray(link(f, beta=self.beta_).numpy())
 
-    def certify(self, X: Any, y: Any, *, delta: float = 0.05, noise_rate: float = 0.0) -> RiskCertificate:
+    def predict_random(self, X: Any, random_state: Any = None) -> NDArray[Any]:
+        """Draw a class for each row from h: the randomised rule, whose error `certify` bounds too.
+
+        Args:
+            X: rows, shape (n, d).
+            random_state: seed or generator of the draws.
+
+        Returns:
+            Labels, shape (n,).
+        """
+        cumulative = self.predict_proba(X).cumsum(1)
+        draws = check_random_state(random_state).uniform(size=len(cumulative)) * cumulative[:, -1]
+        return np.asarray(self.classes_[(cumulative <= draws[:, None]).sum(1)])
+
+    def certify(self, X: Any, y: Any, **options: Any) -> RiskCertificate:
         """Bound the errors of this classifier from labelled rows it has never seen.
 
         Valid however good or bad the classifier is, if the rows are independent draws that no part of training,
         selection or calibration has used. See :func:`mgce.certify`, which this calls with h.
+        For a pipeline or a search, which have no such method, there is :func:`mgce.risk.certify_model`.
 
         Args:
             X: fresh rows, shape (n, d).
-            y: their labels, shape (n,), all among `classes_`.
-            delta: probability in (0, 1) with which any of the bounds may be wrong.
-            noise_rate: eta in [0, (k-1)/k), the share of labels in y that were replaced by one of the others, or a
-                lower bound of that share; the bounds are then on errors against clean labels.
+            y: their labels, shape (n,); one that is not among `classes_` counts as an error.
+            options: those of :func:`mgce.certify`: `delta`, `bounds`, `beta`, what is known of wrong labels
+                (`noise_rate`, `noise`, `transition`, `audit`), and `groups` of dependent rows.
 
         Returns:
-            The certificate, with the bounds on the argmax error and the randomised error.
+            The certificate; without options, with the bounds on the argmax error and the randomised error.
 
         Raises:
-            ValueError: if a label is not among `classes_`, or `delta` or `noise_rate` is out of range.
+            ValueError: if no label is among `classes_`, or an option is out of range.
         """
-        h = self.predict_proba(X)
-        return certify_probs(self._label_indices(y, len(h)), h, delta=delta, noise_rate=noise_rate)
+        return certify_model(self, X, column_or_1d(y, warn=True), **options)
 
     def label_quality(self, X: Any, y: Any) -> FloatArray:
         """Give the minimax probability h of each row's own label: near 0 for a label that is likely wrong.
@@ -171,12 +190,52 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
         loss = functional.mgce_loss(torch.from_numpy(f), target, reduction="none", beta=self.beta_)
         return np.asarray(np.argsort(-loss.numpy(), kind="stable"))
 
+    def to_torch(self, output: str = "minimax") -> nn.Sequential:
+        r"""Give the fitted model as a PyTorch module that ends in the link, to be served, exported or trained on.
+
+        .. math:: x \mapsto h_\beta(f(x))
+
+        It computes in float64, and gives what :meth:`predict_proba` gives up to the order of sums; `.float()` makes it
+        a float32 module. Its last part is the :class:`mgce.MinimaxLink`; without that, `module[:-1]`, it gives margins.
+
+        Args:
+            output: `"minimax"` for h, or `"worst_case"` for p.
+
+        Returns:
+            A module on the CPU, from rows (n, d) to probabilities (n, k) with columns as in `classes_`.
+
+        Raises:
+            ValueError: if `output` is neither of the two.
+        """
+        check_is_fitted(self)
+        parts: list[nn.Module] = []
+        for weight, bias in self._layers():
+            layer = nn.Linear(weight.shape[1], weight.shape[0], dtype=torch.float64)
+            with torch.no_grad():
+                layer.weight.copy_(torch.from_numpy(np.asarray(weight)))
+                layer.bias.copy_(torch.from_numpy(np.asarray(bias)))
+            parts += [layer, nn.ReLU()]
+        return nn.Sequential(*parts[:-1], MinimaxLink(self.beta_, output=output))
+
+    def _layers(self) -> Sequence[tuple[NDArray[Any], NDArray[Any]]]:
+        """Give weights (out, in) and biases (out,) of the linear layers that rectified units stand between."""
+        return [(self.coef_, self.intercept_)]
+
     def _checked_margins(self, X: Any) -> FloatArray:
         check_is_fitted(self)
-        X = validate_data(
-            self, X, reset=False, accept_sparse="csr" if self._sparse else False, dtype=(np.float64, np.float32)
-        )
+        X = self._validated(X, reset=False)
         return np.ascontiguousarray(self._margins(X), dtype=np.float64)
+
+    def _validated(self, *data: Any, reset: bool = True) -> Any:
+        """Check X, or X and y, as scikit-learn does."""
+        return validate_data(
+            self,
+            *data,
+            reset=reset,
+            accept_sparse="csr" if self._sparse else False,
+            dtype=(np.float64, np.float32),
+            ensure_all_finite=self._finite,
+        )
 
     def _label_indices(self, y: Any, n: int) -> IntArray:
         """Give the positions of labels in `classes_`, shape (n,)."""
@@ -192,8 +251,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
         self, X: Any, y: Any, sample_weight: Any = None, class_weight: Any = None
     ) -> tuple[Any, IntArray, FloatArray]:
         """Check a training set: give X, the class of each row, and its weight; sets `classes_` and the features."""
-        accept_sparse = "csr" if self._sparse else False
-        X, y = validate_data(self, X, y, accept_sparse=accept_sparse, dtype=(np.float64, np.float32))
+        X, y = self._validated(X, y)
         check_classification_targets(y)
         self.classes_, index = np.unique(y, return_inverse=True)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)

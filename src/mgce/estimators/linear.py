@@ -41,8 +41,10 @@ class MGCEClassifier(RobustClassifier):
 
     where psi(x) is x with a 1 appended, w are the sample weights scaled to sum to one, and s_j is the standard
     deviation of coordinate j of `e_y (x) psi(x)` on the training data, so that the penalty does not depend on the units
-    of the features. The problem is convex, and mislabelled rows count at most linearly in their margin. Nonlinear
-    features come from scikit-learn's transformers in a Pipeline; a StandardScaler in front makes every solver faster.
+    of the features. Their origin matters, since the penalty has no centre but 0: of features far from 0, such as
+    temperatures in kelvin, the differences are penalised away. Put a StandardScaler in front, which makes every solver
+    faster too. The problem is convex, and mislabelled rows count at most linearly in their margin. For classes that no
+    plane separates see :class:`MGCEFourierClassifier`, or any of scikit-learn's transformers in a Pipeline.
 
     Args:
         beta: loss parameter in [1, inf]: 1 is the most robust, inf is cross-entropy.

@@ -244,6 +244,9 @@ class MGCEMLPClassifier(RobustClassifier):
             what = "such that training converges (a StandardScaler in front may help too)"
             raise ValueError(expected("learning_rate_init", what, self.learning_rate_init))
 
+    def _layers(self) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
+        return [(weight.T, bias) for weight, bias in zip(self.coefs_, self.intercepts_, strict=True)]
+
     def _margins(self, X: Any) -> FloatArray:
         outputs: FloatArray = np.asarray(X, dtype=np.float64)
         for depth, (weight, bias) in enumerate(zip(self.coefs_, self.intercepts_, strict=True)):

@@ -20,6 +20,8 @@ MADE_OF = "estimators of mgce, or of scikit-learn without compiled parts"
 # nearest neighbours, are not among them: they follow the indices of a file wherever these point.
 TRUSTED = frozenset(
     {
+        "mgce.estimators.forest.MGCEForestClassifier",
+        "mgce.estimators.fourier.MGCEFourierClassifier",
         "mgce.estimators.linear.MGCEClassifier",
         "mgce.estimators.linear_cv.MGCEClassifierCV",
         "mgce.estimators.mlp.MGCEMLPClassifier",

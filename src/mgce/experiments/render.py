@@ -20,6 +20,10 @@ from mgce.pages.png import figure, png
 HEADER = ("method", "beta", "accuracy", "ECE(h)", "ECE(p)", "SCE(h)", "SCE(p)")
 # Okabe and Ito's colours, told apart by readers of any colour vision.
 COLOURS = {"mgce": "#0072B2", "gce": "#E69F00", "ce": "#D55E00", "mae": "#009E73", "softmax_mae": "#CC79A7"}
+# For methods without a colour of their own, in the order in which they come.
+OTHER_COLOURS = ("#56B4E9", "#000000", "#8C564B", "#999999", "#BCBD22", "#7F3C8D", "#11A579", "#E73F74")
+LINES = ("-", "--", ":", "-.")  # ten methods each
+PANELS_ACROSS = 6  # reliability curves in a row at most
 
 
 def cells(rows: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
@@ -35,7 +39,7 @@ def beta_range(betas: Sequence[tuple[float, int]]) -> str:
     `betas` are pairs of a beta and the number of seeds that took it.
     """
     values = [beta for beta, _ in betas]
-    return "-".join(f"{beta:g}" for beta in dict.fromkeys((min(values), max(values))))
+    return "-".join(f"{beta:.4g}" for beta in dict.fromkeys((min(values), max(values))))
 
 
 def show_betas(betas: Sequence[tuple[float, int]]) -> str:
@@ -59,16 +63,26 @@ def to_csv(rows: Sequence[dict[str, Any]]) -> bytes:
     return text.getvalue().encode()
 
 
+def colours(methods: Sequence[str]) -> dict[str, str]:
+    """Give each method its colour."""
+    others = [method for method in methods if method not in COLOURS]
+    return {**COLOURS, **{method: OTHER_COLOURS[i % len(OTHER_COLOURS)] for i, method in enumerate(others)}}
+
+
 def accuracy_figure(records: Sequence[dict[str, Any]], title: str) -> bytes:
     """Draw test accuracy by epoch, mean and standard deviation over the seeds, as PNG."""
-    chart, (axis,) = figure(1, 7.0, 4.2)
-    for method in dict.fromkeys(record["method"] for record in records):
+    methods = list(dict.fromkeys(record["method"] for record in records))
+    many = len(methods) > len(COLOURS)  # their names stand beside the curves, not among them
+    chart, (axis,) = figure(1, 10.0 if many else 7.0, 4.2)
+    colour = colours(methods)
+    for number, method in enumerate(methods):
         curves = np.array([r["test_accuracy_by_epoch"] for r in records if r["method"] == method]) * 100
         epochs, mean, std = np.arange(1, curves.shape[1] + 1), curves.mean(0), curves.std(0)
-        axis.plot(epochs, mean, color=COLOURS[method], label=method)
-        axis.fill_between(epochs, mean - std, mean + std, color=COLOURS[method], alpha=0.15, linewidth=0)
+        axis.plot(epochs, mean, color=colour[method], linestyle=LINES[number // 10 % len(LINES)], label=method)
+        axis.fill_between(epochs, mean - std, mean + std, color=colour[method], alpha=0.15, linewidth=0)
     axis.set(xlabel="epoch", ylabel="test accuracy (%)", title=title)
-    axis.legend(frameon=False)
+    beside = {"loc": "center left", "bbox_to_anchor": (1, 0.5), "fontsize": 7, "ncols": 2}
+    axis.legend(frameon=False, **(beside if many else {}))
     return png(chart)
 
 
@@ -78,17 +92,17 @@ def reliability_figure(records: Sequence[dict[str, Any]], title: str) -> bytes:
     The area of a marker grows with the share of the rows in its bin.
     """
     methods = list(dict.fromkeys(record["method"] for record in records))
-    panels = len(methods)
+    panels, colour = len(methods), colours(methods)
     # Inches: 3.1 for each panel, and once 0.6 for the label of the first one's vertical axis.
-    chart, axes = figure(panels, 3.1 + 0.6 / panels, 3.9, columns=panels)
+    chart, axes = figure(panels, 3.1 + 0.6 / panels, 3.9, columns=min(panels, PANELS_ACROSS))
     for axis, method in zip(axes, methods, strict=True):
         axis.plot([0, 1], [0, 1], color="#999999", linewidth=1, linestyle="--")
         chosen = [record for record in records if record["method"] == method]
         for output, marker, filled in (("h", "o", True), ("p", "s", False)):
             confidence, accuracy, share = pool([record[f"reliability_{output}"] for record in chosen])
-            axis.plot(confidence, accuracy, color=COLOURS[method], linewidth=1, alpha=0.6)
-            face = COLOURS[method] if filled else "white"
-            style = {"marker": marker, "facecolors": face, "edgecolors": COLOURS[method]}
+            axis.plot(confidence, accuracy, color=colour[method], linewidth=1, alpha=0.6)
+            face = colour[method] if filled else "white"
+            style = {"marker": marker, "facecolors": face, "edgecolors": colour[method]}
             # Square points: 8 for a bin of hardly any rows, still to be seen, and 168 for a bin with all rows.
             axis.scatter(confidence, accuracy, 8 + 160 * share, label=output, zorder=3, **style)
         axis.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xlabel="confidence", title=method, aspect="equal")

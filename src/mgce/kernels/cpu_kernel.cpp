@@ -55,7 +55,8 @@ constexpr int64_t group_classes = 4096;  // rows of so many classes together fit
 constexpr int64_t few_classes = 32;     // up to here a vector for each class beats a vector for each row
 constexpr int64_t short_chain = 8;      // see `block`
 constexpr size_t cache_line = 64;  // bytes
-constexpr int64_t first_look = 2, worth_packing = 4;  // vectors
+constexpr int64_t first_look = 2;     // vectors that `pack` reads before it first asks whether most are candidates
+constexpr int64_t worth_packing = 4;  // vectors of candidates up to which a row is too short to be packed again
 
 // The rows of a group. x and w hold the candidates of each row, as `kept_as` has them, and their weights; number says
 // which class each is, unless all classes are kept in place; of all others each row has one value.

@@ -99,6 +99,7 @@ template <class T> struct Power {
     // With v above half of this, e is from -31 or -61 to 0: known by its lowest bits.
     static constexpr double smallest = sizeof(T) == 4 ? 0x1p-30 : 0x1p-60;
     static constexpr int entries = sizeof(T) == 4 ? 32 : 64;
+    // Of a product's exponent four bits are read, and the half; the series has as many terms as 6 needs.
     static constexpr double largest_by_table = 6, largest_by_products = 15.5;
 
     alignas(64) T scale[entries];
@@ -203,29 +204,41 @@ struct Sums {
 // eight numbers of one size loses about two rounding errors, a chain of hundreds would lose digits.
 constexpr int block = 16;
 
-// Write w = v^(beta - 1) for the first `count` classes, whole vectors of which can be read and written; give sum v^beta,
-// sum w and the number of positive v.
+// Write w = v^(beta - 1) for the first `count` classes, at most one block, whole vectors of which can be read and
+// written; give sum v^beta, sum w and the number of positive v.
+template <class T, Form form>
+INLINE Sums weights_of_block(const T* x, T* w, int64_t count, T t, T inverse_beta, const Power<T>& power) {
+    constexpr int lanes = Simd<T>::lanes;
+    Vector<T> h_sum[2] = {}, w_sum[2] = {};
+    int64_t support = 0;
+    for (int64_t i = 0; i < count; i += 2 * lanes)
+        for (int chain = 0; chain < 2 && i + chain * lanes < count; ++chain) {
+            int64_t at = i + chain * lanes;
+            Vector<T> v;
+            Mask<T> inside;
+            Vector<T> u = weight<T, form>(load(x + at), splat(t), inverse_beta, power, v, inside);
+            support += count_of(inside);
+            store(w + at, u);
+            w_sum[chain] += u;
+            h_sum[chain] += u * v;
+        }
+    return {double(lane_sum(h_sum[0] + h_sum[1])), double(lane_sum(w_sum[0] + w_sum[1])), support};
+}
+
+// The same for any number of classes. Most rows have so few candidates that one vector or one block holds them.
 template <class T, Form form>
 INLINE Sums weights(const T* x, T* w, int64_t count, T t, T inverse_beta, const Power<T>& power) {
-    constexpr int lanes = Simd<T>::lanes;
+    constexpr int64_t lanes = Simd<T>::lanes, size = block * lanes;
+    if (count <= lanes) return weights_of_block<T, form>(x, w, lanes, t, inverse_beta, power);
+    if (count <= size) return weights_of_block<T, form>(x, w, count, t, inverse_beta, power);
     Total h_total, w_total;
     int64_t support = 0;
-    for (int64_t start = 0; start < count; start += block * lanes) {
-        int64_t end = start + block * lanes < count ? start + block * lanes : count;
-        Vector<T> h_sum[2] = {}, w_sum[2] = {};
-        for (int64_t i = start; i < end; i += 2 * lanes)
-            for (int chain = 0; chain < 2 && i + chain * lanes < end; ++chain) {
-                int64_t at = i + chain * lanes;
-                Vector<T> v;
-                Mask<T> inside;
-                Vector<T> u = weight<T, form>(load(x + at), splat(t), inverse_beta, power, v, inside);
-                support += count_of(inside);
-                store(w + at, u);
-                w_sum[chain] += u;
-                h_sum[chain] += u * v;
-            }
-        h_total.add(lane_sum(h_sum[0] + h_sum[1]));
-        w_total.add(lane_sum(w_sum[0] + w_sum[1]));
+    for (int64_t start = 0; start < count; start += size) {
+        int64_t here = count - start < size ? count - start : size;
+        Sums part = weights_of_block<T, form>(x + start, w + start, here, t, inverse_beta, power);
+        h_total.add(part.h);
+        w_total.add(part.w);
+        support += part.support;
     }
     return {h_total.value(), w_total.value(), support};
 }

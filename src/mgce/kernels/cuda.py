@@ -22,11 +22,13 @@ DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 # Most classes of a row that is held in registers, with its candidates packed and without. Compiled for compute
 # capability 9.0, larger blocks spill much of what these hold; the speeds have not been compared.
 PACKED_BLOCK, PLAIN_BLOCK = 8192, 16384
-SMALLEST_PACKED_BLOCK = 4096
+SMALLEST_PACKED_BLOCK = 4096  # a shorter row is evaluated whole in a few instructions of each thread
+# Longer rows are read so many classes at a time, by so many warps: eight numbers for each of 256 threads.
 CHUNK, CHUNK_WARPS = 2048, 8
-CHUNKED_PROGRAMS = 4  # for each multiprocessor
+CHUNKED_PROGRAMS = 4  # for each multiprocessor, so that some compute while others wait for memory
 # From this beta on most classes are candidates, and few steps are made: packing would cost more than it saves.
 LARGEST_PACKED_BETA = 8.0
+# `powers` forms v^(beta - 1) from v, v^2, v^4, v^8 (twice) and the root of v: up to an exponent of 15.5.
 LARGEST_BETA_BY_PRODUCTS = 16.5
 
 
@@ -172,6 +174,8 @@ def _plan(k: int, beta: float) -> _Plan:
     pack = beta < LARGEST_PACKED_BETA
     if block > (PACKED_BLOCK if pack else PLAIN_BLOCK):
         return _Plan(0, k if pack else 1, CHUNK_WARPS, {"BLOCK": CHUNK, "PACK": pack})
+    # Short rows are taken together up to 256 numbers, and each warp has 256: eight for each of its threads. To pack is
+    # worth it where few classes are left: where more than an eighth are, the row is solved as it is.
     rows = max(1, 256 // block)
     candidates = block // 8 if pack and block >= SMALLEST_PACKED_BLOCK else 0
     constants = {"ROWS": rows, "BLOCK": block, "PACKED": candidates}

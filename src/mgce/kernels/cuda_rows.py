@@ -76,6 +76,7 @@ def solve_packed(
 ) -> tuple[tl.tensor, tl.tensor, tl.tensor]:
     """Do what `solve_tile` does, for one row: on its candidates, packed together, if there is room for them."""
     guess = tl.sum(t)
+    # The guess is the difference of two numbers with a few rounding errors each, fewer than 16 eps of its size.
     candidate = x > (guess - 1) * (16 * EPS) - guess - beta
     count = tl.sum(candidate.to(tl.int32))
     # The branches give numbers, not tiles: a tile's layout may differ between them, which not every Triton allows.

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from mgce._validation import check_choice
+from mgce._validation import REDUCTIONS, check_choice
 from mgce.kernels import cpu, cuda
 from mgce.kernels.options import LossOptions
 from mgce.numerics.root import LARGEST_BETA, Beta
@@ -34,6 +34,39 @@ def choose(backend: str, input: Tensor, target: Tensor, weight: Tensor | None, b
     if backend == "auto":
         return "torch"
     raise RuntimeError(f"Expected a call that backend {backend!r} can run, but {obstacle}; use backend='auto'.")
+
+
+def is_commonest(input: Tensor, target: Tensor, options: LossOptions, beta: Beta) -> bool:
+    """Tell whether a call without weights is of the commonest kind, which the CPU kernel takes as it is.
+
+    It holds only where every check of the arguments would pass and `choose` would give "cpu". Those take as long, one
+    after the other, as the kernel takes for a small batch.
+    """
+    return (
+        not torch.compiler.is_compiling()
+        and type(input) in PLAIN_TYPES
+        and type(target) is Tensor
+        and not is_traced()
+        and not torch._C._are_functorch_transforms_active()
+        and _obstacle_of_context(input) is None
+        and input.is_cpu
+        and target.is_cpu
+        and input.ndim == 2
+        and target.ndim == 1
+        and target.dtype is torch.int64
+        and (input.dtype is torch.float32 or input.dtype is torch.float64)
+        and input.layout is torch.strided
+        and target.layout is torch.strided
+        and input.is_contiguous()
+        and target.is_contiguous()
+        and input.shape[0] == target.shape[0] > 0 < input.shape[1]
+        and type(beta) is float
+        and 1 <= beta < LARGEST_BETA
+        and options.reduction in REDUCTIONS
+        and 0 <= options.label_smoothing <= 1
+        and not (input.is_neg() or input._is_zerotensor() or target.is_neg() or target._is_zerotensor())
+        and cpu.obstacle() is None
+    )
 
 
 def loss_and_grad(
@@ -82,28 +115,30 @@ def _obstacle(kernel: str, input: Tensor, target: Tensor, weight: Tensor | None,
         return "`beta` is a tensor"
     if beta >= LARGEST_BETA:
         return "`beta` is inf, or as good as inf, which is cross-entropy"
+    compiling = torch.compiler.is_compiling()
     for tensor in (input, target) if weight is None else (input, target, weight):
-        obstacle = _obstacle_of_tensor(kernel, tensor)
+        obstacle = _obstacle_of_tensor(kernel, tensor, compiling)
         if obstacle is not None:
             return obstacle
         if tensor.requires_grad and tensor is not input:
             return "a derivative in `target` or `weight` is wanted"
     if input.numel() == 0:
         return "`input` is empty"
-    obstacle = _obstacle_of_context(input)
-    if obstacle is None and not torch.compiler.is_compiling():  # the operator in a graph asks when it runs
-        obstacle = obstacle_of_machine(input)
-    return obstacle
+    if torch._C._are_functorch_transforms_active():
+        return "it is inside a transform of torch.func"
+    if compiling:  # the operator in a graph asks for the rest when it runs
+        return None
+    return _obstacle_of_context(input) or obstacle_of_machine(input)
 
 
-def _obstacle_of_tensor(kernel: str, tensor: Tensor) -> str | None:
+def _obstacle_of_tensor(kernel: str, tensor: Tensor, compiling: bool) -> str | None:
     if not (tensor.is_cpu if kernel == "cpu" else tensor.is_cuda):
         return f"a tensor is on {tensor.device}"
     if type(tensor) not in PLAIN_TYPES:
         return f"an argument is a {type(tensor).__name__}"
     if kernel == "cuda" and tensor.dtype == torch.float64:
         return "a tensor is float64, which the kernel is not for"
-    if torch.compiler.is_compiling():  # the operator in the graph is given tensors of its own
+    if compiling:  # the operator in the graph is given tensors of its own
         return None
     # A kernel reads memory. That of these says something else than their values, or there is none.
     if tensor.layout != torch.strided:
@@ -115,10 +150,6 @@ def _obstacle_of_tensor(kernel: str, tensor: Tensor) -> str | None:
 
 def _obstacle_of_context(input: Tensor) -> str | None:
     """Say why no fused kernel can run here: one is an opaque step that is differentiable backwards only."""
-    if torch._C._are_functorch_transforms_active():
-        return "it is inside a transform of torch.func"
-    if torch.compiler.is_compiling():
-        return None
     if torch._C._get_tracing_state() is not None:
         return "it is traced by torch.jit.trace"
     # Outside a dual level there is no tangent, and to ask for one costs more than all of the above.

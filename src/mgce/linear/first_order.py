@@ -61,6 +61,8 @@ def _minimise(progress: Progress, start: FloatArray, max_iter: int) -> FloatArra
             [np.where(np.arange(x0.size) < 2 * run.l1.size, 0, -np.inf), np.full(x0.size, np.inf)]
         ),
         "callback": run.count,
+        # `count` decides when to stop, by the gap: SciPy's own criteria are set near rounding, and to more evaluations
+        # than its line search takes. It remembers 20 steps, twice its default.
         "options": {"maxcor": 20, "maxiter": max_iter, "maxfun": 4 * max_iter, "ftol": 1e-12, "gtol": 1e-10},
     }
     with suppress(_StopError), one_blas_thread():  # L-BFGS-B multiplies tiny matrices

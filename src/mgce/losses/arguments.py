@@ -20,6 +20,15 @@ def class_dim(input: Tensor) -> int:
     return 1 if input.ndim > 1 else 0
 
 
+def with_class_dim(input: Tensor, target: Tensor, dim: int | None) -> tuple[Tensor, Tensor]:
+    """Give logits, and class probabilities with them, a view whose classes are where `cross_entropy` has them."""
+    if dim is None or not isinstance(input, Tensor) or not isinstance(target, Tensor):
+        return input, target
+    _validation.check_logits(input, dim, "input")
+    target = target.movedim(dim, class_dim(target)) if target.shape == input.shape else target
+    return input.movedim(dim, class_dim(input)), target
+
+
 def result_dtype(input: Tensor, target: Tensor, weight: Tensor | None) -> torch.dtype:
     """Give the type of the loss that `cross_entropy` would give."""
     if input.dtype in HALF_TYPES and torch.is_autocast_enabled(input.device.type):

@@ -112,6 +112,8 @@ def linear_mgce_loss(
     elif isinstance(beta, Tensor) or _wants_all_logits(*tensors, reduction):
         loss = unfused(*tensors)
     else:
+        # d/8 rows of k logits are an eighth of the d k weights. A product of fewer than 32 rows makes poor use of a
+        # processor, and 2^17 logits, half a MiB in float32, are so little that smaller chunks would save nothing.
         size = chunk_rows or max(32, d // 8, 2**17 // k)
         loss = _loss_by_chunks(*tensors, ChunkOptions(options, beta, size, kernel), unfused, backend)
     return loss.to(result_dtype(rows, target, weight)).reshape(batch if reduction == "none" else ())

@@ -19,7 +19,26 @@ from mgce.numerics.root import Beta
 OUTPUTS = ("minimax", "worst_case")
 
 
-class MinimaxLink(nn.Module):
+class _WithBeta(nn.Module):
+    """A module with a beta: a number, one for each row (a buffer), or one that is learnt (a parameter)."""
+
+    raw_beta: Beta
+
+    @property
+    def beta(self) -> Beta:
+        """What the module computes with, always in [1, inf].
+
+        A parameter below 1, to which a step of an optimizer may take it, is reflected at 1: the gradient then points
+        back, and the parameter itself is left alone.
+        """
+        return _in_range(self.raw_beta)
+
+    @beta.setter
+    def beta(self, beta: Beta) -> None:
+        _store_beta(self, beta)
+
+
+class MinimaxLink(_WithBeta):
     r"""Turn logits into the probabilities of MGCE, as `nn.Softmax` does for cross-entropy.
 
     .. math::
@@ -29,7 +48,7 @@ class MinimaxLink(nn.Module):
 
     Args:
         beta: in [1, inf], that of the loss the logits were trained with; a tensor gives one for
-            each row, and a parameter is learnt.
+            each row, and a parameter is learnt, see :class:`mgce.MGCELoss`.
         dim: dimension of the classes; None is where the losses have it: 1, or 0 for one row.
         output: `"minimax"` gives h, the classifier of the paper; `"worst_case"` gives p, the
             calibrated output.
@@ -45,8 +64,6 @@ class MinimaxLink(nn.Module):
 
     Reference: paper, equations (14) and (15).
     """
-
-    beta: Beta
 
     def __init__(self, beta: Beta = 1.4, dim: int | None = -1, output: str = "minimax") -> None:
         super().__init__()
@@ -80,12 +97,15 @@ class Loss(_WeightedLoss):
         reduce: bool | None = None,
         reduction: str = "mean",
         label_smoothing: float = 0.0,
+        *,
+        dim: int | None = None,
     ) -> None:
         super().__init__(weight, size_average, reduce, reduction)
         _validation.check_choice("reduction", self.reduction, _validation.REDUCTIONS)
         _validation.check_label_smoothing(label_smoothing)
         self.ignore_index = ignore_index
         self.label_smoothing = label_smoothing
+        self.dim = dim
 
     def hyperparameters(self) -> dict[str, Any]:
         """Give what this loss has and cross-entropy has not, by name."""
@@ -93,15 +113,13 @@ class Loss(_WeightedLoss):
 
     def extra_repr(self) -> str:
         """Show the hyperparameters, and the other arguments where they are not the default."""
-        defaults = {"ignore_index": -100, "reduction": "mean", "label_smoothing": 0.0}
+        defaults = {"ignore_index": -100, "reduction": "mean", "label_smoothing": 0.0, "dim": None}
         changed = [f"{name}={getattr(self, name)!r}" for name in defaults if getattr(self, name) != defaults[name]]
         return ", ".join([*(f"{name}={_show(value)}" for name, value in self.hyperparameters().items()), *changed])
 
 
-class _RobustLoss(Loss):
+class _RobustLoss(Loss, _WithBeta):
     """A loss with beta."""
-
-    beta: Beta
 
     def __init__(
         self,
@@ -113,8 +131,9 @@ class _RobustLoss(Loss):
         label_smoothing: float = 0.0,
         *,
         beta: Beta = 1.4,
+        dim: int | None = None,
     ) -> None:
-        super().__init__(weight, size_average, ignore_index, reduce, reduction, label_smoothing)
+        super().__init__(weight, size_average, ignore_index, reduce, reduction, label_smoothing, dim=dim)
         _store_beta(self, beta)
 
     def hyperparameters(self) -> dict[str, Any]:
@@ -138,8 +157,11 @@ class MGCELoss(_RobustLoss):
         reduction: `"none"`, `"mean"` or `"sum"`.
         label_smoothing: in [0, 1].
         beta: in [1, inf]: 1 is the convex minimax MAE, inf cross-entropy. A tensor gives one beta
-            for each row.
+            for each row. A parameter is learnt and stays in range: below 1 it is reflected, so that `loss.beta` and
+            `loss.link` have `2 - beta`. The loss grows with beta, so the training loss alone takes it to 1: learn it
+            by what else depends on it, such as an alpha-loss of the link on validation rows.
         backend: see :func:`mgce.functional.mgce_loss`.
+        dim: dimension of the classes, where it is not 1 (0 for one row).
 
     Raises:
         TypeError, ValueError, RuntimeError: if a hyperparameter is not one of those above.
@@ -167,8 +189,9 @@ class MGCELoss(_RobustLoss):
         *,
         beta: Beta = 1.4,
         backend: str = "auto",
+        dim: int | None = None,
     ) -> None:
-        super().__init__(weight, size_average, ignore_index, reduce, reduction, label_smoothing, beta=beta)
+        super().__init__(weight, size_average, ignore_index, reduce, reduction, label_smoothing, beta=beta, dim=dim)
         _validation.check_choice("backend", backend, dispatch.BACKENDS)
         self.backend = backend
 
@@ -183,12 +206,13 @@ class MGCELoss(_RobustLoss):
             self.label_smoothing,
             beta=self.beta,
             backend=self.backend,
+            dim=self.dim,
         )
 
     @property
     def link(self) -> MinimaxLink:
         """The module that turns logits into minimax probabilities, over the loss's dimension of classes."""
-        return MinimaxLink(beta=self.beta, dim=None)
+        return MinimaxLink(beta=self.raw_beta, dim=self.dim)
 
 
 class LinearMGCELoss(_RobustLoss):
@@ -273,7 +297,7 @@ class LinearMGCELoss(_RobustLoss):
     @property
     def link(self) -> MinimaxLink:
         """The module that turns logits, classes last, into minimax probabilities."""
-        return MinimaxLink(beta=self.beta)
+        return MinimaxLink(beta=self.raw_beta)
 
 
 class GCELoss(_RobustLoss):
@@ -291,6 +315,7 @@ class GCELoss(_RobustLoss):
         reduction: `"none"`, `"mean"` or `"sum"`.
         label_smoothing: in [0, 1].
         beta: in [1, inf]: 1 is the softmax MAE, inf cross-entropy; `1 / q` of Zhang and Sabuncu.
+        dim: dimension of the classes, where it is not 1 (0 for one row).
 
     Raises:
         TypeError, ValueError, RuntimeError: if a hyperparameter is not one of those above.
@@ -304,23 +329,29 @@ class GCELoss(_RobustLoss):
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Compute the loss of logits against class indices or class probabilities."""
-        return functional.gce_loss(
-            input, target, self.weight, self.ignore_index, self.reduction, self.label_smoothing, beta=self.beta
-        )
+        options = (self.weight, self.ignore_index, self.reduction, self.label_smoothing)
+        return functional.gce_loss(input, target, *options, beta=self.beta, dim=self.dim)
 
     @property
     def link(self) -> MinimaxLink:
         """The module that turns logits into probabilities: softmax, whatever beta."""
-        return MinimaxLink(beta=float("inf"), dim=None)
+        return MinimaxLink(beta=float("inf"), dim=self.dim)
 
 
-def _store_beta(module: nn.Module, beta: Beta) -> None:
-    """Keep a float as it is, a parameter as a parameter, and another tensor as a buffer."""
-    _validation.check_beta(beta)
+def _store_beta(module: _WithBeta, beta: Beta) -> None:
+    """Keep a float as it is, a parameter as a parameter, and another tensor as a buffer, in place of what was there."""
+    _validation.check_beta(_in_range(beta))
+    if hasattr(module, "raw_beta"):
+        del module.raw_beta
     if isinstance(beta, Tensor) and not isinstance(beta, nn.Parameter):
-        module.register_buffer("beta", beta)
+        module.register_buffer("raw_beta", beta)
     else:
-        module.beta = beta  # type: ignore[assignment]
+        module.raw_beta = beta
+
+
+def _in_range(beta: Beta) -> Beta:
+    """Reflect a parameter at 1; what is not learnt is as it is."""
+    return torch.where(beta >= 1, beta, 2 - beta) if isinstance(beta, nn.Parameter) else beta
 
 
 def _show(beta: Any) -> str:

@@ -12,13 +12,16 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+import torch
 from torch import nn
 
 from mgce._validation import check_choice
 from mgce.losses.asymmetric import AGCELoss, AMSELoss
+from mgce.losses.capped import CappedMGCELoss
 from mgce.losses.modules import GCELoss, MGCELoss
 from mgce.losses.normalized import NCELoss, NNCELoss
 from mgce.losses.reweighted import EpsilonSoftmaxLoss, FocalLoss, TaylorCELoss
+from mgce.losses.scale import LogitScale
 from mgce.losses.symmetric import RCELoss, UnhingedLoss
 from mgce.losses.tempered import BiTemperedLoss
 from mgce.losses.wrappers import ForwardCorrection, LogitClip, SumLoss
@@ -44,8 +47,25 @@ def _clipped_ce(*, delta: float = 1.0, **keywords: Any) -> LogitClip:
     return LogitClip(_ce(**keywords), delta)
 
 
+def _clipped_mgce(*, delta: float = 1.0, **keywords: Any) -> LogitClip:
+    return LogitClip(MGCELoss(**keywords), delta)
+
+
+def _scaled(loss: Callable[..., nn.Module]) -> Callable[..., LogitScale]:
+    """Give the constructor of a loss of scaled logits."""
+
+    def make(*, scale: float = 1.0, **keywords: Any) -> LogitScale:
+        return LogitScale(loss(**keywords), scale)
+
+    return make
+
+
 def _forward_ce(*, transition: Any, **keywords: Any) -> ForwardCorrection:
-    return ForwardCorrection(_ce(**keywords), transition)
+    return ForwardCorrection(_ce(**keywords), torch.as_tensor(transition))
+
+
+def _forward_mgce(*, transition: Any, **keywords: Any) -> ForwardCorrection:
+    return ForwardCorrection(MGCELoss(**keywords), torch.as_tensor(transition))
 
 
 LOSSES: Mapping[str, Callable[..., nn.Module]] = {
@@ -71,7 +91,16 @@ LOSSES: Mapping[str, Callable[..., nn.Module]] = {
     "taylor-ce": TaylorCELoss,
     "poly-1": _sum({_ce: (), _mae: ()}),
     "unhinged": UnhingedLoss,
+    # Variants of MGCE, to find out where it is weak; and of others, to see that it is not they that gain.
+    "ce+scale": _scaled(_ce),
+    "gce+scale": _scaled(partial(GCELoss, beta=1 / 0.7)),
+    "mgce+nce": _sum({MGCELoss: ("beta",), NCELoss: ()}),
+    "mgce+logitclip": _clipped_mgce,
+    "mgce+scale": _scaled(MGCELoss),
+    "mgce+forward": _forward_mgce,
+    "mgce+cap": CappedMGCELoss,
 }
+WITH_BETA = ("gce", "gce+scale", "mgce", "mgce+nce", "mgce+logitclip", "mgce+scale", "mgce+forward", "mgce+cap")
 
 # `weights` are those of the two losses of a sum. The L1 penalty of ANL-CE and JAL-CE is of the network's parameters,
 # not of its logits: it is the trainer's, and so is their weight decay of 0.

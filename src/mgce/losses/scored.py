@@ -14,6 +14,7 @@ from torch.nn import functional as F
 from mgce.kernels.options import LossOptions
 from mgce.losses.arguments import HALF_TYPES, check_arguments, class_dim, result_dtype
 from mgce.losses.nll import nll
+from mgce.numerics import exponential
 
 ARGUMENTS = """    Args:
         input: logits f, shape (C), (N, C) or (N, C, d1, ..., dK), floating point; -inf masks a class.
@@ -99,5 +100,9 @@ def hyperparameters_of(function: Callable[..., Any]) -> dict[str, inspect.Parame
 
 
 def expm1(exponent: Tensor) -> Tensor:
-    """Give exp - 1 with the digits of both the value and the derivative: that of `torch.expm1` is `result + 1`."""
-    return torch.where(exponent > -1, torch.expm1(exponent), torch.exp(exponent) - 1)
+    """Give exp - 1 with the digits of both the value and the derivative.
+
+    The derivative of `torch.expm1` is its result plus 1, which cancels where the result is near -1; nothing cancels in
+    `exp - 1` there.
+    """
+    return torch.where(exponent > -1, exponential.expm1(exponent), torch.exp(exponent) - 1)

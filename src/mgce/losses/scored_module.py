@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from mgce.losses.arguments import with_class_dim
 from mgce.losses.modules import Loss, MinimaxLink
 from mgce.losses.scored import LossFunction, hyperparameters_of
 
@@ -33,9 +34,11 @@ class ScoredLoss(Loss):
         reduce: bool | None = None,
         reduction: str = "mean",
         label_smoothing: float = 0.0,
+        *,
+        dim: int | None = None,
         **hyperparameters: Any,
     ) -> None:
-        super().__init__(weight, size_average, ignore_index, reduce, reduction, label_smoothing)
+        super().__init__(weight, size_average, ignore_index, reduce, reduction, label_smoothing, dim=dim)
         # The function checks its hyperparameters; a row is computed here, so that a bad one is refused when given.
         self.function(torch.zeros(2, device="cpu"), torch.tensor(0, device="cpu"), **hyperparameters)
         for name, default in self.defaults.items():
@@ -48,9 +51,10 @@ class ScoredLoss(Loss):
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Compute the loss of logits against class indices or class probabilities."""
         options = (self.weight, self.ignore_index, self.reduction, self.label_smoothing)
+        input, target = with_class_dim(input, target, self.dim)
         return self.function(input, target, *options, **self.hyperparameters())
 
     @property
     def link(self) -> nn.Module:
         """The module that turns logits into probabilities: softmax, over the loss's dimension of classes."""
-        return MinimaxLink(beta=float("inf"), dim=None)
+        return MinimaxLink(beta=float("inf"), dim=self.dim)

@@ -31,9 +31,10 @@ def vocab_parallel_mgce_loss(
 
     Every process calls it with the same targets and options and gets the same loss, and the gradient in its own
     logits, :math:`p - e_y` restricted to its classes. No logits are sent: for each row, the group sums two numbers in
-    each Newton step, of which there are a fixed few, and a handful of numbers before and after them. The backward
-    pass sends nothing. If the logits are a product of shared features, the gradient in those is, as for
-    any column-parallel layer, the sum over the group of what each process computes.
+    each Newton step and a handful before and after them. On a CPU there are as many steps as the rows need, on a GPU a
+    fixed number: for up to 2^17 classes 6 where beta >= 5, 15 at 1.4, 23 at 1. The backward pass sends nothing. If the
+    logits are a product of shared features, the gradient in those is, as for any column-parallel layer, the sum over
+    the group of what each process computes.
 
     Args:
         local_logits: the logits of this process's classes, shape (N, k_local), k_local >= 1, floating point. -inf

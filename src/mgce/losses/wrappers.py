@@ -13,6 +13,7 @@ from mgce import _validation
 from mgce._validation import expected
 from mgce.losses.arguments import HALF_TYPES, class_dim
 from mgce.losses.modules import MinimaxLink
+from mgce.numerics import exponential
 from mgce.numerics.link import worst_case_probs
 
 
@@ -58,7 +59,7 @@ class SumLoss(nn.Module):
     @property
     def link(self) -> nn.Module:
         """The module that turns logits into probabilities: that of the first loss."""
-        return _link(self.losses[0])
+        return link_of(self.losses[0])
 
     def extra_repr(self) -> str:
         """Show the weights."""
@@ -104,14 +105,15 @@ def clip_logits(logits: Tensor, *, delta: float = 1.0, dim: int = -1) -> Tensor:
 class ClippedLogits(nn.Module):
     """`clip_logits` as a module, over the dimension where the losses have the classes."""
 
-    def __init__(self, delta: float = 1.0) -> None:
+    def __init__(self, delta: float = 1.0, dim: int | None = None) -> None:
         super().__init__()
         _validation.check_number("delta", delta, 0, above=True)
         self.delta = delta
+        self.dim = dim
 
     def forward(self, logits: Tensor) -> Tensor:
         """Clip the rows of logits."""
-        return clip_logits(logits, delta=self.delta, dim=class_dim(logits))
+        return clip_logits(logits, delta=self.delta, dim=_dim(self.dim, logits))
 
     def extra_repr(self) -> str:
         """Show the hyperparameter."""
@@ -142,19 +144,19 @@ class LogitClip(nn.Module):
 
     def __init__(self, loss: nn.Module, delta: float = 1.0) -> None:
         super().__init__()
-        self.clip = ClippedLogits(delta)
+        self.clip = ClippedLogits(delta, getattr(loss, "dim", None))
         self.loss = loss
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Compute the loss of the clipped logits."""
-        _validation.check_logits(input, class_dim(input) if isinstance(input, Tensor) else -1, "input")
+        _dim(self.clip.dim, input)
         loss: Tensor = self.loss(self.clip(input), target)
         return loss
 
     @property
     def link(self) -> nn.Module:
         """The module that turns logits into probabilities: those of the clipped logits."""
-        return nn.Sequential(self.clip, _link(self.loss))
+        return nn.Sequential(self.clip, link_of(self.loss))
 
 
 def forward_corrected_logits(logits: Tensor, transition: Tensor, *, beta: float = math.inf, dim: int = -1) -> Tensor:
@@ -201,7 +203,7 @@ def forward_corrected_logits(logits: Tensor, transition: Tensor, *, beta: float 
     mixed = _log_sum_exp(log_p.unsqueeze(-1) + _log(transition.to(x.dtype)))
     if not math.isinf(beta):
         # The inverse of MGCE's link: h = p^alpha, normalized, and f' = beta (h^(1 / beta) - 1), whose phi is 0.
-        mixed = beta * torch.expm1(F.log_softmax(beta / (beta - 1) * mixed, -1) / beta)
+        mixed = beta * exponential.expm1(F.log_softmax(beta / (beta - 1) * mixed, -1) / beta)
     return mixed.movedim(-1, dim).to(logits.dtype)
 
 
@@ -236,7 +238,7 @@ class ForwardCorrection(nn.Module):
 
     def __init__(self, loss: nn.Module, transition: Tensor) -> None:
         super().__init__()
-        link = _link(loss)
+        link = link_of(loss)
         if not isinstance(link, MinimaxLink):
             raise ValueError(expected("loss", "a loss of softmax, or of MGCE's link", type(loss).__name__))
         _correctable(link.beta)
@@ -246,21 +248,29 @@ class ForwardCorrection(nn.Module):
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Compute the loss of the corrected logits."""
-        _validation.check_logits(input, class_dim(input) if isinstance(input, Tensor) else -1, "input")
+        dim = _dim(getattr(self.loss, "dim", None), input)
         beta = _correctable(self.link.beta)
-        corrected = forward_corrected_logits(input, self.transition, beta=beta, dim=class_dim(input))
+        corrected = forward_corrected_logits(input, self.transition, beta=beta, dim=dim)
         loss: Tensor = self.loss(corrected, target)
         return loss
 
     @property
     def link(self) -> MinimaxLink:
         """The module that turns logits into the probabilities of the classes before the noise."""
-        link = _link(self.loss)
+        link = link_of(self.loss)
         assert isinstance(link, MinimaxLink)  # as `__init__` checks
-        return MinimaxLink(beta=link.beta, dim=None, output="worst_case")
+        return MinimaxLink(beta=link.beta, dim=link.dim, output="worst_case")
 
 
-def _link(loss: nn.Module) -> nn.Module:
+def _dim(dim: int | None, input: Tensor) -> int:
+    """Give the dimension of the classes of a loss's input, which is checked here."""
+    if dim is None:
+        dim = class_dim(input) if isinstance(input, Tensor) else -1
+    _validation.check_logits(input, dim, "input")
+    return dim
+
+
+def link_of(loss: nn.Module) -> nn.Module:
     """Give the link of a loss; PyTorch's own have none, and are for softmax."""
     link = getattr(loss, "link", None)
     return link if isinstance(link, nn.Module) else MinimaxLink(beta=math.inf, dim=None)

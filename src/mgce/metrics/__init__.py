@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from mgce.metrics.bootstrap import Interval, bootstrap_interval
 from mgce.metrics.calibration import (
     ReliabilityCurve,
     adaptive_calibration_error,
     expected_calibration_error,
+    maximum_calibration_error,
     reliability_curve,
     static_calibration_error,
 )
@@ -19,18 +21,28 @@ if TYPE_CHECKING:
     from mgce.metrics.streaming import (
         AdaptiveCalibrationError,
         ExpectedCalibrationError,
+        MaximumCalibrationError,
         StaticCalibrationError,
     )
 
-_STREAMING = ("AdaptiveCalibrationError", "ExpectedCalibrationError", "StaticCalibrationError")
+_STREAMING = (
+    "AdaptiveCalibrationError",
+    "ExpectedCalibrationError",
+    "MaximumCalibrationError",
+    "StaticCalibrationError",
+)
 
 __all__ = [
     "AdaptiveCalibrationError",
     "ExpectedCalibrationError",
+    "Interval",
+    "MaximumCalibrationError",
     "ReliabilityCurve",
     "StaticCalibrationError",
     "adaptive_calibration_error",
+    "bootstrap_interval",
     "expected_calibration_error",
+    "maximum_calibration_error",
     "reliability_curve",
     "static_calibration_error",
 ]

@@ -77,6 +77,12 @@ def calibration_error(sums: BinSums) -> Tensor:
     return (gap / sums.samples.sum(-1)).mean()
 
 
+def maximum_error(sums: BinSums) -> Tensor:
+    """Give max_b |acc(b) - conf(b)| over the bins that have samples, averaged over the leading dimensions."""
+    gap = (sums.hits - sums.confidence).abs() / sums.samples.clamp(min=1)  # 0 in an empty bin
+    return gap.amax(-1).mean()
+
+
 def _sums(index: Tensor, confidence: Tensor, hits: Tensor, n_bins: int) -> BinSums:
     zeros = confidence.new_zeros((*confidence.shape[:-1], n_bins))
     one = torch.ones_like(confidence)

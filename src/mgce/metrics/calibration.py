@@ -10,7 +10,9 @@ is 0.69999999 and lies below 7/10.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 from torch import Tensor
 
 from mgce import _validation
@@ -32,6 +34,33 @@ class ReliabilityCurve:
     accuracy: Tensor
     count: Tensor
     edges: Tensor
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the reliability diagram: a bar to the accuracy of each bin, and the diagonal of perfect calibration.
+
+        A bar is the darker the more samples its bin has; the mean confidence is a mark on it.
+
+        Args:
+            ax: the matplotlib axes to draw on; new ones unless given.
+
+        Returns:
+            The axes.
+
+        Raises:
+            ImportError: if matplotlib is not installed.
+        """
+        if ax is None:
+            ax = _new_axes()
+        count, edges = self.count.cpu().numpy(), self.edges.cpu().numpy()
+        full = count > 0
+        accuracy, confidence = self.accuracy.cpu().numpy()[full], self.confidence.cpu().numpy()[full]
+        bars = ax.bar(edges[:-1][full], accuracy, np.diff(edges)[full], align="edge", color="C0", edgecolor="white")
+        for bar, share in zip(bars, count[full] / count.max(), strict=True):
+            bar.set_alpha(0.25 + 0.75 * float(share))
+        ax.plot([0, 1], [0, 1], color="0.4", linestyle="--", linewidth=1)
+        ax.plot(confidence, accuracy, "o", color="C1", markersize=4)
+        ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="confidence", ylabel="accuracy", aspect="equal")
+        return ax
 
 
 def expected_calibration_error(
@@ -160,6 +189,42 @@ def adaptive_calibration_error(
     return binning.calibration_error(binning.equal_mass_sums(*binning.top_label(probs, target), n_bins))
 
 
+def maximum_calibration_error(
+    probs: Tensor,  # (N, k)
+    target: Tensor,  # (N,)
+    n_bins: int = 15,
+    *,
+    validate_args: bool = True,
+) -> Tensor:
+    r"""Compute the maximum calibration error (MCE) of the top label, with bins of equal width.
+
+    .. math:: \mathrm{MCE} = \max_{b:\, n_b > 0} |\mathrm{acc}(b) - \mathrm{conf}(b)|
+
+    It is that of the worst bin, however few samples it has: with many bins, that is often a bin of one sample.
+
+    Args:
+        probs: as :func:`expected_calibration_error`.
+        target: as :func:`expected_calibration_error`.
+        n_bins: as :func:`expected_calibration_error`.
+        validate_args: as :func:`expected_calibration_error`.
+
+    Returns:
+        The error in [0, 1], a float64 scalar without a graph.
+
+    Raises:
+        TypeError, ValueError: as :func:`expected_calibration_error`.
+
+    Example:
+        >>> probs = torch.tensor([[0.75, 0.25], [1.0, 0.0], [0.5, 0.5], [0.25, 0.75]])
+        >>> maximum_calibration_error(probs, torch.tensor([0, 1, 0, 1]), n_bins=4)
+        tensor(0.5000, dtype=torch.float64)
+
+    Reference: Naeini, Cooper and Hauskrecht, AAAI 2015.
+    """
+    probs = _prepared(probs, target, n_bins, validate_args)
+    return binning.maximum_error(binning.equal_width_sums(*binning.top_label(probs, target), n_bins))
+
+
 def reliability_curve(
     probs: Tensor,  # (N, k)
     target: Tensor,  # (N,)
@@ -206,6 +271,17 @@ def reliability_curve(
         count=sums.samples.long(),
         edges=binning.bin_edges(n_bins, probs.device),
     )
+
+
+def _new_axes() -> Any:
+    try:
+        from matplotlib import pyplot
+    except ModuleNotFoundError as error:
+        if error.name != "matplotlib":
+            raise
+        message = "plot needs matplotlib, which is not installed: run `pip install matplotlib`."
+        raise ImportError(message) from error
+    return pyplot.subplots()[1]
 
 
 def _prepared(probs: Tensor, target: Tensor, n_bins: int, validate_args: bool) -> Tensor:

@@ -7,7 +7,7 @@ that is meant to be calibrated.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -55,21 +55,30 @@ def measure(logits: Tensor, target: Tensor, outputs: Mapping[str, Tensor]) -> di
     return result
 
 
-def evaluate(logits: Tensor, target: Tensor, beta: float, *, softmax: bool = False) -> dict[str, Any]:
+def evaluate(
+    logits: Tensor,
+    target: Tensor,
+    beta: float,
+    *,
+    softmax: bool = False,
+    link: Callable[[Tensor], Tensor] | None = None,
+) -> dict[str, Any]:
     """Measure both outputs of a classifier, and draw the reliability curve of each.
 
     Args:
         logits: f, shape (N, k).
         target: class indices, shape (N,).
-        beta: that of the loss it was trained by.
+        beta: that of the loss it was trained by; inf for one without beta, whose p is h.
         softmax: whether h is the softmax of the logits, as it is after training by generalized cross-entropy, instead
             of the minimax probabilities at beta.
+        link: gives h of the logits, where it is neither.
 
     Returns:
         What :func:`measure` gives for `h` and `p`, and `reliability_h` and `reliability_p`: lists of the count, mean
         confidence and accuracy of every bin, ready for JSON.
     """
-    h = minimax_probs(logits.double(), beta=math.inf if softmax else beta)
+    logits = logits.double()
+    h = minimax_probs(logits, beta=math.inf if softmax else beta) if link is None else link(logits)
     outputs = {"h": h, "p": minimax_to_worst_case(h, beta=beta)}
     order, place = rank_classes(logits, target)
     curves = {

@@ -96,6 +96,34 @@ class ExpectedCalibrationError(_BinnedCalibrationError):
         self._accumulate(*binning.top_label(self._prepared(probs, target), target))
 
 
+class MaximumCalibrationError(ExpectedCalibrationError):
+    r"""Stream the maximum calibration error (MCE) of the top label.
+
+    .. math:: \mathrm{MCE} = \max_{b:\, n_b > 0} |\mathrm{acc}(b) - \mathrm{conf}(b)|
+
+    Args:
+        n_bins: number B of bins of equal width, at least 1.
+        validate_args: whether to check the values of each batch, which synchronises a GPU.
+        **kwargs: options of :class:`torchmetrics.Metric`.
+
+    Raises:
+        TypeError, ValueError: as :func:`~mgce.metrics.maximum_calibration_error`.
+
+    Example:
+        >>> metric = MaximumCalibrationError(n_bins=4)
+        >>> metric.update(torch.tensor([[0.75, 0.25], [1.0, 0.0]]), torch.tensor([0, 1]))
+        >>> metric.update(torch.tensor([[0.5, 0.5], [0.25, 0.75]]), torch.tensor([0, 1]))
+        >>> metric.compute()
+        tensor(0.5000, dtype=torch.float64)
+
+    Reference: Naeini, Cooper and Hauskrecht, AAAI 2015.
+    """
+
+    def compute(self) -> Tensor:
+        """Give the error of all rows so far, a float64 scalar."""
+        return binning.maximum_error(BinSums(self.samples, self.confidence, self.hits))
+
+
 class StaticCalibrationError(_BinnedCalibrationError):
     r"""Stream the static calibration error (SCE), the mean over classes of class-wise errors.
 

@@ -1,6 +1,14 @@
 """Label noise: transition matrices, and labels corrupted with a generator that is passed in."""
 
 from mgce.noise.corruption import CorruptedLabels, corrupt
+from mgce.noise.instances import corrupt_by_features
 from mgce.noise.transition import asymmetric, pair_flip, symmetric
 
-__all__ = ["CorruptedLabels", "asymmetric", "corrupt", "pair_flip", "symmetric"]
+__all__ = [
+    "CorruptedLabels",
+    "asymmetric",
+    "corrupt",
+    "corrupt_by_features",
+    "pair_flip",
+    "symmetric",
+]

@@ -1,9 +1,11 @@
 r"""How many steps Newton's method on the beta-norm needs: what is proven, and what the worst row found needs.
 
-For `N = ||v||_beta - 1` and its slope g in s = 1 + t/beta, both falling, convexity gives at each step
-`N'/N + g'/g <= 1`, so that `N g` falls to a quarter or less. It begins below
-`(k^(1/beta) - 1) k^(1/beta)`, g is at least 1, and t is off by at most `beta N`. That bound holds whatever the
-logits; a search (`tests/worst_rows.py`) found no row that comes near it unless beta is near 1.
+Let `N = ||v||_beta - 1` be the excess at a point, g the slope of the norm in `s = 1 + t/beta` there, and N' and g' the
+same after a step. Both fall, and the norm is convex, which gives `N'/N + g'/g <= 1`. The product of these two ratios is
+then at most 1/4: every step takes `N g` to a quarter or less. At the start `N g` is below
+`(k^(1/beta) - 1) k^(1/beta)`; and since g is at least 1, t is off by at most `beta N g`. So the number of steps to any
+accuracy is bounded whatever the logits; a search (`tests/worst_rows.py`) found no row that comes near the bound unless
+beta is near 1.
 """
 
 from __future__ import annotations
@@ -13,10 +15,11 @@ import math
 import torch
 from torch import Tensor
 
-# The largest number of classes and the smallest beta of each cell of the table.
+# The largest number of classes and the smallest beta of each cell of the table. The cells are few and wide: a step too
+# many costs time alone, and only where no value can be read.
 CLASSES = (16, 128, 1024, 2**17, 2**31)
 BETAS = (1.0, 1.4, 2.0, 5.0)
-# Rows are those of BETAS, columns those of CLASSES.
+# Steps of the worst row found, and one more. A line for each of BETAS, a number for each of CLASSES.
 STEPS = {
     torch.float32: ((9, 13, 17, 23, 38), (7, 9, 11, 15, 23), (6, 7, 8, 12, 17), (4, 5, 5, 6, 9)),
     torch.float64: ((14, 21, 26, 34, 48), (10, 13, 15, 21, 30), (7, 8, 10, 14, 22), (5, 6, 6, 8, 10)),

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from mgce import _validation
 from mgce.numerics import budget
+from mgce.numerics.exponential import expm1
 
 Beta = float | Tensor  # a tensor has the shape of t, or broadcasts against it
 Reduce = Callable[[Tensor], Tensor]
@@ -68,7 +69,8 @@ def _newton_infinite(x: Tensor, reduce: Reduce) -> Tensor:
 def _newton_finite(x: Tensor, beta: Beta, reduce: Reduce, k: int) -> Tensor:
     near = ~(x <= (-beta.unsqueeze(-1) if isinstance(beta, Tensor) else -beta))  # NaN is near, so that it reaches t
     count, total = reduce(torch.stack([near.sum(-1).to(x.dtype), torch.where(near, x, 0).sum(-1)])).unbind()
-    # Jensen's inequality on the classes that may be in the support: on the right of the root.
+    # Start on the right of the root: by Jensen's inequality the powers of the classes that may be in the support sum to
+    # at least what they would if each of these had their mean logit, and of equal logits the root is known.
     t = torch.clamp(_lower_end(count.log(), beta) - total / count, max=0)
     readable = _validation.is_concrete(t)
     steps = budget.proven_steps(k, beta, x.dtype) if readable else budget.newton_steps(k, beta, x.dtype)
@@ -104,7 +106,7 @@ def _sum_of_shares(h: Tensor) -> Tensor:
 
     A plain sum adds small shares to a large one a few at a time, and loses the same part of each.
     """
-    place = 1.5 * SPLIT / torch.finfo(h.dtype).eps
+    place = 1.5 * SPLIT / torch.finfo(h.dtype).eps  # a number whose last digit is worth SPLIT: to add it rounds to that
     coarse = (h + place) - place
     return coarse.sum(-1) + (h - coarse).sum(-1)
 
@@ -124,9 +126,9 @@ def _norm(support: Tensor, mass: Tensor, beta: Beta) -> tuple[Tensor, Tensor]:
         if beta >= LARGEST_BETA:
             return log_mass, torch.ones_like(log_mass)
         # expm1 keeps its digits where the norm is near 1.
-        return beta * torch.expm1(log_mass / beta), support * torch.exp((1 / beta - 1) * log_mass)
+        return beta * expm1(log_mass / beta), support * torch.exp((1 / beta - 1) * log_mass)
     finite, b = _finite(beta)
-    excess = torch.where(finite, b * torch.expm1(log_mass / b), log_mass)
+    excess = torch.where(finite, b * expm1(log_mass / b), log_mass)
     return excess, torch.where(finite, support * torch.exp((1 / b - 1) * log_mass), 1)
 
 
@@ -195,9 +197,9 @@ def _powers_finite(x: Tensor, t: Tensor, beta: Beta) -> tuple[Tensor, Tensor]:
 def _lower_end(log_count: Tensor, beta: Beta) -> Tensor:
     """Give `C = beta (count^(-1/beta) - 1)`, the root of a row whose logits are all zero."""
     if not isinstance(beta, Tensor):
-        return -log_count if beta >= LARGEST_BETA else beta * torch.expm1(-log_count / beta)
+        return -log_count if beta >= LARGEST_BETA else beta * expm1(-log_count / beta)
     finite, b = _finite(beta)
-    return torch.where(finite, b * torch.expm1(-log_count / b), -log_count)
+    return torch.where(finite, b * expm1(-log_count / b), -log_count)
 
 
 def _finite(beta: Tensor) -> tuple[Tensor, Tensor]:

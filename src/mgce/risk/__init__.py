@@ -1,10 +1,15 @@
 """Guarantees: uncertainty sets, the minimax risk V_beta, concentration bounds and certificates."""
 
 from mgce.linear import EmptyUncertaintySetError, LinearFit, fit_linear
-from mgce.risk.certificate import RiskCertificate, argmax_factor, certify
+from mgce.risk.alpha_loss import argmax_factor, composite_losses, loss_sum_bounds, mae_bounds, optimal_margins
+from mgce.risk.any_model import certify_model
+from mgce.risk.audit import transition_region
+from mgce.risk.breakdown import certify_each
+from mgce.risk.certificate import RiskCertificate, certify
 from mgce.risk.concentration import (
     betting_intervals,
     betting_upper,
+    clopper_pearson_lower,
     clopper_pearson_upper,
     hoeffding_radius,
     hoeffding_upper,
@@ -12,25 +17,53 @@ from mgce.risk.concentration import (
     maurer_pontil_upper,
 )
 from mgce.risk.linear_bound import linear_risk_bound
-from mgce.risk.minimax import MinimaxRisk, minimax_risk
+from mgce.risk.minimax import MinimaxRisk, minimax_risk, stochastic_gradient
+from mgce.risk.noise_rate import (
+    NoiseRateInterval,
+    TransitionEstimate,
+    estimate_transition,
+    noise_rate_interval,
+    repeated_labels_interval,
+)
+from mgce.risk.noise_robustness import asymmetric_noise_bounds, clean_risk_bound, symmetric_noise_bounds
+from mgce.risk.sequential import betting_upper_sequence, drift_upper_sequence
 from mgce.risk.uncertainty import UncertaintySet
 
 __all__ = [
     "EmptyUncertaintySetError",
     "LinearFit",
     "MinimaxRisk",
+    "NoiseRateInterval",
     "RiskCertificate",
+    "TransitionEstimate",
     "UncertaintySet",
     "argmax_factor",
+    "asymmetric_noise_bounds",
     "betting_intervals",
     "betting_upper",
+    "betting_upper_sequence",
     "certify",
+    "certify_each",
+    "certify_model",
+    "clean_risk_bound",
+    "clopper_pearson_lower",
     "clopper_pearson_upper",
+    "composite_losses",
+    "drift_upper_sequence",
+    "estimate_transition",
     "fit_linear",
     "hoeffding_radius",
     "hoeffding_upper",
     "linear_risk_bound",
+    "loss_sum_bounds",
+    "mae_bounds",
     "maurer_pontil_radius",
     "maurer_pontil_upper",
     "minimax_risk",
+    "noise_rate_interval",
+    "optimal_margins",
+    "repeated_labels_interval",
+    "stochastic_gradient",
+    "symmetric_noise_bounds",
+    "transition_region",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -11,14 +12,31 @@ import numpy as np
 
 from mgce import _validation
 from mgce.linear.arrays import FloatArray, IntArray, as_array, as_labels
-from mgce.linear.objective import trivial_value
-from mgce.risk.concentration import betting_upper, check_delta, clopper_pearson_upper
+from mgce.risk.concentration import check_delta
+from mgce.risk.label_noise import (
+    AnyNoise,
+    KnownTransition,
+    LabelNoise,
+    Losses,
+    Refuted,
+    RightLabels,
+    SymmetricNoise,
+)
+from mgce.risk.sample import UNSEEN, Sample, cluster_indices
+from mgce.risk.stated_noise import StatedNoise
 
 FRESH = (
     "the examples are independent draws from the distribution of interest, and were not used to train, select, tune "
     "or calibrate the classifier"
 )
 SHUFFLED = "the order of the examples is shuffled by a fixed seed, so that a sorted sample does no harm"
+CLUSTERED = (
+    "the groups are independent draws, whatever the dependence within one, and a rate is meant for a random row of a "
+    "random group"
+)
+ONE_HOT = "the classifier gives one class the probability 1 wherever, as in all these examples"
+UNSEEN_WRONG = "a label that is none of the classes counts as an error, and is right"
+BOUNDS = ("argmax", "randomized", "alpha")
 TIES = "ties of the most probable class go to the lowest index"
 
 
@@ -26,26 +44,36 @@ TIES = "ties of the most probable class go to the lowest index"
 class RiskCertificate:
     """Upper bounds that hold all at once, with probability at least `confidence` over the draw of the examples."""
 
-    argmax_error: float  # probability that the most probable class is wrong
-    randomized_error: float  # probability that a class drawn from the probabilities h is wrong: 1 - E h_y
+    argmax_error: float | None  # probability that the most probable class is wrong; None if not asked for
+    randomized_error: float | None  # that a class drawn from the probabilities h is wrong, 1 - E h_y; None likewise
     alpha_risk: float | None  # expected alpha-loss, E beta (1 - h_y^(1/beta)); None if `beta` is
     confidence: float  # 1 - delta
     n: int  # examples
     n_classes: int
     beta: float | None  # that of the alpha-risk
-    noise_rate: float  # share of wrong labels that the bounds are corrected for
+    noise_rate: float  # share of wrong labels that was stated
     assumptions: tuple[str, ...]  # clauses that complete "This assumes that"
+    refuted: str | None = None  # what the labels contradict, completes "the labels refute"; the bounds then count
+    # disagreements with the labels as given
+    condition_number: float | None = None  # of the transition matrix
 
     def __str__(self) -> str:
         """Give the certificate as sentences, with what it assumes."""
-        text = (
-            f"With confidence {self.confidence:.4g} over n = {self.n} examples: the most probable class is wrong with "
-            f"probability at most {self.argmax_error:.4f}, a class drawn from the probabilities with probability at "
-            f"most {self.randomized_error:.4f}"
-        )
+        start = f"With confidence {self.confidence:.4g} over n = {self.n} examples"
+        parts = []
+        if self.argmax_error is not None:
+            parts.append(f"the most probable class is wrong with probability at most {self.argmax_error:.4f}")
+        if self.randomized_error is not None:
+            verb = "a class drawn from the probabilities"
+            verb += " with probability" if parts else " is wrong with probability"
+            parts.append(f"{verb} at most {self.randomized_error:.4f}")
         if self.alpha_risk is not None:
-            text += f", and the alpha-risk at beta = {self.beta:g} is at most {self.alpha_risk:.4f}"
-        return text + ". This assumes that " + "; ".join(self.assumptions) + "."
+            parts.append(
+                f"{'and ' if parts else ''}the alpha-risk at beta = {self.beta:g} is at most {self.alpha_risk:.4f}"
+            )
+        if self.refuted is not None:
+            start += f", the labels refute {self.refuted}. No correction was made: against the labels as given"
+        return f"{start}: {', '.join(parts)}. This assumes that {'; '.join(self.assumptions)}."
 
     def to_dict(self) -> dict[str, Any]:
         """Give the fields as plain values."""
@@ -64,8 +92,13 @@ def certify(
     probs: Any,  # (n, k)
     *,
     delta: float = 0.05,
-    noise_rate: float = 0.0,
+    bounds: Sequence[str] | None = None,
     beta: float | None = None,
+    noise_rate: float | str = 0.0,
+    noise: str = "symmetric",
+    transition: Any = None,  # (k, k)
+    audit: Any = None,  # (k, k)
+    groups: Any = None,  # (n,)
 ) -> RiskCertificate:
     r"""Bound the errors of a fixed classifier on the distribution that the examples come from.
 
@@ -75,31 +108,50 @@ def certify(
 
     for the error of the most probable class, of a class drawn from h, and for the alpha-risk. Here e of the n
     examples are misclassified, BetaInv is the quantile function of the Beta distribution, betting is
-    :func:`~mgce.risk.betting_upper`, and delta' is delta divided by the number of bounds, two or three, so that all
-    hold at once. The classifier may be any, as long as the examples had no part in its making. If one of J
-    classifiers was chosen by these very examples, pass `delta / J`.
+    :func:`~mgce.risk.betting_upper`, and delta' is delta divided by the number of bounds, so that all hold at once.
+    A classifier that gives one class the probability 1 pays for one bound only: all are the same error. The classifier
+    may be any, as long as the examples had no part in its making. If one of J classifiers was chosen by these very
+    examples, pass `delta / J`.
 
-    With `noise_rate` eta, a label is taken to be replaced, with probability eta whatever the example, by one of the
-    k - 1 others, all equally likely. The bounds are then on the errors against clean labels: a bound U on an error
-    becomes `(U - eta) / (1 - eta k/(k-1))`, and the alpha-risk is bounded by the mean of a loss whose expectation over
-    the noise is that of the clean label, `((k-1) l(y) - eta sum_j l(j)) / (k - 1 - eta k)` with l(j) the alpha-loss
-    of class j. If the rate is not known, pass a lower bound of it: the bounds get smaller as eta grows, so those on the
-    two errors stay valid, and that on the alpha-risk does for a classifier that is no worse than chance.
+    Wrong labels are corrected for under one of four assumptions; docs/certificates.md says what breaks each.
+
+    - `noise_rate` eta alone: a label was replaced, with probability eta or more whatever the example, by one of the
+      k - 1 others, all equally likely. A bound U on an error becomes `(U - eta) / (1 - eta k/(k-1))`. The alpha-risk
+      is bounded by the mean of an unbiased loss where the labels show it to be at most `E sum_j l(j) / k`, l(j) being
+      the alpha-loss of class j, and by beta elsewhere, since only there a larger rate makes it smaller.
+    - `noise="any"`: at most a share `noise_rate` of the labels is wrong, and nothing else is assumed. U becomes
+      U + eta.
+    - `transition` T: label y was replaced by z with probability T[y, z], whatever the example. The mean of
+      `sum_j (T^-1)[y_i, j] l(j)` is bounded by betting.
+    - `audit`: the same with T unknown but for counts of audited examples; :func:`~mgce.risk.transition_region` of
+      them takes delta / 2, and the bounds share the rest.
+
+    Where the labels contradict the assumption, the certificate says so in `refuted`, and its bounds are against the
+    labels as given. That is wrong with probability delta at most.
 
     Args:
-        target: labels in 0..k-1, shape (n,), array or tensor.
+        target: labels in 0..k-1, shape (n,), array or tensor; -1 is a label that is none of the classes, an error.
         probs: the classifier's probabilities (h for MGCE), shape (n, k), array or tensor; each row is divided by its
             sum, which may differ from one by rounding.
         delta: probability in (0, 1) with which any of the bounds may be wrong.
-        noise_rate: eta in [0, (k-1)/k).
+        bounds: which of `"argmax"`, `"randomized"` and `"alpha"` to give; by default the first two, and the third if
+            `beta` is given. The fewer, the tighter.
         beta: float in [1, inf) of the alpha-risk, or None to leave it out.
+        noise_rate: eta in [0, (k-1)/k), or in [0, 1) for `noise="any"`; `"auto"` takes the lower end of
+            :func:`~mgce.risk.noise_rate_interval` at delta / 2, with its assumptions, and leaves the rest to the
+            bounds.
+        noise: `"symmetric"` or `"any"`.
+        transition: T, shape (k, k), rows (true classes) that sum to one.
+        audit: counts of right and given labels, shape (k, k), of examples that are not among these.
+        groups: name of the cluster of each example, shape (n,), where examples of one cluster depend on one another.
+            A cluster counts as one draw, its mean loss.
 
     Returns:
         The certificate. A bound of 1 (or of beta, for the alpha-risk) says nothing: it holds for any classifier.
 
     Raises:
-        TypeError: if `beta` is not a number.
-        ValueError: if shapes or values do not fit together, or `noise_rate` leaves no signal.
+        TypeError: if `beta` or `noise_rate` is not a number.
+        ValueError: if shapes or values do not fit together, `noise_rate` leaves no signal, or `transition` is singular.
 
     Example:
         >>> target = np.array([0, 1] * 500)
@@ -107,90 +159,67 @@ def certify(
         >>> c = certify(target, probs)
         >>> round(c.argmax_error, 4), round(c.randomized_error, 4), c.confidence
         (0.0037, 0.1045, 0.95)
+        >>> certify(target, probs, bounds=["argmax"], noise_rate=0.1).refuted
+        'that a share 0.1 of them or more is wrong at random: ...'
 
     Reference: Clopper and Pearson (1934); Waudby-Smith and Ramdas (2024); Ghosh, Kumar and Sastry (2017) for
-    the correction.
+    symmetric noise, Natarajan et al. (2013) and Patrini et al. (2017) for the unbiased loss.
     """
-    check_delta(delta)
-    h = _checked_probs(probs)
+    h = checked_probs(probs)
     n, k = h.shape
-    y = as_labels(target, n, k, "target")
-    _check_noise(noise_rate, k)
-    if beta is not None:
-        _validation.check_beta(beta)
-        if math.isinf(beta):
-            raise ValueError(_validation.expected("beta", "finite, since the log-loss has no upper bound", beta))
-    share = delta / (2 if beta is None else 3)
-    order = np.random.default_rng(0).permutation(n)
-    h, y = h[order], y[order]
-    own = h[np.arange(n), y]
-    errors = int((h.argmax(1) != y).sum())
+    sample = Sample(checked_target(target, n, k), k, cluster_indices(groups, n))
+    stated = StatedNoise(noise_rate, noise, transition, audit)
+    return judge(sample, h, Request.of(h, bounds, beta, stated), delta)
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """Which bounds are asked for, under which assumptions."""
+
+    bounds: tuple[str, ...]
+    beta: float | None
+    stated: StatedNoise
+    one_hot: bool  # whether the classifier gives one class the probability 1 wherever
+
+    @classmethod
+    def of(cls, h: FloatArray, bounds: Sequence[str] | None, beta: float | None, stated: StatedNoise) -> Request:
+        """Check the arguments; h (n, k) tells whether the classifier is one-hot."""
+        one_hot = bool(((h == 0) | (h == 1)).all())
+        return cls(_checked_bounds(bounds, beta), None if beta is None else float(beta), stated, one_hot)
+
+
+def judge(sample: Sample, h: FloatArray, request: Request, delta: float) -> RiskCertificate:
+    """Give the certificate that :func:`certify` describes."""
+    check_delta(delta)
+    beta, chosen = request.beta, request.bounds
+    assumed, share = request.stated.assume(sample, h, delta)
+    losses = _losses(h, BOUNDS[:1] if request.one_hot else chosen, beta)
+    share /= len(losses)
+    refuted = None
+    try:
+        upper = {name: assumed.upper(sample, loss, share) for name, loss in losses.items()}
+    except Refuted as contradiction:
+        refuted = str(contradiction)
+        upper = {name: RightLabels().upper(sample, loss, share) for name, loss in losses.items()}
+    if request.one_hot:
+        upper = {name: upper["argmax"] * (beta or 1.0 if name == "alpha" else 1.0) for name in chosen}
     return RiskCertificate(
-        argmax_error=clean_error(clopper_pearson_upper(errors, n, share), noise_rate, k),
-        randomized_error=clean_error(betting_upper(1 - own, share), noise_rate, k),
-        alpha_risk=None if beta is None else _alpha_risk_upper(h, y, float(beta), noise_rate, share),
+        argmax_error=upper.get("argmax"),
+        randomized_error=upper.get("randomized"),
+        alpha_risk=upper.get("alpha"),
         confidence=1 - delta,
-        n=n,
-        n_classes=k,
-        beta=None if beta is None else float(beta),
-        noise_rate=float(noise_rate),
-        assumptions=(FRESH, *_noise_assumptions(noise_rate, beta), TIES, SHUFFLED),
+        n=len(h),
+        n_classes=sample.n_classes,
+        beta=beta,
+        noise_rate=assumed.rate if isinstance(assumed, (SymmetricNoise, AnyNoise)) else 0.0,
+        assumptions=_assumptions(sample, RightLabels() if refuted else assumed, request.one_hot and len(chosen) > 1),
+        refuted=refuted,
+        condition_number=assumed.condition_number if isinstance(assumed, KnownTransition) else None,
     )
 
 
-def argmax_factor(beta: float) -> float:
-    r"""Give the least C with `argmax error <= C R_beta` for every classifier, where R_beta is its alpha-risk.
-
-    .. math:: C_\beta = \frac{1}{\beta (1 - 2^{-1/\beta})}
-
-    Args:
-        beta: float in [1, inf].
-
-    Returns:
-        C, from 2 at beta = 1 down to 1/log 2 at infinity.
-
-    Raises:
-        TypeError, ValueError: if `beta` is not a number in [1, inf].
-
-    Example:
-        >>> [round(argmax_factor(beta), 4) for beta in (1, 1.4, 2, 5)]
-        [2.0, 1.8292, 1.7071, 1.545]
-
-    Reference: where the most probable class is wrong, `h_y <= 1/2`, so the alpha-loss is at least
-    `beta (1 - 2^(-1/beta))`.
-    """
-    _validation.check_beta(beta)
-    return 1 / trivial_value(2, beta)  # the loss of h = (1/2, 1/2)
-
-
-def clean_error(upper: float, noise_rate: float, k: int) -> float:
-    """Map an upper bound on the error against noisy labels to one against clean labels, in [0, 1].
-
-    Symmetric noise of rate eta turns a clean error E into the noisy one `eta + (1 - eta k/(k-1)) E`, which is solved
-    for E. If only a lower bound of eta is known, the result must not rise with eta: it does not where `upper` is below
-    chance, `(k-1)/k`, and elsewhere 1 is given.
-    """
-    if noise_rate == 0:
-        return upper
-    if upper >= (k - 1) / k:
-        return 1.0
-    return max(0.0, (upper - noise_rate) / (1 - noise_rate * k / (k - 1)))
-
-
-def _alpha_risk_upper(h: FloatArray, y: IntArray, beta: float, eta: float, delta: float) -> float:
-    k = h.shape[1]
-    loss = beta * (1 - h ** (1 / beta))  # (n, k)
-    scale = k - 1 - eta * k
-    unbiased = ((k - 1) * loss[np.arange(y.size), y] - eta * loss.sum(1)) / scale
-    # The range of that loss over all h: least at h_y = 1, where l(y) = 0 and l(j) = beta for the k - 1 others; largest
-    # at h_y = 0, where l(y) = beta, with h_j = 1/(k-1) for the others, which makes the sum of the concave h_j^(1/beta)
-    # largest. The inner clip undoes rounding; the outer one keeps to [0, beta], where every alpha-risk lies.
-    low = -eta * beta * (k - 1) / scale
-    high = (beta * (k - 1) - eta * beta * (k - (k - 1) ** (1 - 1 / beta))) / scale
-    return float(np.clip(betting_upper(np.clip(unbiased, low, high), delta, bounds=(low, high)), 0, beta))
-
-
-def _checked_probs(probs: Any) -> FloatArray:
+def checked_probs(probs: Any) -> FloatArray:
+    """Give probabilities of shape (n, k) whose rows sum to one."""
     h = as_array(probs, "probs")
     if h.ndim != 2 or h.shape[0] == 0 or h.shape[1] < 2:
         raise ValueError(_validation.expected("probs", "of shape (n, k) with n >= 1 and k >= 2", h.shape))
@@ -202,19 +231,51 @@ def _checked_probs(probs: Any) -> FloatArray:
     return np.asarray(h / total)
 
 
-def _check_noise(noise_rate: float, k: int) -> None:
-    if not 0 <= noise_rate < (k - 1) / k:
-        what = f"in [0, {k - 1}/{k}), since from (k-1)/k on noisy labels say nothing about clean ones"
-        raise ValueError(_validation.expected("noise_rate", what, noise_rate))
+def _losses(h: FloatArray, chosen: Sequence[str], beta: float | None) -> dict[str, Losses]:
+    """Give the loss of every example under every label, for each kind of risk."""
+    tables: dict[str, Losses] = {}
+    for name in chosen:
+        if name == "argmax":
+            table = np.ones_like(h)
+            table[np.arange(len(h)), h.argmax(1)] = 0
+            tables[name] = Losses(table, binary=True)
+        elif name == "randomized":
+            tables[name] = Losses(1 - h)
+        elif beta is not None:
+            tables[name] = Losses(beta * (1 - h ** (1 / beta)), float(beta))
+    return tables
 
 
-def _noise_assumptions(noise_rate: float, beta: float | None) -> tuple[str, ...]:
-    if noise_rate == 0:
-        return ()
-    text = (
-        f"each label was replaced with probability {noise_rate:g}, or more, by one of the others, all alike and "
-        "whatever the example"
-    )
+def checked_target(target: Any, n: int, k: int) -> IntArray:
+    """Give n labels in 0..k-1, or -1."""
+    labels = as_array(target, "target")
+    unseen = labels == UNSEEN
+    known = as_labels(np.where(unseen, 0, labels), n, k, "target")
+    return np.where(unseen, UNSEEN, known)
+
+
+def _checked_bounds(bounds: Sequence[str] | None, beta: float | None) -> tuple[str, ...]:
     if beta is not None:
-        text += " (for the alpha-risk: or more only if the classifier is no worse than chance)"
-    return (text,)
+        _validation.check_beta(beta)
+        if math.isinf(beta):
+            raise ValueError(_validation.expected("beta", "finite, since the log-loss has no upper bound", beta))
+    if bounds is None:
+        return BOUNDS[:2] if beta is None else BOUNDS
+    names = (bounds,) if isinstance(bounds, str) else tuple(bounds)
+    if not names or not set(names) <= set(BOUNDS):
+        what = "one or more of " + ", ".join(map(repr, BOUNDS))
+        raise ValueError(_validation.expected("bounds", what, bounds))
+    if ("alpha" in names) != (beta is not None):
+        raise ValueError(_validation.expected("beta", "given with the bound 'alpha', and with no other choice", beta))
+    return tuple(name for name in BOUNDS if name in names)
+
+
+def _assumptions(sample: Sample, noise: LabelNoise, one_hot: bool) -> tuple[str, ...]:
+    clauses = [FRESH if sample.clusters is None else f"{FRESH}, but for their groups", *noise.assumptions]
+    if sample.clusters is not None:
+        clauses.append(CLUSTERED)
+    if one_hot:
+        clauses.append(ONE_HOT)
+    if (sample.labels == UNSEEN).any():
+        clauses.append(UNSEEN_WRONG)
+    return (*clauses, TIES, SHUFFLED)

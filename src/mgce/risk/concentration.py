@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from mgce import _validation
 from mgce.linear.arrays import FloatArray, as_array
@@ -51,6 +52,31 @@ def clopper_pearson_upper(errors: int, n: int, delta: float = 0.05) -> float:
     if n < 1 or not 0 <= errors <= n:
         raise ValueError(_validation.expected("errors", "an integer from 0 to n, with n >= 1", (errors, n)))
     return 1.0 if errors == n else float(special.betaincinv(errors + 1, n - errors, 1 - delta))
+
+
+def clopper_pearson_lower(errors: int, n: int, delta: float = 0.05) -> float:
+    r"""Bound a probability of error from below, by Clopper and Pearson.
+
+    .. math:: L = 1 - U(n - e), \qquad U \text{ the upper bound}
+
+    Args:
+        errors: number e of errors, an integer in 0..n.
+        n: number of independent draws, at least 1.
+        delta: probability in (0, 1) with which the bound may be wrong.
+
+    Returns:
+        The lower bound, in [0, 1).
+
+    Raises:
+        ValueError: if an argument is outside its range.
+
+    Example:
+        >>> round(clopper_pearson_lower(3, 100, 0.05), 6)
+        0.008226
+
+    Reference: Clopper and Pearson (1934), Biometrika 26.
+    """
+    return 1 - clopper_pearson_upper(n - errors, n, delta)
 
 
 def hoeffding_radius(n: int, delta: float = 0.05, *, width: float = 1.0) -> float:
@@ -243,6 +269,32 @@ def betting_intervals(columns: FloatArray, delta: float, *, halvings: int = 24) 
     return lower, upper
 
 
+def betting_refutes(rows: FloatArray, mean: float, delta: float) -> NDArray[np.bool_]:
+    """Tell of each row of draws in [0, 1], shape (m, n), whether the gambler refutes an expectation of `mean` or more.
+
+    Args:
+        rows: independent draws in their order, a row for each question.
+        mean: the candidate, in [0, 1].
+        delta: probability in (0, 1) with which one that is true may be refuted.
+
+    Returns:
+        Truth values, shape (m,).
+
+    Raises:
+        ValueError: if `delta` is out of range.
+
+    Example:
+        >>> betting_refutes(np.array([[0.1, 0.3] * 50, [0.1, 0.9] * 50]), 0.4, 0.05)
+        array([ True, False])
+
+    Reference: :func:`betting_upper`.
+    """
+    check_delta(delta)
+    z = torch.from_numpy(np.ascontiguousarray(rows, dtype=np.float64))
+    goal = -math.log(delta)
+    return np.asarray(_beaten(z, _bets(z, goal), torch.tensor(mean, dtype=z.dtype), goal).squeeze(1).numpy())
+
+
 def check_delta(delta: float) -> None:
     """Require a probability of failure in (0, 1)."""
     if not 0 < delta < 1:
@@ -255,19 +307,20 @@ def _betting_upper_rows(rows: FloatArray, delta: float, halvings: int) -> FloatA
     goal = -math.log(delta)
     bets = _bets(z, goal)
 
-    def beaten(mean: torch.Tensor) -> torch.Tensor:
-        """Tell which candidates for the mean, shape (m, 1), the gambler's capital refutes."""
-        stake = torch.minimum(bets, MOST_OF_WEALTH / (1 - mean))
-        return torch.log1p(stake * (mean - z)).cumsum(1).amax(1, keepdim=True) >= goal
-
     low = z.mean(1, keepdim=True)
     high = torch.ones_like(low)
     for _ in range(halvings):
         middle = (low + high) / 2
-        hit = beaten(middle)
+        hit = _beaten(z, bets, middle, goal)
         high = torch.where(hit, middle, high)
         low = torch.where(hit, low, middle)
     return high.squeeze(1).numpy()
+
+
+def _beaten(z: torch.Tensor, bets: torch.Tensor, mean: torch.Tensor, goal: float) -> torch.Tensor:
+    """Tell which candidates for the mean, shape (m, 1) or a number, the gambler's capital refutes, shape (m, 1)."""
+    stake = torch.minimum(bets, MOST_OF_WEALTH / (1 - mean))
+    return torch.log1p(stake * (mean - z)).cumsum(1).amax(1, keepdim=True) >= goal
 
 
 def _bets(z: torch.Tensor, goal: float) -> torch.Tensor:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mgce import _validation
-from mgce.linear.arrays import FloatArray, Matrix, as_array, as_matrix, with_intercept
+from mgce.linear.arrays import FloatArray, Matrix, as_array, as_labels, as_matrix, moments, one_hot, with_intercept
 from mgce.linear.objective import phi_and_p
 from mgce.linear.progress import EmptyUncertaintySetError
 from mgce.linear.solver import fit_linear
@@ -31,6 +31,17 @@ class MinimaxRisk:
     def gap(self) -> float:
         """How far `value` is from V_beta, at most."""
         return self.value - self.lower
+
+    def worst_case_distribution(self, features: Any) -> FloatArray:
+        """Give the distribution of the set that is worst for the minimax classifier: p(y | x), shape (n, k).
+
+        With the rows of `features`, those that V was computed on, equally likely, its moments are within lambda of tau
+        and its risk is V, to the accuracy of the gap, for beta > 1 (paper, Theorem 1 and equation (17)). At beta = 1
+        there are many solutions, of which this is one subgradient that need not be in the set.
+        """
+        psi = as_matrix(features)
+        psi = with_intercept(psi, self.coef.shape[1] == psi.shape[1] + 1)
+        return phi_and_p(np.ascontiguousarray(psi @ self.coef.T), self.beta)[1]
 
 
 def minimax_risk(
@@ -105,3 +116,47 @@ def _anchor(psi: Matrix, tau: FloatArray, l1: FloatArray) -> FloatArray | None:
     except EmptyUncertaintySetError:
         return None
     return phi_and_p(np.ascontiguousarray(psi @ fit.coef.T), 2.0)[1]
+
+
+def stochastic_gradient(
+    coef: Any,  # (k, d)
+    features: Any,  # (n, d)
+    labels: Any,  # (n,)
+    *,
+    beta: float,
+    l1: Any = 0.0,
+) -> FloatArray:
+    r"""Give a sub-gradient of the objective of equation (11), from some rows and their labels.
+
+    .. math:: g = \lambda \odot \mathrm{sign}(\mu) + \frac1n \sum_i \Big(\sum_y p_\beta(y | x_i)\, \Phi(x_i, y)
+        - \Phi(x_i, y_i)\Big)
+
+    Args:
+        coef: mu, shape (k, d).
+        features: psi of the rows, shape (n, d), with a column of ones for an intercept.
+        labels: integers in 0..k-1, shape (n,).
+        beta: float in [1, inf].
+        l1: lambda, not negative: a number, or what broadcasts to (k, d).
+
+    Returns:
+        g, shape (k, d). Where mu is zero, the sign is taken as zero.
+
+    Raises:
+        TypeError: if `beta` is not a number.
+        ValueError: if shapes or values do not fit together.
+
+    Example:
+        >>> stochastic_gradient(np.zeros((2, 1)), [[1.0], [2.0]], [0, 1], beta=2).tolist()
+        [[0.25], [-0.25]]
+
+    Reference: paper, equations (21) and (22).
+    """
+    _validation.check_beta(beta)
+    mu, psi = as_array(coef, "coef"), as_matrix(features)
+    if mu.ndim != 2 or mu.shape[1] != psi.shape[1]:
+        raise ValueError(_validation.expected("coef", f"of shape (k, {psi.shape[1]})", mu.shape))
+    n, k = psi.shape[0], mu.shape[0]
+    p = phi_and_p(np.ascontiguousarray(psi @ mu.T), float(beta))[1]
+    residual = p - one_hot(as_labels(labels, n, k), k)
+    penalty = np.broadcast_to(as_array(l1, "l1"), mu.shape)
+    return np.asarray(penalty * np.sign(mu) + moments(psi, residual, np.full(n, 1 / n)))

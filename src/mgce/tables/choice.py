@@ -1,94 +1,152 @@
-"""Choose beta for the rows of a table, and fit with it."""
+"""Choose among candidates by their accuracy on training rows: on few rows first, the best of them on more."""
 
 from __future__ import annotations
 
-import os
+import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import joblib
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
-from mgce.estimators import MGCEClassifier, MGCEClassifierCV
-from mgce.estimators.linear_cv import BETAS, LAMBDA0S
-from mgce.estimators.mlp import MGCEMLPClassifier
+from mgce.tables.candidates import Baseline, Candidate
 
-FOLDS = 5  # as scikit-learn has it
-# Rows that beta and the penalty are chosen on, at most: the accuracy of 10,000 rows has a standard error of half a
-# percent or less, and with more the choice takes minutes.
-CHOICE_ROWS = 10_000
-CHOICE_TOL = 1e-3  # duality gap of a candidate, ten times as wide as that of the final fit
-LINEAR_FITS = FOLDS * len(LAMBDA0S)  # for each beta
+FOLDS = 3  # each candidate is fitted to two thirds of the rows and judged on the others
+# The accuracy of 2,000 rows has a standard error of about 1 %, enough to leave out what is far behind; that of 8,000,
+# about half a percent.
+RUNGS = (2_000, 8_000)
+# A candidate goes on if it is the best of its model, and behind the best of all by no more than this: with four times
+# the rows, models that need many of them, networks above all, gain up to so much on the others.
+BEHIND = 0.05
 OnFit = Callable[[str], None]
 
 
 @dataclass(frozen=True)
+class Trial:
+    """What was found of a candidate or a baseline, on the most rows that it was tried on."""
+
+    name: str
+    candidate: Candidate | None  # None for a baseline
+    rows: int
+    accuracy: float  # against the labels as given, over all folds
+    seconds: float  # of processor time, for all folds
+    left_out: str = ""  # why it could not be chosen though it was ahead
+
+    @property
+    def model(self) -> str:
+        """The kind of model, a name in `MODELS`; "" for a baseline."""
+        return "" if self.candidate is None else self.candidate.model
+
+
+@dataclass(frozen=True)
 class Choice:
-    """What was chosen for a table, and among what."""
+    """The candidate that was chosen, fitted to all training rows, and among what."""
 
-    fitted: Any  # the estimator, fitted to all training rows
-    again: Any  # an estimator of the same parameters, not fitted, for fits to parts of the rows
-    betas: tuple[float, ...]
-    accuracy: tuple[float, ...]  # of each beta, on training rows that it was not fitted to
-    measured_on: str  # which rows those were, as it goes on after "accuracy"
+    fitted: Any
+    final: Any  # the same, not fitted
+    trial: Trial
+    trials: list[Trial]  # with the baselines, the best first
+    measured_on: str  # which rows those of the last rung were, as it goes on after "accuracy"
 
 
-def choose_linear(X: Any, y: NDArray[Any], beta: float | None, seed: int, on_fit: OnFit) -> Choice:
-    """Choose beta, unless it is given, and the penalty by cross-validation, and fit to all rows."""
-    betas = BETAS if beta is None else (beta,)
-    rows = _some_rows(y, seed)
+def choose(
+    X: NDArray[Any],
+    y: NDArray[Any],
+    candidates: Sequence[Candidate],
+    baselines: Sequence[Baseline] = (),
+    *,
+    budget: float,
+    seed: int,
+    on_fit: OnFit,
+) -> Choice:
+    """Try the candidates on few rows and the best of them on more, and fit the best of all to all rows.
 
-    def score(estimator: Any, X_test: Any, y_test: Any) -> float:
-        on_fit("Choosing beta" if beta is None else "Choosing the penalty")
-        return float(estimator.score(X_test, y_test))
-
-    search = MGCEClassifierCV(betas=betas, tol=CHOICE_TOL, cv=folds(y[rows], seed), scoring=score)
-    with (
-        joblib.parallel_config("threading", n_jobs=min(FOLDS, os.cpu_count() or 1)),  # the solver leaves Python's lock
-        warnings.catch_warnings(),
-    ):
-        warnings.simplefilter("ignore")  # a candidate that did not converge, a class too rare for the folds
-        search.fit(X[rows], y[rows])
+    Args:
+        X: training rows, shape (n, d).
+        y: their labels, shape (n,).
+        candidates: one or more.
+        baselines: models to compare with, tried on the rows of the last rung.
+        budget: seconds of processor time, which other programs on the machine do not use up. A candidate whose fit to
+            all rows would take longer than what is left of them, judged by its trials, is chosen only if it is the
+            quickest; half of the budget is always left. With `inf` the choice depends on the rows and the seed alone.
+        seed: of the rows and the folds.
+        on_fit: called before each fit with what is being done.
+    """
+    start = time.process_time()
+    alive = [Trial(candidate.name, candidate, 0, np.nan, 0.0) for candidate in candidates]
+    ended: list[Trial] = []
+    rungs = sorted({min(rung, len(y)) for rung in RUNGS})
+    rows = np.arange(len(y))
+    for rung in rungs:
+        rows = _some_rows(y, rung, seed)
+        names = ((f"Trying {trial.candidate.model}", trial.candidate) for trial in alive if trial.candidate)
+        tried = [_try(what, candidate, X[rows], y[rows], seed, on_fit) for what, candidate in names]
+        alive = tried if rung == rungs[-1] else _survivors(tried)
+        ended += [trial for trial in tried if trial not in alive]
+    compared = [_try(f"Trying {baseline.name}", baseline, X[rows], y[rows], seed, on_fit) for baseline in baselines]
+    left = max(budget / 2, budget - (time.process_time() - start))
+    alive = [_judged(trial, len(y), left) for trial in alive]
+    affordable = [trial for trial in alive if not trial.left_out] or [min(alive, key=lambda trial: trial.seconds)]
+    best = max(affordable, key=lambda trial: trial.accuracy)  # the first of several
+    assert best.candidate is not None
     on_fit("Fitting")
-    again = MGCEClassifier(beta=search.beta_, lambda0=search.lambda0_)
-    accuracy = search.scores_.mean(2).max(0)
-    measured_on = f"in {search.scores_.shape[2]}-fold cross-validation on {len(rows):,} training rows"
-    return Choice(clone(again).fit(X, y), again, betas, tuple(accuracy.tolist()), measured_on)
+    fitted = clone(best.candidate.final).fit(X, y)
+    trials = sorted([*alive, *compared, *ended], key=lambda trial: (-trial.rows, -trial.accuracy))
+    measured_on = f"in {folds(y[rows], seed).n_splits}-fold cross-validation on {len(rows):,} training rows"
+    return Choice(fitted, best.candidate.final, best, trials, measured_on)
 
 
-def choose_mlp(X: Any, y: NDArray[Any], beta: float | None, seed: int, on_fit: OnFit) -> Choice:
-    """Train a network for every candidate at once and keep the best, or one for a beta that is given."""
-    on_fit("Training networks" if beta is None else "Training a network")
-    fitted = MGCEMLPClassifier(beta="cv" if beta is None else beta, random_state=seed).fit(X, y)
-    again = clone(fitted).set_params(beta=fitted.beta_)
-    scores = [fitted.validation_scores_.max()] if fitted.scores_ is None else fitted.scores_
-    measured_on = f"on {fitted.validation_fraction:.0%} of the training rows, kept out of the fit"
-    betas = BETAS if beta is None else (beta,)
-    return Choice(fitted, again, betas, tuple(float(score) for score in scores), measured_on)
-
-
-CHOICES = {"linear": choose_linear, "mlp": choose_mlp}
-
-
-def count_fits(model: str, beta: float | None) -> int:
-    """Tell how often a function of `CHOICES` will call `on_fit`, at most."""
-    return 1 if model == "mlp" else 1 + LINEAR_FITS * (len(BETAS) if beta is None else 1)
+def count_fits(candidates: Sequence[Candidate], baselines: Sequence[Baseline]) -> int:
+    """Tell how often :func:`choose` will call `on_fit`, at most."""
+    return 1 + len(baselines) + len(RUNGS) * len(candidates)
 
 
 def folds(y: NDArray[Any], seed: int) -> StratifiedKFold:
-    """Give five folds, or as many as the rarest class has rows, but at least two."""
+    """Give three folds, or two if the rarest class has two rows."""
     least = np.unique(y, return_counts=True)[1].min()
     return StratifiedKFold(int(np.clip(least, 2, FOLDS)), shuffle=True, random_state=seed)
 
 
-def _some_rows(y: NDArray[Any], seed: int) -> NDArray[np.int64]:
+def _try(what: str, model: Candidate | Baseline, X: NDArray[Any], y: NDArray[Any], seed: int, on_fit: OnFit) -> Trial:
+    on_fit(what)
+    start, right = time.process_time(), 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a candidate that did not converge, a class too rare for the folds
+        for train, test in folds(y, seed).split(X, y):
+            right += int((clone(model.quick).fit(X[train], y[train]).predict(X[test]) == y[test]).sum())
+    seconds = time.process_time() - start
+    return Trial(model.name, model if isinstance(model, Candidate) else None, len(y), right / len(y), seconds)
+
+
+def _survivors(trials: list[Trial]) -> list[Trial]:
+    best = max(trial.accuracy for trial in trials)
+    leaders: dict[str, Trial] = {}
+    for trial in trials:
+        assert trial.candidate is not None
+        leader = leaders.setdefault(trial.candidate.model, trial)
+        if trial.accuracy > leader.accuracy:
+            leaders[trial.candidate.model] = trial
+    return [trial for trial in leaders.values() if trial.accuracy >= best - BEHIND]
+
+
+def _judged(trial: Trial, n: int, left: float) -> Trial:
+    """Leave a candidate out if fitting it to all n rows would take longer than what is left of the budget."""
+    # A trial fits two thirds of its rows, three times: twice its rows in all.
+    seconds = trial.seconds * n / (2 * trial.rows)
+    if seconds <= left:
+        return trial
+    reason = f"fitting it to {n:,} rows would take about {seconds:.0f} s"
+    return Trial(trial.name, trial.candidate, trial.rows, trial.accuracy, trial.seconds, reason)
+
+
+def _some_rows(y: NDArray[Any], most: int, seed: int) -> NDArray[np.int64]:
     rows = np.arange(len(y))
-    if len(rows) <= CHOICE_ROWS:
+    if len(rows) <= most:
         return rows
-    some, _ = train_test_split(rows, train_size=CHOICE_ROWS, stratify=y, random_state=seed)
+    # Class by class, so that a rare class is not lost; a class of one row goes to the larger part.
+    some, _ = train_test_split(rows, train_size=most, stratify=y, random_state=seed)
     return np.sort(some)

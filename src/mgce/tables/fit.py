@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 
@@ -20,39 +20,50 @@ from mgce.datasets.tables import make_table, preprocessor
 from mgce.functional import minimax_probs
 from mgce.metrics.evaluation import evaluate
 from mgce.risk import RiskCertificate, certify
-from mgce.tables.choice import CHOICES, FOLDS, Choice, count_fits, folds
+from mgce.tables.candidates import AUTO, MODELS, baselines, candidates
+from mgce.tables.choice import Choice, choose, count_fits
 from mgce.tables.columns import Columns
 from mgce.tables.model import TableModel, row_prints
-from mgce.tables.suspects import Suspect, cross_validated_margins, margins, rank
+from mgce.tables.suspects import Judgement, judge
 
 if TYPE_CHECKING:
     import pandas as pd
 
-N_SUSPECTS = 50  # on the report: as many as a person may look through at a sitting
 IntArray = NDArray[np.int64]
 OnStep = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
 class FitPlan:
-    """Everything that a fit depends on, beside the table; a `beta` of None is to be chosen."""
+    """Everything that a fit depends on, beside the table and, unless `budget` is inf, the speed of the processor.
+
+    A `beta` of None is to be chosen. With `refit` the model is fitted to all rows once its certificate is made.
+    """
 
     target: str
     id: str | None = None
-    model: str = "linear"
+    model: str = AUTO
     beta: float | None = None
-    noise_rate: float = 0.0
+    noise_rate: float | str = 0.0  # or "auto"
+    noise: str = "symmetric"
+    coverage: float = 0.9  # of the prediction sets
     delta: float = 0.05
     holdout: float = 0.25
     seed: int = 0
+    budget: float = 60.0  # seconds of processor time, for the choice and the fit
+    refit: bool = False
 
     def __post_init__(self) -> None:
-        check_choice("model", self.model, tuple(CHOICES))
+        check_choice("model", self.model, (AUTO, *MODELS))
         if self.beta is not None:
             check_beta(self.beta)
         if not 0 < self.holdout < 1:
             raise ValueError(expected("holdout", "a float in (0, 1)", self.holdout))
+        if not 0 < self.coverage < 1:
+            raise ValueError(expected("coverage", "a float in (0, 1)", self.coverage))
         check_count("seed", self.seed, minimum=0)
+        if not self.budget > 0:
+            raise ValueError(expected("budget", "a positive number of seconds", self.budget))
 
 
 @dataclass(frozen=True)
@@ -63,11 +74,13 @@ class TableFit:
     choice: Choice
     quality: dict[str, Any]  # on the rows held out: accuracy, calibration errors, `randomized_error`
     certificate: RiskCertificate
-    suspects: list[Suspect]
+    judgement: Judgement  # of the label of every row
+    row_names: pd.Series[Any]  # of every row: by the id column, or numbers
     n_train: int
+    set_size: float  # classes in a prediction set, on average over the rows held out
     n_missing: dict[str, int]  # of each column that is learnt from
     left_out: list[str]  # columns without any value
-    notes: list[str]  # what the user should know: fits that did not converge, a doubtful noise rate
+    notes: list[str]  # what the user should know: fits that did not converge
 
 
 @dataclass(frozen=True)
@@ -95,40 +108,56 @@ def run(frame: pd.DataFrame, plan: FitPlan, on_step: OnStep | None = None) -> Ta
         ValueError: if the table is not fit for classification, or too small to be split.
     """
     rows = _split(frame, plan)
-    options = {"delta": plan.delta, "noise_rate": plan.noise_rate}
+    options: dict[str, Any] = {"delta": plan.delta, "noise_rate": plan.noise_rate, "noise": plan.noise}
     certify([0], np.full((1, len(rows.classes)), 1 / len(rows.classes)), **options)  # checks them before the work
-    on_fit = _Counter(on_step, count_fits(plan.model, plan.beta) + FOLDS)
+    among, compared = candidates(plan.model, plan.beta, plan.seed), baselines(plan.seed)
+    on_fit = _Counter(on_step, count_fits(among, compared) + 1 + plan.refit)
     transformer = preprocessor(rows.selected).fit(rows.selected.iloc[rows.train])
-    X, y = transformer.transform(rows.selected.iloc[rows.train]), rows.classes[rows.target[rows.train]]
-    with ExitStack() as stack:
-        if plan.model == "linear":  # folds are fitted side by side, and more threads would fight for the cores
-            stack.enter_context(one_blas_thread())
-            stack.enter_context(one_torch_thread())
-        caught = stack.enter_context(warnings.catch_warnings(record=True))
+    X, y = transformer.transform(rows.selected), rows.classes[rows.target]
+    # One thread: many small fits, in which more would wait for one another.
+    with one_blas_thread(), one_torch_thread(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
-        choice = CHOICES[plan.model](X, y, plan.beta, plan.seed, on_fit)
-        f = np.empty((len(frame), len(rows.classes)))
-        f[rows.train] = cross_validated_margins(choice.again, X, y, folds(y, plan.seed), on_fit)
+        choice = choose(
+            X[rows.train], y[rows.train], among, compared, budget=plan.budget, seed=plan.seed, on_fit=on_fit
+        )
+        on_fit("Judging the labels")
+        judgement = judge(X, rows.target, rows.train, plan.seed)
     held_out = rows.selected.iloc[rows.held_out]
-    f[rows.held_out] = margins(choice.fitted, transformer.transform(held_out))
-    model = TableModel(
-        Pipeline([("columns", transformer), ("classifier", choice.fitted)]),
-        rows.columns,
-        np.sort(row_prints(rows.selected.iloc[rows.train], rows.labels.iloc[rows.train])),
-    )
-    certificate = model.certify(held_out, rows.labels.iloc[rows.held_out], **options)
-    names = rows.columns.row_names(frame).tolist()
+    given = rows.labels.iloc[rows.held_out]
+    model = _model(rows, transformer, choice.fitted, rows.train)
+    certificate = model.certify(held_out, given, **options)
+    quality = _quality(margins(choice.fitted, X[rows.held_out]), rows.target[rows.held_out], model.beta)
+    model = model.calibrated(held_out, given, alpha=1 - plan.coverage, **_of_sets(plan))
+    set_size = _set_size(model, held_out)
+    if plan.refit:  # without prediction sets: no rows are left to calibrate them on
+        on_fit("Fitting to all rows")
+        transformer = preprocessor(rows.selected).fit(rows.selected)
+        again = clone(choice.final).fit(transformer.transform(rows.selected), y)
+        model = _model(rows, transformer, again, np.arange(len(frame)))
     return TableFit(
         model=model,
         choice=choice,
-        quality=_quality(f[rows.held_out], rows.target[rows.held_out], model.beta),
+        quality=quality,
         certificate=certificate,
-        suspects=rank(f, rows.target, model.beta, rows.classes.tolist(), names, N_SUSPECTS),
+        judgement=judgement,
+        row_names=rows.columns.row_names(frame),
         n_train=len(rows.train),
+        set_size=set_size,
         n_missing={name: int(rows.selected[name].isna().sum()) for name in rows.columns.kinds},
         left_out=[name for name in frame.columns if name not in (*rows.columns.kinds, plan.target, plan.id)],
-        notes=list(dict.fromkeys(str(warning.message) for warning in caught)) + _doubts(certificate),
+        notes=[*dict.fromkeys(str(warning.message) for warning in caught), *_edges(choice)],
     )
+
+
+def margins(classifier: Any, X: Any) -> NDArray[np.float64]:
+    """Give the margins of a classifier, shape (n, k); for two classes (0, f), as nothing but differences counts."""
+    f = np.asarray(classifier.decision_function(X), dtype=np.float64)
+    return f if f.ndim == 2 else np.stack([np.zeros_like(f), f], axis=1)
+
+
+def _model(rows: _Rows, transformer: Any, fitted: Any, trained: IntArray) -> TableModel:
+    prints = np.sort(row_prints(rows.selected.iloc[trained], rows.labels.iloc[trained]))
+    return TableModel(Pipeline([("columns", transformer), ("classifier", fitted)]), rows.columns, prints)
 
 
 def _split(frame: pd.DataFrame, plan: FitPlan) -> _Rows:
@@ -157,6 +186,17 @@ def _quality(f: NDArray[np.float64], target: IntArray, beta: float) -> dict[str,
     return evaluate(logits, own, beta) | {"randomized_error": float(1 - right.mean())}
 
 
+def _of_sets(plan: FitPlan) -> dict[str, Any]:
+    """Give what prediction sets may assume of wrong labels: a rate that is a lower bound says nothing of them."""
+    if plan.noise == "any" and isinstance(plan.noise_rate, float) and plan.noise_rate < 1 - plan.coverage:
+        return {"noise": plan.noise, "noise_rate": plan.noise_rate}
+    return {}
+
+
+def _set_size(model: TableModel, held_out: pd.DataFrame) -> float:
+    return 0.0 if model.sets is None else float(model.sets.predict(model.predict(held_out).p).sum(1).mean())
+
+
 class _Counter:
     """Counts fits, and says what is done."""
 
@@ -169,10 +209,6 @@ class _Counter:
             self.on_step(what, self.done, self.total)
 
 
-def _doubts(certificate: RiskCertificate) -> list[str]:
-    if certificate.noise_rate and not certificate.argmax_error:
-        return [
-            "The model disagrees with the labels more rarely than the noise rate alone would make it, so that the "
-            "noise rate is likely too high, and the bounds with it too low."
-        ]
-    return []
+def _edges(choice: Choice) -> list[str]:
+    candidate = choice.trial.candidate
+    return [candidate.edge] if candidate is not None and candidate.edge else []

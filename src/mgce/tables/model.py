@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,9 +16,19 @@ from sklearn.pipeline import Pipeline
 import mgce
 from mgce._text import spreadsheet_cell
 from mgce._validation import expected
-from mgce.estimators import MGCEClassifier, MGCEMLPClassifier, load, save
-from mgce.risk import RiskCertificate
+from mgce.estimators import (
+    MGCEClassifier,
+    MGCEForestClassifier,
+    MGCEFourierClassifier,
+    MGCEMLPClassifier,
+    load,
+    save,
+)
+from mgce.risk import RiskCertificate, certify
+from mgce.risk.any_model import label_indices
+from mgce.sets import ConformalSets, calibrate
 from mgce.tables.columns import CATEGORY, NUMBER, Columns, unseen_categories
+from mgce.tables.predictions import LabelledPredictions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,6 +68,7 @@ class TableModel:
     columns: Columns
     trained_rows: NDArray[np.uint64]  # one for each training row, sorted
     version: str = mgce.__version__
+    sets: ConformalSets | None = None  # calibrated on the rows held out
 
     @property
     def classes(self) -> NDArray[Any]:
@@ -73,25 +85,34 @@ class TableModel:
         X, classifier = self.pipeline[:-1].transform(selected), self.pipeline[-1]
         return Predictions(classifier.predict(X), classifier.predict_proba(X), classifier.worst_case_proba(X))
 
-    def certify(
-        self, selected: pd.DataFrame, labels: pd.Series[Any], *, delta: float, noise_rate: float
-    ) -> RiskCertificate:
-        """Bound the errors from rows that were not trained on.
+    def certify(self, selected: pd.DataFrame, labels: pd.Series[Any], **options: Any) -> RiskCertificate:
+        """Bound the errors from rows that were not trained on, with the options of :func:`mgce.certify`.
 
         Raises:
-            ValueError: if a label is not one of the classes, or an option is out of range.
+            ValueError: if no label is one of the classes, or an option is out of range.
         """
-        unknown = np.flatnonzero(~labels.isin(self.classes.tolist()))
-        if unknown.size:
-            some = ", ".join(map(repr, self.classes[:10].tolist()))
-            what = f"a column of the classes that the model knows ({some}{', ...' * (len(self.classes) > 10)})"
-            got = f"{labels.iloc[unknown[0]]!r} in row {unknown[0] + 1}"
-            raise ValueError(f"Expected `{self.columns.target}` to be {what}, but got {got}.")
-        X = self.pipeline[:-1].transform(selected)
-        certificate: RiskCertificate = self.pipeline[-1].certify(
-            X, labels.to_numpy(dtype=str), delta=delta, noise_rate=noise_rate
-        )
-        return certificate
+        predictions = self.labelled_predictions(selected, labels)
+        return certify(predictions.target, predictions.probs, **options)
+
+    def labelled_predictions(self, selected: pd.DataFrame, labels: pd.Series[Any]) -> LabelledPredictions:
+        """Predict rows, and find their labels among the classes.
+
+        Raises:
+            ValueError: if no label is one of the classes.
+        """
+        probs = self.pipeline.predict_proba(selected)
+        target = label_indices(labels.to_numpy(dtype=str), self.classes, len(probs), self.columns.target)
+        return LabelledPredictions(target, probs, [str(label) for label in self.classes])
+
+    def unseen_labels(self, labels: pd.Series[Any]) -> list[str]:
+        """Say in a sentence, if there are any, how many labels are none of the classes."""
+        unknown = labels[~labels.isin(self.classes.tolist())]
+        if unknown.empty:
+            return []
+        return [
+            f"{len(unknown):,} of the {len(labels):,} rows have a label that the model does not know "
+            f"({unknown.iloc[0]!r}, for one): they count as errors."
+        ]
 
     def unseen(self, selected: pd.DataFrame) -> list[str]:
         """Say which categories no training row had, a sentence for each column."""
@@ -102,6 +123,14 @@ class TableModel:
     def count_trained(self, selected: pd.DataFrame, labels: pd.Series[Any]) -> int:
         """Count the rows that equal a training row in every feature and the label."""
         return int(np.isin(row_prints(selected, labels), self.trained_rows).sum())
+
+    def calibrated(self, selected: pd.DataFrame, labels: pd.Series[Any], **options: Any) -> TableModel:
+        """Give the same model with prediction sets, from rows that were not trained on.
+
+        The options are those of :func:`mgce.sets.calibrate`. The scores are of p, the calibrated probabilities.
+        """
+        target = self.labelled_predictions(selected, labels).target
+        return replace(self, sets=calibrate(target, self.predict(selected).p, **options))
 
     def with_target(self, target: str | None) -> TableModel:
         """Give the same model, its labels to be found in another column; None leaves it as it is."""
@@ -121,6 +150,7 @@ class TableModel:
             "target": self.columns.target,
             "id": self.columns.id,
             "trained_rows": self.trained_rows,
+            "sets": None if self.sets is None else json.dumps(self.sets.to_dict()),
         }
         with TemporaryDirectory() as folder:
             path = Path(folder, "model.skops")
@@ -158,11 +188,12 @@ def _checked(pipeline: TablePipeline) -> TableModel:
 
     table = pipeline.table_
     columns = Columns(dict(table["kinds"]), table["target"], table["id"])
-    model = TableModel(Pipeline(pipeline.steps), columns, table["trained_rows"], table["version"])
+    sets = ConformalSets.from_dict(json.loads(table["sets"])) if table.get("sets") else None
+    model = TableModel(Pipeline(pipeline.steps), columns, table["trained_rows"], table["version"], sets)
     transformer, classifier = (step for _, step in pipeline.steps)
     parts = [
         type(transformer) is ColumnTransformer,
-        type(classifier) in (MGCEClassifier, MGCEMLPClassifier),
+        type(classifier) in (MGCEClassifier, MGCEForestClassifier, MGCEFourierClassifier, MGCEMLPClassifier),
         all(isinstance(text, str) for text in (*columns.kinds, columns.target, model.version)),
         columns.id is None or isinstance(columns.id, str),
         set(columns.kinds.values()) <= {NUMBER, CATEGORY},
@@ -174,6 +205,8 @@ def _checked(pipeline: TablePipeline) -> TableModel:
     row = columns.select(pd.DataFrame({name: [None] for name in columns.kinds}))
     predictions = model.predict(row)
     model.unseen(row)
+    if sets is not None:
+        sets.predict(predictions.p)
     if not (predictions.h.shape == predictions.p.shape == (1, len(model.classes)) and model.beta >= 1):
         raise ValueError(expected("model", "one with a probability for each class", predictions))
     return model
@@ -193,9 +226,12 @@ def predictions_csv(
     row_names: pd.Series[Any],
     *,
     every_class: bool,
+    sets: bool = False,
     formulas: bool = False,
 ) -> bytes:
     """Give predictions as CSV: the row, its class, the class's probabilities, and if asked those of every class.
+
+    If asked, also the set of classes, with bars between them, of a model that has prediction sets.
 
     A name or label that a spreadsheet would run as a formula gets an apostrophe in front, unless `formulas` are wanted.
     """
@@ -206,6 +242,10 @@ def predictions_csv(
     own = np.arange(len(row_names)), np.searchsorted(model.classes, predictions.label)
     labels = [cell(str(label)) for label in predictions.label]
     columns = {"prediction": labels, "h": predictions.h[own], "p": predictions.p[own]}
+    if sets:
+        if model.sets is None:
+            raise ValueError(expected("sets", "asked of a model with prediction sets; fit it anew", "one without"))
+        columns["set"] = [cell("|".join(map(str, model.classes[row]))) for row in model.sets.predict(predictions.p)]
     if every_class:
         for output, probs in (("h", predictions.h), ("p", predictions.p)):
             columns |= {f"{output}_{label}": probs[:, index] for index, label in enumerate(model.classes)}

@@ -10,14 +10,19 @@ import numpy as np
 from mgce.metrics.evaluation import pool
 from mgce.pages.svg import Axis, Series, chart
 from mgce.pages.web_page import bullets, document, facts, figure, paragraph, table
+from mgce.risk import RiskCertificate
+from mgce.tables.candidates import MODELS
+from mgce.tables.choice import Choice, Trial
 from mgce.tables.fit import FitPlan, TableFit
-from mgce.tables.suspects import Suspect
 
 SHARES = tuple((share / 5, f"{share * 20}%") for share in range(6))
-MODELS = {
-    "linear": "linear MGCE with an L1 penalty, convex",
-    "mlp": "multilayer perceptron trained by the MGCE loss",
+NOISE_LIMITS = {
+    "symmetric": "The noise rate is a lower bound, and wrong labels are taken to be any of the others, all alike. If "
+    "the true rate is smaller, or some mistakes are likelier than others, the bounds are too low.",
+    "any": "The noise rate is an upper bound. If the true one is larger, the bounds are too low.",
 }
+N_SUSPECTS = 50  # on the page: as many as a person may look through at a sitting; the file has every row
+N_TRIALS = 12  # on the page: all that were tried on the most rows, and the best of the others
 
 
 def page(fit: TableFit, plan: FitPlan, name: str, model_file: str, environment: Mapping[str, str]) -> bytes:
@@ -32,8 +37,9 @@ def page(fit: TableFit, plan: FitPlan, name: str, model_file: str, environment: 
     """
     sections = {
         "How wrong it can be": _certificate(fit, plan),
+        "Prediction sets": _sets(fit),
         "Calibration": _calibration(fit),
-        "The choice of beta": _choice(fit),
+        "The choice of the model": _choice(fit, plan),
         "The most suspect labels": _suspects(fit, plan),
         "What was done": _done(fit, plan, name, model_file, environment),
         "Limits": _limits(plan),
@@ -48,32 +54,63 @@ def headline(fit: TableFit, plan: FitPlan) -> str:
         f"On {certificate.n:,} rows that it had not seen, the model agrees with the given label in "
         f"{fit.quality['accuracy']:.1%}."
     )
-    if certificate.argmax_error >= 1:
+    error, confidence = certificate.argmax_error, f"With confidence {certificate.confidence:.4g}"
+    if certificate.refuted is not None:
+        return (
+            f"{measured} {confidence}, these labels refute {certificate.refuted}. Against labels as given, the model "
+            f"is wrong on at most {_bound(error)} of rows drawn like these."
+        )
+    if error is None or error >= 1:
         return f"{measured} This does not suffice to bound how often it is wrong."
-    condition = f", if {plan.noise_rate:g} or more of the given labels are wrong at random" if plan.noise_rate else ""
     return (
-        f"{measured} With confidence {certificate.confidence:.4g}, it is wrong on at most "
-        f"{_bound(certificate.argmax_error)} of rows drawn like these{condition}."
+        f"{measured} {confidence}, it is wrong on at most {_bound(error)} of rows drawn like these"
+        f"{_condition(certificate, plan)}."
     )
 
 
-def suspect_cells(suspect: Suspect) -> list[str]:
-    """Give a suspect row as the text of a table's cells."""
-    probs = f"{suspect.h_given:.1%}", f"{suspect.p_given:.1%}"
-    return [suspect.row, suspect.given, suspect.suggested, *probs, f"{suspect.loss:.2f}"]
+def suspect_cells(fit: TableFit, row: int) -> list[str]:
+    """Give a suspect row as the text of a table's cells: row, labels, and how probable it is that its own is wrong."""
+    found, classes = fit.judgement, fit.model.classes
+    given, suggested = (str(classes[labels[row]]) for labels in (found.target, found.suggested))
+    return [fit.row_names.iloc[row], given, suggested, f"{found.wrong[row]:.1%}"]
 
 
-def _bound(probability: float) -> str:
+def wrong_labels(fit: TableFit) -> str:
+    """Say in a sentence how many labels look wrong."""
+    share, low, high = fit.judgement.share_wrong()
+    n = len(fit.judgement.target)
+    return (
+        f"About {share:.1%} of the {n:,} labels look wrong ({low:.1%} to {high:.1%}, which allows for the number of "
+        "rows, not for the errors of the forest that judges)."
+    )
+
+
+def _condition(certificate: RiskCertificate, plan: FitPlan) -> str:
+    """Say under which noise of the labels a bound holds."""
+    if plan.noise == "any":
+        return f", if at most {certificate.noise_rate:g} of the given labels are wrong"
+    if plan.noise_rate == "auto":
+        return (
+            f", if {certificate.noise_rate:.3g} or more of the given labels are wrong at random, as where the model is "
+            "most sure, and there right"
+        )
+    return f", if {plan.noise_rate:g} or more of the given labels are wrong at random" if plan.noise_rate else ""
+
+
+def _bound(probability: float | None) -> str:
     """Show an upper bound, rounded up so that it stays one."""
+    if probability is None:
+        return ""
     return f"{math.ceil(1000 * probability) / 10:.1f}%"
 
 
 def _certificate(fit: TableFit, plan: FitPlan) -> str:
     certificate = fit.certificate
+    corrected = bool(certificate.noise_rate) and certificate.refuted is None
     bounds = table(
         f"Errors on rows like the {certificate.n:,} held out. Both bounds hold at once with confidence "
         f"{certificate.confidence:.4g}.",
-        ["", "measured, given labels", "at most, right labels"] if plan.noise_rate else ["", "measured", "at most"],
+        ["", "measured, given labels", "at most, right labels"] if corrected else ["", "measured", "at most"],
         [
             [
                 "the most probable class is wrong",
@@ -87,14 +124,33 @@ def _certificate(fit: TableFit, plan: FitPlan) -> str:
             ],
         ],
     )
-    labels = (
-        f"The bounds are on errors against right labels: they are corrected for a noise rate of {plan.noise_rate:g}. "
-        "All other figures on this page, accuracy and calibration among them, are against the labels as given."
-        if plan.noise_rate
-        else "The labels are taken as right: a wrong one counts as an error of the model."
-    )
+    labels = _which_labels(certificate)
     notes = "".join(paragraph(f"Note: {note}") for note in fit.notes)
     return bounds + paragraph(labels) + notes + paragraph("This assumes that") + bullets(certificate.assumptions)
+
+
+def _which_labels(certificate: RiskCertificate) -> str:
+    """Say against which labels the bounds are."""
+    if certificate.refuted is not None:
+        return (
+            f"These labels refute {certificate.refuted}. No correction was made: the bounds are against them as given."
+        )
+    if not certificate.noise_rate:
+        return "The labels are taken as right: a wrong one counts as an error of the model."
+    return (
+        f"The bounds are on errors against right labels: they are corrected for a noise rate of "
+        f"{certificate.noise_rate:.4g}. All other figures on this page, accuracy and calibration among them, are "
+        "against the labels as given."
+    )
+
+
+def _sets(fit: TableFit) -> str:
+    """Say what prediction sets guarantee, and how large they are."""
+    return paragraph(
+        "Where one class says too little, mgce predict with --sets gives every row a set of classes. On the rows held "
+        f"out a set has {fit.set_size:.2f} of the {len(fit.model.classes)} classes on average. {fit.model.sets} A "
+        "right class is a label as given, unless a share of wrong ones is named here."
+    )
 
 
 def _calibration(fit: TableFit) -> str:
@@ -128,47 +184,52 @@ def _reliability_diagram(fit: TableFit) -> str:
     return figure(chart(series, *axes, text, height=350, diagonal=True), caption)
 
 
-def _choice(fit: TableFit) -> str:
-    choice, beta = fit.choice, fit.model.beta
-    meaning = "A smaller beta is more robust to wrong labels; infinity is cross-entropy."
-    if len(choice.betas) == 1:
-        return paragraph(f"Beta was given: {beta:g}. {meaning}")
+def _choice(fit: TableFit, plan: FitPlan) -> str:
+    choice = fit.choice
     words = (
-        f"Beta is {beta:g}, chosen among {len(choice.betas)}. {meaning} Labels that are wrong at random lower the "
-        "accuracy of all candidates alike."
+        f"Chosen: {choice.trial.name}, the {MODELS[choice.trial.model]}. Candidates were tried on few rows first, and "
+        f"the best of each kind {choice.measured_on}. Labels that are wrong at random lower the accuracy of all of "
+        "them alike. A smaller beta is more robust to wrong labels; infinity is cross-entropy."
     )
-    caption = f"Accuracy of each beta {choice.measured_on}. The circle is the one that was chosen."
-    return paragraph(words) + figure(_accuracy_by_beta(fit), caption)
-
-
-def _accuracy_by_beta(fit: TableFit) -> str:
-    from matplotlib.ticker import MaxNLocator
-
-    betas, accuracy = fit.choice.betas, fit.choice.accuracy
-    ticks = list(MaxNLocator(4, steps=[1, 2, 5, 10]).tick_values(min(accuracy) - 0.005, max(accuracy)))
-    x = Axis("beta", -0.4, len(betas) - 0.6, [(place, f"{beta:g}") for place, beta in enumerate(betas)])
-    y = Axis("accuracy", ticks[0], ticks[-1], [(tick, f"{tick:.1%}") for tick in ticks])
-    chosen = betas.index(fit.model.beta)
-    series = [
-        Series([(place, share, 3.0) for place, share in enumerate(accuracy)], "h"),
-        Series([(chosen, accuracy[chosen], 6.5)], "p"),
+    rows = [
+        [trial.name, f"{trial.rows:,}", f"{trial.accuracy:.1%}", f"{trial.seconds:.1f}", _remark(trial, choice)]
+        for trial in choice.trials[:N_TRIALS]
     ]
-    values = ", ".join(f"{beta:g}: {share:.2%}" for beta, share in zip(betas, accuracy, strict=True))
-    return chart(series, x, y, f"Accuracy of each beta. {values}.", height=240)
+    caption = "Accuracy against the labels as given, on rows that were not fitted to, and the seconds it took."
+    return paragraph(words) + table(caption, ["model", "rows", "accuracy", "seconds", ""], rows)
+
+
+def _remark(trial: Trial, choice: Choice) -> str:
+    if trial == choice.trial:
+        return "chosen"
+    if trial.candidate is None:
+        return "to compare"
+    return f"not chosen: {trial.left_out}" if trial.left_out else ""
 
 
 def _suspects(fit: TableFit, plan: FitPlan) -> str:
+    found = fit.judgement
     words = paragraph(
-        "Rows whose label a model that has not seen them believes least: the fitted model for the rows held out, and "
-        "for those trained on a fit to the other folds. A high place is a reason to look, not a proof of an error."
+        "A forest of decision trees judges each label by the trees that have not seen its row. A high place is a "
+        "reason to look, not a proof of an error."
+    ) + paragraph(wrong_labels(fit))
+    shares = [
+        [str(label), f"{int((found.target == index).sum()):,}", *(f"{share:.1%}" for share in found.share_wrong(index))]
+        for index, label in enumerate(fit.model.classes)
+        if (found.target == index).any()
+    ]
+    words += table(
+        "Labels that look wrong, by the class that was given.", ["given", "rows", "wrong", "from", "to"], shares
     )
-    if not fit.suspects:
-        return words + paragraph("None: every label is the one the model would give.")
+    suspects = found.suspects(N_SUSPECTS)
+    if not suspects.size:
+        return words + paragraph("None: every label is the one the forest would give.")
     numbers = "" if plan.id else " Rows are counted from 1, below the names of the columns."
     return words + table(
-        f"The {len(fit.suspects)} most suspect rows by margin loss; h and p are those of the given label.{numbers}",
-        [plan.id or "row", "given", "suggested", "h", "p", "loss"],
-        [suspect_cells(suspect) for suspect in fit.suspects],
+        f"The {len(suspects)} most suspect rows. Of them, {found.wrong[suspects].mean():.0%} are expected to be wrong."
+        f"{numbers}",
+        [plan.id or "row", "given", "suggested", "wrong"],
+        [suspect_cells(fit, int(row)) for row in suspects],
         words=3,
     )
 
@@ -179,9 +240,12 @@ def _done(fit: TableFit, plan: FitPlan, name: str, model_file: str, environment:
         "target": f"{plan.target}, {len(fit.model.classes)} classes",
         "rows": f"{fit.n_train:,} to train on, {fit.certificate.n:,} held out at random for the certificate and the "
         "figures",
-        "model": MODELS[plan.model],
+        "model": f"{fit.choice.trial.name}: {MODELS[fit.choice.trial.model]}"
+        + (", fitted again to all rows once the figures and the certificate were made" if plan.refit else ""),
         "file": model_file,
-        "noise rate": f"{plan.noise_rate:g}",
+        "asked for": f"--model {plan.model}, --budget {plan.budget:g} s",
+        "noise rate": f"{plan.noise_rate}",
+        "noise": plan.noise,
         "delta": f"{plan.delta:g}",
         "holdout": f"{plan.holdout:g}",
         "seed": f"{plan.seed}",
@@ -210,5 +274,5 @@ def _limits(plan: FitPlan) -> str:
         "A label can be suspect because it is wrong, because the row is unusual, or because the model is too simple.",
     ]
     if plan.noise_rate:
-        limits.append("The noise rate is taken as told. If the true one is smaller, the bounds are too low.")
+        limits.append(NOISE_LIMITS[plan.noise])
     return bullets(limits)

@@ -21,9 +21,9 @@ from mgce._files import replacing
 from mgce._limits import check_zip
 from mgce._validation import expected
 from mgce.functional import minimax_to_worst_case
-from mgce.losses.modules import GCELoss, MGCELoss
 from mgce.metrics import ExpectedCalibrationError, StaticCalibrationError
 from mgce.metrics.evaluation import rank_classes
+from mgce.training.convnet import CONVNETS, ConvNet, initialize_uniformly
 from mgce.training.image_data import Preprocessing
 from mgce.training.image_settings import ImageSettings
 from mgce.training.member_losses import MemberLoss
@@ -34,13 +34,14 @@ Batch = tuple[Tensor, Tensor]
 
 
 class ImageClassifier(LightningModule):
-    """A residual network for uint8 images (N, c, h, w), its loss and its penalty.
+    """A convolutional network for uint8 images (N, c, h, w), its loss and its penalty.
 
     Args:
         settings: how to train.
-        loss: family and beta.
+        loss: the loss, or the loss from an epoch on by that epoch; the first from epoch 0.
         n_classes: number of classes k.
-        mean: of each pixel of the training images, (c, h, w), in [0, 1].
+        mean: what is subtracted from images, (c, h, w), in [0, 1].
+        std: what they are then divided by; ones if not given.
         seed: of the initial weights and the random changes of images.
         watched: names of the parts of images whose accuracy is recorded each epoch, as the data module orders them.
         specification: everything that training depends on; a checkpoint of another one is refused.
@@ -50,10 +51,11 @@ class ImageClassifier(LightningModule):
     def __init__(
         self,
         settings: ImageSettings,
-        loss: MemberLoss,
+        loss: MemberLoss | Mapping[int, MemberLoss],
         *,
         n_classes: int,
         mean: Tensor,
+        std: Tensor | None = None,
         seed: int = 0,
         watched: tuple[str, ...] = ("test",),
         specification: Mapping[str, Any] | None = None,
@@ -62,18 +64,12 @@ class ImageClassifier(LightningModule):
         super().__init__()
         self.settings, self.seed, self.watched, self.on_epoch = settings, seed, watched, on_epoch
         self.specification = dict(specification or {})
-        self.beta = loss.beta
-        self.criterion: MGCELoss | GCELoss = {"mgce": MGCELoss, "gce": GCELoss}[loss.family](beta=loss.beta)
-        self.preprocessing = Preprocessing(mean, settings)
+        self.stages = {0: loss} if isinstance(loss, MemberLoss) else dict(loss)
+        self.beta, self.criterion = self.stages[0].beta, self.stages[0].module()
+        self.preprocessing = Preprocessing(mean, settings, std)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(derived_seed(seed, "weights"))
-            self.network = ResNet(
-                settings.architecture,
-                n_classes,
-                in_channels=len(mean),
-                stem=settings.stem,
-                width=settings.width,
-            )
+            self.network = make_network(settings, n_classes, len(mean))
         self.curves: dict[str, list[float]] = {}
         self.metrics = nn.ModuleDict({"objective": MeanMetric()})
         for part in watched:
@@ -94,7 +90,14 @@ class ImageClassifier(LightningModule):
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         """Give SGD; `on_train_epoch_start` sets its learning rate."""
-        return torch.optim.SGD(self.network.parameters(), self.settings.lr, self.settings.momentum)
+        settings = self.settings
+        return torch.optim.SGD(
+            self.network.parameters(),
+            settings.lr,
+            settings.momentum,
+            weight_decay=settings.weight_decay,
+            nesterov=settings.nesterov,
+        )
 
     def on_train_start(self) -> None:
         """Write the epochs of a checkpoint into the new logs, so that these are whole."""
@@ -102,7 +105,7 @@ class ImageClassifier(LightningModule):
             self._log(epoch)
 
     def on_train_epoch_start(self) -> None:
-        """Set the learning rate of the epoch.
+        """Set the learning rate and the loss of the epoch.
 
         Not by a schedule of Lightning: that steps after the checkpoint is written, so that resuming would lose a step.
         """
@@ -110,6 +113,8 @@ class ImageClassifier(LightningModule):
         assert not isinstance(optimizer, list)
         for group in optimizer.param_groups:
             group["lr"] = self.settings.lr_at(self.current_epoch)
+        loss = self.stages[max(epoch for epoch in self.stages if epoch <= self.current_epoch)]
+        self.beta, self.criterion = loss.beta, loss.module().to(self.device)
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         """Give the objective of a batch; its penalty is part of it, so that the clipped gradient has both."""
@@ -118,7 +123,7 @@ class ImageClassifier(LightningModule):
         logits = self.network(self.preprocessing.augmented(images, generator))
         loss: Tensor = self.criterion(logits.float(), target)
         self._metric("objective").update(loss.detach(), len(target))
-        return loss + self.penalty()
+        return loss + self.penalty() if self.settings.l1 > 0 else loss
 
     def validation_step(self, batch: Batch, batch_idx: int, dataloader_idx: int = 0) -> None:
         """Count the right predictions of a batch; for test images, add both outputs to their calibration errors."""
@@ -127,7 +132,9 @@ class ImageClassifier(LightningModule):
         part = self.watched[dataloader_idx]
         self._metric(f"{part}_accuracy").update(logits, target)
         if part == "test":
-            h = self.criterion.link(logits.double())
+            link = self.criterion.link
+            assert isinstance(link, nn.Module)
+            h = link(logits.double())
             p = minimax_to_worst_case(h, beta=self.beta)
             order, place = rank_classes(logits, target)
             for output, probs in (("h", h), ("p", p)):
@@ -182,7 +189,25 @@ class ImageClassifier(LightningModule):
         return metric
 
 
-def load_classifier(checkpoint: Path, settings: ImageSettings, loss: MemberLoss, n_classes: int) -> ImageClassifier:
+def make_network(settings: ImageSettings, n_classes: int, in_channels: int) -> ResNet | ConvNet:
+    """Make the network of the settings; its initial weights are drawn from PyTorch's global generator."""
+    if settings.architecture in CONVNETS:
+        return ConvNet(settings.architecture, n_classes, in_channels=in_channels, size=settings.crop)
+    network = ResNet(
+        settings.architecture,
+        n_classes,
+        in_channels=in_channels,
+        stem=settings.stem,
+        width=settings.width,
+    )
+    if settings.initialization == "uniform":
+        initialize_uniformly(network)
+    return network
+
+
+def load_classifier(
+    checkpoint: Path, settings: ImageSettings, loss: MemberLoss | Mapping[int, MemberLoss], n_classes: int
+) -> ImageClassifier:
     """Give the network of a checkpoint, ready to predict; the arguments are those of its training."""
     state = read_checkpoint(checkpoint)["state_dict"]
     try:

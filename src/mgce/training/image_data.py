@@ -165,12 +165,33 @@ def pixel_mean(part: Images | ImageFiles, seed: int, num_workers: int) -> Tensor
     return (total / (255 * len(rows))).float()
 
 
+def standardizing(
+    part: Images | ImageFiles, settings: ImageSettings, seed: int, num_workers: int
+) -> tuple[Tensor, Tensor]:
+    """Give what training images are standardized by: mean and standard deviation, (c, h, w), as the settings have it.
+
+    Raises:
+        ValueError: if channels are to be standardized of images in files.
+    """
+    if settings.standardization == "pixel":
+        mean = pixel_mean(part, seed, num_workers)
+        return mean, torch.ones_like(mean)
+    if not isinstance(part, Images):
+        raise ValueError(expected("standardization", "'pixel' for images in files", settings.standardization))
+    pixels = part.images.astype(np.float32) / 255
+    means, stds = pixels.mean((0, 2, 3), dtype=np.float64), pixels.std((0, 2, 3), dtype=np.float64)
+    shape = part.images.shape[1:]
+    mean, std = (torch.from_numpy(values).float()[:, None, None].expand(shape).clone() for values in (means, stds))
+    return mean, std
+
+
 class Preprocessing(nn.Module):
-    """Turn uint8 images into what a network takes: in [0, 1], less the mean of each pixel, and cropped.
+    """Turn uint8 images into what a network takes: in [0, 1], standardized, and cropped.
 
     Args:
-        mean: of each pixel, (c, h, w), in [0, 1]; a buffer.
-        settings: those of `padding`, `crop` and `jitter`.
+        mean: what is subtracted, (c, h, w), in [0, 1]; a buffer.
+        settings: those of `padding`, `crop`, `flip`, `rotation` and `jitter`.
+        std: what is then divided by, (c, h, w); ones if not given; a buffer.
 
     Example:
         >>> mean = torch.full((1, 2, 2), 0.5)
@@ -184,11 +205,14 @@ class Preprocessing(nn.Module):
     """
 
     mean: Tensor
+    std: Tensor
 
-    def __init__(self, mean: Tensor, settings: ImageSettings) -> None:
+    def __init__(self, mean: Tensor, settings: ImageSettings, std: Tensor | None = None) -> None:
         super().__init__()
         self.register_buffer("mean", mean)
+        self.register_buffer("std", torch.ones_like(mean) if std is None else std)
         self.padding, self.crop, self.jitter = settings.padding, settings.crop, settings.jitter
+        self.flip, self.rotation = settings.flip, settings.rotation
         # How many pixels the crop can be moved down, and to the right.
         self.room = (mean.shape[1] + 2 * self.padding - self.crop, mean.shape[2] + 2 * self.padding - self.crop)
         if min(self.room) < 0:
@@ -198,20 +222,29 @@ class Preprocessing(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         """Map images (b, c, h, w) to their central crops (b, c, crop, crop)."""
         top, left = (torch.full((len(images),), room // 2, device=images.device) for room in self.room)
-        return self._cropped(images / 255 - self.mean, top, left, torch.zeros_like(top, dtype=torch.bool))
+        return self._cropped(self._standardized(images / 255), top, left, torch.zeros_like(top, dtype=torch.bool))
 
     def augmented(self, images: Tensor, generator: torch.Generator) -> Tensor:
         """Map images (b, c, h, w) to random crops (b, c, crop, crop), half of them flipped, with random colours."""
         b, device = len(images), images.device
         top, left = (torch.randint(room + 1, (b,), generator=generator).to(device) for room in self.room)
-        flip = (torch.rand(b, generator=generator) < 0.5).to(device)
+        flip = (torch.rand(b, generator=generator) < 0.5 * self.flip).to(device)
         pixels = images / 255
         if self.jitter > 0:
             factors = 1 + self.jitter * (2 * torch.rand(3, b, 1, 1, 1, generator=generator) - 1)
             pixels = _jittered(pixels, *factors.to(device))
-        return self._cropped(pixels - self.mean, top, left, flip)
+        changed = self._cropped(self._standardized(pixels), top, left, flip)
+        if self.rotation > 0:
+            degrees = self.rotation * (2 * torch.rand(b, generator=generator) - 1)
+            changed = _rotated(changed, torch.deg2rad(degrees).to(device))
+        return changed
+
+    def _standardized(self, pixels: Tensor) -> Tensor:
+        return (pixels - self.mean) / self.std
 
     def _cropped(self, images: Tensor, top: Tensor, left: Tensor, flip: Tensor) -> Tensor:
+        if self.room == (0, 0) and not self.padding and not self.flip:
+            return images
         padded = F.pad(images, [self.padding] * 4)
         offsets = torch.arange(self.crop, device=images.device)
         rows, columns = top[:, None] + offsets, left[:, None] + offsets
@@ -220,6 +253,15 @@ class Preprocessing(nn.Module):
         image = torch.arange(len(images), device=images.device)[:, None, None, None]
         channel = torch.arange(images.shape[1], device=images.device)[:, None, None]
         return padded[image, channel, rows[:, None, :, None], columns[:, None, None, :]]
+
+
+def _rotated(images: Tensor, angle: Tensor) -> Tensor:
+    """Turn each of square images (b, c, h, h) by an angle (b,) in radians, counterclockwise."""
+    cos, sin, zero = angle.cos(), angle.sin(), torch.zeros_like(angle)
+    matrix = torch.stack([torch.stack([cos, -sin, zero], 1), torch.stack([sin, cos, zero], 1)], 1)
+    shape = [len(images), images.shape[1], *images.shape[2:]]
+    grid = F.affine_grid(matrix.to(images.dtype), shape, align_corners=False)
+    return F.grid_sample(images, grid, mode="nearest", align_corners=False)
 
 
 def _jittered(images: Tensor, brightness: Tensor, contrast: Tensor, saturation: Tensor) -> Tensor:

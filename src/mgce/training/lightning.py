@@ -5,7 +5,7 @@ Needs Lightning, torchmetrics and TensorBoard: `pip install 'mgce[experiments]'`
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,8 @@ from mgce.training.image_data import (
     batches_of,
     evaluation_batches,
     noisy_split,
-    pixel_mean,
     resized,
+    standardizing,
     training_batches,
 )
 from mgce.training.image_settings import ImageSettings
@@ -105,7 +105,7 @@ def train_images(
     dataset: ImageDataset,
     out: Path,
     *,
-    loss: MemberLoss | None = None,
+    loss: MemberLoss | Mapping[int, MemberLoss] | None = None,
     noise_rate: float = 0.0,
     seed: int = 0,
     accelerator: str = "auto",
@@ -125,7 +125,7 @@ def train_images(
             those in files are read by other processes.
         out: folder for `best.ckpt`, `last.ckpt`, `csv/version_*/metrics.csv` and `tensorboard/version_*/`; each start
             makes a new version of the logs, that holds all epochs.
-        loss: family and beta; MGCE with beta = 1.4 if not given.
+        loss: the loss, or the loss from an epoch on by that epoch, from 0; MGCE with beta = 1.4 if not given.
         noise_rate: share of the training and validation labels that are made wrong, symmetrically.
         seed: of the noise, the split, the initial weights, the order and the random changes of the images.
         accelerator: kind of device, as `lightning.Trainer` has it.
@@ -146,15 +146,18 @@ def train_images(
     if settings.size is not None:
         parts = resized(parts, settings.size)
     n_devices = devices if isinstance(devices, int) else len(devices)
-    specification = {"dataset": dataset.name, "noise_rate": noise_rate, "seed": seed}
+    losses = {str(epoch): asdict(one) for epoch, one in ({0: loss} if isinstance(loss, MemberLoss) else loss).items()}
+    specification = {"dataset": dataset.name, "noise_rate": noise_rate, "seed": seed, "loss": losses}
+    mean, std = standardizing(parts.train, settings, seed, suggested_max_num_workers(n_devices))
     model = ImageClassifier(
         settings,
         loss,
         n_classes=len(dataset.classes),
-        mean=pixel_mean(parts.train, seed, suggested_max_num_workers(n_devices)),
+        mean=mean,
+        std=std,
         seed=seed,
         watched=("test",) if parts.validation is None else ("test", "validation"),
-        specification={**specification, **asdict(loss), **asdict(settings)},
+        specification={**specification, **asdict(settings)},
         on_epoch=on_epoch,
     )
     trainer = Trainer(

@@ -3,51 +3,73 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from mgce._validation import check_beta, check_choice
-from mgce.losses.functional import gce_loss, mgce_loss
-
-FAMILIES = ("mgce", "gce")
+from mgce._validation import check_beta, check_choice, expected
+from mgce.losses.functional import gce_loss
+from mgce.losses.presets import LOSSES, WITH_BETA, robust_loss
 
 
 @dataclass(frozen=True)
 class MemberLoss:
-    """The loss of one member: its family, `"mgce"` or `"gce"`, and beta in [1, inf].
+    """The loss of one member of an ensemble, or of one network.
 
-    Both are cross-entropy at beta = inf. At beta = 1, MGCE is the convex minimax MAE and GCE the MAE of softmax.
+    Attributes:
+        family: a name in `mgce.losses.presets.LOSSES`.
+        beta: in [1, inf], of the families in `WITH_BETA`; inf for the others. MGCE and GCE are cross-entropy at inf; at
+            1, MGCE is the convex minimax MAE and GCE the MAE of softmax.
+        options: the other hyperparameters, as `robust_loss` has them.
+
+    Raises:
+        TypeError, ValueError: if there is no such family, beta is outside its domain, or the family has no beta.
     """
 
     family: str
-    beta: float
+    beta: float = math.inf
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        check_choice("family", self.family, FAMILIES)
+        check_choice("family", self.family, tuple(LOSSES))
         check_beta(self.beta)
+        if self.family not in WITH_BETA and self.beta != math.inf:
+            raise ValueError(expected("beta", f"inf, as {self.family!r} has no beta", self.beta))
+
+    def module(self, reduction: str = "mean") -> nn.Module:
+        """Make the loss: a module with a `link` that gives the probabilities to predict with."""
+        beta: dict[str, Any] = {"beta": self.beta} if self.family in WITH_BETA else {}
+        return robust_loss(self.family, reduction=reduction, **beta, **self.options)
+
+    def link(self) -> nn.Module:
+        """Make the module that turns logits in double precision into the probabilities to predict with."""
+        link = self.module().double().link
+        assert isinstance(link, nn.Module)
+        return link
 
 
 class MemberLosses:
     """The losses of M members, which see the same rows and differ in nothing else.
 
-    Neighbours in the list of losses share one call where they can: members of MGCE with the same beta, since a fused
-    kernel takes one beta, and all members of GCE.
+    Neighbours in the list of losses share one call where they can: all members of GCE, and of the others those with the
+    same hyperparameters, since a fused kernel takes one beta.
     """
 
     def __init__(self, losses: Sequence[MemberLoss], device: torch.device) -> None:
         self._members: list[int] = []  # how many neighbours each call serves
         self._calls: list[Callable[[Tensor, Tensor], Tensor]] = []
-        for beta, run in groupby(losses, key=lambda member: member.beta if member.family == "mgce" else None):
+        for shared, run in groupby(losses, key=lambda member: None if member.family == "gce" else member):
             betas = [member.beta for member in run]
             self._members.append(len(betas))
-            if beta is None:
+            if shared is None:
                 self._calls.append(functools.partial(_gce, betas=torch.tensor(betas, device=device)))
             else:
-                self._calls.append(functools.partial(mgce_loss, reduction="none", beta=beta))
+                self._calls.append(shared.module(reduction="none").to(device))
 
     def __call__(self, logits: Tensor, target: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
         r"""Compute the loss :math:`\sum_i w_i \ell(f_i, y_i)` of every network.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import tempfile
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from importlib.util import find_spec
@@ -69,10 +69,7 @@ class ImageRun(ImageSettings):
 
     def check(self, place: Place) -> None:
         """Raise an error if Lightning, the device or the data set is missing."""
-        if not all(map(find_spec, ("lightning", "tensorboard"))):
-            raise ValueError("Expected Lightning for images, but it is missing: pip install 'mgce[experiments]'.")
-        check_device(place.device)
-        load_images(self.dataset, data_dir=place.data_dir, download=place.download)
+        check_images(self.dataset, place)
 
     def data_checksum(self, place: Place) -> str:
         """Give a SHA-256 of the data as they are read."""
@@ -104,40 +101,64 @@ class ImageRun(ImageSettings):
 
     def _train(self, dataset: ImageDataset, place: Place) -> tuple[ImageFit, Tensor]:
         """Give the trained network with its curves, and its logits of the test images."""
-        from mgce.training.image_classifier import load_classifier
-        from mgce.training.lightning import train_images
-
         settings = ImageSettings(**{field.name: getattr(self, field.name) for field in fields(ImageSettings)})
         loss = MemberLoss("gce" if self.method == "gce" else "mgce", self.beta)
-        device = torch.device(place.device)
-        with self._scratch(place) as folder, _without_chatter():
-            fit = train_images(
-                settings,
-                dataset,
-                folder,
-                loss=loss,
-                noise_rate=self.noise,
-                seed=self.seed,
-                accelerator=device.type,
-                devices=1 if device.index is None else [device.index],
-                precision="bf16-mixed" if device.type == "cuda" else "32-true",
-                resume=True,
-            )
-            model = load_classifier(fit.checkpoint, settings, loss, len(dataset.classes)).to(device)
-        return fit, _test_logits(model, dataset, settings, device)
+        name = run_name(document(self))
+        return train_in_scratch(settings, dataset, place, name, loss=loss, noise_rate=self.noise, seed=self.seed)
 
-    @contextmanager
-    def _scratch(self, place: Place) -> Iterator[Path]:
-        """Give a folder for checkpoints.
 
-        Without `place.scratch` it is a temporary one. A folder in `place.scratch` has the name of the run and stays:
-        until the run's records are written, its checkpoints are all there is of it.
-        """
-        if place.scratch is None:
-            with tempfile.TemporaryDirectory() as name:
-                yield Path(name)
-            return
-        yield place.scratch / run_name(document(self))
+def check_images(dataset: str, place: Place) -> None:
+    """Raise an error if Lightning, the device or the data set is missing."""
+    if not all(map(find_spec, ("lightning", "tensorboard"))):
+        raise ValueError("Expected Lightning for images, but it is missing: pip install 'mgce[experiments]'.")
+    check_device(place.device)
+    load_images(dataset, data_dir=place.data_dir, download=place.download)
+
+
+def train_in_scratch(
+    settings: ImageSettings,
+    dataset: ImageDataset,
+    place: Place,
+    name: str,
+    *,
+    loss: MemberLoss | Mapping[int, MemberLoss],
+    seed: int,
+    noise_rate: float = 0.0,
+) -> tuple[ImageFit, Tensor]:
+    """Train a network, or go on from where the run of this name was stopped; with it give the logits of test images."""
+    from mgce.training.image_classifier import load_classifier
+    from mgce.training.lightning import train_images
+
+    device = torch.device(place.device)
+    with _scratch(place, name) as folder, _without_chatter():
+        fit = train_images(
+            settings,
+            dataset,
+            folder,
+            loss=loss,
+            noise_rate=noise_rate,
+            seed=seed,
+            accelerator=device.type,
+            devices=1 if device.index is None else [device.index],
+            precision="bf16-mixed" if device.type == "cuda" else "32-true",
+            resume=True,
+        )
+        model = load_classifier(fit.checkpoint, settings, loss, len(dataset.classes)).to(device)
+    return fit, _test_logits(model, dataset, settings, device)
+
+
+@contextmanager
+def _scratch(place: Place, name: str) -> Iterator[Path]:
+    """Give a folder for the checkpoints of a run.
+
+    Without `place.scratch` it is a temporary one. A folder in `place.scratch` has the name of the run and stays: until
+    the run's records are written, its checkpoints are all there is of it.
+    """
+    if place.scratch is None:
+        with tempfile.TemporaryDirectory() as temporary:
+            yield Path(temporary)
+        return
+    yield place.scratch / name
 
 
 def plan_images(

@@ -17,7 +17,7 @@ def page(results: Sequence[Result], facts: Mapping[str, str]) -> bytes:
         results: tables and figures, in order.
         facts: settings of the runs and facts of the machines, by name.
     """
-    sections = {result.title: _section(result) for result in results}
+    sections = {result.title: section(result) for result in results}
     return web_page.document(TITLE, headline(results), {**sections, "Runs": web_page.facts(facts)}, broad=True)
 
 
@@ -33,7 +33,8 @@ def headline(results: Sequence[Result]) -> str:
     )
 
 
-def _section(result: Result) -> str:
+def section(result: Result) -> str:
+    """Give the HTML of a table or figure: picture, table, notes."""
     image = "" if result.image is None else web_page.image(result.image, result.title)
     head = list(result.cells[0])
     rows = [list(row.values()) for row in result.cells]

@@ -23,12 +23,15 @@ class Place:
         download: whether data sets that are missing may be downloaded.
         scratch: folder in which a long run keeps a folder of its own with what it needs to go on after a stop; whoever
             writes its records removes that afterwards. None keeps nothing.
+        logits: folder in which a run that knows how leaves the logits of its test rows, so that another measure of
+            them needs no training; None keeps none.
     """
 
     data_dir: Path | None = None
     device: str = "cpu"
     download: bool = False
     scratch: Path | None = None
+    logits: Path | None = None
 
 
 class Specification(Protocol):

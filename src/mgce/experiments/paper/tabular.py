@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -18,7 +19,7 @@ from mgce.experiments.paper.plan import METHODS
 from mgce.experiments.paper.published_mae import evaluate_published_mae
 from mgce.experiments.paper.specification import Place
 from mgce.metrics.evaluation import evaluate
-from mgce.training.ensemble import fit_ensemble, stack_groups
+from mgce.training.ensemble import EnsembleFit, fit_ensemble, stack_groups
 from mgce.training.member_losses import MemberLoss
 from mgce.training.seeds import derived_generator, derived_seed
 from mgce.training.settings import TrainingSettings
@@ -49,6 +50,7 @@ class TabularRun:
 
     kind: ClassVar[str] = "tabular"
     axes: ClassVar[tuple[str, ...]] = ("noise", "seeds", "members")
+    methods: ClassVar[tuple[str, ...]] = METHODS
 
     dataset: str
     noise: float
@@ -73,7 +75,7 @@ class TabularRun:
         for seed in self.seeds:
             check_count("seeds", seed, minimum=0)
         for method, beta in self.members:
-            check_choice("members", method, METHODS)
+            check_choice("members", method, self.methods)
             check_beta(beta)
         for name in ("seeds", "members"):
             values = getattr(self, name)
@@ -103,20 +105,8 @@ class TabularRun:
         and p; and by epoch the test accuracy and the objective, of five digits, so that records stay small. Networks of
         the method `mae` have another record, `mae_published`, for the probabilities that the paper's table agrees with.
         """
-        table = self._table(place)
-        parts = [_split(table, self, seed) for seed in self.seeds]
-        train, validation, test = (stack_groups([part[i] for part in parts], place.device) for i in range(3))
-        fit = fit_ensemble(
-            *train,
-            [MemberLoss("gce" if method == "gce" else "mgce", beta) for method, beta in self.members],
-            self._settings(),
-            n_classes=len(table.classes),
-            validation=validation,
-            watch={"test": test},
-            generators=[derived_generator(seed, "training") for seed in self.seeds],
-        )
-        with torch.no_grad():
-            logits = fit.model(test[0]).cpu()
+        losses = [MemberLoss("gce" if method == "gce" else "mgce", beta) for method, beta in self.members]
+        fit, logits, test = self.train(place, losses)
         records = []
         for group, seed in enumerate(self.seeds):
             for member, (method, beta) in enumerate(self.members):
@@ -125,15 +115,34 @@ class TabularRun:
                 record["validation_accuracy"] = float(fit.curves["validation"][:, group, member].max())
                 curves = {"test_accuracy": fit.curves["test"], "objective": fit.objective}
                 for name, curve in curves.items():
-                    record[f"{name}_by_epoch"] = [float(f"{v:.5g}") for v in curve[:, group, member].tolist()]
-                target = test[1][group].cpu()
-                measures = evaluate(logits[group, member], target, beta, softmax=method == "gce")
+                    record[f"{name}_by_epoch"] = short(curve[:, group, member])
+                measures = evaluate(logits[group, member], test[group], beta, softmax=method == "gce")
                 records.append(record | _numbers(measures))
                 if method == "mae":
-                    published = evaluate_published_mae(logits[group, member], target)
-                    short = {name: value for name, value in record.items() if not name.endswith("by_epoch")}
-                    records.append(short | {"method": "mae_published"} | _numbers(published))
+                    published = evaluate_published_mae(logits[group, member], test[group])
+                    rest = {name: value for name, value in record.items() if not name.endswith("by_epoch")}
+                    records.append(rest | {"method": "mae_published"} | _numbers(published))
         return records
+
+    def train(self, place: Place, losses: Sequence[MemberLoss]) -> tuple[EnsembleFit, Tensor, Tensor]:
+        """Train a network for each seed and loss; give with it the logits and the labels of the test rows, on the CPU.
+
+        The logits have the shape (seeds, losses, n, k), the labels (seeds, n).
+        """
+        table = self._table(place)
+        parts = [_split(table, self, seed) for seed in self.seeds]
+        train, validation, test = (stack_groups([part[i] for part in parts], place.device) for i in range(3))
+        fit = fit_ensemble(
+            *train,
+            losses,
+            self._settings(),
+            n_classes=len(table.classes),
+            validation=validation,
+            watch={"test": test},
+            generators=[derived_generator(seed, "training") for seed in self.seeds],
+        )
+        with torch.no_grad():
+            return fit, fit.model(test[0]).cpu(), test[1].cpu()
 
     def _settings(self) -> TrainingSettings:
         return TrainingSettings(
@@ -183,6 +192,11 @@ def _scaled(table: Table, train: Rows, scaling: str, parts: list[Rows]) -> list[
         return [pixels[part] for part in parts]
     transform = preprocessor(table.features).fit(table.features.iloc[train])
     return [torch.as_tensor(transform.transform(table.features.iloc[p]), dtype=torch.float32) for p in parts]
+
+
+def short(values: Tensor) -> list[float]:
+    """Give numbers to five digits, for JSON."""
+    return [float(f"{value:.5g}") for value in values.tolist()]
 
 
 def _numbers(measures: dict[str, Any]) -> dict[str, float]:

@@ -1,0 +1,50 @@
+"""`mgce benchmark PROTOCOL`: every robust loss by one protocol, from the data to the page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mgce._validation import check_choice
+from mgce.cli.reproduce import default_jobs, run_all, show
+from mgce.experiments.benchmark.protocols import PROTOCOLS, Request
+from mgce.experiments.benchmark.report import write_benchmark
+from mgce.experiments.paper.specification import Place
+from mgce.experiments.paper.sweep import Workers
+from mgce.experiments.store import Runs
+
+
+def benchmark(
+    protocol: Annotated[str, typer.Argument(help=f"{', '.join(PROTOCOLS)}.")],
+    dataset: Annotated[str | None, typer.Option(help="Data sets, with commas between [the protocol's].")] = None,
+    methods: Annotated[str | None, typer.Option(help="Losses, with commas between [the protocol's].")] = None,
+    seeds: Annotated[int | None, typer.Option(help="Repetitions [the protocol's].")] = None,
+    smoke: Annotated[bool, typer.Option("--smoke", help="A miniature, to see that all works.")] = False,
+    data_dir: Annotated[Path | None, typer.Option(help="Local copies of the data [$MGCE_DATA_DIR, or ./data].")] = None,
+    download: Annotated[bool, typer.Option("--download", help="Download what is missing there.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Folder for runs and results [mgce-benchmark-PROTOCOL].")] = None,
+    device: Annotated[str, typer.Option(help="Where to train: cpu, cuda, ...")] = "cpu",
+    jobs: Annotated[int | None, typer.Option(help="Runs at a time [the cores; 1 unless on cpu].")] = None,
+) -> None:
+    """Compare every robust loss by a protocol that published such comparisons, or by a smaller one of ours.
+
+    Prints the tables; writes them as text, CSV and LaTeX, pictures, a page report.html and the records of all runs.
+    Runs that the output folder already has are not repeated, so an interrupted command goes on where it was. Logits of
+    the test rows are kept in its folder `logits`, for measures that are thought of later.
+    """
+    check_choice("protocol", protocol, tuple(PROTOCOLS))
+    request = Request(
+        datasets=None if dataset is None else tuple(dataset.split(",")),
+        methods=None if methods is None else tuple(methods.split(",")),
+        seeds=seeds,
+        smoke=smoke,
+    )
+    folder = (out or Path(f"mgce-benchmark-{protocol}{'-smoke' if smoke else ''}")).resolve()
+    data_dir = None if data_dir is None else data_dir.resolve()
+    place = Place(data_dir, device, scratch=folder / "scratch", logits=folder / "logits")
+    workers = Workers(jobs or default_jobs(place, "loky"))
+    run_all(PROTOCOLS[protocol](request), Runs(folder), place, workers, download=download)
+    results = write_benchmark(folder, folder)
+    show(results, list(results), folder)

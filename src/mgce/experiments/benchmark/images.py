@@ -1,0 +1,202 @@
+"""A run on images: one network by one loss."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from mgce import noise
+from mgce._files import plain
+from mgce._validation import check_choice, check_count, check_fraction, expected
+from mgce.datasets import load_images
+from mgce.datasets.images import ImageDataset, Images
+from mgce.experiments.benchmark.records import keep_logits, rounded
+from mgce.experiments.methods import Method
+from mgce.experiments.paper.images import check_images, train_in_scratch
+from mgce.experiments.paper.specification import Place, document
+from mgce.experiments.store import run_name
+from mgce.losses.presets import LOSSES
+from mgce.metrics.evaluation import evaluate
+from mgce.training.image_settings import ImageSettings
+from mgce.training.member_losses import MemberLoss
+from mgce.training.seeds import derived_generator
+
+# The classes that asymmetric noise confuses. Of CIFAR-100 each class becomes the next of its superclass.
+CONFUSED: Mapping[str, Mapping[int, int]] = {
+    "mnist": {7: 1, 2: 7, 5: 6, 6: 5, 3: 8},
+    "cifar10": {9: 1, 2: 0, 3: 5, 5: 3, 4: 7},  # truck, bird, cat and dog, deer
+}
+# CIFAR-100's superclasses, each five classes in the order of their numbers, which are alphabetical.
+SUPERCLASSES = (
+    (4, 30, 55, 72, 95),
+    (1, 32, 67, 73, 91),
+    (54, 62, 70, 82, 92),
+    (9, 10, 16, 28, 61),
+    (0, 51, 53, 57, 83),
+    (22, 39, 40, 86, 87),
+    (5, 20, 25, 84, 94),
+    (6, 7, 14, 18, 24),
+    (3, 42, 43, 88, 97),
+    (12, 17, 37, 68, 76),
+    (23, 33, 49, 60, 71),
+    (15, 19, 21, 31, 38),
+    (34, 63, 64, 66, 75),
+    (26, 45, 77, 79, 99),
+    (2, 11, 35, 46, 98),
+    (27, 29, 44, 78, 93),
+    (36, 50, 65, 74, 80),
+    (47, 52, 56, 59, 96),
+    (8, 13, 48, 58, 90),
+    (41, 69, 81, 85, 89),
+)
+# The capped loss has no gradient at rows that are wrong by beta, so that a network has to learn something first.
+CAPPED, CAPPED_FROM = "mgce+cap", 3
+KINDS = ("symmetric", "asymmetric", "human")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LossRun(ImageSettings):
+    """A network trained on one data set of images, by one loss.
+
+    Attributes:
+        protocol: its name, as the command has it.
+        dataset: a name that `mgce.datasets.load_images` knows.
+        noise_type: "symmetric" or "asymmetric", with the counts of wrong labels fixed for each class; or "human".
+        noise: share of the training labels (of the classes confused, where asymmetric) that are made wrong; with human
+            labels 0.
+        labels: name of the human labels; "" for others.
+        rows: how many training images are used, the classes in their proportions, chosen by chance once for all runs;
+            None for all.
+        test_rows: how many test images are used, chosen in the same way; None for all.
+        seed: of the noise and the training.
+        method: name of the loss, in `mgce.losses.presets.LOSSES`.
+        beta: of the loss, inf where it has none.
+        beta_start: of MGCE in the first epoch, from where beta falls to its own over the first half of the epochs,
+            beta - 1 by the same factor each epoch; None leaves it.
+
+    The others are those of `ImageSettings`; no images are held out.
+    """
+
+    kind: ClassVar[str] = "losses"
+    axes: ClassVar[tuple[str, ...]] = (
+        *("noise_type", "noise", "labels", "seed", "method", "beta", "beta_start"),
+        *("lr", "l1", "weight_decay"),
+    )
+
+    protocol: str
+    dataset: str
+    noise_type: str = "symmetric"
+    noise: float = 0.0
+    labels: str = ""
+    rows: int | None = None
+    test_rows: int | None = None
+    seed: int = 0
+    method: str
+    beta: float
+    beta_start: float | None = None
+    validation_size: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("noise_type", self.noise_type, KINDS)
+        check_fraction("noise", self.noise)
+        check_choice("method", self.method, tuple(LOSSES))
+        check_count("seed", self.seed, minimum=0)
+        if (self.noise_type == "human") != bool(self.labels):
+            raise ValueError(expected("labels", "the name of human labels, where the noise is human", self.labels))
+
+    def check(self, place: Place) -> None:
+        """Raise an error if Lightning, the device or the data set is missing."""
+        check_images(self.dataset, place)
+
+    def data_checksum(self, place: Place) -> str:
+        """Give a SHA-256 of the data as they are read."""
+        return load_images(self.dataset, data_dir=place.data_dir).checksum()
+
+    def run(self, place: Place) -> list[dict[str, Any]]:
+        """Train the network; give its record after the last epoch.
+
+        The record holds what the cell is; test accuracy after the last and at the best epoch, and by epoch; ECE and SCE
+        of h and p and the reliability curve of h; and by epoch the objective. Logits of the test images after the
+        last epoch go to `place.logits`.
+        """
+        dataset, transition = noisy_images(self, load_images(self.dataset, data_dir=place.data_dir))
+        stages = self._stages(transition)
+        settings = ImageSettings(**{field.name: getattr(self, field.name) for field in fields(ImageSettings)})
+        name = run_name(document(self))
+        fit, logits = train_in_scratch(settings, dataset, place, name, loss=stages, seed=self.seed)
+        target = torch.from_numpy(dataset.test.target)
+        keep_logits(place, name, logits, target)
+        curves = {
+            f"{curve}_by_epoch": [float(f"{value:.5g}") for value in fit.curves[curve]]
+            for curve in ("test_accuracy", "objective")
+        }
+        loss = stages[max(stages)]
+        measures = evaluate(logits, target, loss.beta, link=loss.link())
+        del measures["reliability_p"]
+        cell = {"noise_type": self.noise_type, "noise": self.noise, "labels": self.labels, "seed": self.seed}
+        method = {"method": self.method, "beta": plain(self.beta), "beta_start": self.beta_start}
+        best = max(fit.curves["test_accuracy"])
+        return [{**cell, **method, "lr": self.lr, "best_accuracy": round(best, 6), **rounded(measures), **curves}]
+
+    def _stages(self, transition: Tensor) -> dict[int, MemberLoss]:
+        kind = None if self.noise_type == "human" else f"{self.noise_type} {self.noise:g}"
+        loss = Method(self.method, self.beta).loss(self.dataset.removesuffix("n"), kind, transition)
+        if self.method == CAPPED:
+            return {0: MemberLoss("mgce", self.beta), CAPPED_FROM: loss}
+        if self.beta_start is None:
+            return {0: loss}
+        half = max(1, self.epochs // 2)
+        factor = ((self.beta - 1) / (self.beta_start - 1)) ** (1 / half)
+        betas = {epoch: 1 + (self.beta_start - 1) * factor**epoch for epoch in range(half)}
+        return {**{epoch: replace(loss, beta=beta) for epoch, beta in betas.items()}, half: loss}
+
+
+def noisy_images(run: LossRun, dataset: ImageDataset) -> tuple[ImageDataset, Tensor]:
+    """Give the training images of a run with its noisy labels, the test images, and the noise's transition matrix.
+
+    Of human labels the matrix is that of their counts.
+    """
+    train, k = dataset.train, len(dataset.classes)
+    assert isinstance(train, Images)
+    clean = torch.from_numpy(train.target)
+    if run.noise_type == "human":
+        labels = torch.from_numpy(train.noisy[run.labels])
+        counts = torch.zeros(k, k, dtype=torch.float64).index_put_((clean, labels), torch.ones(()).double(), True)
+        transition = counts / counts.sum(1, keepdim=True)
+    else:
+        symmetric = run.noise_type == "symmetric"
+        transition = noise.symmetric(k, run.noise) if symmetric else _asymmetric(run.dataset, k, run.noise)
+        labels = noise.corrupt(clean, transition, derived_generator(run.seed, "noise"), exact=True).labels
+    kept = _sample(clean, run.rows).numpy()
+    test = dataset.test
+    assert isinstance(test, Images)
+    shown = _sample(torch.from_numpy(test.target), run.test_rows).numpy()
+    part = Images(train.images[kept], labels.numpy()[kept])
+    return replace(dataset, train=part, test=Images(test.images[shown], test.target[shown])), transition
+
+
+def _asymmetric(dataset: str, k: int, rate: float) -> Tensor:
+    if dataset == "cifar100":
+        pairs = {a: b for group in SUPERCLASSES for a, b in zip(group, (*group[1:], group[0]), strict=True)}
+        return noise.asymmetric(pairs, k, rate)
+    name = "mnist" if dataset == "fashion_mnist" else dataset
+    if name not in CONFUSED:
+        raise ValueError(expected("noise_type", f"'symmetric' on {dataset}", "asymmetric"))
+    return noise.asymmetric(CONFUSED[name], k, rate)
+
+
+def _sample(target: Tensor, rows: int | None) -> Tensor:
+    """Give the numbers of so many rows, equally many of each class as far as that goes, in their order."""
+    if rows is None or rows >= len(target):
+        return torch.arange(len(target))
+    shuffled = torch.randperm(len(target), generator=derived_generator(0, "rows"))
+    rank = torch.empty_like(target)  # of a row among those of its class
+    for label in range(int(target.max()) + 1):
+        own = shuffled[target[shuffled] == label]
+        rank[own] = torch.arange(len(own))
+    return shuffled[rank[shuffled].argsort(stable=True)][:rows].sort().values

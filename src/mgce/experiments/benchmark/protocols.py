@@ -1,0 +1,172 @@
+"""The protocols by name: what is to be run for each, the cells that tell most first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from mgce._validation import check_choice, check_count, expected
+from mgce.experiments.benchmark.images import LossRun
+from mgce.experiments.benchmark.settings import DIGITS, HUMAN, P1, P2, REDUCED, TINY, Settings, of_method
+from mgce.experiments.benchmark.tables import RateRun
+from mgce.experiments.methods import GCE_BETA, METHODS, NEAR_MAE, Method
+from mgce.experiments.paper.specification import Specification
+
+Cell = dict[str, Any]  # kind and rate of the noise, or the human labels
+Value = TypeVar("Value")
+
+# In the order in which they are run: the losses that papers compare most, and MGCE at the paper's beta and near MAE;
+# then others of theirs; then the rest.
+_FIRST = ("sce", "nce+rce", "nce+agce", "anl-ce", "ce_eps+mae")
+FIRST = [Method("ce"), Method("gce", GCE_BETA), *map(Method, _FIRST), Method("mgce", 1.4), Method("mgce", NEAR_MAE)]
+_LATER = ("mae", "ce+logitclip", "jal-ce", "focal", "nce+mae", "agce")
+LATER = [*map(Method, _LATER), Method("mgce", 1.0), Method("mgce+cap", NEAR_MAE)]
+GROUPS = (FIRST, LATER, [method for method in METHODS if method not in [*FIRST, *LATER]])
+# Of MGCE: from nearly cross-entropy to nearly MAE.
+BETA_START = 11.0
+
+# Learning rates from the paper's to thirty times that; the largest since many losses did best at 0.01.
+RATES = (0.01, 0.03, 0.003, 0.001)
+RATE_NOISE = 0.4
+# Smaller than the networks of the paper's Table 3, 1024 units and 150 epochs, and of adult a part of the rows: a run of
+# five seeds then takes half a minute on one core.
+RATE_SETTINGS: dict[str, Settings] = {
+    "letter": {"hidden": 256, "epochs": 60},
+    "adult": {"hidden": 256, "epochs": 60, "rows": 10_000},
+}
+RATE_SMOKE: Settings = {"hidden": 16, "epochs": 3}
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked of a protocol.
+
+    Attributes:
+        datasets: names; None for those of the protocol.
+        methods: names of losses; None for those of the protocol.
+        seeds: how many; None for those of the protocol.
+        smoke: whether to run a miniature, to see that all works.
+    """
+
+    datasets: tuple[str, ...] | None = None
+    methods: tuple[str, ...] | None = None
+    seeds: int | None = None
+    smoke: bool = False
+
+    def __post_init__(self) -> None:
+        if self.seeds is not None:
+            check_count("seeds", self.seeds)
+        for method in self.methods or ():
+            check_choice("methods", method, tuple(dict.fromkeys(method.name for method in METHODS)))
+
+    def chosen(self, methods: Iterable[Method]) -> list[Method]:
+        """Give those of the methods that are asked for."""
+        return [method for method in methods if self.methods is None or method.name in self.methods]
+
+
+def p1(request: Request) -> list[Specification]:
+    """Plan P1: a network by each loss, data set, kind and rate of noise and seed."""
+    datasets = request.datasets or (("digits",) if request.smoke else ("mnist",))
+    settings = {name: DIGITS if request.smoke else _known(P1, name) for name in datasets}
+    stages = [_symmetric(0.4, 0.8), [_asymmetric(0.4)], _symmetric(0.2, 0.6, 0.0)]
+    return [
+        _loss_run("p1", settings[dataset], dataset, method, {**cell, "seed": seed})
+        for seed in range(request.seeds or (1 if request.smoke else 3))
+        for group in GROUPS
+        for cells in (stages[:1] if request.smoke else stages)
+        for dataset in datasets
+        for cell in cells
+        for method in request.chosen(group)
+    ]
+
+
+def p2(request: Request) -> list[Specification]:
+    """Plan P2: a network by each loss, kind of human labels and seed."""
+    datasets = request.datasets or (("cifar10n",) if request.smoke else tuple(P2))
+    return [
+        _loss_run("p2", _sized(_known(P2, dataset), request), dataset, method, {**_human(labels), "seed": seed})
+        for seed in range(request.seeds or (1 if request.smoke else 3))
+        for group in GROUPS
+        for dataset in datasets
+        for labels in HUMAN[dataset]
+        for method in request.chosen(group)
+    ]
+
+
+def reduced(request: Request) -> list[Specification]:
+    """Plan the reduced protocol: a network by each loss, data set, rate of noise and seed."""
+    datasets = request.datasets or (("mnist",) if request.smoke else ("mnist", "cifar10", "cifar10n"))
+    return [
+        run
+        for seed in range(request.seeds or (1 if request.smoke else 3))
+        for group in GROUPS
+        for dataset in datasets
+        for cell in _reduced_cells(dataset)
+        for run in _with_annealed(request, group, dataset, {**cell, "seed": seed})
+    ]
+
+
+def rates(request: Request) -> list[Specification]:
+    """Plan small networks on tables by all losses: one run for each data set, learning rate and loss."""
+    datasets = request.datasets or (("digits",) if request.smoke else tuple(RATE_SETTINGS))
+    settings = {name: RATE_SMOKE if request.smoke else RATE_SETTINGS.get(name, {}) for name in datasets}
+    seeds = tuple(range(request.seeds or (2 if request.smoke else 5)))
+    return [
+        RateRun(dataset, RATE_NOISE, seeds, ((method.name, method.beta),), lr=lr, **settings[dataset])
+        for dataset in datasets
+        for lr in RATES
+        for method in request.chosen(METHODS)
+    ]
+
+
+PROTOCOLS: Mapping[str, Callable[[Request], list[Specification]]] = {
+    "p1": p1,
+    "p2": p2,
+    "reduced": reduced,
+    "rates": rates,
+}
+
+
+def _loss_run(protocol: str, settings: Settings, dataset: str, method: Method, cell: Cell) -> LossRun:
+    shared: dict[str, Any] = {"protocol": protocol, "dataset": dataset, "method": method.name, "beta": method.beta}
+    return LossRun(**{**of_method(settings, dataset, method), **shared, **cell})
+
+
+def _reduced_cells(dataset: str) -> list[Cell]:
+    if dataset == "cifar10n":
+        return [_human("worst")]
+    return _symmetric(0.4) if dataset == "cifar10" else _symmetric(0.4, 0.8)
+
+
+def _with_annealed(request: Request, group: Iterable[Method], dataset: str, cell: Cell) -> list[LossRun]:
+    """Plan the methods of a group, and after the MGCE of the last group the one whose beta falls."""
+    settings = _sized(_known(REDUCED, dataset), request)
+    methods = request.chosen(group)
+    runs = [_loss_run("reduced", settings, dataset, method, cell) for method in methods]
+    if group is GROUPS[-1] and (request.methods is None or "mgce" in request.methods):
+        annealed = {**cell, "beta_start": BETA_START}
+        runs.append(_loss_run("reduced", settings, dataset, Method("mgce", NEAR_MAE), annealed))
+    return runs
+
+
+def _symmetric(*rates: float) -> list[Cell]:
+    return [{"noise_type": "symmetric", "noise": rate} for rate in rates]
+
+
+def _asymmetric(rate: float) -> Cell:
+    return {"noise_type": "asymmetric", "noise": rate}
+
+
+def _human(labels: str) -> Cell:
+    return {"noise_type": "human", "labels": labels}
+
+
+def _sized(settings: Settings, request: Request) -> Settings:
+    return {**settings, **TINY} if request.smoke else settings
+
+
+def _known(settings: Mapping[str, Value], dataset: str) -> Value:
+    if dataset not in settings:
+        raise ValueError(expected("dataset", f"one of {', '.join(settings)} for this protocol", dataset))
+    return settings[dataset]

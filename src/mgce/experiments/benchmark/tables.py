@@ -1,0 +1,65 @@
+"""A run on a table: small networks by all losses at one learning rate, trained at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from mgce import noise
+from mgce._files import plain
+from mgce.experiments.benchmark.records import keep_logits, rounded
+from mgce.experiments.methods import Method
+from mgce.experiments.paper.specification import Place, document
+from mgce.experiments.paper.tabular import TabularRun, short
+from mgce.experiments.store import run_name
+from mgce.losses.presets import LOSSES
+from mgce.metrics.evaluation import evaluate
+
+
+@dataclass(frozen=True)
+class RateRun(TabularRun):
+    """Networks on one table, one noise rate and one learning rate, a member for each loss and beta.
+
+    Attributes:
+        hyperparameters: the data set whose published ones the losses have: for tables there are none.
+
+    The other fields are those of `TabularRun`; a member is a name in `mgce.losses.presets.LOSSES` and beta, inf where
+    the loss has none.
+    """
+
+    kind: ClassVar[str] = "rates"
+    axes: ClassVar[tuple[str, ...]] = ("noise", "seeds", "members", "lr")
+    methods: ClassVar[tuple[str, ...]] = tuple(LOSSES)
+
+    hyperparameters: str = "cifar10"
+
+    def run(self, place: Place) -> list[dict[str, Any]]:
+        """Train all networks; give a record of each at its epoch of best validation accuracy.
+
+        A record holds the method, beta, noise, seed and learning rate; the epoch; validation and test accuracy; ECE and
+        SCE of h and p and the reliability curve of h; and by epoch the test accuracy, whose last is that of the last
+        epoch. Logits of the test rows go to `place.logits`, in float16: (seeds, members, n, k).
+        """
+        transition = noise.symmetric(len(self._table(place).classes), self.noise)
+        losses = [Method(*member).loss(self.hyperparameters, None, transition) for member in self.members]
+        fit, logits, test = self.train(place, losses)
+        keep_logits(place, run_name(document(self)), logits, test)
+        records = []
+        for group, seed in enumerate(self.seeds):
+            for member, ((name, beta), loss) in enumerate(zip(self.members, losses, strict=True)):
+                measures = evaluate(logits[group, member], test[group], beta, link=loss.link())
+                del measures["reliability_p"]
+                records.append(
+                    {
+                        "method": name,
+                        "beta": plain(beta),
+                        "noise": self.noise,
+                        "seed": seed,
+                        "lr": self.lr,
+                        "best_epoch": int(fit.best_epoch[group, member]),
+                        "validation_accuracy": float(fit.curves["validation"][:, group, member].max()),
+                        "test_accuracy_by_epoch": short(fit.curves["test"][:, group, member]),
+                        **rounded(measures),
+                    }
+                )
+        return records

@@ -1,0 +1,174 @@
+"""What the boosted classifiers of XGBoost and LightGBM share: gradient, length of a step, start, and when to stop."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import _fit_context
+from sklearn.model_selection import train_test_split
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval
+
+from mgce.estimators.base import FloatArray, IntArray, RobustClassifier
+from mgce.functional import worst_case_probs
+
+# A leaf without weight would divide by zero; a millionth of a row is below anything that min_child_weight asks for.
+LEAST_HESSIAN = 1e-6
+
+
+def gradient_and_step(
+    margins: FloatArray,  # (n, k)
+    index: IntArray,  # (n,)
+    weight: FloatArray | None,  # (n,)
+    beta: float,
+) -> tuple[FloatArray, FloatArray]:
+    r"""Give the gradient of the MGCE loss in the margins, and what stands for its second derivative.
+
+    .. math:: g = w\,(p_\beta(f) - e_y), \qquad s = |g|
+
+    The second derivative itself is no use to a tree: below beta = 2 it is unbounded at the edge of the support, and it
+    is 0 wherever a class has no probability, a wrong one's label among them. With `|g|` in its place a leaf moves a
+    margin by `-sum(g) / sum(|g|)`, at most 1 times the learning rate, on the scale of beta.
+    """
+    g = worst_case_probs(torch.from_numpy(np.asarray(margins, dtype=np.float64)), beta=beta).numpy()
+    g[np.arange(len(index)), index] -= 1
+    if weight is not None:
+        g *= weight[:, None]
+    return g, np.maximum(np.abs(g), LEAST_HESSIAN)
+
+
+def start_margins(shares: FloatArray, beta: float) -> FloatArray:
+    r"""Give the constant margins (k,) of least mean loss, where p is the shares of the classes; 0 at beta = 1.
+
+    .. math:: f_y = \beta \big(h_y^{1/\beta} - 1\big), \qquad h_y \propto (n_y / n)^{\beta / (\beta - 1)}
+    """
+    if beta == 1:  # where p is 1/m on a support of m classes, whatever the shares
+        return np.zeros_like(shares)
+    log_shares = np.log(shares)
+    log_h = log_shares if np.isinf(beta) else log_shares * beta / (beta - 1)
+    log_h = log_h - np.logaddexp.reduce(log_h)
+    return np.asarray(log_h if np.isinf(beta) else beta * np.expm1(log_h / beta))
+
+
+class Rows(NamedTuple):
+    """Rows to boost on, or to stop by."""
+
+    X: Any
+    labels: IntArray  # positions in `classes_`
+    weight: FloatArray
+
+
+class BoostedClassifier(RobustClassifier):
+    """Gradient-boosted trees of the MGCE loss; a subclass gives `_boost` and `_raw_margins`."""
+
+    _sparse = True
+    _finite: ClassVar[bool | str] = "allow-nan"
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "beta": [Interval(Real, 1, None, closed="both")],
+        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "min_child_weight": [Interval(Real, 0, None, closed="left")],
+        "class_weight": [dict, str, None],
+        "early_stopping": ["boolean"],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+        "params": [dict, None],
+    }
+
+    beta: float
+    class_weight: Any
+    start_: FloatArray  # (k,)
+    n_iter_: int
+
+    def __init__(
+        self,
+        beta: float = 1.4,
+        *,
+        n_estimators: int = 500,
+        learning_rate: float = 0.03,
+        min_child_weight: float = 5.0,
+        class_weight: Any = None,
+        early_stopping: bool = True,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 30,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        params: dict[str, Any] | None = None,
+    ) -> None:
+        self.beta = beta
+        self.n_estimators = n_estimators
+        self.learning_rate = learning_rate
+        self.min_child_weight = min_child_weight
+        self.class_weight = class_weight
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.params = params
+
+    @abstractmethod
+    def _boost(self, train: Rows, held_out: Rows | None, seed: int) -> int:
+        """Train and keep the trees; give the number of rounds to predict with."""
+
+    @abstractmethod
+    def _raw_margins(self, X: Any) -> FloatArray:
+        """Give the sum of the trees, shape (n, k)."""
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BoostedClassifier:
+        """Fit to rows in memory.
+
+        Args:
+            X: rows, shape (n, d), dense or sparse; NaN is a missing value.
+            y: labels, shape (n,), of at least 2 classes.
+            sample_weight: not negative, shape (n,); rows of weight 0 are left out.
+
+        Returns:
+            self.
+        """
+        X, index, weight = self._encode_training(X, y, sample_weight, self.class_weight)
+        kept = np.flatnonzero(weight > 0)
+        random_state = check_random_state(self.random_state)
+        seed = int(random_state.randint(np.iinfo(np.int32).max))
+        train, held_out = self._split(kept, index, random_state)
+        counts = np.bincount(index[train], weight[train], minlength=self.classes_.size)
+        self.beta_ = float(self.beta)
+        # A class that none of the rows trained on has gets the share of half a row, instead of a margin of -inf.
+        counts = np.maximum(counts, 0.5 * weight[train].mean())
+        self.start_ = start_margins(counts / counts.sum(), self.beta_)
+        stop = Rows(X[held_out], index[held_out], weight[held_out]) if held_out.size else None
+        self.n_iter_ = self._boost(Rows(X[train], index[train], weight[train]), stop, seed)
+        return self
+
+    def _split(
+        self, rows: IntArray, index: IntArray, random_state: np.random.RandomState
+    ) -> tuple[IntArray, NDArray[np.int64]]:
+        """Give the rows to train on, and those to stop by: the same share of each class where there are enough."""
+        if not self.early_stopping:
+            return rows, rows[:0]
+        size = min(max(1, round(self.validation_fraction * rows.size)), rows.size - 1)
+        counts = np.unique(index[rows], return_counts=True)[1]
+        enough = counts.min() >= 2 and counts.size <= min(size, rows.size - size)
+        train, held_out = train_test_split(
+            rows, test_size=size, random_state=random_state, stratify=index[rows] if enough else None
+        )
+        return np.sort(train), np.sort(held_out)
+
+    def _objective(self, raw: Any, rows: Rows) -> tuple[FloatArray, FloatArray]:
+        margins = np.asarray(raw, dtype=np.float64).reshape(len(rows.labels), -1) + self.start_
+        return gradient_and_step(margins, rows.labels, rows.weight, self.beta_)
+
+    def _accuracy(self, raw: Any, rows: Rows) -> float:
+        margins = np.asarray(raw, dtype=np.float64).reshape(len(rows.labels), -1) + self.start_
+        return float(np.average(margins.argmax(1) == rows.labels, weights=rows.weight))
+
+    def _margins(self, X: Any) -> FloatArray:
+        return self._raw_margins(X).reshape(X.shape[0], -1) + self.start_

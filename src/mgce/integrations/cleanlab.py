@@ -1,0 +1,102 @@
+"""Probabilities for cleanlab, in which rows whose label has h = 0 are told apart: `pip install cleanlab`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from mgce._validation import check_beta, check_logits
+from mgce.functional import minimax_probs, normalized_logits
+
+# What a class of h = 0 gets, at most: far below what matters to cleanlab's thresholds, which are means of
+# probabilities, and far above the rounding of float64 where it is added to probabilities of order one.
+TIE_BREAK = 1e-6
+
+
+def untied_probs(logits: Any, *, beta: float = 1.4) -> NDArray[np.float64]:
+    r"""Give h with its zeros told apart: positive probabilities, the smaller the larger the margin loss.
+
+    .. math:: q_y = h_\beta(f)_y + 10^{-6}\, e^{-\ell_\beta(f, y)} \quad \text{for all classes but the most probable,}
+
+    which has the rest. cleanlab ranks rows by the probability of their own label. Of h, many are exactly 0, so that
+    they tie and the order among the most suspect rows is lost; the margin loss goes on growing where h is 0. By q, rows
+    are in the order of the margin loss wherever the label is not the most probable class.
+
+    Args:
+        logits: f, held out of the training of their own rows, shape (n, k).
+        beta: in [1, inf], that of the loss.
+
+    Returns:
+        q, float64, shape (n, k): positive unless a loss is above 700, and rows sum to one.
+
+    Raises:
+        TypeError, ValueError, RuntimeError: as :func:`mgce.functional.minimax_probs`.
+
+    Example:
+        >>> untied_probs(torch.tensor([[3.0, 0.0, -2.0]]), beta=1.4)
+        array([[9.99999943e-01, 4.97870684e-08, 6.73794700e-09]])
+
+    Reference: paper, equations (14) and (19); Northcutt, Jiang and Chuang, "Confident learning", JAIR 2021.
+    """
+    f = torch.as_tensor(logits)
+    beta = check_beta(beta)  # type: ignore[assignment]
+    check_logits(f)
+    f = f.detach().double().cpu()
+    probs: Tensor = minimax_probs(f, beta=beta) + TIE_BREAK * normalized_logits(f, beta=beta).exp()
+    top = f.argmax(-1, keepdim=True)
+    probs.scatter_(-1, top, 0.0)
+    return np.asarray(probs.scatter(-1, top, 1 - probs.sum(-1, keepdim=True)).numpy())
+
+
+class UntiedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    r"""An estimator of this package for `cleanlab.classification.CleanLearning`: its probabilities without ties.
+
+    .. math:: \text{predict\_proba}(x) = q(f(x)), \qquad \text{see :func:`untied_probs`}
+
+    Args:
+        estimator: :class:`mgce.MGCEClassifier` or another estimator of :mod:`mgce.estimators`, not fitted.
+
+    Attributes:
+        estimator_: the fitted estimator.
+        classes_: its labels, shape (k,).
+
+    Raises:
+        NotFittedError: if it predicts before it is fitted.
+
+    Example:
+        >>> from mgce import MGCEClassifier
+        >>> X, y = np.array([[0.0], [1.0], [8.0], [9.0]]), np.array([0, 0, 1, 1])
+        >>> clf = UntiedClassifier(MGCEClassifier(lambda0=1e-5)).fit(X, y)
+        >>> bool((clf.predict_proba(X) > 0).all())
+        True
+
+    Reference: paper, equation (14).
+    """
+
+    def __init__(self, estimator: Any) -> None:
+        self.estimator = estimator
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> UntiedClassifier:
+        """Fit a clone of the estimator."""
+        self.estimator_ = clone(self.estimator).fit(X, y, sample_weight=sample_weight)
+        self.classes_ = self.estimator_.classes_
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Give the class of the largest margin."""
+        check_is_fitted(self)
+        return np.asarray(self.estimator_.predict(X))
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Give h with its zeros told apart, shape (n, k)."""
+        check_is_fitted(self)
+        f = self.estimator_.decision_function(X)
+        if f.ndim == 1:  # scikit-learn has one margin for two classes: that of the second above the first
+            f = np.stack([np.zeros_like(f), f], axis=1)
+        return untied_probs(f, beta=self.estimator_.beta_)

@@ -1,0 +1,150 @@
+"""A Lightning callback that measures both outputs of MGCE and ends with a certificate: `pip install lightning`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from lightning.pytorch import Callback, LightningModule, Trainer
+from torch import Tensor, nn
+from torchmetrics import MeanMetric, Metric
+
+from mgce._validation import expected
+from mgce.losses.modules import MGCELoss, MinimaxLink
+from mgce.metrics import ExpectedCalibrationError, StaticCalibrationError
+from mgce.metrics.evaluation import rank_classes
+from mgce.risk import RiskCertificate, certify
+
+LOGITS, TARGET = "logits", "target"
+
+
+class RobustMetrics(Callback):
+    r"""Log the objective, the accuracy and the calibration of h and p; bound the error after testing.
+
+    .. math:: \text{objective} = \frac{1}{N} \sum_i \ell_\beta(f_i, y_i)
+
+    A module's `validation_step` and `test_step` return a mapping with `"logits"` (N, k) and `"target"` (N,). After each
+    validation and test epoch, `val_` or `test_` and these names are logged: `objective`, `accuracy`, `ece_h`, `sce_h`,
+    `ece_p`, `sce_p`. Testing also logs `test_argmax_error_bound` and `test_randomized_error_bound`, and leaves the
+    whole certificate in `certificate`: give `Trainer.test` rows that nothing of the training, early stopping included,
+    has seen.
+
+    Args:
+        num_classes: number k of classes.
+        criterion: the loss of the training, :class:`mgce.MGCELoss` with the default `beta` unless given; its link, and
+            with the same `beta` the worst-case probabilities, are what is measured.
+        delta: probability in (0, 1) with which the certificate may be wrong.
+        noise_rate: share of wrong labels in the test rows, as for :func:`mgce.certify`.
+
+    Attributes:
+        certificate: the :class:`mgce.RiskCertificate` of the last test, or None.
+
+    Raises:
+        ValueError: if a step returns no such mapping, or rows are tested on several devices, whose samplers repeat
+            rows: a certificate needs each row once.
+
+    Example:
+        >>> callback = RobustMetrics(num_classes=3, criterion=MGCELoss(beta=1.4))
+        >>> callback.certificate is None
+        True
+
+    Reference: paper, equations (14), (15) and (19); :func:`mgce.certify` for the bounds.
+    """
+
+    def __init__(
+        self,
+        num_classes: int,
+        criterion: nn.Module | None = None,
+        *,
+        delta: float = 0.05,
+        noise_rate: float = 0.0,
+    ) -> None:
+        self.criterion: Any = MGCELoss() if criterion is None else criterion
+        self.delta, self.noise_rate = delta, noise_rate
+        self.certificate: RiskCertificate | None = None
+        self._metrics: dict[str, Metric] = {"objective": MeanMetric(), "accuracy": MeanMetric()}
+        for output in ("h", "p"):
+            self._metrics[f"ece_{output}"] = ExpectedCalibrationError()
+            self._metrics[f"sce_{output}"] = StaticCalibrationError(num_classes)
+        self._tested: list[tuple[Tensor, Tensor]] = []
+
+    def on_validation_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Begin anew, on the device of the module."""
+        self._reset(pl_module)
+
+    def on_test_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Begin anew, on the device of the module."""
+        if trainer.world_size > 1:
+            raise ValueError(expected("trainer", "on one device in `test`, for a certificate", trainer.world_size))
+        self._reset(pl_module)
+        self._tested = []
+
+    def on_validation_batch_end(
+        self,
+        trainer: Trainer,
+        pl_module: LightningModule,
+        outputs: Any,
+        batch: Any,
+        batch_idx: int,
+        dataloader_idx: int = 0,
+    ) -> None:
+        """Add a batch."""
+        self._update(*_logits_and_target(outputs, "validation_step"))
+
+    def on_test_batch_end(
+        self,
+        trainer: Trainer,
+        pl_module: LightningModule,
+        outputs: Any,
+        batch: Any,
+        batch_idx: int,
+        dataloader_idx: int = 0,
+    ) -> None:
+        """Add a batch, and keep its probabilities for the certificate."""
+        logits, target = _logits_and_target(outputs, "test_step")
+        self._tested.append((self._update(logits, target).cpu(), target.cpu()))
+
+    def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Log."""
+        self._log(pl_module, "val")
+
+    def on_test_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Log, and certify."""
+        self._log(pl_module, "test")
+        probs, target = (torch.cat(parts) for parts in zip(*self._tested, strict=True))
+        self.certificate = certify(target, probs, delta=self.delta, noise_rate=self.noise_rate)
+        for name in ("argmax_error", "randomized_error"):
+            pl_module.log(f"test_{name}_bound", getattr(self.certificate, name))
+
+    def _reset(self, pl_module: LightningModule) -> None:
+        for metric in self._metrics.values():
+            metric.to(pl_module.device).reset()
+
+    @torch.no_grad()
+    def _update(self, logits: Tensor, target: Tensor) -> Tensor:
+        """Add a batch to every metric, and give h."""
+        f = logits.float() if logits.device.type == "mps" else logits.double()  # Apple's GPUs have no float64
+        link = self.criterion.link
+        outputs: dict[str, Tensor] = {
+            "h": link(f),
+            "p": MinimaxLink(link.beta, dim=link.dim, output="worst_case")(f),
+        }
+        order, place = rank_classes(f, target)
+        self._metrics["objective"].update(self.criterion(logits.float(), target), len(target))
+        self._metrics["accuracy"].update((place == 0).float())
+        for output, probs in outputs.items():
+            self._metrics[f"ece_{output}"].update(probs.gather(-1, order), place)
+            self._metrics[f"sce_{output}"].update(probs, target)
+        return outputs["h"]
+
+    def _log(self, pl_module: LightningModule, stage: str) -> None:
+        # Computed here, over all devices, so that what is logged is plain numbers.
+        pl_module.log_dict({f"{stage}_{name}": metric.compute().float() for name, metric in self._metrics.items()})
+
+
+def _logits_and_target(outputs: Any, step: str) -> tuple[Tensor, Tensor]:
+    if not (isinstance(outputs, Mapping) and LOGITS in outputs and TARGET in outputs):
+        what = f"a mapping with {LOGITS!r} and {TARGET!r}"
+        raise ValueError(expected(f"what {step} returns", what, type(outputs).__name__))
+    return outputs[LOGITS].detach(), outputs[TARGET]

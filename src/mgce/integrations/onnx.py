@@ -1,0 +1,112 @@
+"""Estimators as ONNX graphs that end in the link: `pip install onnx onnxscript`, and skl2onnx for Pipelines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import onnx
+import torch
+
+from mgce.estimators import MGCEClassifier, MGCEClassifierCV, MGCEMLPClassifier
+from mgce.estimators.base import RobustClassifier
+
+OPSET = 18  # the first whose reductions take the axes as an input, which is how PyTorch writes them
+OPTIONS = {
+    "zipmap": [True, False, "columns"],
+    "nocl": [True, False],
+    "output_class_labels": [False, True],
+    "raw_scores": [True, False],
+}
+
+
+def to_onnx(estimator: RobustClassifier, output: str = "minimax") -> onnx.ModelProto:
+    r"""Export a fitted estimator: rows "X" (n, d) to probabilities "probabilities" (n, k), float32.
+
+    .. math:: x \mapsto h_\beta(f(x))
+
+    Args:
+        estimator: fitted, of :mod:`mgce.estimators`.
+        output: `"minimax"` for h, or `"worst_case"` for p.
+
+    Returns:
+        The model, for `onnx.save` or `onnxruntime.InferenceSession(model.SerializeToString())`.
+
+    Raises:
+        ValueError: if `output` is neither of the two.
+        NotFittedError: if the estimator is not fitted.
+
+    Reference: paper, equations (14) and (15).
+    """
+    module = estimator.to_torch(output).float().eval()
+    rows = torch.zeros(2, estimator.n_features_in_)
+    program = torch.onnx.export(
+        module,
+        (rows,),
+        dynamo=True,
+        dynamic_shapes=({0: torch.export.Dim("n")},),
+        input_names=["X"],
+        output_names=["probabilities"],
+        opset_version=OPSET,
+        verbose=False,
+    )
+    assert program is not None
+    return program.model_proto
+
+
+def register() -> None:
+    r"""Teach skl2onnx the estimators of this package, so that it converts Pipelines and searches that hold them.
+
+    .. math:: x \mapsto \big(\arg\max_y h_y, h\big)
+
+    Raises:
+        ImportError: if skl2onnx is not installed.
+    """
+    from skl2onnx import update_registered_converter
+
+    for estimator in (MGCEClassifier, MGCEClassifierCV, MGCEMLPClassifier):
+        update_registered_converter(estimator, f"Mgce{estimator.__name__}", _set_shapes, _convert, options=OPTIONS)
+
+
+def _set_shapes(operator: Any) -> None:
+    from skl2onnx.common.data_types import FloatTensorType, Int64TensorType, StringTensorType
+
+    classes, n = operator.raw_operator.classes_, operator.inputs[0].get_first_dimension()
+    operator.outputs[0].type = (Int64TensorType if classes.dtype.kind in "iub" else StringTensorType)([n])
+    operator.outputs[1].type = FloatTensorType([n, len(classes)])
+
+
+def _convert(scope: Any, operator: Any, container: Any) -> None:
+    """Copy the graph that PyTorch exports into the one that skl2onnx builds, under names that are free there."""
+    estimator = operator.raw_operator
+    graph = to_onnx(estimator).graph
+    label, probs = (str(output.full_name) for output in operator.outputs)
+    names: dict[str, str] = {"": "", graph.input[0].name: operator.inputs[0].full_name, graph.output[0].name: probs}
+
+    def renamed(name: str) -> str:
+        if name not in names:
+            names[name] = str(scope.get_unique_variable_name(name))
+        return names[name]
+
+    for initializer in graph.initializer:
+        initializer.name = renamed(initializer.name)
+        container.initializers.append(initializer)
+    for node in graph.node:
+        node.input[:] = [renamed(name) for name in node.input]
+        node.output[:] = [renamed(name) for name in node.output]
+        node.name = scope.get_unique_operator_name(node.op_type)
+        container.nodes.append(node)
+        container.node_domain_version_pair_sets.add((node.domain, OPSET))
+    _add_labels(scope, container, estimator.classes_, probs, label)
+
+
+def _add_labels(scope: Any, container: Any, classes: Any, probs: str, label: str) -> None:
+    """Give the label of the largest probability."""
+    values, index = scope.get_unique_variable_name("classes"), scope.get_unique_variable_name("index")
+    if classes.dtype.kind in "iub":
+        container.add_initializer(values, onnx.TensorProto.INT64, [len(classes)], [int(value) for value in classes])
+    else:
+        strings = [str(value).encode() for value in classes]
+        container.add_initializer(values, onnx.TensorProto.STRING, [len(classes)], strings)
+    name = scope.get_unique_operator_name
+    container.add_node("ArgMax", [probs], [index], name=name("ArgMax"), axis=1, keepdims=0, op_version=13)
+    container.add_node("Gather", [values, index], [label], name=name("Gather"), op_version=13)

@@ -1,0 +1,58 @@
+"""A skorch classifier whose probabilities come from the link of its criterion: `pip install skorch`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from skorch import NeuralNetClassifier
+from torch import Tensor
+
+from mgce._validation import expected
+from mgce.losses.modules import MGCELoss
+
+
+class MGCENet(NeuralNetClassifier):  # type: ignore[misc]
+    r"""`skorch.NeuralNetClassifier` with the MGCE loss, and with that loss's link for its probabilities.
+
+    .. math::
+        \min_\theta \sum_i \ell_\beta(f(x_i; \theta), y_i), \qquad \text{predict\_proba}(x) = h_\beta(f(x; \theta))
+
+    skorch gives softmax for `nn.CrossEntropyLoss` and raw outputs for a criterion it does not know. This class asks
+    the fitted criterion for its link, so that the link has the `beta` of the loss after `set_params(criterion__beta=)`,
+    in a search, in a clone and after loading.
+
+    Args:
+        module: as skorch has it; its outputs are logits.
+        criterion: class or instance of a loss with a `link`, :class:`mgce.MGCELoss` unless given.
+        predict_nonlinearity: `"auto"` is the criterion's link; a function or None is as in skorch.
+        kwargs: every other argument of skorch: `criterion__beta`, `max_epochs`, `lr`, ...
+
+    Raises:
+        TypeError: at the first prediction, if `predict_nonlinearity` is `"auto"` and the criterion has no `link`.
+
+    Example:
+        >>> X, y = np.eye(2, dtype=np.float32).repeat(10, 0), np.arange(2).repeat(10)
+        >>> net = MGCENet(torch.nn.Linear(2, 2), criterion__beta=1.4, lr=1.0, max_epochs=20, verbose=0).fit(X, y)
+        >>> net.predict_proba(X[:1])
+        array([[1., 0.]], dtype=float32)
+
+    Reference: paper, equations (14) and (19).
+    """
+
+    def __init__(
+        self, module: Any, *args: Any, criterion: Any = MGCELoss, predict_nonlinearity: Any = "auto", **kwargs: Any
+    ) -> None:
+        super().__init__(module, *args, criterion=criterion, predict_nonlinearity=predict_nonlinearity, **kwargs)
+
+    def _get_predict_nonlinearity(self) -> Callable[[Tensor], Tensor]:
+        """Give what turns the module's outputs into probabilities; skorch calls this before each prediction."""
+        self.check_is_fitted()
+        if self.predict_nonlinearity != "auto":
+            nonlinearity: Callable[[Tensor], Tensor] = super()._get_predict_nonlinearity()
+            return nonlinearity
+        criterion = getattr(self.criterion_, "_orig_mod", self.criterion_)  # what torch.compile wraps
+        link = getattr(criterion, "link", None)
+        if link is None:
+            raise TypeError(expected("criterion", "a loss with a `link`, as mgce.MGCELoss", type(criterion).__name__))
+        return link  # type: ignore[no-any-return]

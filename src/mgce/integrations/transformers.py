@@ -1,0 +1,132 @@
+"""MGCE for the Trainer of Hugging Face, and pipelines that score by its link: `pip install transformers`."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any
+
+from torch import Tensor, nn
+from transformers import ImageClassificationPipeline, Pipeline, TextClassificationPipeline, TokenClassificationPipeline
+from transformers import pipeline as make_pipeline
+
+from mgce._validation import check_choice, expected
+from mgce.losses.modules import MGCELoss, MinimaxLink
+
+TASKS = ("sequence", "token", "causal_lm")
+
+
+class TrainerLoss(nn.Module):
+    r"""A loss for `Trainer(compute_loss_func=...)`: the sum over all labels that count, divided by their number.
+
+    .. math:: \frac{1}{n} \sum_{i:\, y_i \ne \text{ignored}} \ell_\beta(f_i, y_i)
+
+    The Trainer hands over n, the number of labels in all the batches that one step accumulates, so that a step is the
+    same however its rows are split into batches; where it does not, as in evaluation, n is that of the batch.
+
+    Args:
+        criterion: :class:`mgce.MGCELoss` or another loss of this package; its `reduction` is not used. With class
+            weights the sum is weighted and n is not, as everywhere in the Trainer.
+        task: what the logits are of: `"sequence"`, shape (N, C), labels (N,); `"token"`, shapes (N, T, C) and (N, T);
+            or `"causal_lm"`, the same shapes, where the logits at a position are for the token that follows it.
+
+    Raises:
+        ValueError: if `task` is not one of those above, or, when called, if there are no labels.
+
+    Example:
+        >>> from transformers.modeling_outputs import TokenClassifierOutput
+        >>> outputs = TokenClassifierOutput(logits=torch.tensor([[[2.0, 0.0], [0.0, 0.5]]]))
+        >>> TrainerLoss(MGCELoss(beta=2.0), "token")(outputs, torch.tensor([[0, 0]]), num_items_in_batch=4)
+        tensor(0.2145)
+
+    Reference: paper, equation (19).
+    """
+
+    def __init__(self, criterion: nn.Module | None = None, task: str = "sequence") -> None:
+        super().__init__()
+        check_choice("task", task, TASKS)
+        summed: Any = copy(MGCELoss() if criterion is None else criterion)
+        summed.reduction = "sum"
+        self.criterion = summed
+        self.task = task
+
+    def forward(self, outputs: Any, labels: Tensor | None, num_items_in_batch: Tensor | int | None = None) -> Tensor:
+        """Compute the loss of what a model returned."""
+        if labels is None:
+            raise ValueError(expected("labels", "in every batch, named 'labels' or as `label_names` says", None))
+        logits = outputs["logits"] if isinstance(outputs, dict) else outputs[0]
+        if self.task == "causal_lm":
+            logits, labels = logits[..., :-1, :], labels[..., 1:]
+        labels = labels.reshape(-1).to(logits.device)
+        # In float32, as the losses of transformers: a sum over many tokens would lose its digits in half types.
+        total: Tensor = self.criterion(logits.reshape(-1, logits.shape[-1]).float(), labels)
+        n: Tensor | int
+        if num_items_in_batch is None:
+            n = (labels != int(self.criterion.ignore_index)).sum()
+        else:
+            n = num_items_in_batch.to(total.device) if isinstance(num_items_in_batch, Tensor) else num_items_in_batch
+        return total / n
+
+
+class _Linked:
+    """Put before a pipeline's class: its softmax is given the logarithms of the link's probabilities."""
+
+    link: nn.Module
+    model: Any
+
+    def _forward(self, model_inputs: Any, **options: Any) -> Any:
+        outputs = super()._forward(model_inputs, **options)  # type: ignore[misc]
+        outputs["logits"] = self.link(outputs["logits"].float()).log()  # -inf for a class of probability 0
+        return outputs
+
+
+class LinkedTextClassification(_Linked, TextClassificationPipeline):  # type: ignore[misc]
+    """Text classification whose scores are those of `link`."""
+
+
+class LinkedTokenClassification(_Linked, TokenClassificationPipeline):  # type: ignore[misc]
+    """Token classification whose scores are those of `link`."""
+
+
+class LinkedImageClassification(_Linked, ImageClassificationPipeline):  # type: ignore[misc]
+    """Image classification whose scores are those of `link`."""
+
+
+PIPELINES = {
+    "text-classification": LinkedTextClassification,
+    "token-classification": LinkedTokenClassification,
+    "image-classification": LinkedImageClassification,
+}
+
+
+def pipeline(task: str, link: nn.Module | None = None, **kwargs: Any) -> Pipeline:
+    r"""Make a pipeline whose scores are the probabilities of MGCE instead of softmax.
+
+    .. math:: \text{score}_y = h_\beta(f)_y
+
+    The pipelines of transformers apply softmax, which is the link of cross-entropy. These give softmax the logarithms
+    of the link's probabilities, and it returns the probabilities.
+
+    Args:
+        task: `"text-classification"`, `"token-classification"` or `"image-classification"`.
+        link: the link of the loss that the model was trained with, :class:`mgce.MinimaxLink` or `criterion.link`; None
+            is that of the default `beta`.
+        kwargs: every other argument of `transformers.pipeline`: `model`, `tokenizer`, ... Leave `function_to_apply`
+            as it is.
+
+    Returns:
+        The pipeline.
+
+    Raises:
+        ValueError: if `task` is not one of those above.
+
+    Example:
+        >>> pipeline("summarization")
+        Traceback (most recent call last):
+        ValueError: Expected `task` to be one of 'text-classification', 'token-classification', ...
+
+    Reference: paper, equation (14).
+    """
+    check_choice("task", task, tuple(PIPELINES))
+    linked: Any = make_pipeline(task, pipeline_class=PIPELINES[task], **kwargs)
+    linked.link = MinimaxLink() if link is None else link
+    return linked

@@ -1,0 +1,98 @@
+"""Temperature scaling with the link that the loss has, instead of softmax."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from mgce import _validation
+from mgce._validation import expected
+from mgce.losses.modules import MinimaxLink
+from mgce.numerics.link import worst_case_probs
+
+# Doublings of the inverse temperature when looking for a bracket, and halvings of it: 2^60 and 2^-60 times the inverse
+# of the largest margin are where nothing or everything of the logits is left, and 60 halvings give 18 digits.
+STEPS = 60
+
+
+class TemperatureScaling(nn.Module):
+    r"""Probabilities of logits divided by a temperature that is fitted on held-out rows.
+
+    .. math:: T = \arg\min_{T > 0} \frac{1}{N} \sum_i \ell_\beta(f_i / T, y_i), \qquad x \mapsto p_\beta(f(x) / T)
+
+    with the MGCE loss, whose best probabilities p are those of the labels: convex in 1 / T, and finite where a
+    probability is 0, as a log-loss is not. At beta = inf it is the usual temperature scaling of softmax. It changes no
+    prediction, only how sure of it p is.
+
+    Args:
+        beta: in [1, inf], that of the loss the logits were trained with.
+        dim: dimension of the classes; None is where the losses have it: 1, or 0 for one row.
+        output: `"worst_case"` gives p, which the fit calibrates; `"minimax"` gives h.
+
+    Attributes:
+        temperature: T, a buffer, 1 before :meth:`fit`; inf where the logits say nothing of the labels.
+
+    Raises:
+        TypeError, ValueError: if an argument is not one of those above.
+
+    Example:
+        >>> logits = torch.tensor([[4.0, 0.0], [4.0, 0.0], [0.0, 4.0], [0.0, 4.0]])
+        >>> scaling = TemperatureScaling(beta=2.0).fit(logits, torch.tensor([0, 0, 1, 0]))
+        >>> scaling(logits[:1])
+        tensor([[0.7500, 0.2500]])
+
+    Reference: Guo et al., "On calibration of modern neural networks", ICML 2017, for softmax; the paper's Theorem 3
+    for the gradient.
+    """
+
+    temperature: Tensor
+
+    def __init__(self, beta: float = 1.4, dim: int | None = -1, output: str = "worst_case") -> None:
+        super().__init__()
+        self.link = MinimaxLink(beta, dim, output)
+        self.register_buffer("temperature", torch.ones(()))
+
+    def forward(self, logits: Tensor) -> Tensor:
+        """Map logits to probabilities of the same shape."""
+        scaled: Tensor = self.link(logits / self.temperature.to(logits.dtype))
+        return scaled
+
+    @torch.no_grad()
+    def fit(self, logits: Tensor, target: Tensor) -> TemperatureScaling:
+        """Find the temperature.
+
+        Args:
+            logits: of rows that the model was not trained on, shape (N, k).
+            target: their class indices, shape (N,).
+
+        Returns:
+            self.
+        """
+        _validation.check_logits(logits)
+        if logits.ndim != 2 or not bool((logits < math.inf).all()):
+            raise ValueError(expected("logits", "of shape (N, k), without NaN or inf", tuple(logits.shape)))
+        _validation.check_labels(target, logits.shape[1])
+        f = logits.double() - logits.double().amax(1, keepdim=True)  # no sum below loses digits to a common shift
+        largest = -float(torch.where(f > -math.inf, f, 0).min())
+        if largest == 0 or self._slope(f, target, 2.0**-STEPS / largest) >= 0:
+            self.temperature.fill_(math.inf)
+            return self
+        high = 2.0**-STEPS / largest
+        for _ in range(2 * STEPS):
+            if self._slope(f, target, high) >= 0:
+                break
+            high *= 2
+        low = high / 2
+        for _ in range(STEPS):
+            middle = (low + high) / 2
+            low, high = (low, middle) if self._slope(f, target, middle) >= 0 else (middle, high)
+        self.temperature.fill_(1 / high)
+        return self
+
+    def _slope(self, f: Tensor, target: Tensor, inverse: float) -> float:
+        """Give the derivative of the mean loss in the inverse temperature, which only grows with it."""
+        p = worst_case_probs(inverse * f, beta=self.link.beta)
+        p[torch.arange(len(p), device=p.device), target] -= 1
+        return float((p * torch.where(f > -math.inf, f, 0)).sum(1).mean())

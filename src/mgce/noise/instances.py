@@ -1,0 +1,99 @@
+"""Label noise that depends on the features of a row, for which there is no transition matrix."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from mgce import _validation
+from mgce._validation import expected
+from mgce.noise.corruption import CorruptedLabels
+
+SPREAD = 0.1  # standard deviation of a row's rate before it is cut off, as published
+
+
+def corrupt_by_features(
+    labels: Tensor,  # (N,)
+    features: Tensor,  # (N, d)
+    n_classes: int,
+    rate: float,
+    generator: torch.Generator,
+) -> CorruptedLabels:
+    r"""Replace labels with a probability, and by a class, that both depend on the row.
+
+    .. math:: q_i \sim \mathcal N(r, 0.1^2) \text{ within } r \pm \min(r, 1 - r), \qquad
+        P(\tilde y_i = z) = q_i\, \mathrm{softmax}_{z \ne y_i}(x_i^\top W_{y_i})_z
+
+    where the entries of the W of each class are standard normal. Rows that are alike are mistaken for the same class,
+    so that the noise can be learnt, and no transition matrix describes it. The interval of the rates is cut off at the
+    same distance on both sides (published: to [0, 1]), so that their mean is `rate` itself. The larger the features,
+    the surer which class a row is mistaken for.
+
+    Args:
+        labels: true labels in [0, k), int64, shape (N,); left unchanged.
+        features: x, floating point, shape (N, d); images are flattened.
+        n_classes: number k of classes, at least 2.
+        rate: mean probability r in [0, 1] that a label changes.
+        generator: source of every draw; the global random state is neither read nor changed.
+
+    Returns:
+        :class:`CorruptedLabels`: the noisy labels, and the mask of those that changed.
+
+    Raises:
+        TypeError: if an argument has the wrong Python type.
+        ValueError: if a shape, a dtype or a value is not as above.
+
+    Example:
+        >>> generator = torch.Generator().manual_seed(0)
+        >>> labels, features = torch.zeros(1000, dtype=torch.int64), torch.eye(4).repeat(250, 1)
+        >>> noisy, flipped = corrupt_by_features(labels, features, 3, 0.3, generator)
+        >>> round(flipped.double().mean().item(), 1)
+        0.3
+
+    Reference: Xia et al., "Part-dependent label noise", NeurIPS 2020, algorithm 2.
+    """
+    _check(labels, features, n_classes, rate, generator)
+    device = generator.device
+    x, true = features.detach().to(device, torch.float64), labels.to(device)
+    rates = _rates(len(true), rate, generator)
+    noisy = true.clone()
+    uniform = torch.rand(len(true), generator=generator, dtype=torch.float64, device=device)
+    for y in range(n_classes):
+        weight = torch.randn(x.shape[1], n_classes, generator=generator, dtype=torch.float64, device=device)
+        rows = (true == y).nonzero().squeeze(1)
+        scores = (x[rows] @ weight).index_fill_(1, torch.tensor([y], device=device), -math.inf)
+        probs = rates[rows, None] * scores.softmax(1)
+        probs[:, y] = 1 - rates[rows]
+        cumulative = probs.cumsum(1)
+        drawn = torch.searchsorted(cumulative / cumulative[:, -1:], uniform[rows, None], right=True)
+        noisy[rows] = drawn.squeeze(1)
+    noisy = noisy.to(labels.device)
+    return CorruptedLabels(noisy, noisy != labels)
+
+
+def _check(labels: Tensor, features: Tensor, n_classes: int, rate: float, generator: torch.Generator) -> None:
+    _validation.check_count("n_classes", n_classes, minimum=2)
+    _validation.check_fraction("rate", rate)
+    _validation.check_labels(labels, n_classes, "labels")
+    if labels.dtype != torch.int64:
+        raise ValueError(expected("labels", "a tensor of dtype torch.int64", labels.dtype))
+    if not isinstance(features, Tensor):
+        raise TypeError(expected("features", "a torch.Tensor", type(features).__name__))
+    if features.ndim != 2 or len(features) != len(labels) or not features.is_floating_point():
+        what = f"a floating-point tensor of shape ({len(labels)}, d)"
+        raise ValueError(expected("features", what, f"{features.dtype} of shape {tuple(features.shape)}"))
+    if not bool(features.isfinite().all()):
+        raise ValueError(expected("features", "finite", "NaN or inf"))
+    if not isinstance(generator, torch.Generator):
+        raise TypeError(expected("generator", "a torch.Generator", generator))
+
+
+def _rates(n: int, rate: float, generator: torch.Generator) -> Tensor:
+    """Draw from a normal distribution cut off at the same distance on both sides of its mean."""
+    half = min(rate, 1 - rate)
+    uniform = torch.rand(n, generator=generator, dtype=torch.float64, device=generator.device)
+    inside = math.erf(half / (SPREAD * math.sqrt(2)))  # probability of the interval
+    offset = SPREAD * math.sqrt(2) * torch.erfinv((2 * uniform - 1) * inside)
+    return (rate + offset).clamp(rate - half, rate + half)

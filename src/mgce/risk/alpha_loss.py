@@ -1,0 +1,172 @@
+r"""The alpha-loss `l_beta(h, y) = beta (1 - h_y^(1/beta))` of probabilities, and what it says of errors."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from mgce import _validation
+from mgce.linear.arrays import FloatArray, as_array
+from mgce.linear.objective import trivial_value
+
+
+def argmax_factor(beta: float) -> float:
+    r"""Give the least C with `argmax error <= C R_beta` for every classifier, where R_beta is its alpha-risk.
+
+    .. math:: C_\beta = \frac{1}{\beta (1 - 2^{-1/\beta})}
+
+    Args:
+        beta: float in [1, inf].
+
+    Returns:
+        C, from 2 at beta = 1 down to 1/log 2 at infinity.
+
+    Raises:
+        TypeError, ValueError: if `beta` is not a number in [1, inf].
+
+    Example:
+        >>> [round(argmax_factor(beta), 4) for beta in (1, 1.4, 2, 5)]
+        [2.0, 1.8292, 1.7071, 1.545]
+
+    Reference: where the most probable class is wrong, `h_y <= 1/2`, so the alpha-loss is at least
+    `beta (1 - 2^(-1/beta))`.
+    """
+    _validation.check_beta(beta)
+    return 1 / trivial_value(2, beta)  # the loss of h = (1/2, 1/2)
+
+
+def loss_sum_bounds(n_classes: int, beta: float) -> tuple[float, float]:
+    r"""Give the least and the largest sum of the alpha-losses of all classes, over all probabilities.
+
+    .. math:: \beta \big(k - k^{(\beta - 1)/\beta}\big) \le \sum_{y=1}^k \ell_\beta(h, y) \le \beta (k - 1)
+
+    At beta = 1 both are k - 1: the loss is then symmetric. The bounds are those of the alpha-loss, which is at most
+    beta; the margin loss has no upper one.
+
+    Args:
+        n_classes: k, at least 2.
+        beta: float in [1, inf).
+
+    Returns:
+        Both bounds; uniform and one-hot probabilities attain them.
+
+    Raises:
+        TypeError, ValueError: if an argument is outside its domain.
+
+    Example:
+        >>> [round(bound, 4) for bound in loss_sum_bounds(4, 2)]
+        [4.0, 6.0]
+
+    Reference: paper, equation (5); Zhang and Sabuncu (2018), lemma 2.
+    """
+    _validation.check_count("n_classes", n_classes, minimum=2)
+    beta = _finite(beta)
+    return beta * (n_classes - n_classes ** (1 - 1 / beta)), beta * (n_classes - 1)
+
+
+def mae_bounds(alpha_risk: float, beta: float) -> tuple[float, float]:
+    r"""Give the least and the largest error of a class drawn from h (the MAE risk) that an alpha-risk allows.
+
+    .. math:: \max\Big(\frac{R_\beta}{\beta},\; R_\beta - (\beta - 1)\Big) \le R_{\mathrm{MAE}} \le R_\beta
+
+    The gap is beta - 1 at most, and closes as beta goes to 1.
+
+    Args:
+        alpha_risk: R, in [0, beta].
+        beta: float in [1, inf).
+
+    Returns:
+        Both bounds, in [0, 1].
+
+    Raises:
+        TypeError, ValueError: if an argument is outside its domain.
+
+    Example:
+        >>> [round(bound, 4) for bound in mae_bounds(0.7, 1.4)]
+        [0.5, 0.7]
+
+    Reference: paper, Theorem 2, equations (18) and (19).
+    """
+    beta = _finite(beta)
+    if not 0 <= alpha_risk <= beta:
+        raise ValueError(_validation.expected("alpha_risk", f"in [0, {beta:g}]", alpha_risk))
+    return max(alpha_risk / beta, alpha_risk - (beta - 1)), min(1.0, alpha_risk)
+
+
+def optimal_margins(probs: Any, beta: float) -> FloatArray:
+    r"""Give margins that minimise the expected margin loss where the classes have given probabilities.
+
+    .. math:: f_y = \beta (v_y - 1), \qquad v_y = \Big(\frac{p_y}{\lVert p \rVert_\alpha}\Big)^{\alpha - 1},
+        \qquad \alpha = \frac{\beta}{\beta - 1}
+
+    Their order is that of p: the margin loss is classification-calibrated. Their worst-case probabilities are p. A
+    common shift changes nothing; with this one, phi is zero. Margins of float64 cannot express a probability below
+    about `eps^(beta - 1)`, 1e-3 at beta = 1.2.
+
+    Args:
+        probs: p, shape (..., k), each row of sum one.
+        beta: float in (1, inf).
+
+    Returns:
+        f, of the shape of p.
+
+    Raises:
+        TypeError, ValueError: if `beta` is not in (1, inf), or `probs` are no probabilities.
+
+    Example:
+        >>> optimal_margins([0.6, 0.8, 0.0] / np.array(1.4), 2).round(4).tolist()
+        [-0.8, -0.4, -2.0]
+
+    Reference: paper, Corollary 1; the inverse of equation (17).
+    """
+    return _finite(beta) * (_inverse_link(probs, beta) - 1)
+
+
+def composite_losses(probs: Any, beta: float) -> FloatArray:
+    r"""Give the margin loss of every label as a loss of the worst-case probabilities, which is strictly proper.
+
+    .. math:: \tilde\ell_\beta(p, y) = \beta \Big(1 - \Big(\frac{p_y}{\lVert p \rVert_\alpha}\Big)^{\alpha - 1}\Big)
+
+    Its expectation under probabilities q is least at p = q alone: it is the pseudo-spherical score of order alpha. A
+    class of probability 0 gets beta, the least margin loss that it can have.
+
+    Args:
+        probs: p, shape (..., k), each row of sum one.
+        beta: float in (1, inf).
+
+    Returns:
+        The losses of all labels, of the shape of p.
+
+    Raises:
+        TypeError, ValueError: if `beta` is not in (1, inf), or `probs` are no probabilities.
+
+    Example:
+        >>> composite_losses([0.6, 0.8, 0.0] / np.array(1.4), 2).round(4).tolist()
+        [0.8, 0.4, 2.0]
+
+    Reference: paper, after Corollary 1; Gneiting and Raftery (2007) for the pseudo-spherical score.
+    """
+    return _finite(beta) * (1 - _inverse_link(probs, beta))
+
+
+def _inverse_link(probs: Any, beta: float) -> FloatArray:
+    """Give v, whose power beta is h."""
+    if _finite(beta) == 1:
+        raise ValueError(_validation.expected("beta", "above 1, where probabilities tell the margins", beta))
+    p = as_array(probs, "probs")
+    if p.ndim == 0 or p.min() < 0 or np.abs(p.sum(-1) - 1).max() > 1e-6:
+        raise ValueError(_validation.expected("probs", "rows that are not negative and sum to one", "others"))
+    top = p.max(-1, keepdims=True)
+    power = beta / (beta - 1)
+    norm = ((p / top) ** power).sum(-1, keepdims=True) ** (1 / power)
+    return np.asarray((p / top / norm) ** (power - 1))
+
+
+def _finite(beta: float) -> float:
+    """Require a number in [1, inf)."""
+    _validation.check_beta(beta)
+    if math.isinf(beta):
+        raise ValueError(_validation.expected("beta", "finite", beta))
+    return float(beta)

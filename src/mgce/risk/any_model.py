@@ -1,0 +1,70 @@
+"""Certificates of any fitted model that predicts: estimators, pipelines, searches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mgce import _validation
+from mgce.linear.arrays import FloatArray, IntArray, one_hot
+from mgce.risk.certificate import RiskCertificate, certify
+from mgce.risk.sample import UNSEEN
+
+
+def certify_model(model: Any, X: Any, y: Any, **options: Any) -> RiskCertificate:
+    """Bound the errors of a fitted classifier from labelled rows it has never seen.
+
+    Any model with `predict_proba` and `classes_`, such as a scikit-learn pipeline or search, is judged by its
+    probabilities; one with `predict` alone by its classes.
+
+    Args:
+        model: the fitted classifier.
+        X: fresh rows, in the form that the model takes.
+        y: their labels, shape (n,). A label that the model does not know counts as an error.
+        options: those of :func:`mgce.certify`.
+
+    Returns:
+        The certificate.
+
+    Raises:
+        TypeError: if the model has no `predict`.
+        ValueError: if no label is known to the model, or an option is out of range.
+
+    Example:
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> x = np.arange(1000)[:, None] / 1000
+        >>> model = LogisticRegression(C=1e4).fit(x[::2], x[::2, 0] > 0.5)
+        >>> round(certify_model(model, x[1::2], x[1::2, 0] > 0.5, bounds=["argmax"]).argmax_error, 3)
+        0.009
+
+    Reference: :func:`mgce.certify`.
+    """
+    if not hasattr(model, "predict"):
+        raise TypeError(_validation.expected("model", "a fitted classifier with `predict`", type(model).__name__))
+    labels = np.asarray(y)
+    if hasattr(model, "predict_proba") and hasattr(model, "classes_"):
+        classes, probs = np.asarray(model.classes_), np.asarray(model.predict_proba(X))
+    else:
+        predicted = np.asarray(model.predict(X))
+        classes = np.unique(np.concatenate([predicted, labels])) if len(labels) else np.unique(predicted)
+        probs = one_hot(np.searchsorted(classes, predicted).astype(np.int64), len(classes))
+    return certify(label_indices(labels, classes, len(probs)), _two_or_more(probs), **options)
+
+
+def label_indices(labels: Any, classes: Any, n: int, name: str = "y") -> IntArray:
+    """Give the places of labels among sorted classes, -1 for those that are none of them; one at least has to be."""
+    if labels.shape != (n,):
+        raise ValueError(_validation.expected(name, f"of shape ({n},), one label for each row", labels.shape))
+    places = {label: place for place, label in enumerate(classes.tolist())}
+    found = np.array([places.get(label, UNSEEN) for label in labels.tolist()], dtype=np.int64)
+    if (found == UNSEEN).all():
+        some = ", ".join(map(repr, classes[:10].tolist()))
+        what = f"labels of the classes that the model knows ({some}{', ...' * (len(classes) > 10)})"
+        raise ValueError(_validation.expected(name, what, f"none of these; the first is {labels[0]!s}"))
+    return found
+
+
+def _two_or_more(probs: FloatArray) -> FloatArray:
+    """Give a model of one class a second one that it never predicts."""
+    return probs if probs.shape[1] > 1 else np.hstack([probs, np.zeros_like(probs)])

@@ -1,0 +1,140 @@
+r"""A transition matrix known from an audit: rows whose right label was looked up, counted by right and given label."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mgce import _validation
+from mgce.linear.arrays import FloatArray, as_array
+from mgce.risk.concentration import check_delta
+from mgce.risk.label_noise import Losses, Refuted
+from mgce.risk.sample import Sample
+
+# The share of a predicted class that is guessed to be right, when losses are chosen: a wrong guess makes the bound
+# wider, never wrong. Bounds hardly change between 0.6 and 0.95.
+GUESSED_ACCURACY = 0.8
+
+
+def transition_region(counts: Any, delta: float = 0.05) -> tuple[FloatArray, FloatArray]:
+    r"""Bound every entry of a transition matrix from audited counts, all at once.
+
+    .. math:: T_{yz} \in \big[\mathrm{BetaInv}(\delta';\ c_{yz},\ n_y - c_{yz} + 1),\
+        \mathrm{BetaInv}(1 - \delta';\ c_{yz} + 1,\ n_y - c_{yz})\big]
+
+    with n_y the sum of row y, and delta' = delta / (2 k^2); for two classes delta / 4, since an entry of a row says
+    what the other is.
+
+    Args:
+        counts: c, shape (k, k): how many audited examples have right label y and given label z.
+        delta: probability in (0, 1) with which any entry may be outside.
+
+    Returns:
+        Lower and upper bounds, shape (k, k) each. A row without examples is unknown: from 0 to 1.
+
+    Raises:
+        ValueError: if `counts` is not a square matrix of counts, or `delta` is out of range.
+
+    Example:
+        >>> low, high = transition_region([[90, 10], [5, 95]], 0.05)
+        >>> low.round(3).tolist(), high.round(3).tolist()
+        ([[0.812, 0.044], [0.014, 0.877]], [[0.956, 0.188], [0.123, 0.986]])
+
+    Reference: Clopper and Pearson (1934), and the union of the probabilities of failure.
+    """
+    from scipy import special
+
+    check_delta(delta)
+    c = _checked_counts(counts)
+    k, rest = len(c), c.sum(1, keepdims=True) - c
+    side = delta / (2 * k * (k if k > 2 else 1))
+    with np.errstate(invalid="ignore"):
+        low = np.where(c > 0, special.betaincinv(np.maximum(c, 1), rest + 1, side), 0.0)
+        high = np.where(rest > 0, special.betaincinv(c + 1, np.maximum(rest, 1), 1 - side), 1.0)
+    return low, high
+
+
+@dataclass(frozen=True, eq=False)
+class AuditedTransition:
+    r"""A label y is replaced by z with probability T[y, z], whatever the example; T is in a confidence region.
+
+    The matrix g has `sum_z T[y, z] g[z, j] >= 1{y != j}` for every row T[y] of the region: the expectation of g of the
+    given label and the predicted class j is then the error at least, whichever T of the region is true.
+    """
+
+    surrogate: FloatArray  # g, (k, k): given label, predicted class
+    n: int  # audited examples
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """That audited labels were drawn as the others are."""
+        return (
+            f"the given labels of the {self.n} audited examples and of these were drawn from the right label alone, by "
+            "one transition matrix, whatever the example, and the audited examples are not among these",
+        )
+
+    def upper(self, sample: Sample, losses: Losses, delta: float) -> float:
+        """Bound the mean of the surrogate; an alpha-risk is at most beta times the error of a class drawn from h."""
+        probs = 1 - losses.table if losses.beta is None else (1 - losses.table / losses.beta) ** losses.beta
+        own = sample.own(probs @ self.surrogate.T, max(1.0, float(self.surrogate.max())))
+        ends = float(self.surrogate.min()), max(1.0, float(self.surrogate.max()))
+        upper = sample.mean_upper(own, delta, ends)
+        if upper < 0:
+            raise Refuted(f"the audit: by it, the error of the classifier would be below zero, {upper:.4f} at most")
+        return losses.top * min(1.0, upper)
+
+
+def audited(counts: Any, k: int, delta: float) -> AuditedTransition:
+    """Turn audited counts into what is assumed with them, with probability 1 - delta."""
+    c = _checked_counts(counts)
+    if len(c) != k:
+        raise ValueError(_validation.expected("audit", f"of shape ({k}, {k})", c.shape))
+    if not c.sum(1).all():
+        what = "counts with an audited example of every class"
+        raise ValueError(_validation.expected("audit", what, f"none of class {int(c.sum(1).argmin())}"))
+    low, high = transition_region(c, delta)
+    mean = c / c.sum(1, keepdims=True)
+    surrogate = np.stack([_surrogate(low, high, mean, j) for j in range(k)], axis=1)
+    # The solver keeps its constraints to 1e-7: a shift makes up for it, and one more for rounding.
+    return AuditedTransition(surrogate + 1e-6, int(c.sum()))
+
+
+def _surrogate(low: FloatArray, high: FloatArray, mean: FloatArray, predicted: int) -> FloatArray:
+    r"""Choose the column g[:, predicted], shape (k,), of least mean if the audited shares are those of T.
+
+    The least of T.g over a row `low <= T <= high` of sum one is, by duality, the largest over t of
+    `t + low.(g - t) - (high - low).(t - g)_+`. With s >= (t - g)_+ for each row that makes a linear program.
+    """
+    from scipy import sparse
+    from scipy.optimize import linprog
+
+    k = len(low)
+    guess = np.full(k, (1 - GUESSED_ACCURACY) / (k - 1))
+    guess[predicted] = GUESSED_ACCURACY
+    eye: Any = sparse.eye_array(k)
+    # Variables: g (k), t (k), s (k, k) row by row.
+    blocks: list[Any] = [-low, sparse.diags_array(low.sum(1) - 1), sparse.block_diag(list((high - low)[:, None, :]))]
+    floor = sparse.hstack(blocks)
+    parts = sparse.hstack(
+        [sparse.kron(np.ones((k, 1)), -eye), sparse.kron(eye, np.ones((k, 1))), -sparse.eye_array(k * k)]
+    )
+    loss = (np.arange(k) != predicted).astype(float)
+    result: Any = linprog(
+        np.concatenate([guess @ mean, np.zeros(k + k * k)]),
+        A_ub=sparse.vstack([floor, parts], format="csr"),
+        b_ub=np.concatenate([-loss, np.zeros(k * k)]),
+        bounds=[(None, None)] * (2 * k) + [(0, None)] * (k * k),
+        method="highs",
+    )
+    return np.asarray(result.x[:k])
+
+
+def _checked_counts(counts: Any) -> FloatArray:
+    c = as_array(counts, "audit")
+    if c.ndim != 2 or c.shape[0] != c.shape[1] or len(c) < 2:
+        raise ValueError(_validation.expected("audit", "of shape (k, k) with k >= 2", c.shape))
+    if c.min() < 0 or (c != np.round(c)).any():
+        raise ValueError(_validation.expected("audit", "counts, integers from 0", f"{c.min():g} to {c.max():g}"))
+    return c

@@ -1,0 +1,218 @@
+r"""What is assumed of wrong labels, and how a bound on losses against them becomes one against right labels.
+
+Each class is one assumption. Its `upper` bounds the mean loss against right labels, or says by :class:`Refuted` that
+the labels contradict the assumption.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from mgce import _validation
+from mgce.linear.arrays import FloatArray, as_array
+from mgce.risk.sample import Sample
+
+# Condition number of a transition matrix above which it counts as singular: its inverse then has fewer than six
+# right digits in float64, and bounds by it are far above 1 in any case.
+SINGULAR = 1e10
+ROW_SUM = 1e-6  # how far the sum of a row may be from one: what float32 does to it
+
+
+class Refuted(Exception):  # noqa: N818  the labels are at fault, not the program
+    """The labels contradict what is assumed of them; the message completes "With confidence C, the labels refute"."""
+
+
+@dataclass(frozen=True, eq=False)
+class Losses:
+    """The losses of a classifier on n examples under each of k labels."""
+
+    table: FloatArray  # (n, k)
+    beta: float | None = None  # that of the alpha-loss; None for errors, whose row sums to k - 1
+    binary: bool = False  # whether every loss is 0 or 1, whatever the example
+
+    @property
+    def top(self) -> float:
+        """The largest loss, that of a label to which the classifier gives no probability."""
+        return 1.0 if self.beta is None else self.beta
+
+
+class LabelNoise(Protocol):
+    """An assumption on wrong labels."""
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """Clauses that complete "This assumes that"."""
+        ...
+
+    def upper(self, sample: Sample, losses: Losses, delta: float) -> float:
+        """Bound the mean loss against right labels, with probability 1 - delta."""
+        ...
+
+
+@dataclass(frozen=True)
+class RightLabels:
+    """Every label is right, or is meant as it stands."""
+
+    assumptions: tuple[str, ...] = ()
+
+    def upper(self, sample: Sample, losses: Losses, delta: float) -> float:
+        """Bound the mean loss against the labels as given."""
+        own = sample.own(losses.table, losses.top)
+        if losses.binary:
+            return sample.mean_upper(own.astype(bool), delta)
+        return sample.mean_upper(own, delta, (0.0, losses.top))
+
+
+@dataclass(frozen=True)
+class AnyNoise:
+    """At most a share of the labels is wrong; which ones, and how, is left open."""
+
+    rate: float
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """The share, and nothing else."""
+        return (f"at most a share {self.rate:g} of the labels is wrong, whichever and however",)
+
+    def upper(self, sample: Sample, losses: Losses, delta: float) -> float:
+        """Add to the bound against the given labels what the wrong ones may hide: each at most the largest loss."""
+        return min(losses.top, RightLabels().upper(sample, losses, delta) + self.rate * losses.top)
+
+
+@dataclass(frozen=True)
+class SymmetricNoise:
+    r"""A label is replaced with probability eta or more, whatever the example, by one of the others, all alike.
+
+    With D = 1 - eta k/(k-1) > 0, an error E against right labels becomes `eta + D E` against the given ones. For the
+    alpha-loss l, with R its risk and S = E sum_j l(j), the given labels have `W = E[k l(y) - sum_j l(j)]`, which is
+    `D (k R - S)`, hence `R = S/k + W/(k D)`. If only a lower bound of eta is known, D may be smaller than its, and R is
+    at most what follows from the lower bound if and only if W <= 0, that is R <= S/k.
+    """
+
+    rate: float
+    n_classes: int
+    origin: tuple[str, ...] = ()  # where the rate is from, if it was not stated: clauses of their own
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """The rate, or more."""
+        return (
+            *self.origin,
+            f"each label was replaced with probability {self.rate:g}, or more, by one of the others, all alike and "
+            "whatever the example",
+        )
+
+    def upper(self, sample: Sample, losses: Losses, delta: float) -> float:
+        """Bound the loss against right labels; refuted if the given labels agree with the classifier too often."""
+        if losses.beta is not None:
+            return self._alpha_upper(sample, losses, losses.beta, delta)
+        noisy = RightLabels().upper(sample, losses, delta)
+        if noisy < self.rate:
+            raise Refuted(
+                f"that a share {self.rate:g} of them or more is wrong at random: the classifier disagrees with at most "
+                f"{noisy:.4f} of them, and wrong labels would disagree with it"
+            )
+        return clean_error(noisy, self.rate, self.n_classes)
+
+    def _alpha_upper(self, sample: Sample, losses: Losses, beta: float, delta: float) -> float:
+        # Two statements are judged at delta each: the sign of W, and the mean of the unbiased loss. Only one of them
+        # can do harm: where W > 0 it is a wrong sign, and where W <= 0 a wrong mean.
+        k = self.n_classes
+        excess = sample.own(k * losses.table - losses.table.sum(1, keepdims=True), 0.0)
+        least, most = power_range(np.append(np.ones(k - 1), 1.0 - k), beta)
+        if sample.mean_upper(excess, delta, (beta * least, beta * most)) >= 0:
+            return beta
+        return KnownTransition(symmetric_inverse(self.rate, k), f"a noise rate of {self.rate:g} or more").upper(
+            sample, losses, delta
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class KnownTransition:
+    r"""A label y is replaced by z with probability T[y, z], whatever the example.
+
+    The loss `z = sum_j (T^-1)[given label, j] l(j)` has the expectation of l(right label), whatever the example; its
+    range follows from T alone.
+    """
+
+    inverse: FloatArray  # (k, k), of T; its rows sum to one
+    name: str  # what the labels refute if the bound falls below zero
+    condition_number: float = 1.0
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """That T is right, and depends on nothing else."""
+        return (
+            "each label was drawn by the stated transition matrix (condition number "
+            f"{self.condition_number:.3g}) from the right label alone, whatever the example",
+        )
+
+    def upper(self, sample: Sample, losses: Losses, delta: float) -> float:
+        """Bound the mean of the unbiased loss; refuted if that is below zero."""
+        own = sample.own(losses.table @ self.inverse.T, losses.top)
+        upper = sample.mean_upper(own, delta, self._range(losses))
+        if upper < 0:
+            raise Refuted(
+                f"{self.name}: by it, the mean loss of the classifier would be below zero, {upper:.4f} at most"
+            )
+        return min(losses.top, upper)
+
+    def _range(self, losses: Losses) -> tuple[float, float]:
+        """Give the least and the largest value of the unbiased loss over all probabilities h and labels.
+
+        An error is `1 - q` with q = h, or one-hot, so that it is linear in q and extreme at a corner.
+        """
+        ends = np.array([power_range(row, losses.beta or 1.0) for row in self.inverse])
+        return losses.top * (1 - float(ends[:, 1].max())), losses.top * (1 - float(ends[:, 0].min()))
+
+
+def power_range(weights: FloatArray, beta: float) -> tuple[float, float]:
+    r"""Give the least and the largest value of `sum_j a_j h_j^(1/beta)` over probabilities h.
+
+    With u = h^(1/beta), the vector u is not negative and has beta-norm one. So the sum is at most the dual norm of the
+    positive part of a, of order beta/(beta - 1), and at least minus that of the negative part. Where a has no negative
+    entry it is least at a corner, since u_j >= u_j^beta.
+    """
+    order = np.inf if beta == 1 else beta / (beta - 1)
+    positive, negative = np.maximum(weights, 0), np.maximum(-weights, 0)
+    most = np.linalg.norm(positive, order) if positive.any() else weights.max()
+    least = -np.linalg.norm(negative, order) if negative.any() else weights.min()
+    return float(least), float(most)
+
+
+def symmetric_inverse(rate: float, k: int) -> FloatArray:
+    """Give the inverse of the transition matrix of symmetric noise, shape (k, k)."""
+    signal = 1 - rate * k / (k - 1)
+    return np.asarray((np.eye(k) - rate / (k - 1)) / signal)
+
+
+def checked_transition(transition: Any, k: int) -> KnownTransition:
+    """Check a transition matrix (k, k), and give what is assumed with it."""
+    matrix = as_array(transition, "transition")
+    if matrix.shape != (k, k):
+        raise ValueError(_validation.expected("transition", f"of shape ({k}, {k})", matrix.shape))
+    sums = matrix.sum(1)
+    if matrix.min() < 0 or np.abs(sums - 1).max() > ROW_SUM:
+        got = f"a least entry of {matrix.min():g}, and sums from {sums.min():g} to {sums.max():g}"
+        raise ValueError(_validation.expected("transition", "rows that are not negative and sum to one", got))
+    matrix = matrix / sums[:, None]
+    condition = float(np.linalg.cond(matrix))
+    if not condition < SINGULAR:
+        what = "invertible, since otherwise the given labels cannot tell some of the right ones apart"
+        raise ValueError(_validation.expected("transition", what, f"a condition number of {condition:.3g}"))
+    return KnownTransition(np.linalg.inv(matrix), "the stated transition matrix", condition)
+
+
+def clean_error(upper: float, noise_rate: float, k: int) -> float:
+    """Map an upper bound on the error against noisy labels to one against clean labels, in [0, 1].
+
+    Symmetric noise of rate eta turns a clean error E into the noisy one `eta + (1 - eta k/(k-1)) E`, which is solved
+    for E. If only a lower bound of eta is known, the result must not rise with eta: it does not where `upper` is below
+    chance, `(k-1)/k`, and elsewhere 1 is given.
+    """
+    if upper >= (k - 1) / k:
+        return 1.0
+    return max(0.0, (upper - noise_rate) / (1 - noise_rate * k / (k - 1)))

@@ -1,0 +1,209 @@
+r"""How many labels are wrong, and which for which: intervals proved under a stated assumption, and estimates."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mgce import _validation
+from mgce.linear.arrays import FloatArray, IntArray, as_array, as_labels
+from mgce.risk.concentration import check_delta, clopper_pearson_lower, clopper_pearson_upper
+
+# The share of the examples, those where the classifier is most sure, whose disagreements are taken for wrong labels.
+SURE_SHARE = 0.2
+RESAMPLES = 200  # of the bootstrap: the standard error of a 2.5 % quantile is then 1.1 %
+
+
+@dataclass(frozen=True)
+class NoiseRateInterval:
+    """An interval for the rate of symmetric noise, each end wrong with probability delta/2 at most."""
+
+    low: float
+    high: float
+    n: int  # examples that it rests on
+    disagreements: int  # of their labels with the classifier, or with the second label
+    assumptions: tuple[str, ...]  # clauses that complete "This assumes that"
+
+
+@dataclass(frozen=True, eq=False)
+class TransitionEstimate:
+    """A transition matrix estimated by confident learning, with bootstrap intervals that nothing proves."""
+
+    matrix: FloatArray  # (k, k)
+    low: FloatArray  # (k, k)
+    high: FloatArray  # (k, k)
+    rate: float  # share of wrong labels
+    rate_interval: tuple[float, float]
+
+
+def noise_rate_interval(target: Any, probs: Any, *, delta: float = 0.05) -> NoiseRateInterval:
+    r"""Bound the rate of symmetric noise by the labels of the examples on which a classifier is most sure.
+
+    .. math:: \hat\eta_{\text{low}} = \mathrm{BetaInv}(\delta/2;\ d, m - d + 1), \qquad
+        \hat\eta_{\text{high}} = \mathrm{BetaInv}(1 - \delta/2;\ d + 1, m - d)
+
+    with d the disagreements in the fifth of the examples, m of them, whose largest probability is largest. A label that
+    was replaced at random disagrees with any classifier at least as often as the rate says: the upper end holds for
+    every classifier. The lower end assumes that the classifier is right on the whole of that fifth; where it is wrong
+    on a share e of it, the rate may be lower by e.
+
+    Args:
+        target: labels in 0..k-1, shape (n,), array or tensor, of examples that the classifier has not seen.
+        probs: its probabilities, shape (n, k), array or tensor.
+        delta: probability in (0, 1) with which the interval may miss the rate.
+
+    Returns:
+        The interval, with its assumptions.
+
+    Raises:
+        ValueError: if shapes or values do not fit together.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> y = rng.integers(0, 2, 5000)
+        >>> noisy = np.where(rng.random(5000) < 0.2, 1 - y, y)
+        >>> interval = noise_rate_interval(noisy, np.eye(2)[y] * 0.9 + 0.05)
+        >>> round(interval.low, 2), round(interval.high, 2)
+        (0.18, 0.23)
+
+    Reference: Clopper and Pearson (1934); for the upper end, the noisy error under symmetric noise, Ghosh, Kumar and
+    Sastry (2017).
+    """
+    check_delta(delta)
+    h = as_array(probs, "probs")
+    y = as_labels(target, len(h), h.shape[-1], "target")
+    sure = np.argsort(-h.max(1), kind="stable")[: math.ceil(SURE_SHARE * len(h))]
+    wrong = int((h[sure].argmax(1) != y[sure]).sum())
+    return NoiseRateInterval(
+        low=clopper_pearson_lower(wrong, sure.size, delta / 2),
+        high=clopper_pearson_upper(wrong, sure.size, delta / 2),
+        n=sure.size,
+        disagreements=wrong,
+        assumptions=(
+            "a wrong label is any of the others, all alike and whatever the example",
+            f"for the lower end, the classifier is right on the {sure.size} examples of which it is most sure",
+        ),
+    )
+
+
+def repeated_labels_interval(first: Any, second: Any, *, n_classes: int, delta: float = 0.05) -> NoiseRateInterval:
+    r"""Bound the rate of symmetric noise by examples that were labelled twice, without any classifier.
+
+    .. math:: P(\text{the two differ}) = 2 \eta - \eta^2 \frac{k}{k - 1}
+
+    Args:
+        first: labels in 0..k-1, shape (n,), array or tensor.
+        second: labels of the same examples, given independently.
+        n_classes: k.
+        delta: probability in (0, 1) with which the interval may miss the rate.
+
+    Returns:
+        The interval, with its assumptions.
+
+    Raises:
+        ValueError: if shapes or values do not fit together.
+
+    Example:
+        >>> interval = repeated_labels_interval([0, 1] * 500, [0, 1] * 400 + [1, 0] * 100, n_classes=2)
+        >>> round(interval.low, 3), round(interval.high, 3)
+        (0.097, 0.13)
+
+    Reference: the probability that two independent draws by the symmetric transition matrix agree.
+    """
+    check_delta(delta)
+    one = as_array(first, "first")
+    y, z = as_labels(one, one.size, n_classes, "first"), as_labels(second, one.size, n_classes, "second")
+    differ, n = int((y != z).sum()), y.size
+    share = n_classes / (n_classes - 1)
+
+    def rate(difference: float) -> float:
+        """Solve for eta in [0, (k-1)/k], where the probability rises."""
+        return (1 - math.sqrt(max(0.0, 1 - share * difference))) / share
+
+    return NoiseRateInterval(
+        low=rate(clopper_pearson_lower(differ, n, delta / 2)),
+        high=rate(clopper_pearson_upper(differ, n, delta / 2)),
+        n=n,
+        disagreements=differ,
+        assumptions=(
+            "a wrong label is any of the others, all alike and whatever the example",
+            "the two labels of an example were made wrong independently, at one rate below (k-1)/k",
+        ),
+    )
+
+
+def estimate_transition(
+    target: Any, probs: Any, *, delta: float = 0.05, generator: np.random.Generator | None = None
+) -> TransitionEstimate:
+    r"""Estimate a transition matrix by confident learning, with bootstrap intervals.
+
+    .. math:: C_{ji} = \#\{\text{label } j,\ i = \arg\max_{l : p_l \ge t_l} p_l\}, \qquad
+        T_{ij} \propto C_{ji} \frac{n_j}{\sum_l C_{jl}}
+
+    with t_l the mean probability of class l among the examples labelled so and n_j the number of those labelled j. It
+    is an estimate: the model has to rank the classes of most examples right, and nothing bounds its error.
+    For a matrix with a guarantee, have some labels looked up and pass the counts as `audit` to
+    :func:`~mgce.certify`.
+
+    Args:
+        target: labels in 0..k-1, shape (n,), each class at least once, of examples that the classifier has not seen.
+        probs: its calibrated probabilities (p for MGCE), shape (n, k), array or tensor.
+        delta: one minus the level of the percentile intervals.
+        generator: NumPy's, for the bootstrap; by default one of seed 0.
+
+    Returns:
+        The estimate.
+
+    Raises:
+        ValueError: if shapes or values do not fit together.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> y = rng.integers(0, 2, 5000)
+        >>> noisy = np.where(rng.random(5000) < np.where(y == 0, 0.1, 0.3), 1 - y, y)
+        >>> estimate_transition(noisy, np.eye(2)[y] * 0.6 + 0.2).matrix.round(2).tolist()
+        [[0.9, 0.1], [0.29, 0.71]]
+
+    Reference: Northcutt, Jiang and Chuang (2021), Confident learning, JAIR 70, equations 1 and 3.
+    """
+    check_delta(delta)
+    p = as_array(probs, "probs")
+    k = p.shape[-1]
+    y = as_labels(target, len(p), k, "target")
+    if not np.bincount(y, minlength=k).all():
+        raise ValueError(_validation.expected("target", "labels with every class among them", np.unique(y).tolist()))
+    generator = np.random.default_rng(0) if generator is None else generator
+    best = _confident_joint(y, p)
+    draws = np.stack(
+        [_confident_joint(y[rows], p[rows]) for rows in generator.integers(0, len(y), (RESAMPLES, len(y)))]
+    )
+    ends = (delta / 2, 1 - delta / 2)
+    low, high = np.quantile(np.stack([_rows(joint) for joint in draws]), ends, axis=0)
+    rates = 1 - np.trace(draws, axis1=1, axis2=2)
+    return TransitionEstimate(
+        _rows(best), low, high, float(1 - np.trace(best)), tuple(np.quantile(rates, ends).tolist())
+    )
+
+
+def _confident_joint(y: IntArray, p: FloatArray) -> FloatArray:
+    """Give the estimated joint distribution of right and given label, shape (k, k)."""
+    k = p.shape[1]
+    size = np.bincount(y, minlength=k)
+    threshold = np.array([p[y == j, j].mean() if size[j] else np.inf for j in range(k)])
+    sure = np.where(p >= threshold - 1e-12, p, -1.0)
+    rows = sure.max(1) >= 0
+    counts = np.zeros((k, k))
+    np.add.at(counts, (sure[rows].argmax(1), y[rows]), 1)
+    total = counts.sum(0)
+    counts[np.diag_indices(k)] += total == 0  # a class without any sure example: taken as right
+    joint = counts * (size / counts.sum(0))
+    return np.asarray(joint / joint.sum())
+
+
+def _rows(joint: FloatArray) -> FloatArray:
+    """Give the transition matrix of a joint distribution; a class that is nowhere keeps its label."""
+    total = joint.sum(1, keepdims=True)
+    return np.where(total > 0, joint / np.where(total > 0, total, 1), np.eye(len(joint)))

@@ -1,0 +1,77 @@
+"""From what a user states of wrong labels to one assumption, and the part of delta that it leaves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mgce import _validation
+from mgce.linear.arrays import FloatArray
+from mgce.risk.audit import audited
+from mgce.risk.label_noise import AnyNoise, LabelNoise, RightLabels, SymmetricNoise, checked_transition
+from mgce.risk.noise_rate import noise_rate_interval
+from mgce.risk.sample import UNSEEN, Sample
+
+AUTO = "auto"
+KINDS = ("symmetric", "any")
+
+
+@dataclass(frozen=True, eq=False)
+class StatedNoise:
+    """The arguments of :func:`~mgce.certify` that speak of wrong labels."""
+
+    rate: Any = 0.0
+    kind: str = "symmetric"
+    transition: Any = None  # (k, k)
+    audit: Any = None  # (k, k)
+
+    def __post_init__(self) -> None:
+        _validation.check_choice("noise", self.kind, KINDS)
+        if self.rate != AUTO if isinstance(self.rate, str) else np.ndim(self.rate) != 0:
+            what = f"a number or {AUTO!r}; a matrix goes to `transition`"
+            raise TypeError(_validation.expected("noise_rate", what, type(self.rate).__name__))
+        others = (self.transition is not None) + (self.audit is not None)
+        if others > 1 or (others and not (self.kind == "symmetric" and self.rate == 0)):
+            raise ValueError(_validation.expected("noise_rate, transition, audit", "stated one at a time", "several"))
+
+    @property
+    def present(self) -> bool:
+        """Whether any label may be wrong."""
+        return self.rate != 0 or self.kind != "symmetric" or self.transition is not None or self.audit is not None
+
+    def assume(self, sample: Sample, probs: FloatArray, delta: float) -> tuple[LabelNoise, float]:
+        """Give the assumption, and what is left of delta when it has been made precise."""
+        k = sample.n_classes
+        if self.transition is not None:
+            return checked_transition(self.transition, k), delta
+        if self.audit is not None:
+            return audited(self.audit, k, delta / 2), delta / 2
+        if self.rate == AUTO:
+            return _estimated(sample, probs, delta / 2), delta / 2
+        rate = float(self.rate)
+        if self.kind == "any":
+            if not 0 <= rate < 1:
+                raise ValueError(_validation.expected("noise_rate", "in [0, 1)", self.rate))
+            return AnyNoise(rate), delta
+        if not 0 <= rate < (k - 1) / k:
+            what = f"in [0, {k - 1}/{k}), since from (k-1)/k on noisy labels say nothing about clean ones"
+            raise ValueError(_validation.expected("noise_rate", what, self.rate))
+        return (SymmetricNoise(rate, k) if rate else RightLabels()), delta
+
+
+def _estimated(sample: Sample, probs: FloatArray, delta: float) -> SymmetricNoise:
+    """Assume the lower end of the interval for the rate, which fails with probability delta at most."""
+    if sample.clusters is not None:
+        raise ValueError(_validation.expected("noise_rate", f"a number where there are groups, not {AUTO!r}", AUTO))
+    known, k = sample.labels != UNSEEN, sample.n_classes
+    if not known.any():
+        return SymmetricNoise(0.0, k)
+    interval = noise_rate_interval(sample.labels[known], probs[known], delta=min(2 * delta, 0.999))
+    origin = (
+        f"the noise rate is {interval.low:.4f} or more, the lower end of its interval (up to {interval.high:.4f}) by "
+        f"the {interval.n} examples of which the classifier is most sure, on which it is assumed to be right",
+    )
+    # A rate may be lowered at will: a thousandth below chance some signal is left.
+    return SymmetricNoise(min(interval.low, 0.999 * (k - 1) / k), k, origin)

@@ -1,0 +1,6 @@
+"""Conformal prediction sets: classes that hold the right one with a stated probability, from clean or noisy labels."""
+
+from mgce.sets.calibration import calibrate
+from mgce.sets.conformal import ConformalSets, conformal_scores
+
+__all__ = ["ConformalSets", "calibrate", "conformal_scores"]

@@ -1,0 +1,161 @@
+"""Thresholds from a calibration sample whose labels are right, or wrong in a known way."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from mgce import _validation
+from mgce.linear.arrays import FloatArray, IntArray
+from mgce.risk.certificate import FRESH, checked_probs, checked_target
+from mgce.risk.concentration import betting_refutes, check_delta
+from mgce.risk.label_noise import AnyNoise, KnownTransition, SymmetricNoise, symmetric_inverse
+from mgce.risk.sample import UNSEEN, Sample
+from mgce.risk.stated_noise import AUTO, StatedNoise
+from mgce.sets.conformal import ConformalSets, conformal_scores
+
+EXCHANGEABLE = FRESH.replace("independent draws from the distribution of interest", "exchangeable with those to come")
+# Thresholds tried on noisy labels, from the largest sets to the smallest. They are fixed without the sample, and dense
+# at both ends, where the scores of sharp classifiers are.
+CANDIDATES = 1 / (1 + np.exp(-np.linspace(14.0, -9.0, 231)))
+BLOCK = 2**22  # numbers that are worked on at once: 32 MB of float64
+
+
+def calibrate(
+    target: Any,  # (n,)
+    probs: Any,  # (n, k)
+    *,
+    alpha: float = 0.1,
+    score: str = "least_ambiguous",
+    per_class: bool = False,
+    noise_rate: float = 0.0,
+    noise: str = "symmetric",
+    transition: Any = None,  # (k, k)
+    delta: float = 0.05,
+) -> ConformalSets:
+    r"""Find thresholds with which prediction sets hold the right class with probability at least 1 - alpha.
+
+    .. math:: \hat q = \text{the } \lceil (n + 1)(1 - \alpha) \rceil \text{-th smallest } s_{y_i}(x_i)
+
+    for right labels: the guarantee is an average over calibration samples as well. For at most a share eta of wrong
+    labels, whichever and however (`noise="any"`), the same with alpha - eta in place of alpha.
+
+    For a transition matrix T, or symmetric noise at a rate that is exactly known, the mean of
+
+    .. math:: z_i = \sum_j (T^{-1})[y_i, j]\; 1\{s_j(x_i) > q\}
+
+    is the share of right classes that are left out. Thresholds are tried from the largest sets on, as long as the
+    gambler of :func:`~mgce.risk.betting_upper` refutes that this share is alpha or more; the share only grows from one
+    to the next, so the first that is passed by mistake is passed with probability delta at most, and with it all. The
+    guarantee then holds with confidence 1 - delta over the calibration sample. With `per_class`, the same is done for
+    each class by the terms of z of this class, at delta / k each.
+
+    Args:
+        target: labels in 0..k-1, shape (n,), of examples that the classifier has not seen; -1 is none of the classes.
+        probs: its probabilities (p for MGCE), shape (n, k), array or tensor.
+        alpha: probability in (0, 1) with which a set may miss the right class.
+        score: `"least_ambiguous"` or `"adaptive"`, as in :func:`conformal_scores`.
+        per_class: whether to guarantee the coverage given each right class.
+        noise_rate: rate of symmetric noise, or the largest share of wrong labels for `noise="any"`.
+        noise: `"symmetric"` or `"any"`.
+        transition: T, shape (k, k), in place of a rate.
+        delta: probability with which the guarantee may fail where T or a rate is stated.
+
+    Returns:
+        The sets' thresholds. An infinite one says that the sample is too small: the class is in every set.
+
+    Raises:
+        ValueError: if shapes or values do not fit together, or the noise leaves nothing to guarantee.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> p = rng.dirichlet([0.3, 0.3, 0.3], 2000)
+        >>> y = (p.cumsum(1) < rng.random((2000, 1))).sum(1)
+        >>> sets = calibrate(y[:1000], p[:1000], alpha=0.1)
+        >>> members = sets.predict(p[1000:])
+        >>> float(members[np.arange(1000), y[1000:]].mean().round(2)), float(members.sum(1).mean().round(2))
+        (0.89, 1.34)
+
+    Reference: Vovk, Gammerman and Shafer (2005); Bates et al. (2021), Distribution-free, risk-controlling prediction
+    sets, for the confidence; the unbiased loss of Natarajan et al. (2013), as in Sesia, Wang and Tong (2024).
+    """
+    check_delta(delta)
+    if not 0 < alpha < 1:
+        raise ValueError(_validation.expected("alpha", "in (0, 1)", alpha))
+    p = checked_probs(probs)
+    y = checked_target(target, *p.shape)
+    stated = StatedNoise(noise_rate, noise, transition)
+    if stated.rate == AUTO:
+        raise ValueError(_validation.expected("noise_rate", "a number", noise_rate))
+    assumed, _ = stated.assume(Sample(y, p.shape[1]), p, delta)
+    scores = conformal_scores(p, score)
+    clauses: tuple[str, ...] = (EXCHANGEABLE, *assumed.assumptions)
+    confidence = None
+    if isinstance(assumed, (SymmetricNoise, KnownTransition)):
+        exact = isinstance(assumed, KnownTransition)
+        inverse = (
+            assumed.inverse if isinstance(assumed, KnownTransition) else symmetric_inverse(assumed.rate, p.shape[1])
+        )
+        thresholds = _noisy_thresholds(scores, y, inverse, alpha, per_class, delta)
+        confidence = 1 - delta
+        clauses = (FRESH, *(text if exact else text.replace(", or more,", "") for text in assumed.assumptions))
+    else:
+        spare = alpha - (assumed.rate if isinstance(assumed, AnyNoise) else 0.0)
+        if spare <= 0 or (per_class and isinstance(assumed, AnyNoise)):
+            what = f"below alpha = {alpha:g}, and not for each class, of which any share may be wrong"
+            raise ValueError(_validation.expected("noise_rate", what, noise_rate))
+        thresholds = _thresholds(scores, y, spare, per_class)
+    return ConformalSets(tuple(thresholds.tolist()), score, 1 - alpha, per_class, confidence, len(p), clauses)
+
+
+def _thresholds(scores: FloatArray, y: IntArray, alpha: float, per_class: bool) -> FloatArray:
+    """Give the conformal quantile of the scores of the labels, of all or of each class, shape (k,)."""
+    k = scores.shape[1]
+    own = np.where(y == UNSEEN, np.inf, scores[np.arange(len(y)), np.maximum(y, 0)])
+    if per_class:
+        return np.array([_quantile(own[y == label], alpha) for label in range(k)])
+    return np.full(k, _quantile(own, alpha))
+
+
+def _quantile(own: FloatArray, alpha: float) -> float:
+    rank = math.ceil((own.size + 1) * (1 - alpha) - 1e-9)  # a product such as 100 * 0.9 is not to be rounded up
+    return float(np.sort(own)[rank - 1]) if rank <= own.size else math.inf
+
+
+def _noisy_thresholds(
+    scores: FloatArray, y: IntArray, inverse: FloatArray, alpha: float, per_class: bool, delta: float
+) -> FloatArray:
+    """Give the last threshold that passes, shape (k,); infinite where not even the first one does."""
+    k = scores.shape[1]
+    order = np.random.default_rng(0).permutation(len(y))
+    weight = np.where((y == UNSEEN)[:, None], 0.0, inverse[np.maximum(y, 0)])[order]
+    scores, unseen = scores[order], (y == UNSEEN)[order]
+    if not per_class:
+        return np.full(k, _last_passed(scores, weight, unseen, inverse, alpha, delta))
+    nobody = np.zeros_like(unseen)
+    return np.array(
+        [_last_passed(scores[:, [j]], weight[:, [j]], nobody, inverse[:, [j]], alpha, delta / k) for j in range(k)]
+    )
+
+
+def _last_passed(
+    scores: FloatArray, weight: FloatArray, unseen: Any, inverse: FloatArray, alpha: float, delta: float
+) -> float:
+    """Try the candidates in order, on the terms `weight (1{score > q} - alpha)`, whose mean is to be below zero."""
+    low = float((np.minimum(inverse, 0) * (1 - alpha) - np.maximum(inverse, 0) * alpha).sum(1).min())
+    high = float((np.maximum(inverse, 0) * (1 - alpha) - np.minimum(inverse, 0) * alpha).sum(1).max())
+    low, high = min(low, 0.0), max(high, 1 - alpha)
+    passed = math.inf
+    step = max(1, BLOCK // weight.size)
+    for start in range(0, CANDIDATES.size, step):
+        some = CANDIDATES[start : start + step]
+        terms = np.stack([(weight * ((scores > q) - alpha)).sum(1) for q in some])
+        terms = np.where(unseen, 1 - alpha, terms)
+        refuted = betting_refutes(np.clip((terms - low) / (high - low), 0, 1), -low / (high - low), delta)
+        if not refuted.all():
+            first = int(refuted.argmin())
+            return float(some[first - 1]) if first else passed
+        passed = float(some[-1])
+    return passed

@@ -1,0 +1,90 @@
+"""The small convolutional networks in which papers compare robust losses on MNIST and CIFAR-10."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from mgce._validation import check_choice, check_count, expected
+
+# Channels of the convolutions of each block; a block ends by halving height and width. And units of the hidden layer.
+CONVNETS: dict[str, tuple[tuple[tuple[int, ...], ...], int]] = {
+    "convnet2": (((32,), (64,)), 128),
+    "convnet6": (((64, 64), (128, 128), (196, 196)), 256),
+}
+
+
+class ConvNet(nn.Module):
+    """Blocks of 3 x 3 convolutions and a hidden layer: images (N, in_channels, h, w) to logits (N, n_classes).
+
+    Each convolution and the hidden layer are followed by batch normalisation and max(0, .); each block ends with the
+    maximum of 2 x 2 pixels.
+
+    Args:
+        architecture: `"convnet2"`, 32 and 64 channels and 128 units, for MNIST; or `"convnet6"`, twice 64, 128 and 196
+            channels and 256 units, for CIFAR-10.
+        n_classes: number of classes k.
+        in_channels: channels of the images.
+        size: height and width of the images.
+
+    The initial weights are drawn from PyTorch's global generator.
+
+    Raises:
+        TypeError, ValueError: if an argument is not one of those above, or the images are too small for the blocks.
+
+    Example:
+        >>> network = ConvNet("convnet2", n_classes=10, in_channels=1, size=28)
+        >>> network(torch.zeros(2, 1, 28, 28)).shape
+        torch.Size([2, 10])
+
+    Reference: Ma et al., "Normalized loss functions for deep learning with noisy labels", ICML 2020, section 4.
+    """
+
+    def __init__(self, architecture: str, n_classes: int, *, in_channels: int, size: int) -> None:
+        super().__init__()
+        check_choice("architecture", architecture, tuple(CONVNETS))
+        for name, value in (("n_classes", n_classes), ("in_channels", in_channels), ("size", size)):
+            check_count(name, value)
+        blocks, units = CONVNETS[architecture]
+        side = size >> len(blocks)
+        if side == 0:
+            raise ValueError(expected("size", f"at least {1 << len(blocks)}", size))
+        channels, layers = in_channels, list[nn.Module]()
+        for widths in blocks:
+            layers += _block(channels, widths)
+            channels = widths[-1]
+        self.blocks = nn.Sequential(*layers)
+        self.hidden = nn.Sequential(
+            nn.Flatten(), nn.Linear(channels * side * side, units), nn.BatchNorm1d(units), nn.ReLU()
+        )
+        self.fc = nn.Linear(units, n_classes)
+        initialize_uniformly(self)
+        # The channels of a pixel side by side in memory: on one core a step of training takes a third less time.
+        self.to(memory_format=torch.channels_last)  # type: ignore[call-overload] # PyTorch's types lack this form
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Map images (N, in_channels, size, size) to logits (N, n_classes)."""
+        images = images.contiguous(memory_format=torch.channels_last)
+        logits: Tensor = self.fc(self.hidden(self.blocks(images)))
+        return logits
+
+
+def initialize_uniformly(network: nn.Module) -> None:
+    """Draw the weights of convolutions by He's and those of linear layers by Glorot's uniform distribution."""
+    for module in network.modules():
+        if isinstance(module, nn.Conv2d):
+            nn.init.kaiming_uniform_(module.weight)
+        elif isinstance(module, nn.Linear):
+            nn.init.xavier_uniform_(module.weight)
+
+
+def _block(channels: int, widths: Sequence[int]) -> list[nn.Module]:
+    layers: list[nn.Module] = []
+    for width in widths:
+        layers += [nn.Conv2d(channels, width, 3, padding=1), nn.BatchNorm2d(width), nn.ReLU()]
+        channels = width
+    # The maximum before max(0, .) is the maximum after it, at a quarter of the work.
+    layers.insert(len(layers) - 1, nn.MaxPool2d(2))
+    return layers

@@ -1,0 +1,104 @@
+import numpy as np
+import pytest
+import torch
+from scipy.optimize import minimize_scalar
+from sklearn.datasets import load_digits, load_iris
+from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+
+from contracts.estimator_contract import EstimatorContract
+from mgce.estimators import MGCEForestClassifier, load, save
+from mgce.functional import mgce_loss
+
+FORESTS = {"best": RandomForestClassifier, "random": ExtraTreesClassifier}
+
+
+def noisy_digits(rate):
+    X, y = load_digits(return_X_y=True)
+    rng = np.random.default_rng(0)
+    wrong = rng.random(len(y)) < rate
+    return X, np.where(wrong, (y + rng.integers(1, 10, len(y))) % 10, y), y
+
+
+class TestContract(EstimatorContract):
+    expected_failures = {  # noqa: RUF012
+        "check_sample_weight_equivalence_on_dense_data": "rows are drawn for the trees whatever their weights"
+    }
+
+    @staticmethod
+    def make(**parameters):
+        return MGCEForestClassifier(**{"n_estimators": 8, "min_samples_leaf": 5, "random_state": 0, **parameters})
+
+    def test_grid_search(self, data):
+        search = self.grid_search(data, {"splitter": ["best", "random"], "min_samples_leaf": [2, 10]})
+        assert set(search.best_params_) == {"splitter", "min_samples_leaf"}
+
+
+@pytest.mark.parametrize("splitter", FORESTS)
+def test_the_shares_are_those_of_scikit_learns_forest(splitter):
+    X, y, _ = noisy_digits(0.2)
+    clf = MGCEForestClassifier(n_estimators=9, splitter=splitter, min_samples_leaf=3, random_state=0).fit(X, y)
+    # The first number drawn from the seed is that of the forest.
+    seed = int(np.random.RandomState(0).randint(np.iinfo(np.int32).max))
+    forest = FORESTS[splitter](9, min_samples_leaf=3, bootstrap=True, random_state=seed)
+    forest.fit(X, y, sample_weight=np.ones(len(y)))
+    np.testing.assert_allclose(clf.tree_proba(X), forest.predict_proba(X), atol=1e-7)
+    f = clf.scale_ * np.log(forest.predict_proba(X) + 1 / len(X))
+    np.testing.assert_allclose(clf.decision_function(X), f, atol=1e-3 * clf.scale_)
+
+
+def test_the_scale_is_the_best_for_rows_left_out():
+    X, y, _ = noisy_digits(0.2)
+    clf = MGCEForestClassifier(2.0, n_estimators=30, min_samples_leaf=5, random_state=0).fit(X, y)
+    logs = torch.from_numpy(np.log(clf.oob_decision_function_ + 1 / len(X)))
+
+    def loss(scale):
+        return float(mgce_loss(scale * logs, torch.from_numpy(y), beta=2.0))
+
+    assert clf.scale_ == pytest.approx(minimize_scalar(loss, bracket=(0.1, 1.0)).x, rel=1e-3)
+
+
+def test_large_leaves_are_chosen_where_labels_are_wrong():
+    X, y, clean = noisy_digits(0.0)
+    best = MGCEForestClassifier(n_estimators=30, random_state=0).fit(X[:1200], y[:1200])
+    assert best.min_samples_leaf_ <= 2 and best.scores_.shape == (2, 6)
+    rng = np.random.default_rng(0)
+    pair = np.where(rng.random(len(y)) < 0.4, (y + 1) % 10, y)
+    robust = MGCEForestClassifier(n_estimators=30, random_state=0).fit(X[:1200], pair[:1200])
+    assert robust.min_samples_leaf_ > best.min_samples_leaf_
+    usual = RandomForestClassifier(30, random_state=0).fit(X[:1200], pair[:1200])
+    assert robust.score(X[1200:], clean[1200:]) > usual.score(X[1200:], clean[1200:]) + 0.03
+
+
+def test_trees_of_a_changed_file_are_refused_before_a_walk(tmp_path):
+    X, y = load_iris(return_X_y=True)
+    clf = MGCEForestClassifier(n_estimators=3, min_samples_leaf=5, random_state=0).fit(X, y)
+    inner = np.flatnonzero(clf.children_[:, 0] >= 0)
+
+    def changed(name, place, value):
+        array = getattr(clf, name).copy()
+        array[place] = value
+        return name, array
+
+    for name, array in (
+        changed("children_", (inner[1], 0), inner[0]),  # a circle
+        changed("children_", (inner[0], 1), 10**6),
+        changed("features_", inner[0], 4),
+        changed("features_", inner[0], -1),
+        changed("tree_starts_", 0, 10**6),
+        ("leaf_probs_", clf.leaf_probs_[:-1]),
+        ("thresholds_", clf.thresholds_[:-1]),
+    ):
+        kept = getattr(clf, name)
+        setattr(clf, name, array)
+        save(clf, tmp_path / "model.skops")
+        setattr(clf, name, kept)
+        with pytest.raises(ValueError, match="Expected `children_` to be the trees of a fitted forest"):
+            load(tmp_path / "model.skops").predict(X)
+
+
+def test_training_rows_are_not_in_a_file(tmp_path):
+    X, y = load_iris(return_X_y=True)
+    clf = MGCEForestClassifier(n_estimators=3, min_samples_leaf=5, random_state=0).fit(X, y)
+    save(clf, tmp_path / "model.skops")
+    assert not hasattr(load(tmp_path / "model.skops"), "oob_decision_function_")
+    assert clf.oob_decision_function_.shape == (150, 3)

@@ -1,0 +1,87 @@
+import pytest
+
+from mgce.experiments.benchmark.protocols import PROTOCOLS, Request, p1, p2, rates, reduced
+from mgce.experiments.methods import METHODS, Method
+from mgce.experiments.paper.specification import check_one_setting, document
+from mgce.losses.presets import LOSSES
+
+
+def only(runs, **fields):
+    return [run for run in runs if all(getattr(run, name) == value for name, value in fields.items())]
+
+
+def test_p1_is_as_published():
+    (run,) = only(p1(Request(seeds=1)), method="ce", noise=0.4, noise_type="symmetric")
+    assert (run.architecture, run.epochs, run.lr, run.weight_decay, run.batch_size) == ("convnet2", 50, 0.01, 1e-3, 128)
+    assert (run.momentum, run.max_norm, run.schedule, run.validation_size) == (0.9, 5.0, "cosine", 0.0)
+    assert (run.padding, run.crop, run.flip, run.rotation, run.rows, run.l1) == (0, 28, False, 0.0, None, 0.0)
+    assert run.lr_at(0) == 0.01 and run.lr_at(25) == pytest.approx(0.005)
+    cifar = p1(Request(datasets=("cifar10", "cifar100"), seeds=1, methods=("ce",)))
+    ten, hundred = (
+        only(cifar, dataset=name, noise=0.4, noise_type="asymmetric")[0] for name in ("cifar10", "cifar100")
+    )
+    assert (ten.architecture, ten.epochs, ten.lr, ten.weight_decay) == ("convnet6", 120, 0.01, 1e-4)
+    assert (ten.padding, ten.crop, ten.flip, ten.rotation) == (4, 32, True, 0.0)
+    assert (hundred.architecture, hundred.epochs, hundred.lr, hundred.weight_decay) == ("resnet34", 200, 0.1, 1e-5)
+    assert (hundred.flip, hundred.rotation, hundred.initialization) == (True, 20.0, "uniform")
+
+
+def test_single_losses_have_their_own_penalties():
+    runs = p1(Request(datasets=("mnist", "cifar10", "cifar100"), seeds=1, methods=("ce", "anl-ce", "jal-ce")))
+    found = {(run.dataset, run.method): (run.l1, run.weight_decay) for run in runs}
+    assert found["mnist", "anl-ce"] == (1e-6, 0.0) and found["mnist", "jal-ce"] == (0.0, 0.0)
+    assert found["cifar10", "anl-ce"] == found["cifar10", "jal-ce"] == (5e-5, 0.0)
+    assert found["cifar100", "anl-ce"] == (5e-7, 0.0) and found["cifar100", "jal-ce"] == (5e-7, 1e-5)
+    assert found["cifar100", "ce"] == (0.0, 1e-5)
+
+
+def test_the_cells_that_tell_most_come_first():
+    runs = p1(Request())
+    first = ["ce", "gce", "sce", "nce+rce", "nce+agce", "anl-ce", "ce_eps+mae", "mgce", "mgce"]
+    assert [run.method for run in runs[:18]] == 2 * first
+    assert [run.noise for run in runs[:18]] == 9 * [0.4] + 9 * [0.8]
+    assert {run.noise_type for run in runs[18:27]} == {"asymmetric"}
+    assert runs[0].seed == 0 and runs[-1].seed == 2
+    assert {(run.method, run.beta) for run in runs} == {(method.name, method.beta) for method in METHODS}
+
+
+def test_p2_has_the_human_labels():
+    runs = p2(Request(seeds=1))
+    assert {(run.dataset, run.labels) for run in runs} >= {("cifar10n", "worst"), ("cifar100n", "noisy")}
+    run = runs[0]
+    assert (run.architecture, run.epochs, run.batch_size, run.weight_decay) == ("resnet34", 100, 128, 5e-4)
+    assert [run.lr_at(epoch) for epoch in (0, 59, 60, 99)] == pytest.approx([0.1, 0.1, 0.01, 0.01])
+    assert {run.weight_decay for run in only(runs, method="anl-ce")} == {0.0}
+
+
+def test_reduced_has_few_images_and_an_annealed_beta():
+    runs = reduced(Request(seeds=1))
+    assert {run.dataset: run.rows for run in runs} == {"mnist": 2_000, "cifar10": 10_000, "cifar10n": 10_000}
+    assert {run.noise_type for run in only(runs, dataset="cifar10n")} == {"human"}
+    assert [(run.method, run.beta) for run in runs if run.beta_start is not None] == 4 * [("mgce", 1.05)]
+    assert len(runs) == 4 * (len(METHODS) + 1)
+
+
+def test_rates_are_those_of_the_grid():
+    runs = rates(Request())
+    assert {(run.dataset, run.lr) for run in runs} == {
+        (d, lr) for d in ("letter", "adult") for lr in (0.03, 0.01, 0.003, 0.001)
+    }
+    assert {run.seeds for run in runs} == {(0, 1, 2, 3, 4)} and {run.noise for run in runs} == {0.4}
+    assert {run.members[0][0] for run in runs} == set(LOSSES)
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+@pytest.mark.parametrize("smoke", [False, True])
+def test_the_runs_of_a_protocol_are_of_one_setting(name, smoke):
+    runs = PROTOCOLS[name](Request(smoke=smoke))
+    check_one_setting([document(run) for run in runs])
+
+
+def test_what_is_not_there_is_refused():
+    with pytest.raises(ValueError, match="Expected `methods` to be one of 'ce', 'mae'"):
+        Request(methods=("svm",))
+    with pytest.raises(ValueError, match="Expected `methods` to be one of"):
+        Method("svm")
+    with pytest.raises(ValueError, match="Expected `dataset` to be one of mnist, fashion_mnist, cifar10, cifar100"):
+        p1(Request(datasets=("svhn",)))

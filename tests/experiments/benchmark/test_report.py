@@ -1,0 +1,94 @@
+import math
+
+import pytest
+
+from mgce.experiments.benchmark.noise_tables import noise_tables
+from mgce.experiments.benchmark.published import published
+from mgce.experiments.benchmark.rate_table import rate_table
+from mgce.experiments.benchmark.report import headline, write_benchmark
+from mgce.experiments.store import Run, Runs
+from web_pages import check_structure
+
+
+def image_run(method, beta, seed, accuracy, *, protocol="p1", noise=0.4, best=None):
+    cell = {"noise_type": "symmetric", "noise": noise, "labels": "", "seed": seed, "method": method, "beta": beta}
+    numbers = {"accuracy": accuracy, "best_accuracy": best or accuracy, "ece_h": 0.1, "beta_start": None}
+    axes = ["noise", "seed", "method", "beta"]
+    specification = {"kind": "losses", "axes": axes, "protocol": protocol, "dataset": "cifar10", **cell}
+    return Run(specification, [{**cell, **numbers}], {"seconds": 1.0})
+
+
+def rate_run(method, lr, validation, accuracies, beta="inf"):
+    records = [
+        {
+            **{"method": method, "beta": beta, "seed": seed, "lr": lr, "validation_accuracy": validation},
+            **{"accuracy": accuracy, "test_accuracy_by_epoch": [0.99, accuracy - 0.01], "ece_h": 0.1},
+        }
+        for seed, accuracy in enumerate(accuracies)
+    ]
+    specification = {"kind": "rates", "axes": ["lr", "method"], "dataset": "letter", "lr": lr, "method": method}
+    return Run(specification, records, {"seconds": 2.0})
+
+
+IMAGES = [
+    image_run(method, beta, seed, accuracy + 0.001 * seed, best=0.95, noise=noise)
+    for method, beta, accuracy in (("ce", "inf", 0.6), ("gce", 1 / 0.7, 0.8), ("mgce", 1.4, 0.9))
+    for noise in (0.4, 0.8)
+    for seed in range(3)
+]
+RATES = [
+    rate_run("ce", 0.01, 0.5, [0.70, 0.71, 0.72]),
+    rate_run("ce", 0.001, 0.6, [0.60, 0.61, 0.62]),
+    rate_run("mgce", 0.01, 0.7, [0.80, 0.81, 0.83], beta=1.4),
+]
+
+
+def test_cells_are_sorted_with_published_numbers_and_tallies():
+    (result,) = noise_tables(IMAGES)
+    assert result.name == "p1" and result.image.startswith(b"\x89PNG")
+    rows = [row for row in result.cells if row["noise"] == "symmetric 0.4"]
+    assert [row["loss"] for row in rows] == ["mgce 1.4", "gce", "ce"]
+    assert [row["w/t/l"] for row in rows] == ["2/0/0", "1/0/1", "0/0/2"]
+    assert [row["published"] for row in rows] == ["", "82.24", "58.46"]
+    assert rows[0]["last"] == "90.10 ± 0.10" and rows[0]["best"] == "95.00 ± 0.00"
+    assert result.numbers[0]["last_std"] == pytest.approx(0.1)
+
+
+def test_one_seed_decides_nothing_and_reduced_says_so():
+    (result,) = noise_tables(
+        [image_run("ce", "inf", 0, 0.1, protocol="reduced"), image_run("gce", 2.0, 0, 0.9, protocol="reduced")]
+    )
+    assert {row["w/t/l"] for row in result.cells} == {"0/1/0"}
+    assert "REDUCED" in result.caption and {row["published"] for row in result.cells} == {""}
+
+
+def test_the_learning_rate_is_chosen_by_validation_and_not_by_the_test():
+    result = rate_table(RATES)
+    rows = {row["loss"]: row for row in result.cells}
+    assert rows["ce"]["chosen"] == "0.001" and rows["ce"]["accuracy"] == "61.00 ± 1.00"
+    assert rows["ce"]["lr 0.01"] == "71.00 ± 1.00" and rows["ce"]["last"] == "60.00 ± 1.00"
+    assert rows["mgce 1.4"]["lr 0.001"] == "" and rows["mgce 1.4"]["w/t/l"] == "1/0/0"
+    assert [row["loss"] for row in result.cells] == ["mgce 1.4", "ce"]
+    assert rate_table([]) is None
+
+
+def test_published_numbers():
+    assert published("p1", "cifar10", "asymmetric 0.4", "nce+rce") == 79.43
+    assert published("p1", "cifar10", "symmetric 0.8", "anl-ce") == 61.3
+    assert published("p1", "cifar100", "symmetric 0.8", "ce") == 7.33
+    assert published("p2", "cifar100n", "noisy", "ce_eps+mae") == 61.78
+    assert published("p2", "cifar100n", "noisy", "agce") is None
+    assert published("p1", "mnist", "symmetric 0.4", "ce") is None
+    assert published("reduced", "cifar10", "symmetric 0.4", "ce") is None
+
+
+def test_the_page_says_who_is_first_and_where_mgce_is(tmp_path):
+    store = Runs(tmp_path)
+    for run in [*IMAGES, *RATES]:
+        store.write(run)
+    results = write_benchmark(tmp_path, tmp_path / "out")
+    assert list(results) == ["p1", "rates"]
+    check_structure((tmp_path / "out" / "report.html").read_text())
+    assert {path.name for path in (tmp_path / "out").iterdir()} >= {"p1.png", "p1.csv", "rates.txt", "rates.tex"}
+    assert "letter: mgce 1.4 is first of 2" in headline([results["rates"]])
+    assert math.isfinite(results["rates"].numbers[0]["at_chosen"])

@@ -1,0 +1,125 @@
+"""The runs of the protocols: what labels they train on, what they record, what they keep."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from mgce.datasets.images import ImageDataset, Images
+from mgce.experiments.benchmark.images import CONFUSED, SUPERCLASSES, LossRun, noisy_images
+from mgce.experiments.benchmark.settings import DIGITS
+from mgce.experiments.benchmark.tables import RateRun
+from mgce.experiments.methods import Method
+from mgce.experiments.paper.specification import Place, document
+from mgce.experiments.store import run_name
+from mgce.noise import symmetric
+
+RUN = LossRun(**{**DIGITS, "epochs": 1}, protocol="p1", dataset="digits", method="ce", beta=math.inf, noise=0.4)
+
+
+def images(n=2000, k=10, noisy=None):
+    generator = np.random.default_rng(0)
+    target = np.repeat(np.arange(k), n // k)
+    parts = [Images(generator.integers(0, 255, (n, 1, 2, 2), np.uint8), target, noisy or {}) for _ in range(2)]
+    return ImageDataset("mnist", tuple(map(str, range(k))), *parts)
+
+
+def test_each_class_loses_the_same_count_to_each_other():
+    dataset, transition = noisy_images(replace(RUN, noise=0.45), images())
+    counts = np.zeros((10, 10), int)
+    np.add.at(counts, (images().train.target, dataset.train.target), 1)
+    assert (counts == 100 * np.eye(10, dtype=int) + 10).all()
+    torch.testing.assert_close(transition, symmetric(10, 0.45))
+    assert (dataset.test.target == images().test.target).all()
+    other, _ = noisy_images(replace(RUN, noise=0.45, seed=1), images())
+    assert (other.train.target != dataset.train.target).any()
+
+
+def test_asymmetric_noise_confuses_the_classes_that_look_alike():
+    dataset, _ = noisy_images(replace(RUN, dataset="mnist", noise_type="asymmetric"), images())
+    clean = images().train.target
+    wrong = dataset.train.target != clean
+    assert {(y, int(z)) for y, z in zip(clean[wrong], dataset.train.target[wrong], strict=True)} == set(
+        CONFUSED["mnist"].items()
+    )
+    assert wrong.sum() == 5 * 80
+    with pytest.raises(ValueError, match="Expected `noise_type` to be 'symmetric' on digits"):
+        noisy_images(replace(RUN, noise_type="asymmetric"), images())
+
+
+def test_superclasses_are_five_classes_each():
+    assert sorted(label for group in SUPERCLASSES for label in group) == list(range(100))
+    assert {len(group) for group in SUPERCLASSES} == {5}
+    run = replace(RUN, dataset="cifar100", noise_type="asymmetric", noise=1.0)
+    dataset, _ = noisy_images(run, images(200, 100))
+    after = {int(y): int(z) for y, z in zip(images(200, 100).train.target, dataset.train.target, strict=True)}
+    assert after[4] == 30 and after[95] == 4  # beaver, dolphin; whale, beaver
+
+
+def test_human_labels_are_taken_as_they_are():
+    labels = np.roll(images().train.target, 100)
+    run = replace(RUN, noise_type="human", labels="worst", noise=0.0)
+    dataset, transition = noisy_images(run, images(noisy={"worst": labels}))
+    assert (dataset.train.target == labels).all()
+    torch.testing.assert_close(transition[1, :2], torch.tensor([0.5, 0.5], dtype=torch.double))
+    with pytest.raises(ValueError, match="Expected `labels` to be the name of human labels"):
+        replace(RUN, labels="worst")
+
+
+def test_a_part_of_the_images_has_the_classes_in_proportion():
+    dataset, _ = noisy_images(replace(RUN, rows=100, test_rows=50, noise=0.0), images())
+    assert (np.bincount(dataset.train.target) == 10).all() and (np.bincount(dataset.test.target) == 5).all()
+    larger, _ = noisy_images(replace(RUN, rows=200, seed=5, noise=0.0), images())
+    of_larger = {image.tobytes() for image in larger.train.images}
+    assert sum(image.tobytes() in of_larger for image in dataset.train.images) == 100
+
+
+def test_stages():
+    anneal = replace(RUN, method="mgce", beta=1.05, beta_start=11.0, epochs=8)._stages(symmetric(10, 0.4))
+    betas = [anneal[epoch].beta for epoch in range(5)]
+    assert betas[0] == 11.0 and betas[4] == 1.05 and sorted(anneal) == [0, 1, 2, 3, 4]
+    ratios = np.diff(np.log(np.array(betas) - 1))
+    np.testing.assert_allclose(ratios, ratios[0])
+    capped = replace(RUN, method="mgce+cap", beta=1.05)._stages(symmetric(10, 0.4))
+    assert {epoch: loss.family for epoch, loss in capped.items()} == {0: "mgce", 3: "mgce+cap"}
+
+
+def test_hyperparameters_are_the_published_ones():
+    T = symmetric(10, 0.8)
+    assert Method("nce+agce").loss("mnist", None, T).options == {"weights": (0.0, 1.0), "a": 4.0, "q": 0.2}
+    assert Method("ce+logitclip").loss("cifar10", "symmetric 0.8", T).options == {"delta": 1.5}
+    assert Method("jal-ce").loss("mnist", None, T).options == {"weights": (1.0, 1.0), "c": 30.0}  # CIFAR-10's
+    assert Method("ce+forward").loss("mnist", None, T).options == {"transition": T.tolist()}
+
+
+@pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")
+@pytest.mark.parametrize("method, beta", [("anl-ce", math.inf), ("mgce+scale", 1.4)])
+def test_a_run_on_images_records_the_last_epoch_and_keeps_its_logits(tmp_path, method, beta):
+    pytest.importorskip("lightning")
+    run = replace(RUN, method=method, beta=beta, l1=1e-6, epochs=2)
+    (record,) = run.run(Place(logits=tmp_path / "logits"))
+    kept = np.load(tmp_path / "logits" / f"{run_name(document(run))}.npz")
+    assert kept["logits"].shape == (360, 10) and kept["logits"].dtype == np.float16
+    assert record["accuracy"] == pytest.approx((kept["logits"].argmax(1) == kept["target"]).mean(), abs=2 / 360)
+    assert record["accuracy"] == pytest.approx(record["test_accuracy_by_epoch"][-1], abs=1e-4)
+    assert record["best_accuracy"] == pytest.approx(max(record["test_accuracy_by_epoch"]), abs=1e-4)
+    assert sum(record["reliability_h"]["count"]) == 360
+
+
+def test_a_run_on_a_table_records_every_seed_and_keeps_its_logits(tmp_path):
+    run = RateRun("wine", 0.2, (0, 1), (("nce+rce", math.inf), ("mgce+scale", 1.4)), lr=0.01, hidden=8, epochs=2)
+    records = run.run(Place(logits=tmp_path))
+    assert [(r["method"], r["beta"], r["seed"]) for r in records] == [
+        ("nce+rce", "inf", 0),
+        ("mgce+scale", 1.4, 0),
+        ("nce+rce", "inf", 1),
+        ("mgce+scale", 1.4, 1),
+    ]
+    kept = np.load(tmp_path / f"{run_name(document(run))}.npz")
+    for number, record in enumerate(records):
+        group, member = divmod(number, 2)
+        right = kept["logits"][group, member].argmax(1) == kept["target"][group]
+        assert record["accuracy"] == pytest.approx(right.mean(), abs=1e-6)
+        assert len(record["test_accuracy_by_epoch"]) == 2 and record["lr"] == 0.01

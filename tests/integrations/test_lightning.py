@@ -1,0 +1,87 @@
+import pytest
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+pytest.importorskip("lightning", reason="needs lightning")
+
+from lightning.pytorch import LightningModule, Trainer
+
+from mgce import MGCELoss, certify
+from mgce.functional import minimax_probs, worst_case_probs
+from mgce.integrations.lightning import RobustMetrics
+from mgce.metrics.evaluation import measure
+
+BETA = 1.4
+GENERATOR = torch.Generator().manual_seed(0)
+FEATURES = torch.randn(230, 5, generator=GENERATOR)
+TARGET = torch.where(torch.rand(230, generator=GENERATOR) < 0.8, FEATURES[:, :3].argmax(1), 0)
+ROWS = TensorDataset(FEATURES, TARGET)
+
+
+class Network(LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(5, 3)
+        self.criterion = MGCELoss(beta=BETA)
+
+    def training_step(self, batch, index):
+        return self.criterion(self.layer(batch[0]), batch[1])
+
+    def validation_step(self, batch, index):
+        return {"logits": self.layer(batch[0]), "target": batch[1]}
+
+    test_step = validation_step
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), 0.5)
+
+
+class WithoutLogits(Network):
+    def validation_step(self, batch, index):
+        return self.criterion(self.layer(batch[0]), batch[1])
+
+
+def trainer_of(callback, tmp_path):
+    return Trainer(
+        max_epochs=3,
+        accelerator="cpu",
+        callbacks=[callback],
+        default_root_dir=tmp_path,
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+    )
+
+
+# About workers of a loader of 230 rows in memory.
+@pytest.mark.filterwarnings("ignore:.*does not have many workers")
+@pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")  # Lightning's, about PyTorch
+def test_logs_what_the_functions_give_and_certifies(tmp_path):
+    torch.manual_seed(0)
+    module, callback = Network(), RobustMetrics(3, MGCELoss(beta=BETA), delta=0.1)
+    trainer = trainer_of(callback, tmp_path)
+    trainer.fit(module, DataLoader(ROWS, 50), DataLoader(ROWS, 60))
+    assert callback.certificate is None
+    with torch.no_grad():
+        logits = module.layer(FEATURES)
+    outputs = {"h": minimax_probs(logits.double(), beta=BETA), "p": worst_case_probs(logits.double(), beta=BETA)}
+    want = {**measure(logits, TARGET, outputs), "objective": float(MGCELoss(beta=BETA)(logits, TARGET))}
+    logged = trainer.callback_metrics
+    assert {name for name in logged if name.startswith("val_")} == {f"val_{name}" for name in want}
+    for name, value in want.items():
+        assert logged[f"val_{name}"].item() == pytest.approx(value, abs=1e-6), name
+    trainer.test(module, DataLoader(ROWS, 60), verbose=False)
+    certificate = certify(TARGET, outputs["h"], delta=0.1)
+    assert callback.certificate.argmax_error == pytest.approx(certificate.argmax_error, abs=1e-9)
+    assert callback.certificate.confidence == 0.9
+    bound = trainer.callback_metrics["test_randomized_error_bound"].item()
+    assert bound == pytest.approx(certificate.randomized_error, abs=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore:.*does not have many workers")
+@pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")
+def test_a_step_that_returns_something_else_is_told(tmp_path):
+    with pytest.raises(ValueError, match="Expected `what validation_step returns` to be a mapping with 'logits'"):
+        trainer_of(RobustMetrics(3), tmp_path).fit(WithoutLogits(), DataLoader(ROWS, 50), DataLoader(ROWS, 60))

@@ -1,0 +1,68 @@
+"""The link and the estimators as graphs, run without PyTorch's eager mode."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import load_iris
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from mgce import MGCEClassifier, MGCEMLPClassifier, MinimaxLink
+
+X, Y = load_iris(return_X_y=True)
+NAMES = np.array(["setosa", "versicolor", "virginica"])
+# About PyTorch's own exporter.
+pytestmark = pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning", "ignore::DeprecationWarning")
+
+
+def run(model, rows):
+    onnxruntime = pytest.importorskip("onnxruntime", reason="needs onnxruntime")
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    return session.run(None, {session.get_inputs()[0].name: rows.astype(np.float32)})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [MGCEClassifier, lambda: MGCEMLPClassifier((8,), max_iter=5, random_state=0)])
+@pytest.mark.parametrize("output", ["minimax", "worst_case"])
+def test_onnxruntime_gives_the_probabilities_of_the_estimator(make, output):
+    pytest.importorskip("onnxscript", reason="needs onnxscript")
+    from mgce.integrations.onnx import to_onnx
+
+    clf = make().fit(X, Y)
+    (got,) = run(to_onnx(clf, output), X[:7])  # another number of rows than it was exported with
+    want = clf.predict_proba(X[:7]) if output == "minimax" else clf.worst_case_proba(X[:7])
+    np.testing.assert_allclose(got, want, atol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("labels", [Y, NAMES[Y]])
+def test_skl2onnx_converts_a_pipeline(labels):
+    pytest.importorskip("onnxscript", reason="needs onnxscript")
+    skl2onnx = pytest.importorskip("skl2onnx", reason="needs skl2onnx")
+    from skl2onnx.common.data_types import FloatTensorType
+
+    from mgce.integrations.onnx import register
+
+    register()
+    pipe = make_pipeline(StandardScaler(), MGCEClassifier()).fit(X, labels)
+    model = skl2onnx.convert_sklearn(
+        pipe,
+        "pipeline",
+        [("X", FloatTensorType([None, 4]))],
+        target_opset=20,
+        options={id(pipe[-1]): {"zipmap": False}},
+    )
+    label, probs = run(model, X)
+    np.testing.assert_allclose(probs, pipe.predict_proba(X), atol=1e-4)
+    assert (label == pipe.predict(X)).all()
+
+
+@pytest.mark.slow
+def test_the_link_compiles_ahead_of_time(tmp_path):
+    """torch.export to a shared library that needs no Python."""
+    module = torch.nn.Sequential(torch.nn.Linear(4, 3), MinimaxLink(1.4))
+    rows = {0: torch.export.Dim("n", min=2, max=100)}
+    program = torch.export.export(module, (torch.randn(8, 4),), dynamic_shapes=(rows,))
+    path = torch._inductor.aoti_compile_and_package(program, package_path=str(tmp_path / "link.pt2"))
+    x = 3 * torch.randn(5, 4)
+    torch.testing.assert_close(torch._inductor.aoti_load_package(path)(x), module(x))

@@ -1,0 +1,73 @@
+import math
+
+import pytest
+import torch
+from scipy.optimize import minimize_scalar
+from torch.nn import functional as F
+
+from mgce import TemperatureScaling
+from mgce.functional import mgce_loss, minimax_probs, worst_case_probs
+
+
+def sample(beta, temperature, n=4000, k=4):
+    """Give labels drawn from p of logits, and the logits times a temperature."""
+    logits = 2 * torch.randn(n, k, dtype=torch.float64)
+    target = torch.multinomial(worst_case_probs(logits, beta=beta), 1).squeeze(1)
+    return logits * temperature, target
+
+
+@pytest.mark.parametrize("beta", [1.4, 2.0, 5.0, math.inf])
+def test_finds_the_least_loss(beta):
+    logits, target = sample(beta, 3.0)
+    scaling = TemperatureScaling(beta).fit(logits, target)
+    # Independent: a general minimiser of the loss itself, in 1 / T, where it is convex.
+    best = minimize_scalar(
+        lambda s: float(mgce_loss(s * logits, target, beta=beta)), bounds=(1e-3, 3), options={"xatol": 1e-10}
+    )
+    assert scaling.temperature.item() == pytest.approx(1 / best.x, rel=1e-5)
+    assert scaling.temperature.item() == pytest.approx(3.0, rel=0.1)  # the one the labels were drawn with
+
+
+def test_at_infinity_it_is_the_usual_temperature_scaling():
+    logits, target = sample(math.inf, 2.0)
+    scaling = TemperatureScaling(math.inf).fit(logits, target)
+    best = minimize_scalar(lambda t: float(F.cross_entropy(logits / t, target)), bounds=(0.1, 10))
+    assert scaling.temperature.item() == pytest.approx(best.x, rel=1e-4)
+    torch.testing.assert_close(scaling(logits), (logits / scaling.temperature).softmax(-1))
+
+
+def test_outputs_dtypes_and_state():
+    logits, target = sample(1.4, 0.5)
+    scaling = TemperatureScaling(1.4, output="minimax").fit(logits, target)
+    torch.testing.assert_close(scaling(logits), minimax_probs(logits / scaling.temperature, beta=1.4))
+    other = TemperatureScaling(1.4)
+    other.load_state_dict(scaling.state_dict())
+    torch.testing.assert_close(other(logits), worst_case_probs(logits / scaling.temperature, beta=1.4))
+    assert scaling(logits.half()).dtype == torch.float16
+    assert (scaling(logits).argmax(-1) == logits.argmax(-1)).all()
+
+
+def test_logits_that_say_nothing_get_an_infinite_temperature():
+    logits = torch.tensor([[1.0, 0.0], [0.0, 1.0]]).repeat(10, 1)
+    wrong = torch.tensor([1, 0]).repeat(10)
+    scaling = TemperatureScaling(2.0).fit(logits, wrong)
+    assert scaling.temperature == math.inf
+    torch.testing.assert_close(scaling(logits), torch.full((20, 2), 0.5))
+    assert TemperatureScaling(2.0).fit(torch.zeros(3, 2), torch.tensor([0, 1, 0])).temperature == math.inf
+
+
+@pytest.mark.parametrize("beta", [1.0, 1.4, math.inf])
+def test_logits_that_say_everything_and_masked_classes_are_no_trouble(beta):
+    logits = torch.tensor([[5.0, 0.0, -math.inf], [0.0, 5.0, -math.inf]])
+    scaling = TemperatureScaling(beta).fit(logits, torch.tensor([0, 1]))
+    assert 0 < scaling.temperature < math.inf
+    torch.testing.assert_close(scaling(logits), torch.eye(3)[:2], atol=1e-6, rtol=0)
+
+
+def test_bad_input():
+    with pytest.raises(ValueError, match="Expected `logits` to be of shape"):
+        TemperatureScaling().fit(torch.zeros(2, 3, 4), torch.zeros(2, dtype=torch.int64))
+    with pytest.raises(ValueError, match="without NaN"):
+        TemperatureScaling().fit(torch.full((2, 3), math.nan), torch.zeros(2, dtype=torch.int64))
+    with pytest.raises(ValueError, match="Expected `target`"):
+        TemperatureScaling().fit(torch.zeros(2, 3), torch.tensor([0, 3]))

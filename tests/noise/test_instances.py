@@ -1,0 +1,69 @@
+import numpy as np
+import pytest
+import torch
+from scipy.stats import binom, truncnorm
+
+from mgce.noise import corrupt_by_features
+from mgce.noise.instances import _rates
+
+
+def make(seed=0, n=6000, rate=0.3, k=4):
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.randint(k, (n,), generator=generator)
+    features = torch.randn(n, 5, generator=generator, dtype=torch.float64)
+    return labels, features, *corrupt_by_features(labels, features, k, rate, generator)
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.05, 0.4, 0.97, 1.0])
+def test_the_mean_rate_is_the_rate(rate):
+    labels, _, noisy, flipped = make(rate=rate)
+    assert (flipped == (noisy != labels)).all()
+    low, high = binom.ppf([1e-6, 1 - 1e-6], len(labels), rate)
+    assert low <= flipped.sum() <= high
+
+
+def test_rates_are_a_truncated_normal():
+    drawn = _rates(20000, 0.2, torch.Generator().manual_seed(0)).numpy()
+    want = truncnorm(-2, 2, loc=0.2, scale=0.1)
+    for share in (0.1, 0.5, 0.9):
+        assert np.quantile(drawn, share) == pytest.approx(want.ppf(share), abs=0.004)
+    assert drawn.min() >= 0 and drawn.max() <= 0.4
+
+
+def test_the_wrong_class_depends_on_the_features():
+    """Two groups of rows of one class: each is mistaken for classes in its own proportions, unlike class noise."""
+    generator = torch.Generator().manual_seed(0)
+    features = torch.tensor([[3.0, 0.0], [0.0, 3.0]]).repeat_interleave(2000, 0)
+    noisy, flipped = corrupt_by_features(torch.zeros(4000, dtype=torch.int64), features, 3, 0.4, generator)
+    shares = [float((noisy[rows][flipped[rows]] == 1).double().mean()) for rows in (slice(2000), slice(2000, None))]
+    assert abs(shares[0] - shares[1]) > 0.2
+
+
+def test_reproducible_and_untouched():
+    state = torch.get_rng_state()
+    first, second = make(3), make(3)
+    assert (first[2] == second[2]).all() and not (first[2] == make(4)[2]).all()
+    assert (torch.get_rng_state() == state).all()
+
+
+@pytest.mark.parametrize(
+    "change, match",
+    [
+        ({"labels": torch.zeros(3)}, "labels"),
+        ({"features": torch.zeros(2, 2)}, "features"),
+        ({"features": torch.full((3, 2), torch.nan)}, "finite"),
+        ({"rate": 1.5}, "rate"),
+        ({"n_classes": 1}, "n_classes"),
+        ({"generator": None}, "generator"),
+    ],
+)
+def test_bad_input(change, match):
+    arguments = {
+        "labels": torch.zeros(3, dtype=torch.int64),
+        "features": torch.zeros(3, 2),
+        "n_classes": 3,
+        "rate": 0.1,
+        "generator": torch.Generator(),
+    }
+    with pytest.raises((ValueError, TypeError), match=match):
+        corrupt_by_features(**{**arguments, **change})

@@ -1,0 +1,54 @@
+"""The budgets of steps against the worst rows that a search found, and against what is proven."""
+
+import itertools
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+
+import worst_rows
+from mgce.numerics import budget, root
+from soak import truth
+
+RECORD = json.loads(worst_rows.FILE.read_text())
+LARGEST = 2**17  # classes of a row that is replayed; the 2^31 of the last column would take 8 GiB
+REPLAYED = [entry for entry in RECORD if entry["k"] <= LARGEST]
+pytestmark = pytest.mark.skipif(truth.EPS > 2e-19, reason="no extended precision on this machine")
+
+
+def name(entry):
+    return f"{entry['k']}-{entry['dtype']}-{entry['beta']:g}"
+
+
+def error_in_eps(entry, steps, monkeypatch):
+    """Give how far t is off after that many steps, where no value may be read."""
+    dtype = getattr(torch, entry["dtype"])
+    logits = torch.tensor(entry["logits"], dtype=torch.float64).to(dtype)
+    x = logits.repeat_interleave(torch.tensor(entry["counts"]))[None]
+    monkeypatch.setattr(budget, "newton_steps", lambda *_: steps)
+    t = torch.func.vmap(lambda row: root.newton(row, float(entry["beta"])))(x)
+    true = truth.solve(x.double().numpy(), float(entry["beta"])).t
+    error = np.abs(t.double().numpy() - true) / np.maximum(1, -true)
+    return float(error[0]) / torch.finfo(dtype).eps
+
+
+def test_the_record_has_the_worst_row_of_every_cell():
+    cells = {(entry["k"], entry["dtype"], worst_rows.in_cell(entry["beta"])) for entry in RECORD}
+    assert cells == set(itertools.product(budget.CLASSES, worst_rows.EPS, range(len(budget.BETAS))))
+
+
+@pytest.mark.parametrize("entry", RECORD, ids=name)
+def test_the_budget_is_what_the_worst_row_needs_and_one_more(entry):
+    steps = budget.newton_steps(entry["k"], entry["beta"], getattr(torch, entry["dtype"]))
+    assert steps >= math.ceil(entry["steps"]) + 1
+    assert steps <= budget.proven_steps(entry["k"], entry["beta"], getattr(torch, entry["dtype"]))
+
+
+@pytest.mark.parametrize("entry", REPLAYED, ids=name)
+def test_the_worst_row_is_solved_within_its_budget_and_not_by_one_step(entry, monkeypatch):
+    """With counts that are rounded to whole numbers, and logits to the dtype."""
+    enough = budget.newton_steps(entry["k"], entry["beta"], getattr(torch, entry["dtype"]))
+    assert error_in_eps(entry, enough, monkeypatch) <= 8
+    assert error_in_eps(entry, 1, monkeypatch) > 8

@@ -1,0 +1,279 @@
+"""Wrong labels: what each assumption proves, what refutes it, and the counterexamples that a careless bound misses."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from mgce.noise import pair_flip, symmetric
+from mgce.risk import betting_upper, certify, certify_each, certify_model, clopper_pearson_upper, transition_region
+from mgce.risk.audit import audited
+from mgce.risk.label_noise import power_range
+
+DELTA = 0.05
+
+
+def pair_world(rng, n, k=10, rate=0.4, error=0.15):
+    """Give labels by pair noise and predictions whose errors have the same shape, with the clean labels."""
+    clean = rng.integers(0, k, n)
+    predicted = (clean + (rng.random(n) < error)) % k
+    return np.where(rng.random(n) < rate, (clean + 1) % k, clean), np.eye(k)[predicted], clean
+
+
+def assert_valid(misses, repetitions, delta=DELTA):
+    assert misses <= stats.binom.ppf(0.999, repetitions, delta), f"{misses} of {repetitions}"
+
+
+def test_symmetric_correction_misses_pair_noise_and_the_matrix_does_not():
+    rng, repetitions = np.random.default_rng(0), 100
+    bounds = {"noise_rate": [], "transition": [], "any": []}
+    for _ in range(repetitions):
+        noisy, probs, _ = pair_world(rng, 2000)
+        options = {"bounds": ["argmax"], "delta": DELTA}
+        bounds["noise_rate"].append(certify(noisy, probs, noise_rate=0.4, **options).argmax_error)
+        bounds["transition"].append(certify(noisy, probs, transition=pair_flip(10, 0.4), **options).argmax_error)
+        bounds["any"].append(certify(noisy, probs, noise_rate=0.4, noise="any", **options).argmax_error)
+    misses = {name: sum(bound < 0.15 for bound in values) for name, values in bounds.items()}
+    assert misses["noise_rate"] >= 95  # the wrong assumption
+    assert_valid(misses["transition"], repetitions)
+    assert np.mean(bounds["transition"]) < 0.22
+    assert misses["any"] == 0
+
+
+def test_any_noise_adds_the_share_and_no_adversary_beats_it():
+    rng = np.random.default_rng(0)
+    clean = rng.integers(0, 3, 1000)
+    probs = np.eye(3)[(clean + (rng.random(1000) < 0.2)) % 3]
+    hidden = clean.copy()
+    wrong = np.flatnonzero(probs.argmax(1) != clean)[:100]  # the adversary hides a hundred errors
+    hidden[wrong] = probs.argmax(1)[wrong]
+    plain = certify(hidden, probs, bounds=["argmax"]).argmax_error
+    certificate = certify(hidden, probs, noise="any", noise_rate=0.1, bounds=["argmax"])
+    assert certificate.argmax_error == pytest.approx(plain + 0.1)
+    assert certificate.argmax_error > (probs.argmax(1) != clean).mean() > plain
+    alpha = certify(hidden, probs * 0.9 + 0.1 / 3, beta=2, noise="any", noise_rate=0.1, bounds=["alpha"])
+    assert alpha.alpha_risk == pytest.approx(
+        certify(hidden, probs * 0.9 + 0.1 / 3, beta=2, bounds=["alpha"]).alpha_risk + 0.2
+    )
+
+
+def test_unbiased_losses_have_the_expectation_of_the_clean_loss_for_every_class():
+    rng = np.random.default_rng(0)
+    matrix, h = rng.dirichlet(np.full(4, 0.5), 4) * 0.4 + 0.6 * np.eye(4), rng.dirichlet(np.ones(4), 30)
+    table = 1.4 * (1 - h ** (1 / 1.4))
+    np.testing.assert_allclose((table @ np.linalg.inv(matrix).T) @ matrix.T, table, atol=1e-12)
+    # and a row of class y with the expectation taken exactly: weights by counting labels as often as T says
+    counts = np.round(matrix[2] * 1000).astype(int)
+    rows = np.repeat(np.arange(4), counts)
+    exact = counts / counts.sum()
+    matrix[2] = exact
+    certificate = certify(rows, np.tile(h[0], (len(rows), 1)), transition=matrix, beta=1.4, delta=0.5, bounds=["alpha"])
+    assert certificate.alpha_risk >= table[0, 2] - 0.05
+    assert certificate.condition_number == pytest.approx(np.linalg.cond(matrix))
+
+
+@pytest.mark.parametrize("beta", [1.0, 1.4, 5.0])
+def test_range_of_weighted_powers(beta):
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        weights = rng.normal(size=4)
+        low, high = power_range(weights, beta)
+        h = np.vstack([np.eye(4), rng.dirichlet(np.full(4, 0.3), 4000)])
+        if beta > 1:  # where the dual norms are attained
+            for part in (np.maximum(weights, 0), np.maximum(-weights, 0)):
+                best = part ** (beta / (beta - 1))
+                h = np.vstack([h, best / best.sum()]) if best.sum() else h
+        values = h ** (1 / beta) @ weights
+        assert low - 1e-12 <= values.min() <= low + 1e-9 and high - 1e-9 <= values.max() <= high + 1e-12
+
+
+@pytest.mark.parametrize("options", [{"noise_rate": 0.1}, {"transition": symmetric(3, 0.3)}, {"audit": "matrix"}])
+def test_noise_that_is_not_there_is_refuted_and_not_obeyed(options):
+    rng = np.random.default_rng(0)
+    clean = rng.integers(0, 3, 2000)
+    probs = np.eye(3)[(clean + (rng.random(2000) < 0.05)) % 3] * 0.97 + 0.01
+    if "audit" in options:
+        options = {"audit": np.round(symmetric(3, 0.4).numpy() * 3000)}
+    certificate = certify(clean, probs, **options)
+    plain = certify(clean, probs, delta=0.025 if "audit" in options else 0.05)
+    assert certificate.refuted is not None and "the labels refute" in str(certificate)
+    assert (certificate.argmax_error, certificate.randomized_error) == (plain.argmax_error, plain.randomized_error)
+    assert "replaced" not in " ".join(certificate.assumptions) and plain.refuted is None
+
+
+def test_a_right_rate_is_refuted_at_most_as_often_as_delta_says():
+    rng, refuted = np.random.default_rng(1), 0
+    for _ in range(300):
+        clean = rng.integers(0, 4, 300)
+        noisy = np.where(rng.random(300) < 0.2, (clean + rng.integers(1, 4, 300)) % 4, clean)
+        refuted += certify(noisy, np.eye(4)[clean], noise_rate=0.2, delta=0.1).refuted is not None
+    assert 5 < refuted
+    assert_valid(refuted, 300, 0.1)
+
+
+def test_alpha_risk_where_a_lower_bound_of_the_rate_is_not_enough():
+    # 60 % of the rows h = (.51, .49), right; 40 % h = (.99, .01), wrong: better than chance, and yet R > S/k. A rate
+    # of .4 stated as .3 gave .769 for a truth of .860, in every draw.
+    rng, truth = np.random.default_rng(0), 1.4 * (0.6 * (1 - 0.51 ** (1 / 1.4)) + 0.4 * (1 - 0.01 ** (1 / 1.4)))
+    assert truth == pytest.approx(0.860, abs=1e-3)
+    for _ in range(30):
+        sure = rng.random(5000) < 0.4
+        clean = sure.astype(int)
+        noisy = np.where(rng.random(5000) < 0.4, 1 - clean, clean)
+        probs = np.where(sure[:, None], [0.99, 0.01], [0.51, 0.49])
+        assert certify(noisy, probs, noise_rate=0.3, beta=1.4).alpha_risk == 1.4
+    # Where R <= S/k is visible, the bound stays sharp.
+    clean = rng.integers(0, 2, 5000)
+    noisy = np.where(rng.random(5000) < 0.3, 1 - clean, clean)
+    good = certify(noisy, np.eye(2)[clean] * 0.8 + 0.1, noise_rate=0.3, beta=1.4)
+    assert 1.4 * (1 - 0.9 ** (1 / 1.4)) <= good.alpha_risk < 0.25
+
+
+def test_audited_counts_bound_the_error_for_every_matrix_of_the_region():
+    counts = np.round(200 * pair_flip(4, 0.3).numpy())
+    low, high = transition_region(counts, 0.05)
+    surrogate = audited(counts, 4, 0.05).surrogate
+    rng, loss = np.random.default_rng(0), 1 - np.eye(4)
+    corners = []
+    for _ in range(2000):  # rows of the region, by filling entries in random order
+        row = low[0].copy()
+        for j in rng.permutation(4):
+            row[j] += min(high[0, j] - low[0, j], 1 - row.sum())
+        corners.append(row)
+    values = np.array(corners) @ surrogate
+    assert (values >= loss[0]).all() and values[:, 0].min() < 1e-5
+
+
+def test_transition_region_holds_the_matrix():
+    rng, truth, misses = np.random.default_rng(0), pair_flip(3, 0.3).numpy(), 0
+    for _ in range(400):
+        low, high = transition_region(np.stack([rng.multinomial(60, row) for row in truth]), 0.2)
+        misses += ((truth < low) | (truth > high)).any()
+    assert_valid(misses, 400, 0.2)
+    interval = stats.binomtest(90, 100).proportion_ci(1 - 2 * 0.05 / 4, method="exact")
+    low, high = transition_region([[90, 10], [5, 95]], 0.05)
+    assert (low[0, 0], high[0, 0]) == pytest.approx((interval.low, interval.high))
+
+
+@pytest.mark.slow
+def test_an_audited_matrix_is_valid_and_says_something():
+    rng, misses, width = np.random.default_rng(0), 0, []
+    for _ in range(100):
+        counts = np.stack([rng.multinomial(200, row) for row in pair_flip(3, 0.3).numpy()])
+        noisy, probs, _ = pair_world(rng, 2000, k=3, rate=0.3)
+        certificate = certify(noisy, probs, audit=counts, bounds=["argmax"], delta=0.1)
+        misses += certificate.argmax_error < 0.15
+        width.append(certificate.argmax_error)
+    assert_valid(misses, 100, 0.1)
+    assert np.mean(width) < 0.5
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "sentence"),
+    [
+        (dict(noise_rate=np.eye(2)), TypeError, "Expected `noise_rate` to be a number.*a matrix goes to `transition`"),
+        (dict(noise_rate="0.1"), TypeError, "Expected `noise_rate`"),
+        (dict(noise="none"), ValueError, "Expected `noise` to be one of 'symmetric', 'any'"),
+        (dict(noise="any", noise_rate=1.0), ValueError, r"Expected `noise_rate` to be in \[0, 1\)"),
+        (dict(transition=np.eye(3)), ValueError, r"Expected `transition` to be of shape \(2, 2\)"),
+        (dict(transition=[[0.5, 0.5], [0.5, 0.5]]), ValueError, "Expected `transition` to be invertible"),
+        (dict(transition=[[0.9, 0.2], [0.0, 1.0]]), ValueError, "Expected `transition` to be rows that"),
+        (dict(transition=np.eye(2), noise_rate=0.1), ValueError, "stated one at a time"),
+        (dict(audit=[[5, 5], [0, 0]]), ValueError, "an audited example of every class', but got 'none of class 1"),
+        (dict(audit=[[5.5, 5], [1, 1]]), ValueError, "Expected `audit` to be counts"),
+        (dict(audit=np.ones((3, 3))), ValueError, r"Expected `audit` to be of shape \(2, 2\)"),
+        (dict(bounds=[]), ValueError, "Expected `bounds` to be one or more of"),
+        (dict(bounds=["alpha"]), ValueError, "Expected `beta` to be given with the bound 'alpha'"),
+        (dict(groups=[1]), ValueError, r"Expected `groups` to be of shape \(2,\)"),
+        (dict(noise_rate="auto", groups=[1, 2]), ValueError, "Expected `noise_rate` to be a number where there are"),
+    ],
+)
+def test_errors(options, error, sentence):
+    with pytest.raises(error, match=sentence.replace("every class', but got 'none", "every class.*none")):
+        certify([0, 1], [[0.5, 0.5], [0.2, 0.8]], **options)
+
+
+def test_one_bound_pays_for_one():
+    rng = np.random.default_rng(0)
+    y, probs = rng.integers(0, 3, 500), rng.dirichlet(np.ones(3), 500)
+    one = certify(y, probs, bounds=["argmax"])
+    assert one.argmax_error == clopper_pearson_upper(int((probs.argmax(1) != y).sum()), 500, 0.05)
+    assert one.randomized_error is None and "drawn" not in str(one)
+    assert certify(y, probs, bounds=["randomized"]).randomized_error == pytest.approx(
+        betting_upper((1 - probs[np.arange(500), y])[np.random.default_rng(0).permutation(500)], 0.05)
+    )
+
+
+def test_one_hot_probabilities_take_clopper_pearson():
+    rng = np.random.default_rng(0)
+    y, probs = rng.integers(0, 3, 500), np.eye(3)[rng.integers(0, 3, 500)]
+    exact = clopper_pearson_upper(int((probs.argmax(1) != y).sum()), 500, 0.05)
+    certificate = certify(y, probs, beta=1.4)
+    assert (certificate.argmax_error, certificate.randomized_error) == (exact, exact)
+    assert certificate.alpha_risk == pytest.approx(1.4 * exact)
+    assert any("the probability 1" in text for text in certificate.assumptions)
+
+
+def test_clusters_are_draws():
+    rng, naive, grouped = np.random.default_rng(0), 0, 0
+    for _ in range(200):
+        errors = np.repeat(rng.random(100) < 0.2, 20) ^ (rng.random(2000) < 0.05)
+        truth = 0.2 * 0.95 + 0.8 * 0.05
+        options = {"bounds": ["argmax"], "delta": DELTA}
+        naive += certify(errors, np.eye(2)[np.zeros(2000, int)], **options).argmax_error < truth
+        certificate = certify(errors, np.eye(2)[np.zeros(2000, int)], groups=np.repeat(np.arange(100), 20), **options)
+        grouped += certificate.argmax_error < truth
+    assert naive > 40
+    assert_valid(grouped, 200)
+    assert any("random group" in text for text in certificate.assumptions)
+
+
+def test_unseen_labels_are_errors_under_every_assumption():
+    y, probs = np.array([0, 1, -1, -1] * 100), np.array([[0.9, 0.1], [0.1, 0.9], [0.8, 0.2], [0.3, 0.7]] * 100)
+    y[::20], y[1::20] = 1, 0  # a fifth of those that are known are wrong
+    plain = certify(y, probs, beta=1.4)
+    assert plain.argmax_error == clopper_pearson_upper(240, 400, 0.05 / 3) and plain.alpha_risk > 0.7
+    for options in ({"noise_rate": 0.1}, {"transition": symmetric(2, 0.1)}, {"audit": [[90, 10], [10, 90]]}):
+        assert certify(y, probs, **options).argmax_error > 0.5
+    assert any("none of the classes" in text for text in plain.assumptions)
+
+
+def test_parts_share_delta():
+    rng = np.random.default_rng(0)
+    y, probs, column = rng.integers(0, 3, 900), rng.dirichlet(np.ones(3), 900), rng.choice(["a", "b"], 900)
+    for by, names in (("label", y), ("prediction", probs.argmax(1)), (column, column)):
+        parts = certify_each(y, probs, by, delta=0.1)
+        assert sorted(parts) == sorted(set(names.tolist()))
+        for name, part in parts.items():
+            rows = names == name
+            expected = certify(y[rows], probs[rows], delta=0.1 / len(parts))
+            assert (part.argmax_error, part.randomized_error) == (expected.argmax_error, expected.randomized_error)
+    # That a part's few rows are all sure does not make the classifier one-hot.
+    probs = np.vstack([np.eye(2)[[0, 0]], np.full((8, 2), 0.5)])
+    parts = certify_each(np.zeros(10), probs, np.array([0, 0] + [1] * 8), bounds=["argmax", "randomized"])
+    assert parts[0].randomized_error > parts[0].argmax_error == clopper_pearson_upper(0, 2, 0.0125)
+    y, probs = np.zeros(10), np.full((10, 2), 0.5)
+    with pytest.raises(ValueError, match="Expected `by` to be another than 'label'"):
+        certify_each(y, probs, "label", noise_rate=0.1)
+
+
+def test_any_model_is_certified_through_a_pipeline_a_search_and_by_predict_alone():
+    from sklearn.datasets import load_iris
+    from sklearn.model_selection import GridSearchCV
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.svm import LinearSVC
+
+    from mgce.estimators import MGCEClassifier
+
+    X, y = load_iris(return_X_y=True)
+    names = np.array(["a", "b", "c"])[y]
+    pipeline = make_pipeline(StandardScaler(), MGCEClassifier()).fit(X[::2], names[::2])
+    search = GridSearchCV(pipeline, {"mgceclassifier__lambda0": [1e-3, 1e-2]}, cv=2).fit(X[::2], names[::2])
+    for model in (pipeline, search):
+        expected = certify(y[1::2], model.predict_proba(X[1::2]))
+        assert certify_model(model, X[1::2], names[1::2]) == expected
+    machine = LinearSVC().fit(X[::2], names[::2])
+    wrong = int((machine.predict(X[1::2]) != names[1::2]).sum())
+    assert certify_model(machine, X[1::2], names[1::2]).argmax_error == clopper_pearson_upper(wrong, 75)
+    with pytest.raises(TypeError, match="Expected `model` to be a fitted classifier with `predict`"):
+        certify_model(3, X, y)

@@ -1,0 +1,123 @@
+"""Prediction sets: exact coverage by enumeration, quantiles by hand, noise that plain conformal misses."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from mgce.noise import pair_flip, symmetric
+from mgce.sets import ConformalSets, calibrate, conformal_scores
+
+K = 4
+
+
+def world(rng, size=60):
+    """Give atoms with class probabilities, and what a classifier makes of them."""
+    truth = rng.dirichlet(np.full(K, 0.3), size)
+    return truth, 0.8 * truth + 0.2 * rng.dirichlet(np.ones(K), size)
+
+
+def draw(rng, truth, n, matrix=None):
+    atoms = rng.integers(0, len(truth), n)
+    law = truth if matrix is None else truth @ np.asarray(matrix)
+    return atoms, (law[atoms].cumsum(1) < rng.random((n, 1))).sum(1).clip(0, K - 1)
+
+
+def coverage(sets, truth, probs, label=None):
+    members = sets.predict(probs)
+    return (
+        (truth * members)[:, label].sum() / truth[:, label].sum()
+        if label is not None
+        else (truth * members).sum() / len(truth)
+    )
+
+
+@pytest.mark.parametrize("score", ["least_ambiguous", "adaptive"])
+@pytest.mark.parametrize("per_class", [False, True])
+def test_clean_calibration_covers_on_average(score, per_class):
+    rng = np.random.default_rng(0)
+    truth, probs = world(rng)
+    covered = []
+    for _ in range(200):
+        atoms, y = draw(rng, truth, 150)
+        sets = calibrate(y, probs[atoms], alpha=0.2, score=score, per_class=per_class)
+        covered.append([coverage(sets, truth, probs, label) for label in (range(K) if per_class else [None])])
+    mean, error = np.mean(covered, 0), np.std(covered, 0) / np.sqrt(200)
+    assert (mean >= 0.8 - 3 * error).all()
+    assert score == "adaptive" or (mean < 0.87).all()  # atoms are lumps; the adaptive score without chance covers more
+
+
+def test_the_quantile_is_that_of_the_paper():
+    probs = np.column_stack([np.arange(1, 20) / 20, 1 - np.arange(1, 20) / 20])
+    sets = calibrate(np.zeros(19, int), probs, alpha=0.25)
+    assert sets.thresholds == (np.sort(1 - probs[:, 0])[14],) * 2  # ceil(20 * 0.75) = 15
+    assert calibrate(np.zeros(3, int), probs[:3], alpha=0.2).thresholds == (np.inf, np.inf)
+    assert calibrate([0, 0, 0, -1], probs[:4], alpha=0.2).thresholds[0] == np.inf
+
+
+def test_scores():
+    np.testing.assert_allclose(conformal_scores([[0.2, 0.5, 0.3]]), [[0.8, 0.5, 0.7]])
+    np.testing.assert_allclose(conformal_scores([[0.25, 0.5, 0.25]], "adaptive"), [[1.0, 0.5, 1.0]])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("per_class", [False, True])
+def test_a_known_matrix_covers_with_confidence_where_plain_conformal_does_not(per_class):
+    rng, matrix, repetitions, delta = np.random.default_rng(1), pair_flip(K, 0.35), 25, 0.1
+    truth, probs = world(rng)
+    misses, plain, size = 0, 0, []
+    for _ in range(repetitions):
+        atoms, y = draw(rng, truth, 1500, matrix)
+        options = {"alpha": 0.15, "per_class": per_class}
+        sets = calibrate(y, probs[atoms], transition=matrix, delta=delta, **options)
+        labels = range(K) if per_class else [None]
+        misses += any(coverage(sets, truth, probs, label) < 0.85 for label in labels)
+        size.append(sets.predict(probs).sum(1).mean())
+        plain += calibrate(y, probs[atoms], **options).predict(probs).sum(1).mean()
+    assert misses <= stats.binom.ppf(0.999, repetitions, delta)
+    assert np.mean(size) < plain / repetitions  # plain conformal pays for the noise with larger sets
+    assert sets.confidence == 0.9
+
+
+def test_any_noise_pays_its_share():
+    rng = np.random.default_rng(2)
+    truth, probs = world(rng)
+    atoms, y = draw(rng, truth, 400)
+    given = y.copy()
+    given[:20] = probs[atoms][:20].argmax(1)  # at most a twentieth is made to look easy
+    sets = calibrate(given, probs[atoms], alpha=0.15, noise="any", noise_rate=0.05)
+    assert sets.thresholds == calibrate(given, probs[atoms], alpha=0.1).thresholds
+    assert sets.coverage == 0.85 and "at most a share 0.05" in str(sets)
+
+
+def test_symmetric_noise_is_its_matrix():
+    rng = np.random.default_rng(3)
+    truth, probs = world(rng)
+    atoms, y = draw(rng, truth, 800, symmetric(K, 0.3))
+    by_rate, by_matrix = (
+        calibrate(y, probs[atoms], **o) for o in ({"noise_rate": 0.3}, {"transition": symmetric(K, 0.3)})
+    )
+    assert by_rate.thresholds == by_matrix.thresholds
+    assert "or more" not in str(by_rate)
+
+
+def test_sets_come_back_from_plain_values_and_are_never_empty():
+    sets = calibrate(np.zeros(3, int), np.full((3, 2), 0.5), alpha=0.2)
+    assert ConformalSets.from_dict(sets.to_dict()) == sets
+    none = ConformalSets((0.0, 0.0), "least_ambiguous", 0.9, False, None, 10, ())
+    assert none.predict([[0.6, 0.4]]).tolist() == [[True, False]]
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (dict(alpha=0), r"Expected `alpha` to be in \(0, 1\)"),
+        (dict(score="best"), "Expected `score` to be one of 'least_ambiguous', 'adaptive'"),
+        (dict(noise="any", noise_rate=0.2), "Expected `noise_rate` to be below alpha = 0.1"),
+        (dict(noise="any", noise_rate=0.05, per_class=True), "not for each class"),
+        (dict(noise_rate="auto"), "Expected `noise_rate` to be a number"),
+        (dict(transition=np.full((2, 2), 0.5)), "Expected `transition` to be invertible"),
+    ],
+)
+def test_errors(options, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        calibrate([0, 1], [[0.5, 0.5], [0.2, 0.8]], **options)

@@ -1,0 +1,14 @@
+import pytest
+
+from mgce.estimators import forest
+from mgce.tables import candidates, fit
+
+
+@pytest.fixture(scope="package", autouse=True)
+def small_forests():
+    """Choose forests among few, and leave out the slower of the baselines: many tests fit."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(forest, "LEAVES", (1, 5))
+        patch.setattr(forest, "SELECTION_TREES", 10)
+        patch.setattr(fit, "baselines", lambda seed: candidates.baselines(seed)[:1])
+        yield
