@@ -57,8 +57,8 @@ def _files(before: Results, after: Results) -> list[str]:
     ]
     return [
         "## No file does harm",
-        f"{total:,} {_joined(FILES)} **{failures or 'None'} of them** ended in a crash, in a traceback, after 20 seconds "
-        "or with more than 1.5 GB.",
+        f"{total:,} {_joined(FILES)} **{failures or 'None'} of them** ended in a crash or traceback, took 20 seconds, "
+        "or more than 1.5 GB.",
         f"{_machine(after)} `python -m soak files --files 1e5 --jobs 2 --record after` does it again and writes this "
         "page; with `--guided 1e5`, atheris chooses the changes of as many files more.",
         table(["reader", "failed before", "files", "read", "refused", "guided", "failed"], rows),
