@@ -116,3 +116,11 @@ def test_the_checksum_of_a_table_is_that_of_its_content():
     changed = [tables.Table("t", other, np.array([0, 1]), ("no", "yes")) for other in others]
     changed.append(tables.Table("t", features, np.array([1, 0]), ("no", "yes")))
     assert len({one.checksum() for one in (table, *changed)}) == 5
+
+
+def test_text_that_is_no_utf8_is_refused_when_a_parquet_file_is_read(tmp_path):
+    pd.DataFrame({"a": ["qqq", "word"]}).to_parquet(tmp_path / "t.parquet", compression=None, use_dictionary=False)
+    content = (tmp_path / "t.parquet").read_bytes()
+    (tmp_path / "t.parquet").write_bytes(content.replace(b"qqq", b"\xffqq"))
+    with pytest.raises(ValueError, match="t.parquet could not be read"):
+        read_frame(tmp_path / "t.parquet", "table")

@@ -111,6 +111,7 @@ def _read_parquet(path: Path) -> pd.DataFrame:
             raise TooLargeError(f"{cells:,} cells, more than {TABLE_CELLS:,}")
         batches, size = [], 0
         for batch in file.iter_batches(PARQUET_ROWS):
+            batch.validate(full=True)  # text that is no UTF-8, for one, which would fail only where it is used
             batches.append(batch)
             size += batch.nbytes
             if size > 8 * cells + EXPANDED_BYTES:

@@ -3,14 +3,13 @@ r"""Fitting linear MGCE: the convex problem of equation (11), with a lower bound
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from mgce import _validation
-from mgce._threads import one_blas_thread
+from mgce._threads import threads_for
 from mgce.linear.arrays import FloatArray, Matrix, as_array, as_labels, as_matrix, moments, one_hot
 from mgce.linear.columns import run_columns
 from mgce.linear.first_order import run_lbfgs
@@ -21,9 +20,6 @@ from mgce.linear.plan import THOROUGH, plan
 from mgce.linear.progress import LinearFit, Progress
 
 METHODS = ("auto", "lbfgs", "interior", "lp", "columns")
-# Multiplications of a step of the interior-point method, a tenth of a second on one core, below which more threads of
-# BLAS gain nothing.
-SERIAL_WORK = 2e9
 INTERIOR_STEPS = 200  # more than any problem has needed: 10 to 150
 INTERIOR_PATIENCE = 20  # steps in a row without a smaller gap after which to stop: rounding has taken over by then
 
@@ -179,7 +175,7 @@ def _run_interior(progress: Progress) -> None:
     if not isinstance(problem.features, np.ndarray):
         problem = replace(problem, features=problem.features.toarray())
     best, since = progress.gap, 0
-    with one_blas_thread() if problem.size.interior_work <= SERIAL_WORK else nullcontext():
+    with threads_for(problem.size.interior_work):
         for coef, p in interior_path(problem, INTERIOR_STEPS):
             progress.n_iter += 1
             progress.offer(coef)
