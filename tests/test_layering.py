@@ -31,6 +31,7 @@ ROOMS = {
         {"dual", "interior_point", "linear_program"},
         {"progress"},
         {"first_order"},
+        {"columns"},
         {"solver"},
     ],
     "mgce.tables": [{"columns", "suspects", "candidates", "predictions"}, {"choice", "model"}, {"fit"}, {"report"}],

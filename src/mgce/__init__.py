@@ -56,12 +56,13 @@ __all__ = [
     "noise",
     "risk",
     "robust_loss",
+    "sets",
 ]
 
 
 def __getattr__(name: str) -> Any:
     # Imported when used: `import mgce` is to cost little more than `import torch`.
-    if name in ("datasets", "estimators", "metrics", "noise", "risk"):
+    if name in ("datasets", "estimators", "metrics", "noise", "risk", "sets"):
         return import_module(f"mgce.{name}")
     if name in ("RiskCertificate", "certify"):
         return getattr(import_module("mgce.risk"), name)
