@@ -16,6 +16,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.nightly
 def test_a_killed_fit_leaves_all_or_nothing(tmp_path):
     command = [
         sys.executable,
