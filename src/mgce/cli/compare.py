@@ -22,6 +22,7 @@ from mgce.experiments import render, select
 from mgce.experiments.compare import METHODS, Comparison, run
 
 DEFAULT = Comparison()
+BETAS = ",".join(map(str, DEFAULT.betas))
 
 
 def compare(
@@ -32,7 +33,7 @@ def compare(
     noise: Annotated[float, typer.Option(help="Share of training and validation labels made wrong.")] = DEFAULT.noise,
     noise_type: Annotated[str, typer.Option(help="symmetric or pair.")] = DEFAULT.noise_type,
     methods: Annotated[str, typer.Option(help=f"all, or some of {','.join(METHODS)}.")] = ",".join(DEFAULT.methods),
-    betas: Annotated[str, typer.Option(help="Candidates for beta of mgce and gce.")] = ",".join(map(str, DEFAULT.betas)),
+    betas: Annotated[str, typer.Option(help="Candidates for beta of mgce and gce.")] = BETAS,
     seeds: Annotated[int, typer.Option(help="Splits, noises and initialisations.")] = DEFAULT.seeds,
     epochs: Annotated[
         int | None, typer.Option(help="Passes over the training rows [50, and at least 700 steps].")
