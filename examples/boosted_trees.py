@@ -1,4 +1,8 @@
-"""Boosted trees on digits of which four labels in ten are wrong: MGCE in XGBoost against its own cross-entropy.
+"""
+Boosted trees
+=============
+
+Boosted trees on digits of which four labels in ten are wrong: MGCE in XGBoost against its own cross-entropy.
 
 Runs in seconds: `pip install xgboost-cpu && python examples/boosted_trees.py` (or xgboost).
 """

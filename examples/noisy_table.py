@@ -1,4 +1,8 @@
-"""A table with wrong labels: a convex classifier on kernel features, its certificate, and the labels to look at again.
+"""
+A noisy table in scikit-learn
+=============================
+
+A table with wrong labels: a convex classifier on kernel features, its certificate, and the labels to look at again.
 
 Runs in seconds: `python examples/noisy_table.py`.
 """

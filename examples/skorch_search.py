@@ -1,4 +1,8 @@
-"""A search over beta with skorch: the probabilities follow the beta that was found.
+"""
+skorch: a search over beta
+==========================
+
+A search over beta with skorch: the probabilities follow the beta that was found.
 
 Runs in seconds: `pip install skorch && python examples/skorch_search.py`.
 """

@@ -1,4 +1,8 @@
-"""Calibration after training: a temperature for the link of MGCE, with an interval around each calibration error.
+"""
+Temperature scaling
+===================
+
+Calibration after training: a temperature for the link of MGCE, with an interval around each calibration error.
 
 Runs in seconds: `python examples/temperature.py`.
 """
