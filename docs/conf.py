@@ -2,20 +2,15 @@
 
 import ast
 import importlib.util
-import re
 import sys
 import urllib.request
 from pathlib import Path
-from typing import Any
-
-from docutils.nodes import Element, SkipNode, math_block
-from docutils.utils.math import latex2mathml
-from sphinx.application import Sphinx
 
 import mgce
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parent / "examples"
+sys.path.insert(0, str(HERE))  # for mathml
 
 project = "mgce"
 author = "The mgce developers"
@@ -23,6 +18,7 @@ copyright = author
 release = version = mgce.__version__
 
 extensions = [
+    "mathml",
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
@@ -35,6 +31,7 @@ extensions = [
 ]
 exclude_patterns = ["_build"]
 templates_path = ["_templates"]
+html_math_renderer = "mathml"
 default_role = "code"  # a single backtick is code, not emphasis
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
@@ -47,6 +44,7 @@ html_theme_options = {
     "navbar_align": "left",
     "header_links_before_dropdown": 6,
     "show_toc_level": 2,
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
     "navigation_with_keys": False,
     "footer_start": ["copyright"],
     "footer_end": [],
@@ -108,6 +106,7 @@ sphinx_gallery_conf = {
     "filename_pattern": rf"/({'|'.join(stem for stem, names in _LACKING.items() if not names)})\.py$",
     "within_subsection_order": _rank,
     "abort_on_example_error": True,
+    "default_thumb_file": str(HERE / "_static/prints-only.png"),  # of an example without a picture
     "download_all_examples": False,
     "show_memory": False,
     "show_signature": False,
@@ -116,20 +115,3 @@ sphinx_gallery_conf = {
     "backreferences_dir": None,
     "remove_config_comments": True,
 }
-
-
-def _visit_math(self: Any, node: Element) -> None:
-    # MathML, which browsers show by themselves: no script, no fonts, no network.
-    is_block = isinstance(node, math_block)
-    tex = re.sub(r"\\([bB]ig)\b", r"\\\1l", node.astext()).replace(r"\dots", r"\ldots")  # names that docutils knows
-    mathml = latex2mathml.tex2mathml(tex, as_block=is_block)
-    self.body.append(f'<div class="math">{mathml}</div>' if is_block else mathml)
-    raise SkipNode
-
-
-def setup(app: Sphinx) -> None:
-    """Show formulas as MathML."""
-    app.add_html_math_renderer("mathml", (_visit_math, None), (_visit_math, None))
-
-
-html_math_renderer = "mathml"

@@ -26,9 +26,9 @@ criterion = LinearMGCELoss(WIDTH, CLASSES, beta=1.4)  # was: nn.Linear(WIDTH, CL
 optimizer = torch.optim.Adam([*embedding.parameters(), *criterion.parameters()], lr=0.02)
 
 losses, supports = [], []
-for _ in range(40):
-    word = torch.randint(200, (256,), generator=generator)  # of the 200 most frequent words
-    other = torch.randint(CLASSES, (256,), generator=generator)
+for _ in range(30):
+    word = torch.randint(200, (128,), generator=generator)  # of the 200 most frequent words
+    other = torch.randint(CLASSES, (128,), generator=generator)
     target = torch.where(torch.rand(256, generator=generator) < 0.8, follower[word], other)
     optimizer.zero_grad()
     loss = criterion(embedding(word), target)

@@ -21,7 +21,15 @@ NEEDS = {
 SLOW = ("export_onnx", "hugging_face")  # to import, and PyTorch's exporter
 NIGHTLY = ("choosing_a_loss", "noisy_csv")  # ten seconds and more
 # These need nothing but what the other tests have imported, and leave nothing behind: no process of their own.
-QUICK = ("certificates_and_sets", "h_against_p", "large_vocabulary", "noisy_images", "wrong_labels")
+QUICK = (
+    "certificates_and_sets",
+    "h_against_p",
+    "large_vocabulary",
+    "noisy_images",
+    "noisy_table",
+    "temperature",
+    "wrong_labels",
+)
 
 
 def _marks(name):
