@@ -93,9 +93,10 @@ def listed():
 LISTED = listed()
 
 
-@pytest.mark.parametrize(
-    "module, name", [pair for pair in NAMES if not isinstance(getattr(*pair), ModuleType)], ids=lambda v: str(v)
-)
+OBJECTS = [pair for pair in NAMES if not isinstance(getattr(*pair), ModuleType)]
+
+
+@pytest.mark.parametrize("module, name", OBJECTS, ids=lambda v: getattr(v, "__name__", v))
 def test_a_public_name_has_a_page(module, name):
     # Some are public under two names; one page is enough.
     at_the_top = name in mgce.__all__ and getattr(mgce, name) is getattr(module, name)
