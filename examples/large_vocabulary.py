@@ -29,7 +29,7 @@ losses, supports = [], []
 for _ in range(30):
     word = torch.randint(200, (128,), generator=generator)  # of the 200 most frequent words
     other = torch.randint(CLASSES, (128,), generator=generator)
-    target = torch.where(torch.rand(256, generator=generator) < 0.8, follower[word], other)
+    target = torch.where(torch.rand(128, generator=generator) < 0.8, follower[word], other)
     optimizer.zero_grad()
     loss = criterion(embedding(word), target)
     loss.backward()
