@@ -17,7 +17,6 @@ from mgce.experiments.store import Run
 DATASETS = ("mnist", "covertype", "letter", "adult")
 # Fields of `TabularRun` that are not its defaults.
 SETTINGS: dict[str, dict[str, Any]] = {
-    "mnist": {"scaling": "pixels"},
     "fashion_mnist": {"scaling": "pixels"},
     "covertype_sample": {"rows": 110_393},  # as many as the paper has
 }
