@@ -52,6 +52,7 @@ class TabularRun:
         validation_size: share of the training rows that choose the epoch.
         hidden: units of the hidden layer.
         epochs, batch_size, lr, momentum, l1, l1_on, max_norm: as `TrainingSettings` has them.
+        smoke: of a miniature, the table that it is one of; "" of others.
 
     Raises:
         TypeError, ValueError: if a field is not one of those above.
@@ -77,6 +78,7 @@ class TabularRun:
     l1: float = 1e-5
     l1_on: str = "all"
     max_norm: float = 5.0
+    smoke: str = ""
 
     def __post_init__(self) -> None:
         check_choice("scaling", self.scaling, SCALINGS)
