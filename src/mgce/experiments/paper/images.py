@@ -125,7 +125,7 @@ def with_labels(dataset: ImageDataset, labels: str) -> ImageDataset:
 def check_images(dataset: str, place: Place) -> None:
     """Raise an error if Lightning, the device or the data set is missing."""
     if not all(map(find_spec, ("lightning", "tensorboard"))):
-        raise FileNotFoundError("Expected Lightning for images, but it is missing: pip install 'mgce[experiments]'.")
+        raise ModuleNotFoundError("Expected Lightning for images, but it is missing: pip install 'mgce[experiments]'.")
     check_device(place.device)
     load_images(dataset, data_dir=place.data_dir, download=place.download)
 

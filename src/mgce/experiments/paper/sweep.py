@@ -67,7 +67,7 @@ def absent(specifications: Sequence[Specification], place: Place) -> dict[tuple[
     for specification in {(type(one), one.dataset): one for one in specifications}.values():
         try:
             specification.check(place)
-        except OSError as error:  # a file that is not there, or that cannot be downloaded
+        except (OSError, ModuleNotFoundError) as error:  # a file or library that is not there, or a failed download
             missing[specification.kind, specification.dataset] = str(error)
     return missing
 
@@ -80,7 +80,7 @@ def check(specifications: Sequence[Specification], place: Place) -> None:
     """
     missing = absent(specifications, place)
     if missing:
-        raise FileNotFoundError("\n".join(dict.fromkeys(missing.values())))
+        raise FileNotFoundError(" ".join(dict.fromkeys(missing.values())))
 
 
 def sweep(
