@@ -12,7 +12,7 @@ from mgce.experiments.paper.agreement import show_p
 from mgce.experiments.paper.comparison import CHOOSING, ordered
 from mgce.experiments.paper.image_settings import NOISE_RATES
 from mgce.experiments.paper.plan import Options
-from mgce.experiments.paper.result import Result
+from mgce.experiments.paper.result import PLUS_MINUS, Result
 from mgce.experiments.paper.specification import Specification
 from mgce.experiments.select import best_beta
 from mgce.experiments.significance import LEVEL, Difference, holm, paired_difference
@@ -21,8 +21,9 @@ from mgce.experiments.store import Run
 OTHERS = {"ce": "cross-entropy", "gce": "GCE", "mae": "MAE (corrected)"}
 TITLE = "MGCE against the other methods: differences of test accuracy"
 CAPTION = (
-    "Points by which MGCE is more accurate than each other method, mean over the seeds, with the 95 % interval and the "
-    "p-value of a paired t-test: the networks of a seed share split, noise, initial weights and order of the rows. "
+    "Points by which MGCE is more accurate than each other method, mean over the seeds, ± half of the 95 % interval, "
+    "and the p-value of a paired t-test: the networks of a seed share split, noise, initial weights and order of the "
+    "rows. "
     "“Ahead” and “behind” are differences at 5 %, all others “level”; an asterisk marks those that remain after Holm's "
     "correction for the number of tests here. A single seed has no test. β is chosen by validation for each seed, as "
     "in the tables, unless the last column says that it was fixed."
@@ -48,13 +49,11 @@ class Cell:
         return "level" if self.found.p >= LEVEL else "ahead" if self.found.value > 0 else "behind"
 
     def show(self) -> str:
-        """Show the difference: `+2.86 [+2.36, +3.37], p < 0.001: ahead*`."""
+        """Show the difference: `+2.86 ± 0.44, p < 0.001: ahead*`."""
         if self.seeds == 1:
             return f"{self.found.value:+.2f}, one seed"
-        interval = f"[{self.found.low:+.2f}, {self.found.high:+.2f}]"
-        return (
-            f"{self.found.value:+.2f} {interval}, {show_p(self.found)}: {self.verdict}{'*' * (self.corrected < LEVEL)}"
-        )
+        half, star = (self.found.high - self.found.low) / 2, "*" * (self.corrected < LEVEL)
+        return f"{self.found.value:+.2f} {PLUS_MINUS} {half:.2f}, {show_p(self.found)}: {self.verdict}{star}"
 
     def numbers(self) -> dict[str, Any]:
         """Give the row for a program."""
