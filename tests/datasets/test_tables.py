@@ -4,7 +4,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from mgce.datasets import load, preprocessor, read_table, tables
-from mgce.datasets.tables import read_frame
+from mgce.datasets.table_files import read_frame
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from mgce._validation import expected
 from mgce.cli.noise_options import NOISE, NOISE_RATE, parse_rate
 from mgce.cli.outputs import check_output
 from mgce.cli.terminal import Terminal
-from mgce.datasets.tables import read_frame
+from mgce.datasets.table_files import read_frame
 from mgce.risk import RiskCertificate, certify_each
 from mgce.risk import certify as certify_probs
 from mgce.tables.model import TableModel

@@ -22,7 +22,7 @@ from mgce.cli.env import describe
 from mgce.cli.noise_options import NOISE, NOISE_RATE, parse_rate
 from mgce.cli.outputs import check_output
 from mgce.cli.terminal import Terminal
-from mgce.datasets.tables import read_frame
+from mgce.datasets.table_files import read_frame
 from mgce.tables import report as fit_report
 from mgce.tables.fit import FitPlan, TableFit, run
 from mgce.tables.suspects import suspects_csv

@@ -10,7 +10,7 @@ import typer
 from mgce._files import write_files
 from mgce.cli.outputs import check_output
 from mgce.cli.terminal import Terminal
-from mgce.datasets.tables import read_frame
+from mgce.datasets.table_files import read_frame
 from mgce.tables.model import TableModel, predictions_csv
 
 

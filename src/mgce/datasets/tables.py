@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-import warnings
-from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mgce._limits import EXPANDED_BYTES, TABLE_CELLS, TooLargeError
 from mgce._validation import expected
+from mgce.datasets.table_files import read_frame
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-PARQUET_ROWS = 10_000  # read at a time
 
 
 @dataclass(frozen=True)
@@ -68,55 +63,6 @@ def read_table(path: Path, target: str | None) -> Table:
     if target not in frame.columns:
         raise ValueError(expected("target", f"a column of {path.name} ({columns})", target))
     return make_table(path.stem, frame.drop(columns=target), frame[target])
-
-
-def read_frame(path: Path, name: str, text: Collection[str] = ()) -> pd.DataFrame:
-    """Read a CSV or Parquet file as columns whose names are text.
-
-    Args:
-        path: the file; by its suffix .csv, or Parquet.
-        name: what errors call it.
-        text: columns of a CSV file whose values stay text as written, so that "007" does not become the number 7.
-
-    Raises:
-        FileNotFoundError: if there is no file at `path`.
-        ValueError: if it cannot be read as a table, or has no rows.
-    """
-    import pandas as pd
-
-    if not path.is_file():
-        raise FileNotFoundError(expected(name, "the path of a file that exists", str(path)))
-    options: dict[str, Any] = {"dtype": dict.fromkeys(text, "str"), "index_col": False, "low_memory": False}
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", pd.errors.ParserWarning)  # more fields in a row than names
-            frame = pd.read_csv(path, **options) if path.suffix.lower() == ".csv" else _read_parquet(path)
-    except Exception as error:  # pandas and pyarrow raise whatever they meet in a damaged file
-        reason = (str(error).splitlines() or ["unknown reason"])[0]
-        raise ValueError(f"Expected `{name}` to be a table, but {path.name} could not be read: {reason}") from error
-    if len(frame) == 0:
-        raise ValueError(expected(name, "a table with rows", "none"))
-    frame.columns = frame.columns.map(str)
-    return frame.reset_index(drop=True)
-
-
-def _read_parquet(path: Path) -> pd.DataFrame:
-    """Read a Parquet file a few rows at a time, so that what it repeats cannot fill the memory."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    with pq.ParquetFile(path) as file:
-        cells = file.metadata.num_rows * max(1, file.metadata.num_columns)
-        if cells > TABLE_CELLS:
-            raise TooLargeError(f"{cells:,} cells, more than {TABLE_CELLS:,}")
-        batches, size = [], 0
-        for batch in file.iter_batches(PARQUET_ROWS):
-            batches.append(batch)
-            size += batch.nbytes
-            if size > 8 * cells + EXPANDED_BYTES:
-                raise TooLargeError(f"more than {EXPANDED_BYTES:,} bytes of text when unpacked")
-        frame: pd.DataFrame = pa.Table.from_batches(batches, file.schema_arrow).to_pandas()
-    return frame
 
 
 def make_table(name: str, features: pd.DataFrame, labels: pd.Series[Any], n_train: int | None = None) -> Table:

@@ -13,7 +13,11 @@ from mgce._validation import expected
 if TYPE_CHECKING:
     import pandas as pd
 
-NUMBER, CATEGORY = "number", "category"
+NUMBER, CATEGORY, DATE = "number", "category", "date"
+# Share of the values in a column of numbers or dates that may be something else, such as "unknown" or "n. a.": they count
+# as missing. With more of them, the column is one of categories, or the table is not the one that was fitted to.
+OTHERS = 0.05
+DAY = 86_400  # seconds
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,9 @@ class Columns:
 
     @classmethod
     def of(cls, frame: pd.DataFrame, target: str, id: str | None = None) -> Columns:
-        """Tell the kinds from the values: numbers and true or false are numbers, all else categories.
+        """Tell the kinds from the values: numbers, also true and false; dates; all else are categories.
+
+        A few values of a column of numbers or dates may be something else.
 
         Raises:
             ValueError: if there is no column `target` or `id`, or both are one.
@@ -48,23 +54,25 @@ class Columns:
         if id == target:
             raise ValueError(expected("id", "another column than the target", id))
         kinds = {
-            name: CATEGORY if _as_numbers(frame[name]) is None else NUMBER
-            for name in frame.columns
-            if name not in (target, id) and frame[name].notna().any()
+            name: _kind(frame[name]) for name in frame.columns if name not in (target, id) and frame[name].notna().any()
         }
         return cls(kinds, target, id)
 
     def select(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Give the features in the order and the types they were fitted in: float64, or text; NaN where missing.
 
+        A date becomes the number of days since 1970.
+
         Raises:
-            ValueError: if a column is missing, or one of numbers holds a word or an infinite number.
+            ValueError: if a column is missing, one of numbers holds an infinite number, or a column of numbers or dates
+                holds something else in more than a few rows.
         """
         import pandas as pd
 
         _require(frame, self.kinds)
         values = {
-            name: _numbers(frame[name]) if kind == NUMBER else _text(frame[name]) for name, kind in self.kinds.items()
+            name: _text(frame[name]) if kind == CATEGORY else _numbers(frame[name], kind)
+            for name, kind in self.kinds.items()
         }
         return pd.DataFrame(values, index=frame.index)
 
@@ -116,28 +124,48 @@ def _require(frame: pd.DataFrame, names: Iterable[str]) -> None:
         raise ValueError(f"Expected {what} {', '.join(missing)} in the table, but found none of that name.")
 
 
-def _as_numbers(column: pd.Series[Any]) -> pd.Series[Any] | None:
-    """Give a column as float64, NaN where missing, if its values are numbers, or true or false."""
+def _kind(column: pd.Series[Any]) -> str:
+    for kind in (NUMBER, DATE):
+        if _read(column, kind).isna().sum() <= column.isna().sum() + OTHERS * column.notna().sum():
+            return kind
+    return CATEGORY
+
+
+def _read(column: pd.Series[Any], kind: str) -> pd.Series[Any]:
+    """Give a column as float64, NaN where its values are missing or not of this kind."""
     import pandas as pd
     from pandas.api import types
 
-    if types.is_numeric_dtype(column) or types.infer_dtype(column, skipna=True) == "boolean":
-        return pd.Series(column.to_numpy(dtype=float, na_value=np.nan), index=column.index, name=column.name)
-    return None
+    if types.is_datetime64_any_dtype(column):
+        numbers = (
+            (column - pd.Timestamp(0, tz=column.dt.tz)).dt.total_seconds() / DAY if kind == DATE else column * np.nan
+        )
+    elif types.is_numeric_dtype(column) or types.infer_dtype(column, skipna=True) == "boolean":
+        numbers = pd.Series(column.to_numpy(dtype=float, na_value=np.nan), index=column.index) * (
+            1 if kind == NUMBER else np.nan
+        )
+    elif kind == NUMBER:
+        numbers = pd.to_numeric(_text(column), errors="coerce")
+    else:
+        # Only what begins like a date of the ISO, year first: others read differently in different countries.
+        dates = _text(column).where(_text(column).str.match(r"\d{4}-\d{1,2}-\d{1,2}").fillna(False).astype(bool))
+        found = pd.to_datetime(dates, errors="coerce", utc=True, format="ISO8601")
+        numbers = (found - pd.Timestamp(0, tz="UTC")).dt.total_seconds() / DAY
+    return numbers.astype(float).rename(column.name)
 
 
-def _numbers(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Give a column that has to be of numbers as float64."""
-    import pandas as pd
-
-    numbers = _as_numbers(column)
-    if numbers is None:
-        numbers = pd.to_numeric(_text(column), errors="coerce").astype(float)
-    wrong = np.flatnonzero((numbers.isna() & column.notna()) | np.isinf(numbers))
+def _numbers(column: pd.Series[Any], kind: str) -> pd.Series[Any]:
+    """Give a column that has to be of numbers or dates as float64."""
+    numbers = _read(column, kind)
+    what = "finite numbers" if kind == NUMBER else "dates like 2024-05-31"
+    others = np.flatnonzero(numbers.isna() & column.notna())
+    wrong = np.flatnonzero(np.isinf(numbers))
+    if len(others) > OTHERS * column.notna().sum():
+        wrong = np.union1d(wrong, others)
     if wrong.size:
         value = column.iloc[wrong[0]]
         got = f"{value!r} in row {wrong[0] + 1}" if isinstance(value, str) else f"{value} in row {wrong[0] + 1}"
-        raise ValueError(f"Expected `{column.name}` to be a column of finite numbers, but got {got}.")
+        raise ValueError(f"Expected `{column.name}` to be a column of {what}, but got {got}.")
     return numbers
 
 

@@ -100,7 +100,7 @@ def run(frame: pd.DataFrame, plan: FitPlan, on_step: OnStep | None = None) -> Ta
     """Fit to a part of the rows, and certify, measure and judge labels by fits that have not seen the rows.
 
     Args:
-        frame: the table, as :func:`mgce.datasets.tables.read_frame` gives it.
+        frame: the table, as :func:`mgce.datasets.table_files.read_frame` gives it.
         plan: the settings.
         on_step: called with what is done, the number of fits begun or done, and that of all.
 
