@@ -54,7 +54,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.boosting", description=__doc__)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--data-dir", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--table", action="store_true", help="print what is there, and fit nothing")
     options = parser.parse_args()
+    if options.table:
+        print(table_of(RESULTS.read_text().splitlines()))
+        return
     RESULTS.parent.mkdir(parents=True, exist_ok=True)
     lines = RESULTS.read_text().splitlines() if RESULTS.exists() else []
     done = {(r["table"], r["rate"], r["seed"], r["method"]) for r in map(json.loads, lines)}
@@ -72,6 +76,21 @@ def main() -> None:
                     print(json.dumps(record), flush=True)
                     with RESULTS.open("a") as file:
                         file.write(json.dumps(record) + "\n")
+
+
+def table_of(lines: list[str]) -> str:
+    """Give the mean accuracies in percent as Markdown; a cell that lacks a seed that others have is left empty."""
+    accuracy: dict[tuple[str, float, str], list[float]] = {}
+    for record in map(json.loads, lines):
+        accuracy.setdefault((record["table"], record["rate"], record["method"]), []).append(100 * record["accuracy"])
+    rows = [f"| table | wrong labels, % | {' | '.join(METHODS)} |", "|---" * (2 + len(METHODS)) + "|"]
+    for name in TABLES:
+        for rate in RATES:
+            found = [accuracy.get((name, rate, method), []) for method in METHODS]
+            most = max(map(len, found))
+            cells = [f"{np.mean(values):.1f}" if values and len(values) == most else "" for values in found]
+            rows.append(f"| {name} | {100 * rate:.0f} | {' | '.join(cells)} |")
+    return "\n".join(rows)
 
 
 def noisy_data(table: str, rate: float, seed: int, data_dir: Path) -> Data:

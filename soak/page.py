@@ -8,6 +8,7 @@ from typing import Any
 
 from benchmarks.page import machine_line, table
 
+from soak import hardness
 from soak.families import FAMILIES
 from soak.measure import QUANTITIES
 from soak.plan import BETAS, BETAS_OF_A_ROW, FAMILY_WEIGHTS, SIZES
@@ -68,6 +69,7 @@ def render(results: Results) -> str:
         "`python -m soak numerics --replay CASE` computes a case again; in its name are the family, dtype, rows, "
         "classes, beta and seed.",
         _worst_rows(results),
+        *hardness.sections(),
     ]
     return "\n\n".join(parts) + "\n"
 

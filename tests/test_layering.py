@@ -31,9 +31,16 @@ ROOMS = {
         {"dual", "interior_point", "linear_program"},
         {"progress"},
         {"first_order"},
+        {"columns"},
         {"solver"},
     ],
-    "mgce.tables": [{"columns", "suspects", "candidates", "predictions"}, {"choice", "model"}, {"fit"}, {"report"}],
+    "mgce.tables": [
+        {"columns", "suspects", "candidates", "predictions"},
+        {"choice", "model", "notes"},
+        {"rows"},
+        {"fit"},
+        {"report"},
+    ],
     "mgce.experiments": [
         {"select", "store", "significance", "methods"},
         {"render"},

@@ -7,11 +7,15 @@ that can set another for as long as it lives, so where the test itself had set o
 import os
 import subprocess
 import sys
+import threading
 
+import numpy as np
 import pytest
 import torch
 
-from mgce._threads import one_torch_thread
+from mgce import MGCEMLPClassifier
+from mgce._threads import SERIAL_WORK, one_torch_thread, threads_for
+from mgce.training.steps import Training
 
 PROLOGUE = """
 import threading
@@ -116,3 +120,81 @@ def test_pytorch_has_its_threads_again():
         assert torch.get_num_threads() == 3
     finally:
         torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("work, threads", [(SERIAL_WORK, 1), (SERIAL_WORK + 1, 3)])
+def test_small_steps_are_done_on_one_thread_and_large_ones_on_all(work, threads):
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        with threads_for(work):
+            assert torch.get_num_threads() == threads
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_networks_of_a_table_are_trained_on_one_thread(monkeypatch):
+    seen, before = [], torch.get_num_threads()
+    step = Training.epoch
+    monkeypatch.setattr(Training, "epoch", lambda *a: (seen.append(torch.get_num_threads()), step(*a))[1])
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    torch.set_num_threads(2)
+    try:
+        MGCEMLPClassifier(hidden_layer_sizes=(4,), max_iter=2, random_state=0).fit(X, X[:, 0] > 0)
+        assert seen == [1, 1] and torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
+FORKED = """
+import os, signal, sys
+import numpy as np
+import torch
+from mgce import MGCEClassifier
+
+torch.set_num_threads(2)
+X = np.random.default_rng(0).normal(size=(20_000, 3))
+clf = MGCEClassifier(beta=2.0).partial_fit(X, (X[:, 0] > 0).astype(int), classes=[0, 1])
+whole = clf.predict_proba(X)
+torch.ones(4_000_000).exp()  # PyTorch's threads are there
+child = os.fork()
+if child == 0:
+    signal.alarm(60)
+    os._exit(0 if np.array_equal(clf.predict_proba(X), whole) else 3)
+assert os.waitpid(child, 0)[1] == 0
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_process_that_was_forked_after_use_can_predict():
+    subprocess.run([sys.executable, "-c", FORKED], check=True, timeout=120)
+
+
+def test_blocks_on_several_threads_put_back_the_number_of_before():
+    before, seen, inside, gone = torch.get_num_threads(), [], threading.Event(), threading.Event()
+
+    def first():
+        torch.set_num_threads(3)
+        with one_torch_thread():
+            inside.set()
+            gone.wait(10)
+        seen.append(torch.get_num_threads())
+
+    def second():
+        inside.wait(10)
+        with one_torch_thread():
+            assert torch.get_num_threads() == 1
+            with one_torch_thread():
+                pass
+            assert torch.get_num_threads() == 1
+        seen.append(torch.get_num_threads())
+        gone.set()
+
+    workers = [threading.Thread(target=function) for function in (first, second)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    torch.set_num_threads(before)
+    assert seen == [3, 3]

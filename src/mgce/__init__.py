@@ -17,8 +17,14 @@ from mgce.losses.tempered import BiTemperedLoss, TemperedSoftmax
 from mgce.losses.wrappers import ForwardCorrection, LogitClip, SumLoss
 
 if TYPE_CHECKING:
-    from mgce import datasets, estimators, metrics, noise, risk
-    from mgce.estimators import MGCEClassifier, MGCEClassifierCV, MGCEMLPClassifier
+    from mgce import datasets, estimators, metrics, noise, risk, sets
+    from mgce.estimators import (
+        MGCEClassifier,
+        MGCEClassifierCV,
+        MGCEForestClassifier,
+        MGCEFourierClassifier,
+        MGCEMLPClassifier,
+    )
     from mgce.risk import RiskCertificate, certify
 
 __version__ = "0.2.0"
@@ -36,6 +42,8 @@ __all__ = [
     "LogitScale",
     "MGCEClassifier",
     "MGCEClassifierCV",
+    "MGCEForestClassifier",
+    "MGCEFourierClassifier",
     "MGCELoss",
     "MGCEMLPClassifier",
     "MinimaxLink",
@@ -56,16 +64,17 @@ __all__ = [
     "noise",
     "risk",
     "robust_loss",
+    "sets",
 ]
 
 
 def __getattr__(name: str) -> Any:
     # Imported when used: `import mgce` is to cost little more than `import torch`.
-    if name in ("datasets", "estimators", "metrics", "noise", "risk"):
+    if name in ("datasets", "estimators", "metrics", "noise", "risk", "sets"):
         return import_module(f"mgce.{name}")
     if name in ("RiskCertificate", "certify"):
         return getattr(import_module("mgce.risk"), name)
-    if name in ("MGCEClassifier", "MGCEClassifierCV", "MGCEMLPClassifier"):
+    if name.startswith("MGCE") and name in __all__:  # the losses of that beginning are imported above
         return getattr(import_module("mgce.estimators"), name)
     raise AttributeError(f"module 'mgce' has no attribute {name!r}")
 

@@ -8,7 +8,7 @@ import torch
 from PIL import Image
 from torch.utils.data import DataLoader
 
-from mgce.datasets import image_folders, load_images
+from mgce.datasets import image_folders, images, load_images
 
 
 def draw(path, grey, mode="RGB"):
@@ -168,3 +168,15 @@ def test_damaged_clothing1m_lists_are_refused_with_a_sentence(tmp_path, clothing
         FileNotFoundError, match="hold clothing1m/category_names_eng.txt, .*https://github.com/Cysu/noisy_label"
     ):
         load_images("clothing1m", data_dir=tmp_path)
+
+
+def test_images_of_many_pixels_and_of_other_formats_are_refused(tmp_path, monkeypatch):
+    for name in ("a.png", "a.tiff"):
+        Image.new("RGB", (20, 10)).save(tmp_path / name)
+    files = images.ImageFiles((tmp_path / "a.png", tmp_path / "a.tiff"), np.zeros(2, np.int64))
+    assert files[0][0].shape == (3, 10, 20)
+    with pytest.raises(OSError, match="Expected .*a.tiff to be an image, but got: cannot identify"):
+        files[1]
+    monkeypatch.setattr(images, "PIXELS", 199)
+    with pytest.raises(OSError, match="Expected .*a.png to be an image, but got: 20 x 10 pixels, more than 199"):
+        files[0]

@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_digits
 
-from mgce.datasets import load, preprocessor, read_table, tables
+from mgce.datasets import load, preprocessor, read_table, table_files, tables
 from mgce.datasets.table_files import read_frame
 
 
@@ -56,7 +56,7 @@ def test_preprocessor_learns_from_training_rows_only(frame):
     "change, message",
     [
         (lambda f: f.assign(**{"class": "no"}), "at least two classes', but got|at least two classes, but got"),
-        (lambda f: f.assign(**{"class": [None, *f["class"][1:]]}), "Expected `target` to be a class in every row"),
+        (lambda f: f.assign(**{"class": None}), "Expected `target` to be a column with classes, but got 'none'"),
         (lambda f: f.assign(**{"class": np.arange(20.0)}), "20 different values in 20 rows"),
         (lambda f: f.iloc[:0], "a table with rows"),
         (lambda f: f.assign(age=np.inf), "Expected `age` to be a column of finite or missing numbers"),
@@ -103,7 +103,7 @@ def test_a_small_parquet_file_of_many_values_is_refused(tmp_path, monkeypatch, n
     frame = pd.DataFrame({"a": np.zeros(600_000), "b": ["word"] * 600_000})
     frame.to_parquet(tmp_path / "t.parquet")
     assert (tmp_path / "t.parquet").stat().st_size < 10_000
-    monkeypatch.setattr(tables, name, limit)
+    monkeypatch.setattr(table_files, name, limit)
     with pytest.raises(ValueError, match="t.parquet could not be read: .*more than"):
         read_frame(tmp_path / "t.parquet", "table")
 
@@ -116,3 +116,11 @@ def test_the_checksum_of_a_table_is_that_of_its_content():
     changed = [tables.Table("t", other, np.array([0, 1]), ("no", "yes")) for other in others]
     changed.append(tables.Table("t", features, np.array([1, 0]), ("no", "yes")))
     assert len({one.checksum() for one in (table, *changed)}) == 5
+
+
+def test_text_that_is_no_utf8_is_refused_when_a_parquet_file_is_read(tmp_path):
+    pd.DataFrame({"a": ["qqq", "word"]}).to_parquet(tmp_path / "t.parquet", compression=None, use_dictionary=False)
+    content = (tmp_path / "t.parquet").read_bytes()
+    (tmp_path / "t.parquet").write_bytes(content.replace(b"qqq", b"\xffqq"))
+    with pytest.raises(ValueError, match="t.parquet could not be read"):
+        read_frame(tmp_path / "t.parquet", "table")

@@ -23,7 +23,7 @@ class TestContract(EstimatorContract):
         return MGCEClassifierCV(**dict(betas=(1.4, 5.0), lambda0s=(1e-2,), cv=2) | parameters)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_scikit_learn_checks_with_default_candidates():
     sklearn.utils.estimator_checks.check_estimator(MGCEClassifierCV(cv=2), on_skip=None)
 

@@ -13,9 +13,10 @@ from cleanlab.filter import find_label_issues
 from cleanlab.rank import get_label_quality_scores
 
 from mgce import MGCEClassifier
-from mgce.functional import mgce_loss, minimax_probs
+from mgce.functional import mgce_loss, minimax_probs, worst_case_probs
 from mgce.integrations.cleanlab import UntiedClassifier, untied_probs
 from mgce.noise import corrupt, symmetric
+from mgce.risk import estimate_transition
 
 FILTERS = ("prune_by_noise_rate", "prune_by_class", "both", "confident_learning")
 
@@ -78,3 +79,14 @@ def test_two_classes_and_string_labels():
     clf = UntiedClassifier(MGCEClassifier(lambda0=1e-5)).fit(X, ["a", "a", "b", "b"])
     assert clf.predict(X).tolist() == ["a", "a", "b", "b"] and clf.classes_.tolist() == ["a", "b"]
     assert (clf.predict_proba(X).argmax(1) == [0, 0, 1, 1]).all() and (clf.predict_proba(X) > 0).all()
+
+
+def test_the_estimated_matrix_is_that_of_cleanlab(digits):
+    from cleanlab.count import estimate_joint
+
+    _, labels, _, f = digits
+    p = worst_case_probs(torch.from_numpy(f), beta=1.4).numpy()
+    joint = estimate_joint(labels, p).T  # cleanlab has the given label first
+    # cleanlab rounds the joint to whole rows: one row of a class of about 80, in numerator and denominator.
+    got = estimate_transition(labels, p).matrix
+    np.testing.assert_allclose(got, joint / joint.sum(1, keepdims=True), rtol=0, atol=2 / 80)

@@ -48,7 +48,7 @@ class TestContractByTensorOperations(IdentityHead):
 
 
 class TestContractOfTheReference(IdentityHead):
-    backend = "reference"
+    backend, compiler = "reference", "aot_eager"
 
 
 def problem(dtype=torch.float64, scale=1.0, bias=True):

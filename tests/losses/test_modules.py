@@ -123,6 +123,13 @@ def test_dim_is_where_the_classes_are(module, dim):
     torch.testing.assert_close(loss(moved, soft.movedim(1, dim)), want(logits, soft), rtol=1e-6, atol=1e-6)
 
 
+def test_a_beta_for_each_class_is_one_for_each_row():
+    betas = torch.tensor([1.0, 1.4, 5.0, math.inf])
+    rows = functional.mgce_loss(LOGITS, TARGET, beta=betas[TARGET], reduction="none")
+    for f, y, row in zip(LOGITS, TARGET, rows, strict=True):
+        torch.testing.assert_close(row, functional.mgce_loss(f, y, beta=betas[y].item()))
+
+
 @pytest.mark.parametrize("function", [functional.mgce_loss, functional.gce_loss])
 def test_dim_of_the_functions(function):
     logits = torch.randn(2, 5, 4, requires_grad=True)  # tokens, classes last

@@ -120,7 +120,7 @@ def test_vmap_over_beta():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.nightly)])
 def test_compile_fullgraph_value_and_gradient(backend):
     def step(f, beta):
         return normalizer(f, beta=beta).sum()

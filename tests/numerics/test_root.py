@@ -49,7 +49,7 @@ def test_newton_is_within_8_eps_of_the_root(beta, k, dtype):
     check_within(x, root.newton(x, beta), beta)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("beta", [1.0, 1.4, 2.0, 4.0, 20.0, 100.0, 1e4, 1e9])
 def test_newton_is_within_8_eps_of_the_root_in_a_vocabulary(beta, dtype):

@@ -140,7 +140,7 @@ def test_linear_bound(n):
         atoms, labels = draw(rng, marginal, truth, n)
         u = UncertaintySet.from_samples(psi[atoms], labels, n_classes=K, feature_range=(-1, 1), delta=DELTA / 2)
         # mu of a much smaller set than the certified one, so that the bound has something to prove.
-        small = (u.tau, 0.1 * u.lambda_)
+        small = (u.tau, 0.3 * u.lambda_)
         mu = minimax_risk(with_intercept(psi[atoms]), small, beta=BETA, labels=labels, tol=1e-3).coef
         fresh = psi[rng.choice(marginal.size, n, p=marginal)]
         c = linear_risk_bound(mu, u, fresh, beta=BETA, delta=DELTA / 2)

@@ -4,7 +4,7 @@ from mgce.estimators import forest
 from mgce.tables import candidates, fit
 
 
-@pytest.fixture(scope="package", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def small_forests():
     """Choose forests among few, and leave out the slower of the baselines: many tests fit."""
     with pytest.MonkeyPatch.context() as patch:

@@ -13,6 +13,11 @@ import torch
 from numpy.typing import NDArray
 from torch.utils.data import Dataset
 
+# Of images in files: the formats of photographs, and so many pixels as ordinary cameras take. The readers of other
+# formats follow the sizes of a damaged file into gigabytes.
+FORMATS = ("BMP", "GIF", "JPEG", "PNG", "WEBP")
+PIXELS = 50_000_000
+
 
 @dataclass(frozen=True)
 class Images:
@@ -53,9 +58,11 @@ class ImageFiles(Dataset[tuple[Any, int]]):
             raise ImportError(message) from error
         path = self.paths[index]
         try:
-            with Image.open(path) as file:
+            with Image.open(path, formats=FORMATS) as file:
+                if file.width * file.height > PIXELS:
+                    raise ValueError(f"{file.width} x {file.height} pixels, more than {PIXELS:,}")
                 image = file.convert("RGB")
-        except Exception as error:  # missing, truncated, no image, or so large that Pillow refuses it
+        except Exception as error:  # Pillow raises whatever it meets in a damaged file
             raise OSError(f"Expected {path} to be an image, but got: {error}.") from error
         if self.transform is not None:
             return self.transform(image), int(self.target[index])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
 import sys
@@ -18,10 +19,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PARQUET_ROWS = 10_000  # read at a time
+SUFFIXES = (".csv", ".tsv", ".txt", ".parquet")  # of files that are taken for tables; those of text also with .gz
 SEPARATORS = (",", ";", "\t", "|")
 # What pandas takes for a missing value, as its page on `read_csv` lists it.
 MISSING = (
-    *("", " ", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A"),
+    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A"),
     *("NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
 )
 STDIN = Path("-")  # the path that stands for standard input, as for other commands
@@ -29,17 +31,34 @@ STDIN = Path("-")  # the path that stands for standard input, as for other comma
 
 @dataclass(frozen=True)
 class TextFormat:
-    """How a table is written as text.
+    r"""How a table is written as text.
 
     Attributes:
-        sep: what stands between two values; None for the one of , ; | and tab that the first line has most often.
-        decimal: what stands before the decimals of a number.
+        sep: the character between two values, or "\t" as two characters, as a shell hands it over; None for the one of
+            , ; | and tab that divides the first line into most names.
+        decimal: the character before the decimals of a number.
         encoding: of the characters, as Python spells it.
     """
 
     sep: str | None = None
     decimal: str = "."
     encoding: str = "utf-8"
+
+    def __post_init__(self) -> None:
+        if self.sep is not None and len(self.sep.replace(r"\t", "\t")) != 1:
+            raise ValueError(expected("sep", r"one character, or \t", self.sep))
+        if len(self.decimal) != 1:
+            raise ValueError(expected("decimal", "one character", self.decimal))
+
+
+def is_table(path: Path) -> bool:
+    """Tell by its name whether a file is a table; standard input is one."""
+    return path == STDIN or _without_gz(path).suffix.lower() in SUFFIXES
+
+
+def table_name(path: Path) -> str:
+    """Name a table after its file, without what the name ends in."""
+    return "stdin" if path == STDIN else _without_gz(path).stem
 
 
 def read_frame(
@@ -62,13 +81,17 @@ def read_frame(
 
     if path != STDIN and not path.is_file():
         raise FileNotFoundError(expected(name, "the path of a file that exists", str(path)))
+    form = form or TextFormat()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)  # more fields in a row than names
             if path.suffix.lower() == ".parquet":
                 frame = _read_parquet(path)
             else:
-                frame = _read_text(_content(path), text, classes, form or TextFormat())
+                frame = _read_text(_content(path), text, classes, form)
+    except UnicodeDecodeError as error:
+        what = f"a table in the encoding {form.encoding}"
+        raise ValueError(expected(name, what, f"{path.name}, which is in another one; see --encoding")) from error
     except Exception as error:  # pandas and pyarrow raise whatever they meet in a damaged file
         reason = (str(error).splitlines() or ["unknown reason"])[0]
         raise ValueError(f"Expected `{name}` to be a table, but {path.name} could not be read: {reason}") from error
@@ -78,9 +101,25 @@ def read_frame(
     return frame.reset_index(drop=True)
 
 
+def to_csv(frame: pd.DataFrame) -> bytes:
+    """Write a table as CSV, with six digits of every number."""
+    return frame.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode()
+
+
+def to_parquet(frame: pd.DataFrame) -> bytes:
+    """Write a table as Parquet."""
+    buffer = io.BytesIO()
+    frame.to_parquet(buffer, index=False)
+    return buffer.getvalue()
+
+
+def _without_gz(path: Path) -> Path:
+    return path.with_suffix("") if path.suffix.lower() == ".gz" else path
+
+
 def _content(path: Path) -> bytes:
     if path == STDIN:
-        return sys.stdin.buffer.read()
+        return read_at_most(sys.stdin.buffer)
     if path.suffix.lower() == ".gz":
         with gzip.open(path) as file:
             return read_at_most(file)
@@ -90,15 +129,31 @@ def _content(path: Path) -> bytes:
 def _read_text(content: bytes, text: Collection[str], classes: str | None, form: TextFormat) -> pd.DataFrame:
     import pandas as pd
 
-    first = content.split(b"\n", 1)[0].decode(form.encoding, errors="replace")
-    sep = max(SEPARATORS, key=first.count) if form.sep is None else form.sep
+    sep = _separator(content, form.encoding) if form.sep is None else form.sep.replace(r"\t", "\t")
     options: dict[str, Any] = {"sep": sep, "decimal": form.decimal, "encoding": form.encoding}
     options |= {"dtype": dict.fromkeys(text, "str"), "index_col": False, "low_memory": False}
     if classes is not None:
         names = pd.read_csv(io.BytesIO(content), **options, nrows=0).columns
         missing = {column: [""] if column == classes else list(MISSING) for column in names}
         options |= {"keep_default_na": False, "na_values": missing}
-    return pd.read_csv(io.BytesIO(content), **options)
+    frame: pd.DataFrame = pd.read_csv(io.BytesIO(content), **options)
+    return frame if form.decimal == "." else _with_points(frame, text, form.decimal)
+
+
+def _separator(content: bytes, encoding: str) -> str:
+    """Give the separator that divides the first line into most names; a comma where none does."""
+    with io.TextIOWrapper(io.BytesIO(content), encoding) as lines:
+        first = next((line for line in lines if line.strip()), "")
+    return max(SEPARATORS, key=lambda sep: len(next(csv.reader([first], delimiter=sep), [])))
+
+
+def _with_points(frame: pd.DataFrame, text: Collection[str], decimal: str) -> pd.DataFrame:
+    """Write numbers with a point also in columns that pandas has left as text, because of a word among them."""
+    for name in frame.select_dtypes(include=["object", "str"]).columns.difference(list(text)):
+        numbers = frame[name].astype("str").str.fullmatch(rf"\s*[-+]?\d*\{decimal}\d+\s*").fillna(False).astype(bool)
+        pointed = frame[name].where(~numbers, frame[name].str.replace(decimal, ".", regex=False))
+        frame[name] = pointed
+    return frame
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
@@ -112,6 +167,7 @@ def _read_parquet(path: Path) -> pd.DataFrame:
             raise TooLargeError(f"{cells:,} cells, more than {TABLE_CELLS:,}")
         batches, size = [], 0
         for batch in file.iter_batches(PARQUET_ROWS):
+            batch.validate(full=True)  # text that is no UTF-8, for one, which would fail only where it is used
             batches.append(batch)
             size += batch.nbytes
             if size > 8 * cells + EXPANDED_BYTES:

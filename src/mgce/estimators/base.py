@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import ABCMeta, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,11 +19,13 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, colu
 from torch import nn
 
 from mgce import _validation, functional
+from mgce._threads import SERIAL_WORK, one_torch_thread
 from mgce.losses.modules import MinimaxLink
 from mgce.risk import RiskCertificate, certify_model
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+LINK_WORK = 200  # operations for each number: ten steps or so to the root, of about twenty each
 
 
 class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
@@ -89,8 +92,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
 
         Reference: paper, equation (14).
         """
-        f = torch.from_numpy(self._checked_margins(X))
-        return np.asarray(functional.minimax_probs(f, beta=self.beta_).numpy())
+        return self._link(functional.minimax_probs, X)
 
     def worst_case_proba(self, X: Any) -> FloatArray:
         r"""Compute p, the worst-case probabilities: the calibrated output.
@@ -105,8 +107,13 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
 
         Reference: paper, equations (15) and (17).
         """
+        return self._link(functional.worst_case_probs, X)
+
+    def _link(self, link: Callable[..., torch.Tensor], X: Any) -> FloatArray:
+        """Give the probabilities of rows."""
         f = torch.from_numpy(self._checked_margins(X))
-        return np.asarray(functional.worst_case_probs(f, beta=self.beta_).numpy())
+        with one_torch_thread() if f.numel() * LINK_WORK <= SERIAL_WORK else nullcontext():
+            return np.asarray(link(f, beta=self.beta_).numpy())
 
     def predict_random(self, X: Any, random_state: Any = None) -> NDArray[Any]:
         """Draw a class for each row from h: the randomised rule, whose error `certify` bounds too.

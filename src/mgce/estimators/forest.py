@@ -69,7 +69,7 @@ class MGCEForestClassifier(RobustClassifier):
         >>> X, y = load_iris(return_X_y=True)
         >>> clf = MGCEForestClassifier(random_state=0).fit(X, y)
         >>> round(clf.score(X, y), 2), clf.predict_proba(X[:1]).round(2)
-        (0.98, array([[1., 0., 0.]]))
+        (1.0, array([[1., 0., 0.]]))
 
     Reference: Breiman, Random forests, 2001; Geurts, Ernst and Wehenkel, Extremely randomized trees, 2006.
     """

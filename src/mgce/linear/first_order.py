@@ -34,16 +34,16 @@ def run_lbfgs(progress: Progress, start: FloatArray, max_iter: int) -> None:
     """Minimise from `start`, shape (k, d), until the gap is closed or F hardly falls; `progress` has the result."""
     if progress.problem.beta < SMOOTHED_BETA:
         near = Progress(replace(progress.problem, beta=SMOOTHED_BETA), progress.dual.anchor, progress.tol)
-        p = _minimise(near, start, max_iter)
+        p = minimise(near, start, max_iter)
         progress.n_iter += near.n_iter
         progress.stalled = near.stalled
         progress.offer(near.coef)
         progress.dual.update(p)
     else:
-        _minimise(progress, start, max_iter)
+        minimise(progress, start, max_iter)
 
 
-def _minimise(progress: Progress, start: FloatArray, max_iter: int) -> FloatArray:
+def minimise(progress: Progress, start: FloatArray, max_iter: int) -> FloatArray:
     """Run L-BFGS-B and give p, shape (n, k): the average over its path below `AVERAGED_BELOW`, the last from there."""
     from scipy.optimize import minimize
 

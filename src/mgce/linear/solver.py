@@ -3,15 +3,15 @@ r"""Fitting linear MGCE: the convex problem of equation (11), with a lower bound
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from mgce import _validation
-from mgce._threads import one_blas_thread
+from mgce._threads import threads_for
 from mgce.linear.arrays import FloatArray, Matrix, as_array, as_labels, as_matrix, moments, one_hot
+from mgce.linear.columns import run_columns
 from mgce.linear.first_order import run_lbfgs
 from mgce.linear.interior_point import interior_path
 from mgce.linear.linear_program import solve_linear_program
@@ -19,10 +19,7 @@ from mgce.linear.objective import LinearProblem, Link, phi_and_p
 from mgce.linear.plan import THOROUGH, plan
 from mgce.linear.progress import LinearFit, Progress
 
-METHODS = ("auto", "lbfgs", "interior", "lp")
-# Multiplications of a step of the interior-point method, a tenth of a second on one core, below which more threads of
-# BLAS gain nothing.
-SERIAL_WORK = 2e9
+METHODS = ("auto", "lbfgs", "interior", "lp", "columns")
 INTERIOR_STEPS = 200  # more than any problem has needed: 10 to 150
 INTERIOR_PATIENCE = 20  # steps in a row without a smaller gap after which to stop: rounding has taken over by then
 
@@ -70,8 +67,9 @@ def fit_linear(
         mu0: where L-BFGS-B starts, shape (k, d); the other methods have starts of their own.
         tol: the gap to reach, as a share of the value at mu = 0, `beta (1 - k^(-1/beta))`.
         max_iter: most iterations of L-BFGS-B.
-        method: `"lbfgs"`, `"interior"`, `"lp"` (beta = 1 only), a sequence of these, each tried if those before did
-            not close the gap, or `"auto"`: those that :func:`mgce.linear.plan.plan` picks for the size.
+        method: `"lbfgs"`, `"interior"`, `"lp"` (beta = 1 only), `"columns"` (L-BFGS-B on
+            the features that are needed: for many features and beta >= 1.4), a sequence of these, each tried if those
+            before did not close the gap, or `"auto"`: those that :func:`mgce.linear.plan.plan` picks for the size.
         link: gives phi (n,) and p (n, k) of margins (n, k) at beta.
 
     Returns:
@@ -159,6 +157,8 @@ def _run(name: str, progress: Progress, start: FloatArray, max_iter: int) -> Non
     progress.method = name
     if name == "lbfgs":
         run_lbfgs(progress, start, max_iter)
+    elif name == "columns":
+        run_columns(progress, max_iter)
     elif name == "interior":
         _run_interior(progress)
     else:
@@ -175,7 +175,7 @@ def _run_interior(progress: Progress) -> None:
     if not isinstance(problem.features, np.ndarray):
         problem = replace(problem, features=problem.features.toarray())
     best, since = progress.gap, 0
-    with one_blas_thread() if problem.size.interior_work <= SERIAL_WORK else nullcontext():
+    with threads_for(problem.size.interior_work):
         for coef, p in interior_path(problem, INTERIOR_STEPS):
             progress.n_iter += 1
             progress.offer(coef)

@@ -69,7 +69,7 @@ def minimax_risk(
         labels: integers, shape (n,), those of the rows; they do not change V, but make `lower` easier to find.
         tol: the gap to reach, as a share of the trivial risk `beta (1 - k^(-1/beta))`.
         max_iter: most iterations of L-BFGS-B.
-        method: `"auto"`, `"interior"`, `"lbfgs"` or `"lp"`, as in :func:`~mgce.risk.fit_linear`.
+        method: `"auto"`, `"interior"`, `"lbfgs"`, `"columns"` or `"lp"`, as in :func:`~mgce.risk.fit_linear`.
 
     Returns:
         Value, lower bound, coefficients, and whether the gap was closed. The limits for large problems

@@ -1,4 +1,4 @@
-r"""Uncertainty sets: all distributions whose expected features are within lambda of tau (eq. 8)."""
+r"""Uncertainty sets: all distributions whose expected features are within lambda of tau (eq. 9)."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class UncertaintySet:
             >>> u.tau.round(3).tolist(), u.lambda_.round(3).tolist(), u.certified
             ([[0.125, 0.5], [0.375, 0.5]], [[0.113, 0.113], [0.113, 0.113]], True)
 
-        Reference: paper, equation (9), corrected twice: the factor 1/sqrt(n) is missing there, and Hoeffding's
+        Reference: paper, equation (10), corrected twice: the factor 1/sqrt(n) is missing there, and Hoeffding's
         inequality needs the ranges d in place of the deviations s.
         """
         check_delta(delta)
@@ -142,7 +142,7 @@ class UncertaintySet:
             >>> u.lambda_.round(3).tolist(), u.certified
             ([[0.019, 0.058], [0.045, 0.058]], False)
 
-        Reference: paper, equation (9) and section 5.
+        Reference: paper, equation (10) and section 5.
         """
         psi = append_ones(as_matrix(features), intercept)
         y = as_labels(labels, psi.shape[0], n_classes)

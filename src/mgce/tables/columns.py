@@ -14,15 +14,20 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NUMBER, CATEGORY, DATE = "number", "category", "date"
-# Share of the values in a column of numbers or dates that may be something else, such as "unknown" or "n. a.": they count
-# as missing. With more of them, the column is one of categories, or the table is not the one that was fitted to.
+KINDS = (NUMBER, CATEGORY, DATE)
+# Share of the values in a column of numbers or dates that may be something else, such as "unknown" or "n. a.": they
+# count as missing. With more of them it is a column of categories.
 OTHERS = 0.05
+# With more than this share, a table is not the one that was fitted to. Rows that were held out, or come later, may well
+# have more such values than those that the kind was told from.
+TOO_MANY_OTHERS = 0.2
 DAY = 86_400  # seconds
+ISO_DATE = r"\s*\d{4}-\d{1,2}-\d{1,2}\b"
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The features by name, each a number or a category; the target; and the column that names the rows, if any."""
+    """The features by name, each of a kind of `KINDS`; the target; and the column that names the rows, if any."""
 
     kinds: Mapping[str, str]
     target: str
@@ -35,14 +40,14 @@ class Columns:
 
     @property
     def text(self) -> list[str]:
-        """The columns of a CSV file to be read letter by letter."""
+        """The columns of a text file to be read letter by letter."""
         return [name for name in (*self.categories, self.target, self.id) if name is not None]
 
     @classmethod
-    def of(cls, frame: pd.DataFrame, target: str, id: str | None = None) -> Columns:
+    def of(cls, frame: pd.DataFrame, target: str, id: str | None = None, drop: Collection[str] = ()) -> Columns:
         """Tell the kinds from the values: numbers, also true and false; dates; all else are categories.
 
-        A few values of a column of numbers or dates may be something else.
+        A few values of a column of numbers or dates may be something else. A column without any value is left out.
 
         Raises:
             ValueError: if there is no column `target` or `id`, or both are one.
@@ -53,9 +58,8 @@ class Columns:
                 raise ValueError(expected(option, f"a column of the table ({names})", name))
         if id == target:
             raise ValueError(expected("id", "another column than the target", id))
-        kinds = {
-            name: _kind(frame[name]) for name in frame.columns if name not in (target, id) and frame[name].notna().any()
-        }
+        others = [name for name in frame.columns if name not in (target, id, *drop) and frame[name].notna().any()]
+        kinds = {name: _kind(frame[name]) for name in others}
         return cls(kinds, target, id)
 
     def select(self, frame: pd.DataFrame) -> pd.DataFrame:
@@ -77,19 +81,13 @@ class Columns:
         return pd.DataFrame(values, index=frame.index)
 
     def labels(self, frame: pd.DataFrame) -> pd.Series[Any]:
-        """Give the target as text.
+        """Give the target as text, NaN in rows without a label.
 
         Raises:
-            ValueError: if the table has no such column, or a row has no label.
+            ValueError: if the table has no such column.
         """
         _require(frame, [self.target])
-        labels = _text(frame[self.target])
-        if labels.isna().any():
-            row = np.flatnonzero(labels.isna())[0] + 1
-            raise ValueError(
-                f"Expected `{self.target}` to be a column with a label in every row, but row {row} has none."
-            )
-        return labels
+        return _text(frame[self.target])
 
     def row_names(self, frame: pd.DataFrame) -> pd.Series[Any]:
         """Name every row by the id column where the table has it, or else by its number, from 1."""
@@ -117,6 +115,26 @@ def unseen_categories(selected: pd.DataFrame, known: Mapping[str, Collection[Any
     return sentences
 
 
+def unlike_their_column(frame: pd.DataFrame, selected: pd.DataFrame, kinds: Mapping[str, str]) -> list[str]:
+    """Say in a sentence for each column of numbers or dates how many of its values are something else.
+
+    Args:
+        frame: the table as read.
+        selected: its features, as :meth:`Columns.select` gives them.
+        kinds: of the features, by name.
+    """
+    sentences = []
+    for name, kind in kinds.items():
+        found = frame[name][selected[name].isna() & frame[name].notna()]
+        if kind != CATEGORY and len(found):
+            rows = f"{len(found):,} row{'s' * (len(found) > 1)}"
+            sentences.append(
+                f"Column `{name}` holds {kind}s, but something else in {rows} ({str(found.iloc[0])!r}, for one), which "
+                "counts as missing."
+            )
+    return sentences
+
+
 def _require(frame: pd.DataFrame, names: Iterable[str]) -> None:
     missing = [f"`{name}`" for name in names if name not in frame.columns]
     if missing:
@@ -125,44 +143,57 @@ def _require(frame: pd.DataFrame, names: Iterable[str]) -> None:
 
 
 def _kind(column: pd.Series[Any]) -> str:
-    for kind in (NUMBER, DATE):
-        if _read(column, kind).isna().sum() <= column.isna().sum() + OTHERS * column.notna().sum():
-            return kind
-    return CATEGORY
+    most = column.isna().sum() + OTHERS * column.notna().sum()
+    numbers, dates = (int(_read(column, kind).isna().sum()) for kind in (NUMBER, DATE))
+    if numbers <= most:
+        # Text that is nothing but numbers comes from a file that knows types, such as Parquet: codes, like "007". In a
+        # file of text it is one that is not a number, the word among them, that makes text of a column.
+        return CATEGORY if _is_text(column) and numbers == column.isna().sum() else NUMBER
+    return DATE if dates <= most else CATEGORY
+
+
+def _is_text(column: pd.Series[Any]) -> bool:
+    from pandas.api import types
+
+    return types.infer_dtype(column, skipna=True) in ("string", "categorical")
 
 
 def _read(column: pd.Series[Any], kind: str) -> pd.Series[Any]:
-    """Give a column as float64, NaN where its values are missing or not of this kind."""
+    """Give a column as float64, NaN where its values are missing or not of this kind, NUMBER or DATE."""
     import pandas as pd
     from pandas.api import types
 
+    nothing = pd.Series(np.nan, index=column.index, dtype=float)
     if types.is_datetime64_any_dtype(column):
-        numbers = (
-            (column - pd.Timestamp(0, tz=column.dt.tz)).dt.total_seconds() / DAY if kind == DATE else column * np.nan
-        )
-    elif types.is_numeric_dtype(column) or types.infer_dtype(column, skipna=True) == "boolean":
-        numbers = pd.Series(column.to_numpy(dtype=float, na_value=np.nan), index=column.index) * (
-            1 if kind == NUMBER else np.nan
-        )
-    elif kind == NUMBER:
-        numbers = pd.to_numeric(_text(column), errors="coerce")
-    else:
-        # Only what begins like a date of the ISO, year first: others read differently in different countries.
-        dates = _text(column).where(_text(column).str.match(r"\d{4}-\d{1,2}-\d{1,2}").fillna(False).astype(bool))
-        found = pd.to_datetime(dates, errors="coerce", utc=True, format="ISO8601")
-        numbers = (found - pd.Timestamp(0, tz="UTC")).dt.total_seconds() / DAY
-    return numbers.astype(float).rename(column.name)
+        return _days(column) if kind == DATE else nothing
+    if types.is_numeric_dtype(column) or types.infer_dtype(column, skipna=True) == "boolean":
+        numbers = pd.Series(column.to_numpy(dtype=float, na_value=np.nan), index=column.index)
+        return numbers if kind == NUMBER else nothing
+    text = _text(column).astype("str")
+    if kind == NUMBER:
+        return pd.to_numeric(text, errors="coerce").astype(float)
+    # Year first, as ISO has it: whether 1/2/2024 is in January or February depends on the country.
+    like_dates = text.where(text.str.match(ISO_DATE).fillna(False).astype(bool))
+    return _days(pd.to_datetime(like_dates, errors="coerce", utc=True, format="ISO8601"))
+
+
+def _days(dates: pd.Series[Any]) -> pd.Series[Any]:
+    """Count the days since 1970 began, with fractions."""
+    import pandas as pd
+
+    since: pd.Series[Any] = (dates - pd.Timestamp(0, tz=dates.dt.tz)).dt.total_seconds() / DAY
+    return since
 
 
 def _numbers(column: pd.Series[Any], kind: str) -> pd.Series[Any]:
     """Give a column that has to be of numbers or dates as float64."""
     numbers = _read(column, kind)
-    what = "finite numbers" if kind == NUMBER else "dates like 2024-05-31"
     others = np.flatnonzero(numbers.isna() & column.notna())
     wrong = np.flatnonzero(np.isinf(numbers))
-    if len(others) > OTHERS * column.notna().sum():
+    if len(others) > TOO_MANY_OTHERS * column.notna().sum():
         wrong = np.union1d(wrong, others)
     if wrong.size:
+        what = "finite numbers" if kind == NUMBER else "dates like 2024-05-31"
         value = column.iloc[wrong[0]]
         got = f"{value!r} in row {wrong[0] + 1}" if isinstance(value, str) else f"{value} in row {wrong[0] + 1}"
         raise ValueError(f"Expected `{column.name}` to be a column of {what}, but got {got}.")

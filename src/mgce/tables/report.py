@@ -39,7 +39,7 @@ def page(fit: TableFit, plan: FitPlan, name: str, model_file: str, environment: 
         "How wrong it can be": _certificate(fit, plan),
         "Prediction sets": _sets(fit),
         "Calibration": _calibration(fit),
-        "The choice of the model": _choice(fit, plan),
+        "The choice of the model": _choice(fit),
         "The most suspect labels": _suspects(fit, plan),
         "What was done": _done(fit, plan, name, model_file, environment),
         "Limits": _limits(plan),
@@ -146,6 +146,10 @@ def _which_labels(certificate: RiskCertificate) -> str:
 
 def _sets(fit: TableFit) -> str:
     """Say what prediction sets guarantee, and how large they are."""
+    if fit.model.sets is None:
+        return paragraph(
+            "None: the model was fitted again to all rows, so that none are left to calibrate prediction sets on."
+        )
     return paragraph(
         "Where one class says too little, mgce predict with --sets gives every row a set of classes. On the rows held "
         f"out a set has {fit.set_size:.2f} of the {len(fit.model.classes)} classes on average. {fit.model.sets} A "
@@ -184,7 +188,7 @@ def _reliability_diagram(fit: TableFit) -> str:
     return figure(chart(series, *axes, text, height=350, diagonal=True), caption)
 
 
-def _choice(fit: TableFit, plan: FitPlan) -> str:
+def _choice(fit: TableFit) -> str:
     choice = fit.choice
     words = (
         f"Chosen: {choice.trial.name}, the {MODELS[choice.trial.model]}. Candidates were tried on few rows first, and "

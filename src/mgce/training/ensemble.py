@@ -7,13 +7,16 @@ differ in the loss alone.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from mgce._threads import threads_for
 from mgce._validation import expected
 from mgce.training.member_losses import MemberLoss, MemberLosses
 from mgce.training.network import EnsembleMLP
@@ -92,19 +95,22 @@ def fit_ensemble(
     parts = [losses[start : start + together] for start in range(0, len(losses), together)]
     states = [generator.get_state() for generator in generators]
     fits: list[EnsembleFit] = []
-    for number, part in enumerate(parts):
-        # Rewound, so that every part has the same initial weights and the same order of rows.
-        for generator, state in zip(generators, states, strict=True):
-            generator.set_state(state)
-        model = EnsembleMLP.initial(len(part), sizes, generators, features)
-        training = Training(model, features, target, weight, MemberLosses(part, features.device), settings)
+    products = sum(before * after for before, after in pairwise(sizes))  # of a row
+    work = 3 * len(features) * together * settings.batch_size * products  # forward, and twice backward
+    with threads_for(work if features.device.type == "cpu" else math.inf):
+        for number, part in enumerate(parts):
+            # Rewound, so that every part has the same initial weights and the same order of rows.
+            for generator, state in zip(generators, states, strict=True):
+                generator.set_state(state)
+            model = EnsembleMLP.initial(len(part), sizes, generators, features)
+            training = Training(model, features, target, weight, MemberLosses(part, features.device), settings)
 
-        def report(done: int, before: int = number * settings.epochs) -> None:
-            """Count the epochs of all parts as those of one training."""
-            if on_epoch is not None:
-                on_epoch((before + done) // len(parts))
+            def report(done: int, before: int = number * settings.epochs) -> None:
+                """Count the epochs of all parts as those of one training."""
+                if on_epoch is not None:
+                    on_epoch((before + done) // len(parts))
 
-        fits.append(_fit(training, sets, generators, report))
+            fits.append(_fit(training, sets, generators, report))
     return _joined(fits)
 
 

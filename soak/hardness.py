@@ -1,0 +1,134 @@
+"""The parts of the page on files, faults and load, from what their runs have found."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchmarks.page import machine_line, table
+
+from soak import reliability
+
+Results = dict[str, Any]
+BAD = ("crash", "hang", "memory", "traceback")
+FILES = """
+files, made from good ones by changes of bytes, numbers, words, lengths and members, also below the checksums of
+archives, were given to the readers of the package. Each may give a value, or refuse the file in one sentence.
+"""
+HAND_MADE = """
+Small files made by hand to run over the memory or to crash, each opened in a process of its own with 6 GB, for a minute
+at most:
+"""
+FAULTS = """
+A library between Python and the system counts the calls that change files in a command's folder (opening to create,
+writing, syncing, renaming, removing), and at one of them kills the process, a write half done, or says that the disk is
+full from now on. Afterwards no file may be half there, the same command has to end in the files of a run without faults
+and to leave nothing else, and no finished run may be done twice.
+"""
+FORK = """
+A process that is forked from one that has used PyTorch's threads has none of them, and waits for ever when it asks for
+them. PyTorch does so, and so does any loss or prediction of this package that is large enough to be shared out: for the
+estimators, more than ten million numbers. (Of the large predictions above, eight at once on two busy cores, none was
+done within 20 s; one alone took 2.3 s in a forked process, and as long in its parent.) Start workers by `spawn` or
+`forkserver`, or call
+`torch.set_num_threads(1)` first in a worker that was forked.
+"""
+
+
+def sections() -> list[str]:
+    """Give the parts of the page, one of each kind of which there are results."""
+    parts: list[str] = []
+    for kind, render in (("files", _files), ("faults", _faults), ("load", _load)):
+        results = reliability.read(kind)
+        if "after" in results:
+            parts += render(results.get("before", {}), results["after"])
+    return parts
+
+
+def _files(before: Results, after: Results) -> list[str]:
+    total = sum(one["files"] for one in after["readers"].values())
+    failures = sum(one["outcomes"].get(kind, 0) for one in after["readers"].values() for kind in BAD)
+    rows = []
+    for name, one in after["readers"].items():
+        counts = [f"{one['outcomes'].get(kind, 0):,}" for kind in ("value", "sentence")]
+        guided = one.get("guided", {}).get("files", 0)
+        then = before.get("readers", {}).get(name)
+        rows.append([name, _bad(then), f"{one['files']:,}", *counts, f"{guided:,}", _bad(one)])
+    attacks = [
+        [name, f"{one['bytes']:,}", _attack(before.get("attacks", {}).get(name)), _attack(one)]
+        for name, one in after.get("attacks", {}).items()
+    ]
+    return [
+        "## No file does harm",
+        f"{total:,} {_joined(FILES)} **{failures or 'None'} of them** ended in a crash or traceback, took 20 seconds, "
+        "or more than 1.5 GB.",
+        f"{_machine(after)} `python -m soak files --files 1e5 --jobs 2 --record after` does it again and writes this "
+        "page; with `--guided 1e5`, atheris chooses the changes of as many files more.",
+        table(["reader", "failed before", "files", "read", "refused", "guided", "failed"], rows),
+        _joined(HAND_MADE),
+        table(["file", "bytes", "before", "after"], attacks),
+    ]
+
+
+def _bad(one: Results | None) -> str:
+    if one is None:
+        return "not tried"
+    kinds = [f"{one['outcomes'][kind]:,} {kind}" for kind in BAD if one["outcomes"].get(kind)]
+    return f"{', '.join(kinds) or '0'} of {one['files']:,}"
+
+
+def _attack(one: Results | None) -> str:
+    if one is None:
+        return "not tried"
+    words = {"sentence": "refused", "value": "read", "memory": "fills the memory", "hang": "does not end"}
+    how = words.get(one["outcome"], one["outcome"])
+    return f"{how}, {one['seconds']:g} s, {one['megabytes']:,} MB"
+
+
+def _faults(before: Results, after: Results) -> list[str]:
+    rows = []
+    for name, one in after["commands"].items():
+        then = before.get("commands", {}).get(name)
+        was = "not tried" if then is None else f"{len(then['bad'])} of {then['kills'] + then['full disks']}"
+        counts = [str(one[kind]) for kind in ("calls", "kills", "full disks")]
+        rows.append([name, was, *counts, str(len(one["bad"])), after["read-only"].get(name, "not tried")])
+    lost = sum(len(one["bad"]) for one in after["commands"].values())
+    equal = {True: "the same bytes", False: "OTHER BYTES"}
+    same = ", ".join(f"{name}: {equal[found]}" for name, found in after["determinism"].items())
+    return [
+        "## No fault loses a result",
+        f"{_joined(FAULTS)} **{lost or 'Nothing'}** was lost or left.",
+        f"{_machine(after)} `python -m soak faults --faults 100 --record after` does it again.",
+        table(["command", "lost before", "calls", "kills", "full disks", "lost", "in a place of another user"], rows),
+        f"A model file of one seed, fitted in other circumstances: {same}.",
+    ]
+
+
+def _load(before: Results, after: Results) -> list[str]:
+    from soak.load import LOADS
+
+    rows = []
+    for name, one in after["loads"].items():
+        then = before.get("loads", {}).get(name)
+        rows.append([str(LOADS[name].__doc__).split("\n")[0], _figures(then), _figures(one)])
+    return [
+        "## Load",
+        f"{_machine(after)} `python -m soak load --scale 1 --record after` does it again at the sizes that the lines "
+        "name; the figures say at which they were taken here.",
+        table(["load", "before", "after"], rows),
+        _joined(FORK),
+    ]
+
+
+def _figures(one: Results | None) -> str:
+    if one is None:
+        return "not tried"
+    figures = ", ".join(f"{name} {value}" for name, value in one.items() if name not in ("ok", "wall_s"))
+    return figures + ("" if one.get("ok") else " (FAILED)")
+
+
+def _joined(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _machine(results: Results) -> str:
+    return f"{machine_line(results['machine'])} {results.get('note', '')}".rstrip()

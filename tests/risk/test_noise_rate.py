@@ -1,0 +1,82 @@
+"""Intervals of the noise rate: coverage where the assumption holds, and where it does not; T as cleanlab has it."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from mgce.risk import certify, estimate_transition, noise_rate_interval, repeated_labels_interval
+
+K, DELTA = 4, 0.1
+
+
+def flip(rng, y, rate):
+    return np.where(rng.random(y.size) < rate, (y + rng.integers(1, K, y.size)) % K, y)
+
+
+def classifier(rng, y, sure_error):
+    """Sure on 40 % of the rows, and wrong on a share of these; wrong on a tenth of the others."""
+    sure = rng.random(y.size) < 0.4
+    wrong = rng.random(y.size) < np.where(sure, sure_error, 0.1)
+    probs = np.full((y.size, K), 0.1)
+    probs[np.arange(y.size), np.where(wrong, (y + 1) % K, y)] = np.where(sure, 5.0, 0.5)
+    return probs / probs.sum(1, keepdims=True), wrong.mean()
+
+
+@pytest.mark.parametrize("rate", [0.05, 0.3])
+def test_the_interval_holds_the_rate_where_the_classifier_is_right_when_sure(rate):
+    rng, misses, above = np.random.default_rng(0), 0, 0
+    for _ in range(200):
+        y = rng.integers(0, K, 1000)
+        probs, _ = classifier(rng, y, 0.0)
+        interval = noise_rate_interval(flip(rng, y, rate), probs, delta=DELTA)
+        misses += not interval.low <= rate <= interval.high
+        probs, _ = classifier(rng, y, 0.3)  # the upper end needs no classifier that is right
+        above += noise_rate_interval(flip(rng, y, rate), probs, delta=DELTA).high < rate
+    assert 0 < misses <= stats.binom.ppf(0.999, 200, DELTA) and above == 0
+
+
+def test_the_certificate_by_an_estimated_rate_is_valid_and_breaks_with_its_assumption():
+    rng, missed = np.random.default_rng(1), {0.0: 0, 0.1: 0}
+    for sure_error in missed:
+        for _ in range(100):
+            y = rng.integers(0, K, 2000)
+            probs, _ = classifier(rng, y, sure_error)
+            truth = 0.4 * sure_error + 0.06
+            certificate = certify(flip(rng, y, 0.2), probs, noise_rate="auto", bounds=["argmax"], delta=DELTA)
+            missed[sure_error] += certificate.argmax_error < truth
+    assert missed[0.0] <= stats.binom.ppf(0.999, 100, DELTA)
+    assert missed[0.1] > 30  # wrong where it is sure: the page says so
+
+
+def test_repeated_labels():
+    rng, misses = np.random.default_rng(0), 0
+    for _ in range(300):
+        y = rng.integers(0, K, 400)
+        interval = repeated_labels_interval(flip(rng, y, 0.25), flip(rng, y, 0.25), n_classes=K, delta=DELTA)
+        misses += not interval.low <= 0.25 <= interval.high
+    assert 0 < misses <= stats.binom.ppf(0.999, 300, DELTA)
+
+
+def test_the_estimate_is_that_of_cleanlab():
+    count = pytest.importorskip("cleanlab.count")
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, K, 3000)
+    probs, _ = classifier(rng, y, 0.02)
+    noisy = flip(rng, y, 0.3)
+    estimate = estimate_transition(noisy, probs)
+    joint = count.estimate_joint(noisy, probs)  # given label by right label
+    ours = estimate.matrix
+    theirs = (joint / joint.sum(0)).T
+    np.testing.assert_allclose(ours, theirs, atol=0.02)
+    assert estimate.rate == pytest.approx(1 - np.trace(joint), abs=0.01)
+    assert estimate.rate_interval[0] < estimate.rate < estimate.rate_interval[1]
+    assert (estimate.low <= ours).all() and (ours <= estimate.high).all()
+
+
+def test_errors():
+    with pytest.raises(ValueError, match="Expected `target` to be labels with every class among them"):
+        estimate_transition([0, 0], [[0.5, 0.5], [0.5, 0.5]])
+    with pytest.raises(ValueError, match=r"Expected `second` to be of shape \(2,\)"):
+        repeated_labels_interval([0, 1], [0], n_classes=2)
+    with pytest.raises(ValueError, match="Expected `delta`"):
+        noise_rate_interval([0], [[1.0, 0.0]], delta=2)

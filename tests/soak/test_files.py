@@ -1,0 +1,55 @@
+"""A short form of the soak of files, and that it finds what it looks for."""
+
+import os
+import signal
+
+import pytest
+from soak.mutate import mutated
+from soak.readers import Reader
+
+from soak import attacks, files, readers
+
+pytest.importorskip("skops")
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+
+
+@pytest.mark.parametrize(
+    "name", ["idx", "mat", "xz", "labels", "gz table", "record", "packed machines", "reasons", "csv"]
+)
+def test_no_reader_fails(name, tmp_path):
+    result = files.try_files(name, readers.readers()[name], range(60), tmp_path)
+    assert result["bad"] == [] and sum(result["outcomes"].values()) == 60
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["model", "estimator", "parquet", "image", "checkpoint"])
+def test_no_reader_of_many_parts_fails(name, tmp_path):
+    result = files.try_files(name, readers.readers()[name], range(20), tmp_path)
+    assert result["bad"] == [] and sum(result["outcomes"].values()) == 20
+
+
+def test_a_mutated_file_is_that_of_its_number():
+    seeds = [b"a,b\n1,2\n" * 9]
+    some = [mutated([seeds[0]], number, "x") for number in range(50)]
+    assert some == [mutated([seeds[0]], number, "x") for number in range(50)] and len(set(some)) > 30
+
+
+def crash(path):
+    if b"x" in path.read_bytes():
+        os.kill(os.getpid(), signal.SIGKILL)
+    raise KeyError("y") if b"y" in path.read_bytes() else ValueError("Expected a file.")
+
+
+def test_crashes_and_tracebacks_are_found(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "mutated", lambda seeds, number, name: {3: b"x", 5: b"y"}.get(number, b""))
+    result = files._part("r", Reader("f", lambda: [b""], crash), range(8), tmp_path)
+    assert result["outcomes"] == {"sentence": 6, "crash": 1, "traceback": 1}
+    assert [bad[:2] for bad in result["bad"]] == [[3, "crash"], [5, "traceback"]]
+    assert sorted(path.name for path in (tmp_path / "failures").iterdir()) == ["r-3", "r-5"]
+    assert files._part("r", Reader("f", lambda: [b""], None), range(8), tmp_path)["outcomes"] == result["outcomes"]
+
+
+@pytest.mark.slow
+def test_small_hostile_files_are_refused():
+    names = ["model: a forged tree", "model: a random state that reads out of bounds", "model: 2^60 parts by sharing"]
+    assert {name: found["outcome"] for name, found in attacks.run(names).items()} == dict.fromkeys(names, "sentence")
