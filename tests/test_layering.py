@@ -39,7 +39,7 @@ ROOMS = {
         {"choice", "model", "notes"},
         {"rows"},
         {"fit"},
-        {"report"},
+        {"report", "summary"},
     ],
     "mgce.experiments": [
         {"select", "store", "significance", "methods"},

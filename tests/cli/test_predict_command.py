@@ -1,3 +1,4 @@
+import json
 import shutil
 import zipfile
 
@@ -160,3 +161,21 @@ def test_sets_are_those_of_the_held_out_rows(mgce, model_file, people, tmp_path)
     members = fitted.sets.predict(frame[["p_no", "p_yes"]].to_numpy())
     assert frame["set"].tolist() == ["|".join(np.array(["no", "yes"])[row]) for row in members]
     assert all(own in some.split("|") for own, some in zip(frame["prediction"], frame["set"], strict=True))
+
+
+def test_parquet_is_written_where_its_name_asks_for_it(mgce, model_file, fresh, tmp_path):
+    for out in ("p.csv", "p.parquet"):
+        code, output, errors = mgce("predict", model_file, "fresh.csv", "--out", out, "--probabilities", "--json", "-")
+        assert code == 0, errors
+        assert json.loads(output)["rows"] == 40
+    from_csv = pd.read_csv(tmp_path / "p.csv", dtype={"person": "str"})
+    written = pd.read_parquet(tmp_path / "p.parquet")
+    assert written.columns.tolist() == from_csv.columns.tolist()
+    pd.testing.assert_frame_equal(written, from_csv, check_dtype=False, rtol=1e-5)  # six digits in CSV
+
+
+def test_words_among_numbers_are_noted(mgce, model_file, fresh, tmp_path):
+    fresh.assign(age=["old", *fresh["age"][1:]]).to_csv(tmp_path / "fresh.csv", sep="\t", index=False)
+    code, output, errors = mgce("predict", model_file, "fresh.csv")
+    assert code == 0, errors
+    assert "Note: Column `age` holds numbers, but something else in 1 row ('old', for one)" in " ".join(output.split())

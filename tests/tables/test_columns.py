@@ -83,8 +83,8 @@ def test_dates_of_other_forms_and_plain_years_are_no_dates():
     assert Columns.of(frame, "class").kinds == {"day": "category", "year": "number"}
 
 
-@pytest.mark.parametrize("others, kind", [(0, "category"), (1, "number"), (2, "category")])
-def test_a_few_words_among_numbers_are_missing_and_text_without_any_is_meant(others, kind):
+@pytest.mark.parametrize("others, kind", [(0, "number"), (1, "number"), (2, "category")])
+def test_a_few_words_among_numbers_are_missing_and_more_make_categories(others, kind):
     values = [*map(str, np.arange(20 - others) / 4), *["n. a."] * others]
     frame = pd.DataFrame({"size": values, "class": ["a", "b"] * 10})
     columns = Columns.of(frame, "class")
@@ -93,6 +93,11 @@ def test_a_few_words_among_numbers_are_missing_and_text_without_any_is_meant(oth
     if kind == "number":
         np.testing.assert_array_equal(selected["size"], [*np.arange(20 - others) / 4, *[np.nan] * others])
     assert len(unlike_their_column(frame, selected, columns.kinds)) == (others == 1)
+
+
+def test_text_with_leading_zeros_is_a_code():
+    frame = pd.DataFrame({"code": ["101", "007"], "size": ["0.5", "0"], "class": ["a", "b"]})
+    assert Columns.of(frame, "class").kinds == {"code": "category", "size": "number"}
 
 
 def test_rows_that_come_later_may_hold_more_words_than_those_the_kind_was_told_from():

@@ -9,10 +9,9 @@ import typer
 from rich import box
 from rich.table import Table as Grid
 
-from mgce._files import to_json, write_files
 from mgce._validation import expected
 from mgce.cli.noise_options import NOISE, NOISE_RATE, parse_rate
-from mgce.cli.outputs import check_output
+from mgce.cli.outputs import STDOUT, Json, Quiet, check_json, write_json
 from mgce.cli.table_options import TABLE, Decimal, Encoding, Sep
 from mgce.cli.terminal import Terminal
 from mgce.datasets.table_files import TextFormat, is_table, read_frame
@@ -54,7 +53,8 @@ def certify(
     sep: Sep = None,
     decimal: Decimal = ".",
     encoding: Encoding = "utf-8",
-    json_file: Annotated[Path | None, typer.Option("--json", help="File for the certificate as JSON.")] = None,
+    json_file: Json = None,
+    quiet: Quiet = False,
 ) -> None:
     """Bound the errors of a model on the distribution that labelled rows come from.
 
@@ -62,8 +62,7 @@ def certify(
     any by which it was chosen among others. `mgce certify PREDICTIONS.csv --target COLUMN` takes the predictions of any
     model instead.
     """
-    if json_file is not None:
-        check_output("json", json_file, *(path for path in (table, model, transition, audit) if path is not None))
+    check_json(json_file, *(path for path in (table, model, transition, audit) if path is not None))
     form = TextFormat(sep, decimal, encoding)
     if is_table(model):
         frame, predictions, notes = _given(model, table, target, prediction, form)
@@ -75,11 +74,9 @@ def certify(
         options["groups"] = _column(frame, groups, "groups")
     certificate = certify_probs(predictions.target, predictions.probs, delta=delta, **options)
     parts = {} if by is None else _parts(frame, predictions, by, delta, options)
-    if json_file is not None:
-        source = {"model": model.name, "table": (table or model).name}
-        document = {**source, **certificate.to_dict(), **_as_document(parts, by)}
-        write_files(json_file.parent, {json_file.name: to_json(document)})
-    console = Terminal()
+    source = {"model": model.name, "table": (table or model).name}
+    write_json(json_file, {**source, **certificate.to_dict(), **_as_document(parts, by)})
+    console = Terminal(quiet=quiet or json_file == STDOUT)
     console.print(str(certificate), markup=False)
     if parts:
         console.print(_grid(parts, by or "", delta))

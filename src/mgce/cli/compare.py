@@ -15,13 +15,14 @@ from rich.table import Table as Grid
 
 from mgce._files import to_json, write_files
 from mgce.cli.env import describe
-from mgce.cli.outputs import check_folder
+from mgce.cli.outputs import STDOUT, Json, Quiet, check_folder, check_json, write_json
 from mgce.cli.table_options import Decimal, Drop, Encoding, Sep, columns_of
 from mgce.cli.terminal import Terminal
 from mgce.datasets import NAMES, load
 from mgce.datasets.table_files import TextFormat
+from mgce.estimators.linear_cv import BETAS
 from mgce.experiments import render, select
-from mgce.experiments.compare import BETAS, METHODS, Comparison, run
+from mgce.experiments.compare import METHODS, Comparison, run
 from mgce.tables.notes import without_label
 
 DEFAULT = Comparison()
@@ -49,6 +50,8 @@ def compare(
     lr: Annotated[float, typer.Option(help="Learning rate of Adam.")] = DEFAULT.lr,
     device: Annotated[str, typer.Option(help="Where to train: cpu, cuda, ...")] = "cpu",
     out: Annotated[Path | None, typer.Option(help="Folder for the results [mgce-compare-DATASET].")] = None,
+    json_file: Json = None,
+    quiet: Quiet = False,
 ) -> None:
     """Train a network by each loss on rows with wrong labels, and compare the networks on test rows with right ones.
 
@@ -71,7 +74,8 @@ def compare(
     )
     folder = out or Path(f"mgce-compare-{table.name}")
     check_folder("out", folder)
-    console = Terminal()
+    check_json(json_file)
+    console = Terminal(quiet=quiet or json_file == STDOUT)
     start = time.monotonic()
     try:
         records = _run_with_progress(console, table, plan, device)
@@ -88,6 +92,7 @@ def compare(
         console.print("Interrupted: nothing was written.")
         raise typer.Exit(130) from None
     write_files(folder, files)
+    write_json(json_file, {"dataset": table.name, "folder": str(folder), "methods": rows})
     for sentence in without_label(table.unlabelled):
         console.print(f"Note: {sentence}", markup=False)
     console.print(_grid(rows, f"{title}; %, mean ± standard deviation of {plan.seeds} seeds"), markup=False)

@@ -20,12 +20,13 @@ from mgce._files import write_files
 from mgce._validation import expected
 from mgce.cli.env import describe
 from mgce.cli.noise_options import NOISE, NOISE_RATE, parse_rate
-from mgce.cli.outputs import check_output
+from mgce.cli.outputs import STDOUT, Json, Quiet, check_json, check_output, write_json
 from mgce.cli.table_options import TABLE, Decimal, Drop, Encoding, Sep, columns_of
 from mgce.cli.terminal import Terminal
 from mgce.datasets.table_files import TextFormat, read_frame, table_name
 from mgce.tables import report as fit_report
 from mgce.tables.fit import FitPlan, TableFit, run
+from mgce.tables.summary import summary
 from mgce.tables.suspects import suspects_csv
 
 SHOWN_SUSPECTS = 10  # in the terminal; the report has more, the file all
@@ -59,6 +60,9 @@ def fit(
     sep: Sep = None,
     decimal: Decimal = ".",
     encoding: Encoding = "utf-8",
+    jobs: Annotated[int, typer.Option(help="Trees of a forest grown at once; -1: as many as there are cores.")] = -1,
+    json_file: Json = None,
+    quiet: Quiet = False,
     out: Annotated[
         Path | None, typer.Option(help="File for the model, with the report beside it [TABLE's name with .skops].")
     ] = None,
@@ -94,11 +98,14 @@ def fit(
     suspects = out.with_suffix(".suspects.csv")
     for path in (report, suspects):
         check_output("out", path, table, out)
-    console = Terminal()
+    check_json(json_file, table, out, report, suspects)
+    if jobs == 0 or jobs < -1:
+        raise ValueError(expected("jobs", "a positive number, or -1", jobs))
+    console = Terminal(quiet=quiet or json_file == STDOUT)
     start = monotonic()
     try:
         frame = read_frame(table, "table", text=[target, *([id] if id else [])], classes=target, form=form)
-        result = _run_with_progress(console, frame, plan)
+        result = _run_with_progress(console, frame, plan, jobs)
         page = fit_report.page(result, plan, table.name, out.name, describe())
         files = {
             out.name: result.model.to_bytes(),
@@ -109,6 +116,7 @@ def fit(
         console.print("Interrupted: nothing was written.")
         raise typer.Exit(130) from None
     write_files(out.parent, files)
+    write_json(json_file, {"table": table.name, "files": [*files], **summary(result, plan)})
     _summarize(console, result, plan)
     seconds = monotonic() - start
     console.print(
@@ -118,7 +126,7 @@ def fit(
     )
 
 
-def _run_with_progress(console: Console, frame: pd.DataFrame, plan: FitPlan) -> TableFit:
+def _run_with_progress(console: Console, frame: pd.DataFrame, plan: FitPlan, jobs: int) -> TableFit:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("Fitting", total=None)
@@ -126,6 +134,7 @@ def _run_with_progress(console: Console, frame: pd.DataFrame, plan: FitPlan) -> 
             frame,
             plan,
             lambda what, done, total: progress.update(task, description=what, completed=done, total=total),
+            jobs,
         )
 
 

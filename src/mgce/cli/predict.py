@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from mgce._files import write_files
-from mgce.cli.outputs import check_output
+from mgce.cli.outputs import STDOUT, Json, Quiet, check_json, check_output, write_json
 from mgce.cli.table_options import TABLE, Decimal, Encoding, Sep
 from mgce.cli.terminal import Terminal
 from mgce.datasets.table_files import TextFormat, read_frame, table_name, to_csv, to_parquet
@@ -33,6 +33,8 @@ def predict(
     sep: Sep = None,
     decimal: Decimal = ".",
     encoding: Encoding = "utf-8",
+    json_file: Json = None,
+    quiet: Quiet = False,
 ) -> None:
     """Classify the rows of a table.
 
@@ -43,6 +45,7 @@ def predict(
     form = TextFormat(sep, decimal, encoding)
     out = out or Path(f"{table_name(table)}-predictions.csv")
     check_output("out", out, table, model)
+    check_json(json_file, table, model, out)
     fitted = TableModel.load(model)
     frame = read_frame(table, "table", text=fitted.columns.text, form=form)
     selected = fitted.columns.select(frame)
@@ -53,10 +56,13 @@ def predict(
         fitted, predictions, names, every_class=probabilities, sets=sets, formulas=formulas or parquet
     )
     write_files(out.parent, {out.name: to_parquet(result) if parquet else to_csv(result)})
-    console = Terminal()
+    notes = [*unlike_their_column(frame, selected, fitted.columns.kinds), *fitted.unseen(selected)]
+    counts = {str(label): int((predictions.label == label).sum()) for label in fitted.classes}
+    write_json(json_file, {"file": out.name, "rows": len(frame), "predictions": counts, "notes": notes})
+    console = Terminal(quiet=quiet or json_file == STDOUT)
     if sets:
         console.print(str(fitted.sets), markup=False)
-    for sentence in (*unlike_their_column(frame, selected, fitted.columns.kinds), *fitted.unseen(selected)):
+    for sentence in notes:
         console.print(f"Note: {sentence}", markup=False)
-    counts = ", ".join(f"{label} {int((predictions.label == label).sum()):,}" for label in fitted.classes)
-    console.print(f"{len(frame):,} rows: {counts}. They are in {out}.", markup=False)
+    each = ", ".join(f"{label} {count:,}" for label, count in counts.items())
+    console.print(f"{len(frame):,} rows: {each}. They are in {out}.", markup=False)

@@ -7,7 +7,9 @@ from typing import Annotated
 import typer
 
 TABLE = "A table: .csv, .tsv, .txt, any of them with .gz, or .parquet; - for standard input."
-Sep = Annotated[str | None, typer.Option(help=r"Character between two values, \t for tab [found in the first line].")]
+Sep = Annotated[
+    str | None, typer.Option(help=r"Character between two values, \t for tab [the one that divides the first line].")
+]
 Decimal = Annotated[str, typer.Option(help="Character before the decimals of a number.")]
 Encoding = Annotated[str, typer.Option(help="Of the characters of a file of text, such as latin-1.")]
 Drop = Annotated[str | None, typer.Option(help="Columns that are not learnt from, with commas between.")]

@@ -144,18 +144,18 @@ def _require(frame: pd.DataFrame, names: Iterable[str]) -> None:
 
 def _kind(column: pd.Series[Any]) -> str:
     most = column.isna().sum() + OTHERS * column.notna().sum()
-    numbers, dates = (int(_read(column, kind).isna().sum()) for kind in (NUMBER, DATE))
-    if numbers <= most:
-        # Text that is nothing but numbers comes from a file that knows types, such as Parquet: codes, like "007". In a
-        # file of text it is one that is not a number, the word among them, that makes text of a column.
-        return CATEGORY if _is_text(column) and numbers == column.isna().sum() else NUMBER
-    return DATE if dates <= most else CATEGORY
+    if _read(column, NUMBER).isna().sum() <= most:
+        return CATEGORY if _holds_codes(column) else NUMBER
+    return DATE if _read(column, DATE).isna().sum() <= most else CATEGORY
 
 
-def _is_text(column: pd.Series[Any]) -> bool:
+def _holds_codes(column: pd.Series[Any]) -> bool:
+    """Tell whether a column is text with a value like "007", which is no number that anyone writes."""
     from pandas.api import types
 
-    return types.infer_dtype(column, skipna=True) in ("string", "categorical")
+    if types.is_numeric_dtype(column) or types.is_datetime64_any_dtype(column):
+        return False
+    return bool(_text(column).astype("str").str.fullmatch(r"0\d+").fillna(False).any())
 
 
 def _read(column: pd.Series[Any], kind: str) -> pd.Series[Any]:

@@ -78,13 +78,14 @@ class TableFit:
     notes: list[str]  # what the user should know: fits that did not converge
 
 
-def run(frame: pd.DataFrame, plan: FitPlan, on_step: OnStep | None = None) -> TableFit:
+def run(frame: pd.DataFrame, plan: FitPlan, on_step: OnStep | None = None, jobs: int = 1) -> TableFit:
     """Fit to a part of the rows, and certify, measure and judge labels by fits that have not seen the rows.
 
     Args:
         frame: the table, as :func:`mgce.datasets.table_files.read_frame` gives it.
         plan: the settings.
         on_step: called with what is done, the number of fits begun or done, and that of all.
+        jobs: trees of a forest that are grown at once; -1 for as many as there are cores.
 
     Raises:
         ValueError: if the table is not fit for classification, or too small to be split.
@@ -92,7 +93,7 @@ def run(frame: pd.DataFrame, plan: FitPlan, on_step: OnStep | None = None) -> Ta
     rows = split_rows(frame, plan)
     options: dict[str, Any] = {"delta": plan.delta, "noise_rate": plan.noise_rate, "noise": plan.noise}
     certify([0], np.full((1, len(rows.classes)), 1 / len(rows.classes)), **options)  # checks them before the work
-    among, compared = candidates(plan.model, plan.beta, plan.seed), baselines(plan.seed)
+    among, compared = candidates(plan.model, plan.beta, plan.seed, jobs), baselines(plan.seed)
     on_fit = _Counter(on_step, count_fits(among, compared) + 1 + plan.refit)
     transformer = preprocessor(rows.selected).fit(rows.selected.iloc[rows.train])
     X, y = transformer.transform(rows.selected), rows.classes[rows.target]
@@ -103,7 +104,7 @@ def run(frame: pd.DataFrame, plan: FitPlan, on_step: OnStep | None = None) -> Ta
             X[rows.train], y[rows.train], among, compared, budget=plan.budget, seed=plan.seed, on_fit=on_fit
         )
         on_fit("Judging the labels")
-        judgement = judge(X, rows.target, rows.train, plan.seed)
+        judgement = judge(X, rows.target, rows.train, plan.seed, jobs)
     held_out = rows.selected.iloc[rows.held_out]
     given = rows.labels.iloc[rows.held_out]
     if rows.groups is not None:
