@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import skops.io
+from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from mgce.estimators import load, save
@@ -158,7 +159,8 @@ def test_sets_are_those_of_the_held_out_rows(mgce, model_file, people, tmp_path)
     assert "A set holds the right class with probability at least 0.9 on average" in " ".join(output.split())
     frame = pd.read_csv(tmp_path / "p.csv")
     fitted = TableModel.load(model_file)
-    members = fitted.sets.predict(frame[["p_no", "p_yes"]].to_numpy())
+    yes = expit(fitted.pipeline.decision_function(fitted.columns.select(pd.read_csv(tmp_path / "new.csv"))))
+    members = fitted.sets.predict(np.column_stack([1 - yes, yes]))
     assert frame["set"].tolist() == ["|".join(np.array(["no", "yes"])[row]) for row in members]
     assert all(own in some.split("|") for own, some in zip(frame["prediction"], frame["set"], strict=True))
 

@@ -20,12 +20,12 @@ from mgce.cli.table_options import Decimal, Drop, Encoding, Sep, columns_of
 from mgce.cli.terminal import Terminal
 from mgce.datasets import NAMES, load
 from mgce.datasets.table_files import TextFormat
-from mgce.estimators.linear_cv import BETAS
 from mgce.experiments import render, select
 from mgce.experiments.compare import METHODS, Comparison, run
 from mgce.tables.notes import without_label
 
 DEFAULT = Comparison()
+BETAS = ",".join(map(str, DEFAULT.betas))
 
 
 def compare(
@@ -40,7 +40,7 @@ def compare(
     noise: Annotated[float, typer.Option(help="Share of training and validation labels made wrong.")] = DEFAULT.noise,
     noise_type: Annotated[str, typer.Option(help="symmetric or pair.")] = DEFAULT.noise_type,
     methods: Annotated[str, typer.Option(help=f"all, or some of {','.join(METHODS)}.")] = ",".join(DEFAULT.methods),
-    betas: Annotated[str, typer.Option(help="Candidates for beta of mgce and gce.")] = ",".join(map(str, BETAS)),
+    betas: Annotated[str, typer.Option(help="Candidates for beta of mgce and gce.")] = BETAS,
     seeds: Annotated[int, typer.Option(help="Splits, noises and initialisations.")] = DEFAULT.seeds,
     epochs: Annotated[
         int | None, typer.Option(help="Passes over the training rows [50, and at least 700 steps].")

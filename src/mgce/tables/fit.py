@@ -22,7 +22,7 @@ from mgce.metrics.evaluation import evaluate
 from mgce.risk import RiskCertificate, certify
 from mgce.tables.candidates import AUTO, MODELS, baselines, candidates
 from mgce.tables.choice import Choice, choose, count_fits
-from mgce.tables.model import TableModel, row_prints
+from mgce.tables.model import TableModel, margins, row_prints
 from mgce.tables.notes import notes_on
 from mgce.tables.rows import Rows, Split, split_rows
 from mgce.tables.suspects import Judgement, judge
@@ -140,12 +140,6 @@ def run(frame: pd.DataFrame, plan: FitPlan, on_step: OnStep | None = None, jobs:
     )
 
 
-def margins(classifier: Any, X: Any) -> NDArray[np.float64]:
-    """Give the margins of a classifier, shape (n, k); for two classes (0, f), as nothing but differences counts."""
-    f = np.asarray(classifier.decision_function(X), dtype=np.float64)
-    return f if f.ndim == 2 else np.stack([np.zeros_like(f), f], axis=1)
-
-
 def _model(rows: Rows, transformer: Any, fitted: Any, trained: IntArray) -> TableModel:
     prints = np.sort(row_prints(rows.selected.iloc[trained], rows.labels.iloc[trained]))
     return TableModel(Pipeline([("columns", transformer), ("classifier", fitted)]), rows.columns, prints)
@@ -166,7 +160,7 @@ def _of_sets(plan: FitPlan) -> dict[str, Any]:
 
 
 def _set_size(model: TableModel, held_out: pd.DataFrame) -> float:
-    return 0.0 if model.sets is None else float(model.sets.predict(model.predict(held_out).p).sum(1).mean())
+    return 0.0 if model.sets is None else float(model.sets.predict(model.predict(held_out).softmax).sum(1).mean())
 
 
 class _Counter:
