@@ -28,7 +28,7 @@ from mgce.estimators import (
 from mgce.risk import RiskCertificate, certify
 from mgce.risk.any_model import label_indices
 from mgce.sets import ConformalSets, calibrate
-from mgce.tables.columns import CATEGORY, NUMBER, Columns, unseen_categories
+from mgce.tables.columns import KINDS, Columns, unseen_categories
 from mgce.tables.predictions import LabelledPredictions
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ def _checked(pipeline: TablePipeline) -> TableModel:
         type(classifier) in (MGCEClassifier, MGCEForestClassifier, MGCEFourierClassifier, MGCEMLPClassifier),
         all(isinstance(text, str) for text in (*columns.kinds, columns.target, model.version)),
         columns.id is None or isinstance(columns.id, str),
-        set(columns.kinds.values()) <= {NUMBER, CATEGORY},
+        set(columns.kinds.values()) <= {*KINDS},
         [*columns.kinds] == transformer.feature_names_in_.tolist(),
         model.trained_rows.dtype == np.uint64 and model.trained_rows.ndim == 1,
     ]
@@ -229,7 +229,7 @@ def row_prints(selected: pd.DataFrame, labels: pd.Series[Any]) -> NDArray[np.uin
     return np.asarray(pd.util.hash_pandas_object(frame, index=False), dtype=np.uint64)
 
 
-def predictions_csv(
+def predictions_frame(
     model: TableModel,
     predictions: Predictions,
     row_names: pd.Series[Any],
@@ -237,8 +237,8 @@ def predictions_csv(
     every_class: bool,
     sets: bool = False,
     formulas: bool = False,
-) -> bytes:
-    """Give predictions as CSV: the row, its class, the class's probabilities, and if asked those of every class.
+) -> pd.DataFrame:
+    """Give predictions as a table: the row, its class, the class's probabilities, and if asked those of every class.
 
     If asked, also the set of classes, with bars between them, of a model that has prediction sets.
 
@@ -262,4 +262,4 @@ def predictions_csv(
             columns |= {f"{output}_{label}": probs[:, index] for index, label in enumerate(model.classes)}
     frame = pd.DataFrame(columns, index=row_names.index)
     frame.insert(0, cell(str(row_names.name)), row_names.map(cell), allow_duplicates=True)
-    return frame.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode()
+    return frame
