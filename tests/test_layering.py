@@ -34,7 +34,13 @@ ROOMS = {
         {"columns"},
         {"solver"},
     ],
-    "mgce.tables": [{"columns", "suspects", "candidates", "predictions"}, {"choice", "model"}, {"fit"}, {"report"}],
+    "mgce.tables": [
+        {"columns", "suspects", "candidates", "predictions"},
+        {"choice", "model", "notes"},
+        {"rows"},
+        {"fit"},
+        {"report", "summary"},
+    ],
     "mgce.experiments": [
         {"select", "store", "significance", "methods"},
         {"render"},

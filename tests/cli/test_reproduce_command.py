@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from commands import mgce
 from mgce.experiments.store import Runs
 from web_pages import check_structure
 
@@ -15,10 +16,6 @@ TABLES = ("table3-smoke.txt", "table3-smoke.csv", "table3-smoke.tex", "records.j
 
 def command(*arguments):
     return [sys.executable, "-m", "mgce", *arguments]
-
-
-def mgce(*arguments, folder):
-    return subprocess.run(command(*arguments), capture_output=True, text=True, cwd=folder)
 
 
 @pytest.mark.parametrize("name", ["figure1", "figure2"])
