@@ -23,10 +23,10 @@ TITLE = "MGCE against the other methods: differences of test accuracy"
 CAPTION = (
     "Points by which MGCE is more accurate than each other method, mean over the seeds, ± half of the 95 % interval, "
     "and the p-value of a paired t-test: the networks of a seed share split, noise, initial weights and order of the "
-    "rows. “Ahead” and “behind” are differences at 5 %; the others are “level”, or “unclear” where the interval reaches "
-    f"beyond {MARGIN:g} points. An asterisk marks those that remain after Holm's correction for the number of tests here. "
-    "A single seed has no test. β is chosen by validation for each seed, as in the tables, unless the last column says "
-    "that it was fixed."
+    "rows. “Ahead” and “behind” are differences at 5 %; the others are “level”, or “unclear” where the interval "
+    f"reaches beyond {MARGIN:g} points. An asterisk marks those that remain after Holm's correction for the number of "
+    "tests here. A single seed has no test. β is chosen by validation for each seed, as in the tables, unless the last "
+    "column says that it was fixed."
 )
 
 
