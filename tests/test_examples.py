@@ -1,6 +1,7 @@
 """The examples run as printed; `.ci/docs` runs them as well, and keeps what they print and draw."""
 
 import importlib.util
+import os
 import runpy
 import subprocess
 import sys
@@ -46,7 +47,8 @@ def test_example_runs(path, tmp_path):
     for name in NEEDS.get(path.stem, []):
         if importlib.util.find_spec(name) is None:
             pytest.skip(f"needs {name}")
-    result = subprocess.run([sys.executable, path], capture_output=True, text=True, cwd=tmp_path)
+    without_display = {**os.environ, "MPLBACKEND": "Agg"}
+    result = subprocess.run([sys.executable, path], capture_output=True, text=True, cwd=tmp_path, env=without_display)
     assert result.returncode == 0, result.stderr
     assert result.stdout and not list(tmp_path.iterdir())
 

@@ -15,6 +15,7 @@ from rich.table import Table as Grid
 
 from mgce._files import to_json, write_files
 from mgce.cli.env import describe
+from mgce.cli.number_options import parse_numbers
 from mgce.cli.outputs import STDOUT, Json, Quiet, check_folder, check_json, write_json
 from mgce.cli.table_options import Decimal, Drop, Encoding, Sep, columns_of
 from mgce.cli.terminal import Terminal
@@ -65,7 +66,7 @@ def compare(
         noise=noise,
         noise_type=noise_type,
         methods=tuple(METHODS) if methods == "all" else tuple(methods.split(",")),
-        betas=tuple(_number(beta) for beta in betas.split(",")),
+        betas=parse_numbers("betas", betas),
         seeds=seeds,
         epochs=epochs,
         hidden=hidden,
@@ -95,7 +96,8 @@ def compare(
     write_json(json_file, {"dataset": table.name, "folder": str(folder), "methods": rows})
     for sentence in without_label(table.unlabelled):
         console.print(f"Note: {sentence}", markup=False)
-    console.print(_grid(rows, f"{title}; %, mean ± standard deviation of {plan.seeds} seeds"), markup=False)
+    seeds = "one seed" if plan.seeds == 1 else f"mean ± standard deviation of {plan.seeds} seeds"
+    console.print(_grid(rows, f"{title}; %, {seeds}"), markup=False)
     console.print(f"{len(records)} networks in {time.monotonic() - start:.0f} s. {', '.join(files)} are in {folder}/")
 
 
@@ -123,10 +125,3 @@ def _grid(rows: list[dict[str, Any]], title: str) -> Grid:
     for row in render.cells(rows):
         grid.add_row(*row)
     return grid
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError(f"Expected `betas` to be numbers in [1, inf] with commas between, but got {text!r}.") from None

@@ -15,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from mgce._text import printable
 from mgce.cli.env import describe
+from mgce.cli.number_options import parse_numbers
 from mgce.cli.outputs import check_folder
 from mgce.cli.terminal import Terminal
 from mgce.experiments.paper.items import ITEMS, chosen, plan
@@ -50,7 +51,7 @@ def reproduce(
     options = Options(
         datasets=None if dataset is None else tuple(dataset.split(",")),
         methods=tuple(methods.split(",")),
-        betas=tuple(_number(beta) for beta in betas.split(",")),
+        betas=parse_numbers("betas", betas),
         seeds=seeds,
         smoke=smoke,
         together=device != "cpu",
@@ -133,10 +134,3 @@ def default_jobs(place: Place, backend: str) -> int:
     if backend == "dask":
         return -1
     return (os.cpu_count() or 1) if place.device == "cpu" else 1
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError(f"Expected `betas` to be numbers in [1, inf] with commas between, but got {text!r}.") from None

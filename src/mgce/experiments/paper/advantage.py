@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mgce.experiments.paper import table1, table3
-from mgce.experiments.paper.agreement import show_p
+from mgce.experiments.paper.agreement import MARGIN, show_p
 from mgce.experiments.paper.comparison import CHOOSING, ordered
 from mgce.experiments.paper.image_settings import NOISE_RATES
 from mgce.experiments.paper.plan import Options
-from mgce.experiments.paper.result import Result
+from mgce.experiments.paper.result import PLUS_MINUS, Result
 from mgce.experiments.paper.specification import Specification
 from mgce.experiments.select import best_beta
 from mgce.experiments.significance import LEVEL, Difference, holm, paired_difference
@@ -21,11 +21,12 @@ from mgce.experiments.store import Run
 OTHERS = {"ce": "cross-entropy", "gce": "GCE", "mae": "MAE (corrected)"}
 TITLE = "MGCE against the other methods: differences of test accuracy"
 CAPTION = (
-    "Points by which MGCE is more accurate than each other method, mean over the seeds, with the 95 % interval and the "
-    "p-value of a paired t-test: the networks of a seed share split, noise, initial weights and order of the rows. "
-    "“Ahead” and “behind” are differences at 5 %, all others “level”; an asterisk marks those that remain after Holm's "
-    "correction for the number of tests here. A single seed has no test. β is chosen by validation for each seed, as "
-    "in the tables, unless the last column says that it was fixed."
+    "Points by which MGCE is more accurate than each other method, mean over the seeds, ± half of the 95 % interval, "
+    "and the p-value of a paired t-test: the networks of a seed share split, noise, initial weights and order of the "
+    "rows. “Ahead” and “behind” are differences at 5 %; the others are “level”, or “unclear” where the interval "
+    f"reaches beyond {MARGIN:g} points. An asterisk marks those that remain after Holm's correction for the number of "
+    "tests here. A single seed has no test. β is chosen by validation for each seed, as in the tables, unless the last "
+    "column says that it was fixed."
 )
 
 
@@ -42,19 +43,19 @@ class Cell:
 
     @property
     def verdict(self) -> str:
-        """Give "ahead", "behind" or "level", or nothing for a single seed."""
+        """Give "ahead", "behind", "level" or "unclear", or nothing for a single seed."""
         if self.seeds == 1:
             return ""
-        return "level" if self.found.p >= LEVEL else "ahead" if self.found.value > 0 else "behind"
+        if self.found.p < LEVEL:
+            return "ahead" if self.found.value > 0 else "behind"
+        return "level" if max(-self.found.low, self.found.high) <= MARGIN else "unclear"
 
     def show(self) -> str:
-        """Show the difference: `+2.86 [+2.36, +3.37], p < 0.001: ahead*`."""
+        """Show the difference: `+2.86 ± 0.44, p < 0.001: ahead*`."""
         if self.seeds == 1:
             return f"{self.found.value:+.2f}, one seed"
-        interval = f"[{self.found.low:+.2f}, {self.found.high:+.2f}]"
-        return (
-            f"{self.found.value:+.2f} {interval}, {show_p(self.found)}: {self.verdict}{'*' * (self.corrected < LEVEL)}"
-        )
+        half, star = (self.found.high - self.found.low) / 2, "*" * (self.corrected < LEVEL)
+        return f"{self.found.value:+.2f} {PLUS_MINUS} {half:.2f}, {show_p(self.found)}: {self.verdict}{star}"
 
     def numbers(self) -> dict[str, Any]:
         """Give the row for a program."""
@@ -128,10 +129,9 @@ def _notes(cells: Sequence[Cell]) -> dict[str, str]:
     notes = {}
     for method, name in OTHERS.items():
         if any(cell.method == method and cell.verdict for cell in cells):
-            ahead, behind, level = (", ".join(places(method, v)) or "nowhere" for v in ("ahead", "behind", "level"))
-            notes[method] = f"Against {name}, MGCE is ahead on {ahead}; behind on {behind}; level on {level}.".replace(
-                "on nowhere", "nowhere"
-            )
+            found = {verdict: ", ".join(places(method, verdict)) for verdict in ("ahead", "behind", "level", "unclear")}
+            parts = [f"{verdict} {f'on {where}' if where else 'nowhere'}" for verdict, where in found.items()]
+            notes[method] = f"Against {name}, MGCE is {'; '.join(parts)}."
     if {"ce", "mae"} <= notes.keys():
         both = [place for place in places("ce", "ahead") if place in places("mae", "ahead")]
         notes["both"] = f"Ahead of both cross-entropy and MAE (corrected): {', '.join(both) or 'nowhere'}."
