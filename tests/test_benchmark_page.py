@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from benchmarks import estimators_page, page
+from benchmarks import estimators_page, page, tables_page
 from benchmarks.gpu import SHAPES
 
 ROOT = Path(__file__).parents[1]
@@ -41,3 +41,20 @@ def test_what_was_not_measured_stays_empty():
     text = page.render(RESULTS, KERNELS, None)
     for n, k in SHAPES:
         assert f"| {n} x {k} |" + "  |" * 8 in text
+
+
+def test_page_of_the_tables_is_the_rendering_of_their_results():
+    results = [json.loads(line) for line in (ROOT / tables_page.RESULTS).read_text().splitlines()]
+    assert (ROOT / tables_page.PAGE).read_text() == tables_page.render(results)
+    cells, methods = tables_page.whole_cells(results[:-1])
+    assert all(len(by_method) == len(methods) for by_method in cells.values())
+
+
+def test_ranks_are_means_of_those_of_each_cell():
+    accuracies = [{"a": 0.9, "b": 0.8, "c": 0.8}, {"a": 0.5, "b": 0.7, "c": 0.6}]
+    cells = {
+        ("t", "pair", 0.4, seed): {name: {"accuracy": accuracy} for name, accuracy in by_method.items()}
+        for seed, by_method in enumerate(accuracies)
+    }
+    assert [tables_page.mean_rank(cells, ["a", "b", "c"], name) for name in "abc"] == [2.0, 1.75, 2.25]
+    assert tables_page.mean_rank(cells, ["c", "b"], "b") == 1.25

@@ -38,8 +38,10 @@ ROOMS = {
         {"columns", "suspects", "candidates", "predictions"},
         {"choice", "model", "notes"},
         {"rows"},
+        {"measures"},
         {"fit"},
-        {"report", "summary"},
+        {"class_report", "summary"},
+        {"report"},
     ],
     "mgce.experiments": [
         {"select", "store", "significance", "methods"},

@@ -133,6 +133,7 @@ def test_steps_are_counted_to_their_end(noisy):
         "Trying logistic regression",
         "Fitting",
         "Judging the labels",
+        "Shuffling columns",
     ]
 
 

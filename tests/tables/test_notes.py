@@ -34,6 +34,7 @@ NAMES = [f"person {i}" for i in range(N)]
     [
         ("town.1", CLEAN["town"][::-1], "Columns `town` and `town.1` may have had the same name in the file."),
         ("Unnamed: 0", RNG.normal(size=N), "Column `Unnamed: 0` has no name in the file."),
+        ("Unnamed: 3", range(N), "Column `Unnamed: 3` has no name in the file."),
         ("key", NAMES, "Column `key` has 40 different values in 40 rows."),
         ("key", [*NAMES[:-2], *NAMES[:2]], "Column `key` has 38 different values in 40 rows."),
         ("number", range(5, 5 + N), "Column `number` has another whole number in every row."),

@@ -1,12 +1,14 @@
 import math
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from mgce.tables import report as fit_report
+from mgce.tables.class_report import class_sections
 from mgce.tables.fit import FitPlan, run
 from web_pages import check_phone, check_structure
 
@@ -58,6 +60,35 @@ def test_what_was_tried_is_shown(page, fit):
     assert cells.count("chosen") == 1 and cells.count("to compare") == 1
     points = sum(count > 0 for output in "hp" for count in fit.quality[f"reliability_{output}"]["count"])
     assert page.count("<circle") == points
+
+
+def test_classes_and_columns_are_shown(page, fit):
+    parsed = check_structure(page)
+    cells = parsed.text("td") + parsed.text("th")
+    for count in fit.measures.confusion.ravel():
+        assert f"{count:,}" in cells
+    given, right = fit.measures.confusion.sum(1), fit.measures.confusion.diagonal()
+    assert all(f"{share:.1%}" in cells for share in right / given)
+    assert all(f"{100 * abs(each.mean):.1f}" in "".join(cells) for each in fit.measures.importance)
+    assert "-0.0" not in cells
+    assert any(f"{fit.measures.clean_accuracy:.1%}" in text for text in parsed.text("p"))
+
+
+def test_of_many_classes_the_pairs_that_are_confused_most_are_shown(fit):
+    k = 9
+    confusion = np.diag(np.full(k, 50))
+    confusion[3, 4], confusion[1, 0] = 12, 7
+    many = SimpleNamespace(
+        measures=replace(fit.measures, confusion=confusion, importance=None),
+        model=SimpleNamespace(classes=np.array([f"class {i}" for i in range(k)])),
+        quality=fit.quality,
+        certificate=fit.certificate,
+    )
+    sections = class_sections(many)
+    row = r'<tr><th scope="row">(class \d)</th><td>(class \d)</td><td class="number">(\d+)'
+    rows = re.findall(row, sections["Class by class"])
+    assert rows == [("class 3", "class 4", "12"), ("class 1", "class 0", "7")]
+    assert "too many columns" in sections["Which columns matter"]
 
 
 def test_it_fits_a_phone(page, tmp_path):

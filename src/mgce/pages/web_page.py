@@ -35,8 +35,11 @@ th, td { padding: .3rem .7rem .3rem 0; text-align: left; border-bottom: 1px soli
   vertical-align: top; max-width: 18rem; }
 th { font-weight: 600; }
 tbody th { font-weight: 400; }
-@media (max-width: 30rem) { table { font-size: .85rem; } th, td { padding-right: .5rem; } }
+@media (max-width: 30rem) { table { font-size: .85rem; } th, td { padding-right: .5rem; }
+  tbody td:not(.number), tbody th { overflow-wrap: anywhere; }
+  tbody td:not(.number) { min-width: 4.5rem; } }
 .number { text-align: right; white-space: nowrap; }
+thead .number { white-space: normal; }
 img { display: block; max-width: 100%; height: auto; margin: 1rem 0; background: #fff; }
 svg { display: block; width: 100%; max-width: 30rem; height: auto; }
 svg text { fill: currentColor; font-size: 12px; font-family: inherit; }

@@ -22,6 +22,7 @@ from mgce.metrics.evaluation import evaluate
 from mgce.risk import RiskCertificate, certify
 from mgce.tables.candidates import AUTO, MODELS, baselines, candidates
 from mgce.tables.choice import Choice, choose, count_fits
+from mgce.tables.measures import Measures, measure
 from mgce.tables.model import TableModel, margins, row_prints
 from mgce.tables.notes import notes_on
 from mgce.tables.rows import Rows, Split, split_rows
@@ -69,6 +70,7 @@ class TableFit:
     choice: Choice
     quality: dict[str, Any]  # on the rows held out: accuracy, calibration errors, `randomized_error`
     certificate: RiskCertificate
+    measures: Measures  # on the rows held out
     judgement: Judgement  # of the label of every row
     row_names: pd.Series[Any]  # of every row: by the id column, or numbers
     n_train: int
@@ -94,7 +96,7 @@ def run(frame: pd.DataFrame, plan: FitPlan, on_step: OnStep | None = None, jobs:
     options: dict[str, Any] = {"delta": plan.delta, "noise_rate": plan.noise_rate, "noise": plan.noise}
     certify([0], np.full((1, len(rows.classes)), 1 / len(rows.classes)), **options)  # checks them before the work
     among, compared = candidates(plan.model, plan.beta, plan.seed, jobs), baselines(plan.seed)
-    on_fit = _Counter(on_step, count_fits(among, compared) + 1 + plan.refit)
+    on_fit = _Counter(on_step, count_fits(among, compared) + 2 + plan.refit)
     transformer = preprocessor(rows.selected).fit(rows.selected.iloc[rows.train])
     X, y = transformer.transform(rows.selected), rows.classes[rows.target]
     # One thread: many small fits, in which more would wait for one another.
@@ -111,6 +113,9 @@ def run(frame: pd.DataFrame, plan: FitPlan, on_step: OnStep | None = None, jobs:
         options["groups"] = rows.groups[rows.held_out]
     model = _model(rows, transformer, choice.fitted, rows.train)
     certificate = model.certify(held_out, given, **options)
+    with one_blas_thread(), one_torch_thread():
+        on_fit("Shuffling columns")
+        measures = measure(model.pipeline, rows, certificate, plan.noise, plan.seed)
     quality = _quality(margins(choice.fitted, X[rows.held_out]), rows.target[rows.held_out], model.beta)
     if plan.groups is None and plan.time is None:  # prediction sets want rows that might stand in any order
         model = model.calibrated(held_out, given, alpha=1 - plan.coverage, **_of_sets(plan))
@@ -125,6 +130,7 @@ def run(frame: pd.DataFrame, plan: FitPlan, on_step: OnStep | None = None, jobs:
         choice=choice,
         quality=quality,
         certificate=certificate,
+        measures=measures,
         judgement=judgement,
         row_names=rows.names,
         n_train=len(rows.train),

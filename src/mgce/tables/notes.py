@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 # that people type, and names of people, repeat themselves more often.
 UNIQUE = 0.9
 MANY_ROWS = 20  # below, values that are all different or all equal say little
+UNNAMED = r"Unnamed: \d+"  # what pandas calls columns without a name
 DECIMAL_COMMA = r"\s*[-+]?\d+,\d+\s*"
 OTHER_DATE = r"\s*\d{1,2}[./-]\d{1,2}[./-]\d{2,4}\b.*"
 
@@ -45,7 +46,7 @@ def without_label(n: int) -> list[str]:
 
 def _on_names(selected: pd.DataFrame) -> Iterator[str]:
     for name in selected.columns:
-        if re.fullmatch(r"Unnamed: \d+", name):
+        if re.fullmatch(UNNAMED, name):
             yield (
                 f"Column `{name}` has no name in the file. If it numbers the rows, leave it out: rows may be sorted by "
                 "class."
@@ -64,6 +65,8 @@ def _on_values(values: pd.Series[Any], kind: str) -> Iterator[str]:
         yield f"Column `{values.name}` has the same value in every row."
     elif kind == CATEGORY:
         yield from _on_categories(values, n_values)
+    elif re.fullmatch(UNNAMED, str(values.name)):
+        return  # of it something is said already
     elif kind == NUMBER and n_values == n and (values % 1 == 0).all():
         yield (
             f"Column `{values.name}` has another whole number in every row. If it counts or names them, pass it as the "

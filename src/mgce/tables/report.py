@@ -13,6 +13,7 @@ from mgce.pages.web_page import bullets, document, facts, figure, paragraph, tab
 from mgce.risk import RiskCertificate
 from mgce.tables.candidates import MODELS
 from mgce.tables.choice import Choice, Trial
+from mgce.tables.class_report import class_sections
 from mgce.tables.fit import FitPlan, TableFit
 
 SHARES = tuple((share / 5, f"{share * 20}%") for share in range(6))
@@ -21,6 +22,8 @@ NOISE_LIMITS = {
     "the true rate is smaller, or some mistakes are likelier than others, the bounds are too low.",
     "any": "The noise rate is an upper bound. If the true one is larger, the bounds are too low.",
 }
+NO_SETS_OF_ALL = "None: the model was fitted again to all rows, so that none are left to calibrate prediction sets on."
+NO_SETS_IN_ORDER = "None: they want rows held out at random, not by groups or in the order of time."
 N_SUSPECTS = 50  # on the page: as many as a person may look through at a sitting; the file has every row
 N_TRIALS = 12  # on the page: all that were tried on the most rows, and the best of the others
 
@@ -37,7 +40,8 @@ def page(fit: TableFit, plan: FitPlan, name: str, model_file: str, environment: 
     """
     sections = {
         "How wrong it can be": _certificate(fit, plan),
-        "Prediction sets": _sets(fit),
+        **class_sections(fit),
+        "Prediction sets": _sets(fit, plan),
         "Calibration": _calibration(fit),
         "The choice of the model": _choice(fit),
         "The most suspect labels": _suspects(fit, plan),
@@ -144,12 +148,10 @@ def _which_labels(certificate: RiskCertificate) -> str:
     )
 
 
-def _sets(fit: TableFit) -> str:
+def _sets(fit: TableFit, plan: FitPlan) -> str:
     """Say what prediction sets guarantee, and how large they are."""
     if fit.model.sets is None:
-        return paragraph(
-            "None: the model was fitted again to all rows, so that none are left to calibrate prediction sets on."
-        )
+        return paragraph(NO_SETS_OF_ALL if plan.refit else NO_SETS_IN_ORDER)
     return paragraph(
         "Where one class says too little, mgce predict with --sets gives every row a set of classes. On the rows held "
         f"out a set has {fit.set_size:.2f} of the {len(fit.model.classes)} classes on average. {fit.model.sets} A "
@@ -196,11 +198,11 @@ def _choice(fit: TableFit) -> str:
         "them alike. A smaller beta is more robust to wrong labels; infinity is cross-entropy."
     )
     rows = [
-        [trial.name, f"{trial.rows:,}", f"{trial.accuracy:.1%}", f"{trial.seconds:.1f}", _remark(trial, choice)]
+        [trial.name, _remark(trial, choice), f"{trial.rows:,}", f"{trial.accuracy:.1%}", f"{trial.seconds:.1f}"]
         for trial in choice.trials[:N_TRIALS]
     ]
     caption = "Accuracy against the labels as given, on rows that were not fitted to, and the seconds it took."
-    return paragraph(words) + table(caption, ["model", "rows", "accuracy", "seconds", ""], rows)
+    return paragraph(words) + table(caption, ["model", "", "rows", "accuracy", "seconds"], rows, words=2)
 
 
 def _remark(trial: Trial, choice: Choice) -> str:
@@ -242,8 +244,7 @@ def _done(fit: TableFit, plan: FitPlan, name: str, model_file: str, environment:
     settings = {
         "table": name,
         "target": f"{plan.target}, {len(fit.model.classes)} classes",
-        "rows": f"{fit.n_train:,} to train on, {fit.certificate.n:,} held out at random for the certificate and the "
-        "figures",
+        "rows": f"{fit.n_train:,} to train on, {fit.certificate.n:,} held out for the certificate and the figures",
         "model": f"{fit.choice.trial.name}: {MODELS[fit.choice.trial.model]}"
         + (", fitted again to all rows once the figures and the certificate were made" if plan.refit else ""),
         "file": model_file,
@@ -256,11 +257,16 @@ def _done(fit: TableFit, plan: FitPlan, name: str, model_file: str, environment:
     }
     if plan.id:
         settings["names the rows"] = plan.id
-    if fit.left_out:
-        settings["left out"] = f"{', '.join(fit.left_out)} (no value)"
+    if plan.groups:
+        settings["rows held out"] = f"those of {plan.holdout:.0%} of the groups in {plan.groups}"
+    if plan.time:
+        settings["rows held out"] = f"the last in {plan.time}"
+    left_out = [*(f"{name} (as asked)" for name in plan.drop), *(f"{name} (no value)" for name in fit.left_out)]
+    if left_out:
+        settings["left out"] = ", ".join(left_out)
     columns = table(
-        "The columns it learns from. Numbers: the median for what is missing and a column that says so, then mean 0 "
-        "and variance 1. Categories: one column each, the rarest together beyond 50.",
+        "The columns it learns from. Numbers, and dates as days since 1970: the median for what is missing and a "
+        "column that says so, then mean 0 and variance 1. Categories: one column each, the rarest together beyond 50.",
         ["column", "kind", "missing"],
         [[column, kind, f"{fit.n_missing[column]:,}"] for column, kind in fit.model.columns.kinds.items()],
         words=2,
