@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch.nn.modules.module import register_module_forward_hook
 from torch.optim.optimizer import register_optimizer_step_post_hook
+from torchmetrics import MeanMetric
 
 pytest.importorskip("lightning")
 pytest.importorskip("tensorboard")
@@ -23,9 +24,9 @@ from mgce.datasets import load_images
 from mgce.datasets.images import ImageFiles, Images
 from mgce.experiments.paper.image_settings import PAPER
 from mgce.metrics.evaluation import evaluate
-from mgce.training.image_classifier import ImageClassifier
+from mgce.training.image_classifier import ImageClassifier, WeightedMean
 from mgce.training.image_data import pixel_mean, training_batches
-from mgce.training.lightning import train_images
+from mgce.training.lightning import Machine, train_images
 from mgce.training.member_losses import MemberLoss
 from mgce.training.seeds import derived_generator
 from training.tiny_images import SETTINGS, tiny_images
@@ -35,8 +36,9 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")
 DATASET = tiny_images()
 
 
-def train(out, settings=SETTINGS, dataset=DATASET, **options):
-    return train_images(settings, dataset, out, **{"accelerator": "cpu", **options})
+def train(out, settings=SETTINGS, dataset=DATASET, *, precision="32-true", compiled=False, **options):
+    machine = Machine("cpu", precision=precision, compiled=compiled)
+    return train_images(settings, dataset, out, machine=machine, **options)
 
 
 def load(path):
@@ -323,6 +325,31 @@ def test_mixed_precision(tmp_path):
     assert dtypes == {torch.bfloat16}
     assert fit.curves["test_accuracy"][-1] > 0.9
     assert load(fit.checkpoint)["state_dict"]["network.conv1.weight"].dtype == torch.float32
+
+
+def test_a_network_to_compile_has_its_channels_last_and_is_the_same(tmp_path, monkeypatch):
+    compiled = []
+    monkeypatch.setattr(torch.nn.Module, "compile", lambda module: compiled.append(module))  # it takes a minute
+    settings = replace(SETTINGS, epochs=2)
+    plain, fit = train(tmp_path / "plain", settings), train(tmp_path / "fast", settings, compiled=True)
+    (network,) = compiled
+    assert network.conv1.weight.is_contiguous(memory_format=torch.channels_last)
+    for name, curve in plain.curves.items():
+        np.testing.assert_allclose(fit.curves[name], curve, rtol=0.02, atol=0.02, err_msg=name)
+    weights, others = (load(result.checkpoint)["state_dict"] for result in (fit, plain))
+    assert weights.keys() == others.keys()
+    for name, value in others.items():
+        torch.testing.assert_close(weights[name], value, rtol=1e-3, atol=1e-3)
+
+
+def test_the_objective_is_the_mean_over_rows():
+    mean, plain = WeightedMean(), MeanMetric()
+    for value, weight in ((0.1, 16), (0.7, 16), (0.3, 5)):
+        mean.update(torch.tensor(value), weight)
+        plain.update(torch.tensor(value), weight)
+    assert mean.compute() == plain.compute()
+    mean.update(torch.tensor(torch.nan), 1)
+    assert mean.compute().isnan()
 
 
 def test_images_in_files(tmp_path):

@@ -1,4 +1,4 @@
-"""The fused CUDA kernel: MGCE loss and its gradient in one call, with each row of logits read from memory once.
+"""The fused CUDA kernels: MGCE loss and its gradient in one call.
 
 Triton is imported by the first call, not by this module.
 """
