@@ -1,4 +1,8 @@
-"""Wrong labels by cleanlab's four filters, with the probabilities h, h without ties, and p.
+"""
+cleanlab without ties
+=====================
+
+Wrong labels by cleanlab's four filters, with the probabilities h, h without ties, and p.
 
 Runs in seconds: `pip install cleanlab && python examples/cleanlab_ties.py`.
 """

@@ -1,4 +1,8 @@
-"""A Pipeline in one ONNX file, checked in onnxruntime: scaler, linear classifier and link.
+"""
+A Pipeline in one ONNX file
+===========================
+
+A Pipeline in one ONNX file, checked in onnxruntime: scaler, linear classifier and link.
 
 Runs in half a minute: `pip install onnx onnxscript onnxruntime skl2onnx && python examples/export_onnx.py`.
 """

@@ -1,4 +1,8 @@
-"""A tiny random language model trained by the Trainer of Hugging Face, and a pipeline that scores by the link.
+"""
+Hugging Face
+============
+
+A tiny random language model trained by the Trainer of Hugging Face, and a pipeline that scores by the link.
 
 Runs in seconds, without a download: `pip install transformers accelerate && python examples/hugging_face.py`.
 """

@@ -1,4 +1,8 @@
-"""A Lightning callback: both calibrations in each epoch, and a certificate from rows that training has not seen.
+"""
+Lightning
+=========
+
+A Lightning callback: both calibrations in each epoch, and a certificate from rows that training has not seen.
 
 Runs in seconds: `pip install lightning torchmetrics && python examples/lightning_callback.py`.
 """

@@ -1,8 +1,13 @@
-"""A table with wrong labels: a convex classifier on kernel features, its certificate, and the labels to look at again.
+"""
+A noisy table in scikit-learn
+=============================
+
+A table with wrong labels: a convex classifier on kernel features, its certificate, and the labels to look at again.
 
 Runs in seconds: `python examples/noisy_table.py`.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.kernel_approximation import Nystroem
@@ -49,3 +54,15 @@ print(classifier.certify(Z, noisy_fresh, noise_rate=NOISE_RATE))
 suspects = classifier.suspect_labels(Z, noisy_fresh)[: wrong_fresh.sum()]
 found = wrong_fresh[suspects].mean()
 print(f"Of the {len(suspects)} most suspect labels, {found:.0%} are wrong; of all, {wrong_fresh.mean():.0%}.")
+
+# %%
+# The same for shorter and longer lists.
+
+right = np.cumsum(wrong_fresh[classifier.suspect_labels(Z, noisy_fresh)])
+looked_at = np.arange(1, len(right) + 1)
+plt.plot(looked_at, 100 * right / looked_at, label="wrong among those looked at")
+plt.axhline(100 * wrong_fresh.mean(), color="0.5", linestyle="--", label="wrong among all")
+plt.xlabel("labels looked at, the most suspect first")
+plt.ylabel("%")
+plt.legend()
+plt.show()

@@ -1,8 +1,13 @@
-"""A search over beta with skorch: the probabilities follow the beta that was found.
+"""
+skorch: a search over beta
+==========================
+
+A search over beta with skorch: the probabilities follow the beta that was found.
 
 Runs in seconds: `pip install skorch && python examples/skorch_search.py`.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 import torch
 from sklearn.datasets import load_digits
@@ -34,3 +39,13 @@ net = MGCENet(Network, optimizer=torch.optim.Adam, lr=0.003, max_epochs=15, trai
 search = GridSearchCV(net, {"criterion__beta": [1.2, 1.4, 3.0, float("inf")]}, cv=3).fit(X, noisy)
 print(f"beta {search.best_params_['criterion__beta']}: {search.score(X_test, y_test):.3f} of the right labels")
 print("h of the first row:", search.predict_proba(X_test[:1]).round(2))
+
+# %%
+# Accuracy on held-out rows whose labels are as wrong: three in ten, so that 70 % is the most one can hope for.
+
+scores = search.cv_results_
+plt.bar([str(beta) for beta in scores["param_criterion__beta"]], 100 * scores["mean_test_score"])
+plt.xlabel("beta")
+plt.ylabel("accuracy on noisy labels, %")
+plt.ylim(50, 70)
+plt.show()

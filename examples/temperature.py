@@ -1,8 +1,13 @@
-"""Calibration after training: a temperature for the link of MGCE, with an interval around each calibration error.
+"""
+Temperature scaling
+===================
+
+Calibration after training: a temperature for the link of MGCE, with an interval around each calibration error.
 
 Runs in seconds: `python examples/temperature.py`.
 """
 
+import matplotlib.pyplot as plt
 import torch
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
@@ -10,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 from mgce import MGCEClassifier, TemperatureScaling
 from mgce.functional import worst_case_probs
-from mgce.metrics import bootstrap_interval, expected_calibration_error
+from mgce.metrics import bootstrap_interval, expected_calibration_error, reliability_curve
 from mgce.noise import corrupt, symmetric
 
 X, y = load_digits(return_X_y=True)
@@ -24,7 +29,11 @@ f, target = torch.from_numpy(clf.decision_function(X_clean)), torch.from_numpy(y
 scaling = TemperatureScaling(beta=1.4).fit(f[::2], target[::2])
 outputs = {"p as trained": worst_case_probs(f[1::2], beta=1.4), "p scaled": scaling(f[1::2])}
 print(f"temperature {scaling.temperature:.2f}")
-for name, probs in outputs.items():
+figure, panels = plt.subplots(1, 2, figsize=(8, 4), layout="constrained")
+for axes, (name, probs) in zip(panels, outputs.items(), strict=True):
+    reliability_curve(probs, target[1::2]).plot(axes)
+    axes.set_title(name)
     generator = torch.Generator().manual_seed(0)
     error = bootstrap_interval(expected_calibration_error, probs, target[1::2], generator, n_resamples=300)
     print(f"{name:13} ECE {error.value:.3f}, 95 % interval {error.lower:.3f} to {error.upper:.3f}")
+plt.show()

@@ -135,7 +135,7 @@ def _xz(path: Path) -> Any:
 
 
 def _table(path: Path) -> Any:
-    from mgce.datasets.tables import read_frame
+    from mgce.datasets.table_files import read_frame
 
     return read_frame(path, "table")
 

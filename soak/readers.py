@@ -118,7 +118,7 @@ def _parquet() -> list[bytes]:
 
 
 def _read_frame(path: Path) -> Any:
-    from mgce.datasets.tables import read_frame
+    from mgce.datasets.table_files import read_frame
     from mgce.tables.columns import Columns
 
     frame = read_frame(path, "table")

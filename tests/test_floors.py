@@ -1,5 +1,6 @@
 """The least versions that are allowed: none has a known hole in what this package uses."""
 
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,7 @@ def pins(name):
     """Give the versions of each package, for any Python."""
     versions = {}
     for line in (ROOT / name).read_text().splitlines():
-        if line and not line.startswith("#"):
+        if "==" in line:
             package, version = line.lower().partition(";")[0].split("==")
             versions.setdefault(package, set()).add(version.strip())
     return versions
@@ -52,3 +53,12 @@ def test_the_tested_versions_are_allowed():
     for name, requirement in requirements().items():
         if name in tested:
             assert all(version in requirement.specifier for version in tested[name]), name
+
+
+def test_triton_may_be_the_one_that_the_cuda_builds_of_pytorch_ask_for():
+    (line,) = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if line.startswith("triton")]
+    allowed = Requirement(line).specifier
+    asked_for = [Requirement(one) for one in metadata.requires("torch") or () if one.startswith("triton")]
+    # What PyTorch 2.13.0 on PyPI asks for; a build without CUDA, as the tests have, asks for none.
+    assert all(version in allowed for version in ("3.7.1", "3.9.0"))
+    assert all(next(iter(one.specifier)).version in allowed for one in asked_for)

@@ -34,7 +34,13 @@ ROOMS = {
         {"columns"},
         {"solver"},
     ],
-    "mgce.tables": [{"columns", "suspects", "candidates", "predictions"}, {"choice", "model"}, {"fit"}, {"report"}],
+    "mgce.tables": [
+        {"columns", "suspects", "candidates", "predictions"},
+        {"choice", "model", "notes"},
+        {"rows"},
+        {"fit"},
+        {"report", "summary"},
+    ],
     "mgce.experiments": [
         {"select", "store", "significance", "methods"},
         {"render"},
@@ -50,10 +56,11 @@ ROOMS = {
     ],
     "mgce.experiments.paper": [
         {"plan", "specification", "result", "published", "published_mae", "image_settings"},
-        {"comparison", "tabular", "images", "sweep"},
+        {"agreement", "tabular", "images", "sweep"},
+        {"comparison"},
         {"convergence"},
         {"table1", "table2", "table3", "figure1", "figure3", "figure4", "figure5"},
-        {"figure2", "figure6"},
+        {"figure2", "figure6", "advantage"},
         {"items", "page"},
         {"report"},
     ],

@@ -1,8 +1,12 @@
-"""Every public name is importable, documented, and shown in a doctest; importing costs little."""
+"""Every public name is importable, documented, shown in a doctest, and has a page; importing costs little."""
 
+import ast
 import inspect
+import re
 import subprocess
 import sys
+from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -14,6 +18,8 @@ import mgce.noise
 import mgce.risk
 import mgce.sets
 
+ROOT = Path(__file__).parents[1]
+INTEGRATIONS = sorted(path for path in (ROOT / "src/mgce/integrations").glob("*.py") if path.stem != "__init__")
 MODULES = [mgce, mgce.datasets, mgce.estimators, mgce.functional, mgce.metrics, mgce.noise, mgce.risk, mgce.sets]
 NAMES = [(module, name) for module in MODULES for name in module.__all__]
 
@@ -71,3 +77,42 @@ def test_import_brings_no_optional_or_heavy_module():
         "triton",
     }
     assert not heavy & set(result.stdout.split())
+
+
+def listed():
+    """Give the full name of every entry of docs/api.md."""
+    module, names = "", set()
+    for line in (ROOT / "docs/api.md").read_text().splitlines():
+        if line.startswith(".. currentmodule:: "):
+            module = line.split()[-1]
+        elif re.fullmatch(r"   [A-Za-z_][\w.]*", line):
+            names.add(f"{module}.{line.strip()}")
+    return names
+
+
+LISTED = listed()
+
+
+OBJECTS = [pair for pair in NAMES if not isinstance(getattr(*pair), ModuleType)]
+
+
+@pytest.mark.parametrize("module, name", OBJECTS, ids=lambda v: getattr(v, "__name__", v))
+def test_a_public_name_has_a_page(module, name):
+    # Some are public under two names; one page is enough.
+    at_the_top = name in mgce.__all__ and getattr(mgce, name) is getattr(module, name)
+    assert f"{module.__name__}.{name}" in LISTED or (at_the_top and f"mgce.{name}" in LISTED)
+
+
+@pytest.mark.parametrize("path", INTEGRATIONS, ids=lambda path: path.stem)
+def test_the_public_names_of_an_integration_have_pages(path):
+    nodes = [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.ClassDef | ast.FunctionDef)]
+    names = [node.name for node in nodes if not node.name.startswith(("_", "Linked"))]  # made by `pipeline`
+    if path.stem != "boosting":  # what both boosting libraries share
+        assert names and {f"mgce.integrations.{path.stem}.{name}" for name in names} <= LISTED
+
+
+def test_what_is_listed_is_there():
+    public = {f"{module.__name__}.{name}" for module, name in NAMES}
+    others = {"mgce.losses.presets.preset", "mgce.estimators.load", "mgce.estimators.save"}
+    others |= {f"mgce.datasets.images.{name}" for name in ("ImageDataset", "ImageFiles", "Images")}
+    assert not {name for name in LISTED - public - others if not name.startswith("mgce.integrations.")}

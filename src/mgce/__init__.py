@@ -3,21 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from mgce import functional
-from mgce.losses.asymmetric import AGCELoss, AMSELoss
-from mgce.losses.capped import CappedMGCELoss
-from mgce.losses.modules import GCELoss, LinearMGCELoss, MGCELoss, MinimaxLink
-from mgce.losses.normalized import NCELoss, NNCELoss
-from mgce.losses.presets import robust_loss
-from mgce.losses.reweighted import EpsilonSoftmaxLoss, FocalLoss, TaylorCELoss
-from mgce.losses.scale import LogitScale
-from mgce.losses.symmetric import RCELoss, UnhingedLoss
-from mgce.losses.temperature import TemperatureScaling
-from mgce.losses.tempered import BiTemperedLoss, TemperedSoftmax
-from mgce.losses.wrappers import ForwardCorrection, LogitClip, SumLoss
-
 if TYPE_CHECKING:
-    from mgce import datasets, estimators, metrics, noise, risk, sets
+    from mgce import datasets, estimators, functional, metrics, noise, risk, sets
     from mgce.estimators import (
         MGCEClassifier,
         MGCEClassifierCV,
@@ -25,6 +12,17 @@ if TYPE_CHECKING:
         MGCEFourierClassifier,
         MGCEMLPClassifier,
     )
+    from mgce.losses.asymmetric import AGCELoss, AMSELoss
+    from mgce.losses.capped import CappedMGCELoss
+    from mgce.losses.modules import GCELoss, LinearMGCELoss, MGCELoss, MinimaxLink
+    from mgce.losses.normalized import NCELoss, NNCELoss
+    from mgce.losses.presets import robust_loss
+    from mgce.losses.reweighted import EpsilonSoftmaxLoss, FocalLoss, TaylorCELoss
+    from mgce.losses.scale import LogitScale
+    from mgce.losses.symmetric import RCELoss, UnhingedLoss
+    from mgce.losses.temperature import TemperatureScaling
+    from mgce.losses.tempered import BiTemperedLoss, TemperedSoftmax
+    from mgce.losses.wrappers import ForwardCorrection, LogitClip, SumLoss
     from mgce.risk import RiskCertificate, certify
 
 __version__ = "0.2.0"
@@ -68,14 +66,47 @@ __all__ = [
 ]
 
 
+_ROOMS = ("datasets", "estimators", "functional", "metrics", "noise", "risk", "sets")
+_HOMES = {
+    "AGCELoss": "mgce.losses.asymmetric",
+    "AMSELoss": "mgce.losses.asymmetric",
+    "BiTemperedLoss": "mgce.losses.tempered",
+    "CappedMGCELoss": "mgce.losses.capped",
+    "certify": "mgce.risk",
+    "EpsilonSoftmaxLoss": "mgce.losses.reweighted",
+    "FocalLoss": "mgce.losses.reweighted",
+    "ForwardCorrection": "mgce.losses.wrappers",
+    "GCELoss": "mgce.losses.modules",
+    "LinearMGCELoss": "mgce.losses.modules",
+    "LogitClip": "mgce.losses.wrappers",
+    "LogitScale": "mgce.losses.scale",
+    "MGCEClassifier": "mgce.estimators",
+    "MGCEClassifierCV": "mgce.estimators",
+    "MGCEForestClassifier": "mgce.estimators",
+    "MGCEFourierClassifier": "mgce.estimators",
+    "MGCELoss": "mgce.losses.modules",
+    "MGCEMLPClassifier": "mgce.estimators",
+    "MinimaxLink": "mgce.losses.modules",
+    "NCELoss": "mgce.losses.normalized",
+    "NNCELoss": "mgce.losses.normalized",
+    "RCELoss": "mgce.losses.symmetric",
+    "RiskCertificate": "mgce.risk",
+    "robust_loss": "mgce.losses.presets",
+    "SumLoss": "mgce.losses.wrappers",
+    "TaylorCELoss": "mgce.losses.reweighted",
+    "TemperatureScaling": "mgce.losses.temperature",
+    "TemperedSoftmax": "mgce.losses.tempered",
+    "UnhingedLoss": "mgce.losses.symmetric",
+}
+
+
 def __getattr__(name: str) -> Any:
-    # Imported when used: `import mgce` is to cost little more than `import torch`.
-    if name in ("datasets", "estimators", "metrics", "noise", "risk", "sets"):
+    # Imported when used: `import mgce` costs next to nothing, and `mgce --help` does not wait for torch.
+    if name in _ROOMS:
         return import_module(f"mgce.{name}")
-    if name in ("RiskCertificate", "certify"):
-        return getattr(import_module("mgce.risk"), name)
-    if name.startswith("MGCE") and name in __all__:  # the losses of that beginning are imported above
-        return getattr(import_module("mgce.estimators"), name)
+    if name in _HOMES:
+        value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+        return value
     raise AttributeError(f"module 'mgce' has no attribute {name!r}")
 
 

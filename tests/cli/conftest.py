@@ -1,10 +1,8 @@
-import sys
-
 import numpy as np
 import pandas as pd
 import pytest
 
-from mgce.cli import main
+import commands
 from mgce.estimators import forest
 from mgce.tables import candidates, fit
 
@@ -43,16 +41,13 @@ def people():
 
 
 @pytest.fixture
-def mgce(tmp_path, monkeypatch, capsys):
+def mgce(tmp_path, monkeypatch):
     """Run a command in an empty folder, and give its exit code, output and errors."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "120")
 
     def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["mgce", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            main.main()
-        return stopped.value.code or 0, *capsys.readouterr()
+        done = commands.mgce(*arguments, folder=tmp_path, columns=120)
+        return done.returncode, done.stdout, done.stderr
 
     return run
 
@@ -77,11 +72,7 @@ def model_file(tmp_path_factory, people):
     """A model fitted to the first 200 rows of people; the rest are fresh."""
     folder = tmp_path_factory.mktemp("model")
     people[:200].to_csv(folder / "people.csv", index=False)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        arguments = ["--target", "sick", "--id", "person", "--model", "linear", "--beta", "1.4"]
-        patch.setattr(sys, "argv", ["mgce", "fit", "people.csv", *arguments])
-        with pytest.raises(SystemExit) as stopped:
-            main.main()
-    assert not stopped.value.code
+    arguments = ["--target", "sick", "--id", "person", "--model", "linear", "--beta", "1.4"]
+    done = commands.mgce("fit", "people.csv", *arguments, folder=folder)
+    assert done.returncode == 0, done.stderr
     return folder / "people.skops"

@@ -1,12 +1,7 @@
 import json
-import subprocess
-import sys
 
+from commands import mgce
 from web_pages import check_structure
-
-
-def mgce(*arguments, folder):
-    return subprocess.run([sys.executable, "-m", "mgce", *arguments], capture_output=True, text=True, cwd=folder)
 
 
 def test_a_smoke_run_and_its_report(tmp_path):

@@ -1,6 +1,5 @@
 import functools
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -8,14 +7,9 @@ import sys
 import pandas as pd
 import pytest
 
+from commands import mgce
+
 SMALL = ["--seeds", "2", "--epochs", "3", "--hidden", "8", "--betas", "1.4,5"]
-
-
-def mgce(*arguments, folder):
-    environment = {**os.environ, "COLUMNS": "100", "OMP_NUM_THREADS": "1"}
-    return subprocess.run(
-        [sys.executable, "-m", "mgce", *arguments], capture_output=True, text=True, cwd=folder, env=environment
-    )
 
 
 def test_compare_prints_the_table_and_writes_the_files(tmp_path):

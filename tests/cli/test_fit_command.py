@@ -1,5 +1,8 @@
+import io
+import json
 import re
 import sys
+from html import escape
 from pathlib import Path
 
 import numpy as np
@@ -76,11 +79,18 @@ def test_a_network(mgce, table, tmp_path):
     "options, sentence",
     [
         (["--target", "age of reason"], "Expected `target` to be a column of the table (person, age, weight, "),
-        (["--target", "nothing"], "Expected `nothing` to be a column with a label in every row, but row 1 has none."),
-        (["--target", "age"], "Expected `age` to be a column with a label in every row, but row 1 has none."),
+        (["--target", "nothing"], "Expected `nothing` to be a column with labels, but got 'none'."),
+        (["--target", "age"], "Expected `target` to be a column of classes, each with several rows"),
         (["--target", "person"], "Expected `target` to be a column of classes, each with several rows"),
         (["--target", "always"], "Expected `target` to be a column of at least two classes, but got \"only 'a'\"."),
-        (["--target", "rare"], "Expected `rare` to be a column of classes with 2 or more rows each to train on"),
+        (["--drop", "sick"], "Expected `drop` to be columns of the table (person, age, weight, job, smoker, nothing, "),
+        (["--drop", "age,wait"], "other than the target, but got 'wait'."),
+        (["--groups", "ward"], "Expected `groups` to be a column of the table"),
+        (["--groups", "job", "--time", "age"], "Expected `time` to be left out where there are groups"),
+        (["--time", "job"], "Expected `time` to be a column of numbers, or of dates like 2024-05-31"),
+        (["--jobs", "0"], "Expected `jobs` to be a positive number, or -1, but got 0."),
+        (["--json", "people.skops"], "Expected `json` to be the path of a file that serves for nothing else"),
+        (["--sep", ", "], r"Expected `sep` to be one character, or \t, but got ', '."),
         (["--id", "sick"], "Expected `id` to be another column than the target, but got 'sick'."),
         (["--id", "name"], "Expected `id` to be a column of the table"),
         (["--beta", "0.5"], "Expected `beta` to be a float in [1, inf], but got 0.5."),
@@ -105,7 +115,7 @@ def test_a_network(mgce, table, tmp_path):
     ],
 )
 def test_bad_options_are_refused(refuses, people, table, options, sentence):
-    people.assign(always="a", rare=["b", *["a", "c"] * 119, "c"]).to_csv(table, index=False)
+    people.assign(always="a").to_csv(table, index=False)
     refuses(sentence, *FIT, *options)
 
 
@@ -115,7 +125,7 @@ def test_bad_options_are_refused(refuses, people, table, options, sentence):
         ("nowhere.csv", None, "Expected `table` to be the path of a file that exists, but got 'nowhere.csv'."),
         ("t.csv", b"", "Expected `table` to be a table, but t.csv could not be read: "),
         ("t.csv", b"x,sick\n", "Expected `table` to be a table with rows, but got 'none'."),
-        ("t.csv", b"\xff\xfe,sick\n1,2\n", "Expected `table` to be a table, but t.csv could not be read: "),
+        ("t.csv", b"\xff\xfe,sick\n1,2\n", "Expected `table` to be a table in the encoding utf-8, but got 't.csv, "),
         (
             "t.csv",
             b"x,sick\n1,2,3\n4,5,6\n",
@@ -128,7 +138,7 @@ def test_bad_options_are_refused(refuses, people, table, options, sentence):
             "Expected `x` to be a column of finite numbers, but got inf in row",
         ),
         ("t.parquet", b"no parquet", "Expected `table` to be a table, but t.parquet could not be read: "),
-        ("t.txt", b"x,sick\n1,a\n", "Expected `table` to be a table, but t.txt could not be read: "),
+        ("t.csv.gz", b"x,sick\n1,a\n", "Expected `table` to be a table, but t.csv.gz could not be read: "),
     ],
 )
 def test_bad_tables_are_refused(refuses, tmp_path, name, content, sentence):
@@ -164,3 +174,47 @@ def test_an_interrupt_writes_nothing_and_says_so(mgce, table, tmp_path, monkeypa
     code, output, _ = mgce(*FIT)
     assert code == 130 and "Interrupted: nothing was written." in output
     assert [path.name for path in tmp_path.iterdir()] == ["people.csv"]
+
+
+def test_a_table_of_the_wild_from_standard_input(mgce, people, tmp_path, monkeypatch):
+    """Semicolons, decimal commas, latin-1, a stray word, a missing and a mistyped label, a column without a name."""
+    wild = people.drop(columns=["person", "nothing"]).assign(day=pd.date_range("2024-01-01", periods=240).astype(str))
+    wild["age"] = wild["age"].map(lambda age: "" if np.isnan(age) else f"{age:.3f}".replace(".", ","))
+    wild.loc[5, "age"], wild.loc[7, "job"] = "unknown", "bäcker"
+    wild.loc[9, "sick"], wild.loc[11, "sick"] = "", "yess"
+    content = wild.to_csv(sep=";", decimal=",").encode("latin-1")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    options = ["--decimal", ",", "--encoding", "latin-1", "--drop", "weight", "--beta", "1.4", "--json", "-"]
+    code, output, errors = mgce("fit", "-", *FIT[2:], *options)
+    assert code == 0, errors
+    found = json.loads(output)
+    assert found["files"] == ["stdin.skops", "stdin.html", "stdin.suspects.csv"]
+    assert {path.name for path in tmp_path.iterdir()} == set(found["files"])
+    assert found["columns"] == {
+        "Unnamed: 0": "number",
+        "age": "number",
+        "job": "category",
+        "smoker": "number",
+        "day": "date",
+    }
+    assert [note.split(",")[0].split(".")[0] for note in found["notes"][:5]] == [
+        "1 row has no label and was left out",
+        "1 row was left out",
+        "Column `age` holds numbers",
+        "Column `Unnamed: 0` has no name in the file",
+        "Column `Unnamed: 0` has another whole number in every row",
+    ]
+    assert found["rows"]["trained"] + found["rows"]["held_out"] == 238
+    pipeline = load(tmp_path / "stdin.skops")
+    assert pipeline.predict_proba(pd.DataFrame([[1.0, 40.0, "nurse", 0.0, 19000.0]], columns=[*found["columns"]])).shape
+    page = (tmp_path / "stdin.html").read_text()
+    assert all(escape(note) in page for note in found["notes"])
+
+
+def test_quiet_says_nothing_and_writes_all(mgce, table, tmp_path):
+    code, output, errors = mgce(*FIT, "--beta", "1.4", "--quiet", "--json", "found.json")
+    assert (code, output, errors) == (0, "", "")
+    assert {path.suffix for path in tmp_path.iterdir()} == {".csv", ".skops", ".html", ".json"}
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert 0.7 < found["accuracy"] <= 1 and found["classes"] == ["no", "yes"]
+    assert set(found["wrong_labels"]) == {"all", "no", "yes"}

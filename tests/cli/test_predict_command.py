@@ -1,3 +1,4 @@
+import json
 import shutil
 import zipfile
 
@@ -5,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import skops.io
+from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from mgce.estimators import load, save
@@ -80,7 +82,7 @@ def test_unseen_categories_are_taken_with_a_note(mgce, model_file, fresh, tmp_pa
         (lambda f: f.drop(columns="age"), "Expected a column `age` in the table, but found none of that name."),
         (lambda f: f.drop(columns=["age", "job"]), "Expected columns `age`, `job` in the table, but found none"),
         (
-            lambda f: f.assign(age=[*f["age"].astype(str)[:2], "old", *f["age"].astype(str)[3:]]),
+            lambda f: f.assign(age=[*f["age"].astype(str)[:2], *["old"] * 10, *f["age"].astype(str)[12:]]),
             "Expected `age` to be a column of finite numbers, but got 'old' in row 3.",
         ),
         (
@@ -157,6 +159,25 @@ def test_sets_are_those_of_the_held_out_rows(mgce, model_file, people, tmp_path)
     assert "A set holds the right class with probability at least 0.9 on average" in " ".join(output.split())
     frame = pd.read_csv(tmp_path / "p.csv")
     fitted = TableModel.load(model_file)
-    members = fitted.sets.predict(frame[["p_no", "p_yes"]].to_numpy())
+    yes = expit(fitted.pipeline.decision_function(fitted.columns.select(pd.read_csv(tmp_path / "new.csv"))))
+    members = fitted.sets.predict(np.column_stack([1 - yes, yes]))
     assert frame["set"].tolist() == ["|".join(np.array(["no", "yes"])[row]) for row in members]
     assert all(own in some.split("|") for own, some in zip(frame["prediction"], frame["set"], strict=True))
+
+
+def test_parquet_is_written_where_its_name_asks_for_it(mgce, model_file, fresh, tmp_path):
+    for out in ("p.csv", "p.parquet"):
+        code, output, errors = mgce("predict", model_file, "fresh.csv", "--out", out, "--probabilities", "--json", "-")
+        assert code == 0, errors
+        assert json.loads(output)["rows"] == 40
+    from_csv = pd.read_csv(tmp_path / "p.csv", dtype={"person": "str"})
+    written = pd.read_parquet(tmp_path / "p.parquet")
+    assert written.columns.tolist() == from_csv.columns.tolist()
+    pd.testing.assert_frame_equal(written, from_csv, check_dtype=False, rtol=1e-5)  # six digits in CSV
+
+
+def test_words_among_numbers_are_noted(mgce, model_file, fresh, tmp_path):
+    fresh.assign(age=["old", *fresh["age"][1:]]).to_csv(tmp_path / "fresh.csv", sep="\t", index=False)
+    code, output, errors = mgce("predict", model_file, "fresh.csv")
+    assert code == 0, errors
+    assert "Note: Column `age` holds numbers, but something else in 1 row ('old', for one)" in " ".join(output.split())

@@ -6,19 +6,16 @@ import time
 
 import pytest
 
+from commands import mgce
 from mgce.experiments.store import Runs
 from web_pages import check_structure
 
 SMOKE = ["--smoke", "--dataset", "wine", "--seeds", "2", "--jobs", "1"]
-TABLES = ("table3.txt", "table3.csv", "table3.tex", "records.jsonl", "specifications.jsonl")
+TABLES = ("table3-smoke.txt", "table3-smoke.csv", "table3-smoke.tex", "records.jsonl", "specifications.jsonl")
 
 
 def command(*arguments):
     return [sys.executable, "-m", "mgce", *arguments]
-
-
-def mgce(*arguments, folder):
-    return subprocess.run(command(*arguments), capture_output=True, text=True, cwd=folder)
 
 
 @pytest.mark.parametrize("name", ["figure1", "figure2"])
@@ -38,8 +35,9 @@ def test_runs_that_suffice_for_no_figure_leave_it_out(tmp_path):
     again = mgce("report", "out", "--out", "again", folder=tmp_path)
     assert again.returncode == 0, again.stderr
     for folder in ("out", "again"):
-        assert (tmp_path / folder / "table3.csv").is_file() and not (tmp_path / folder / "figure6.csv").exists()
-        check_structure((tmp_path / folder / "report.html").read_text())
+        assert (tmp_path / folder / "table3-smoke.csv").is_file()
+        assert not list((tmp_path / folder).glob("figure6*")) + list((tmp_path / folder).glob("*3.*"))
+        check_structure((tmp_path / folder / "report-smoke.html").read_text())
 
 
 def test_a_killed_sweep_loses_no_finished_run_and_ends_in_the_same_bytes(tmp_path):
@@ -61,7 +59,7 @@ def test_a_killed_sweep_loses_no_finished_run_and_ends_in_the_same_bytes(tmp_pat
     kept = {path: path.stat().st_mtime_ns for path in runs.glob("[!.]*/*")}
     planned = len((tmp_path / "whole" / "specifications.jsonl").read_text().splitlines())
     assert 0 < len(list(runs.glob("[!.]*"))) < planned
-    assert not (tmp_path / "killed" / "table3.csv").exists()
+    assert not (tmp_path / "killed" / "table3-smoke.csv").exists()
     resumed = mgce("reproduce", "table3", *SMOKE, "--out", "killed", folder=tmp_path)
     assert resumed.returncode == 0, resumed.stderr
     assert kept == {path: path.stat().st_mtime_ns for path in kept}
@@ -98,15 +96,32 @@ def test_report_needs_only_the_packed_records(tmp_path):
         (tmp_path / "out" / name).rename(packed / name)
     result = mgce("report", "packed", "--out", "again", folder=tmp_path)
     assert result.returncode == 0, result.stderr
-    for name in ("figure6.csv", "figure6.png", "report.html"):
+    for name in ("figure6-smoke.csv", "figure6-smoke.png", "report-smoke.html"):
         assert (tmp_path / "again" / name).read_bytes() == (tmp_path / "out" / name).read_bytes()
-    assert check_structure((tmp_path / "again" / "report.html").read_text()).count("img") == 3
+    assert check_structure((tmp_path / "again" / "report-smoke.html").read_text()).count("img") == 3
+
+
+def test_a_grid_grows_and_all_says_what_is_missing(tmp_path):
+    small = ["--smoke", "--seeds", "1", "--jobs", "1", "--out", "out"]
+    first = mgce("reproduce", "table3", *small, "--dataset", "wine", "--methods", "ce", folder=tmp_path)
+    assert first.returncode == 0, first.stderr
+    rest = ["--dataset", "wine,letter,adult", "--methods", "mgce,ce", "--betas", "1.4", "--data-dir", "nowhere"]
+    result = mgce("reproduce", "all", *small, *rest, folder=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "Left out, for want of data: letter, adult." in result.stderr
+    assert "uci/letter-recognition.data" in result.stderr and "uci/adult.data" in result.stderr
+    rows = (tmp_path / "out" / "table3-smoke.csv").read_text().splitlines()[1:]
+    assert sum(row.split(",")[3] == "1" for row in rows) == 3 * 2  # both methods at three rates of noise
+    asked = mgce("reproduce", "table3", *small, *rest, folder=tmp_path)
+    assert asked.returncode == 2 and "uci/letter-recognition.data" in asked.stderr and "uci/adult" in asked.stderr
+    real = mgce("reproduce", "table3", "--dataset", "wine", "--out", "out", folder=tmp_path)
+    assert real.returncode == 2 and "to be all of --smoke or none" in real.stderr
 
 
 @pytest.mark.parametrize(
     "arguments, sentence",
     [
-        (["reproduce", "table9"], "Error: Expected `name` to be one of 'figure1'"),
+        (["reproduce", "table9"], "Error: Expected `name` to be one of 'advantage', 'figure1'"),
         (["reproduce", "table3", "--methods", "svm"], "Error: Expected `methods` to be one of 'mgce'"),
         (["reproduce", "table3", "--betas", "0.5"], "Error: Expected `beta`"),
         (["reproduce", "table3", "--seeds", "0"], "Error: Expected `seeds`"),

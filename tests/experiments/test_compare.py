@@ -85,7 +85,7 @@ def test_best_beta_and_summary_of_hand_made_records():
     records = [
         record("mgce", 1.4, 0, 0.7, 0.5),
         record("mgce", 2.0, 0, 0.8, 0.6),  # seed 0 takes 2.0
-        record("mgce", 1.4, 1, 0.9, 0.8),  # seed 1 takes the first of equals
+        record("mgce", 1.4, 1, 0.9, 0.8),  # seed 1 takes the smallest of equals
         record("mgce", 2.0, 1, 0.9, 0.1),
         record("ce", math.inf, 0, 0.1, 0.25),
     ]

@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mgce.experiments.significance import holm, tallies, welch
+from mgce.experiments.significance import (
+    Summary,
+    difference_of_means,
+    holm,
+    paired_difference,
+    tallies,
+    welch,
+)
 
 
 def test_welch_is_the_equation():
@@ -19,6 +26,38 @@ def test_welch_without_spread_or_without_seeds():
     assert welch([0.5, 0.5], [0.5, 0.5]) == 1
     assert welch([0.5, 0.5], [0.6, 0.6]) == 0
     assert welch([0.5], [0.9, 0.8]) == 1
+
+
+def test_difference_of_means_is_scipys():
+    generator = np.random.default_rng(0)
+    for n, m in ((5, 5), (5, 3), (2, 9), (1, 5), (4, 1)):
+        a, b = generator.normal(0, 1, n), generator.normal(1, 3, m)
+        # One number has no spread of its own: then it is Student's test, whose pooled spread is that of the other one.
+        test = stats.ttest_ind(a, b, equal_var=min(n, m) == 1)
+        summaries = [Summary(x.mean(), x.std(ddof=1) if len(x) > 1 else math.nan, len(x)) for x in (a, b)]
+        found = difference_of_means(*summaries)
+        assert found.p == pytest.approx(test.pvalue, rel=1e-9)
+        assert (found.low, found.high) == pytest.approx(test.confidence_interval(0.95), rel=1e-9)
+        assert found.value == a.mean() - b.mean()
+
+
+def test_difference_without_spread_or_without_seeds():
+    assert difference_of_means(Summary(1, 0, 5), Summary(1, 0, 5))[:2] == (0, 1)
+    assert difference_of_means(Summary(1, 0, 5), Summary(2, 0, 5))[:2] == (-1, 0)
+    nothing = difference_of_means(Summary(1, math.nan, 1), Summary(2, math.nan, 1))
+    assert nothing == (-1, 1, -math.inf, math.inf)
+
+
+def test_paired_difference_is_scipys():
+    generator = np.random.default_rng(0)
+    for n in (2, 5, 9):
+        a, b = generator.normal(size=(2, n))
+        test = stats.ttest_rel(a, b)
+        found = paired_difference(a.tolist(), b.tolist())
+        assert found.p == pytest.approx(test.pvalue, rel=1e-9)
+        assert (found.low, found.high) == pytest.approx(test.confidence_interval(0.95), rel=1e-9)
+    assert paired_difference([0.9], [0.8])[1:] == (1, -math.inf, math.inf)
+    assert paired_difference([0.5, 0.75], [0.25, 0.5]) == (0.25, 0, 0.25, 0.25)
 
 
 def test_holm_is_the_step_down_procedure():

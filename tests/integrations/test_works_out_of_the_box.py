@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_digits, load_iris
 from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier, StackingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
@@ -14,8 +14,9 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.preprocessing import StandardScaler
 from torch import nn
 
-from mgce import MGCEClassifier, MGCELoss
+from mgce import MGCEClassifier, MGCELoss, MGCEMLPClassifier
 from mgce.functional import mgce_loss
+from mgce.sets import calibrate
 
 X, Y = load_iris(return_X_y=True)
 X = StandardScaler().fit_transform(X)
@@ -101,6 +102,27 @@ def test_mapie_makes_conformal_sets_of_h():
     sets = SplitConformalClassifier(clf, confidence_level=0.9, prefit=True).conformalize(X[conform], Y[conform])
     members = sets.predict_set(X[test])[1][:, :, 0]
     assert members[np.arange(50), Y[test]].mean() >= 0.8  # 0.9, with five deviations less of 50 rows would be 0.69
+
+
+@pytest.mark.parametrize(("score", "theirs"), [("least_ambiguous", "lac"), ("adaptive", "aps")])
+def test_our_sets_are_no_larger_than_those_of_mapie(score, theirs):
+    pytest.importorskip("mapie", reason="needs mapie")
+    from mapie.classification import SplitConformalClassifier
+
+    features, labels = load_digits(return_X_y=True)
+    order = np.random.default_rng(0).permutation(1797)
+    fit, conform, test = order[:500], order[500:1000], order[1000:]
+    clf = MGCEMLPClassifier(max_iter=5, random_state=0).fit(features[fit], labels[fit])
+    sets = SplitConformalClassifier(clf, confidence_level=0.95, prefit=True, conformity_score=theirs)
+    members = sets.conformalize(features[conform], labels[conform]).predict_set(features[test])[1][:, :, 0]
+    own = calibrate(labels[conform], clf.predict_proba(features[conform]), alpha=0.05, score=score)
+    ours = own.predict(clf.predict_proba(features[test]))
+    right = np.arange(len(test)), labels[test]
+    assert ours[right].mean() >= 0.95 - 3 * math.sqrt(0.05 * 0.95 * (1 / 500 + 1 / 797))
+    if score == "least_ambiguous":  # the same threshold; we fill sets that are empty
+        np.testing.assert_array_equal(ours[members.any(1)], members[members.any(1)])
+    else:
+        assert ours.sum(1).mean() <= members.sum(1).mean()
 
 
 @pytest.fixture

@@ -27,6 +27,14 @@ def test_columns_find_the_value_of_all_columns(beta, scale):
     assert some.lower <= every.value + 1e-9 and every.lower <= some.value + 1e-9
 
 
+def test_the_gap_is_closed_where_the_value_falls_too_slowly_to_be_seen():
+    psi, y, l1 = problem(n=800, d=60, k=4, scale=0.15)
+    fit = fit_linear(psi, labels=y, beta=1.4, l1=l1, tol=1e-4, method="columns")
+    assert fit.converged
+    fewer_steps = fit_linear(psi, labels=y, beta=1.4, l1=l1, tol=1e-4, method="lbfgs")
+    assert not fewer_steps.converged and fit.lower <= fewer_steps.value
+
+
 def test_free_coefficients_and_given_moments():
     psi, y, l1 = problem()
     l1[:, -1] = 0  # an intercept without penalty

@@ -13,6 +13,7 @@ from mgce.risk import (
     betting_intervals,
     betting_upper,
     clopper_pearson_upper,
+    hoeffding_bentkus_upper,
     hoeffding_radius,
     hoeffding_upper,
     maurer_pontil_radius,
@@ -20,7 +21,7 @@ from mgce.risk import (
 )
 
 SAMPLE = [0, 0.1, 0.2, 0.05, 0.9, 0, 0.3, 0.02, 0, 0.6]
-UPPER = [hoeffding_upper, maurer_pontil_upper, betting_upper]
+UPPER = [hoeffding_upper, hoeffding_bentkus_upper, maurer_pontil_upper, betting_upper]
 samples = st.lists(st.floats(0, 1), min_size=2, max_size=40)
 
 
@@ -100,6 +101,22 @@ def test_hoeffding_and_maurer_pontil_equations():
     assert radii == pytest.approx([7 * log / 30, 0.5 * math.sqrt(2 * log / 11) + 14 * log / 30], abs=1e-14)
 
 
+@given(z=samples, delta=st.floats(0.001, 0.5))
+@settings(max_examples=60, deadline=None)
+def test_hoeffding_bentkus_is_where_its_p_value_is_delta(z, delta):
+    n, mean, upper = len(z), float(np.mean(z)), hoeffding_bentkus_upper(z, delta)
+
+    def p_value(m):
+        kl = stats.entropy([mean, 1 - mean], [m, 1 - m])
+        return min(math.exp(-n * kl), math.e * stats.binom.cdf(math.ceil(n * mean * (1 - 1e-12)), n, m))
+
+    assert hoeffding_upper(z, delta) >= upper - 1e-12  # Hoeffding's bound follows from the KL form by Pinsker
+    if upper < 1 - 1e-9:
+        assert p_value(upper + 1e-9) <= delta * (1 + 1e-6)
+    if upper - 1e-6 > mean:
+        assert p_value(upper - 1e-6) >= delta
+
+
 def test_tightness_on_a_concentrated_sample():
     z = np.random.default_rng(0).beta(1, 9, 1000)
     betting, bernstein, hoeffding = betting_upper(z), maurer_pontil_upper(z), hoeffding_upper(z)
@@ -107,7 +124,7 @@ def test_tightness_on_a_concentrated_sample():
 
 
 def test_intervals_are_two_upper_bounds(monkeypatch):
-    monkeypatch.setattr("mgce.risk.concentration.BLOCK", 500)  # several blocks
+    monkeypatch.setattr("mgce.risk.betting.BLOCK", 500)  # several blocks
     z = np.random.default_rng(1).random((100, 12)) ** np.arange(1, 13)
     low, high = betting_intervals(z, 0.01)
     for j in range(12):

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from mgce.risk import betting_upper_sequence, clopper_pearson_upper, drift_upper_sequence
-from mgce.risk.concentration import MOST_OF_WEALTH
+from mgce.risk.betting import MOST_OF_WEALTH
 
 DELTA = 0.1
 

@@ -20,7 +20,7 @@ from mgce.risk import (
     maurer_pontil_upper,
     minimax_risk,
 )
-from mgce.risk.concentration import _betting_upper_rows
+from mgce.risk.betting import _betting_upper_rows
 
 pytestmark = pytest.mark.slow
 SIZES = [200, 2000]

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mgce.tables.columns import Columns, unseen_categories
+from mgce.tables.columns import Columns, unlike_their_column, unseen_categories
 
 
 @pytest.fixture
@@ -23,20 +23,21 @@ def frame():
 
 def test_kinds_are_told_from_the_values(frame):
     columns = Columns.of(frame, "class", "key")
-    assert columns.kinds == {"age": "number", "sure": "number", "job": "category", "size": "number", "day": "category"}
-    assert columns.categories == ["job", "day"] and columns.text == ["job", "day", "class", "key"]
+    assert columns.kinds == {"age": "number", "sure": "number", "job": "category", "size": "number", "day": "date"}
+    assert columns.categories == ["job"] and columns.text == ["job", "class", "key"]
+    assert list(Columns.of(frame, "class", drop=["job", "key", "day"]).kinds) == ["age", "sure", "size"]
 
 
 def test_selected_columns_are_numbers_and_text(frame):
     columns = Columns.of(frame, "class")
     selected = columns.select(frame[frame.columns[::-1]].assign(age=["20", " 30", "4e1"]))
     assert selected.columns.tolist() == ["key", "age", "sure", "job", "size", "day"]
-    assert selected.select_dtypes("number").columns.tolist() == ["age", "sure", "size"]
+    assert selected.select_dtypes("number").columns.tolist() == ["age", "sure", "size", "day"]
     np.testing.assert_array_equal(selected["age"], [20.0, 30.0, 40.0])
     np.testing.assert_array_equal(selected["sure"], [1.0, np.nan, 0.0])
     np.testing.assert_array_equal(selected["size"], [1.0, np.nan, 3.0])
     assert selected["job"].isna().tolist() == [False, True, False] and selected["job"][2] == "b"
-    assert selected["day"][0].startswith("2020-01-01") and selected["day"].isna()[1]
+    np.testing.assert_array_equal(selected["day"], [18262.0, np.nan, 18264.0])  # days since 1970
     assert columns.labels(frame).tolist() == ["0", "1", "0"]
 
 
@@ -58,6 +59,53 @@ def test_rows_are_named_by_their_id_or_number(frame):
 def test_numbers_have_to_be_numbers(frame, change, sentence):
     with pytest.raises(ValueError, match=sentence):
         Columns.of(frame, "class").select(frame.assign(**change))
+
+
+DATES = ["2024-02-28", "2024-03-01 12:00", None, "2024-3-1", "soon"]
+
+
+@pytest.mark.parametrize("n, kind", [(20, "date"), (18, "category")])
+def test_dates_are_days_and_a_few_words_among_them_are_missing(n, kind):
+    frame = pd.DataFrame({"day": DATES[:2] * (n // 2) + DATES[2:3] + DATES[4:], "class": ["a"] * (n + 2)})
+    columns = Columns.of(frame, "class")
+    assert columns.kinds == {"day": kind}
+    if kind == "date":
+        selected = columns.select(frame)
+        days = (np.datetime64("2024-02-28") - np.datetime64("1970-01-01")).astype(float)
+        np.testing.assert_array_equal(selected["day"][[0, 1, n, n + 1]], [days, days + 2.5, np.nan, np.nan])
+        assert unlike_their_column(frame, selected, columns.kinds) == [
+            "Column `day` holds dates, but something else in 1 row ('soon', for one), which counts as missing."
+        ]
+
+
+def test_dates_of_other_forms_and_plain_years_are_no_dates():
+    frame = pd.DataFrame({"day": ["1/2/2024", "2/1/2024"], "year": [2024, 2025], "class": ["a", "b"]})
+    assert Columns.of(frame, "class").kinds == {"day": "category", "year": "number"}
+
+
+@pytest.mark.parametrize("others, kind", [(0, "number"), (1, "number"), (2, "category")])
+def test_a_few_words_among_numbers_are_missing_and_more_make_categories(others, kind):
+    values = [*map(str, np.arange(20 - others) / 4), *["n. a."] * others]
+    frame = pd.DataFrame({"size": values, "class": ["a", "b"] * 10})
+    columns = Columns.of(frame, "class")
+    assert columns.kinds == {"size": kind}
+    selected = columns.select(frame)
+    if kind == "number":
+        np.testing.assert_array_equal(selected["size"], [*np.arange(20 - others) / 4, *[np.nan] * others])
+    assert len(unlike_their_column(frame, selected, columns.kinds)) == (others == 1)
+
+
+def test_text_with_leading_zeros_is_a_code():
+    frame = pd.DataFrame({"code": ["101", "007"], "size": ["0.5", "0"], "class": ["a", "b"]})
+    assert Columns.of(frame, "class").kinds == {"code": "category", "size": "number"}
+
+
+def test_rows_that_come_later_may_hold_more_words_than_those_the_kind_was_told_from():
+    columns = Columns({"size": "number"}, "class")
+    sizes = columns.select(pd.DataFrame({"size": ["1", "2", "3", "4", "?"]}))["size"]
+    np.testing.assert_array_equal(sizes, [1, 2, 3, 4, np.nan])
+    with pytest.raises(ValueError, match=r"Expected `size` to be a column of finite numbers, but got '\?' in row 4."):
+        columns.select(pd.DataFrame({"size": ["1", "2", "3", "?"]}))
 
 
 def test_unseen_categories_are_counted():

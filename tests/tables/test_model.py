@@ -7,9 +7,10 @@ from sklearn.pipeline import Pipeline
 
 from mgce import certify
 from mgce.datasets import preprocessor
+from mgce.datasets.table_files import to_csv
 from mgce.estimators import MGCEClassifier, load, save
 from mgce.tables.columns import Columns
-from mgce.tables.model import TableModel, TablePipeline, predictions_csv, row_prints
+from mgce.tables.model import TableModel, TablePipeline, predictions_frame, row_prints
 
 
 @pytest.fixture(scope="module")
@@ -79,9 +80,8 @@ def test_equal_rows_have_equal_prints_and_others_have_not(model, frame):
 
 
 def test_an_id_may_have_the_name_of_another_column(model, frame):
-    content = predictions_csv(
-        model, model.predict(model.columns.select(frame)), model.columns.row_names(frame), every_class=False
-    )
+    predictions, names = model.predict(model.columns.select(frame)), model.columns.row_names(frame)
+    content = to_csv(predictions_frame(model, predictions, names, every_class=False))
     header, first, *_ = content.decode().splitlines()
     assert header == "h,prediction,h,p" and first.startswith("r0,")
     assert len(pd.read_csv(io.BytesIO(content))) == 90
@@ -134,7 +134,7 @@ def test_cells_that_a_spreadsheet_would_run_are_text_unless_asked_for(model, fra
     predictions = model.predict(model.columns.select(few))
     names = pd.Series(["=1+1", "-2.5", "@SUM(A1)", "plain"], index=few.index, name="+id")
     safe, raw = (
-        predictions_csv(model, predictions, names, every_class=False, formulas=formulas).decode().splitlines()
+        to_csv(predictions_frame(model, predictions, names, every_class=False, formulas=formulas)).decode().splitlines()
         for formulas in (False, True)
     )
     assert [line.partition(",")[0] for line in safe] == ["'+id", "'=1+1", "-2.5", "'@SUM(A1)", "plain"]

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from mgce._validation import check_choice
+from mgce.cli.number_options import parse_numbers
 from mgce.cli.reproduce import default_jobs, run_all, show
-from mgce.experiments.benchmark.protocols import PROTOCOLS, Request
+from mgce.experiments.benchmark.protocols import PROTOCOLS, Request, plan
 from mgce.experiments.benchmark.report import write_benchmark
 from mgce.experiments.paper.specification import Place
 from mgce.experiments.paper.sweep import Workers
@@ -20,6 +20,7 @@ def benchmark(
     protocol: Annotated[str, typer.Argument(help=f"{', '.join(PROTOCOLS)}.")],
     dataset: Annotated[str | None, typer.Option(help="Data sets, with commas between [the protocol's].")] = None,
     methods: Annotated[str | None, typer.Option(help="Losses, with commas between [the protocol's].")] = None,
+    noise: Annotated[str | None, typer.Option(help="Rates of wrong labels, with commas [the protocol's].")] = None,
     seeds: Annotated[int | None, typer.Option(help="Repetitions [the protocol's].")] = None,
     smoke: Annotated[bool, typer.Option("--smoke", help="A miniature, to see that all works.")] = False,
     data_dir: Annotated[Path | None, typer.Option(help="Local copies of the data [$MGCE_DATA_DIR, or ./data].")] = None,
@@ -34,17 +35,18 @@ def benchmark(
     Runs that the output folder already has are not repeated, so an interrupted command goes on where it was. Logits of
     the test rows are kept in its folder `logits`, for measures that are thought of later.
     """
-    check_choice("protocol", protocol, tuple(PROTOCOLS))
     request = Request(
         datasets=None if dataset is None else tuple(dataset.split(",")),
         methods=None if methods is None else tuple(methods.split(",")),
+        noise=None if noise is None else parse_numbers("noise", noise),
         seeds=seeds,
         smoke=smoke,
     )
+    runs = plan(protocol, request)
     folder = (out or Path(f"mgce-benchmark-{protocol}{'-smoke' if smoke else ''}")).resolve()
     data_dir = None if data_dir is None else data_dir.resolve()
     place = Place(data_dir, device, scratch=folder / "scratch", logits=folder / "logits")
     workers = Workers(jobs or default_jobs(place, "loky"))
-    run_all(PROTOCOLS[protocol](request), Runs(folder), place, workers, download=download)
+    run_all(runs, Runs(folder), place, workers, download=download)
     results = write_benchmark(folder, folder)
     show(results, list(results), folder)

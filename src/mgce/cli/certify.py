@@ -9,29 +9,28 @@ import typer
 from rich import box
 from rich.table import Table as Grid
 
-from mgce._files import to_json, write_files
 from mgce._validation import expected
 from mgce.cli.noise_options import NOISE, NOISE_RATE, parse_rate
-from mgce.cli.outputs import check_output
+from mgce.cli.outputs import STDOUT, Json, Quiet, check_json, write_json
+from mgce.cli.table_options import TABLE, Decimal, Encoding, Sep
 from mgce.cli.terminal import Terminal
-from mgce.datasets.tables import read_frame
+from mgce.datasets.table_files import TextFormat, is_table, read_frame
 from mgce.risk import RiskCertificate, certify_each
 from mgce.risk import certify as certify_probs
+from mgce.tables.columns import unlike_their_column
 from mgce.tables.model import TableModel
+from mgce.tables.notes import without_label
 from mgce.tables.predictions import LabelledPredictions, class_matrix, read_predictions
 
 if TYPE_CHECKING:
     import pandas as pd
 
-TABLES = (".csv", ".parquet")  # what a file of predictions, not of a model, ends in
 PARTS = ("label", "prediction")
 
 
 def certify(
     model: Annotated[Path, typer.Argument(help="A file that `mgce fit` has written, or a table with predictions.")],
-    table: Annotated[
-        Path | None, typer.Argument(help="For a model: a .csv or .parquet file of labelled rows not used before.")
-    ] = None,
+    table: Annotated[Path | None, typer.Argument(help=f"For a model: labelled rows not used before. {TABLE}")] = None,
     target: Annotated[str | None, typer.Option(help="Column with the labels [the one fitted to].")] = None,
     prediction: Annotated[
         str | None, typer.Option(help="Column with the predicted classes [probabilities in h_CLASS, or prediction].")
@@ -51,7 +50,11 @@ def certify(
     ] = None,
     groups: Annotated[str | None, typer.Option(help="Column that names rows which depend on one another.")] = None,
     delta: Annotated[float, typer.Option(help="Probability with which the certificate may fail.")] = 0.05,
-    json_file: Annotated[Path | None, typer.Option("--json", help="File for the certificate as JSON.")] = None,
+    sep: Sep = None,
+    decimal: Decimal = ".",
+    encoding: Encoding = "utf-8",
+    json_file: Json = None,
+    quiet: Quiet = False,
 ) -> None:
     """Bound the errors of a model on the distribution that labelled rows come from.
 
@@ -59,23 +62,21 @@ def certify(
     any by which it was chosen among others. `mgce certify PREDICTIONS.csv --target COLUMN` takes the predictions of any
     model instead.
     """
-    if json_file is not None:
-        check_output("json", json_file, *(path for path in (table, model, transition, audit) if path is not None))
-    if model.suffix.lower() in TABLES:
-        frame, predictions, notes = _given(model, table, target, prediction)
+    check_json(json_file, *(path for path in (table, model, transition, audit) if path is not None))
+    form = TextFormat(sep, decimal, encoding)
+    if is_table(model):
+        frame, predictions, notes = _given(model, table, target, prediction, form)
     else:
-        frame, predictions, notes = _predicted(model, table, target)
+        frame, predictions, notes = _predicted(model, table, target, form)
     options: dict[str, Any] = {"bounds": None if bounds is None else [name.strip() for name in bounds.split(",")]}
     options |= _noise(predictions.classes, parse_rate(noise_rate), noise, transition, audit)
     if groups is not None:
         options["groups"] = _column(frame, groups, "groups")
     certificate = certify_probs(predictions.target, predictions.probs, delta=delta, **options)
     parts = {} if by is None else _parts(frame, predictions, by, delta, options)
-    if json_file is not None:
-        source = {"model": model.name, "table": (table or model).name}
-        document = {**source, **certificate.to_dict(), **_as_document(parts, by)}
-        write_files(json_file.parent, {json_file.name: to_json(document)})
-    console = Terminal()
+    source = {"model": model.name, "table": (table or model).name}
+    write_json(json_file, {**source, **certificate.to_dict(), **_as_document(parts, by)})
+    console = Terminal(quiet=quiet or json_file == STDOUT)
     console.print(str(certificate), markup=False)
     if parts:
         console.print(_grid(parts, by or "", delta))
@@ -84,15 +85,20 @@ def certify(
 
 
 def _predicted(
-    model: Path, table: Path | None, target: str | None
+    model: Path, table: Path | None, target: str | None, form: TextFormat
 ) -> tuple[pd.DataFrame, LabelledPredictions, list[str]]:
     """Let a model predict the rows of a table."""
     if table is None:
-        raise ValueError(expected("table", "a .csv or .parquet file of labelled rows", "none"))
+        raise ValueError(expected("table", "a table of labelled rows", "none"))
     fitted = TableModel.load(model).with_target(target)
-    frame = read_frame(table, "table", text=fitted.columns.text)
-    selected, labels = fitted.columns.select(frame), fitted.columns.labels(frame)
-    notes = [*fitted.unseen(selected), *fitted.unseen_labels(labels)]
+    frame = read_frame(table, "table", text=fitted.columns.text, classes=fitted.columns.target, form=form)
+    n, labels = len(frame), fitted.columns.labels(frame)
+    frame, labels = frame[labels.notna()], labels[labels.notna()]
+    if frame.empty:
+        raise ValueError(expected(fitted.columns.target, "a column with labels", "none"))
+    selected = fitted.columns.select(frame)
+    others = unlike_their_column(frame, selected, fitted.columns.kinds)
+    notes = [*without_label(n - len(frame)), *others, *fitted.unseen(selected), *fitted.unseen_labels(labels)]
     trained = fitted.count_trained(selected, labels)
     if trained:
         notes.append(
@@ -103,14 +109,14 @@ def _predicted(
 
 
 def _given(
-    path: Path, table: Path | None, target: str | None, prediction: str | None
+    path: Path, table: Path | None, target: str | None, prediction: str | None, form: TextFormat
 ) -> tuple[pd.DataFrame, LabelledPredictions, list[str]]:
     """Read predictions and labels from one table."""
     if table is not None:
         raise ValueError(expected("table", "left out where the first file is a table of predictions", str(table)))
     if target is None:
         raise ValueError(expected("target", "the column with the labels of the predictions", "none"))
-    frame = read_frame(path, "predictions", text=[target, prediction or "prediction"])
+    frame = read_frame(path, "predictions", text=[target, prediction or "prediction"], form=form)
     return frame, read_predictions(frame, target, prediction), []
 
 

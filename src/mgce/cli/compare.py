@@ -15,24 +15,33 @@ from rich.table import Table as Grid
 
 from mgce._files import to_json, write_files
 from mgce.cli.env import describe
-from mgce.cli.outputs import check_folder
+from mgce.cli.number_options import parse_numbers
+from mgce.cli.outputs import STDOUT, Json, Quiet, check_folder, check_json, write_json
+from mgce.cli.table_options import Decimal, Drop, Encoding, Sep, columns_of
 from mgce.cli.terminal import Terminal
 from mgce.datasets import NAMES, load
+from mgce.datasets.table_files import TextFormat
 from mgce.experiments import render, select
-from mgce.experiments.compare import BETAS, METHODS, Comparison, run
+from mgce.experiments.compare import METHODS, Comparison, run
+from mgce.tables.notes import without_label
 
 DEFAULT = Comparison()
+BETAS = ",".join(map(str, DEFAULT.betas))
 
 
 def compare(
     dataset: Annotated[str, typer.Argument(help=f"{', '.join(NAMES)}, or the path of a .csv or .parquet file.")],
     target: Annotated[str | None, typer.Option(help="Column with the classes, for a file.")] = None,
+    drop: Drop = None,
+    sep: Sep = None,
+    decimal: Decimal = ".",
+    encoding: Encoding = "utf-8",
     data_dir: Annotated[Path | None, typer.Option(help="Local copies of data sets [$MGCE_DATA_DIR or ./data].")] = None,
     download: Annotated[bool, typer.Option("--download", help="Download what is missing in --data-dir.")] = False,
     noise: Annotated[float, typer.Option(help="Share of training and validation labels made wrong.")] = DEFAULT.noise,
     noise_type: Annotated[str, typer.Option(help="symmetric or pair.")] = DEFAULT.noise_type,
     methods: Annotated[str, typer.Option(help=f"all, or some of {','.join(METHODS)}.")] = ",".join(DEFAULT.methods),
-    betas: Annotated[str, typer.Option(help="Candidates for beta of mgce and gce.")] = ",".join(map(str, BETAS)),
+    betas: Annotated[str, typer.Option(help="Candidates for beta of mgce and gce.")] = BETAS,
     seeds: Annotated[int, typer.Option(help="Splits, noises and initialisations.")] = DEFAULT.seeds,
     epochs: Annotated[
         int | None, typer.Option(help="Passes over the training rows [50, and at least 700 steps].")
@@ -42,6 +51,8 @@ def compare(
     lr: Annotated[float, typer.Option(help="Learning rate of Adam.")] = DEFAULT.lr,
     device: Annotated[str, typer.Option(help="Where to train: cpu, cuda, ...")] = "cpu",
     out: Annotated[Path | None, typer.Option(help="Folder for the results [mgce-compare-DATASET].")] = None,
+    json_file: Json = None,
+    quiet: Quiet = False,
 ) -> None:
     """Train a network by each loss on rows with wrong labels, and compare the networks on test rows with right ones.
 
@@ -49,12 +60,13 @@ def compare(
     are noisy too. Prints test accuracy and calibration errors as mean ± standard deviation over the
     seeds; writes table.csv, runs.json, accuracy.png and reliability.png.
     """
-    table = load(dataset, target, data_dir=data_dir, download=download)
+    form = TextFormat(sep, decimal, encoding)
+    table = load(dataset, target, data_dir=data_dir, download=download, drop=columns_of(drop), form=form)
     plan = Comparison(
         noise=noise,
         noise_type=noise_type,
         methods=tuple(METHODS) if methods == "all" else tuple(methods.split(",")),
-        betas=tuple(_number(beta) for beta in betas.split(",")),
+        betas=parse_numbers("betas", betas),
         seeds=seeds,
         epochs=epochs,
         hidden=hidden,
@@ -63,7 +75,8 @@ def compare(
     )
     folder = out or Path(f"mgce-compare-{table.name}")
     check_folder("out", folder)
-    console = Terminal()
+    check_json(json_file)
+    console = Terminal(quiet=quiet or json_file == STDOUT)
     start = time.monotonic()
     try:
         records = _run_with_progress(console, table, plan, device)
@@ -80,6 +93,9 @@ def compare(
         console.print("Interrupted: nothing was written.")
         raise typer.Exit(130) from None
     write_files(folder, files)
+    write_json(json_file, {"dataset": table.name, "folder": str(folder), "methods": rows})
+    for sentence in without_label(table.unlabelled):
+        console.print(f"Note: {sentence}", markup=False)
     console.print(_grid(rows, f"{title}; %, mean ± standard deviation of {plan.seeds} seeds"), markup=False)
     console.print(f"{len(records)} networks in {time.monotonic() - start:.0f} s. {', '.join(files)} are in {folder}/")
 
@@ -108,10 +124,3 @@ def _grid(rows: list[dict[str, Any]], title: str) -> Grid:
     for row in render.cells(rows):
         grid.add_row(*row)
     return grid
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError(f"Expected `betas` to be numbers in [1, inf] with commas between, but got {text!r}.") from None

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
+from time import monotonic
 from typing import Annotated
 
 import numpy as np
@@ -20,18 +20,20 @@ from mgce._files import write_files
 from mgce._validation import expected
 from mgce.cli.env import describe
 from mgce.cli.noise_options import NOISE, NOISE_RATE, parse_rate
-from mgce.cli.outputs import check_output
+from mgce.cli.outputs import STDOUT, Json, Quiet, check_json, check_output, write_json
+from mgce.cli.table_options import TABLE, Decimal, Drop, Encoding, Sep, columns_of
 from mgce.cli.terminal import Terminal
-from mgce.datasets.tables import read_frame
+from mgce.datasets.table_files import TextFormat, read_frame, table_name
 from mgce.tables import report as fit_report
 from mgce.tables.fit import FitPlan, TableFit, run
+from mgce.tables.summary import summary
 from mgce.tables.suspects import suspects_csv
 
 SHOWN_SUSPECTS = 10  # in the terminal; the report has more, the file all
 
 
 def fit(
-    table: Annotated[Path, typer.Argument(help="A .csv or .parquet file, a row for each example.")],
+    table: Annotated[Path, typer.Argument(help=TABLE)],
     target: Annotated[str, typer.Option(help="Column with the labels.")],
     beta: Annotated[str, typer.Option(help="A number in [1, inf], or cv: chosen by accuracy on training rows.")] = "cv",
     model: Annotated[
@@ -49,30 +51,61 @@ def fit(
     delta: Annotated[float, typer.Option(help="Probability with which the certificate may fail.")] = 0.05,
     holdout: Annotated[float, typer.Option(help="Share of the rows kept for the certificate.")] = 0.25,
     id: Annotated[str | None, typer.Option(help="Column that names the rows; it is not learnt from.")] = None,
+    drop: Drop = None,
+    groups: Annotated[
+        str | None, typer.Option(help="Column whose equal values mark rows to be held out together, or not at all.")
+    ] = None,
+    time: Annotated[str | None, typer.Option(help="Column that orders the rows: the last ones are held out.")] = None,
     seed: Annotated[int, typer.Option(help="Of the split, the folds and the network.")] = 0,
+    sep: Sep = None,
+    decimal: Decimal = ".",
+    encoding: Encoding = "utf-8",
+    jobs: Annotated[int, typer.Option(help="Trees of a forest grown at once; -1: as many as there are cores.")] = -1,
+    json_file: Json = None,
+    quiet: Quiet = False,
     out: Annotated[
         Path | None, typer.Option(help="File for the model, with the report beside it [TABLE's name with .skops].")
     ] = None,
 ) -> None:
     """Fit a classifier to a table whose labels may be partly wrong, and say how wrong it can be.
 
-    Columns may be numbers or categories, with values missing. The model is chosen on the training rows; the rows held
-    out serve only to measure it, for the certificate and the calibration. Writes the model, an HTML report, and
-    NAME.suspects.csv: every row, those with the most suspect label first.
+    Columns may be numbers, dates or categories, with values missing. The model is chosen on the training rows; the
+    rows held out serve only to measure it, for the certificate and the calibration. Writes the model, an HTML report,
+    and NAME.suspects.csv: every row, those with the most suspect label first.
     """
     rate = parse_rate(noise_rate)
-    plan = FitPlan(target, id, model, _beta(beta), rate, noise, coverage, delta, holdout, seed, budget, refit)
-    out = out or Path(f"{table.stem}.skops")
+    plan = FitPlan(
+        target,
+        id,
+        drop=columns_of(drop),
+        groups=groups,
+        time=time,
+        holdout=holdout,
+        seed=seed,
+        model=model,
+        beta=_beta(beta),
+        noise_rate=rate,
+        noise=noise,
+        coverage=coverage,
+        delta=delta,
+        budget=budget,
+        refit=refit,
+    )
+    form = TextFormat(sep, decimal, encoding)
+    out = out or Path(f"{table_name(table)}.skops")
     check_output("out", out, table)
     report = out.with_suffix(".html")
     suspects = out.with_suffix(".suspects.csv")
     for path in (report, suspects):
         check_output("out", path, table, out)
-    console = Terminal()
-    start = time.monotonic()
+    check_json(json_file, table, out, report, suspects)
+    if jobs == 0 or jobs < -1:
+        raise ValueError(expected("jobs", "a positive number, or -1", jobs))
+    console = Terminal(quiet=quiet or json_file == STDOUT)
+    start = monotonic()
     try:
-        frame = read_frame(table, "table", text=[target, *([id] if id else [])])
-        result = _run_with_progress(console, frame, plan)
+        frame = read_frame(table, "table", text=[target, *([id] if id else [])], classes=target, form=form)
+        result = _run_with_progress(console, frame, plan, jobs)
         page = fit_report.page(result, plan, table.name, out.name, describe())
         files = {
             out.name: result.model.to_bytes(),
@@ -83,8 +116,9 @@ def fit(
         console.print("Interrupted: nothing was written.")
         raise typer.Exit(130) from None
     write_files(out.parent, files)
+    write_json(json_file, {"table": table.name, "files": [*files], **summary(result, plan)})
     _summarize(console, result, plan)
-    seconds = time.monotonic() - start
+    seconds = monotonic() - start
     console.print(
         f"Took {seconds:.0f} s. The model is in {out}, the report in {report}, all rows by how suspect their label is "
         f"in {suspects}.",
@@ -92,7 +126,7 @@ def fit(
     )
 
 
-def _run_with_progress(console: Console, frame: pd.DataFrame, plan: FitPlan) -> TableFit:
+def _run_with_progress(console: Console, frame: pd.DataFrame, plan: FitPlan, jobs: int) -> TableFit:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("Fitting", total=None)
@@ -100,6 +134,7 @@ def _run_with_progress(console: Console, frame: pd.DataFrame, plan: FitPlan) -> 
             frame,
             plan,
             lambda what, done, total: progress.update(task, description=what, completed=done, total=total),
+            jobs,
         )
 
 

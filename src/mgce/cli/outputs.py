@@ -1,11 +1,23 @@
-"""Check that a command can write its files, before it does its work."""
+"""What commands write: checks that they can, before they do their work, and JSON."""
 
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Annotated, Any
 
+import typer
+
+from mgce._files import to_json, write_files
 from mgce._validation import expected
+
+STDOUT = Path("-")
+Json = Annotated[
+    Path | None, typer.Option("--json", help="File for the findings as JSON; - prints them, and nothing else.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 
 
 def check_output(option: str, path: Path, *others: Path) -> None:
@@ -43,3 +55,17 @@ def check_folder(option: str, path: Path) -> None:
         raise ValueError(expected(option, "the path of a folder", f"{path}, where {there} is a file"))
     if not os.access(there, os.W_OK | os.X_OK):
         raise ValueError(expected(option, "the path of a folder that can be written to", str(path)))
+
+
+def check_json(path: Path | None, *others: Path) -> None:
+    """Require that the findings can be written, if they are asked for: see :func:`check_output`."""
+    if path not in (None, STDOUT):
+        check_output("json", path, *others)
+
+
+def write_json(path: Path | None, document: Mapping[str, Any]) -> None:
+    """Write the findings, if they are asked for, into a file or to standard output."""
+    if path == STDOUT:
+        sys.stdout.write(to_json(document).decode())
+    elif path is not None:
+        write_files(path.parent, {path.name: to_json(document)})

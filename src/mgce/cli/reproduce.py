@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -14,14 +15,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from mgce._text import printable
 from mgce.cli.env import describe
+from mgce.cli.number_options import parse_numbers
 from mgce.cli.outputs import check_folder
 from mgce.cli.terminal import Terminal
 from mgce.experiments.paper.items import ITEMS, chosen, plan
 from mgce.experiments.paper.plan import BETAS, METHODS, Options
 from mgce.experiments.paper.report import write_report
-from mgce.experiments.paper.result import Result, to_text
+from mgce.experiments.paper.result import Result, page_name, to_text
 from mgce.experiments.paper.specification import Place, Specification, check_one_setting, document
-from mgce.experiments.paper.sweep import Workers, check, pending, sweep
+from mgce.experiments.paper.sweep import Workers, absent, check, pending, sweep
 from mgce.experiments.store import Run, Runs
 
 
@@ -49,7 +51,7 @@ def reproduce(
     options = Options(
         datasets=None if dataset is None else tuple(dataset.split(",")),
         methods=tuple(methods.split(",")),
-        betas=tuple(_number(beta) for beta in betas.split(",")),
+        betas=parse_numbers("betas", betas),
         seeds=seeds,
         smoke=smoke,
         together=device != "cpu",
@@ -60,17 +62,31 @@ def reproduce(
     place = Place(None if data_dir is None else data_dir.resolve(), device, scratch=(folder / "scratch").resolve())
     workers = Workers(jobs or default_jobs(place, backend), backend, scheduler)
     store = Runs(folder)
-    run_all(plan(name, options), store, place, workers, download=download)
+    specifications = plan(name, options)
+    if name == "all":
+        specifications = _with_data(specifications, store, replace(place, download=download))
+    run_all(specifications, store, place, workers, download=download)
     show(write_report(folder, folder), names, folder)
+
+
+def _with_data(specifications: list[Specification], store: Runs, place: Place) -> list[Specification]:
+    """Give those runs whose data are there, and say of all others what is missing."""
+    missing = absent(pending(specifications, store), place)
+    if missing:
+        left_out = ", ".join(dict.fromkeys(dataset for _, dataset in missing))
+        typer.echo(f"Left out, for want of data: {left_out}.", err=True)
+        for sentence in dict.fromkeys(missing.values()):
+            typer.echo(f"- {printable(sentence)}", err=True)
+    return [one for one in specifications if (one.kind, one.dataset) not in missing]
 
 
 def run_all(
     specifications: list[Specification], store: Runs, place: Place, workers: Workers, *, download: bool
 ) -> None:
     """Run what the store does not have yet, with a bar of progress, and pack it."""
+    check_one_setting([*(run.specification for run in store.read().values()), *map(document, specifications)])
     todo = pending(specifications, store)
-    check_one_setting([*(run.specification for run in store.read().values()), *map(document, todo)])
-    check(todo, Place(place.data_dir, place.device, download))
+    check(todo, replace(place, download=download))
     console = Terminal(stderr=True)
     # Schedulers and containers end a command by SIGTERM: taken for Ctrl-C, it ends the workers too, which would
     # otherwise go on without the command.
@@ -92,7 +108,8 @@ def show(results: Mapping[str, Result], names: list[str], folder: Path) -> None:
     for name in names:
         if name in results:
             typer.echo(printable(to_text(results[name]), keep="\n"))
-    typer.echo(f"{', '.join(results)} are in {folder}/, as text, CSV, LaTeX and in report.html")
+    files = ", ".join(result.name for result in results.values())
+    typer.echo(f"{files} are in {folder}/, as text, CSV, LaTeX and in {page_name(list(results.values()))}")
 
 
 def _sweep_with_progress(
@@ -117,10 +134,3 @@ def default_jobs(place: Place, backend: str) -> int:
     if backend == "dask":
         return -1
     return (os.cpu_count() or 1) if place.device == "cpu" else 1
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError(f"Expected `betas` to be numbers in [1, inf] with commas between, but got {text!r}.") from None

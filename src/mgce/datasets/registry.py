@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,12 +12,12 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from mgce._validation import check_choice, expected
-from mgce.datasets import cifar, cifar_n, idx, image_folders, openml, svhn, uci
+from mgce.datasets import cifar, cifar_n, idx, image_folders, openml, svhn, uci, uci_copies
 from mgce.datasets.images import ImageDataset, Images
 from mgce.datasets.sources import data_directory
+from mgce.datasets.table_files import SUFFIXES, TextFormat, is_table
 from mgce.datasets.tables import Table, make_table, read_table
 
-SUFFIXES = (".csv", ".parquet")
 N_TRAIN_DIGITS = 1437  # four fifths of the 1,797 images
 DatasetT = TypeVar("DatasetT", Table, ImageDataset)
 
@@ -36,6 +36,8 @@ def load(
     *,
     data_dir: str | os.PathLike[str] | None = None,
     download: bool = False,
+    drop: Collection[str] = (),
+    form: TextFormat | None = None,
 ) -> Table:
     """Load a table by name, or from a CSV or Parquet file by path.
 
@@ -48,17 +50,25 @@ def load(
     covertype (OpenML 180)                        110,393  7        none
     covertype_full (UCI)                          581,012  7        none
     covertype_sample (random rows of the former)  176,997  7        none
+    spambase                                      4,601    2        none
+    magic                                         19,020   2        none
+    pendigits                                     10,992   10       the first 7,494, by custom
+    segment                                       2,310    7        the first 210, by custom
+    nursery                                       12,958   4        none
     mnist, fashion_mnist (784 pixels)             70,000   10       the first 60,000
     ============================================  =======  =======  ==================================
 
     A local copy in `data_dir` is read if there is one, and its checksum verified: MNIST/raw/ and
-    FashionMNIST/raw/ as torchvision has them, uci/ with UCI's own files, openml/ as scikit-learn caches it.
+    FashionMNIST/raw/ as torchvision has them, uci/ with UCI's own files, uci-copies/ with copies of
+    them on GitHub, openml/ as scikit-learn caches it.
 
     Args:
-        dataset: one of `NAMES`, or a path that ends in .csv or .parquet.
+        dataset: one of `NAMES`, or a path that ends in .csv, .tsv, .txt, one of them and .gz, or .parquet.
         target: the column that holds the classes; for a file, and only for a file.
         data_dir: the directory of the local copies; without it $MGCE_DATA_DIR, or ./data.
         download: whether to download, into `data_dir`, what is missing there.
+        drop: columns of a file that are no features.
+        form: how a file of text is written; without it the separator is found, and the rest as usual.
 
     Raises:
         ValueError: if the name is unknown, `target` is missing or superfluous, a file is damaged, or
@@ -75,9 +85,9 @@ def load(
         if target is not None:
             raise ValueError(expected("target", f"left out, since {dataset!r} is not a file", target))
         return TABLES[dataset].read(data_directory(data_dir), download)
-    if Path(dataset).suffix.lower() in SUFFIXES:
-        return read_table(Path(dataset), target)
-    what = "one of " + ", ".join(map(repr, NAMES)) + ", or the path of a .csv or .parquet file"
+    if is_table(Path(dataset)):
+        return read_table(Path(dataset), target, drop=drop, form=form)
+    what = "one of " + ", ".join(map(repr, NAMES)) + f", or the path of a file that ends in {' or '.join(SUFFIXES)}"
     raise ValueError(expected("dataset", what, dataset))
 
 
@@ -204,6 +214,19 @@ TABLES: Mapping[str, Entry[Table]] = {
     "covertype": Entry(openml.load_covertype, f"{_COVERTYPE} As OpenML's data set 180."),
     "covertype_full": Entry(uci.load_covertype_full, _COVERTYPE),
     "covertype_sample": Entry(uci.load_covertype_sample, f"{_COVERTYPE} A random sample of its rows."),
+    "spambase": Entry(
+        uci.load_spambase, 'Hopkins et al., "Spambase", UCI Machine Learning Repository, 1999. CC BY 4.0.'
+    ),
+    "magic": Entry(uci.load_magic, 'Bock, "MAGIC gamma telescope", UCI Machine Learning Repository, 2007. CC BY 4.0.'),
+    "pendigits": Entry(
+        uci_copies.load_pendigits,
+        'Alpaydin and Alimoglu, "Pen-based recognition of handwritten digits", UCI Machine Learning Repository, 1998. '
+        "CC BY 4.0.",
+    ),
+    "segment": Entry(
+        uci_copies.load_segment, 'Brodley, "Image segmentation", UCI Machine Learning Repository, 1990. CC BY 4.0.'
+    ),
+    "nursery": Entry(uci_copies.load_nursery, 'Rajkovic, "Nursery", UCI Machine Learning Repository, 1997. CC BY 4.0.'),
     "mnist": Entry(partial(_pixels, idx.load_mnist), _MNIST),
     "fashion_mnist": Entry(partial(_pixels, idx.load_fashion_mnist), _FASHION),
 }

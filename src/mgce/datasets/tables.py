@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import json
-import warnings
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mgce._limits import EXPANDED_BYTES, TABLE_CELLS, TooLargeError
 from mgce._validation import expected
+from mgce.datasets.table_files import TextFormat, read_frame, table_name
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-PARQUET_ROWS = 10_000  # read at a time
 
 
 @dataclass(frozen=True)
 class Table:
     """Examples with a class each: `features`, a row for each, as read; `target` (n,), indices into `classes`.
 
-    The first `n_train` rows are the published training part; `n_train` is None where none is published.
+    The first `n_train` rows are the published training part; `n_train` is None where none is published. Of a file,
+    `unlabelled` rows had no label and are not among these.
     """
 
     name: str
@@ -34,6 +31,7 @@ class Table:
     target: np.ndarray[Any, np.dtype[np.int64]]
     classes: tuple[str, ...]
     n_train: int | None = None
+    unlabelled: int = 0
 
     def checksum(self) -> str:
         """Give a SHA-256 of the columns, their values, the classes and which rows have them."""
@@ -44,80 +42,37 @@ class Table:
         return hashlib.sha256(names + values.tobytes() + self.target.tobytes()).hexdigest()
 
 
-def read_table(path: Path, target: str | None) -> Table:
-    """Read a CSV or Parquet file, with the classes in column `target`.
+def read_table(path: Path, target: str | None, *, drop: Collection[str] = (), form: TextFormat | None = None) -> Table:
+    """Read a file of text or a Parquet file, with the classes in column `target`; rows without a class are left out.
 
     Args:
-        path: the file; by its suffix .csv, or Parquet.
+        path: the file; see :func:`mgce.datasets.table_files.read_frame`.
         target: the column that holds the classes.
+        drop: columns that are no features.
+        form: how a file of text is written.
 
     Raises:
         FileNotFoundError: if there is no file at `path`.
-        ValueError: if it cannot be read as a table, has no column `target`, or its target is not
-            one of at least two classes with a value in every row.
+        ValueError: if it cannot be read as a table, has no column `target` or one to drop, or its target is not one of
+            at least two classes.
 
     Example:
         >>> read_table(Path("nowhere.csv"), "class")
         Traceback (most recent call last):
         FileNotFoundError: Expected `dataset` to be the path of a file that exists, but got 'nowhere.csv'.
     """
-    frame = read_frame(path, "dataset")
+    frame = read_frame(path, "dataset", classes=target, form=form)
     columns = ", ".join(frame.columns[:20])  # enough to find a name by, few enough for an error
     if target is None:
         raise ValueError(f"Expected `target` to name the column with the classes, one of: {columns}.")
-    if target not in frame.columns:
-        raise ValueError(expected("target", f"a column of {path.name} ({columns})", target))
-    return make_table(path.stem, frame.drop(columns=target), frame[target])
-
-
-def read_frame(path: Path, name: str, text: Collection[str] = ()) -> pd.DataFrame:
-    """Read a CSV or Parquet file as columns whose names are text.
-
-    Args:
-        path: the file; by its suffix .csv, or Parquet.
-        name: what errors call it.
-        text: columns of a CSV file whose values stay text as written, so that "007" does not become the number 7.
-
-    Raises:
-        FileNotFoundError: if there is no file at `path`.
-        ValueError: if it cannot be read as a table, or has no rows.
-    """
-    import pandas as pd
-
-    if not path.is_file():
-        raise FileNotFoundError(expected(name, "the path of a file that exists", str(path)))
-    options: dict[str, Any] = {"dtype": dict.fromkeys(text, "str"), "index_col": False, "low_memory": False}
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", pd.errors.ParserWarning)  # more fields in a row than names
-            frame = pd.read_csv(path, **options) if path.suffix.lower() == ".csv" else _read_parquet(path)
-    except Exception as error:  # pandas and pyarrow raise whatever they meet in a damaged file
-        reason = (str(error).splitlines() or ["unknown reason"])[0]
-        raise ValueError(f"Expected `{name}` to be a table, but {path.name} could not be read: {reason}") from error
-    if len(frame) == 0:
-        raise ValueError(expected(name, "a table with rows", "none"))
-    frame.columns = frame.columns.map(str)
-    return frame.reset_index(drop=True)
-
-
-def _read_parquet(path: Path) -> pd.DataFrame:
-    """Read a Parquet file a few rows at a time, so that what it repeats cannot fill the memory."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    with pq.ParquetFile(path) as file:
-        cells = file.metadata.num_rows * max(1, file.metadata.num_columns)
-        if cells > TABLE_CELLS:
-            raise TooLargeError(f"{cells:,} cells, more than {TABLE_CELLS:,}")
-        batches, size = [], 0
-        for batch in file.iter_batches(PARQUET_ROWS):
-            batch.validate(full=True)  # text that is no UTF-8, for one, which would fail only where it is used
-            batches.append(batch)
-            size += batch.nbytes
-            if size > 8 * cells + EXPANDED_BYTES:
-                raise TooLargeError(f"more than {EXPANDED_BYTES:,} bytes of text when unpacked")
-        frame: pd.DataFrame = pa.Table.from_batches(batches, file.schema_arrow).to_pandas()
-    return frame
+    for option, name in (("target", target), *(("drop", name) for name in drop)):
+        if name not in frame.columns:
+            raise ValueError(expected(option, f"a column of {path.name} ({columns})", name))
+    labelled = frame[frame[target].notna()].reset_index(drop=True)
+    if labelled.empty:
+        raise ValueError(expected("target", "a column with classes", "none"))
+    table = make_table(table_name(path), labelled.drop(columns=[target, *drop]), labelled[target])
+    return replace(table, unlabelled=len(frame) - len(labelled))
 
 
 def make_table(name: str, features: pd.DataFrame, labels: pd.Series[Any], n_train: int | None = None) -> Table:

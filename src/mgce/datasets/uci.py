@@ -1,4 +1,4 @@
-"""Tables of the UCI repository, in its files: letter recognition, adult, covertype."""
+"""Tables of the UCI repository, in its files: letter recognition, adult, covertype, spambase, magic."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases"
-# The checksum of letter is one that several programs verify, those of adult are TensorFlow
+# The checksums of letter, spambase and magic are ones that several programs verify, those of adult are TensorFlow
 # Datasets', that of covertype is scikit-learn's.
 LETTER = Source(
     "uci/letter-recognition.data",
@@ -38,6 +38,16 @@ COVERTYPE = Source(
     "https://ndownloader.figshare.com/files/5976039",
     "sha256:614360d0257557dd1792834a85a1cdebfadc3c4f30b011d56afee7ffb5b15771",
 )
+SPAMBASE = Source(
+    "uci/spambase.data",
+    f"{UCI}/spambase/spambase.data",
+    "sha256:b1ef93de71f97714d3d7d4f58fc9f718da7bbc8ac8a150eff2778616a8097b12",
+)
+MAGIC = Source(
+    "uci/magic04.data",
+    f"{UCI}/magic/magic04.data",
+    "sha256:e9314b7ebd4b4b59a3b3d65f7316663963777b16a46786877651dbbaa640b36a",
+)
 COVERTYPE_SAMPLE, COVERTYPE_SAMPLE_ROWS = "uci/covtype_random176997.data.gz", 176_997
 LETTER_COLUMNS = [
     *("lettr", "x-box", "y-box", "width", "high", "onpix", "x-bar", "y-bar", "x2bar", "y2bar", "xybar"),
@@ -54,6 +64,14 @@ COVERTYPE_COLUMNS = [
     *(f"Wilderness_Area{i}" for i in range(1, 5)),
     *(f"Soil_Type{i}" for i in range(1, 41)),
     "Cover_Type",
+]
+SPAMBASE_COLUMNS = [
+    *(f"word_{i}" for i in range(1, 49)),  # in percent of the words, in the order of UCI's spambase.names
+    *(f"char_{i}" for i in range(1, 7)),
+    *("capital_run_length_average", "capital_run_length_longest", "capital_run_length_total", "spam"),
+]
+MAGIC_COLUMNS = [
+    *("fLength", "fWidth", "fSize", "fConc", "fConc1", "fAsym", "fM3Long", "fM3Trans", "fAlpha", "fDist", "class"),
 ]
 
 
@@ -96,6 +114,18 @@ def load_covertype_sample(data_dir: Path, download: bool) -> Table:
     if len(frame) != COVERTYPE_SAMPLE_ROWS:
         raise damaged(path, f"{COVERTYPE_SAMPLE_ROWS} rows", len(frame))
     return _covertype("covertype_sample", frame)
+
+
+def load_spambase(data_dir: Path, download: bool) -> Table:
+    """Read spambase: 4,601 e-mails, 57 frequencies of words and characters, spam or not."""
+    frame = _read(locate(SPAMBASE, data_dir, download), SPAMBASE_COLUMNS)
+    return make_table("spambase", frame.drop(columns="spam"), frame["spam"])
+
+
+def load_magic(data_dir: Path, download: bool) -> Table:
+    """Read magic: 19,020 simulated showers in a gamma-ray telescope, 10 numbers, gamma (g) or hadron (h)."""
+    frame = _read(locate(MAGIC, data_dir, download), MAGIC_COLUMNS)
+    return make_table("magic", frame.drop(columns="class"), frame["class"])
 
 
 def _covertype(name: str, frame: pd.DataFrame) -> Table:

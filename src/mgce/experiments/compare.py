@@ -15,6 +15,7 @@ from mgce import noise
 from mgce._validation import check_beta, check_choice, check_count, check_device, check_fraction, expected
 from mgce.datasets import Table, preprocessor
 from mgce.datasets.splits import Rows, stratified_split
+from mgce.estimators.linear_cv import BETAS
 from mgce.experiments.methods import METHODS as LOSS_METHODS
 from mgce.experiments.methods import Method
 from mgce.losses.presets import LOSSES
@@ -34,8 +35,6 @@ METHODS = {
     **{name: "see docs/losses.md" for name in LOSSES if name not in ("mgce", "gce", "ce", "mae")},
 }
 NOISES = {"symmetric": noise.symmetric, "pair": noise.pair_flip}
-# As many as the paper has for its cross-validation, from nearly MAE to nearly cross-entropy.
-BETAS = (1.05, 1.2, 1.4, 1.7, 2.0, 3.0, 5.0, 11.0)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
-"""From the records of networks to the numbers of a table: which beta each seed takes, and means over the seeds."""
+"""From the records of networks to the numbers of a table: which beta counts, and means over the seeds."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -9,16 +10,57 @@ from typing import Any
 import numpy as np
 
 MEASURES = ("accuracy", "ece_h", "ece_p", "sce_h", "sce_p")
+HELD_OUT_LOSS = "validation_brier"  # which decides where validation accuracies are equal, if the records have it
 
 
 def best_beta(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Keep for each method and seed the record of best validation accuracy, the first one if several are equal."""
-    best: dict[tuple[str, int], dict[str, Any]] = {}
+    """Keep for each method and seed the record of best validation accuracy.
+
+    Where several have the same, the one of least loss on the validation rows counts; where their records do not all
+    say it, the one of smallest beta.
+    """
+    by_seed: dict[tuple[str, int], list[dict[str, Any]]] = {}
     for record in records:
-        key = (record["method"], record["seed"])
-        if key not in best or record["validation_accuracy"] > best[key]["validation_accuracy"]:
-            best[key] = record
-    return list(best.values())
+        by_seed.setdefault((record["method"], record["seed"]), []).append(record)
+    return [min(tied(candidates), key=_order(tied(candidates))) for candidates in by_seed.values()]
+
+
+def tied(candidates: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Give those records that have the best validation accuracy."""
+    best = max(record["validation_accuracy"] for record in candidates)
+    return [record for record in candidates if record["validation_accuracy"] == best]
+
+
+def one_beta(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Keep for each method the records of one beta, that of best mean validation accuracy over the seeds.
+
+    Of the candidates, only those count that all seeds of the method have. Where several are equal, `best_beta` says
+    what decides.
+    """
+    kept: list[dict[str, Any]] = []
+    for method in dict.fromkeys(record["method"] for record in records):
+        by_beta: dict[float, list[dict[str, Any]]] = {}
+        for record in records:
+            if record["method"] == method:
+                by_beta.setdefault(record["beta"], []).append(record)
+        seeds = max(map(len, by_beta.values()))
+        means = [_mean(beta, group) for beta, group in by_beta.items() if len(group) == seeds]
+        kept += by_beta[min(tied(means), key=_order(tied(means)))["beta"]]
+    return kept
+
+
+def _mean(beta: float, records: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Give the means over the seeds of what beta is chosen by."""
+    names = [name for name in ("validation_accuracy", HELD_OUT_LOSS) if all(name in record for record in records)]
+    # Shares of equally many rows: to 12 digits, two sums of the same counts are the same number.
+    return {"beta": beta, **{n: round(math.fsum(record[n] for record in records) / len(records), 12) for n in names}}
+
+
+def _order(equals: Sequence[dict[str, Any]]) -> Any:
+    """Give the key by which records of equal validation accuracy are ordered."""
+    if all(HELD_OUT_LOSS in record for record in equals):
+        return lambda record: (record[HELD_OUT_LOSS], record["beta"])
+    return lambda record: record["beta"]
 
 
 def summarize(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

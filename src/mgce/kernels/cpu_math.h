@@ -105,12 +105,14 @@ template <class T> struct Power {
     alignas(64) T scale[entries];
     T series[terms];
     T exponent;
+    T smallest_factor;  // the v with v^a = 2^lowest_exponent, below which `products` gives zero like the other forms
     int32_t whole, half;
     Form form;
 
     // Whole and half exponents cost a few products; from `largest_by_table` on a short series would not do.
     void choose(double a) {
         exponent = T(a);
+        smallest_factor = T(a < 1 ? 0 : std::exp2(lowest_exponent / a));
         whole = int32_t(a <= largest_by_products ? a : 0);
         half = a > whole;
         bool halves = a <= largest_by_products && 2 * a == std::floor(2 * a);
@@ -146,6 +148,7 @@ template <class T> struct Power {
     template <Form chosen> static INLINE_MEMBER Vector<T> of(Vector<T> s, Vector<T> one, const Power& power) {
         if constexpr (chosen == Form::products) {
             Vector<T> v = s + one, result = splat(T(1));
+            v = zero_unless<T>(is_greater(v, splat(power.smallest_factor)), v);
             for (int bit = 8; bit; bit >>= 1) {
                 result = result * result;
                 if (power.whole & bit) result = result * v;

@@ -6,12 +6,12 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.loss import _WeightedLoss
 
 from mgce import _validation
 from mgce._validation import expected
 from mgce.kernels import dispatch
 from mgce.losses import functional
+from mgce.losses.base import RobustLoss, WithBeta, show, store_beta
 from mgce.losses.linear import linear_mgce_loss
 from mgce.numerics.link import minimax_probs, worst_case_probs
 from mgce.numerics.root import Beta
@@ -19,26 +19,7 @@ from mgce.numerics.root import Beta
 OUTPUTS = ("minimax", "worst_case")
 
 
-class _WithBeta(nn.Module):
-    """A module with a beta: a number, one for each row (a buffer), or one that is learnt (a parameter)."""
-
-    raw_beta: Beta
-
-    @property
-    def beta(self) -> Beta:
-        """What the module computes with, always in [1, inf].
-
-        A parameter below 1, to which a step of an optimizer may take it, is reflected at 1: the gradient then points
-        back, and the parameter itself is left alone.
-        """
-        return _in_range(self.raw_beta)
-
-    @beta.setter
-    def beta(self, beta: Beta) -> None:
-        _store_beta(self, beta)
-
-
-class MinimaxLink(_WithBeta):
+class MinimaxLink(WithBeta):
     r"""Turn logits into the probabilities of MGCE, as `nn.Softmax` does for cross-entropy.
 
     .. math::
@@ -68,7 +49,7 @@ class MinimaxLink(_WithBeta):
     def __init__(self, beta: Beta = 1.4, dim: int | None = -1, output: str = "minimax") -> None:
         super().__init__()
         _validation.check_choice("output", output, OUTPUTS)
-        _store_beta(self, beta)
+        store_beta(self, beta)
         self.dim = dim
         self.output = output
 
@@ -80,68 +61,10 @@ class MinimaxLink(_WithBeta):
 
     def extra_repr(self) -> str:
         """Show the hyperparameters."""
-        return f"beta={_show(self.beta)}, dim={self.dim}, output={self.output!r}"
+        return f"beta={show(self.beta)}, dim={self.dim}, output={self.output!r}"
 
 
-class Loss(_WeightedLoss):
-    """The arguments that `nn.CrossEntropyLoss` has.
-
-    Not derived from it: skorch and others take every instance of that class for softmax.
-    """
-
-    def __init__(
-        self,
-        weight: Tensor | None = None,
-        size_average: bool | None = None,
-        ignore_index: int = -100,
-        reduce: bool | None = None,
-        reduction: str = "mean",
-        label_smoothing: float = 0.0,
-        *,
-        dim: int | None = None,
-    ) -> None:
-        super().__init__(weight, size_average, reduce, reduction)
-        _validation.check_choice("reduction", self.reduction, _validation.REDUCTIONS)
-        _validation.check_label_smoothing(label_smoothing)
-        self.ignore_index = ignore_index
-        self.label_smoothing = label_smoothing
-        self.dim = dim
-
-    def hyperparameters(self) -> dict[str, Any]:
-        """Give what this loss has and cross-entropy has not, by name."""
-        return {}
-
-    def extra_repr(self) -> str:
-        """Show the hyperparameters, and the other arguments where they are not the default."""
-        defaults = {"ignore_index": -100, "reduction": "mean", "label_smoothing": 0.0, "dim": None}
-        changed = [f"{name}={getattr(self, name)!r}" for name in defaults if getattr(self, name) != defaults[name]]
-        return ", ".join([*(f"{name}={_show(value)}" for name, value in self.hyperparameters().items()), *changed])
-
-
-class _RobustLoss(Loss, _WithBeta):
-    """A loss with beta."""
-
-    def __init__(
-        self,
-        weight: Tensor | None = None,
-        size_average: bool | None = None,
-        ignore_index: int = -100,
-        reduce: bool | None = None,
-        reduction: str = "mean",
-        label_smoothing: float = 0.0,
-        *,
-        beta: Beta = 1.4,
-        dim: int | None = None,
-    ) -> None:
-        super().__init__(weight, size_average, ignore_index, reduce, reduction, label_smoothing, dim=dim)
-        _store_beta(self, beta)
-
-    def hyperparameters(self) -> dict[str, Any]:
-        """Give beta."""
-        return {"beta": self.beta}
-
-
-class MGCELoss(_RobustLoss):
+class MGCELoss(RobustLoss):
     r"""The MGCE margin loss, in place of `nn.CrossEntropyLoss`.
 
     .. math:: \ell_\beta(f, y) = -f_y - \varphi_\beta(f)
@@ -215,7 +138,7 @@ class MGCELoss(_RobustLoss):
         return MinimaxLink(beta=self.raw_beta, dim=self.dim)
 
 
-class LinearMGCELoss(_RobustLoss):
+class LinearMGCELoss(RobustLoss):
     r"""A linear head and its MGCE loss as one module, in place of `nn.LinearCrossEntropyLoss`.
 
     .. math:: \ell_\beta(W x + b, y)
@@ -300,7 +223,7 @@ class LinearMGCELoss(_RobustLoss):
         return MinimaxLink(beta=self.raw_beta)
 
 
-class GCELoss(_RobustLoss):
+class GCELoss(RobustLoss):
     r"""Generalized cross-entropy: the alpha-loss of softmax, bounded but not convex.
 
     .. math:: \ell_\beta(f, y) = \beta \Big(1 - \mathrm{softmax}(f)_y^{1/\beta}\Big)
@@ -336,23 +259,3 @@ class GCELoss(_RobustLoss):
     def link(self) -> MinimaxLink:
         """The module that turns logits into probabilities: softmax, whatever beta."""
         return MinimaxLink(beta=float("inf"), dim=self.dim)
-
-
-def _store_beta(module: _WithBeta, beta: Beta) -> None:
-    """Keep a float as it is, a parameter as a parameter, and another tensor as a buffer, in place of what was there."""
-    _validation.check_beta(_in_range(beta))
-    if hasattr(module, "raw_beta"):
-        del module.raw_beta
-    if isinstance(beta, Tensor) and not isinstance(beta, nn.Parameter):
-        module.register_buffer("raw_beta", beta)
-    else:
-        module.raw_beta = beta
-
-
-def _in_range(beta: Beta) -> Beta:
-    """Reflect a parameter at 1; what is not learnt is as it is."""
-    return torch.where(beta >= 1, beta, 2 - beta) if isinstance(beta, nn.Parameter) else beta
-
-
-def _show(beta: Any) -> str:
-    return f"tensor{tuple(beta.shape)}" if isinstance(beta, Tensor) and beta.ndim else f"{float(beta):g}"

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from mgce.losses.arguments import with_class_dim
-from mgce.losses.modules import Loss, MinimaxLink
+from mgce.losses.base import Loss
+from mgce.losses.modules import MinimaxLink
 from mgce.losses.scored import LossFunction, hyperparameters_of
 
 

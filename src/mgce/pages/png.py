@@ -23,6 +23,12 @@ def figure(panels: int, width: float, height: float, columns: int = 2) -> tuple[
     return chart, axes[:panels]
 
 
+def stamp(chart: Any, text: str = "smoke run") -> None:
+    """Write a text across the middle of a figure, large and pale, so that it is taken for nothing else."""
+    size = 6 * chart.get_figwidth()  # points: nine letters take about half the width
+    chart.text(0.5, 0.5, text, size=size, rotation=25, ha="center", va="center", color="#C00000", alpha=0.35)
+
+
 def png(chart: Any) -> bytes:
     """Give a figure as PNG; the same bytes for the same figure, as the version of matplotlib is left out."""
     image = io.BytesIO()

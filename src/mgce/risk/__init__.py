@@ -4,13 +4,13 @@ from mgce.linear import EmptyUncertaintySetError, LinearFit, fit_linear
 from mgce.risk.alpha_loss import argmax_factor, composite_losses, loss_sum_bounds, mae_bounds, optimal_margins
 from mgce.risk.any_model import certify_model
 from mgce.risk.audit import transition_region
+from mgce.risk.betting import betting_intervals, betting_upper
 from mgce.risk.breakdown import certify_each
 from mgce.risk.certificate import RiskCertificate, certify
 from mgce.risk.concentration import (
-    betting_intervals,
-    betting_upper,
     clopper_pearson_lower,
     clopper_pearson_upper,
+    hoeffding_bentkus_upper,
     hoeffding_radius,
     hoeffding_upper,
     maurer_pontil_radius,
@@ -52,6 +52,7 @@ __all__ = [
     "drift_upper_sequence",
     "estimate_transition",
     "fit_linear",
+    "hoeffding_bentkus_upper",
     "hoeffding_radius",
     "hoeffding_upper",
     "linear_risk_bound",

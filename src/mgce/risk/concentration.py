@@ -1,4 +1,4 @@
-r"""Bounds on the mean of a sample, one function for each inequality.
+r"""Bounds on the mean of a sample from its mean, deviation or count: one function for each inequality.
 
 Every bound holds with probability at least 1 - delta over independent, identically distributed
 draws, for every n and every distribution on the stated range; none is asymptotic. To bound m means at once, on both
@@ -10,18 +10,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-import torch
-from numpy.typing import NDArray
-
 from mgce import _validation
 from mgce.linear.arrays import FloatArray, as_array
-
-# Share of the gambler's capital (see `betting_upper`) that one bet may lose: Waudby-Smith and Ramdas advise 1/2 or 3/4.
-# With 1, a single bad draw could leave nothing to bet with, and no later draw would improve the bound.
-MOST_OF_WEALTH = 0.75
-# Draws, over all columns, that are worked on at once: 16 MB of float64, of which some ten copies are alive at a time.
-BLOCK = 2**21
 
 
 def clopper_pearson_upper(errors: int, n: int, delta: float = 0.05) -> float:
@@ -129,8 +119,54 @@ def hoeffding_upper(sample: Any, delta: float = 0.05, *, bounds: tuple[float, fl
 
     Reference: Hoeffding (1963), JASA 58, theorem 2.
     """
-    unit = _unit_sample(sample, bounds)
-    return _rescaled(float(unit.mean()) + hoeffding_radius(unit.size, delta), bounds)
+    unit = unit_sample(sample, bounds)
+    return rescaled(float(unit.mean()) + hoeffding_radius(unit.size, delta), bounds)
+
+
+def hoeffding_bentkus_upper(sample: Any, delta: float = 0.05, *, bounds: tuple[float, float] = (0.0, 1.0)) -> float:
+    r"""Bound the expectation of draws from a range by their mean, by Hoeffding's sharper form and Bentkus.
+
+    .. math:: U = \max\Big\{m \ge \bar z : \min\big(e^{-n\,\mathrm{KL}(\bar z, m)},\;
+        e \Pr[\mathrm{Bin}(n, m) \le \lceil n \bar z \rceil]\big) \ge \delta\Big\},
+        \qquad \mathrm{KL}(a, b) = a \log\tfrac{a}{b} + (1 - a) \log\tfrac{1 - a}{1 - b}
+
+    for draws in [0, 1], to which others are scaled. The sharpest of the bounds that know no more than the mean.
+
+    Args:
+        sample: independent draws z, shape (n,), array or tensor.
+        delta: probability in (0, 1) with which the bound may be wrong.
+        bounds: the range [a, b] of a draw, known without the sample.
+
+    Returns:
+        The upper bound, at most b.
+
+    Raises:
+        ValueError: if an argument is outside its range, or the sample outside `bounds`.
+
+    Example:
+        >>> round(hoeffding_bentkus_upper([0.0, 0.1, 0.2, 0.05, 0.9, 0.0, 0.3, 0.02, 0.0, 0.6], 0.05), 6)
+        0.59644
+
+    Reference: Bentkus (2004), Annals of Probability 32; Bates et al. (2021), JACM 68, proposition 6.
+    """
+    from scipy import special
+
+    check_delta(delta)
+    unit = unit_sample(sample, bounds)
+    n, mean = unit.size, float(unit.mean())
+    # A mean of thirds is a rounding error above its multiple of 1/n; one count more would only widen the bound.
+    count = min(n, math.ceil(n * mean * (1 - 1e-12)))
+
+    def p_value(m: float) -> float:
+        """Bound the probability of a mean so small if the expectation is m."""
+        divergence = float(special.rel_entr(mean, m) + special.rel_entr(1 - mean, 1 - m))
+        return min(math.exp(-n * divergence), math.e * float(special.bdtr(count, n, m)))
+
+    low, high = mean, 1.0
+    for _ in range(48):  # 48 halvings of [0, 1] leave 4e-15, the rounding of a mean of float64
+        middle = (low + high) / 2
+        low, high = (middle, high) if p_value(middle) >= delta else (low, middle)
+    return rescaled(high, bounds)
 
 
 def maurer_pontil_radius(std: Any, n: int, delta: float = 0.05, *, width: Any = 1.0) -> Any:
@@ -185,114 +221,11 @@ def maurer_pontil_upper(sample: Any, delta: float = 0.05, *, bounds: tuple[float
 
     Reference: Maurer and Pontil (2009), Empirical Bernstein bounds, theorem 4.
     """
-    unit = _unit_sample(sample, bounds)
+    unit = unit_sample(sample, bounds)
     if unit.size < 2:
         raise ValueError(_validation.expected("sample", "of at least 2 draws", unit.size))
     radius = maurer_pontil_radius(float(unit.std(ddof=1)), unit.size, delta)
-    return _rescaled(float(unit.mean()) + float(radius), bounds)
-
-
-def betting_upper(sample: Any, delta: float = 0.05, *, bounds: tuple[float, float] = (0.0, 1.0)) -> float:
-    r"""Bound the expectation of draws from a range, by a gambler who bets that it is smaller.
-
-    .. math:: U = \min\Big\{m \ge \bar z : \max_i \sum_{j \le i}
-        \log\big(1 + \min(\lambda_j, \tfrac{3}{4 (1 - m)}) (m - z_j)\big) \ge \log \tfrac{1}{\delta}\Big\},
-        \qquad \lambda_i = \sqrt{\frac{2 \log (1/\delta)}{n\, v_{i-1}}}
-
-    with v the running variance, `v_i = (1/4 + sum_{j<=i} (z_j - mu_j)^2) / (i + 1)` about the running
-    mean `mu_i = (1/2 + sum_{j<=i} z_j) / (i + 1)`, for draws in [0, 1], to which others are scaled.
-
-    Why: to refute that the expectation is m or more, a gambler with capital 1 stakes lambda_j of it on each draw z_j
-    being below m, and so multiplies it by `1 + lambda_j (m - z_j)`. If the expectation is m or more, the game is not
-    in the gambler's favour, and the capital ever reaches 1/delta with probability delta at most (Ville's inequality).
-    So every m at which it does is refuted, and U is the least such m. The sum is the logarithm of the capital; lambda_j
-    knows only the draws before the j-th, and no bet may lose more than 3/4.
-
-    The tightest bound of this module when the variance is small. It depends on the order of the draws, which must be
-    that of independent draws: shuffle a sorted sample first.
-
-    Args:
-        sample: independent draws z in their order, shape (n,), array or tensor.
-        delta: probability in (0, 1) with which the bound may be wrong.
-        bounds: the range [a, b] of a draw, known without the sample.
-
-    Returns:
-        The upper bound, at most b.
-
-    Raises:
-        ValueError: if an argument is outside its range, or the sample outside `bounds`.
-
-    Example:
-        >>> round(betting_upper([0.0, 0.1, 0.2, 0.05, 0.9, 0.0, 0.3, 0.02, 0.0, 0.6], 0.05), 6)
-        0.504957
-
-    Reference: Waudby-Smith and Ramdas (2024), JRSS B 86, the hedged capital process.
-    """
-    check_delta(delta)
-    unit = _unit_sample(sample, bounds)
-    # 48 halvings of [0, 1] leave 4e-15, the rounding of a mean of float64.
-    return _rescaled(float(_betting_upper_rows(unit[None, :], delta, halvings=48)[0]), bounds)
-
-
-def betting_intervals(columns: FloatArray, delta: float, *, halvings: int = 24) -> tuple[FloatArray, FloatArray]:
-    r"""Bound the expectation of each column on both sides, each side with probability 1 - delta.
-
-    Args:
-        columns: independent rows of draws in [0, 1], shape (n, m).
-        delta: probability in (0, 1) with which one side of one column may be wrong; `delta / (2 m)` for
-            all to hold at once.
-        halvings: steps of bisection; the bounds are `2^-halvings` too wide at most, never too narrow. The default,
-            6e-8, is far below the width of an interval from a million rows, 4e-6 at least.
-
-    Returns:
-        Lower and upper bounds, each of shape (m,).
-
-    Raises:
-        ValueError: if `delta` is not in (0, 1), or a draw not in [0, 1].
-
-    Example:
-        >>> low, high = betting_intervals(np.array([[0.1, 0.9], [0.3, 0.9], [0.2, 0.9], [0.2, 0.9]] * 50), 0.01)
-        >>> low.round(3), high.round(3)
-        (array([0.184, 0.873]), array([0.227, 0.907]))
-
-    Reference: :func:`betting_upper`.
-    """
-    check_delta(delta)
-    if not (columns.min() >= 0 and columns.max() <= 1):
-        got = f"from {columns.min():g} to {columns.max():g}"
-        raise ValueError(_validation.expected("columns", "draws in [0, 1]", got))
-    rows = np.ascontiguousarray(columns.T)
-    step = max(1, BLOCK // rows.shape[1])
-    blocks = [rows[i : i + step] for i in range(0, rows.shape[0], step)]
-    upper = np.concatenate([_betting_upper_rows(block, delta, halvings) for block in blocks])
-    lower = np.concatenate([1 - _betting_upper_rows(1 - block, delta, halvings) for block in blocks])
-    return lower, upper
-
-
-def betting_refutes(rows: FloatArray, mean: float, delta: float) -> NDArray[np.bool_]:
-    """Tell of each row of draws in [0, 1], shape (m, n), whether the gambler refutes an expectation of `mean` or more.
-
-    Args:
-        rows: independent draws in their order, a row for each question.
-        mean: the candidate, in [0, 1].
-        delta: probability in (0, 1) with which one that is true may be refuted.
-
-    Returns:
-        Truth values, shape (m,).
-
-    Raises:
-        ValueError: if `delta` is out of range.
-
-    Example:
-        >>> betting_refutes(np.array([[0.1, 0.3] * 50, [0.1, 0.9] * 50]), 0.4, 0.05)
-        array([ True, False])
-
-    Reference: :func:`betting_upper`.
-    """
-    check_delta(delta)
-    z = torch.from_numpy(np.ascontiguousarray(rows, dtype=np.float64))
-    goal = -math.log(delta)
-    return np.asarray(_beaten(z, _bets(z, goal), torch.tensor(mean, dtype=z.dtype), goal).squeeze(1).numpy())
+    return rescaled(float(unit.mean()) + float(radius), bounds)
 
 
 def check_delta(delta: float) -> None:
@@ -301,42 +234,8 @@ def check_delta(delta: float) -> None:
         raise ValueError(_validation.expected("delta", "in (0, 1)", delta))
 
 
-def _betting_upper_rows(rows: FloatArray, delta: float, halvings: int) -> FloatArray:
-    """Give the betting bound of each row of draws in [0, 1], shape (m, n), at most `2^-halvings` too large."""
-    z = torch.from_numpy(rows)
-    goal = -math.log(delta)
-    bets = _bets(z, goal)
-
-    low = z.mean(1, keepdim=True)
-    high = torch.ones_like(low)
-    for _ in range(halvings):
-        middle = (low + high) / 2
-        hit = _beaten(z, bets, middle, goal)
-        high = torch.where(hit, middle, high)
-        low = torch.where(hit, low, middle)
-    return high.squeeze(1).numpy()
-
-
-def _beaten(z: torch.Tensor, bets: torch.Tensor, mean: torch.Tensor, goal: float) -> torch.Tensor:
-    """Tell which candidates for the mean, shape (m, 1) or a number, the gambler's capital refutes, shape (m, 1)."""
-    stake = torch.minimum(bets, MOST_OF_WEALTH / (1 - mean))
-    return torch.log1p(stake * (mean - z)).cumsum(1).amax(1, keepdim=True) >= goal
-
-
-def _bets(z: torch.Tensor, goal: float) -> torch.Tensor:
-    """Give the stakes lambda_i of each row of draws, shape (m, n); each knows only the draws before the i-th.
-
-    Mean and variance begin with one imagined draw, 1/2 with the variance 1/4, the largest on [0, 1].
-    """
-    n = z.shape[1]
-    count = torch.arange(2, n + 2, dtype=z.dtype)
-    mean = (0.5 + z.cumsum(1)) / count
-    variance = (0.25 + ((z - mean) ** 2).cumsum(1)) / count
-    before = torch.cat([torch.full_like(z[:, :1], 0.25), variance[:, :-1]], 1)
-    return torch.sqrt(2 * goal / (n * before))
-
-
-def _unit_sample(sample: Any, bounds: tuple[float, float]) -> FloatArray:
+def unit_sample(sample: Any, bounds: tuple[float, float]) -> FloatArray:
+    """Check a sample of draws from [a, b], and scale it to [0, 1]."""
     low, high = bounds
     z = as_array(sample, "sample")
     if not low < high:
@@ -349,5 +248,6 @@ def _unit_sample(sample: Any, bounds: tuple[float, float]) -> FloatArray:
     return (z - low) / (high - low)
 
 
-def _rescaled(unit: float, bounds: tuple[float, float]) -> float:
+def rescaled(unit: float, bounds: tuple[float, float]) -> float:
+    """Give a bound on [0, 1] on the scale of the draws, at most b."""
     return bounds[0] + (bounds[1] - bounds[0]) * min(1.0, unit)

@@ -10,8 +10,8 @@ from mgce import _validation
 from mgce.linear.arrays import FloatArray, as_array, as_matrix, with_intercept
 from mgce.linear.objective import phi_and_p, trivial_value
 from mgce.risk.alpha_loss import argmax_factor
+from mgce.risk.betting import betting_upper
 from mgce.risk.certificate import RiskCertificate
-from mgce.risk.concentration import betting_upper
 from mgce.risk.uncertainty import UncertaintySet
 
 

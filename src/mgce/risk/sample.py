@@ -10,7 +10,8 @@ import numpy as np
 
 from mgce import _validation
 from mgce.linear.arrays import FloatArray, IntArray
-from mgce.risk.concentration import betting_upper, clopper_pearson_upper
+from mgce.risk.betting import betting_upper
+from mgce.risk.concentration import clopper_pearson_upper
 
 UNSEEN = -1  # the target of an example whose label is none of the classes
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from mgce import _validation
 from mgce.linear.arrays import FloatArray, as_array
-from mgce.risk.concentration import MOST_OF_WEALTH, check_delta
+from mgce.risk.betting import MOST_OF_WEALTH
+from mgce.risk.concentration import check_delta
 
 GRID = 1000  # candidates for the mean: a bound is rounded up to the next thousandth, below what a plot or a table shows
 CHUNK = 4096  # draws that are worked on at once: 33 MB of float64

@@ -11,7 +11,8 @@ import numpy as np
 from mgce import _validation
 from mgce.linear.arrays import FloatArray, IntArray, Matrix, as_array, as_labels, as_matrix, moments, one_hot
 from mgce.linear.arrays import with_intercept as append_ones
-from mgce.risk.concentration import betting_intervals, check_delta, hoeffding_radius, maurer_pontil_radius
+from mgce.risk.betting import betting_intervals
+from mgce.risk.concentration import check_delta, hoeffding_radius, maurer_pontil_radius
 
 BOUNDS = ("betting", "bernstein", "hoeffding")
 HEURISTIC = "heuristic"

@@ -9,8 +9,9 @@ import numpy as np
 
 from mgce import _validation
 from mgce.linear.arrays import FloatArray, IntArray
+from mgce.risk.betting import betting_refutes
 from mgce.risk.certificate import FRESH, checked_probs, checked_target
-from mgce.risk.concentration import betting_refutes, check_delta
+from mgce.risk.concentration import check_delta
 from mgce.risk.label_noise import AnyNoise, KnownTransition, SymmetricNoise, symmetric_inverse
 from mgce.risk.sample import UNSEEN, Sample
 from mgce.risk.stated_noise import AUTO, StatedNoise

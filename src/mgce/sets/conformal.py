@@ -68,13 +68,17 @@ def conformal_scores(probs: Any, score: str = "least_ambiguous") -> FloatArray:
     r"""Give how little every class suits an example, in [0, 1].
 
     .. math:: s_y = 1 - p_y \ \text{(least ambiguous)}, \qquad
-        s_y = \sum_{j: p_j \ge p_y} p_j \ \text{(adaptive)}
+        s_y = \sum_{j: p_j > p_y} p_j \ \text{(adaptive)}
 
     The least ambiguous sets are the smallest on average; the adaptive ones are larger for hard examples and smaller for
-    easy ones, so that both are covered alike.
+    easy ones, so that both are covered alike. The published adaptive score counts p_y itself, or a random part of it:
+    the score of every sure and right answer is then 1, that of all classes with probability zero.
+
+    Classes of one score are in a set together. MGCE's h and p are zero for many classes; where more than alpha of the
+    right classes are among those, sets have to hold them all. The softmax of the margins orders them.
 
     Args:
-        probs: probabilities (p for MGCE), shape (n, k), array or tensor.
+        probs: probabilities, shape (n, k), array or tensor.
         score: `"least_ambiguous"` or `"adaptive"`.
 
     Returns:
@@ -85,10 +89,10 @@ def conformal_scores(probs: Any, score: str = "least_ambiguous") -> FloatArray:
 
     Example:
         >>> conformal_scores([[0.5, 0.3, 0.2]], "adaptive").round(3).tolist()
-        [[0.5, 0.8, 1.0]]
+        [[0.0, 0.5, 0.8]]
 
-    Reference: Sadinle, Lei and Wasserman (2019), JASA 114; Romano, Sesia and Candes (2020), NeurIPS, without the
-    random part.
+    Reference: Sadinle, Lei and Wasserman (2019), JASA 114; Romano, Sesia and Candes (2020), NeurIPS, with 0 in
+    place of the random part.
     """
     _validation.check_choice("score", score, SCORES)
     p = checked_probs(probs)
@@ -96,11 +100,12 @@ def conformal_scores(probs: Any, score: str = "least_ambiguous") -> FloatArray:
         return np.asarray(1 - p)
     order = np.argsort(-p, axis=1, kind="stable")
     ranked = np.take_along_axis(p, order, 1)
-    total = ranked.cumsum(1)
-    # Equal probabilities share the largest of their sums.
-    for j in range(p.shape[1] - 2, -1, -1):
-        tied = ranked[:, j] == ranked[:, j + 1]
-        total[tied, j] = total[tied, j + 1]
+    above = np.zeros_like(p)
+    above[:, 1:] = ranked.cumsum(1)[:, :-1]
+    # Equal probabilities share the least of their sums.
+    for j in range(1, p.shape[1]):
+        tied = ranked[:, j] == ranked[:, j - 1]
+        above[tied, j] = above[tied, j - 1]
     scores = np.empty_like(p)
-    np.put_along_axis(scores, order, np.minimum(total, 1.0), 1)
+    np.put_along_axis(scores, order, np.minimum(above, 1.0), 1)
     return scores

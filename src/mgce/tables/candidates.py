@@ -49,11 +49,14 @@ class Baseline:
     quick: Any
 
 
-def candidates(model: str, beta: float | None, seed: int) -> list[Candidate]:
-    """List the candidates of a model of `MODELS`, or of all (`AUTO`); a `beta` of None is to be chosen too."""
+def candidates(model: str, beta: float | None, seed: int, jobs: int = 1) -> list[Candidate]:
+    """List the candidates of a model of `MODELS`, or of all (`AUTO`); a `beta` of None is to be chosen too.
+
+    A forest grows as many trees at once as there are `jobs`; -1 for as many as there are cores.
+    """
     if model == AUTO:
-        return [candidate for name in MODELS for candidate in _of(name, (beta,) if beta else FEW_BETAS, seed)]
-    return _of(model, (beta,) if beta else BETAS, seed)
+        return [candidate for name in MODELS for candidate in _of(name, (beta,) if beta else FEW_BETAS, seed, jobs)]
+    return _of(model, (beta,) if beta else BETAS, seed, jobs)
 
 
 def baselines(seed: int) -> list[Baseline]:
@@ -65,10 +68,10 @@ def baselines(seed: int) -> list[Baseline]:
     ]
 
 
-def _of(model: str, betas: tuple[float, ...], seed: int) -> list[Candidate]:
+def _of(model: str, betas: tuple[float, ...], seed: int, jobs: int) -> list[Candidate]:
     if model == "forest":
         # Its trees do not depend on beta, nor do the classes that it predicts.
-        forest = MGCEForestClassifier(betas[0], random_state=seed)
+        forest = MGCEForestClassifier(betas[0], random_state=seed, n_jobs=jobs)
         return [Candidate(model, f"beta {betas[0]:g}", forest, forest)]
     if model == "mlp":
         settings = f"beta {' or '.join(f'{beta:g}' for beta in betas)}"

@@ -15,15 +15,16 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 
 from mgce._threads import one_blas_thread, one_torch_thread
-from mgce._validation import check_beta, check_choice, check_count, expected
-from mgce.datasets.tables import make_table, preprocessor
+from mgce._validation import check_beta, check_choice, expected
+from mgce.datasets.tables import preprocessor
 from mgce.functional import minimax_probs
 from mgce.metrics.evaluation import evaluate
 from mgce.risk import RiskCertificate, certify
 from mgce.tables.candidates import AUTO, MODELS, baselines, candidates
 from mgce.tables.choice import Choice, choose, count_fits
-from mgce.tables.columns import Columns
-from mgce.tables.model import TableModel, row_prints
+from mgce.tables.model import TableModel, margins, row_prints
+from mgce.tables.notes import notes_on
+from mgce.tables.rows import Rows, Split, split_rows
 from mgce.tables.suspects import Judgement, judge
 
 if TYPE_CHECKING:
@@ -34,34 +35,28 @@ OnStep = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
-class FitPlan:
+class FitPlan(Split):
     """Everything that a fit depends on, beside the table and, unless `budget` is inf, the speed of the processor.
 
     A `beta` of None is to be chosen. With `refit` the model is fitted to all rows once its certificate is made.
     """
 
-    target: str
-    id: str | None = None
     model: str = AUTO
     beta: float | None = None
     noise_rate: float | str = 0.0  # or "auto"
     noise: str = "symmetric"
     coverage: float = 0.9  # of the prediction sets
     delta: float = 0.05
-    holdout: float = 0.25
-    seed: int = 0
     budget: float = 60.0  # seconds of processor time, for the choice and the fit
     refit: bool = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_choice("model", self.model, (AUTO, *MODELS))
         if self.beta is not None:
             check_beta(self.beta)
-        if not 0 < self.holdout < 1:
-            raise ValueError(expected("holdout", "a float in (0, 1)", self.holdout))
         if not 0 < self.coverage < 1:
             raise ValueError(expected("coverage", "a float in (0, 1)", self.coverage))
-        check_count("seed", self.seed, minimum=0)
         if not self.budget > 0:
             raise ValueError(expected("budget", "a positive number of seconds", self.budget))
 
@@ -83,34 +78,22 @@ class TableFit:
     notes: list[str]  # what the user should know: fits that did not converge
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """The rows of a table with known columns, and which of them are held out."""
-
-    columns: Columns
-    selected: pd.DataFrame
-    labels: pd.Series[Any]
-    target: IntArray
-    classes: NDArray[np.str_]
-    train: IntArray
-    held_out: IntArray
-
-
-def run(frame: pd.DataFrame, plan: FitPlan, on_step: OnStep | None = None) -> TableFit:
+def run(frame: pd.DataFrame, plan: FitPlan, on_step: OnStep | None = None, jobs: int = 1) -> TableFit:
     """Fit to a part of the rows, and certify, measure and judge labels by fits that have not seen the rows.
 
     Args:
-        frame: the table, as :func:`mgce.datasets.tables.read_frame` gives it.
+        frame: the table, as :func:`mgce.datasets.table_files.read_frame` gives it.
         plan: the settings.
         on_step: called with what is done, the number of fits begun or done, and that of all.
+        jobs: trees of a forest that are grown at once; -1 for as many as there are cores.
 
     Raises:
         ValueError: if the table is not fit for classification, or too small to be split.
     """
-    rows = _split(frame, plan)
+    rows = split_rows(frame, plan)
     options: dict[str, Any] = {"delta": plan.delta, "noise_rate": plan.noise_rate, "noise": plan.noise}
     certify([0], np.full((1, len(rows.classes)), 1 / len(rows.classes)), **options)  # checks them before the work
-    among, compared = candidates(plan.model, plan.beta, plan.seed), baselines(plan.seed)
+    among, compared = candidates(plan.model, plan.beta, plan.seed, jobs), baselines(plan.seed)
     on_fit = _Counter(on_step, count_fits(among, compared) + 1 + plan.refit)
     transformer = preprocessor(rows.selected).fit(rows.selected.iloc[rows.train])
     X, y = transformer.transform(rows.selected), rows.classes[rows.target]
@@ -121,62 +104,45 @@ def run(frame: pd.DataFrame, plan: FitPlan, on_step: OnStep | None = None) -> Ta
             X[rows.train], y[rows.train], among, compared, budget=plan.budget, seed=plan.seed, on_fit=on_fit
         )
         on_fit("Judging the labels")
-        judgement = judge(X, rows.target, rows.train, plan.seed)
+        judgement = judge(X, rows.target, rows.train, plan.seed, jobs)
     held_out = rows.selected.iloc[rows.held_out]
     given = rows.labels.iloc[rows.held_out]
+    if rows.groups is not None:
+        options["groups"] = rows.groups[rows.held_out]
     model = _model(rows, transformer, choice.fitted, rows.train)
     certificate = model.certify(held_out, given, **options)
     quality = _quality(margins(choice.fitted, X[rows.held_out]), rows.target[rows.held_out], model.beta)
-    model = model.calibrated(held_out, given, alpha=1 - plan.coverage, **_of_sets(plan))
+    if plan.groups is None and plan.time is None:  # prediction sets want rows that might stand in any order
+        model = model.calibrated(held_out, given, alpha=1 - plan.coverage, **_of_sets(plan))
     set_size = _set_size(model, held_out)
     if plan.refit:  # without prediction sets: no rows are left to calibrate them on
         on_fit("Fitting to all rows")
         transformer = preprocessor(rows.selected).fit(rows.selected)
         again = clone(choice.final).fit(transformer.transform(rows.selected), y)
-        model = _model(rows, transformer, again, np.arange(len(frame)))
+        model = _model(rows, transformer, again, np.arange(len(y)))
     return TableFit(
         model=model,
         choice=choice,
         quality=quality,
         certificate=certificate,
         judgement=judgement,
-        row_names=rows.columns.row_names(frame),
+        row_names=rows.names,
         n_train=len(rows.train),
         set_size=set_size,
         n_missing={name: int(rows.selected[name].isna().sum()) for name in rows.columns.kinds},
-        left_out=[name for name in frame.columns if name not in (*rows.columns.kinds, plan.target, plan.id)],
-        notes=[*dict.fromkeys(str(warning.message) for warning in caught), *_edges(choice)],
+        left_out=[name for name in frame.columns if name not in (*rows.columns.kinds, plan.target, *plan.unlearnt)],
+        notes=[
+            *rows.notes,
+            *notes_on(rows.frame, rows.selected, rows.labels, rows.columns),
+            *dict.fromkeys(str(warning.message) for warning in caught),
+            *_edges(choice),
+        ],
     )
 
 
-def margins(classifier: Any, X: Any) -> NDArray[np.float64]:
-    """Give the margins of a classifier, shape (n, k); for two classes (0, f), as nothing but differences counts."""
-    f = np.asarray(classifier.decision_function(X), dtype=np.float64)
-    return f if f.ndim == 2 else np.stack([np.zeros_like(f), f], axis=1)
-
-
-def _model(rows: _Rows, transformer: Any, fitted: Any, trained: IntArray) -> TableModel:
+def _model(rows: Rows, transformer: Any, fitted: Any, trained: IntArray) -> TableModel:
     prints = np.sort(row_prints(rows.selected.iloc[trained], rows.labels.iloc[trained]))
     return TableModel(Pipeline([("columns", transformer), ("classifier", fitted)]), rows.columns, prints)
-
-
-def _split(frame: pd.DataFrame, plan: FitPlan) -> _Rows:
-    """Draw the rows to hold out at random, not class by class: the certificate wants independent draws."""
-    n_held_out = round(plan.holdout * len(frame))
-    if not 0 < n_held_out < len(frame):
-        what = f"of so many rows that a share of {plan.holdout:g} can be held out"
-        raise ValueError(expected("table", what, len(frame)))
-    order = np.random.default_rng(plan.seed).permutation(len(frame))
-    held_out, train = np.sort(order[:n_held_out]), np.sort(order[n_held_out:])
-    columns = Columns.of(frame.iloc[train], plan.target, plan.id)
-    labels, selected = columns.labels(frame), columns.select(frame)
-    table = make_table("table", selected, labels)
-    counts = np.bincount(table.target[train], minlength=len(table.classes))
-    if counts.min() < 2:
-        rare = table.classes[int(counts.argmin())]
-        what = "a column of classes with 2 or more rows each to train on"
-        raise ValueError(expected(plan.target, what, f"{counts.min()} of {rare!r}"))
-    return _Rows(columns, selected, labels, table.target, np.array(table.classes), train, held_out)
 
 
 def _quality(f: NDArray[np.float64], target: IntArray, beta: float) -> dict[str, Any]:
@@ -194,7 +160,7 @@ def _of_sets(plan: FitPlan) -> dict[str, Any]:
 
 
 def _set_size(model: TableModel, held_out: pd.DataFrame) -> float:
-    return 0.0 if model.sets is None else float(model.sets.predict(model.predict(held_out).p).sum(1).mean())
+    return 0.0 if model.sets is None else float(model.sets.predict(model.predict(held_out).softmax).sum(1).mean())
 
 
 class _Counter:

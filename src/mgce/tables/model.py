@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 
@@ -27,13 +28,13 @@ from mgce.estimators import (
 from mgce.risk import RiskCertificate, certify
 from mgce.risk.any_model import label_indices
 from mgce.sets import ConformalSets, calibrate
-from mgce.tables.columns import CATEGORY, NUMBER, Columns, unseen_categories
+from mgce.tables.columns import KINDS, Columns, unseen_categories
 from mgce.tables.predictions import LabelledPredictions
 
 if TYPE_CHECKING:
     import pandas as pd
 
-FORMAT = 1  # of model files; a new one where what `TablePipeline` holds changes
+FORMAT = 2  # of model files; a new one where what `TablePipeline` holds changes
 FloatArray = NDArray[np.float64]
 
 
@@ -44,6 +45,13 @@ class Predictions:
     label: NDArray[Any]  # (n,)
     h: FloatArray  # (n, k)
     p: FloatArray  # (n, k)
+    softmax: FloatArray  # (n, k), of the margins: it has no zeros, so that no classes tie in prediction sets
+
+
+def margins(classifier: Any, X: Any) -> NDArray[np.float64]:
+    """Give the margins of a classifier, shape (n, k); for two classes (0, f), as nothing but differences counts."""
+    f = np.asarray(classifier.decision_function(X), dtype=np.float64)
+    return f if f.ndim == 2 else np.stack([np.zeros_like(f), f], axis=1)
 
 
 class TablePipeline(Pipeline):  # type: ignore[misc]
@@ -83,7 +91,8 @@ class TableModel:
     def predict(self, selected: pd.DataFrame) -> Predictions:
         """Classify rows of selected columns."""
         X, classifier = self.pipeline[:-1].transform(selected), self.pipeline[-1]
-        return Predictions(classifier.predict(X), classifier.predict_proba(X), classifier.worst_case_proba(X))
+        probs = classifier.predict_proba(X), classifier.worst_case_proba(X), softmax(margins(classifier, X), axis=1)
+        return Predictions(classifier.predict(X), *probs)
 
     def certify(self, selected: pd.DataFrame, labels: pd.Series[Any], **options: Any) -> RiskCertificate:
         """Bound the errors from rows that were not trained on, with the options of :func:`mgce.certify`.
@@ -127,10 +136,10 @@ class TableModel:
     def calibrated(self, selected: pd.DataFrame, labels: pd.Series[Any], **options: Any) -> TableModel:
         """Give the same model with prediction sets, from rows that were not trained on.
 
-        The options are those of :func:`mgce.sets.calibrate`. The scores are of p, the calibrated probabilities.
+        The options are those of :func:`mgce.sets.calibrate`. The scores are of the softmax of the margins.
         """
         target = self.labelled_predictions(selected, labels).target
-        return replace(self, sets=calibrate(target, self.predict(selected).p, **options))
+        return replace(self, sets=calibrate(target, self.predict(selected).softmax, **options))
 
     def with_target(self, target: str | None) -> TableModel:
         """Give the same model, its labels to be found in another column; None leaves it as it is."""
@@ -196,7 +205,7 @@ def _checked(pipeline: TablePipeline) -> TableModel:
         type(classifier) in (MGCEClassifier, MGCEForestClassifier, MGCEFourierClassifier, MGCEMLPClassifier),
         all(isinstance(text, str) for text in (*columns.kinds, columns.target, model.version)),
         columns.id is None or isinstance(columns.id, str),
-        set(columns.kinds.values()) <= {NUMBER, CATEGORY},
+        set(columns.kinds.values()) <= {*KINDS},
         [*columns.kinds] == transformer.feature_names_in_.tolist(),
         model.trained_rows.dtype == np.uint64 and model.trained_rows.ndim == 1,
     ]
@@ -206,7 +215,7 @@ def _checked(pipeline: TablePipeline) -> TableModel:
     predictions = model.predict(row)
     model.unseen(row)
     if sets is not None:
-        sets.predict(predictions.p)
+        sets.predict(predictions.softmax)
     if not (predictions.h.shape == predictions.p.shape == (1, len(model.classes)) and model.beta >= 1):
         raise ValueError(expected("model", "one with a probability for each class", predictions))
     return model
@@ -220,7 +229,7 @@ def row_prints(selected: pd.DataFrame, labels: pd.Series[Any]) -> NDArray[np.uin
     return np.asarray(pd.util.hash_pandas_object(frame, index=False), dtype=np.uint64)
 
 
-def predictions_csv(
+def predictions_frame(
     model: TableModel,
     predictions: Predictions,
     row_names: pd.Series[Any],
@@ -228,8 +237,8 @@ def predictions_csv(
     every_class: bool,
     sets: bool = False,
     formulas: bool = False,
-) -> bytes:
-    """Give predictions as CSV: the row, its class, the class's probabilities, and if asked those of every class.
+) -> pd.DataFrame:
+    """Give predictions as a table: the row, its class, the class's probabilities, and if asked those of every class.
 
     If asked, also the set of classes, with bars between them, of a model that has prediction sets.
 
@@ -245,10 +254,12 @@ def predictions_csv(
     if sets:
         if model.sets is None:
             raise ValueError(expected("sets", "asked of a model with prediction sets; fit it anew", "one without"))
-        columns["set"] = [cell("|".join(map(str, model.classes[row]))) for row in model.sets.predict(predictions.p)]
+        columns["set"] = [
+            cell("|".join(map(str, model.classes[row]))) for row in model.sets.predict(predictions.softmax)
+        ]
     if every_class:
         for output, probs in (("h", predictions.h), ("p", predictions.p)):
             columns |= {f"{output}_{label}": probs[:, index] for index, label in enumerate(model.classes)}
     frame = pd.DataFrame(columns, index=row_names.index)
     frame.insert(0, cell(str(row_names.name)), row_names.map(cell), allow_duplicates=True)
-    return frame.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode()
+    return frame

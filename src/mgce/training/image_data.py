@@ -36,7 +36,8 @@ def noisy_split(dataset: ImageDataset, *, noise_rate: float, validation_size: fl
     Args:
         dataset: images as published.
         noise_rate: share of labels that are made wrong, in [0, 1].
-        validation_size: share of the training images that are held out, with the classes in proportion.
+        validation_size: share of the training images that are held out, with the published classes in proportion, as
+            the rows of tables have it.
         seed: of the noise and the split.
 
     Raises:
@@ -48,7 +49,7 @@ def noisy_split(dataset: ImageDataset, *, noise_rate: float, validation_size: fl
     rows = np.arange(len(labels))
     if dataset.validation is not None or validation_size == 0:
         return replace(dataset, train=_select(dataset.train, rows, labels))
-    parts = stratified_split(rows, labels, validation_size, derived_seed(seed, "split"), dataset.name)
+    parts = stratified_split(rows, dataset.train.target, validation_size, derived_seed(seed, "split"), dataset.name)
     train, validation = (_select(dataset.train, np.sort(part), labels) for part in parts)
     return replace(dataset, train=train, validation=validation)
 

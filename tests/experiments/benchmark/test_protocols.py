@@ -1,6 +1,6 @@
 import pytest
 
-from mgce.experiments.benchmark.protocols import PROTOCOLS, Request, p1, p2, rates, reduced
+from mgce.experiments.benchmark.protocols import PROTOCOLS, Request, p1, p2, plan, rates, reduced
 from mgce.experiments.methods import METHODS, Method
 from mgce.experiments.paper.specification import check_one_setting, document
 from mgce.losses.presets import LOSSES
@@ -76,6 +76,16 @@ def test_rates_are_those_of_the_grid():
 def test_the_runs_of_a_protocol_are_of_one_setting(name, smoke):
     runs = PROTOCOLS[name](Request(smoke=smoke))
     check_one_setting([document(run) for run in runs])
+
+
+def test_rates_of_noise_are_chosen_among_those_of_the_protocol():
+    every = plan("p1", Request(seeds=1))
+    some = plan("p1", Request(seeds=1, noise=(0.4, 0.8)))
+    assert some == [run for run in every if run.noise in (0.4, 0.8)] and 0 < len(some) < len(every)
+    with pytest.raises(
+        ValueError, match=r"Expected `noise` to be rates of this protocol \(0, 0.2, 0.4, 0.6, 0.8\), but got '0.3'"
+    ):
+        plan("p1", Request(noise=(0.3,)))
 
 
 def test_what_is_not_there_is_refused():

@@ -10,5 +10,5 @@ def letter(method, beta, seed, validation, accuracy, noise=0.2):
     return {**keys, "accuracy": accuracy, **measures, **curves}
 
 
-def as_run(*records):
-    return Run({"kind": "tabular", "dataset": "letter"}, records, {})
+def as_run(*records, **specification):
+    return Run({"kind": "tabular", "dataset": "letter", **specification}, records, {})

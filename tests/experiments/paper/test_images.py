@@ -12,9 +12,10 @@ from typer.testing import CliRunner
 pytest.importorskip("lightning")
 pytest.importorskip("tensorboard")
 
-from experiments.paper.image_runs import settings_of, tiny
+from experiments.paper.image_runs import finished, settings_of, tiny
 from mgce.cli.reproduce import reproduce
 from mgce.datasets import image_folders, load_images
+from mgce.datasets.images import ImageDataset, Images
 from mgce.experiments.paper import figure3, figure4, figure5, images, table1, table2
 from mgce.experiments.paper.image_settings import PAPER
 from mgce.experiments.paper.plan import Options
@@ -49,6 +50,7 @@ def test_numbers_are_those_of_the_network_that_was_kept(tmp_path):
     fit = lightning.train_images(settings_of(run), dataset, tmp_path, loss=loss, noise_rate=0.2, machine=CPU)
     assert record["best_epoch"] == fit.best_epoch
     assert record["validation_accuracy"] == max(fit.curves["validation_accuracy"])
+    assert record["validation_accuracy_by_epoch"] == pytest.approx(fit.curves["validation_accuracy"], abs=1e-5)
     assert record["test_accuracy_by_epoch"] == pytest.approx(fit.curves["test_accuracy"], abs=1e-5)
     assert record["objective_by_epoch"] == pytest.approx(fit.curves["objective"], rel=1e-4)
     model = load_classifier(fit.checkpoint, settings_of(run), loss, 10)
@@ -108,7 +110,7 @@ def test_data_and_lightning_are_asked_for_before_anything_runs(tmp_path, monkeyp
     with pytest.raises(ValueError, match="Expected `device` to be a device"):
         tiny().check(Place(device="nowhere"))
     monkeypatch.setattr(images, "find_spec", lambda name: None)
-    with pytest.raises(ValueError, match="Expected Lightning for images, but it is missing: pip install"):
+    with pytest.raises(ModuleNotFoundError, match="Expected Lightning for images, but it is missing: pip install"):
         tiny().check(Place())
 
 
@@ -127,6 +129,38 @@ def test_plans_have_the_settings_of_the_paper():
     assert {run for run in runs["figure3"] if run.dataset != "tiny_imagenet"} < clean
     assert {run for run in runs["table2"] if run.l1 == 1e-5} < clean
     assert {run.l1 for run in runs["table2"]} == {1e-3, 1e-4, 1e-5}
+
+
+def test_human_labels_are_kept_with_the_network_of_the_paper():
+    plan = table1.plan(Options(datasets=("cifar10n",), seeds=1, betas=(1.4,)))
+    assert {(run.labels, run.architecture, run.noise) for run in plan} == {("worst", "resnet34", 0.0)} and len(
+        plan
+    ) == 4
+    (run,) = figure3.plan(Options(datasets=("cifar100n",), seeds=1, methods=("mgce",)))
+    assert (run.labels, run.architecture) == ("noisy", "resnet34")
+    part = Images(np.zeros((2, 1, 1, 1), np.uint8), np.array([0, 1]), {"worst": np.array([1, 0])})
+    dataset = ImageDataset("cifar10n", ("a", "b"), part, part)
+    assert images.with_labels(dataset, "worst").train.target.tolist() == [1, 0]
+    assert images.with_labels(dataset, "worst").test.target.tolist() == [0, 1]
+    assert images.with_labels(dataset, "") is dataset
+    with pytest.raises(ValueError, match="Expected `labels` to be one of 'worst', but got 'best'"):
+        images.with_labels(dataset, "best")
+
+
+def test_human_labels_have_rows_of_their_own():
+    record = finished("mgce", 1.4, 0, dataset="cifar10n")
+    people = replace(record, specification={**record.specification, "labels": "worst"})
+    result = table1.render([people])
+    assert {row["dataset"] for row in result.numbers} == {"cifar10n (worst)"}
+    assert {row["noise"] for row in result.numbers} == {0.0}
+    assert {row["dataset"] for row in figure3.render([people]).numbers} == {"cifar10n (worst)"}
+
+
+def test_a_smoke_run_shows_its_own_figure_alone():
+    digits = finished("mgce", 1.4, 0, dataset="digits")
+    for own, shown in (("table1", {figure3}), ("figure4", {figure4}), ("figure5", {figure5})):
+        run = replace(digits, specification={**digits.specification, "smoke": own})
+        assert {figure for figure in (figure3, figure4, figure5) if figure.render([run])} == shown
 
 
 def test_smoke_plans_are_small():
@@ -163,15 +197,20 @@ def smoke(tmp_path_factory):
     return folder, printed
 
 
+def of_tables(folder):
+    """The runs of Tables 1 and 2 and Figure 3, which share them."""
+    return [run for run in Runs(folder).read().values() if run.specification["smoke"] == "table1"]
+
+
 def test_smoke_of_every_item(smoke):
     folder, printed = smoke
     for item in ITEMS:
-        title = (folder / f"{item}.txt").read_text().splitlines()[0]
-        assert title in printed[item] and title.lower().startswith(f"{item[:-1]} {item[-1]}: ")
-        assert len(pd.read_csv(folder / f"{item}.csv")) > 0
-        assert r"\begin{tabular}" in (folder / f"{item}.tex").read_text()
-    page = (folder / "report.html").read_text()
-    titles = {(folder / f"{item}.txt").read_text().splitlines()[0] for item in ITEMS}
+        title = (folder / f"{item}-smoke.txt").read_text().splitlines()[0]
+        assert title in printed[item] and title.startswith(f"Smoke run, no results: {item[:-1].title()} {item[-1]}: ")
+        assert set(pd.read_csv(folder / f"{item}-smoke.csv").run) == {"smoke"}
+        assert r"\begin{tabular}" in (folder / f"{item}-smoke.tex").read_text()
+    page = (folder / "report-smoke.html").read_text()
+    titles = {(folder / f"{item}-smoke.txt").read_text().splitlines()[0] for item in ITEMS}
     assert titles < set(check_structure(page).text("h2"))
     assert page.count("data:image/png;base64,") == 5  # with figures 1 and 2
     assert list((folder / "scratch").iterdir()) == []
@@ -179,10 +218,10 @@ def test_smoke_of_every_item(smoke):
 
 def test_table1_is_the_mean_of_the_records_that_validation_chose(smoke):
     folder, _ = smoke
-    runs = [run for run in Runs(folder).read().values() if run.specification["l1"] == 1e-5]
+    runs = [run for run in of_tables(folder) if run.specification["l1"] == 1e-5]
     records = pd.DataFrame([record for run in runs for record in run.records]).astype({"beta": float})
     assert len(records) == 3 * 2 * (2 + 1 + 1) + 2 * 2  # those at beta = 1.4 are of Table 2
-    table = pd.read_csv(folder / "table1.csv").set_index(["noise", "method"])
+    table = pd.read_csv(folder / "table1-smoke.csv").set_index(["noise", "method"])
     for (noise, method), group in records.groupby(["noise", "method"]):
         best = group.sort_values(["validation_accuracy", "beta"], ascending=[False, True]).groupby("seed").head(1)
         for measure in ("accuracy", "ece_h", "ece_p", "sce_h", "sce_p"):
@@ -197,9 +236,9 @@ def test_table1_is_the_mean_of_the_records_that_validation_chose(smoke):
 
 def test_table2_is_the_mean_of_the_validation_accuracies(smoke):
     folder, _ = smoke
-    table = pd.read_csv(folder / "table2.csv")
+    table = pd.read_csv(folder / "table2-smoke.csv")
     assert table.lambda_0.tolist() == [1e-3] * 2 + [1e-4] * 2 + [1e-5] * 2 and set(table.seeds) == {2}
-    runs = Runs(folder).read().values()
+    runs = of_tables(folder)
     for row in table.itertuples():
         found = [
             record
@@ -216,8 +255,8 @@ def test_table2_is_the_mean_of_the_validation_accuracies(smoke):
 
 def test_figure3_shows_the_curves_of_the_records(smoke):
     folder, _ = smoke
-    table = pd.read_csv(folder / "figure3.csv")
-    runs = [run for run in Runs(folder).read().values() if run.specification["l1"] == 1e-5]
+    table = pd.read_csv(folder / "figure3-smoke.csv")
+    runs = [run for run in of_tables(folder) if run.specification["l1"] == 1e-5]
     for label, method in (("MGCE", "mgce"), ("GCE", "gce")):
         curves = [
             record["test_accuracy_by_epoch"]
@@ -245,8 +284,11 @@ def test_webvision_in_files(tmp_path, monkeypatch):
     monkeypatch.setattr(image_folders, "WEBVISION_ROWS", rows)
     options = ["--smoke", "--seeds", 1, "--dataset", "webvision", "--data-dir", tmp_path, "--out", tmp_path / "out"]
     printed = mgce_reproduce("figure4", *options)
-    assert "MGCE" in printed and (tmp_path / "out" / "figure4.png").stat().st_size > 0
-    assert not (tmp_path / "out" / "table1.csv").exists() and not (tmp_path / "out" / "figure3.csv").exists()
+    assert "MGCE" in printed and {path.stem for path in (tmp_path / "out").glob("*.csv")} == {
+        "figure1",
+        "figure2",
+        "figure4-smoke",
+    }
     (specification, _) = (run.specification for run in Runs(tmp_path / "out").read().values())
     assert specification["architecture"] == "resnet50" and specification["validation_size"] == 0
     assert set(asdict(ImageSettings())) < set(specification)

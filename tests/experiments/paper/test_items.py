@@ -10,8 +10,9 @@ def kinds(name, *datasets):
 
 
 def test_names():
-    assert chosen("all") == list(ITEMS) == [*(f"figure{n}" for n in range(1, 7)), *(f"table{n}" for n in (1, 2, 3))]
-    with pytest.raises(ValueError, match="Expected `name` to be one of 'figure1', .* but got 'table9'"):
+    figures, tables = [f"figure{n}" for n in range(1, 7)], [f"table{n}" for n in (1, 2, 3)]
+    assert chosen("all") == list(ITEMS) == ["advantage", *figures, *tables]
+    with pytest.raises(ValueError, match="Expected `name` to be one of 'advantage', 'figure1', .* but got 'table9'"):
         chosen("table9")
 
 

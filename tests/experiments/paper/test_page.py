@@ -7,15 +7,14 @@ def result(**given):
     return Result("t", "Table 9: T", "C", [{"data": "a", "method": "b", "accuracy": "1.00"}], [{}], words=2, **given)
 
 
-def test_headline_counts_what_is_compared():
-    far = result(compared=12, notes={"a": "Far.", "b": "Far."})
+def test_headline_says_what_agrees():
     with_remarks = result(notes={"c": "A remark."})
-    assert "Of 20 numbers that the paper prints too, 18 are" in headline([far, with_remarks, result(compared=8)])
+    assert headline([result(agreement="One."), with_remarks, result(agreement="Two.")]) == "One. Two."
     assert headline([with_remarks]) == "Nothing here stands in the paper as a number."
 
 
 def test_page_holds_results_and_facts(tmp_path):
-    text = page([result(compared=1, notes={"a": "Far."})], {"finished runs": "3"}).decode()
+    text = page([result(agreement="One.", notes={"a": "Far."})], {"finished runs": "3"}).decode()
     parsed = check_structure(text)
     assert parsed.text("h2") == ["Table 9: T", "Runs"] and parsed.text("a") == ["Table 9", "Runs"]
     assert parsed.text("li") == ["Far."] and parsed.text("dd") == ["3"]

@@ -1,13 +1,14 @@
 import os
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
 import pytest
 
-from mgce.experiments.paper.specification import Place
-from mgce.experiments.paper.sweep import Workers, check, sweep
+from mgce.experiments.paper.specification import Place, check_no_network_twice
+from mgce.experiments.paper.sweep import Workers, absent, check, pending, sweep
+from mgce.experiments.paper.tabular import TabularRun
 from mgce.experiments.store import Runs
 
 
@@ -28,6 +29,38 @@ def test_every_kind_of_run_is_checked_once_for_each_data_set():
     seen = []
     check([Checked("a", seen), OtherKind("a", seen), Checked("b", seen), Checked("a", seen)], Place())
     assert sorted(seen) == [("Checked", "a"), ("Checked", "b"), ("OtherKind", "a")]
+
+
+class Missing(Checked):
+    kind = "missing"
+
+    def check(self, place):
+        raise FileNotFoundError(f"no {self.dataset}")
+
+
+class Wrong(Checked):
+    def check(self, place):
+        raise ValueError("no such device")
+
+
+def test_every_missing_data_set_is_named_at_once():
+    runs = [Missing("a", []), Checked("b", []), Missing("c", []), Missing("a", [])]
+    assert absent(runs, Place()) == {("missing", "a"): "no a", ("missing", "c"): "no c"}
+    with pytest.raises(FileNotFoundError, match="^no a no c$"):
+        check(runs, Place())
+    with pytest.raises(ValueError, match="no such device"):
+        absent([Wrong("a", [])], Place())
+
+
+def test_a_grid_grows(tmp_path):
+    one = TabularRun("wine", 0.0, (0,), (("mgce", 1.4),), hidden=4, epochs=1)
+    do([one], tmp_path)
+    grid = replace(one, members=(("mgce", 1.4), ("mgce", 2.0), ("ce", float("inf"))))
+    (rest,) = pending([grid, grid, replace(grid, members=grid.members[:2])], Runs(tmp_path))
+    assert rest == replace(grid, members=grid.members[1:])
+    do([rest], tmp_path)
+    assert pending([grid], Runs(tmp_path)) == []
+    check_no_network_twice([run.specification for run in Runs(tmp_path).read().values()])
 
 
 @dataclass(frozen=True)

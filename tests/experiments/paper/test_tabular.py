@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from mgce.experiments.paper.specification import Place
-from mgce.experiments.paper.tabular import TabularRun
+from mgce.experiments.paper.tabular import TabularRun, brier_score
 
 SMALL = TabularRun("wine", 0.2, (0, 1), (("mgce", 1.4), ("mae", 1.0)), hidden=8, epochs=3)
 
@@ -16,7 +16,20 @@ def test_a_run_depends_on_its_specification_alone():
     assert SMALL.run(Place()) == records
     keys = [(r["seed"], r["method"]) for r in records]
     assert keys == [(seed, method) for seed in (0, 1) for method in ("mgce", "mae", "mae_published")]
-    assert all(len(r["objective_by_epoch"]) == 3 for r in records if r["method"] != "mae_published")
+    trained = [r for r in records if r["method"] != "mae_published"]
+    for name in ("validation_accuracy", "test_accuracy", "objective"):
+        assert all(len(r[f"{name}_by_epoch"]) == 3 for r in trained)
+    for r in trained:
+        assert r["validation_accuracy"] == pytest.approx(max(r["validation_accuracy_by_epoch"]), abs=1e-5)
+        assert r["test_accuracy_by_epoch"][r["best_epoch"]] == pytest.approx(r["accuracy"], abs=1e-5)
+
+
+def test_brier_score_is_the_squared_distance_from_the_labels():
+    generator = np.random.default_rng(0)
+    for k in (2, 5):
+        probs, target = generator.dirichlet(np.ones(k), 40), generator.integers(0, k, 40)
+        expected = np.mean([np.sum((row - np.eye(k)[label]) ** 2) for row, label in zip(probs, target, strict=True)])
+        assert brier_score(torch.from_numpy(probs), torch.from_numpy(target)) == pytest.approx(expected, rel=1e-12)
 
 
 def test_methods_share_split_noise_and_initial_weights():

@@ -9,7 +9,8 @@ from typing import Any
 
 from mgce.experiments.benchmark.published import published
 from mgce.experiments.methods import Method
-from mgce.experiments.paper.comparison import percent, show
+from mgce.experiments.paper.agreement import show
+from mgce.experiments.paper.comparison import percent
 from mgce.experiments.paper.result import Result
 from mgce.experiments.significance import tallies
 from mgce.experiments.store import Run

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -45,12 +45,14 @@ class Request:
     Attributes:
         datasets: names; None for those of the protocol.
         methods: names of losses; None for those of the protocol.
+        noise: rates of wrong labels; None for those of the protocol.
         seeds: how many; None for those of the protocol.
         smoke: whether to run a miniature, to see that all works.
     """
 
     datasets: tuple[str, ...] | None = None
     methods: tuple[str, ...] | None = None
+    noise: tuple[float, ...] | None = None
     seeds: int | None = None
     smoke: bool = False
 
@@ -118,6 +120,21 @@ def rates(request: Request) -> list[Specification]:
         for lr in RATES
         for method in request.chosen(METHODS)
     ]
+
+
+def plan(protocol: str, request: Request) -> list[Specification]:
+    """Plan the runs of a protocol that are asked for.
+
+    Raises:
+        ValueError: if the protocol has no run with a rate of wrong labels that is asked for.
+    """
+    check_choice("protocol", protocol, tuple(PROTOCOLS))
+    runs: Sequence[Any] = PROTOCOLS[protocol](request)
+    rates = {run.noise for run in runs}
+    if request.noise is not None and not rates.issuperset(request.noise):
+        what = f"rates of this protocol ({', '.join(f'{rate:g}' for rate in sorted(rates))})"
+        raise ValueError(expected("noise", what, ", ".join(f"{rate:g}" for rate in request.noise)))
+    return [run for run in runs if request.noise is None or run.noise in request.noise]
 
 
 PROTOCOLS: Mapping[str, Callable[[Request], list[Specification]]] = {

@@ -13,7 +13,7 @@ from mgce.experiments.benchmark.rate_table import rate_table
 from mgce.experiments.paper.page import section
 from mgce.experiments.paper.report import facts
 from mgce.experiments.paper.result import Result, files
-from mgce.experiments.paper.specification import check_one_setting
+from mgce.experiments.paper.specification import check_no_network_twice, check_one_setting
 from mgce.experiments.store import Run, Runs
 from mgce.pages import web_page
 
@@ -36,6 +36,7 @@ def write_benchmark(directory: Path, out: Path) -> Mapping[str, Result]:
     """
     runs = list(Runs(directory).read().values())
     check_one_setting([run.specification for run in runs])
+    check_no_network_twice([run.specification for run in runs])
     found = [*noise_tables(runs), rate_table(runs)]
     results = {result.name: result for result in found if result is not None}
     contents = {name: content for result in results.values() for name, content in files(result).items()}

@@ -42,7 +42,7 @@ class RateRun(TabularRun):
         """
         transition = noise.symmetric(len(self._table(place).classes), self.noise)
         losses = [Method(*member).loss(self.hyperparameters, None, transition) for member in self.members]
-        fit, logits, test = self.train(place, losses)
+        fit, _, (logits, test) = self.train(place, losses)
         keep_logits(place, run_name(document(self)), logits, test)
         records = []
         for group, seed in enumerate(self.seeds):

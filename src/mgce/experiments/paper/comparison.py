@@ -4,35 +4,67 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from mgce.experiments.paper.agreement import Verdict, agreement, judge, notes_of, show
 from mgce.experiments.paper.plan import METHODS
 from mgce.experiments.paper.published import PUBLISHED_AS, published_row
-from mgce.experiments.paper.result import PLUS_MINUS, Result
+from mgce.experiments.paper.result import Result
 from mgce.experiments.render import beta_range
-from mgce.experiments.select import MEASURES, best_beta, summarize
+from mgce.experiments.select import HELD_OUT_LOSS, MEASURES, best_beta, one_beta, summarize, tied
+from mgce.experiments.significance import Summary
 
 SHOWN_METHODS = (*METHODS, "mae_published")
+CHOOSING = ("mgce", "gce")  # methods whose beta validation chooses
 LABELS = {"mae": "mae (corrected)", "mae_published": "mae (as published)"}
 # Which column of the paper stands beside which of our measures: its "SCE" beside ECE(h), see the caption.
 COMPARED = {"accuracy": "accuracy", "ece_h": "sce"}
 NAMES = {"accuracy": "accuracy", "ece_h": "calibration error"}
 CAPTION = (
     "Percent; mean ± standard deviation over the seeds, at the epoch of best accuracy on the noisy validation "
-    "rows, which choose β too, for each seed. ECE is that of the top label, which the paper's column “SCE” is "
-    "compared with, since SCE itself is at most 2/k for k classes; h: minimax, p: worst-case probabilities. "
-    "“mae (as published)” has the probabilities with the sign of the normalizer reversed, with which the paper's "
-    "numbers agree. Below: every cell that differs from the paper's by more than two standard deviations, of the "
-    "larger one of the two, ours and the paper's."
+    "rows, which choose β too: for each seed, and further right one for all seeds, by the mean. ECE is that of the top "
+    "label, which the paper's column “SCE” is compared with, since SCE itself is at most 2/k for k classes; h: "
+    "minimax, p: worst-case probabilities. “mae (as published)” has the probabilities with the sign of the normalizer "
+    "reversed, with which the paper's numbers agree; its accuracy is that of “mae (corrected)” and counts once."
+)
+TEST = (
+    "A number differs if Welch's test says so at 5 %, for our number of seeds and the paper's five; a single seed is "
+    "taken to spread as the paper's do. One test of twenty finds a difference where there is none. Below: every "
+    "number that differs, and every one of which the test cannot say whether it is 2 points off."
 )
 Pair = tuple[float, float]  # mean and standard deviation
+Records = Sequence[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A data set, a noise rate and a method.
+
+    Attributes:
+        dataset, noise, method: which.
+        chosen: the summary of the networks at the beta of each seed, as `summarize` gives it; empty if none was run.
+        fixed: that of the networks at one beta for all seeds; empty if there was no beta to choose.
+        paper: the paper's pairs by the name of our measure; empty if it has none.
+        single: whether there was only one beta, of a method that has several.
+    """
+
+    dataset: str
+    noise: float
+    method: str
+    chosen: Mapping[str, Any]
+    fixed: Mapping[str, Any]
+    paper: Mapping[str, Pair]
+    single: bool
 
 
 def compare_methods(
-    name: str, title: str, records: Sequence[dict[str, Any]], datasets: Sequence[str], noises: Sequence[float]
+    name: str, title: str, records: Records, datasets: Sequence[str], noises: Sequence[float]
 ) -> Result | None:
     """Give a row for each data set, noise rate and method, the paper's numbers beside ours; None without records.
+
+    A noise rate that was not run, and for which the paper has no numbers either, is left out.
 
     Args:
         name: of the table, as the command has it.
@@ -43,21 +75,24 @@ def compare_methods(
     """
     if not records:
         return None
-    cells, numbers = [], []
-    notes: dict[str, str] = {}
-    for dataset in ordered({record["dataset"] for record in records}, datasets):
-        for noise in noises:
-            block = [r for r in records if r["dataset"] == dataset and r["noise"] == noise]
-            candidates = {method: len({r["beta"] for r in block if r["method"] == method}) for method in METHODS}
-            summaries = {summary["method"]: summary for summary in summarize(best_beta(block))}
-            for method in SHOWN_METHODS:
-                row = {"dataset": dataset, "noise": noise, "method": method, **_numbers(summaries.get(method))}
-                row |= {f"paper_{measure}": pair for measure, pair in _paper(name, dataset, method, noise).items()}
-                numbers.append(_flat(row))
-                cells.append(_cells(row, fixed=candidates.get(method) == 1 and method in ("mgce", "gce")))
-                notes |= _differences(row)
-    compared = sum(row[m] is not None and row[f"paper_{m}"] is not None for row in numbers for m in COMPARED)
-    return Result(name, title, CAPTION, cells, numbers, notes=notes, words=4, compared=compared)
+    rows = [
+        row
+        for dataset in ordered({record["dataset"] for record in records}, datasets)
+        for noise in noises
+        for row in _rows(name, dataset, noise, [r for r in records if (r["dataset"], r["noise"]) == (dataset, noise)])
+    ]
+    verdicts: dict[str, Verdict] = {}
+    with_one_beta: dict[str, Verdict] = {}
+    for row in rows:
+        verdicts |= _verdicts(row, row.chosen)
+        with_one_beta |= _verdicts(row, row.fixed or row.chosen)
+    found = agreement(verdicts)
+    if any(row.fixed for row in rows) and found:
+        found = f"With β chosen for each seed, {found}; with one β for all seeds, {agreement(with_one_beta)}"
+    caption = " ".join([CAPTION, _ties(records), *([TEST] if verdicts else [])]).replace("  ", " ")
+    cells, numbers = list(map(_cells, rows)), list(map(_flat, rows))
+    sentence = f"{title.partition(':')[0]}: {found}." if found else ""
+    return Result(name, title, caption, cells, numbers, notes=notes_of(verdicts), words=4, agreement=sentence)
 
 
 def ordered(found: set[str], datasets: Sequence[str]) -> list[str]:
@@ -70,14 +105,6 @@ def ordered(found: set[str], datasets: Sequence[str]) -> list[str]:
     return sorted(found, key=place)
 
 
-def show(pair: Pair | None) -> str:
-    """Show mean and standard deviation as the paper does; for a single seed the mean alone, for None nothing."""
-    if pair is None:
-        return ""
-    mean, std = pair
-    return f"{mean:.2f}" + ("" if math.isnan(std) else f" {PLUS_MINUS} {std:.2f}")
-
-
 def percent(values: Sequence[float]) -> Pair | None:
     """Give mean and standard deviation (ddof = 1; NaN for a single value) in percent; None without values."""
     if not values:
@@ -85,26 +112,46 @@ def percent(values: Sequence[float]) -> Pair | None:
     return 100 * statistics.fmean(values), 100 * statistics.stdev(values) if len(values) > 1 else math.nan
 
 
-def difference(what: str, ours: Pair | None, paper: Pair | None) -> str | None:
-    """Write a sentence if our mean is more than two standard deviations from the paper's, else None.
+def _rows(table: str, dataset: str, noise: float, block: Records) -> list[Row]:
+    """Give the rows of a data set and a noise rate; none if neither we nor the paper have anything."""
+    smoke = any(record.get("smoke") for record in block)
+    paper = {method: {} if smoke else _paper(table, dataset, method, noise) for method in SHOWN_METHODS}
+    if not block and not any(paper.values()):
+        return []
+    chosen = {summary["method"]: summary for summary in summarize(best_beta(block))}
+    candidates = {method: {record["beta"] for record in block if record["method"] == method} for method in CHOOSING}
+    several = [record for record in block if len(candidates.get(record["method"], ())) > 1]
+    fixed = {summary["method"]: summary for summary in summarize(one_beta(several))}
+    return [
+        Row(
+            dataset,
+            noise,
+            method,
+            chosen.get(method, {}),
+            fixed.get(method, {}),
+            paper[method],
+            single=len(candidates.get(method, ())) == 1,
+        )
+        for method in SHOWN_METHODS
+    ]
 
-    Of the two standard deviations, ours over the seeds and the paper's, the larger one counts.
-    """
-    if ours is None or paper is None:
-        return None
-    deviations = (ours[0] - paper[0]) / max(paper[1], 0.0 if math.isnan(ours[1]) else ours[1])
-    if abs(deviations) <= 2:
-        return None
-    side = "above" if deviations > 0 else "below"
-    return f"{what}: {show(ours)} against {show(paper)}, {abs(deviations):.1f} standard deviations {side} the paper."
 
-
-def _numbers(summary: dict[str, Any] | None) -> dict[str, Any]:
-    """Give the betas and seeds of a summary, and its measures in percent, as pairs of mean and standard deviation."""
-    if summary is None:
-        return {}
-    pairs = {measure: (100 * summary[measure], 100 * summary[f"{measure}_std"]) for measure in MEASURES}
-    return {"betas": summary["betas"], "seeds": summary["seeds"], **pairs}
+def _ties(records: Records) -> str:
+    """Say how many choices of beta for a seed are ties, and what decided them."""
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for record in records:
+        if record["method"] in CHOOSING:
+            groups.setdefault(tuple(record[key] for key in ("dataset", "noise", "method", "seed")), []).append(record)
+    choices = [group for group in groups.values() if len(group) > 1]
+    equal = [tied(group) for group in choices if len(tied(group)) > 1]
+    if not equal:
+        return ""
+    by_loss = sum(all(HELD_OUT_LOSS in record for record in group) for group in equal)
+    return (
+        f"{len(equal)} of {len(choices)} choices of β for a seed are ties of validation accuracy: the Brier score of h "
+        f"on the validation rows decided {by_loss}, and {len(equal) - by_loss}, of runs whose records do not have it, "
+        "went to the smallest β."
+    )
 
 
 def _paper(table: str, dataset: str, method: str, noise: float) -> dict[str, Pair]:
@@ -118,40 +165,57 @@ def _paper(table: str, dataset: str, method: str, noise: float) -> dict[str, Pai
     return {measure: tuple(row[COMPARED[measure]]) for measure in measures if row}
 
 
-def _flat(row: dict[str, Any]) -> dict[str, Any]:
+def _pair(summary: Mapping[str, Any], measure: str) -> Pair | None:
+    """Give mean and standard deviation of a measure in percent."""
+    return (100 * summary[measure], 100 * summary[f"{measure}_std"]) if summary else None
+
+
+def _verdicts(row: Row, summary: Mapping[str, Any]) -> dict[str, Verdict]:
+    """Compare the measures of a row with the paper's; give the verdicts by keys as `Result.notes` has them."""
+    where = f"{row.dataset}, η = {row.noise:g}, {LABELS.get(row.method, row.method)}"
+    verdicts = {}
+    for measure in COMPARED:
+        pair, paper = _pair(summary, measure), row.paper.get(measure)
+        if (row.method, measure) == ("mae_published", "accuracy") or pair is None:  # that is MAE's, which counts there
+            continue
+        verdict = judge(f"{where}, {NAMES[measure]}", Summary(pair[0], pair[1], summary["seeds"]), paper)
+        if verdict is not None:
+            verdicts[f"{row.dataset}/{row.noise:g}/{row.method}/{measure}"] = verdict
+    return verdicts
+
+
+def _flat(row: Row) -> dict[str, Any]:
     """Give a row for a program: numbers in full, a column each for mean and standard deviation, every seed's beta."""
-    flat = {name: row.get(name) for name in ("dataset", "noise", "method", "seeds")}
-    flat["betas"] = " ".join(f"{beta:g}" for beta, count in row.get("betas", ()) for _ in range(count))
-    for measure in (*MEASURES, *(f"paper_{measure}" for measure in COMPARED)):
-        flat[measure], flat[f"{measure}_std"] = row.get(measure, (None, None))
+    flat: dict[str, Any] = {"dataset": row.dataset, "noise": row.noise, "method": row.method}
+    flat["seeds"] = row.chosen.get("seeds")
+    flat["betas"] = " ".join(f"{beta:g}" for beta, count in row.chosen.get("betas", ()) for _ in range(count))
+    for measure in MEASURES:
+        flat[measure], flat[f"{measure}_std"] = _pair(row.chosen, measure) or (None, None)
+    for measure in COMPARED:
+        flat[f"paper_{measure}"], flat[f"paper_{measure}_std"] = row.paper.get(measure, (None, None))
+    flat["one_beta"] = row.fixed["betas"][0][0] if row.fixed else None
+    for measure in MEASURES:
+        flat[f"one_beta_{measure}"], flat[f"one_beta_{measure}_std"] = _pair(row.fixed, measure) or (None, None)
     return flat
 
 
-def _cells(row: dict[str, Any], fixed: bool) -> dict[str, str]:
-    """Give a row for a reader; `fixed` says that there was only one beta, so that no validation chose it."""
-    betas = row.get("betas")
+def _cells(row: Row) -> dict[str, str]:
+    """Give a row for a reader; where there was only one beta, it says that no validation chose it."""
+    betas = row.chosen.get("betas")
     return {
-        "dataset": row["dataset"],
-        "η": f"{row['noise']:g}",
-        "method": LABELS.get(row["method"], row["method"]),
-        "β": "" if betas is None else beta_range(betas) + " (fixed)" * fixed,
-        "seeds": str(row.get("seeds", "")),
-        "accuracy": show(row.get("accuracy")),
-        "paper's": show(row.get("paper_accuracy")),
-        "ECE(h)": show(row.get("ece_h")),
-        "paper's “SCE”": show(row.get("paper_ece_h")),
-        "ECE(p)": show(row.get("ece_p")),
-        "SCE(h)": show(row.get("sce_h")),
-        "SCE(p)": show(row.get("sce_p")),
+        "dataset": row.dataset,
+        "η": f"{row.noise:g}",
+        "method": LABELS.get(row.method, row.method),
+        "β": "" if betas is None else beta_range(betas) + " (fixed)" * row.single,
+        "seeds": str(row.chosen.get("seeds", "")),
+        "accuracy": show(_pair(row.chosen, "accuracy")),
+        "paper's": show(row.paper.get("accuracy")),
+        "ECE(h)": show(_pair(row.chosen, "ece_h")),
+        "paper's “SCE”": show(row.paper.get("ece_h")),
+        "one β": f"{row.fixed['betas'][0][0]:g}" if row.fixed else "",
+        "its accuracy": show(_pair(row.fixed, "accuracy")),
+        "its ECE(h)": show(_pair(row.fixed, "ece_h")),
+        "ECE(p)": show(_pair(row.chosen, "ece_p")),
+        "SCE(h)": show(_pair(row.chosen, "sce_h")),
+        "SCE(p)": show(_pair(row.chosen, "sce_p")),
     }
-
-
-def _differences(row: dict[str, Any]) -> dict[str, str]:
-    """Give the sentences on numbers of a row that are far from the paper's, by keys as `Result.notes` has them."""
-    where = f"{row['dataset']}, η = {row['noise']:g}, {LABELS.get(row['method'], row['method'])}"
-    sentences = {
-        measure: difference(f"{where}, {NAMES[measure]}", row.get(measure), row.get(f"paper_{measure}"))
-        for measure in COMPARED
-    }
-    key = f"{row['dataset']}/{row['noise']:g}/{row['method']}"
-    return {f"{key}/{measure}": sentence for measure, sentence in sentences.items() if sentence is not None}

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mgce.experiments.paper.comparison import ordered, show
-from mgce.experiments.paper.images import SMOKE_DATASETS
+from mgce.experiments.paper.agreement import show
+from mgce.experiments.paper.comparison import ordered
 from mgce.experiments.paper.plan import BETA
 from mgce.experiments.paper.result import Result
 from mgce.experiments.render import COLOURS
-from mgce.pages.png import figure, png
+from mgce.pages.png import figure, png, stamp
 
 # By label: method, beta, curve ("test_accuracy" or "objective"), and Matplotlib's style of the line. A value V of the
 # objective is drawn as 1 - V, beside the accuracies.
@@ -27,6 +27,8 @@ ACCURACY: Series = {
     "MGCE": ("mgce", BETA, "test_accuracy", {"label": "MGCE", "color": COLOURS["mgce"]}),
     "GCE": ("gce", BETA, "test_accuracy", {"label": "GCE", "color": COLOURS["gce"]}),
 }
+# Width and height in inches: 10-point letters are then 13 pixels high where a phone gives the figure 400.
+PANEL = (4.2, 3.1)
 
 
 @dataclass(frozen=True)
@@ -55,16 +57,19 @@ class CurveFigure:
 def draw_curves(chart: CurveFigure, records: Sequence[dict[str, Any]], datasets: Sequence[str]) -> Result | None:
     """Draw the mean and the standard deviation over the seeds; give None if no data set has any of the series.
 
+    There is a panel for each data set, one below the other, so that a phone shows them as large as a page does.
+
     Args:
         chart: what to draw.
         records: with data set, method, beta, seed and curves by epoch.
-        datasets: a panel for each, in order; one without any of the series is left out.
+        datasets: those of the paper, in its order; others come last.
     """
-    curves_by_dataset = {dataset: _curves(records, dataset, chart.series) for dataset in datasets}
+    found = ordered({record["dataset"] for record in records}, datasets)
+    curves_by_dataset = {dataset: _curves(records, dataset, chart.series) for dataset in found}
     drawn = {dataset: curves for dataset, curves in curves_by_dataset.items() if curves}
     if not drawn:
         return None
-    panels, axes = figure(len(drawn), 5.6, 3.9)
+    panels, axes = figure(len(drawn), *PANEL, columns=1)
     cells, numbers = [], []
     notes: dict[str, str] = {}
     for (dataset, curves), axis in zip(drawn.items(), axes, strict=True):
@@ -81,6 +86,8 @@ def draw_curves(chart: CurveFigure, records: Sequence[dict[str, Any]], datasets:
         axis.legend(frameon=False, fontsize=8)
         if {"MGCE", "GCE"} <= curves.keys():
             notes |= _convergence(dataset, curves["MGCE"], curves["GCE"])
+    if any(record.get("smoke") for record in records):
+        stamp(panels)
     return Result(chart.name, chart.title, chart.caption, cells, numbers, png(panels), notes, words=2)
 
 
@@ -89,11 +96,6 @@ def _curves(records: Sequence[dict[str, Any]], dataset: str, series: Series) -> 
     own = [record for record in records if record["dataset"] == dataset]
     curves = {label: curves_of(own, *line[:3]) for label, line in series.items()}
     return {label: values for label, values in curves.items() if len(values)}
-
-
-def datasets_of(records: Sequence[dict[str, Any]], datasets: Sequence[str]) -> list[str]:
-    """Give the data sets that there are records of, of those of a figure and of a smoke run."""
-    return ordered({record["dataset"] for record in records} & {*datasets, *SMOKE_DATASETS}, datasets)
 
 
 def curves_of(records: Sequence[dict[str, Any]], method: str, beta: float, curve: str) -> NDArray[np.float64]:

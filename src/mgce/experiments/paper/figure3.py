@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mgce.experiments.paper.comparison import ordered
 from mgce.experiments.paper.convergence import CurveFigure, draw_curves
-from mgce.experiments.paper.images import NATURALLY_NOISY, clean_records, plan_figure
+from mgce.experiments.paper.images import clean_records, plan_figure
 from mgce.experiments.paper.plan import Options
 from mgce.experiments.paper.result import Result
 from mgce.experiments.paper.specification import Specification
@@ -28,7 +27,5 @@ def plan(options: Options) -> list[Specification]:
 
 
 def render(runs: Sequence[Run]) -> Result | None:
-    """Draw a panel for each data set whose labels are clean as they come; None without runs."""
-    records = clean_records(runs)
-    datasets = ordered({r["dataset"] for r in records if r["dataset"] not in NATURALLY_NOISY}, DATASETS)
-    return draw_curves(FIGURE, records, datasets)
+    """Draw a panel for each data set that Table 1 may show; None without runs."""
+    return draw_curves(FIGURE, [record for record in clean_records(runs) if record["for_tables"]], DATASETS)

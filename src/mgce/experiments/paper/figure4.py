@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mgce.experiments.paper.convergence import CurveFigure, datasets_of, draw_curves
-from mgce.experiments.paper.images import clean_records, plan_figure
+from mgce.experiments.paper.convergence import CurveFigure, draw_curves
+from mgce.experiments.paper.images import figure_records, plan_figure
 from mgce.experiments.paper.plan import Options
 from mgce.experiments.paper.result import Result
 from mgce.experiments.paper.specification import Specification
@@ -25,10 +25,9 @@ FIGURE = CurveFigure("figure4", TITLE, CAPTION, ylabel="accuracy on validation i
 
 def plan(options: Options) -> list[Specification]:
     """Plan a run for each seed and method."""
-    return plan_figure(options, DATASETS)
+    return plan_figure(options, DATASETS, "figure4")
 
 
 def render(runs: Sequence[Run]) -> Result | None:
     """Draw a panel; None without runs."""
-    records = clean_records(runs)
-    return draw_curves(FIGURE, records, datasets_of(records, DATASETS))
+    return draw_curves(FIGURE, figure_records(runs, "figure4", DATASETS), DATASETS)

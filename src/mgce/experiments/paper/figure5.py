@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mgce.experiments.paper.convergence import CurveFigure, datasets_of, draw_curves
-from mgce.experiments.paper.images import clean_records, plan_figure
+from mgce.experiments.paper.convergence import CurveFigure, draw_curves
+from mgce.experiments.paper.images import figure_records, plan_figure
 from mgce.experiments.paper.plan import Options
 from mgce.experiments.paper.result import Result
 from mgce.experiments.paper.specification import Specification
@@ -23,10 +23,9 @@ FIGURE = CurveFigure("figure5", "Figure 5: accuracy by epoch on Clothing-1M", CA
 
 def plan(options: Options) -> list[Specification]:
     """Plan a run for each seed and method."""
-    return plan_figure(options, DATASETS)
+    return plan_figure(options, DATASETS, "figure5")
 
 
 def render(runs: Sequence[Run]) -> Result | None:
     """Draw a panel; None without runs."""
-    records = clean_records(runs)
-    return draw_curves(FIGURE, records, datasets_of(records, DATASETS))
+    return draw_curves(FIGURE, figure_records(runs, "figure5", DATASETS), DATASETS)

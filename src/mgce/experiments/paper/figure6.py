@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from mgce.experiments.paper import table3
-from mgce.experiments.paper.comparison import ordered
+from mgce.experiments.paper.comparison import CHOOSING, ordered
 from mgce.experiments.paper.convergence import ACCURACY, CurveFigure, Series, curves_of, draw_curves
 from mgce.experiments.paper.plan import Options
 from mgce.experiments.paper.result import Result
@@ -41,24 +41,26 @@ FIGURE = CurveFigure("figure6", TITLE, CAPTION, series=SERIES, xscale="log")
 
 
 def plan(options: Options) -> list[Specification]:
-    """Plan the runs of Table 3 on clean labels that have a network of one of the series."""
+    """Plan the runs of Table 3 on clean labels that have a network of a series; the series are there in any case."""
     shown = {(method, beta) for method, beta, *_ in SERIES.values()}
-    return [
-        specification
-        for specification in table3.plan(options)
-        if isinstance(specification, TabularRun) and specification.noise == 0 and shown & set(specification.members)
-    ]
+    wanted = {(method, beta) for method in options.methods for beta in options.candidates(method)} | shown
+    betas = tuple(sorted({*options.betas, *(beta for method, beta in shown if method in CHOOSING)}))
+    runs = []
+    for run in table3.plan(replace(options, betas=betas)):
+        assert isinstance(run, TabularRun)
+        if run.noise == 0 and shown & set(run.members):
+            runs.append(replace(run, members=tuple(member for member in run.members if member in wanted)))
+    return [*runs]
 
 
 def render(runs: Sequence[Run]) -> Result | None:
     """Draw a panel for each data set; None without runs."""
     records = [record for record in table3.tabular_records(runs) if record["noise"] == 0]
-    datasets = ordered({record["dataset"] for record in records}, table3.DATASETS)
-    result = draw_curves(FIGURE, records, datasets)
+    result = draw_curves(FIGURE, records, table3.DATASETS)
     if result is None:
         return None
     notes = dict(result.notes)
-    for dataset in datasets:
+    for dataset in ordered({record["dataset"] for record in records}, table3.DATASETS):
         notes |= _above(dataset, [record for record in records if record["dataset"] == dataset])
     return replace(result, notes=notes)
 

@@ -16,10 +16,10 @@ import torch
 from torch import Tensor
 
 from mgce._files import plain
-from mgce._validation import check_device
+from mgce._validation import check_choice, check_device
 from mgce.datasets import load_images
-from mgce.datasets.images import ImageDataset
-from mgce.experiments.paper.image_settings import PAPER
+from mgce.datasets.images import ImageDataset, Images
+from mgce.experiments.paper.image_settings import HUMAN, PAPER
 from mgce.experiments.paper.plan import BETA, Options
 from mgce.experiments.paper.published_mae import evaluate_published_mae
 from mgce.experiments.paper.specification import Place, Specification, document
@@ -38,6 +38,7 @@ PENALTY = ImageSettings().l1
 # of WebVision is held out, by which a beta could be chosen for the tables.
 NATURALLY_NOISY = ("webvision", "clothing1m")
 SMOKE_DATASETS = ("digits",)
+SMOKE_ITEM = "table1"  # what most smoke runs are a miniature of, since Table 2 and Figure 3 have the same runs
 # Two epochs of a network of four channels, for the 8 x 8 digits; the learning rate is five times the
 # usual one, so that so few steps have an effect.
 SMOKE: dict[str, Any] = {"width": 4, "padding": 1, "crop": 8, "epochs": 2, "batch_size": 128, "lr": 0.05}
@@ -54,6 +55,8 @@ class ImageRun(ImageSettings):
         seed: of the noise, the split and the training.
         method: "mgce", "gce", "ce" or "mae".
         beta: of the loss.
+        labels: which labels that people gave are trained on, "worst" of cifar10n, say; "" for the published ones.
+        smoke: of a miniature, the table or figure that it is one of; "" of others.
 
     All other fields are those of `ImageSettings`.
     """
@@ -66,6 +69,8 @@ class ImageRun(ImageSettings):
     seed: int
     method: str
     beta: float
+    labels: str = ""
+    smoke: str = ""
 
     def check(self, place: Place) -> None:
         """Raise an error if Lightning, the device or the data set is missing."""
@@ -79,11 +84,11 @@ class ImageRun(ImageSettings):
         """Train the network; give its record at the epoch of best validation accuracy.
 
         The record holds the method, beta, noise and seed; the epoch; validation accuracy, None where no images are
-        held out; test accuracy; ECE and SCE of h and p; and by epoch the test accuracy and the objective. The method
-        `mae` has another record, `mae_published`, for the probabilities that the paper's table agrees with. Curves have
-        five digits, so that records stay small.
+        held out; test accuracy; ECE and SCE of h and p; and by epoch the test accuracy, the objective, and the
+        validation accuracy if there is one. The method `mae` has another record, `mae_published`, for the probabilities
+        that the paper's table agrees with. Curves have five digits, so that records stay small.
         """
-        dataset = load_images(self.dataset, data_dir=place.data_dir, download=place.download)
+        dataset = with_labels(load_images(self.dataset, data_dir=place.data_dir, download=place.download), self.labels)
         fit, logits = self._train(dataset, place)
         target = torch.from_numpy(dataset.test.target)
         record = {"method": self.method, "beta": plain(self.beta), "noise": self.noise, "seed": self.seed}
@@ -92,7 +97,8 @@ class ImageRun(ImageSettings):
         measures = evaluate(logits, target, self.beta, softmax=self.method == "gce")
         curves = {
             f"{name}_by_epoch": [float(f"{value:.5g}") for value in fit.curves[name]]
-            for name in ("test_accuracy", "objective")
+            for name in ("validation_accuracy", "test_accuracy", "objective")
+            if name in fit.curves
         }
         records = [{**record, **{name: measures[name] for name in MEASURES}, **curves}]
         if self.method == "mae":
@@ -107,10 +113,19 @@ class ImageRun(ImageSettings):
         return train_in_scratch(settings, dataset, place, name, loss=loss, noise_rate=self.noise, seed=self.seed)
 
 
+def with_labels(dataset: ImageDataset, labels: str) -> ImageDataset:
+    """Give the data set with its human labels of this name in place of the published ones; with "" as it is."""
+    if not labels:
+        return dataset
+    assert isinstance(dataset.train, Images)
+    check_choice("labels", labels, tuple(dataset.train.noisy))
+    return replace(dataset, train=Images(dataset.train.images, dataset.train.noisy[labels]))
+
+
 def check_images(dataset: str, place: Place) -> None:
     """Raise an error if Lightning, the device or the data set is missing."""
     if not all(map(find_spec, ("lightning", "tensorboard"))):
-        raise ValueError("Expected Lightning for images, but it is missing: pip install 'mgce[experiments]'.")
+        raise ModuleNotFoundError("Expected Lightning for images, but it is missing: pip install 'mgce[experiments]'.")
     check_device(place.device)
     load_images(dataset, data_dir=place.data_dir, download=place.download)
 
@@ -173,6 +188,7 @@ def plan_images(
     *,
     noises: Sequence[float] = (0.0,),
     penalties: Sequence[float] = (PENALTY,),
+    item: str = SMOKE_ITEM,
 ) -> list[Specification]:
     """Plan a run for each data set, noise rate, penalty, seed and member, which is a pair of method and beta.
 
@@ -183,6 +199,9 @@ def plan_images(
         members: pairs of method and beta.
         noises: noise rates.
         penalties: values of lambda_0.
+        item: of a smoke run, what it is a miniature of; those of Tables 1 and 2 and Figure 3 are the same.
+
+    A data set with human labels is trained on those, and no noise is added to them.
     """
     members = list(members)
     specifications: list[Specification] = []
@@ -191,9 +210,10 @@ def plan_images(
         if options.smoke:
             settings = replace(settings, **SMOKE, size=None if settings.size is None else SMOKE["crop"])
         shared = {field.name: getattr(settings, field.name) for field in fields(ImageSettings)}
+        shared |= {"dataset": dataset, "labels": HUMAN.get(dataset, ""), "smoke": item if options.smoke else ""}
         specifications += [
-            ImageRun(**{**shared, "l1": l1}, dataset=dataset, noise=noise, seed=seed, method=method, beta=beta)
-            for noise in noises
+            ImageRun(**{**shared, "l1": l1}, noise=noise, seed=seed, method=method, beta=beta)
+            for noise in (noises[:1] if dataset in HUMAN else noises)
             for l1 in penalties
             for seed in range(min(options.seeds, SMOKE_COUNT) if options.smoke else options.seeds)
             for method, beta in members
@@ -202,12 +222,19 @@ def plan_images(
 
 
 def image_records(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """Give the records of all runs on images by rising beta, with the data set and lambda_0 in each."""
+    """Give the records of all runs on images by rising beta, with what tables and figures have to know of the run.
+
+    That is the data set, with the name of its human labels if it has any; lambda_0; of a miniature, what it is one of;
+    and whether the tables show it.
+    """
     records = [
         {
             **record,
-            "dataset": run.specification["dataset"],
+            "dataset": _shown(run.specification),
             "l1": run.specification["l1"],
+            "smoke": run.specification.get("smoke", ""),
+            "for_tables": run.specification["dataset"] not in NATURALLY_NOISY
+            and run.specification.get("smoke", "") in ("", SMOKE_ITEM),
             "beta": float(record["beta"]),
         }
         for run in runs
@@ -217,15 +244,28 @@ def image_records(runs: Sequence[Run]) -> list[dict[str, Any]]:
     return sorted(records, key=lambda record: record["beta"])
 
 
+def _shown(specification: Mapping[str, Any]) -> str:
+    """Give the name of a data set as tables show it: `cifar10n (worst)` with its human labels."""
+    labels = specification.get("labels", "")
+    return f"{specification['dataset']} ({labels})" if labels else str(specification["dataset"])
+
+
 def clean_records(runs: Sequence[Run]) -> list[dict[str, Any]]:
     """Give the records that figures show: at their beta, the usual lambda_0, and without noise of our making."""
     keys = {"noise": 0.0, "beta": BETA, "l1": PENALTY}
     return [record for record in image_records(runs) if keys.items() <= record.items()]
 
 
-def plan_figure(options: Options, datasets: Sequence[str]) -> list[Specification]:
+def figure_records(runs: Sequence[Run], item: str, datasets: Sequence[str]) -> list[dict[str, Any]]:
+    """Give the records that a figure of one data set shows: those of that data set, and of its own smoke runs."""
+    records = clean_records(runs)
+    return [r for r in records if r["smoke"] == item or (not r["smoke"] and r["dataset"] in datasets)]
+
+
+def plan_figure(options: Options, datasets: Sequence[str], item: str = SMOKE_ITEM) -> list[Specification]:
     """Plan a run for each data set, each seed, and MGCE and GCE as far as they are asked for, at the figures' beta."""
-    return plan_images(options, datasets, [(method, BETA) for method in options.methods if method in ("mgce", "gce")])
+    members = [(method, BETA) for method in options.methods if method in ("mgce", "gce")]
+    return plan_images(options, datasets, members, item=item)
 
 
 def _test_logits(

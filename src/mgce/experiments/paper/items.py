@@ -7,7 +7,18 @@ from dataclasses import dataclass, replace
 
 from mgce._validation import check_choice
 from mgce.datasets import IMAGE_NAMES, NAMES
-from mgce.experiments.paper import figure1, figure2, figure3, figure4, figure5, figure6, table1, table2, table3
+from mgce.experiments.paper import (
+    advantage,
+    figure1,
+    figure2,
+    figure3,
+    figure4,
+    figure5,
+    figure6,
+    table1,
+    table2,
+    table3,
+)
 from mgce.experiments.paper.plan import Options
 from mgce.experiments.paper.result import Result
 from mgce.experiments.paper.specification import Specification
@@ -16,7 +27,7 @@ from mgce.experiments.store import Run
 
 @dataclass(frozen=True)
 class Item:
-    """A table or figure of the paper.
+    """A table or figure of the paper, or of the paper's runs.
 
     Attributes:
         plan: gives the specifications of its runs.
@@ -28,8 +39,14 @@ class Item:
     render: Callable[[Sequence[Run]], Result | None]
     datasets: tuple[str, ...] = ()
 
+    @property
+    def of_runs(self) -> bool:
+        """Whether it shows runs, and is not computed."""
+        return bool(self.datasets)
+
 
 ITEMS = {
+    "advantage": Item(advantage.plan, advantage.render, NAMES),
     "figure1": Item(figure1.plan, figure1.render),
     "figure2": Item(figure2.plan, figure2.render),
     "figure3": Item(figure3.plan, figure3.render, IMAGE_NAMES),

@@ -22,15 +22,9 @@ def page(results: Sequence[Result], facts: Mapping[str, str]) -> bytes:
 
 
 def headline(results: Sequence[Result]) -> str:
-    """Say in a sentence how many of our numbers agree with the paper's."""
-    compared = sum(result.compared for result in results)
-    far = sum(len(result.notes) for result in results if result.compared)
-    if not compared:
-        return "Nothing here stands in the paper as a number."
-    return (
-        f"Of {compared} numbers that the paper prints too, {compared - far} are within two standard deviations of it. "
-        "Below each table is a sentence on every one that is not."
-    )
+    """Say how many of our numbers agree with the paper's."""
+    sentences = [result.agreement for result in results if result.agreement]
+    return " ".join(sentences) or "Nothing here stands in the paper as a number."
 
 
 def section(result: Result) -> str:

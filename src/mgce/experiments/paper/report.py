@@ -11,12 +11,12 @@ from mgce._files import write_files
 from mgce._validation import expected
 from mgce.experiments.paper.items import ITEMS
 from mgce.experiments.paper.page import page
-from mgce.experiments.paper.result import Result, explained, files
-from mgce.experiments.paper.specification import check_one_data, check_one_setting
+from mgce.experiments.paper.result import Result, explained, files, page_name, smoke
+from mgce.experiments.paper.specification import check_no_network_twice, check_one_data, check_one_setting
 from mgce.experiments.store import Run, Runs
 
 REASONS = "reasons.json"
-UNSAID = ("run", "seconds", "data")  # left out of the page: they are of one run, and say nothing of its machine
+UNSAID = ("run", "seconds", "data")  # left out of the facts of machines
 
 
 def write_report(directory: Path, out: Path) -> dict[str, Result]:
@@ -36,15 +36,20 @@ def write_report(directory: Path, out: Path) -> dict[str, Result]:
     runs = list(Runs(directory).read().values())
     try:
         check_one_setting([run.specification for run in runs])
+        check_no_network_twice([run.specification for run in runs])
         check_one_data(runs)
+        miniature = any(run.specification.get("smoke") for run in runs)
         rendered = {name: item.render(runs) for name, item in ITEMS.items()}
     except (AttributeError, IndexError, KeyError, TypeError) as error:  # runs of versions that wrote no checksums
         got = f"what these cannot be rendered from ({type(error).__name__}: {error})"
         raise ValueError(f"Expected {directory} to hold finished runs, but got {got}.") from error
     reasons = _reasons(directory / REASONS)
     results = {name: explained(result, reasons) for name, result in rendered.items() if result is not None}
+    if miniature:  # Figures 1 and 2 are computed, and of no run
+        results = {name: smoke(result) if ITEMS[name].of_runs else result for name, result in results.items()}
     contents = {name: content for result in results.values() for name, content in files(result).items()}
-    write_files(out, {**contents, "report.html": page(list(results.values()), facts(runs))})
+    shown = list(results.values())
+    write_files(out, {**contents, page_name(shown): page(shown, facts(runs))})
     return results
 
 
@@ -58,6 +63,10 @@ def facts(runs: list[Run]) -> dict[str, str]:
         what = {name: value for name, value in run.specification.items() if name not in run.specification["axes"]}
         text = ", ".join(f"{name} {value}" for name, value in what.items() if name not in ("kind", "axes", "dataset"))
         settings.setdefault(f"{what['dataset']} ({what['kind']})", {})[text] = None
+        checksum = (
+            f"SHA-256 {run.machine['data'][:16]}…" if "data" in run.machine else "not recorded by earlier versions"
+        )
+        settings.setdefault(f"data of {what['dataset']} ({what['kind']})", {})[checksum] = None
         for name, value in run.machine.items():
             if name not in UNSAID:
                 settings.setdefault(name, {})[str(value)] = None

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 PLUS_MINUS = "±"
+SMOKE_SUFFIX = "-smoke"  # of the names of files that smoke runs leave
 WIDTH = 100  # characters in a line of captions and notes, which most terminals show without a break
 
 
@@ -24,7 +25,8 @@ class Result:
         image: the figure as PNG.
         notes: sentences below the table, by a key such as `letter/0.2/gce/accuracy`.
         words: how many of the first columns hold words and not numbers.
-        compared: how many numbers of the paper stand beside ours. If any do, the notes are on those that are far apart.
+        agreement: a sentence on how many of our numbers agree with the paper's; "" if none stand beside them. If any
+            do, the notes are on those that do not.
     """
 
     name: str
@@ -35,7 +37,28 @@ class Result:
     image: bytes | None = None
     notes: Mapping[str, str] = field(default_factory=dict)
     words: int = 1
-    compared: int = 0
+    agreement: str = ""
+
+
+def smoke(result: Result) -> Result:
+    """Mark a result of smoke runs, so that nobody takes it for one of the paper: in its name, title, caption and rows.
+
+    Whoever draws its picture stamps it, see :func:`mgce.pages.png.stamp`.
+    """
+    return replace(
+        result,
+        name=f"{result.name}{SMOKE_SUFFIX}",
+        title=f"Smoke run, no results: {result.title}",
+        caption="A miniature on other data or few rows, to see that all works; its numbers say nothing of the methods. "
+        + result.caption,
+        cells=[{**row, "run": "smoke"} for row in result.cells],
+        numbers=[{**row, "run": "smoke"} for row in result.numbers],
+    )
+
+
+def page_name(results: Sequence[Result]) -> str:
+    """Give the name of the page of these results."""
+    return f"report{SMOKE_SUFFIX * any(result.name.endswith(SMOKE_SUFFIX) for result in results)}.html"
 
 
 def explained(result: Result, reasons: Mapping[str, str]) -> Result:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -61,10 +61,59 @@ class Specification(Protocol):
         """Train; give the records, of types that JSON has."""
 
 
+# Fields that came later: left out while they are empty, so that runs keep the names that they had before.
+LATER = ("labels", "smoke")
+# By kind, the fields in which the runs on one data set may differ from those on another, as the paper has it. In
+# kinds that are not here, any.
+BY_DATASET: Mapping[str, tuple[str, ...]] = {
+    "tabular": ("rows", "scaling"),
+    "images": (
+        *("architecture", "stem", "size", "padding", "crop", "jitter", "labels"),
+        *("validation_size", "epochs", "batch_size", "lr", "milestones", "gamma"),
+    ),
+}
+
+
 def document(specification: Specification) -> dict[str, Any]:
     """Give a specification as a dict of types that JSON has, with its kind and axes."""
     fields: dict[str, Any] = plain(asdict(specification))  # type: ignore[call-overload]
-    return {"kind": specification.kind, "axes": list(specification.axes), **fields}
+    said = {name: value for name, value in fields.items() if value or name not in LATER}
+    return {"kind": specification.kind, "axes": list(specification.axes), **said}
+
+
+def networks(specification: Mapping[str, Any]) -> set[str]:
+    """Name the networks of a run by its document: its points on the axes, such as a noise rate, a seed and a method."""
+    named = (specification[name] for name in specification["axes"])
+    values = [value if isinstance(value, list) else [value] for value in named]
+    where = (specification["kind"], specification["dataset"], specification.get("smoke", ""))
+    return {repr((*where, point)) for point in product(*values)}
+
+
+def remaining(specification: Specification, done: Set[str]) -> list[Specification]:
+    """Give specifications of the networks that are not done yet, in as few runs as that takes.
+
+    Args:
+        specification: of a run.
+        done: names of networks, as `networks` gives them.
+    """
+    names = networks(document(specification))
+    if not names & done:
+        return [specification]
+    if names <= done:
+        return []
+    several = (axis for axis in specification.axes if isinstance(getattr(specification, axis), tuple))
+    axis = next(axis for axis in several if len(getattr(specification, axis)) > 1)
+    # Values of the axis that lack the same networks of the other axes share a run.
+    joined: dict[str, list[Specification]] = {}
+    for value in getattr(specification, axis):
+        for part in remaining(_at(specification, axis, (value,)), done):
+            joined.setdefault(repr({**document(part), axis: None}), []).append(part)
+    return [_at(parts[0], axis, tuple(getattr(part, axis)[0] for part in parts)) for parts in joined.values()]
+
+
+def _at(specification: Specification, axis: str, values: tuple[Any, ...]) -> Specification:
+    changed: Specification = replace(specification, **{axis: values})  # type: ignore[type-var]
+    return changed
 
 
 def check_one_data(runs: Sequence[Run]) -> None:
@@ -84,26 +133,44 @@ def check_one_data(runs: Sequence[Run]) -> None:
 
 
 def check_one_setting(documents: Sequence[Mapping[str, Any]]) -> None:
-    """Require the runs on a data set to differ in their axes only, and no network to be in two of them.
-
-    A network is a point on the axes: a noise rate, a seed, a method with its beta.
+    """Require the runs on a data set to differ in their axes only, those on two as the paper has it, and none by smoke.
 
     Raises:
         ValueError: if they do not.
     """
-    settings: dict[tuple[str, str], Mapping[str, Any]] = {}
+    smoke = {bool(specification.get("smoke")) for specification in documents}
+    if len(smoke) > 1:
+        raise ValueError(
+            "Expected the runs of a folder to be all of --smoke or none, but got both: take another --out."
+        )
+    settings: dict[tuple[str, ...], Mapping[str, Any]] = {}
+    for specification in documents:
+        kind, dataset, miniature = (str(specification.get(name, "")) for name in ("kind", "dataset", "smoke"))
+        setting = {name: value for name, value in specification.items() if name not in specification["axes"]}
+        _check_same(settings.setdefault((kind, dataset, miniature), setting), setting, f" on {dataset}")
+        if kind in BY_DATASET:
+            own = (*BY_DATASET[kind], "dataset", "smoke")
+            shared = {name: value for name, value in setting.items() if name not in own}
+            _check_same(settings.setdefault((kind,), shared), shared, "")
+
+
+def _check_same(first: Mapping[str, Any], setting: Mapping[str, Any], where: str) -> None:
+    for name in first.keys() | setting.keys():
+        if first.get(name) != setting.get(name):
+            what = f"{first.get(name)!r} in all runs{where} of one folder"
+            raise ValueError(expected(name, what, setting.get(name)))
+
+
+def check_no_network_twice(documents: Sequence[Mapping[str, Any]]) -> None:
+    """Require that no network is in two runs.
+
+    Raises:
+        ValueError: if one is.
+    """
     seen: set[str] = set()
     for specification in documents:
-        axes = specification["axes"]
-        setting = {name: value for name, value in specification.items() if name not in axes}
-        first = settings.setdefault((specification["kind"], specification["dataset"]), setting)
-        for name in first.keys() | setting.keys():
-            if first.get(name) != setting.get(name):
-                what = f"{first.get(name)!r} in all runs on {specification['dataset']} of one folder"
-                raise ValueError(expected(name, what, setting.get(name)))
-        values = [value if isinstance(value, list) else [value] for value in (specification[name] for name in axes)]
-        points = {repr((specification["kind"], specification["dataset"], point)) for point in product(*values)}
-        if points & seen:
-            twice = sorted(points & seen)[0]
+        names = networks(specification)
+        if names & seen:
+            twice = sorted(names & seen)[0]
             raise ValueError(f"Expected the runs of a folder to be of different networks, but got {twice} twice.")
-        seen |= points
+        seen |= names

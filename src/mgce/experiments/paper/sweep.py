@@ -12,8 +12,8 @@ from typing import Any
 
 from mgce._threads import one_torch_thread
 from mgce._validation import check_choice, expected
-from mgce.experiments.paper.specification import Place, Specification, document
-from mgce.experiments.store import Run, Runs, run_name
+from mgce.experiments.paper.specification import Place, Specification, document, networks, remaining
+from mgce.experiments.store import Run, Runs
 
 BACKENDS = ("loky", "dask")
 Describe = Callable[[], dict[str, str]]
@@ -44,19 +44,43 @@ class Workers:
 
 
 def pending(specifications: Sequence[Specification], store: Runs) -> list[Specification]:
-    """Give the specifications that have no finished run, each of them once."""
-    finished = store.read().keys()
-    named = {run_name(document(specification)): specification for specification in specifications}
-    return [specification for name, specification in named.items() if name not in finished]
+    """Give specifications of the networks that no finished run has, each of them once.
+
+    So a grid grows: of a run that asks for eight betas, one of which has been run before, the other seven are left.
+    """
+    done: set[str] = set()
+    for run in store.read().values():
+        done |= networks(run.specification)
+    todo: list[Specification] = []
+    for specification in specifications:
+        todo += (parts := remaining(specification, done))
+        done.update(*(networks(document(part)) for part in parts))
+    return todo
+
+
+def absent(specifications: Sequence[Specification], place: Place) -> dict[tuple[str, str], str]:
+    """Say what is missing for which runs, now and not after hours of others: by kind and data set, a sentence.
+
+    One specification of each kind and data set stands for all of them. Anything else that is wrong raises its error.
+    """
+    missing = {}
+    for specification in {(type(one), one.dataset): one for one in specifications}.values():
+        try:
+            specification.check(place)
+        except (OSError, ModuleNotFoundError) as error:  # a file or library that is not there, or a failed download
+            missing[specification.kind, specification.dataset] = str(error)
+    return missing
 
 
 def check(specifications: Sequence[Specification], place: Place) -> None:
-    """Raise an error now if a run's device or data set is missing, and not after hours of other runs.
+    """Require the data of all runs to be there.
 
-    One specification of each kind and data set stands for all of them.
+    Raises:
+        FileNotFoundError: if some are not; its message has a sentence for each data set.
     """
-    for specification in {(type(one), one.dataset): one for one in specifications}.values():
-        specification.check(place)
+    missing = absent(specifications, place)
+    if missing:
+        raise FileNotFoundError(" ".join(dict.fromkeys(missing.values())))
 
 
 def sweep(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from mgce.experiments.paper.comparison import compare_methods
 from mgce.experiments.paper.image_settings import NOISE_RATES
-from mgce.experiments.paper.images import NATURALLY_NOISY, PENALTY, SMOKE_COUNT, image_records, plan_images
+from mgce.experiments.paper.images import PENALTY, SMOKE_COUNT, image_records, plan_images
 from mgce.experiments.paper.plan import Options
 from mgce.experiments.paper.result import Result
 from mgce.experiments.paper.specification import Specification
@@ -27,6 +28,10 @@ def plan(options: Options) -> list[Specification]:
 
 def render(runs: Sequence[Run]) -> Result | None:
     """Give a row for each data set, noise rate and method; None without runs."""
-    records = [r for r in image_records(runs) if r["l1"] == PENALTY and r["dataset"] not in NATURALLY_NOISY]
     title = "Table 1: accuracy and calibration on images"
-    return compare_methods("table1", title, records, DATASETS, NOISE_RATES)
+    return compare_methods("table1", title, records_of(runs), DATASETS, NOISE_RATES)
+
+
+def records_of(runs: Sequence[Run]) -> list[dict[str, Any]]:
+    """Give the records of the table: those at its lambda_0, but for the data sets that are for figures alone."""
+    return [r for r in image_records(runs) if r["l1"] == PENALTY and r["for_tables"]]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -19,12 +20,20 @@ from mgce.experiments.paper.plan import METHODS
 from mgce.experiments.paper.published_mae import evaluate_published_mae
 from mgce.experiments.paper.specification import Place
 from mgce.metrics.evaluation import evaluate
+from mgce.numerics.link import minimax_probs
 from mgce.training.ensemble import EnsembleFit, fit_ensemble, stack_groups
 from mgce.training.member_losses import MemberLoss
 from mgce.training.seeds import derived_generator, derived_seed
 from mgce.training.settings import TrainingSettings
 
 SCALINGS = ("standard", "pixels")  # see `TabularRun.scaling`
+
+
+class Outputs(NamedTuple):
+    """What networks make of rows: logits (seeds, losses, n, k), and the labels of the rows (seeds, n), on the CPU."""
+
+    logits: Tensor
+    target: Tensor
 
 
 @dataclass(frozen=True)
@@ -43,6 +52,7 @@ class TabularRun:
         validation_size: share of the training rows that choose the epoch.
         hidden: units of the hidden layer.
         epochs, batch_size, lr, momentum, l1, l1_on, max_norm: as `TrainingSettings` has them.
+        smoke: of a miniature, the table that it is one of; "" of others.
 
     Raises:
         TypeError, ValueError: if a field is not one of those above.
@@ -68,6 +78,7 @@ class TabularRun:
     l1: float = 1e-5
     l1_on: str = "all"
     max_norm: float = 5.0
+    smoke: str = ""
 
     def __post_init__(self) -> None:
         check_choice("scaling", self.scaling, SCALINGS)
@@ -101,34 +112,35 @@ class TabularRun:
     def run(self, place: Place) -> list[dict[str, Any]]:
         """Train all networks; give a record of each at its epoch of best validation accuracy.
 
-        A record holds the method, beta, noise and seed; the epoch; validation and test accuracy; ECE and SCE of h
-        and p; and by epoch the test accuracy and the objective, of five digits, so that records stay small. Networks of
-        the method `mae` have another record, `mae_published`, for the probabilities that the paper's table agrees with.
+        A record holds the method, beta, noise and seed; the epoch; validation and test accuracy; the Brier score of h
+        on the validation rows; ECE and SCE of h and p; and by epoch the validation and test accuracy and the objective,
+        of five digits, so that records stay small. Networks of the method `mae` have another record, `mae_published`,
+        for the probabilities that the paper's table agrees with.
         """
         losses = [MemberLoss("gce" if method == "gce" else "mgce", beta) for method, beta in self.members]
-        fit, logits, test = self.train(place, losses)
+        fit, validation, test = self.train(place, losses)
         records = []
         for group, seed in enumerate(self.seeds):
             for member, (method, beta) in enumerate(self.members):
                 record = {"method": method, "beta": plain(beta), "noise": self.noise, "seed": seed}
                 record["best_epoch"] = int(fit.best_epoch[group, member])
                 record["validation_accuracy"] = float(fit.curves["validation"][:, group, member].max())
-                curves = {"test_accuracy": fit.curves["test"], "objective": fit.objective}
-                for name, curve in curves.items():
+                logits, target = test.logits[group, member], test.target[group]
+                measures = evaluate(logits, target, beta, softmax=method == "gce")
+                if method == "mae":
+                    published = record | {"method": "mae_published"} | _numbers(evaluate_published_mae(logits, target))
+                h = minimax_probs(validation.logits[group, member].double(), beta=math.inf if method == "gce" else beta)
+                record["validation_brier"] = brier_score(h, validation.target[group])
+                curves = {"validation_accuracy": fit.curves["validation"], "test_accuracy": fit.curves["test"]}
+                for name, curve in {**curves, "objective": fit.objective}.items():
                     record[f"{name}_by_epoch"] = short(curve[:, group, member])
-                measures = evaluate(logits[group, member], test[group], beta, softmax=method == "gce")
                 records.append(record | _numbers(measures))
                 if method == "mae":
-                    published = evaluate_published_mae(logits[group, member], test[group])
-                    rest = {name: value for name, value in record.items() if not name.endswith("by_epoch")}
-                    records.append(rest | {"method": "mae_published"} | _numbers(published))
+                    records.append(published)
         return records
 
-    def train(self, place: Place, losses: Sequence[MemberLoss]) -> tuple[EnsembleFit, Tensor, Tensor]:
-        """Train a network for each seed and loss; give with it the logits and the labels of the test rows, on the CPU.
-
-        The logits have the shape (seeds, losses, n, k), the labels (seeds, n).
-        """
+    def train(self, place: Place, losses: Sequence[MemberLoss]) -> tuple[EnsembleFit, Outputs, Outputs]:
+        """Train a network for each seed and loss; give with it its outputs on the validation and on the test rows."""
         table = self._table(place)
         parts = [_split(table, self, seed) for seed in self.seeds]
         train, validation, test = (stack_groups([part[i] for part in parts], place.device) for i in range(3))
@@ -142,7 +154,8 @@ class TabularRun:
             generators=[derived_generator(seed, "training") for seed in self.seeds],
         )
         with torch.no_grad():
-            return fit, fit.model(test[0]).cpu(), test[1].cpu()
+            outputs = [Outputs(fit.model(part[0]).cpu(), part[1].cpu()) for part in (validation, test)]
+        return fit, outputs[0], outputs[1]
 
     def _settings(self) -> TrainingSettings:
         return TrainingSettings(
@@ -192,6 +205,22 @@ def _scaled(table: Table, train: Rows, scaling: str, parts: list[Rows]) -> list[
         return [pixels[part] for part in parts]
     transform = preprocessor(table.features).fit(table.features.iloc[train])
     return [torch.as_tensor(transform.transform(table.features.iloc[p]), dtype=torch.float32) for p in parts]
+
+
+def brier_score(probs: Tensor, target: Tensor) -> float:
+    r"""Give the mean over the rows of :math:`\sum_z (h_z - [z = y])^2`, for probabilities (n, k) and labels (n,).
+
+    A proper score on one scale for every beta, as the losses of several beta are not, and finite where h is 0, as the
+    log loss is not.
+
+    Example:
+        >>> brier_score(torch.tensor([[0.5, 0.5], [1.0, 0.0]]), torch.tensor([0, 1]))
+        1.25
+
+    Reference: Brier, "Verification of forecasts expressed in terms of probability", 1950.
+    """
+    squares = probs.square().sum(-1) + 1 - 2 * probs.gather(-1, target[:, None]).squeeze(-1)
+    return float(squares.mean())
 
 
 def short(values: Tensor) -> list[float]:

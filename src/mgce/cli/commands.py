@@ -1,0 +1,72 @@
+"""The commands by name. Each is imported when it is called: `mgce --help` waits neither for torch nor pandas."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+import mgce
+
+# With the first sentence of each one's help. The function has the command's name, and so has its module.
+COMMANDS = {
+    "fit": "Fit a classifier to a table whose labels may be partly wrong, and say how wrong it can be.",
+    "predict": "Classify the rows of a table.",
+    "certify": "Bound the errors of a model on the distribution that labelled rows come from.",
+    "compare": "Train a network by each loss on rows with wrong labels, and compare the networks on test rows with "
+    "right ones.",
+    "benchmark": "Compare every robust loss by a protocol that published such comparisons, or by a smaller one of "
+    "ours.",
+    "reproduce": "Reproduce a table or figure of the paper, with the paper's numbers beside ours.",
+    "report": "Write every table and figure that the finished runs in a folder suffice for; nothing is trained.",
+    "env": "Print the versions and the devices that results depend on.",
+}
+
+
+class Commands(TyperGroup):
+    """A group that knows its commands by name, and imports the one that is called."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Give the names, in the order of the help."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Give a command with its name and one sentence, which is all that the help of the group needs."""
+        return TyperCommand(cmd_name, help=COMMANDS[cmd_name]) if cmd_name in COMMANDS else None
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Give the command that is called, with its options."""
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, None if command is None else load_command(str(command.name)), rest
+
+
+def load_command(name: str) -> Any:
+    """Import a command of `COMMANDS`."""
+    alone = typer.Typer(add_completion=False, rich_markup_mode="markdown")
+    alone.command(name)(getattr(import_module(f"mgce.cli.{name}"), name))
+    return typer.main.get_command(alone)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"mgce {mgce.__version__}")
+        raise typer.Exit
+
+
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Train classifiers on labels that are partly wrong."""
+
+
+app = typer.Typer(
+    cls=Commands,
+    callback=_options,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)

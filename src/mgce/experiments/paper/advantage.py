@@ -1,0 +1,138 @@
+"""Where MGCE is ahead of the other methods, and where it is not: a row for each data set and noise rate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mgce.experiments.paper import table1, table3
+from mgce.experiments.paper.agreement import MARGIN, show_p
+from mgce.experiments.paper.comparison import CHOOSING, ordered
+from mgce.experiments.paper.image_settings import NOISE_RATES
+from mgce.experiments.paper.plan import Options
+from mgce.experiments.paper.result import PLUS_MINUS, Result
+from mgce.experiments.paper.specification import Specification
+from mgce.experiments.select import best_beta
+from mgce.experiments.significance import LEVEL, Difference, holm, paired_difference
+from mgce.experiments.store import Run
+
+OTHERS = {"ce": "cross-entropy", "gce": "GCE", "mae": "MAE (corrected)"}
+TITLE = "MGCE against the other methods: differences of test accuracy"
+CAPTION = (
+    "Points by which MGCE is more accurate than each other method, mean over the seeds, ± half of the 95 % interval, "
+    "and the p-value of a paired t-test: the networks of a seed share split, noise, initial weights and order of the "
+    "rows. “Ahead” and “behind” are differences at 5 %; the others are “level”, or “unclear” where the interval "
+    f"reaches beyond {MARGIN:g} points. An asterisk marks those that remain after Holm's correction for the number of "
+    "tests here. A single seed has no test. β is chosen by validation for each seed, as in the tables, unless the last "
+    "column says that it was fixed."
+)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """MGCE against another method: data set, noise rate and method, the difference, and how many seeds both have."""
+
+    dataset: str
+    noise: float
+    method: str
+    found: Difference
+    seeds: int
+    corrected: float = math.nan  # the p-value by Holm's method
+
+    @property
+    def verdict(self) -> str:
+        """Give "ahead", "behind", "level" or "unclear", or nothing for a single seed."""
+        if self.seeds == 1:
+            return ""
+        if self.found.p < LEVEL:
+            return "ahead" if self.found.value > 0 else "behind"
+        return "level" if max(-self.found.low, self.found.high) <= MARGIN else "unclear"
+
+    def show(self) -> str:
+        """Show the difference: `+2.86 ± 0.44, p < 0.001: ahead*`."""
+        if self.seeds == 1:
+            return f"{self.found.value:+.2f}, one seed"
+        half, star = (self.found.high - self.found.low) / 2, "*" * (self.corrected < LEVEL)
+        return f"{self.found.value:+.2f} {PLUS_MINUS} {half:.2f}, {show_p(self.found)}: {self.verdict}{star}"
+
+    def numbers(self) -> dict[str, Any]:
+        """Give the row for a program."""
+        where = {"dataset": self.dataset, "noise": self.noise, "over": self.method, "seeds": self.seeds}
+        test = {"low": self.found.low, "high": self.found.high, "p": self.found.p, "p_holm": self.corrected}
+        return where | {"points": self.found.value, **(test if self.seeds > 1 else dict.fromkeys(test))}
+
+
+def plan(options: Options) -> list[Specification]:
+    """Plan the runs of Table 3; those of Table 1 that are there are shown too."""
+    return table3.plan(options)
+
+
+def render(runs: Sequence[Run]) -> Result | None:
+    """Give a row for each data set and noise rate that has runs of MGCE and of another method; None without any."""
+    records = [*table1.records_of(runs), *table3.tabular_records(runs)]
+    datasets = ordered({record["dataset"] for record in records}, (*table1.DATASETS, *table3.DATASETS))
+    blocks = {
+        (dataset, noise): [record for record in records if (record["dataset"], record["noise"]) == (dataset, noise)]
+        for dataset in datasets
+        for noise in NOISE_RATES
+    }
+    cells = _corrected([cell for (dataset, noise), block in blocks.items() for cell in _cells(dataset, noise, block)])
+    if not cells:
+        return None
+    rows = []
+    for (dataset, noise), block in blocks.items():
+        own = {cell.method: cell for cell in cells if (cell.dataset, cell.noise) == (dataset, noise)}
+        if own:
+            row = {"dataset": dataset, "η": f"{noise:g}", "seeds": str(max(cell.seeds for cell in own.values()))}
+            row |= {f"over {name}": own[method].show() if method in own else "" for method, name in OTHERS.items()}
+            rows.append(row | {"β fixed": _fixed(block)})
+    return Result("advantage", TITLE, CAPTION, rows, [cell.numbers() for cell in cells], notes=_notes(cells), words=2)
+
+
+def _cells(dataset: str, noise: float, block: Sequence[dict[str, Any]]) -> list[Cell]:
+    """Compare MGCE with each other method on the seeds that both have."""
+    accuracy: dict[str, dict[int, float]] = {}
+    for record in best_beta(block):
+        accuracy.setdefault(record["method"], {})[record["seed"]] = 100 * record["accuracy"]
+    own, cells = accuracy.get("mgce", {}), []
+    for method in OTHERS:
+        other = accuracy.get(method, {})
+        seeds = sorted(own.keys() & other.keys())
+        if seeds:
+            found = paired_difference([own[seed] for seed in seeds], [other[seed] for seed in seeds])
+            cells.append(Cell(dataset, noise, method, found, len(seeds)))
+    return cells
+
+
+def _corrected(cells: Sequence[Cell]) -> list[Cell]:
+    """Add to every test its p-value by Holm's method."""
+    tested = iter(holm([cell.found.p for cell in cells if cell.seeds > 1]))
+    return [replace(cell, corrected=next(tested)) if cell.seeds > 1 else cell for cell in cells]
+
+
+def _fixed(block: Sequence[dict[str, Any]]) -> str:
+    """Say which method had one beta only, where the others of the paper's table had it chosen: `gce 1.4`."""
+    betas = {method: {record["beta"] for record in block if record["method"] == method} for method in CHOOSING}
+    return ", ".join(f"{method} {next(iter(found)):g}" for method, found in betas.items() if len(found) == 1)
+
+
+def _notes(cells: Sequence[Cell]) -> dict[str, str]:
+    """Say where MGCE is ahead and where behind, and where it is ahead of both cross-entropy and MAE."""
+
+    def places(method: str, verdict: str) -> list[str]:
+        return [
+            f"{cell.dataset} at {cell.noise:g}" for cell in cells if (cell.method, cell.verdict) == (method, verdict)
+        ]
+
+    notes = {}
+    for method, name in OTHERS.items():
+        if any(cell.method == method and cell.verdict for cell in cells):
+            found = {verdict: ", ".join(places(method, verdict)) for verdict in ("ahead", "behind", "level", "unclear")}
+            parts = [f"{verdict} {f'on {where}' if where else 'nowhere'}" for verdict, where in found.items()]
+            notes[method] = f"Against {name}, MGCE is {'; '.join(parts)}."
+    if {"ce", "mae"} <= notes.keys():
+        both = [place for place in places("ce", "ahead") if place in places("mae", "ahead")]
+        notes["both"] = f"Ahead of both cross-entropy and MAE (corrected): {', '.join(both) or 'nowhere'}."
+    return notes

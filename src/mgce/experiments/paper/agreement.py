@@ -1,0 +1,73 @@
+"""Whether our numbers agree with the paper's: a test for each, and sentences on those that do not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from mgce.experiments.paper.result import PLUS_MINUS
+from mgce.experiments.significance import LEVEL, Difference, Summary, difference_of_means
+
+PAPER_SEEDS = 5  # "all the experiments are conducted for five times with randomization", section 5.1
+# In points: about what separates the methods of the tables from one another. A test whose interval is wider finds no
+# difference of that size, and so no agreement either.
+MARGIN = 2.0
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a test says of one of our numbers and the paper's.
+
+    Attributes:
+        kind: "agrees", "differs", or "too wide" where they are not told apart, but could be far apart.
+        sentence: on both numbers, of one that does not agree.
+    """
+
+    kind: str
+    sentence: str = ""
+
+
+def judge(what: str, ours: Summary | None, paper: Sequence[float] | None) -> Verdict | None:
+    """Compare a number with the paper's, a mean and a standard deviation of five; None if one of them is missing."""
+    if ours is None or paper is None:
+        return None
+    found = difference_of_means(ours, Summary(paper[0], paper[1], PAPER_SEEDS))
+    values = f"{what}: {show(ours)} against {show(paper)}"
+    if found.p < LEVEL:
+        side = "above" if found.value > 0 else "below"
+        return Verdict("differs", f"{values}, {side} the paper ({show_p(found)}).")
+    if max(-found.low, found.high) > MARGIN:
+        interval = f"from {found.low:+.1f} to {found.high:+.1f} points"
+        return Verdict("too wide", f"{values}, not told apart ({show_p(found)}), but the difference may be {interval}.")
+    return Verdict("agrees")
+
+
+def show_p(found: Difference) -> str:
+    """Show a p-value: `p = 0.021`."""
+    return f"p = {found.p:.2g}" if found.p >= 0.001 else "p < 0.001"
+
+
+def show(pair: Sequence[float] | None) -> str:
+    """Show mean and standard deviation as the paper does; for a single seed the mean alone, for None nothing."""
+    if pair is None:
+        return ""
+    mean, std = pair[0], pair[1]
+    return f"{mean:.2f}" + ("" if math.isnan(std) else f" {PLUS_MINUS} {std:.2f}")
+
+
+def notes_of(verdicts: Mapping[str, Verdict]) -> dict[str, str]:
+    """Give the sentences on numbers that do not agree, by their keys."""
+    return {key: verdict.sentence for key, verdict in verdicts.items() if verdict.sentence}
+
+
+def agreement(verdicts: Mapping[str, Verdict]) -> str:
+    """Say in a sentence how many of the numbers agree with the paper's; nothing if there are none."""
+    kinds = [verdict.kind for verdict in verdicts.values()]
+    if not kinds:
+        return ""
+    wide = kinds.count("too wide")
+    rest = f", {wide} {'is' if wide == 1 else 'are'} too uncertain to say" if wide else ""
+    return (
+        f"{kinds.count('agrees')} of {len(kinds)} numbers agree with the paper's, {kinds.count('differs')} differ{rest}"
+    )

@@ -1,0 +1,110 @@
+"""What the modules of losses have in common: the arguments of cross-entropy, and beta."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.loss import _WeightedLoss
+
+from mgce import _validation
+from mgce.numerics.root import Beta
+
+
+class WithBeta(nn.Module):
+    """A module with a beta: a number, one for each row (a buffer), or one that is learnt (a parameter)."""
+
+    raw_beta: Beta
+
+    @property
+    def beta(self) -> Beta:
+        """What the module computes with, always in [1, inf].
+
+        A parameter below 1, to which a step of an optimizer may take it, is reflected at 1: the gradient then points
+        back, and the parameter itself is left alone.
+        """
+        return _in_range(self.raw_beta)
+
+    @beta.setter
+    def beta(self, beta: Beta) -> None:
+        store_beta(self, beta)
+
+
+class Loss(_WeightedLoss):
+    """The arguments that `nn.CrossEntropyLoss` has.
+
+    Not derived from it: skorch and others take every instance of that class for softmax.
+    """
+
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        ignore_index: int = -100,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+        label_smoothing: float = 0.0,
+        *,
+        dim: int | None = None,
+    ) -> None:
+        super().__init__(weight, size_average, reduce, reduction)
+        _validation.check_choice("reduction", self.reduction, _validation.REDUCTIONS)
+        _validation.check_label_smoothing(label_smoothing)
+        self.ignore_index = ignore_index
+        self.label_smoothing = label_smoothing
+        self.dim = dim
+
+    def hyperparameters(self) -> dict[str, Any]:
+        """Give what this loss has and cross-entropy has not, by name."""
+        return {}
+
+    def extra_repr(self) -> str:
+        """Show the hyperparameters, and the other arguments where they are not the default."""
+        defaults = {"ignore_index": -100, "reduction": "mean", "label_smoothing": 0.0, "dim": None}
+        changed = [f"{name}={getattr(self, name)!r}" for name in defaults if getattr(self, name) != defaults[name]]
+        return ", ".join([*(f"{name}={show(value)}" for name, value in self.hyperparameters().items()), *changed])
+
+
+class RobustLoss(Loss, WithBeta):
+    """A loss with beta."""
+
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        ignore_index: int = -100,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+        label_smoothing: float = 0.0,
+        *,
+        beta: Beta = 1.4,
+        dim: int | None = None,
+    ) -> None:
+        super().__init__(weight, size_average, ignore_index, reduce, reduction, label_smoothing, dim=dim)
+        store_beta(self, beta)
+
+    def hyperparameters(self) -> dict[str, Any]:
+        """Give beta."""
+        return {"beta": self.beta}
+
+
+def store_beta(module: WithBeta, beta: Beta) -> None:
+    """Keep a float as it is, a parameter as a parameter, and another tensor as a buffer, in place of what was there."""
+    _validation.check_beta(_in_range(beta))
+    if hasattr(module, "raw_beta"):
+        del module.raw_beta
+    if isinstance(beta, Tensor) and not isinstance(beta, nn.Parameter):
+        module.register_buffer("raw_beta", beta)
+    else:
+        module.raw_beta = beta
+
+
+def _in_range(beta: Beta) -> Beta:
+    """Reflect a parameter at 1; what is not learnt is as it is."""
+    return torch.where(beta >= 1, beta, 2 - beta) if isinstance(beta, nn.Parameter) else beta
+
+
+def show(beta: Any) -> str:
+    """Write beta as `repr` of a module has it: a number, or the shape of a tensor."""
+    return f"tensor{tuple(beta.shape)}" if isinstance(beta, Tensor) and beta.ndim else f"{float(beta):g}"

@@ -1,0 +1,39 @@
+"""Commands in this process: a new one would take seconds to import PyTorch."""
+
+import contextlib
+import io
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from unittest import mock
+
+from mgce.cli import main
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a command left: the fields of `subprocess.CompletedProcess`."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def mgce(*arguments: object, folder: Path, columns: int = 100) -> Done:
+    """Run `mgce` in a folder, on a terminal that is so wide."""
+    output, errors, before = io.StringIO(), io.StringIO(), Path.cwd()
+    os.chdir(folder)
+    try:
+        with (
+            mock.patch.object(sys, "argv", ["mgce", *map(str, arguments)]),
+            mock.patch.dict(os.environ, COLUMNS=str(columns)),
+            contextlib.redirect_stdout(output),
+            contextlib.redirect_stderr(errors),
+        ):
+            main.main()
+    except SystemExit as stopped:
+        return Done(int(stopped.code or 0), output.getvalue(), errors.getvalue())
+    finally:
+        os.chdir(before)
+    raise AssertionError("a command ends by SystemExit")

@@ -1,0 +1,79 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from mgce.tables.columns import Columns
+from mgce.tables.notes import notes_on, without_label
+
+N = 40
+RNG = np.random.default_rng(0)
+CLEAN = {"size": RNG.normal(size=N).round(2), "town": RNG.choice(["a", "b", "c"], N), "y": ["no", "yes"] * (N // 2)}
+
+
+def notes(**changes):
+    frame = pd.DataFrame({**CLEAN, **{name.replace("__", " "): values for name, values in changes.items()}})
+    columns = Columns.of(frame, "y")
+    return notes_on(frame, columns.select(frame), columns.labels(frame), columns)
+
+
+def test_of_a_clean_table_nothing_is_said():
+    assert notes() == []
+    assert (
+        notes(
+            year=[2020, 2020, 2021, 2021] * (N // 4), when=["2024-01-01", "2024-01-02", "2024-01-03", "2024-01-04"] * 10
+        )
+        == []
+    )
+
+
+NAMES = [f"person {i}" for i in range(N)]
+
+
+@pytest.mark.parametrize(
+    "name, values, beginning",
+    [
+        ("town.1", CLEAN["town"][::-1], "Columns `town` and `town.1` may have had the same name in the file."),
+        ("Unnamed: 0", RNG.normal(size=N), "Column `Unnamed: 0` has no name in the file."),
+        ("key", NAMES, "Column `key` has 40 different values in 40 rows."),
+        ("key", [*NAMES[:-2], *NAMES[:2]], "Column `key` has 38 different values in 40 rows."),
+        ("number", range(5, 5 + N), "Column `number` has another whole number in every row."),
+        ("number", RNG.permutation(10**6)[:N], "Column `number` has another whole number in every row."),
+        ("same", ["x"] * N, "Column `same` has the same value in every row."),
+        ("same", [7] * N, "Column `same` has the same value in every row."),
+        ("copy", CLEAN["y"], "Column `copy` tells the label of every row. If it is a copy of `y`"),
+        ("copy", [3, 9] * (N // 2), "Column `copy` tells the label of every row."),
+        ("price", [f"{i},5" for i in range(N)], "Column `price` looks like numbers with a decimal comma"),
+        ("day", [f"{1 + i % 28}/2/2024" for i in range(N)], "Column `day` looks like dates, and is taken as categor"),
+        ("size", [*map(str, CLEAN["size"][1:]), "?"], "Column `size` holds numbers, but something else in 1 row ('?'"),
+        ("y", ["no", "yes", "No", " yes"] * (N // 4), "The classes ' yes', 'yes' differ in case or spaces only."),
+    ],
+)
+def test_what_looks_like_a_mistake_is_said_once(name, values, beginning):
+    said = notes(**{name: list(values)})
+    assert said[0].startswith(beginning), said
+    assert len(said) == (2 if name == "y" else 1), said
+
+
+@pytest.mark.parametrize(
+    "name, values",
+    [
+        ("nearly a copy", [*CLEAN["y"][:-1], "no"]),
+        ("numbers of one row each", RNG.normal(size=N)),  # that is what measurements are like
+        ("like a class, with more values", ["a", "b", "c", "b"] * (N // 4)),
+        ("missing or one value", [None, "x"] * (N // 2)),
+    ],
+)
+def test_what_is_no_mistake_is_not_noted(name, values):
+    assert notes(**{name: values}) == []
+
+
+def test_of_few_rows_little_is_said():
+    frame = pd.DataFrame({"key": list("abcdefgh"), "same": 1, "copy": [1, 2] * 4, "y": ["no", "yes"] * 4})
+    columns = Columns.of(frame, "y")
+    assert notes_on(frame, columns.select(frame), columns.labels(frame), columns) == []
+
+
+def test_rows_without_a_label_are_counted():
+    assert without_label(0) == []
+    assert without_label(1) == ["1 row has no label and was left out."]
+    assert without_label(1200) == ["1,200 rows have no label and were left out."]
