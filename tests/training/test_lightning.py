@@ -388,7 +388,8 @@ def test_neither_lightning_nor_torchvision_is_imported_before_it_is_needed():
 @pytest.mark.slow
 def test_two_processes_end_with_the_same_weights(tmp_path):
     worker = Path(__file__).with_name("ddp_worker.py")
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parents[1])}
+    paths = os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": paths}
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     subprocess.run([*launch, worker, tmp_path], check=True, env=environment, timeout=300)
     first, second = (load(tmp_path / f"rank{rank}.pt") for rank in range(2))
