@@ -1,37 +1,48 @@
-"""Every benchmark, side by side: `python -m benchmarks` prints the ratios, and writes them as JSON and as a page."""
+"""Every benchmark, side by side: `python -m benchmarks` prints the ratios, and writes them as JSON and as a page.
+
+`python -m benchmarks gpu` is for a machine with a GPU: three stages, of which each goes on where it was stopped.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from benchmarks import bandwidth, first_call, gpu, grid, head, memory, page, scaling
+from benchmarks import bandwidth, first_call, grid, head, memory, page, scaling
 from mgce.cli.env import describe
 
 
 def main() -> None:
-    """Run the benchmarks of the CPU, and those of the GPU where there is one."""
+    """Run the benchmarks of the CPU, or those of the GPU, and write the page."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=0.5, help="time for each cell, at least five turns")
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--only", choices=("cpu", "gpu"), help="leave out the other")
+    devices = parser.add_subparsers(dest="device")
+    on_cpu = devices.add_parser("cpu", help="what is measured without a GPU; the same as no command")
+    for place in (parser, on_cpu):
+        place.add_argument("--seconds", type=float, default=0.5, help="time for each cell, at least five turns")
+        place.add_argument("--threads", type=int, default=torch.get_num_threads())
+    on_gpu = devices.add_parser("gpu", help="what needs a GPU")
+    on_gpu.add_argument("--stage", type=int, choices=(1, 2, 3), action="append", help="1 tests, 2 losses, 3 training")
+    on_gpu.add_argument("--minutes", type=float, default=9.0, help="time for each stage")
+    on_gpu.add_argument("--out", type=Path, default=page.GPU, help="folder of the results")
     options = parser.parse_args()
-    torch.set_num_threads(options.threads)
-    machine = describe()
-    print(*(f"{name} {value}" for name, value in machine.items()), sep="; ")
-    if options.only != "gpu":
-        _write(page.CPU, {"machine": machine, **_on_cpu(options.seconds)})
-    if torch.cuda.is_available() and options.only != "cpu":
-        _write(page.GPU, gpu.run())
+    if options.device == "gpu":
+        _on_gpu(options.stage or [1, 2, 3], 60 * options.minutes, options.out)
+    else:
+        _on_cpu(options.seconds, options.threads)
     page.main()
 
 
-def _on_cpu(seconds: float) -> dict[str, Any]:
-    return {
+def _on_cpu(seconds: float, threads: int) -> None:
+    torch.set_num_threads(threads)
+    machine = describe()
+    print(*(f"{name} {value}" for name, value in machine.items()), sep="; ")
+    results: dict[str, Any] = {
+        "machine": machine,
         "grid": grid.run(seconds),
         "scaling": scaling.run(seconds),
         "bandwidth": bandwidth.run(seconds),
@@ -39,12 +50,26 @@ def _on_cpu(seconds: float) -> dict[str, Any]:
         "memory": memory.run(),
         "first_call": first_call.run(),
     }
+    page.CPU.parent.mkdir(parents=True, exist_ok=True)
+    page.CPU.write_text(json.dumps(results, indent=1) + "\n")
+    print(f"\nWritten to {page.CPU}.")
 
 
-def _write(path: Path, results: dict[str, Any]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(results, indent=1) + "\n")
-    print(f"\nWritten to {path}.")
+def _on_gpu(numbers: list[int], seconds: float, out: Path) -> None:
+    if not torch.cuda.is_available():
+        raise SystemExit("Expected a machine with a GPU, but PyTorch finds none.")
+    from benchmarks.gpu import device, kernels, losses, stages, training
+
+    named = os.environ.get("MGCE_DATA_DIR")  # as the tests have it
+    data_dir = Path(named) if named else None
+    every = {
+        1: ("tests", kernels.cells),
+        2: ("losses", losses.cells),
+        3: ("training", lambda: training.cells(data_dir, seconds)),
+    }
+    for number in numbers:
+        name, cells = every[number]
+        stages.run(name, cells(), out / f"{name}.json", seconds, device.describe)
 
 
 if __name__ == "__main__":

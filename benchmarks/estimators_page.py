@@ -9,7 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from benchmarks.page import machine_line, table
+from benchmarks.markdown import machine_line, table
 
 NOISY_TABLES, FIT_TIMES = Path("results/estimators/noisy_tables.jsonl"), Path("results/estimators/fit_times.json")
 PAGE = Path("docs/estimators.md")

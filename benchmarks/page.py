@@ -6,16 +6,18 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks.gpu import SHAPES
+from benchmarks.gpu import page as gpu_page
 from benchmarks.grid import BETAS
+from benchmarks.markdown import machine_line, table
 
-CPU, GPU = Path("results/benchmarks/cpu.json"), Path("results/benchmarks/gpu.json")
+CPU = Path("results/benchmarks/cpu.json")
+GPU = Path("results/benchmarks/gpu")  # a file for each stage of `python -m benchmarks gpu`
 KERNELS = Path("results/benchmarks/kernel.json")  # written by `benchmarks.against`
 PAGE = Path("docs/performance.md")
 
 
-def render(results: dict[str, Any], kernels: dict[str, Any], on_gpu: dict[str, Any] | None) -> str:
-    """Give the page as Markdown, from results of the CPU, of two kernels and, if any, of a GPU; all were measured."""
+def render(results: dict[str, Any], kernels: dict[str, Any], on_gpu: dict[str, Any]) -> str:
+    """Give the page as Markdown, from results of the CPU, of two kernels and of the stages on a GPU that there are."""
     parts = [
         "# Performance",
         "Ratios of time, forward and backward, measured in one run with the contestants taking turns; each is a ratio "
@@ -40,23 +42,9 @@ def render(results: dict[str, Any], kernels: dict[str, Any], on_gpu: dict[str, A
         "## First call",
         _first_call(results["first_call"]),
         "## GPU",
-        _gpu(on_gpu),
+        gpu_page.render(on_gpu),
     ]
     return "\n\n".join(parts) + "\n"
-
-
-def table(header: list[str], rows: list[list[str]]) -> str:
-    """Give a Markdown table whose first column is aligned to the left and all others to the right."""
-    lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def machine_line(machine: dict[str, str]) -> str:
-    """Say on which machine, and with which software, it was measured."""
-    names = ("processor", "threads", "torch", "kernel", "numba", "python", "mgce")
-    line = "Measured on: " + ", ".join(f"{name} {machine[name]}" for name in names if name in machine) + "."
-    # Results that name a version of numba were measured while the CPU kernel was compiled by it; now it is C++.
-    return line if "numba" not in machine else line + " These figures are of an earlier CPU kernel, compiled by numba."
 
 
 def _grid(cells: list[dict[str, Any]]) -> str:
@@ -150,33 +138,10 @@ def _first_call(first_call: dict[str, Any]) -> str:
     )
 
 
-def _gpu(results: dict[str, Any] | None) -> str:
-    text = (
-        'Time of `mgce_loss(..., backend="cuda")` over that of `F.cross_entropy`, on the device; and the share of the '
-        "bandwidth of a plain copy that the kernel reaches at beta = 1.4."
-    )
-    header = ["n x k", "dtype", "s", *(f"beta = {beta:g}" for beta in BETAS), "of a copy"]
-    if results is None:
-        empty = [[f"{n} x {k}", *[""] * (len(header) - 1)] for n, k in SHAPES]
-        return (
-            text + "\n\nNo GPU was at hand: the kernels are tested in Triton's interpreter and compiled for compute "
-            "capabilities 8.0 and 9.0, and have not been timed. The same command fills this table in where there is a "
-            "GPU.\n\n" + table(header, empty)
-        )
-    rows = []
-    for row in results["rows"]:
-        base = row["seconds"]["cross_entropy"]["device"]
-        ratios = [f"{row['seconds'][str(beta)]['device'] / base:.2f}" for beta in BETAS]
-        share = f"{row['copy'][BETAS.index(1.4)]:.0%}"
-        rows.append([f"{row['n']} x {row['k']}", row["dtype"], f"{row['scale']:g}", *ratios, share])
-    machine = ", ".join(f"{name} {value}" for name, value in results["machine"].items())
-    return f"Measured on: {machine}. {text}\n\n" + table(header, rows) + "\n\n" + _summary(results["summary"])
-
-
 def main() -> None:
     """Write the page."""
-    on_gpu = json.loads(GPU.read_text()) if GPU.exists() else None
-    PAGE.write_text(render(json.loads(CPU.read_text()), json.loads(KERNELS.read_text()), on_gpu))
+    kernels = json.loads(KERNELS.read_text())
+    PAGE.write_text(render(json.loads(CPU.read_text()), kernels, gpu_page.read(GPU)))
     print(f"Written to {PAGE}.")
 
 

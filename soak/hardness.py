@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.page import machine_line, table
+from benchmarks.markdown import machine_line, table
 
 from soak import reliability
 

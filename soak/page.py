@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks.page import machine_line, table
+from benchmarks.markdown import machine_line, table
 
 from soak import hardness
 from soak.families import FAMILIES

@@ -4,13 +4,18 @@ import json
 from pathlib import Path
 
 import pytest
+<<<<<<< HEAD
 from benchmarks import estimators_page, page, tables_page
 from benchmarks.gpu import SHAPES
+=======
+from benchmarks import estimators_page, page
+from benchmarks.gpu import page as gpu_page
+>>>>>>> bigk
 
 ROOT = Path(__file__).parents[1]
 RESULTS = json.loads((ROOT / page.CPU).read_text())
 KERNELS = json.loads((ROOT / page.KERNELS).read_text())
-ON_GPU = json.loads((ROOT / page.GPU).read_text()) if (ROOT / page.GPU).exists() else None
+ON_GPU = gpu_page.read(ROOT / page.GPU)
 
 
 def test_page_is_the_rendering_of_the_saved_results():
@@ -35,6 +40,7 @@ def test_a_changed_result_changes_the_page():
     kernels = json.loads(json.dumps(KERNELS))
     kernels["cells"][0]["this"] *= 2
     assert page.render(RESULTS, kernels, ON_GPU) != page.render(RESULTS, KERNELS, ON_GPU)
+<<<<<<< HEAD
 
 
 def test_what_was_not_measured_stays_empty():
@@ -58,3 +64,5 @@ def test_ranks_are_means_of_those_of_each_cell():
     }
     assert [tables_page.mean_rank(cells, ["a", "b", "c"], name) for name in "abc"] == [2.0, 1.75, 2.25]
     assert tables_page.mean_rank(cells, ["c", "b"], "b") == 1.25
+=======
+>>>>>>> bigk

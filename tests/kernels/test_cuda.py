@@ -3,32 +3,16 @@
 Where there is no GPU they run in Triton's interpreter, on small batches. Compilation is tested either way.
 """
 
-# ruff: noqa: E402
 from __future__ import annotations
 
-import importlib.util
-import os
-import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import Tensor
-
-if importlib.util.find_spec("triton") is None:
-    pytest.skip("Triton is not installed", allow_module_level=True)
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-if DEVICE == "cpu":
-    late = "triton" in sys.modules and os.environ.get("TRITON_INTERPRET") != "1"
-    assert not late, "Triton was imported without its interpreter; set TRITON_INTERPRET=1 before pytest starts."
-    os.environ["TRITON_INTERPRET"] = "1"  # read where triton is imported and where a kernel is defined
-
 import triton
 import triton.language as tl
+from torch import Tensor
 
 from hard_rows import hard_rows
 from mgce.functional import mgce_loss
@@ -36,11 +20,8 @@ from mgce.kernels import cuda, cuda_math
 from mgce.kernels.cuda import loss_and_grad, scale_
 from mgce.numerics.link import worst_case_probs
 from mgce.numerics.normalizer import normalized_logits
-from soak import measure
-from soak import truth as extended
+from triton_truth import DEVICE, check_against_truth
 
-if DEVICE == "cpu" and tuple(map(int, triton.__version__.split(".")[:2])) < (3, 9):
-    pytest.skip("the interpreter of this Triton does not know NumPy 2.4", allow_module_level=True)
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, where the interpreter divides by zero
 
 EPS = torch.finfo(torch.float32).eps
@@ -56,19 +37,6 @@ def truth(x: Tensor, y: Tensor, beta: float) -> tuple[Tensor, Tensor]:
 def error(got: Tensor, want: Tensor) -> float:
     difference = torch.where(got == want, 0, got - want).abs()  # equal infinities
     return (difference / want.abs().clamp(min=1).where(want.isfinite(), 1)).max().item()
-
-
-def check_against_truth(x: Tensor, beta: float) -> None:
-    """Compare float32 rows with the truth in extended precision, within the limits of the soak."""
-    y = torch.arange(len(x)) % x.shape[1]
-    loss, grad = loss_and_grad(x.to(DEVICE), y.to(DEVICE), reduction="none", beta=beta)
-    with np.errstate(all="ignore"):
-        true = extended.solve(x.double().numpy().astype(np.longdouble), beta)
-        outputs = {"loss": loss.cpu(), "gradient": grad.cpu()}
-        found = measure.errors(outputs, true, measure.valid_rows(x), y)
-    for quantity, errors in found.items():
-        limit = measure.QUANTITIES[quantity].limit
-        assert errors.max() <= limit, f"{quantity} is off by {errors.max():.3g} eps in row {errors.argmax()}"
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 17, 127, 1000])
@@ -97,34 +65,17 @@ def test_rows_read_in_chunks(k: int, beta: float) -> None:
     check_against_truth(hard_rows(k, beta, torch.float32)[[0, 2, 4, 9, 11, -1]], beta)
 
 
-@pytest.fixture
-def small_chunks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Make every row one that is read in chunks."""
-    for name, value in {"PACKED_BLOCK": 1, "PLAIN_BLOCK": 1, "CHUNK": 64, "CHUNK_WARPS": 1}.items():
-        monkeypatch.setattr(cuda, name, value)
-    cuda._plan.cache_clear()
-    yield
-    cuda._plan.cache_clear()
-
-
-@pytest.fixture
-def small_packs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Pack the candidates of every row of more than 128 classes that is held in registers."""
-    monkeypatch.setattr(cuda, "SMALLEST_PACKED_BLOCK", 256)
-    cuda._plan.cache_clear()
-    yield
-    cuda._plan.cache_clear()
-
-
+@pytest.mark.parametrize("way", ["small_chunks"], indirect=True)
 @pytest.mark.parametrize("k", [1, 63, 64, 65, 300])
 @pytest.mark.parametrize("beta", [1.0, 1.02, 1.4, 3.0, 1e6])
-def test_chunks_of_all_sizes(small_chunks: None, beta: float, k: int) -> None:
+def test_chunks_of_all_sizes(way: str, beta: float, k: int) -> None:
     check_against_truth(hard_rows(k, beta, torch.float32)[:: 2 if k == 65 else 5], beta)
 
 
+@pytest.mark.parametrize("way", ["small_packs"], indirect=True)
 @pytest.mark.parametrize("k", [129, 300])
 @pytest.mark.parametrize("beta", [1.0, 1.02, 1.4, 3.0])
-def test_packs_of_all_sizes(small_packs: None, beta: float, k: int) -> None:
+def test_packs_of_all_sizes(way: str, beta: float, k: int) -> None:
     check_against_truth(hard_rows(k, beta, torch.float32), beta)
 
 
@@ -179,7 +130,7 @@ def test_a_step_that_rounding_took_beyond_the_root_is_taken_back() -> None:
     assert little == 0 and above == pytest.approx(1e-3 / 1.5, rel=1e-3)
 
 
-@pytest.mark.parametrize("chunks", [False, True])
+@pytest.mark.parametrize("way", ["rows", "small_chunks"], indirect=True)
 @pytest.mark.parametrize(
     ("dtype", "reduction", "smoothing"),
     [(torch.float32, reduction, smoothing) for reduction in ("none", "mean", "sum") for smoothing in (0.0, 0.1, 1.0)]
@@ -188,18 +139,10 @@ def test_a_step_that_rounding_took_beyond_the_root_is_taken_back() -> None:
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("probabilities", [False, True])
 def test_targets_of_every_kind(
-    request: pytest.FixtureRequest,
-    probabilities: bool,
-    weighted: bool,
-    dtype: torch.dtype,
-    reduction: str,
-    smoothing: float,
-    chunks: bool,
+    way: str, probabilities: bool, weighted: bool, dtype: torch.dtype, reduction: str, smoothing: float
 ) -> None:
-    if chunks:
-        request.getfixturevalue("small_chunks")
     generator = torch.Generator().manual_seed(0)
-    n, k = (2, 70) if chunks else (9, 37)
+    n, k = (9, 37) if way == "rows" else (2, 70)
     x = (torch.randn(n, k, generator=generator) * 2).to(DEVICE, dtype)
     weight = torch.rand(k, generator=generator).to(DEVICE, dtype) if weighted else None
     target = torch.randint(k, (n,), generator=generator).to(DEVICE)
@@ -221,13 +164,9 @@ def test_targets_of_every_kind(
         assert none is None and torch.equal(alone, loss)
 
 
-@pytest.mark.parametrize("path", ["small_chunks", "small_packs", "rows"])
+@pytest.mark.parametrize("way", ["small_chunks", "small_packs", "rows", "one_pass"], indirect=True)
 @pytest.mark.parametrize("beta", [1.0, 1.4])
-def test_rows_without_an_answer_are_nan_and_spoil_no_other(
-    request: pytest.FixtureRequest, path: str, beta: float
-) -> None:
-    if path != "rows":
-        request.getfixturevalue(path)
+def test_rows_without_an_answer_are_nan_and_spoil_no_other(way: str, beta: float) -> None:
     x = torch.randn(9, 130, generator=torch.Generator().manual_seed(0)).to(DEVICE)
     y = torch.tensor([0, 1, 2, 3, 4, -100, 5, 6, 7], device=DEVICE)
     clean, _ = loss_and_grad(x, y, reduction="none", beta=beta)
@@ -240,10 +179,8 @@ def test_rows_without_an_answer_are_nan_and_spoil_no_other(
     assert loss[5] == 0 and (grad[5] == 0).all()  # ignored
 
 
-@pytest.mark.parametrize("path", ["small_chunks", "rows"])
-def test_masked_classes_are_as_if_they_were_not_there(request: pytest.FixtureRequest, path: str) -> None:
-    if path != "rows":
-        request.getfixturevalue(path)
+@pytest.mark.parametrize("way", ["small_chunks", "rows", "one_pass"], indirect=True)
+def test_masked_classes_are_as_if_they_were_not_there(way: str) -> None:
     x = torch.randn(8, 40, generator=torch.Generator().manual_seed(0)).to(DEVICE)
     y = torch.arange(8, device=DEVICE)
     wide = torch.full((8, 100), -torch.inf, device=DEVICE)
@@ -259,11 +196,9 @@ def test_masked_classes_are_as_if_they_were_not_there(request: pytest.FixtureReq
     torch.testing.assert_close(soft, loss)
 
 
-@pytest.mark.parametrize("path", ["small_chunks", "small_packs", "rows"])
+@pytest.mark.parametrize("way", ["small_chunks", "small_packs", "rows"], indirect=True)
 @pytest.mark.parametrize("dtype", [torch.float32, *HALF])
-def test_gradient_over_the_logits(request: pytest.FixtureRequest, path: str, dtype: torch.dtype) -> None:
-    if path != "rows":
-        request.getfixturevalue(path)
+def test_gradient_over_the_logits(way: str, dtype: torch.dtype) -> None:
     x = (torch.randn(3, 300, generator=torch.Generator().manual_seed(0)) * 2).to(DEVICE, dtype)
     y = torch.arange(3, device=DEVICE) * 40
     loss, grad = loss_and_grad(x, y, label_smoothing=0.1, beta=1.4)
@@ -279,10 +214,8 @@ def test_gradient_over_the_logits(request: pytest.FixtureRequest, path: str, dty
         torch.testing.assert_close(grad.float(), fine, rtol=torch.finfo(dtype).eps, atol=1e-7)
 
 
-@pytest.mark.parametrize("path", ["small_chunks", "small_packs", "rows"])
-def test_rows_of_any_stride(request: pytest.FixtureRequest, path: str) -> None:
-    if path != "rows":
-        request.getfixturevalue(path)
+@pytest.mark.parametrize("way", ["small_chunks", "small_packs", "rows"], indirect=True)
+def test_rows_of_any_stride(way: str) -> None:
     generator = torch.Generator().manual_seed(0)
     wide = torch.randn(6, 311, generator=generator).to(DEVICE)
     probs = torch.rand(6, 400, generator=generator).to(DEVICE)
@@ -373,47 +306,3 @@ def test_why_triton_cannot_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "triton", None)
     assert cuda.obstacle().startswith("Triton cannot be imported")
     cuda.obstacle.cache_clear()
-
-
-def in_new_process(code: str) -> str:
-    variables = {**os.environ, "PYTHONPATH": str(Path(cuda.__file__).parents[2]), "TRITON_INTERPRET": "0"}
-    done = subprocess.run([sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def test_triton_is_not_imported_before_the_first_call() -> None:
-    assert in_new_process("import sys, mgce.kernels.cuda; print('triton' in sys.modules)") == "False\n"
-
-
-COMPILE = """
-import sys, triton
-from triton.backends.compiler import GPUTarget
-from mgce.kernels import cuda, cuda_chunks, cuda_rows
-
-def compile(kernel, floats, capability, warps=4, **constants):
-    types = dict.fromkeys(kernel.arg_names, "i32")
-    types |= dict.fromkeys(("target_share", "uniform_share", "beta", "beta_less_1", "inv_beta"), "fp32")
-    types |= dict.fromkeys(("logits", "grad", "scratch"), "*" + floats)
-    types |= dict.fromkeys(("weight", "denominator", "losses", "factor"), "*fp32")
-    types["target"] = "*" + floats if constants.get("PROBS") else "*i64"
-    types |= dict.fromkeys(constants, "constexpr")
-    source = triton.compiler.ASTSource(kernel, {name: types[name] for name in kernel.arg_names}, constants)
-    options = {"num_warps": warps, "enable_fp_fusion": True}
-    compiled = triton.compile(source, target=GPUTarget("cuda", capability, 32), options=options)
-    assert compiled.asm["cubin"]
-
-plain = dict(PROBS=False, SMOOTH=False, WEIGHTED=False, MEAN=True, GRAD=True)
-every = dict(PROBS=True, SMOOTH=True, WEIGHTED=True, MEAN=True, GRAD=True)
-cases = [(10, 1.4, plain), (10, 1e4, every), (1000, 2.0, plain), (5000, 1.4, every), (128000, 1.4, every)]
-for k, beta, options in cases:
-    plan = cuda._plan(k, beta)
-    kernel = cuda_rows.row_kernel if plan.rows else cuda_chunks.chunked_kernel
-    constants = {**plan.constants, **options, "HALVES": cuda._halves(beta)}
-    compile(kernel, "bf16" if k % 3 else "fp32", 90 if k % 16 else 80, plan.warps, **constants)
-compile(cuda_rows.scale_kernel, "fp16", 90, BLOCK=4096)
-"""
-
-
-def test_it_compiles_without_a_gpu() -> None:
-    in_new_process(COMPILE)

@@ -29,7 +29,7 @@ def main(folder: Path) -> None:
     lightning.ImageClassifier = Kept
     register_module_forward_hook(count)
     settings = replace(SETTINGS, epochs=3)
-    fit = lightning.train_images(settings, tiny_images(), folder, accelerator="cpu", devices=2)
+    fit = lightning.train_images(settings, tiny_images(), folder, machine=lightning.Machine("cpu", devices=2))
     result = {"weights": models[0], "curves": fit.curves, "steps": steps[:7]}
     torch.save(result, folder / f"rank{os.environ['RANK']}.pt")
 

@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch.nn.modules.module import register_module_forward_hook
 from torch.optim.optimizer import register_optimizer_step_post_hook
+from torchmetrics import MeanMetric
 
 pytest.importorskip("lightning")
 pytest.importorskip("tensorboard")
@@ -23,9 +24,9 @@ from mgce.datasets import load_images
 from mgce.datasets.images import ImageFiles, Images
 from mgce.experiments.paper.image_settings import PAPER
 from mgce.metrics.evaluation import evaluate
-from mgce.training.image_classifier import ImageClassifier
+from mgce.training.image_classifier import ImageClassifier, WeightedMean
 from mgce.training.image_data import pixel_mean, training_batches
-from mgce.training.lightning import train_images
+from mgce.training.lightning import Machine, train_images
 from mgce.training.member_losses import MemberLoss
 from mgce.training.seeds import derived_generator
 from training.tiny_images import SETTINGS, tiny_images
@@ -35,8 +36,9 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")
 DATASET = tiny_images()
 
 
-def train(out, settings=SETTINGS, dataset=DATASET, **options):
-    return train_images(settings, dataset, out, **{"accelerator": "cpu", **options})
+def train(out, settings=SETTINGS, dataset=DATASET, *, precision="32-true", compiled=False, **options):
+    machine = Machine("cpu", precision=precision, compiled=compiled)
+    return train_images(settings, dataset, out, machine=machine, **options)
 
 
 def load(path):
@@ -325,6 +327,31 @@ def test_mixed_precision(tmp_path):
     assert load(fit.checkpoint)["state_dict"]["network.conv1.weight"].dtype == torch.float32
 
 
+def test_a_network_to_compile_has_its_channels_last_and_is_the_same(tmp_path, monkeypatch):
+    compiled = []
+    monkeypatch.setattr(torch.nn.Module, "compile", lambda module: compiled.append(module))  # it takes a minute
+    settings = replace(SETTINGS, epochs=2)
+    plain, fit = train(tmp_path / "plain", settings), train(tmp_path / "fast", settings, compiled=True)
+    (network,) = compiled
+    assert network.conv1.weight.is_contiguous(memory_format=torch.channels_last)
+    for name, curve in plain.curves.items():
+        np.testing.assert_allclose(fit.curves[name], curve, rtol=0.02, atol=0.02, err_msg=name)
+    weights, others = (load(result.checkpoint)["state_dict"] for result in (fit, plain))
+    assert weights.keys() == others.keys()
+    for name, value in others.items():
+        torch.testing.assert_close(weights[name], value, rtol=1e-3, atol=1e-3)
+
+
+def test_the_objective_is_the_mean_over_rows():
+    mean, plain = WeightedMean(), MeanMetric()
+    for value, weight in ((0.1, 16), (0.7, 16), (0.3, 5)):
+        mean.update(torch.tensor(value), weight)
+        plain.update(torch.tensor(value), weight)
+    assert mean.compute() == plain.compute()
+    mean.update(torch.tensor(torch.nan), 1)
+    assert mean.compute().isnan()
+
+
 def test_images_in_files(tmp_path):
     image = pytest.importorskip("PIL.Image")
 
@@ -361,7 +388,8 @@ def test_neither_lightning_nor_torchvision_is_imported_before_it_is_needed():
 @pytest.mark.slow
 def test_two_processes_end_with_the_same_weights(tmp_path):
     worker = Path(__file__).with_name("ddp_worker.py")
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parents[1])}
+    paths = os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": paths}
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     subprocess.run([*launch, worker, tmp_path], check=True, env=environment, timeout=300)
     first, second = (load(tmp_path / f"rank{rank}.pt") for rank in range(2))

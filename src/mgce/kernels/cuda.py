@@ -1,4 +1,4 @@
-"""The fused CUDA kernel: MGCE loss and its gradient in one call, with each row of logits read from memory once.
+"""The fused CUDA kernels: MGCE loss and its gradient in one call.
 
 Triton is imported by the first call, not by this module.
 """
@@ -8,28 +8,15 @@ from __future__ import annotations
 import functools
 import os
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from mgce._validation import expected
-from mgce.numerics.budget import proven_steps
 from mgce.numerics.root import LARGEST_BETA
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
-# Most classes of a row that is held in registers, with its candidates packed and without. Compiled for compute
-# capability 9.0, larger blocks spill much of what these hold; the speeds have not been compared.
-PACKED_BLOCK, PLAIN_BLOCK = 8192, 16384
-SMALLEST_PACKED_BLOCK = 4096  # a shorter row is evaluated whole in a few instructions of each thread
-# Longer rows are read so many classes at a time, by so many warps: eight numbers for each of 256 threads.
-CHUNK, CHUNK_WARPS = 2048, 8
-CHUNKED_PROGRAMS = 4  # for each multiprocessor, so that some compute while others wait for memory
-# From this beta on most classes are candidates, and few steps are made: packing would cost more than it saves.
-LARGEST_PACKED_BETA = 8.0
-# `powers` forms v^(beta - 1) from v, v^2, v^4, v^8 (twice) and the root of v: up to an exponent of 15.5.
-LARGEST_BETA_BY_PRODUCTS = 16.5
 
 
 @functools.cache
@@ -92,50 +79,17 @@ def loss_and_grad(
     """
     _check(logits, target, grad_dtype, inplace)
     n, k = logits.shape
-    beta = min(float(beta), LARGEST_BETA)  # above it nothing changes but the range of float32 is left
-    rows = _plan(k, beta)
-    labels = not target.is_floating_point()
-    target = target.contiguous() if labels else _rows(target)
-    if weight is not None:
-        weight = weight.contiguous()
+    target = _rows(target) if target.is_floating_point() else target.contiguous()
+    weight = None if weight is None else weight.contiguous()
+    denominator = _denominator(target, weight, ignore_index, k) if reduction == "mean" else None
     losses = torch.empty(n, dtype=torch.float32, device=logits.device)
     grad = _gradient(logits, inplace, grad_dtype) if want_grad else None
-    denominator = _denominator(target, weight, ignore_index, k) if reduction == "mean" else None
+    beta = min(float(beta), LARGEST_BETA)  # above it nothing changes but the range of float32 is left
     if n > 0:
+        from mgce.kernels.cuda_launch import Batch, launch
+
         with _on(logits.device):
-            programs, kernel = _programs(n, rows, logits.device)
-            scratch = _scratch(logits, grad, rows, programs)
-            kernel[(programs,)](
-                logits,
-                target,
-                losses if weight is None else weight,
-                losses if denominator is None else denominator,
-                losses,
-                losses if grad is None else grad,
-                scratch,
-                n,
-                k,
-                logits.stride(0),
-                0 if labels else target.stride(0),
-                0 if grad is None else grad.stride(0),
-                scratch.stride(0),
-                ignore_index,
-                1.0 - label_smoothing,
-                label_smoothing / k,
-                beta,
-                beta - 1.0,
-                1.0 / beta,
-                proven_steps(k, beta, torch.float32),  # the kernel stops where the rows do, so the bound costs nothing
-                HALVES=_halves(beta),
-                PROBS=not labels,
-                SMOOTH=label_smoothing > 0,
-                WEIGHTED=weight is not None,
-                MEAN=denominator is not None,
-                GRAD=want_grad,
-                num_warps=rows.warps,
-                enable_fp_fusion=True,
-                **rows.constants,
-            )
+            launch(Batch(logits, target, weight, denominator, losses, grad, ignore_index, label_smoothing, beta))
     if reduction == "none":
         return losses, grad
     return losses.sum() if denominator is None else losses.sum() / denominator, grad
@@ -147,56 +101,12 @@ def scale_(grad: Tensor, factor: Tensor) -> Tensor:
     What backward does with the gradient that it is given: without a look at it by the host, and at no cost for the 1
     that `loss.backward()` begins with.
     """
-    n, k = grad.shape
-    if n > 0:
-        from mgce.kernels import cuda_rows
+    if len(grad) > 0:
+        from mgce.kernels.cuda_launch import scale
 
-        stride = factor.stride(0) if factor.ndim else 0
-        block = min(4096, _power_of_two(k))
         with _on(grad.device):
-            cuda_rows.scale_kernel[(n,)](grad, factor, n, k, grad.stride(0), stride, BLOCK=block, enable_fp_fusion=True)
+            scale(grad, factor)
     return grad
-
-
-@dataclass(frozen=True)
-class _Plan:
-    """How the rows are laid on the device."""
-
-    rows: int  # for each program; 0 for as many as come
-    candidates: int  # room in the scratch of a program
-    warps: int
-    constants: dict[str, int | bool]
-
-
-@functools.lru_cache
-def _plan(k: int, beta: float) -> _Plan:
-    block = max(16, _power_of_two(k))
-    pack = beta < LARGEST_PACKED_BETA
-    if block > (PACKED_BLOCK if pack else PLAIN_BLOCK):
-        return _Plan(0, k if pack else 1, CHUNK_WARPS, {"BLOCK": CHUNK, "PACK": pack})
-    # Short rows are taken together up to 256 numbers, and each warp has 256: eight for each of its threads. To pack is
-    # worth it where few classes are left: where more than an eighth are, the row is solved as it is.
-    rows = max(1, 256 // block)
-    candidates = block // 8 if pack and block >= SMALLEST_PACKED_BLOCK else 0
-    constants = {"ROWS": rows, "BLOCK": block, "PACKED": candidates}
-    return _Plan(rows, candidates, min(32, max(1, block // 256)), constants)
-
-
-def _programs(n: int, rows: _Plan, device: torch.device) -> tuple[int, Any]:
-    from mgce.kernels import cuda_chunks, cuda_rows
-
-    if rows.rows:
-        return -(-n // rows.rows), cuda_rows.row_kernel
-    on_gpu = device.type == "cuda"
-    processors = torch.cuda.get_device_properties(device).multi_processor_count if on_gpu else 1
-    return min(n, CHUNKED_PROGRAMS * processors), cuda_chunks.chunked_kernel
-
-
-def _scratch(logits: Tensor, grad: Tensor | None, rows: _Plan, programs: int) -> Tensor:
-    """Give each program room for the candidates of a row, in the gradient itself where its rows are not needed yet."""
-    if rows.rows and grad is not None:
-        return grad
-    return torch.empty(programs, max(1, rows.candidates), dtype=logits.dtype, device=logits.device)
 
 
 def _gradient(logits: Tensor, inplace: bool, dtype: torch.dtype | None) -> Tensor:
@@ -216,21 +126,12 @@ def _denominator(target: Tensor, weight: Tensor | None, ignore_index: int, k: in
     return torch.where(kept, weight.float()[torch.where(kept, target, 0).long()], 0).sum()
 
 
-def _halves(beta: float) -> int:
-    """Give 2 (beta - 1) where v^(beta - 1) is formed by products and a root, else -1."""
-    return int(2 * (beta - 1)) if beta <= LARGEST_BETA_BY_PRODUCTS and (2 * beta).is_integer() else -1
-
-
 def _on(device: torch.device) -> AbstractContextManager[Any]:
     return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
 
 
 def _rows(tensor: Tensor) -> Tensor:
     return tensor if tensor.stride(-1) == 1 or tensor.shape[-1] == 1 else tensor.contiguous()
-
-
-def _power_of_two(k: int) -> int:
-    return 1 << (k - 1).bit_length()
 
 
 def _interpreted() -> bool:

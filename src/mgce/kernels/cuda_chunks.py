@@ -153,6 +153,63 @@ def write_row(
         tl.store(grad_row + at_col, tl.where(kept, slope, 0), mask=inside)
 
 
+@_inlined  # type: ignore[untyped-decorator]
+def chunked_row(
+    logits: tl.tensor,
+    target: tl.tensor,
+    weight: tl.tensor,
+    denominator: tl.tensor,
+    losses: tl.tensor,
+    grad: tl.tensor,
+    packed: tl.tensor,
+    row: tl.tensor,
+    n: tl.tensor,
+    k: tl.tensor,
+    logits_stride: tl.tensor,
+    target_stride: tl.tensor,
+    grad_stride: tl.tensor,
+    ignore_index: tl.tensor,
+    target_share: tl.tensor,
+    uniform_share: tl.tensor,
+    beta: tl.tensor,
+    beta_less_1: tl.tensor,
+    inv_beta: tl.tensor,
+    steps: tl.tensor,
+    HALVES: tl.constexpr,
+    PROBS: tl.constexpr,
+    SMOOTH: tl.constexpr,
+    WEIGHTED: tl.constexpr,
+    MEAN: tl.constexpr,
+    GRAD: tl.constexpr,
+    BLOCK: tl.constexpr,
+    PACK: tl.constexpr,
+) -> None:
+    """Compute one row, read in chunks: first from memory, then from the cache."""
+    f_row = logits + row * logits_stride
+    target_row = target + row * target_stride
+    peak = scan_peak(f_row, k, BLOCK)
+    label, share, kept = row_target(target, weight, row, row < n, k, ignore_index, target_share, PROBS, WEIGHTED)
+    tl.debug_barrier()  # the candidates of the row before have been read
+    size, total, cost, mass, count = read_row(
+        f_row, target_row, weight, packed, k, peak, label, share, target_share, uniform_share, beta,
+        PROBS, SMOOTH, WEIGHTED, BLOCK, PACK,
+    )  # fmt: skip
+    tl.debug_barrier()
+    t = first_guess(size, total, beta, inv_beta)
+    if PACK:
+        t, at, w_sum = solve_chunks(packed, count, peak, t, beta, beta_less_1, inv_beta, steps, HALVES, BLOCK)
+    else:
+        t, at, w_sum = solve_chunks(f_row, k, peak, t, beta, beta_less_1, inv_beta, steps, HALVES, BLOCK)
+    tl.store(losses + row, tl.where(kept, cost - mass * t, 0))
+    if GRAD:
+        tl.debug_barrier()  # grad may be logits: every thread has read them
+        write_row(
+            grad + row * grad_stride, f_row, target_row, weight, denominator, k, at, peak, mass / w_sum,
+            label, share, kept, target_share, uniform_share, beta, beta_less_1, inv_beta,
+            HALVES, PROBS, SMOOTH, WEIGHTED, MEAN, BLOCK,
+        )  # fmt: skip
+
+
 @_compiled  # type: ignore[untyped-decorator]
 def chunked_kernel(
     logits: tl.tensor,
@@ -175,39 +232,25 @@ def chunked_kernel(
     beta_less_1: tl.tensor,
     inv_beta: tl.tensor,
     steps: tl.tensor,
+    marks: tl.tensor,  # of the rows to compute, if MARKED
     HALVES: tl.constexpr,
     PROBS: tl.constexpr,
     SMOOTH: tl.constexpr,
     WEIGHTED: tl.constexpr,
     MEAN: tl.constexpr,
     GRAD: tl.constexpr,
+    MARKED: tl.constexpr,
     BLOCK: tl.constexpr,
     PACK: tl.constexpr,
 ) -> None:
-    """Compute every num_programs-th row, read in chunks: first from memory, then from the cache."""
+    """Compute every num_programs-th row, or those of them that are marked."""
     packed = scratch + tl.program_id(0).to(tl.int64) * scratch_stride
     for index in range(tl.program_id(0), n, tl.num_programs(0)):
-        row = tl.full((1, 1), index, tl.int64)
-        f_row = logits + row * logits_stride
-        target_row = target + row * target_stride
-        peak = scan_peak(f_row, k, BLOCK)
-        label, share, kept = row_target(target, weight, row, row < n, k, ignore_index, target_share, PROBS, WEIGHTED)
-        tl.debug_barrier()  # the candidates of the row before have been read
-        size, total, cost, mass, count = read_row(
-            f_row, target_row, weight, packed, k, peak, label, share, target_share, uniform_share, beta,
-            PROBS, SMOOTH, WEIGHTED, BLOCK, PACK,
-        )  # fmt: skip
-        tl.debug_barrier()
-        t = first_guess(size, total, beta, inv_beta)
-        if PACK:
-            t, at, w_sum = solve_chunks(packed, count, peak, t, beta, beta_less_1, inv_beta, steps, HALVES, BLOCK)
-        else:
-            t, at, w_sum = solve_chunks(f_row, k, peak, t, beta, beta_less_1, inv_beta, steps, HALVES, BLOCK)
-        tl.store(losses + row, tl.where(kept, cost - mass * t, 0))
-        if GRAD:
-            tl.debug_barrier()  # grad may be logits: every thread has read them
-            write_row(
-                grad + row * grad_stride, f_row, target_row, weight, denominator, k, at, peak, mass / w_sum,
-                label, share, kept, target_share, uniform_share, beta, beta_less_1, inv_beta,
-                HALVES, PROBS, SMOOTH, WEIGHTED, MEAN, BLOCK,
+        wanted = tl.load(marks + index) if MARKED else 1
+        if wanted != 0:
+            chunked_row(
+                logits, target, weight, denominator, losses, grad, packed, tl.full((1, 1), index, tl.int64),
+                n, k, logits_stride, target_stride, grad_stride, ignore_index, target_share, uniform_share,
+                beta, beta_less_1, inv_beta, steps,
+                HALVES, PROBS, SMOOTH, WEIGHTED, MEAN, GRAD, BLOCK, PACK,
             )  # fmt: skip

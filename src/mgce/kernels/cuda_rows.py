@@ -95,6 +95,30 @@ def solve_packed(
     return root, last, w_sum
 
 
+@_inlined  # type: ignore[untyped-decorator]
+def row_root(
+    f: tl.tensor,
+    packed: tl.tensor,
+    beta: tl.tensor,
+    beta_less_1: tl.tensor,
+    inv_beta: tl.tensor,
+    steps: tl.tensor,
+    HALVES: tl.constexpr,
+    PACKED: tl.constexpr,
+) -> tuple[tl.tensor, tl.tensor, tl.tensor, tl.tensor]:
+    """Give the logits less their maximum, and for each row what `solve_tile` gives."""
+    peak = tl.max(f.to(tl.float32), 1, keep_dims=True)
+    x = f.to(tl.float32) - peak
+    near = (x > -beta) | (x != x)  # NaN counts, so that it reaches t
+    size = tl.sum(near.to(tl.float32), 1, keep_dims=True)
+    t = first_guess(size, tl.sum(tl.where(near, x, 0), 1, keep_dims=True), beta, inv_beta)
+    if PACKED > 0:
+        t, at, w_sum = solve_packed(packed, f, x, peak, t, beta, beta_less_1, inv_beta, steps, HALVES, PACKED)
+    else:
+        t, at, w_sum = solve_tile(x, t, beta, beta_less_1, inv_beta, steps, HALVES)
+    return x, t, at, w_sum
+
+
 @_compiled  # type: ignore[untyped-decorator]
 def row_kernel(
     logits: tl.tensor,
@@ -133,17 +157,8 @@ def row_kernel(
     real = row < n
     inside = real & (col < k)
     f = tl.load(logits + row * logits_stride + col, mask=inside, other=-float("inf"))
-    peak = tl.max(f.to(tl.float32), 1, keep_dims=True)
-    x = f.to(tl.float32) - peak
-    near = (x > -beta) | (x != x)  # NaN counts, so that it reaches t
-    size = tl.sum(near.to(tl.float32), 1, keep_dims=True)
-    t = first_guess(size, tl.sum(tl.where(near, x, 0), 1, keep_dims=True), beta, inv_beta)
-
-    if PACKED > 0:
-        packed = scratch + tl.program_id(0).to(tl.int64) * scratch_stride
-        t, at, w_sum = solve_packed(packed, f, x, peak, t, beta, beta_less_1, inv_beta, steps, HALVES, PACKED)
-    else:
-        t, at, w_sum = solve_tile(x, t, beta, beta_less_1, inv_beta, steps, HALVES)
+    packed = scratch + tl.program_id(0).to(tl.int64) * scratch_stride
+    x, t, at, w_sum = row_root(f, packed, beta, beta_less_1, inv_beta, steps, HALVES, PACKED)
 
     label, share, kept = row_target(target, weight, row, real, k, ignore_index, target_share, PROBS, WEIGHTED)
     chosen = col == label

@@ -14,7 +14,7 @@ from zipfile import ZipFile
 import torch
 from lightning.pytorch import LightningModule
 from torch import Tensor, nn
-from torchmetrics import MeanMetric, Metric
+from torchmetrics import Metric
 from torchmetrics.classification import MulticlassAccuracy
 
 from mgce._files import replacing
@@ -31,6 +31,35 @@ from mgce.training.resnet import ResNet
 from mgce.training.seeds import derived_generator, derived_seed
 
 Batch = tuple[Tensor, Tensor]
+
+
+class WeightedMean(Metric):
+    """The mean of numbers with weights. Unlike torchmetrics' own it does not look for NaN, and so waits for no device.
+
+    Example:
+        >>> mean = WeightedMean()
+        >>> mean.update(torch.tensor(1.0), 3)
+        >>> mean.update(torch.tensor(3.0), 1)
+        >>> mean.compute()
+        tensor(1.5000)
+    """
+
+    total: Tensor
+    weight: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        for name in ("total", "weight"):
+            self.add_state(name, torch.zeros(()), dist_reduce_fx="sum")
+
+    def update(self, value: Tensor, weight: float) -> None:
+        """Add a number."""
+        self.total += value * weight
+        self.weight += weight
+
+    def compute(self) -> Tensor:
+        """Give the mean of all numbers."""
+        return self.total / self.weight
 
 
 class ImageClassifier(LightningModule):
@@ -71,7 +100,7 @@ class ImageClassifier(LightningModule):
             torch.manual_seed(derived_seed(seed, "weights"))
             self.network = make_network(settings, n_classes, len(mean))
         self.curves: dict[str, list[float]] = {}
-        self.metrics = nn.ModuleDict({"objective": MeanMetric()})
+        self.metrics = nn.ModuleDict({"objective": WeightedMean()})
         for part in watched:
             self.metrics[f"{part}_accuracy"] = MulticlassAccuracy(n_classes, average="micro")
         for output in ("h", "p"):

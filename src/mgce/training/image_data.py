@@ -86,8 +86,10 @@ class Batches:
         return len(self.batch_sampler)
 
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
-        for rows in self.batch_sampler:
-            index = torch.as_tensor(rows, device=self.images.device)
+        batches = list(self.batch_sampler)
+        # One copy for the epoch: each copy that starts on the host waits for all that the device has still to do.
+        order = torch.as_tensor([row for rows in batches for row in rows], device=self.images.device)
+        for index in torch.split(order, [len(rows) for rows in batches]):
             yield self.images[index], self.target[index]
 
 
@@ -228,16 +230,17 @@ class Preprocessing(nn.Module):
     def augmented(self, images: Tensor, generator: torch.Generator) -> Tensor:
         """Map images (b, c, h, w) to random crops (b, c, crop, crop), half of them flipped, with random colours."""
         b, device = len(images), images.device
-        top, left = (torch.randint(room + 1, (b,), generator=generator).to(device) for room in self.room)
-        flip = (torch.rand(b, generator=generator) < 0.5 * self.flip).to(device)
+        top, left = (torch.randint(room + 1, (b,), generator=generator) for room in self.room)
+        flip = torch.rand(b, generator=generator) < 0.5 * self.flip
+        top, left, flip = _without_waiting(torch.stack([top, left, flip.long()]), device)
         pixels = images / 255
         if self.jitter > 0:
             factors = 1 + self.jitter * (2 * torch.rand(3, b, 1, 1, 1, generator=generator) - 1)
-            pixels = _jittered(pixels, *factors.to(device))
-        changed = self._cropped(self._standardized(pixels), top, left, flip)
+            pixels = _jittered(pixels, *_without_waiting(factors, device))
+        changed = self._cropped(self._standardized(pixels), top, left, flip.bool())
         if self.rotation > 0:
             degrees = self.rotation * (2 * torch.rand(b, generator=generator) - 1)
-            changed = _rotated(changed, torch.deg2rad(degrees).to(device))
+            changed = _rotated(changed, _without_waiting(torch.deg2rad(degrees), device))
         return changed
 
     def _standardized(self, pixels: Tensor) -> Tensor:
@@ -254,6 +257,11 @@ class Preprocessing(nn.Module):
         image = torch.arange(len(images), device=images.device)[:, None, None, None]
         channel = torch.arange(images.shape[1], device=images.device)[:, None, None]
         return padded[image, channel, rows[:, None, :, None], columns[:, None, None, :]]
+
+
+def _without_waiting(tensor: Tensor, device: torch.device) -> Tensor:
+    """Copy to a device; to a GPU from pinned memory, which it reads when it comes to that."""
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
 
 
 def _rotated(images: Tensor, angle: Tensor) -> Tensor:

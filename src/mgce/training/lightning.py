@@ -10,9 +10,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from lightning.fabric.utilities.data import suggested_max_num_workers
 from lightning.pytorch import LightningDataModule, Trainer
 from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
+from torch import nn
 from torch.utils.data import DataLoader
 
 from mgce._validation import check_count, check_fraction
@@ -100,6 +102,24 @@ class ImageData(LightningDataModule):
         return suggested_max_num_workers(self._trainer.num_devices)
 
 
+@dataclass(frozen=True)
+class Machine:
+    """What to train on.
+
+    Attributes:
+        accelerator: kind of device, as `lightning.Trainer` has it.
+        devices: how many, or their numbers. Lightning runs the calling script once for each, unless `torchrun` does.
+        precision: as `lightning.Trainer` has it; `"bf16-mixed"`, say.
+        compiled: whether the network is compiled, and its convolutions have their channels next to one another in
+            memory, as the matrix units of a GPU read them. Results differ by rounding, and the first steps take longer.
+    """
+
+    accelerator: str = "auto"
+    devices: int | list[int] = 1
+    precision: Any = "32-true"
+    compiled: bool = False
+
+
 def train_images(
     settings: ImageSettings,
     dataset: ImageDataset,
@@ -108,9 +128,7 @@ def train_images(
     loss: MemberLoss | Mapping[int, MemberLoss] | None = None,
     noise_rate: float = 0.0,
     seed: int = 0,
-    accelerator: str = "auto",
-    devices: int | list[int] = 1,
-    precision: Any = "32-true",
+    machine: Machine | None = None,
     resume: bool = False,
     on_epoch: Callable[[int], None] | None = None,
 ) -> ImageFit:
@@ -128,9 +146,7 @@ def train_images(
         loss: the loss, or the loss from an epoch on by that epoch, from 0; MGCE with beta = 1.4 if not given.
         noise_rate: share of the training and validation labels that are made wrong, symmetrically.
         seed: of the noise, the split, the initial weights, the order and the random changes of the images.
-        accelerator: kind of device, as `lightning.Trainer` has it.
-        devices: how many, or their numbers. Lightning runs the calling script once for each, unless `torchrun` does.
-        precision: as `lightning.Trainer` has it; `"bf16-mixed"`, say.
+        machine: what to train on; one device of the kind that Lightning finds, in float32, if not given.
         resume: whether to go on from `last.ckpt` of `out`, if it is there and `best.ckpt` too.
         on_epoch: called as training goes on, with the number of epochs done.
 
@@ -142,12 +158,11 @@ def train_images(
     check_fraction("noise_rate", noise_rate)
     check_count("seed", seed, minimum=0)
     loss = MemberLoss("mgce", 1.4) if loss is None else loss
+    machine = Machine() if machine is None else machine
     parts = noisy_split(dataset, noise_rate=noise_rate, validation_size=settings.validation_size, seed=seed)
     if settings.size is not None:
         parts = resized(parts, settings.size)
-    n_devices = devices if isinstance(devices, int) else len(devices)
-    losses = {str(epoch): asdict(one) for epoch, one in ({0: loss} if isinstance(loss, MemberLoss) else loss).items()}
-    specification = {"dataset": dataset.name, "noise_rate": noise_rate, "seed": seed, "loss": losses}
+    n_devices = machine.devices if isinstance(machine.devices, int) else len(machine.devices)
     mean, std = standardizing(parts.train, settings, seed, suggested_max_num_workers(n_devices))
     model = ImageClassifier(
         settings,
@@ -157,15 +172,38 @@ def train_images(
         std=std,
         seed=seed,
         watched=("test",) if parts.validation is None else ("test", "validation"),
-        specification={**specification, **asdict(settings)},
+        specification=_specification(settings, dataset, loss, noise_rate, seed),
         on_epoch=on_epoch,
     )
-    trainer = Trainer(
+    if machine.compiled:
+        nn.utils.convert_conv2d_weight_memory_format(model.network, torch.channels_last)
+        model.network.compile()  # in place: the names of the weights stay
+    _fit(model, ImageData(parts, settings, seed), _trainer(settings, out, machine), resume)
+    return ImageFit(best_epoch(model.curves), model.curves, out / "best.ckpt")
+
+
+def _specification(
+    settings: ImageSettings,
+    dataset: ImageDataset,
+    loss: MemberLoss | Mapping[int, MemberLoss],
+    noise_rate: float,
+    seed: int,
+) -> dict[str, Any]:
+    """Give everything that training depends on, by which a checkpoint of another training is told apart."""
+    stages = {0: loss} if isinstance(loss, MemberLoss) else loss
+    losses = {str(epoch): asdict(stage) for epoch, stage in stages.items()}
+    given = {"dataset": dataset.name, "noise_rate": noise_rate, "seed": seed, "loss": losses}
+    return {**given, **asdict(settings)}
+
+
+def _trainer(settings: ImageSettings, out: Path, machine: Machine) -> Trainer:
+    """Make Lightning's trainer, which logs to files of `out`; the model writes its checkpoints there itself."""
+    return Trainer(
         default_root_dir=out,
         max_epochs=settings.epochs,
-        accelerator=accelerator,
-        devices=devices,
-        precision=precision,
+        accelerator=machine.accelerator,
+        devices=machine.devices,
+        precision=machine.precision,
         gradient_clip_val=settings.max_norm,
         gradient_clip_algorithm="norm",
         logger=[
@@ -179,12 +217,16 @@ def train_images(
         enable_progress_bar=False,
         enable_model_summary=False,
     )
-    last = out / "last.ckpt"
-    ckpt_path = last if resume and last.is_file() and (out / "best.ckpt").is_file() else None
+
+
+def _fit(model: ImageClassifier, data: ImageData, trainer: Trainer, resume: bool) -> None:
+    """Train, from the last checkpoint on if there is one and it is to be used."""
+    folder = Path(trainer.default_root_dir)
+    last = folder / "last.ckpt"
+    ckpt_path = last if resume and last.is_file() and (folder / "best.ckpt").is_file() else None
     if ckpt_path is not None:
         read_checkpoint(ckpt_path)  # says in a sentence what Lightning would in a traceback
     try:
-        trainer.fit(model, datamodule=ImageData(parts, settings, seed), ckpt_path=ckpt_path, weights_only=True)
+        trainer.fit(model, datamodule=data, ckpt_path=ckpt_path, weights_only=True)
     except SystemExit:  # Lightning turns Ctrl-C into this; whether the process ends is for the caller to decide
         raise KeyboardInterrupt from None
-    return ImageFit(best_epoch(model.curves), model.curves, out / "best.ckpt")

@@ -29,6 +29,7 @@ from web_pages import check_structure
 
 # PyTorch warns of what Lightning calls.
 LEAF = pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")
+CPU = lightning.Machine("cpu")
 
 
 def binned_error(confidence, hit):
@@ -46,7 +47,7 @@ def test_numbers_are_those_of_the_network_that_was_kept(tmp_path):
     (record,) = run.run(Place())
     loss = MemberLoss("mgce", math.inf)
     dataset = load_images("digits")
-    fit = lightning.train_images(settings_of(run), dataset, tmp_path, loss=loss, noise_rate=0.2, accelerator="cpu")
+    fit = lightning.train_images(settings_of(run), dataset, tmp_path, loss=loss, noise_rate=0.2, machine=CPU)
     assert record["best_epoch"] == fit.best_epoch
     assert record["validation_accuracy"] == max(fit.curves["validation_accuracy"])
     assert record["validation_accuracy_by_epoch"] == pytest.approx(fit.curves["validation_accuracy"], abs=1e-5)
@@ -88,7 +89,7 @@ def test_a_stopped_run_goes_on_and_ends_in_the_same_records(tmp_path, monkeypatc
     run, trained = tiny(), []
     (want,) = run.run(Place())
     folder = tmp_path / run_name(document(run))
-    options = {"loss": MemberLoss("mgce", 1.4), "noise_rate": 0.2, "accelerator": "cpu", "on_epoch": stop}
+    options = {"loss": MemberLoss("mgce", 1.4), "noise_rate": 0.2, "machine": CPU, "on_epoch": stop}
     with pytest.raises(StopError):
         lightning.train_images(settings_of(run), load_images("digits"), folder, **options)
     whole = lightning.train_images

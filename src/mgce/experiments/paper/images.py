@@ -142,9 +142,16 @@ def train_in_scratch(
 ) -> tuple[ImageFit, Tensor]:
     """Train a network, or go on from where the run of this name was stopped; with it give the logits of test images."""
     from mgce.training.image_classifier import load_classifier
-    from mgce.training.lightning import train_images
+    from mgce.training.lightning import Machine, train_images
 
     device = torch.device(place.device)
+    on_gpu = device.type == "cuda"
+    machine = Machine(
+        accelerator=device.type,
+        devices=1 if device.index is None else [device.index],
+        precision="bf16-mixed" if on_gpu else "32-true",
+        compiled=on_gpu,
+    )
     with _scratch(place, name) as folder, _without_chatter():
         fit = train_images(
             settings,
@@ -153,9 +160,7 @@ def train_in_scratch(
             loss=loss,
             noise_rate=noise_rate,
             seed=seed,
-            accelerator=device.type,
-            devices=1 if device.index is None else [device.index],
-            precision="bf16-mixed" if device.type == "cuda" else "32-true",
+            machine=machine,
             resume=True,
         )
         model = load_classifier(fit.checkpoint, settings, loss, len(dataset.classes)).to(device)

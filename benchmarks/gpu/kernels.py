@@ -1,0 +1,85 @@
+"""Stage 1: the tests of the kernels on the device, and NVIDIA's sanitizer on a call of each way through a row."""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from benchmarks.gpu.stages import Cells, Progress
+
+ROOT = Path(__file__).parents[2]
+# Each in a process of its own: a fault of one spoils the device for whatever its process does after it.
+TESTS = {
+    "rows that are read once": ["tests/kernels/test_cuda_stream.py"],
+    "hard rows": ["tests/kernels/test_cuda.py", "-k", "hard_rows or margins"],
+    "calls of every kind": ["tests/kernels/test_cuda.py", "-k", "not hard_rows and not margins"],
+}
+TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
+# Rows held in registers, with and without packed candidates, read in chunks, and read once.
+CALLS = """
+import torch
+from mgce.kernels import cuda, cuda_plan
+for one_pass in (False, True):
+    cuda_plan.ONE_PASS = one_pass
+    for k in (10, 1000, 5000, 20000):
+        for dtype in (torch.float32, torch.bfloat16):
+            x = 5 * torch.randn(3, k, device="cuda").to(dtype)
+            x[1] /= 1000
+            cuda.loss_and_grad(x, torch.arange(3, device="cuda"), beta=1.4)
+            cuda.loss_and_grad(x, torch.arange(3, device="cuda"), beta=1.4, inplace=True)
+torch.cuda.synchronize()
+"""
+
+
+def cells() -> Cells:
+    """Give a cell for each group of tests, and for each tool of the sanitizer."""
+    tests = {name: functools.partial(run_tests, chosen) for name, chosen in TESTS.items()}
+    return {**tests, **{f"compute-sanitizer {tool}": functools.partial(sanitize, tool) for tool in TOOLS}}
+
+
+def run_tests(chosen: list[str], progress: Progress) -> dict[str, Any]:
+    """Run tests, and count what passed, failed and was skipped; `failures` says which and why."""
+    report = ROOT / "build" / "gpu-tests.xml"
+    report.parent.mkdir(exist_ok=True)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", *chosen]
+    code, said = _run(command, progress.left)
+    return {"returned": code, **(counts(report.read_text()) if code in (0, 1) else {"output": said})}
+
+
+def counts(report: str) -> dict[str, Any]:
+    """Read pytest's report."""
+    suite = ElementTree.fromstring(report).find("testsuite")
+    assert suite is not None
+    cases = {case.get("name", ""): case for case in suite.iter("testcase")}
+    failures = {
+        name: fault.get("message", "")[:500]
+        for name, case in cases.items()
+        for fault in (*case.iter("failure"), *case.iter("error"))
+    }
+    skipped = int(suite.get("skipped", 0))
+    passed = int(suite.get("tests", 0)) - skipped - len(failures)
+    return {"passed": passed, "failed": len(failures), "skipped": skipped, "failures": failures}
+
+
+def sanitize(tool: str, progress: Progress) -> dict[str, Any]:
+    """Run a call of each way under a tool of the sanitizer, if it is installed."""
+    program = shutil.which("compute-sanitizer")
+    if program is None:
+        return {"missing": "compute-sanitizer is not installed"}
+    code, said = _run([program, "--tool", tool, "--error-exitcode", "9", sys.executable, "-c", CALLS], progress.left)
+    return {"returned": code, "output": said}
+
+
+def _run(command: list[str], seconds: float) -> tuple[int, str]:
+    """Give how a command ended, and the end of what it said; where its time is over, `TimeoutExpired`."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, timeout=seconds, capture_output=True, text=True, check=False
+    )
+    return done.returncode, (done.stdout + done.stderr)[-2000:]

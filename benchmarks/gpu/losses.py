@@ -1,0 +1,223 @@
+"""Stage 2: time of the fused loss, forward and backward, beside every cross-entropy that is installed.
+
+Two clocks: `device` is the time between CUDA events before and after the call, behind a kernel that empties the cache:
+it leaves out the time that the host takes to launch kernels. `wall` is the host's time for each of many calls one after
+the other. `copy` is the share of the bytes per second of a plain copy that the kernel reaches, if only the bytes count
+that it cannot avoid: the logits, read once, and their gradient, written once.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from benchmarks.gpu.device import DEVICE, copy_bandwidth, device_seconds, peak_bytes, wall_seconds
+from benchmarks.gpu.stages import Cells
+from benchmarks.grid import BETAS
+from mgce.functional import linear_mgce_loss, mgce_loss
+from mgce.kernels import cuda, cuda_plan
+
+# Long rows first: they are what the kernels that read a row once, or from the cache, are for.
+SHAPES = (
+    (4096, 32000),
+    (1024, 128000),
+    (512, 256000),
+    (512, 32000),
+    (64, 128000),
+    (2048, 1000),
+    (512, 1000),
+    (128, 100),
+    (128, 10),
+)
+DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32}
+SCALES = (10.0, 1.0, 0.01)
+# Beta and scale at which few of many classes have a probability, and at which all have.
+SPARSE, DENSE = (1.4, 10.0), (5.0, 0.01)
+ONE_PASS = "one pass"  # the name of a beta's contestant on the other way through long rows has this behind it
+HEADS = ((8192, 2048, 128000), (8192, 4096, 32000))  # tokens, features and classes of a language model's head
+SMALL = (128, 10)  # the paper's batch and classes: nothing is to be computed, so that all there is is launching
+Loss = Callable[[Tensor], Tensor]
+
+
+def cells() -> Cells:
+    """Give a cell for each size, type and scale, then those of linear heads and of the host's time."""
+    grid = {
+        f"{n} x {k}, {dtype}, s = {scale:g}": functools.partial(_alone, measure, n, k, dtype, scale)
+        for dtype, (n, k), scale in itertools.product(DTYPES, SHAPES, SCALES)
+    }
+    heads = {f"head {n} x {d} x {k}": functools.partial(_alone, measure_head, n, d, k) for n, d, k in HEADS}
+    return {
+        "copy": lambda progress: {"bytes_per_second": copy_bandwidth()},
+        "launch": functools.partial(_alone, measure_launch),
+        **heads,
+        **grid,
+    }
+
+
+def measure(n: int, k: int, dtype: str, scale: float) -> dict[str, Any]:
+    """Measure every cross-entropy and ours at every beta, for one size; long rows on both ways through them."""
+    generator = torch.Generator(DEVICE).manual_seed(0)
+    logits = torch.randn(n, k, generator=generator, device=DEVICE) * scale
+    logits = logits.to(DTYPES[dtype]).requires_grad_()
+    target = torch.randint(0, k, (n,), generator=generator, device=DEVICE)
+    working, failed = _try(cross_entropies(target), lambda loss: _step(logits, loss))
+    losses = {**working, **ours(k, target)}
+    steps = [functools.partial(_step, logits, loss) for loss in losses.values()]
+    times = zip(losses, device_seconds(steps), wall_seconds(steps), strict=True)
+    return {
+        "n": n,
+        "k": k,
+        "dtype": dtype,
+        "scale": scale,
+        "seconds": {name: {"device": device, "wall": wall} for name, device, wall in times},
+        "bytes_per_second": kernel_speeds(logits.detach(), target),
+        "failed": failed,
+    }
+
+
+def cross_entropies(target: Tensor) -> dict[str, Loss]:
+    """Give PyTorch's cross-entropy, eager and compiled, and those of other packages that are installed."""
+    losses: dict[str, Loss] = {
+        "cross_entropy": functools.partial(F.cross_entropy, target=target),
+        "cross_entropy, compiled": functools.partial(torch.compile(F.cross_entropy, dynamic=False), target=target),
+    }
+    try:
+        from liger_kernel.transformers.functional import liger_cross_entropy
+
+        # It writes the gradient over the logits, so each call gets a copy of them, and copying is part of its time.
+        losses["liger_cross_entropy"] = lambda logits: liger_cross_entropy(logits.clone(), target)
+    except ImportError:
+        pass
+    try:
+        from quack import cross_entropy as quack_cross_entropy
+
+        losses["quack.cross_entropy"] = lambda logits: quack_cross_entropy(logits, target).mean()
+    except ImportError:
+        pass
+    return losses
+
+
+def ours(k: int, target: Tensor) -> dict[str, Loss]:
+    """Give our loss at every beta, and again on the other way where rows are long."""
+    losses: dict[str, Loss] = {}
+    for beta in BETAS:
+        loss = functools.partial(mgce_loss, target=target, beta=beta, backend="cuda")
+        losses[str(beta)] = loss
+        if not cuda_plan.plan_rows(k, beta).rows:
+            losses[f"{beta}, {ONE_PASS}"] = functools.partial(_on_one_pass, loss)
+    return losses
+
+
+def kernel_speeds(logits: Tensor, target: Tensor) -> dict[str, float]:
+    """Give the bytes that the kernel alone moves in a second at beta = 1.4, if only those count that must move."""
+    call = functools.partial(cuda.loss_and_grad, logits, target, reduction="none", beta=1.4, grad_dtype=logits.dtype)
+    calls = {"1.4": call}
+    if not cuda_plan.plan_rows(logits.shape[1], 1.4).rows:
+        calls[f"1.4, {ONE_PASS}"] = functools.partial(_on_one_pass, call)
+    moved = 2 * logits.numel() * logits.element_size()
+    return {name: moved / taken for name, taken in zip(calls, device_seconds(list(calls.values())), strict=True)}
+
+
+def measure_head(n: int, d: int, k: int) -> dict[str, Any]:
+    """Measure time and peak memory of a linear head and its loss in bfloat16, computed together and one by one."""
+    generator = torch.Generator(DEVICE).manual_seed(0)
+    x = torch.randn(n, d, generator=generator, device=DEVICE).bfloat16().requires_grad_()
+    # A logit is a sum of d products: divided by sqrt(d), its standard deviation is 3.
+    w = (torch.randn(k, d, generator=generator, device=DEVICE) * 3 / d**0.5).bfloat16().requires_grad_()
+    y = torch.randint(k, (n,), generator=generator, device=DEVICE)
+    heads = _heads(y)
+    working, failed = _try(heads, lambda head: _head_step(x, w, head))
+    steps = [functools.partial(_head_step, x, w, head) for head in working.values()]
+    peaks = [peak_bytes(step) for step in steps]
+    cells = zip(working, device_seconds(steps), peaks, strict=True)
+    contestants = {name: {"device": device, "peak_bytes": peak} for name, device, peak in cells}
+    return {"n": n, "d": d, "k": k, "contestants": contestants, "failed": failed}
+
+
+def _heads(y: Tensor) -> dict[str, Callable[[Tensor, Tensor], Tensor]]:
+    heads: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+        "cross_entropy, unfused": lambda x, w: F.cross_entropy(F.linear(x, w), y),
+        "mgce_loss, unfused": lambda x, w: mgce_loss(F.linear(x, w), y, beta=1.4, backend="cuda"),
+        "linear_mgce_loss": lambda x, w: linear_mgce_loss(x, w, y, beta=1.4),
+    }
+    if hasattr(F, "linear_cross_entropy"):
+        heads["F.linear_cross_entropy"] = lambda x, w: F.linear_cross_entropy(x, w, y)
+    try:
+        from cut_cross_entropy import linear_cross_entropy
+
+        heads["cut_cross_entropy"] = lambda x, w: linear_cross_entropy(x, w, y)
+    except ImportError:
+        pass
+    try:
+        from liger_kernel.transformers.functional import liger_fused_linear_cross_entropy
+
+        heads["liger_fused_linear_cross_entropy"] = lambda x, w: liger_fused_linear_cross_entropy(x, w, y)
+    except ImportError:
+        pass
+    return heads
+
+
+def measure_launch() -> dict[str, Any]:
+    """Measure the host's time for a loss with next to nothing to compute, forward alone and with backward."""
+    n, k = SMALL
+    logits = torch.randn(n, k, device=DEVICE, requires_grad=True)
+    target = torch.randint(0, k, (n,), device=DEVICE)
+    losses: dict[str, Loss] = {
+        "cross_entropy": functools.partial(F.cross_entropy, target=target),
+        "mgce_loss": functools.partial(mgce_loss, target=target, beta=1.4),
+    }
+    forward = wall_seconds([functools.partial(loss, logits) for loss in losses.values()])
+    both = wall_seconds([functools.partial(_step, logits, loss) for loss in losses.values()])
+    seconds = {name: {"forward": f, "both": b} for name, f, b in zip(losses, forward, both, strict=True)}
+    return {"n": n, "k": k, "seconds": seconds}
+
+
+def _alone(measured: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
+    """Measure a cell in memory that is empty; the last argument, the progress of the stage, means nothing to it."""
+    torch.cuda.empty_cache()
+    return measured(*arguments[:-1])
+
+
+def _try(contestants: Mapping[str, Any], step: Callable[[Any], Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Run each once, so that it is compiled; give those that work, and what the others said, by name."""
+    working, failed = {}, {}
+    for name, contestant in contestants.items():
+        try:
+            step(contestant)
+            torch.cuda.synchronize()
+            working[name] = contestant
+        except Exception as error:  # other packages raise whatever they meet; what they cannot do, they cannot do
+            failed[name] = f"{type(error).__name__}: {error}"[:300]
+    return working, failed
+
+
+@contextmanager
+def one_pass() -> Iterator[None]:
+    """Have long rows read once."""
+    before, cuda_plan.ONE_PASS = cuda_plan.ONE_PASS, True
+    try:
+        yield
+    finally:
+        cuda_plan.ONE_PASS = before
+
+
+def _on_one_pass(call: Callable[..., Any], *arguments: Any) -> Any:
+    with one_pass():
+        return call(*arguments)
+
+
+def _step(logits: Tensor, loss: Loss) -> None:
+    logits.grad = None
+    loss(logits).backward()
+
+
+def _head_step(x: Tensor, w: Tensor, head: Callable[[Tensor, Tensor], Tensor]) -> None:
+    x.grad = w.grad = None
+    head(x, w).backward()

@@ -1,0 +1,181 @@
+"""The results of the three stages as a part of the page; what was not measured is an empty cell."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from benchmarks.gpu import kernels, losses, training
+from benchmarks.grid import BETAS
+from benchmarks.markdown import table
+from benchmarks.timing import geometric_mean
+
+STAGES = ("tests", "losses", "training")
+CROSS_ENTROPIES = ("cross_entropy", "cross_entropy, compiled", "liger_cross_entropy", "quack.cross_entropy")
+HEADS = (
+    "cross_entropy, unfused",
+    "mgce_loss, unfused",
+    "linear_mgce_loss",
+    "F.linear_cross_entropy",
+    "cut_cross_entropy",
+    "liger_fused_linear_cross_entropy",
+)
+MEASURES = ("accuracy", "ece_h", "ece_p")
+# Rows of so many classes are those that the kernel that reads a row once is for.
+LONG = 32000
+Cells = Mapping[str, Mapping[str, Any]]  # the results of a stage by the names of its cells
+
+
+def read(folder: Path) -> dict[str, Any]:
+    """Give the results of the stages that are there, by name."""
+    files = {name: folder / f"{name}.json" for name in STAGES}
+    return {name: json.loads(file.read_text()) for name, file in files.items() if file.exists()}
+
+
+def render(results: Mapping[str, Any]) -> str:
+    """Give the part of the page."""
+    cells: dict[str, Cells] = {name: results.get(name, {}).get("cells", {}) for name in STAGES}
+    return "\n\n".join(
+        [
+            _machine(results),
+            "### Tests on the device",
+            _tests(cells["tests"]),
+            "### Losses",
+            "Time of forward and backward, on the device and with an empty cache, over that of `F.cross_entropy`; and "
+            "the share of the bandwidth of a plain copy that the kernel reaches at beta = 1.4. *One pass* is the "
+            "kernel that reads long rows once; those with many candidates are read few at a time, from the cache.",
+            _losses(cells["losses"]),
+            _summary(cells["losses"]),
+            _heads(cells["losses"]),
+            _launch(cells["losses"]),
+            "### Training",
+            _speeds(cells["training"]),
+            _fashion_mnist(cells["training"]),
+        ]
+    )
+
+
+def _machine(results: Mapping[str, Any]) -> str:
+    command = (
+        "`python -m benchmarks gpu` fills these tables in where there is a GPU, in three stages that can be stopped."
+    )
+    machines = {name: stage["machine"] for name, stage in results.items()}
+    if not machines:
+        return (
+            "No GPU was at hand: the kernels are tested in Triton's interpreter and compiled for compute capabilities "
+            f"8.0 and 9.0, and have not been timed. {command}"
+        )
+    lines = {", ".join(f"{fact} {value}" for fact, value in machine.items()) for machine in machines.values()}
+    return f"Measured on: {'; '.join(sorted(lines))}. {command}"
+
+
+def _tests(cells: Cells) -> str:
+    rows = []
+    for name in kernels.TESTS:
+        found = cells.get(name, {})
+        counts = [str(found.get(count, "")) for count in ("passed", "failed", "skipped")]
+        rows.append([name, *counts])
+    for tool in kernels.TOOLS:
+        found = cells.get(f"compute-sanitizer {tool}", {})
+        said = {} if not found else found.get("missing") or ("no fault" if found["returned"] == 0 else "a fault")
+        rows.append([f"compute-sanitizer {tool}", said or "", "", ""])
+    return table(["", "passed", "failed", "skipped"], rows)
+
+
+def _losses(cells: Cells) -> str:
+    one_pass = f"1.4, {losses.ONE_PASS}"
+    contestants = {**{name: name for name in CROSS_ENTROPIES}, **{f"beta = {beta:g}": str(beta) for beta in BETAS}}
+    contestants["beta = 1.4, one pass"] = one_pass
+    copy = cells.get("copy", {}).get("bytes_per_second")
+    rows = []
+    for n, k in losses.SHAPES:
+        measured = [cell for cell in cells.values() if (cell.get("n"), cell.get("k")) == (n, k) and "dtype" in cell]
+        for cell in measured or [{}]:
+            size = [f"{n} x {k}", cell.get("dtype", ""), f"{cell['scale']:g}" if cell else ""]
+            ratios = [_ratio(cell, name) for name in contestants.values()]
+            shares = [_share(cell, name, copy) for name in ("1.4", one_pass)]
+            rows.append([*size, *ratios, *shares])
+    return table(["n x k", "dtype", "s", *contestants, "of a copy", "one pass, of a copy"], rows)
+
+
+def _ratio(cell: Mapping[str, Any], name: str) -> str:
+    seconds = cell.get("seconds", {})
+    return f"{seconds[name]['device'] / seconds['cross_entropy']['device']:.2f}" if name in seconds else ""
+
+
+def _share(cell: Mapping[str, Any], name: str, copy: float | None) -> str:
+    speeds = cell.get("bytes_per_second", {})
+    return f"{speeds[name] / copy:.0%}" if copy and name in speeds else ""
+
+
+def _summary(cells: Cells) -> str:
+    """Say for long rows in bfloat16 what matters: both ways over the faster of PyTorch's cross-entropies."""
+    kinds = {"sparse rows": losses.SPARSE, "dense rows": losses.DENSE}
+    header = [
+        f"bfloat16, k of {LONG} or more, geometric mean over the faster of `F.cross_entropy` eager and compiled",
+        *(f"{kind}, beta = {beta:g}, s = {scale:g}" for kind, (beta, scale) in kinds.items()),
+    ]
+    long = [c for c in cells.values() if c.get("dtype") == "bfloat16" and c["k"] >= LONG]
+    rows = []
+    for way, behind in {"present way": "", "one pass": f", {losses.ONE_PASS}"}.items():
+        means = []
+        for beta, scale in kinds.values():
+            ratios = [_over_the_best(cell["seconds"], f"{beta}{behind}") for cell in long if cell["scale"] == scale]
+            means.append(f"{geometric_mean(ratios):.2f}" if ratios else "")
+        rows.append([way, *means])
+    return table(header, rows)
+
+
+def _over_the_best(seconds: Mapping[str, Mapping[str, float]], name: str) -> float:
+    best = min(seconds[other]["device"] for other in CROSS_ENTROPIES[:2] if other in seconds)
+    return seconds[name]["device"] / best
+
+
+def _heads(cells: Cells) -> str:
+    header = ["head and loss, bfloat16: ms, GiB at the peak", *(f"{n} x {d} x {k}" for n, d, k in losses.HEADS)]
+    rows = []
+    for name in HEADS:
+        found = [cells.get(f"head {n} x {d} x {k}", {}).get("contestants", {}).get(name) for n, d, k in losses.HEADS]
+        rows.append([name, *(f"{1e3 * f['device']:.2f}, {f['peak_bytes'] / 2**30:.2f}" if f else "" for f in found)])
+    return table(header, rows)
+
+
+def _launch(cells: Cells) -> str:
+    n, k = losses.SMALL
+    seconds = cells.get("launch", {}).get("seconds", {})
+    rows = [
+        [name, *(f"{1e6 * seconds[name][part]:.0f}" if seconds else "" for part in ("forward", "both"))]
+        for name in ("cross_entropy", "mgce_loss")
+    ]
+    return table([f"{n} x {k}, the host's microseconds a call", "forward", "forward and backward"], rows)
+
+
+def _speeds(cells: Cells) -> str:
+    rows = []
+    for name in training.MACHINES:
+        found = cells.get(f"images, {name}", {})
+        rows.append(
+            [f"ResNet-18 on FashionMNIST, {name}, images/s", f"{found['images_per_second']:.0f}" if found else ""]
+        )
+    found = cells.get("tables", {})
+    rows.append(
+        [
+            f"{training.GROUPS * training.MEMBERS} networks for a table at once, over one at a time",
+            f"{found['times']:.0f} times as fast" if found else "",
+        ]
+    )
+    return table(["", ""], rows)
+
+
+def _fashion_mnist(cells: Cells) -> str:
+    rows = []
+    for method, beta in training.METHODS.items():
+        cell = cells.get(f"{training.DATASET}, {method}", {})
+        record = cell.get("records", [{}])[0]
+        epochs = f"{cell['epochs']} of {cell['epochs_of_the_protocol']}" if cell else ""
+        numbers = [f"{100 * record[name]:.2f}" if cell else "" for name in MEASURES]
+        rows.append([f"{method}, beta = {beta:g}", epochs, *numbers])
+    noise = f"{training.NOISE:.0%} wrong labels"
+    return table([f"FashionMNIST, {noise}, percent", "epochs", "test accuracy", "ECE of h", "ECE of p"], rows)

@@ -1,0 +1,124 @@
+"""Stage 3: training. Images per second, FashionMNIST by the paper's protocol, and networks for tables all at once.
+
+FashionMNIST is trained as the paper has it but for the number of epochs, which is what fits in the time: 40 % of the
+labels of training and validation images are made wrong, and the epoch of best validation accuracy counts.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.gpu.device import DEVICE
+from benchmarks.gpu.stages import Cells, Progress
+from mgce.datasets import load_images
+from mgce.experiments.paper.image_settings import PAPER
+from mgce.experiments.paper.images import ImageRun
+from mgce.experiments.paper.specification import Place
+from mgce.training.ensemble import fit_ensemble
+from mgce.training.image_settings import ImageSettings
+from mgce.training.member_losses import MemberLoss
+from mgce.training.settings import TrainingSettings
+
+DATASET, NOISE, BETA, SEED = "fashion_mnist", 0.4, 1.4, 0
+# Cross-entropy is MGCE at beta = inf and MAE at beta = 1, as in the paper's tables.
+METHODS = {"mgce": BETA, "ce": math.inf, "gce": BETA, "mae": 1.0}
+SHARE = 0.85  # of a run's time that is given to epochs; the rest is for reading, compiling and the last evaluation
+# How a step is made faster, one thing after the other: precision, and whether the network is compiled.
+MACHINES = {"float32": ("32-true", False), "bfloat16": ("bf16-mixed", False), "compiled": ("bf16-mixed", True)}
+# As many networks as Table 1 of the paper has for a data set: seeds and rates of noise, and methods and betas; and of
+# them so many that are trained alone, to know what one takes. Rows, columns and classes are those of letter.
+GROUPS, MEMBERS, ALONE, ROWS, COLUMNS, CLASSES, EPOCHS = 15, 13, 3, 12_000, 16, 26, 3
+
+
+def cells(data_dir: Path | None, seconds: float) -> Cells:
+    """Give a cell for each way to train images faster, for tables, and for each method on FashionMNIST.
+
+    Args:
+        data_dir: folder of the data sets.
+        seconds: for all methods on FashionMNIST together.
+    """
+    speeds = {f"images, {name}": functools.partial(images_per_second, data_dir, name) for name in MACHINES}
+    share = SHARE * seconds / len(METHODS)
+    runs = {f"{DATASET}, {name}": functools.partial(train_images, data_dir, name, share) for name in METHODS}
+    return {**speeds, "tables": networks_at_once, **runs}
+
+
+def images_per_second(data_dir: Path | None, name: str, progress: Progress) -> dict[str, Any]:
+    """Measure whole epochs, with what is evaluated and written after each; the first, which compiles, is apart."""
+    from mgce.training.lightning import Machine, train_images
+
+    precision, compiled = MACHINES[name]
+    dataset = load_images(DATASET, data_dir=data_dir)
+    settings = ImageSettings(**{**_settings(), "epochs": 3})
+    ends = [time.perf_counter()]
+    with tempfile.TemporaryDirectory() as folder:
+        train_images(
+            settings,
+            dataset,
+            Path(folder),
+            loss=MemberLoss("mgce", BETA),
+            noise_rate=NOISE,
+            machine=Machine(DEVICE, precision=precision, compiled=compiled),
+            on_epoch=lambda done: ends.append(time.perf_counter()),
+        )
+    images = round(len(dataset.train) * (1 - settings.validation_size))
+    return {"images": images, "first_epoch": ends[1] - ends[0], "images_per_second": images / (ends[-1] - ends[-2])}
+
+
+def train_images(data_dir: Path | None, method: str, share: float, progress: Progress) -> dict[str, Any]:
+    """Train a network on FashionMNIST, for as many epochs as fit at the speed that was measured before."""
+    speed = progress.cells["images, compiled"]
+    epoch = speed["images"] / speed["images_per_second"]
+    settings = _settings()
+    epochs = epochs_that_fit(settings["epochs"], min(share, SHARE * progress.left) - speed["first_epoch"], epoch)
+    given = {"dataset": DATASET, "noise": NOISE, "seed": SEED, "method": method, "beta": METHODS[method]}
+    run = ImageRun(**{**settings, "epochs": epochs, **given})
+    records = run.run(Place(data_dir=data_dir, device=DEVICE))
+    return {"epochs": epochs, "epochs_of_the_protocol": settings["epochs"], "records": records}
+
+
+def epochs_that_fit(wanted: int, seconds: float, of_an_epoch: float) -> int:
+    """Give how many of the epochs fit in the time, one at least."""
+    return max(1, min(wanted, int(seconds / of_an_epoch)))
+
+
+def networks_at_once(progress: Progress) -> dict[str, Any]:
+    """Measure the networks of a table trained together, and a few of them alone."""
+    generator = torch.Generator().manual_seed(SEED)
+    features = torch.randn(GROUPS, ROWS, COLUMNS, generator=generator).to(DEVICE)
+    target = torch.randint(CLASSES, (GROUPS, ROWS), generator=generator).to(DEVICE)
+    losses = [MemberLoss("mgce", 1 + 0.1 * number) for number in range(MEMBERS)]
+    settings = TrainingSettings(epochs=EPOCHS)
+
+    def train(groups: int, members: int) -> None:
+        generators = [torch.Generator().manual_seed(group) for group in range(groups)]
+        data = features[:groups], target[:groups]
+        fit_ensemble(*data, losses[:members], settings, n_classes=CLASSES, generators=generators)
+
+    together = _seconds(functools.partial(train, GROUPS, MEMBERS))
+    alone = min(_seconds(functools.partial(train, 1, 1)) for _ in range(ALONE))
+    networks = GROUPS * MEMBERS
+    return {"networks": networks, "together": together, "alone": alone, "times": networks * alone / together}
+
+
+def _settings() -> dict[str, Any]:
+    return {field.name: getattr(PAPER[DATASET], field.name) for field in fields(ImageSettings)}
+
+
+def _seconds(call: Callable[[], None]) -> float:
+    """Time a call, after one that loads and compiles what it needs."""
+    call()
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    call()
+    torch.cuda.synchronize()
+    return time.perf_counter() - start

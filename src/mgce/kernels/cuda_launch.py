@@ -1,0 +1,164 @@
+"""Which Triton kernels run for a batch, and with what arguments; imported by the first call, as it imports Triton."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from mgce.kernels import cuda_chunks, cuda_plan, cuda_rows, cuda_stream
+from mgce.kernels.cuda_plan import Plan
+from mgce.numerics.budget import proven_steps
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What a kernel is given, in the form that it is given it."""
+
+    logits: Tensor  # (n, k), the classes next to one another
+    target: Tensor  # (n,) or (n, k)
+    weight: Tensor | None  # (k,)
+    denominator: Tensor | None  # what a mean is divided by, ()
+    losses: Tensor  # (n,), which the kernel writes
+    grad: Tensor | None  # (n, k), likewise; may be the logits
+    ignore_index: int
+    label_smoothing: float
+    beta: float
+
+    @property
+    def labels(self) -> bool:
+        """Whether the target is labels, not probabilities."""
+        return not self.target.is_floating_point()
+
+    @property
+    def powers(self) -> tuple[float, float, float, int]:
+        """Numbers of beta, and how many steps it takes at most; the kernel stops where the rows do."""
+        steps = proven_steps(self.logits.shape[1], self.beta, torch.float32)
+        return self.beta, self.beta - 1.0, 1.0 / self.beta, steps
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """The tensors in the order of every kernel; the losses stand for one that is not there."""
+        weight, denominator, grad = (
+            self.losses if t is None else t for t in (self.weight, self.denominator, self.grad)
+        )
+        return self.logits, self.target, weight, denominator, self.losses, grad
+
+    @property
+    def constants(self) -> dict[str, Any]:
+        """What every kernel is compiled for."""
+        return {
+            "HALVES": cuda_plan.halves(self.beta),
+            "WEIGHTED": self.weight is not None,
+            "MEAN": self.denominator is not None,
+            "GRAD": self.grad is not None,
+            "enable_fp_fusion": True,
+        }
+
+
+def launch(batch: Batch) -> None:
+    """Write the losses of a batch, and its gradient if there is room for it."""
+    n, k = batch.logits.shape
+    plan = cuda_plan.plan_rows(k, batch.beta)
+    if plan.rows:
+        # The gradient's rows are not needed yet, so that candidates are packed there.
+        scratch = _scratch(batch, plan, -(-n // plan.rows)) if batch.grad is None else batch.grad
+        cuda_rows.row_kernel[(-(-n // plan.rows),)](*_arguments(batch, scratch), **_constants(batch, plan))
+    elif not cuda_plan.ONE_PASS:
+        _launch_chunks(batch, plan, cuda_plan.CHUNKED_PROGRAMS * _device(batch.logits).processors, None)
+    else:
+        streamed = cuda_plan.is_streamed(batch.beta, labels=batch.labels, label_smoothing=batch.label_smoothing)
+        marks = _launch_stream(batch) if streamed else None
+        row_bytes = k * (batch.logits.element_size() + (0 if batch.labels else batch.target.element_size()))
+        _launch_chunks(batch, *cuda_plan.plan_cached_rows(k, batch.beta, row_bytes, _device(batch.logits)), marks)
+
+
+def scale(grad: Tensor, factor: Tensor) -> None:
+    """Multiply the rows of `grad` by `factor`, shape () or (n,), in place."""
+    n, k = grad.shape
+    stride = factor.stride(0) if factor.ndim else 0
+    block = min(4096, cuda_plan.power_of_two(k))
+    cuda_rows.scale_kernel[(n,)](grad, factor, n, k, grad.stride(0), stride, BLOCK=block, enable_fp_fusion=True)
+
+
+def _launch_chunks(batch: Batch, plan: Plan, most: int, marks: Tensor | None) -> None:
+    """Compute all rows, or those that are marked, by at most so many programs."""
+    programs = min(len(batch.logits), most)
+    cuda_chunks.chunked_kernel[(programs,)](
+        *_arguments(batch, _scratch(batch, plan, programs)),
+        batch.losses if marks is None else marks,
+        MARKED=marks is not None,
+        **_constants(batch, plan),
+    )
+
+
+def _launch_stream(batch: Batch) -> Tensor:
+    """Compute the rows that have few candidates, and mark the others."""
+    plan = cuda_plan.plan_stream(batch.logits.element_size())
+    n, k = batch.logits.shape
+    programs = min(n, cuda_plan.STREAM_PROGRAMS * _device(batch.logits).processors)
+    values = _scratch(batch, plan, programs)
+    places = torch.empty(values.shape, dtype=torch.int32, device=values.device)
+    marks = torch.empty(n, dtype=torch.int8, device=values.device)
+    cuda_stream.stream_kernel[(programs,)](
+        *batch.tensors,
+        values,
+        places,
+        marks,
+        n,
+        k,
+        batch.logits.stride(0),
+        0 if batch.grad is None else batch.grad.stride(0),
+        batch.ignore_index,
+        *batch.powers,
+        **batch.constants,
+        INPLACE=batch.grad is batch.logits,
+        num_warps=plan.warps,
+        maxnreg=cuda_plan.STREAM_REGISTERS,
+        **plan.constants,
+    )
+    return marks
+
+
+def _arguments(batch: Batch, scratch: Tensor) -> tuple[Any, ...]:
+    """Give the arguments of the kernels that take targets of every kind."""
+    n, k = batch.logits.shape
+    return (
+        *batch.tensors,
+        scratch,
+        n,
+        k,
+        batch.logits.stride(0),
+        0 if batch.labels else batch.target.stride(0),
+        0 if batch.grad is None else batch.grad.stride(0),
+        scratch.stride(0),
+        batch.ignore_index,
+        1.0 - batch.label_smoothing,
+        batch.label_smoothing / k,
+        *batch.powers,
+    )
+
+
+def _constants(batch: Batch, plan: Plan) -> dict[str, Any]:
+    """Give what those kernels are compiled for."""
+    return {
+        **batch.constants,
+        "PROBS": not batch.labels,
+        "SMOOTH": batch.label_smoothing > 0,
+        "num_warps": plan.warps,
+        **plan.constants,
+    }
+
+
+def _scratch(batch: Batch, plan: Plan, programs: int) -> Tensor:
+    """Give each program room for the candidates of a row."""
+    return torch.empty(programs, max(1, plan.candidates), dtype=batch.logits.dtype, device=batch.logits.device)
+
+
+def _device(tensor: Tensor) -> cuda_plan.Device:
+    if tensor.device.type != "cuda":  # Triton's interpreter, which runs one program at a time
+        return cuda_plan.Device(1, 2**20)
+    properties = torch.cuda.get_device_properties(tensor.device)
+    return cuda_plan.Device(properties.multi_processor_count, properties.L2_cache_size)

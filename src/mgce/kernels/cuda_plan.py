@@ -1,0 +1,101 @@
+"""How rows are laid on a GPU: which kernel takes rows of a length, in blocks of what size, with how many warps.
+
+Nothing depends on the number of rows, lest the result of a row depend on its neighbours.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+# Most classes of a row that is held in registers, with its candidates packed and without. Compiled for compute
+# capability 9.0, larger blocks spill much of what these hold; the speeds have not been compared.
+PACKED_BLOCK, PLAIN_BLOCK = 8192, 16384
+SMALLEST_PACKED_BLOCK = 4096  # a shorter row is evaluated whole in a few instructions of each thread
+# Longer rows are read so many classes at a time, by so many warps: eight numbers for each of 256 threads.
+CHUNK, CHUNK_WARPS = 2048, 8
+CHUNKED_PROGRAMS = 4  # for each multiprocessor, so that some compute while others wait for memory
+# From this beta on most classes are candidates, and few steps are made: packing would cost more than it saves.
+LARGEST_PACKED_BETA = 8.0
+# `powers` forms v^(beta - 1) from v, v^2, v^4, v^8 (twice) and the root of v: up to an exponent of 15.5.
+LARGEST_BETA_BY_PRODUCTS = 16.5
+
+# Whether long rows with few candidates are read once (`cuda_stream`), and others so few at a time that the cache holds
+# them, or all of them in chunks as many at a time as there is room for. No device has measured the two yet.
+ONE_PASS = False
+# Two vectors of 16 bytes for each of 256 threads at a time, and as many on their way. In 128 registers of each thread
+# next to nothing is spilled, and a multiprocessor has room for two such programs: one may wait for the other.
+STREAM_BYTES, STREAM_WARPS, STREAM_REGISTERS, STREAM_PROGRAMS = 8192, 8, 128, 2
+# Most warps of a program that reads a row in chunks, where few programs must keep the memory busy: with more, 64
+# registers are left for each thread, and numbers are spilled.
+LARGEST_CHUNK_WARPS = 16
+WARPS_OF_A_PROCESSOR = 32  # half of what there is room for, as the registers of each thread allow
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How the rows are laid on the device."""
+
+    rows: int  # for each program; 0 for as many as come
+    candidates: int  # room in the scratch of a program
+    warps: int
+    constants: dict[str, int | bool]
+
+
+@dataclass(frozen=True)
+class Device:
+    """What a plan depends on besides the rows."""
+
+    processors: int
+    cache_bytes: int  # of the last cache
+
+
+@functools.lru_cache
+def plan_rows(k: int, beta: float) -> Plan:
+    """Lay out rows of k classes where each is held in registers, or read in chunks."""
+    block = max(16, power_of_two(k))
+    pack = beta < LARGEST_PACKED_BETA
+    if block > (PACKED_BLOCK if pack else PLAIN_BLOCK):
+        return Plan(0, k if pack else 1, CHUNK_WARPS, {"BLOCK": CHUNK, "PACK": pack})
+    # Short rows are taken together up to 256 numbers, and each warp has 256: eight for each of its threads. To pack is
+    # worth it where few classes are left: where more than an eighth are, the row is solved as it is.
+    rows = max(1, 256 // block)
+    candidates = block // 8 if pack and block >= SMALLEST_PACKED_BLOCK else 0
+    constants = {"ROWS": rows, "BLOCK": block, "PACKED": candidates}
+    return Plan(rows, candidates, min(32, max(1, block // 256)), constants)
+
+
+@functools.lru_cache
+def plan_stream(item_bytes: int) -> Plan:
+    """Lay out rows that are read once: a list with room for two blocks, of which each thread takes one at a time."""
+    block = STREAM_BYTES // item_bytes
+    return Plan(0, 2 * block, STREAM_WARPS, {"BLOCK": block, "LIST": 32 * STREAM_WARPS, "CAPACITY": 2 * block})
+
+
+@functools.lru_cache
+def plan_cached_rows(k: int, beta: float, row_bytes: int, device: Device) -> tuple[Plan, int]:
+    """Lay out rows that are read in chunks, and say how many at most may be in flight: half the cache holds them.
+
+    The other half is for the gradients, which go through the same cache.
+    """
+    programs = max(1, min(CHUNKED_PROGRAMS * device.processors, device.cache_bytes // 2 // row_bytes))
+    wanted = power_of_two(-(-WARPS_OF_A_PROCESSOR * device.processors // programs))
+    warps = max(CHUNK_WARPS, min(LARGEST_CHUNK_WARPS, wanted))
+    pack = beta < LARGEST_PACKED_BETA
+    constants = {"BLOCK": CHUNK * warps // CHUNK_WARPS, "PACK": pack}
+    return Plan(0, k if pack else 1, warps, constants), programs
+
+
+def is_streamed(beta: float, *, labels: bool, label_smoothing: float) -> bool:
+    """Tell whether few classes of a row may have a gradient, so that its candidates are worth a list."""
+    return labels and label_smoothing == 0 and beta < LARGEST_PACKED_BETA
+
+
+def halves(beta: float) -> int:
+    """Give 2 (beta - 1) where v^(beta - 1) is formed by products and a root, else -1."""
+    return int(2 * (beta - 1)) if beta <= LARGEST_BETA_BY_PRODUCTS and (2 * beta).is_integer() else -1
+
+
+def power_of_two(k: int) -> int:
+    """Give the least power of two that is not below k."""
+    return 1 << (k - 1).bit_length()

@@ -1,0 +1,58 @@
+"""The GPU kernels as they are compiled, which needs no GPU: what a thread of them takes."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mgce.kernels import cuda, cuda_plan
+
+if importlib.util.find_spec("triton") is None:
+    pytest.skip("Triton is not installed", allow_module_level=True)
+REGISTERS = 2**16  # of a multiprocessor of every compute capability from 7.0 on
+# Bytes of stack of a thread, which is what it spills. Each bound is what was found: a kernel that takes more is slower.
+SPILLED = {"stream_kernel": 24, "row_kernel": 40, "chunked_kernel": 8, "scale_kernel": 0}
+
+
+def in_new_process(*command: str) -> str:
+    variables = {**os.environ, "PYTHONPATH": str(Path(cuda.__file__).parents[2]), "TRITON_INTERPRET": "0"}
+    done = subprocess.run([sys.executable, *command], env=variables, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def compiled(which: str) -> list[dict]:
+    worker = str(Path(__file__).with_name("compile_worker.py"))
+    return [json.loads(line) for line in in_new_process(worker, which).splitlines()]
+
+
+def check(variant: dict) -> None:
+    together = cuda_plan.STREAM_PROGRAMS if variant["kernel"] == "stream_kernel" else 1
+    assert together * 32 * variant["warps"] * variant["registers"] <= REGISTERS, variant
+    assert variant["spilled"] <= SPILLED[variant["kernel"]], variant
+    # Rows whose lengths are multiples of 16 move in vectors of 16 bytes.
+    assert variant["vectors"] == variant["aligned"], variant
+
+
+def test_triton_is_not_imported_before_the_first_call() -> None:
+    assert in_new_process("-c", "import sys, mgce.kernels.cuda; print('triton' in sys.modules)") == "False\n"
+
+
+@pytest.mark.slow
+def test_each_kernel_fits_a_device() -> None:
+    variants = compiled("some")
+    assert {variant["kernel"] for variant in variants} == SPILLED.keys()
+    for variant in variants:
+        check(variant)
+
+
+@pytest.mark.nightly
+def test_every_variant_of_the_kernel_of_rows_read_once_fits_a_device() -> None:
+    variants = compiled("all")
+    assert len(variants) == 768
+    for variant in variants:
+        check(variant)

@@ -1,0 +1,223 @@
+"""The stages of the benchmarks on a GPU, as far as there need be none: plans, what goes on, and pages."""
+
+import functools
+import json
+import subprocess
+import time
+from dataclasses import replace
+
+import pytest
+import torch
+from benchmarks.gpu import kernels, losses, page, stages, training
+
+from mgce.experiments.paper.images import SMOKE
+from mgce.functional import mgce_loss
+from mgce.kernels import cuda_plan
+from mgce.training.image_settings import ImageSettings
+
+MACHINE = {"gpu": "one", "driver": "1", "clocks": "10 MHz"}
+CELL = {"taken": 1.0, "clocks": {"before": "10 MHz", "after": "10 MHz"}}
+
+
+def run(cells, path, seconds=60.0, **changed):
+    return stages.run("losses", cells, path, seconds, lambda: {**MACHINE, **changed})
+
+
+def test_a_stage_goes_on_where_it_was(tmp_path):
+    seen, path = [], tmp_path / "new" / "losses.json"
+
+    def cell(name, progress):
+        seen.append((name, sorted(progress.cells)))
+        if seen[-1][0] == "second" and len(seen) == 2:
+            raise RuntimeError("the device is gone")
+        return {"value": name}
+
+    cells = {name: functools.partial(cell, name) for name in ("first", "second", "third")}
+    with pytest.raises(RuntimeError, match="the device is gone"):
+        run(cells, path)
+    assert list(json.loads(path.read_text())["cells"]) == ["first"]
+    assert run(cells, path, clocks="20 MHz")
+    assert seen == [("first", []), ("second", ["first"]), ("second", ["first"]), ("third", ["first", "second"])]
+    results = json.loads(path.read_text())
+    assert results["stage"] == "losses" and results["machine"] == {"gpu": "one", "driver": "1"}
+    assert [cell["value"] for cell in results["cells"].values()] == ["first", "second", "third"]
+    assert results["cells"]["first"]["clocks"] == {"before": "10 MHz", "after": "10 MHz"}
+    assert results["cells"]["third"]["clocks"]["before"] == "20 MHz" and results["cells"]["third"]["taken"] >= 0
+
+
+def test_a_stage_ends_in_time(tmp_path):
+    """No cell is begun in less time than the longest took; one that is stopped has no result."""
+    path = tmp_path / "losses.json"
+    cells = {str(number): lambda progress: time.sleep(0.2) or {} for number in range(9)}
+    start = time.monotonic()
+    assert not run(cells, path, seconds=0.7)
+    assert time.monotonic() - start < 1.5
+    assert 1 <= len(json.loads(path.read_text())["cells"]) <= 3
+
+    def stopped(progress):
+        raise subprocess.TimeoutExpired("pytest", progress.left)
+
+    other = tmp_path / "tests.json"
+    assert not stages.run("tests", {"a": lambda progress: {}, "b": stopped}, other, 60.0, lambda: dict(MACHINE))
+    assert list(json.loads(other.read_text())["cells"]) == ["a"]
+
+
+def test_results_of_two_machines_are_not_mixed(tmp_path):
+    path = tmp_path / "losses.json"
+    assert run({"a": lambda progress: {}}, path)
+    with pytest.raises(ValueError, match=r"results of this machine, but got another \(driver\): move it away"):
+        run({"a": lambda progress: {}}, path, driver="2")
+
+
+def test_every_cell_has_a_name_of_its_own():
+    shapes = len(losses.SHAPES) * len(losses.DTYPES) * len(losses.SCALES)
+    assert len(losses.cells()) == 2 + len(losses.HEADS) + shapes
+    assert list(losses.cells())[:2] == ["copy", "launch"]
+    assert len(kernels.cells()) == len(kernels.TESTS) + len(kernels.TOOLS)
+    assert list(training.cells(None, 540.0)) == [
+        *(f"images, {name}" for name in ("float32", "bfloat16", "compiled")),
+        "tables",
+        *(f"fashion_mnist, {method}" for method in ("mgce", "ce", "gce", "mae")),
+    ]
+
+
+def test_the_epochs_that_fit():
+    assert training.epochs_that_fit(150, 100.0, 2.5) == 40
+    assert training.epochs_that_fit(150, 1000.0, 2.5) == 150
+    assert training.epochs_that_fit(150, -3.0, 2.5) == 1
+
+
+def test_what_a_report_of_tests_says():
+    report = """<testsuites><testsuite errors="1" failures="1" skipped="1" tests="5">
+      <testcase name="a"/><testcase name="b"><failure message="off by 3 eps">...</failure></testcase>
+      <testcase name="c"><skipped message="no GPU"/></testcase><testcase name="d"/>
+      <testcase name="e"><error message="gone"/></testcase></testsuite></testsuites>"""
+    failures = {"b": "off by 3 eps", "e": "gone"}
+    assert kernels.counts(report) == {"passed": 2, "failed": 2, "skipped": 1, "failures": failures}
+
+
+def test_each_group_of_tests_has_tests():
+    """The groups of one file are complements, so that every test of it is in one of them."""
+    options = [(chosen[0], chosen[2] if len(chosen) > 1 else "") for chosen in kernels.TESTS.values()]
+    assert options[1:] == [
+        ("tests/kernels/test_cuda.py", "hard_rows or margins"),
+        ("tests/kernels/test_cuda.py", "not hard_rows and not margins"),
+    ]
+    assert all((kernels.ROOT / file).exists() for file, _ in options)
+
+
+PROGRESS = stages.Progress(60.0, {})
+
+
+@pytest.fixture
+def on_cpu(monkeypatch):
+    """Have the cells run on the CPU, each call once: what they measure means nothing, but they measure it."""
+
+    def seconds(calls):
+        for call in calls:
+            call()
+        return [1.0] * len(calls)
+
+    for module in (losses, training):
+        monkeypatch.setattr(module, "DEVICE", "cpu")
+    for name in ("device_seconds", "wall_seconds"):
+        monkeypatch.setattr(losses, name, seconds)
+    monkeypatch.setattr(losses, "peak_bytes", lambda call: call() or 2**20)
+    monkeypatch.setattr(torch, "compile", lambda function, **options: function)
+    for name in ("synchronize", "empty_cache"):
+        monkeypatch.setattr(torch.cuda, name, lambda: None)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, where Triton's interpreter subtracts infinities
+def test_the_cells_of_losses_measure_every_contestant(on_cpu, monkeypatch):
+    pytest.importorskip("triton")
+    monkeypatch.setattr(losses, "mgce_loss", lambda *a, backend="cpu", **k: mgce_loss(*a, **k))
+    monkeypatch.setattr(losses, "BETAS", (1.4,))
+    cell = losses.measure(2, 20, "bfloat16", 1.0)
+    ours = ["1.4"]
+    assert list(cell["seconds"]) == [*page.CROSS_ENTROPIES[:2], *ours] and list(cell["bytes_per_second"]) == ours
+    monkeypatch.setattr(cuda_plan, "PACKED_BLOCK", 1)  # now these rows are long
+    cuda_plan.plan_rows.cache_clear()
+    cell = losses.measure(2, 20, "float32", 1.0)
+    cuda_plan.plan_rows.cache_clear()
+    ours.append("1.4, one pass")
+    assert list(cell["seconds"]) == [*page.CROSS_ENTROPIES[:2], *ours] and list(cell["bytes_per_second"]) == ours
+    assert not cuda_plan.ONE_PASS and not cell["failed"]
+    assert set(losses.measure_launch()["seconds"]) == {"cross_entropy", "mgce_loss"}
+    heads = losses.measure_head(4, 3, 5)
+    assert {"linear_mgce_loss", "cross_entropy, unfused"} <= set(heads["contestants"]) <= set(page.HEADS)
+
+
+def test_a_contestant_that_fails_is_said_to(on_cpu):
+    working, failed = losses._try({"a": 1, "b": 0}, lambda number: 1 / number)
+    assert list(working) == ["a"] and failed == {"b": "ZeroDivisionError: division by zero"}
+
+
+def test_networks_at_once_are_measured(on_cpu, monkeypatch):
+    for name, value in {"GROUPS": 2, "MEMBERS": 2, "ALONE": 1, "ROWS": 20, "EPOCHS": 1}.items():
+        monkeypatch.setattr(training, name, value)
+    cell = training.networks_at_once(PROGRESS)
+    assert cell["networks"] == 4 and cell["times"] == pytest.approx(4 * cell["alone"] / cell["together"])
+
+
+@pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")
+def test_images_are_trained_and_counted(on_cpu, monkeypatch):
+    pytest.importorskip("lightning")
+    pytest.importorskip("tensorboard")
+    monkeypatch.setattr(training, "DATASET", "digits")
+    monkeypatch.setattr(training, "PAPER", {"digits": replace(ImageSettings(), **SMOKE)})
+    monkeypatch.setattr(training, "MACHINES", {"compiled": ("32-true", False)})
+    speed = training.images_per_second(None, "compiled", PROGRESS)
+    assert 1000 < speed["images"] < 1797 and speed["images_per_second"] > 0 and speed["first_epoch"] > 0
+    progress = stages.Progress(60.0, {"images, compiled": speed})
+    cell = training.train_images(None, "ce", 1.0, progress)
+    assert cell["epochs"] <= cell["epochs_of_the_protocol"] == SMOKE["epochs"]
+    assert len(cell["records"][0]["test_accuracy_by_epoch"]) == cell["epochs"]
+
+
+def measured(n, k, dtype, scale):
+    names = ["cross_entropy", "cross_entropy, compiled", "1.05", "1.4", "1.4, one pass"]
+    device = dict(zip(names, (2e-3, 1e-3, 3e-3, 8e-4, 5e-4), strict=True))
+    seconds = {name: {"device": value, "wall": value} for name, value in device.items()}
+    speeds = {"1.4": 1e12, "1.4, one pass": 1.8e12}
+    cell = {"n": n, "k": k, "dtype": dtype, "scale": scale, "seconds": seconds, "bytes_per_second": speeds}
+    return {**cell, "failed": {}, **CELL}
+
+
+def test_what_was_measured_is_on_the_page():
+    cells = {
+        "copy": {"bytes_per_second": 2e12, **CELL},
+        "launch": {"seconds": {name: {"forward": 1e-5, "both": 3e-5} for name in ("cross_entropy", "mgce_loss")}},
+        "a": measured(4096, 32000, "bfloat16", 10.0),
+        "head 8192 x 2048 x 128000": {"contestants": {"linear_mgce_loss": {"device": 0.02, "peak_bytes": 2**30}}},
+    }
+    text = page.render({"losses": {"machine": {"gpu": "one"}, "cells": cells}})
+    assert "Measured on: gpu one." in text
+    assert "| 4096 x 32000 | bfloat16 | 10 | 1.00 | 0.50 |  |  | 1.50 | 0.40 |  |  |  | 0.25 | 50% | 90% |" in text
+    assert "| present way | 0.80 |  |" in text and "| one pass | 0.50 |  |" in text
+    assert "| linear_mgce_loss | 20.00, 1.00 |  |" in text and "| mgce_loss | 10 | 30 |" in text
+    tests = {"hard rows": {"passed": 5, "failed": 1, "skipped": 0, "failures": {"x": "y"}}}
+    tests["compute-sanitizer memcheck"] = {"returned": 9, "output": "..."}
+    tests["compute-sanitizer racecheck"] = {"missing": "compute-sanitizer is not installed"}
+    text = page.render({"tests": {"machine": {}, "cells": tests}})
+    assert "| hard rows | 5 | 1 | 0 |" in text and "| compute-sanitizer memcheck | a fault |" in text
+    assert "| compute-sanitizer racecheck | compute-sanitizer is not installed |" in text
+    record = {"accuracy": 0.9123, "ece_h": 0.1, "ece_p": 0.05}
+    trained = {
+        "images, compiled": {"images_per_second": 31234.5},
+        "tables": {"times": 31.4},
+        "fashion_mnist, mgce": {"epochs": 40, "epochs_of_the_protocol": 150, "records": [record]},
+    }
+    text = page.render({"training": {"machine": {}, "cells": trained}})
+    assert "compiled, images/s | 31234 |" in text and "| 31 times as fast |" in text
+    assert "| mgce, beta = 1.4 | 40 of 150 | 91.23 | 10.00 | 5.00 |" in text
+
+
+def test_what_was_not_measured_is_empty():
+    text = page.render({})
+    for n, k in losses.SHAPES:
+        assert f"| {n} x {k} |" + "  |" * 14 in text
+    tables = [block.splitlines() for block in text.split("\n\n") if block.startswith("| ")]
+    assert len(tables) == 7
+    for line in (line for lines in tables for line in lines[2:]):
+        assert not "".join(line.strip("| ").split(" | ")[1:]).strip(" |"), line

@@ -1,0 +1,43 @@
+"""Triton kernels beside the truth: on the GPU, or where there is none in Triton's interpreter, on the CPU.
+
+Import this before Triton: its interpreter is chosen where Triton is imported and where a kernel is defined.
+"""
+
+# ruff: noqa: E402
+import importlib.util
+import os
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+if importlib.util.find_spec("triton") is None:
+    pytest.skip("Triton is not installed", allow_module_level=True)
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+if DEVICE == "cpu":
+    late = "triton" in sys.modules and os.environ.get("TRITON_INTERPRET") != "1"
+    assert not late, "Triton was imported without its interpreter; set TRITON_INTERPRET=1 before pytest starts."
+    os.environ["TRITON_INTERPRET"] = "1"
+
+import triton
+
+from mgce.kernels.cuda import loss_and_grad
+from soak import measure
+from soak import truth as extended
+
+if DEVICE == "cpu" and tuple(map(int, triton.__version__.split(".")[:2])) < (3, 9):
+    pytest.skip("the interpreter of this Triton does not know NumPy 2.4", allow_module_level=True)
+
+
+def check_against_truth(x: torch.Tensor, beta: float) -> None:
+    """Compare float32 rows with the truth in extended precision, within the limits of the soak."""
+    y = torch.arange(len(x)) % x.shape[1]
+    loss, grad = loss_and_grad(x.to(DEVICE), y.to(DEVICE), reduction="none", beta=beta)
+    with np.errstate(all="ignore"):
+        true = extended.solve(x.double().numpy().astype(np.longdouble), beta)
+        outputs = {"loss": loss.cpu(), "gradient": grad.cpu()}
+        found = measure.errors(outputs, true, measure.valid_rows(x), y)
+    for quantity, errors in found.items():
+        limit = measure.QUANTITIES[quantity].limit
+        assert errors.max() <= limit, f"{quantity} is off by {errors.max():.3g} eps in row {errors.argmax()}"
