@@ -11,7 +11,7 @@ from typing import Any
 
 from scipy.stats import rankdata
 
-from benchmarks.page import table
+from benchmarks.markdown import table
 
 RESULTS, PAGE = Path("results/tables/results.jsonl"), Path("docs/tables.md")
 TABLES = (

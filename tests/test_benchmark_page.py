@@ -4,13 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-<<<<<<< HEAD
 from benchmarks import estimators_page, page, tables_page
-from benchmarks.gpu import SHAPES
-=======
-from benchmarks import estimators_page, page
 from benchmarks.gpu import page as gpu_page
->>>>>>> bigk
 
 ROOT = Path(__file__).parents[1]
 RESULTS = json.loads((ROOT / page.CPU).read_text())
@@ -40,13 +35,6 @@ def test_a_changed_result_changes_the_page():
     kernels = json.loads(json.dumps(KERNELS))
     kernels["cells"][0]["this"] *= 2
     assert page.render(RESULTS, kernels, ON_GPU) != page.render(RESULTS, KERNELS, ON_GPU)
-<<<<<<< HEAD
-
-
-def test_what_was_not_measured_stays_empty():
-    text = page.render(RESULTS, KERNELS, None)
-    for n, k in SHAPES:
-        assert f"| {n} x {k} |" + "  |" * 8 in text
 
 
 def test_page_of_the_tables_is_the_rendering_of_their_results():
@@ -64,5 +52,3 @@ def test_ranks_are_means_of_those_of_each_cell():
     }
     assert [tables_page.mean_rank(cells, ["a", "b", "c"], name) for name in "abc"] == [2.0, 1.75, 2.25]
     assert tables_page.mean_rank(cells, ["c", "b"], "b") == 1.25
-=======
->>>>>>> bigk
