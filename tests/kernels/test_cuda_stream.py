@@ -53,6 +53,14 @@ def test_a_list_that_overflows_is_shortened(way: str, left: list[list[int]], ste
     assert left == [NO_ROWS_LEFT]
 
 
+def test_what_stays_in_a_shortened_list_keeps_its_places(way: str, left: list[list[int]]) -> None:
+    """The ties stand in several parts of the list; what is between and behind them is near but has no probability."""
+    x = torch.full((1, 300), -0.5)
+    x[0, :128:4] = 0
+    check_against_truth(x, 1.4)
+    assert left == [NO_ROWS_LEFT]
+
+
 def test_a_peak_far_above_a_full_list(way: str, left: list[list[int]]) -> None:
     """Nothing in the list counts then, so that there is nothing to solve."""
     rows = torch.zeros(2, CAPACITY + BLOCK + 9)
@@ -108,6 +116,7 @@ def test_labels_of_every_kind(way: str, weighted: bool, dtype: torch.dtype, redu
     x = (torch.randn(6, 150, generator=generator) * 4).to(DEVICE, dtype)
     weight = torch.rand(150, generator=generator).to(DEVICE) if weighted else None
     y = torch.tensor([149, -100, 3, 70, 64, 0], device=DEVICE)
+    y[2] = x[2].argmax()  # a label that is in the list; the others are not
     leaf = x.double().requires_grad_()
     exact = None if weight is None else weight.double()
     want = mgce_loss(leaf, y, exact, -100, reduction, beta=1.4, backend="reference")
