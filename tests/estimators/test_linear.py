@@ -126,7 +126,9 @@ def test_sparse_rows_give_what_dense_rows_give(solver):
 
 @pytest.mark.parametrize("solver", ["auto", "sgd"])
 def test_large_sparse_rows_are_not_made_dense(solver, monkeypatch):
-    X = sparse.random_array((500, 4000), density=0.005, format="csr", rng=np.random.default_rng(0))
+    generator = np.random.default_rng(0)
+    places = generator.integers([[500], [4000]], size=(2, 10_000))  # rows, columns; half a percent
+    X = sparse.csr_array((generator.random(10_000), places), shape=(500, 4000))
     y = (np.asarray(X[:, :2000].sum(1)) > np.asarray(X[:, 2000:].sum(1))).astype(int)
     for name in ("toarray", "todense"):
         monkeypatch.setattr(sparse.csr_array, name, lambda self: pytest.fail("made dense"))
