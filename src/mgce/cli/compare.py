@@ -96,8 +96,8 @@ def compare(
     write_json(json_file, {"dataset": table.name, "folder": str(folder), "methods": rows})
     for sentence in without_label(table.unlabelled):
         console.print(f"Note: {sentence}", markup=False)
-    seeds = "one seed" if plan.seeds == 1 else f"mean ± standard deviation of {plan.seeds} seeds"
-    console.print(_grid(rows, f"{title}; %, {seeds}"), markup=False)
+    spread = "one seed" if plan.seeds == 1 else f"mean ± standard deviation of {plan.seeds} seeds"
+    console.print(_grid(rows, f"{title}; %, {spread}"), markup=False)
     console.print(f"{len(records)} networks in {time.monotonic() - start:.0f} s. {', '.join(files)} are in {folder}/")
 
 
