@@ -45,7 +45,7 @@ def test_dir_has_every_public_name(module):
     assert set(module.__all__) <= set(dir(module))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_type_checkers_see_every_public_name_and_submodule(tmp_path):
     lines = ["import mgce", *(f"reveal_type(mgce.{name})" for name in mgce.__all__)]
     lines += ["reveal_type(mgce.metrics.ExpectedCalibrationError)", "reveal_type(mgce.datasets.load)"]

@@ -116,7 +116,7 @@ def test_a_missing_data_set_says_where_to_get_it(tmp_path):
         load_images("cifar10", data_dir=tmp_path)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_cifar10_has_its_published_facts(real_data):
     dataset = load_images("cifar10", data_dir=real_data("cifar-10-batches-bin"))
     assert dataset.train.target[:10].tolist() == [6, 9, 9, 4, 1, 1, 2, 7, 8, 3]

@@ -95,7 +95,7 @@ def test_noise_rates_are_the_published_ones(real_data):
     assert np.bincount(labels["clean_label"]).tolist() == [500] * 100
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_cifar10n_lines_up_with_cifar10(real_data):
     dataset = load_images("cifar10n", data_dir=real_data("cifar-10-batches-bin", cifar_n.CIFAR10N.path))
     assert round(100 * (dataset.train.noisy["worst"] != dataset.train.target).mean(), 2) == 40.21

@@ -385,7 +385,7 @@ def test_neither_lightning_nor_torchvision_is_imported_before_it_is_needed():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_two_processes_end_with_the_same_weights(tmp_path):
     worker = Path(__file__).with_name("ddp_worker.py")
     paths = os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
@@ -402,7 +402,7 @@ def test_two_processes_end_with_the_same_weights(tmp_path):
     assert all(torch.equal(kept[f"network.{name}"], value) for name, value in first["weights"].items())
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_fashion_mnist(tmp_path):
     data_dir = Path(os.environ.get("MGCE_DATA_DIR", Path(__file__).parents[2] / ".." / "shared" / "data"))
     if not (data_dir / "FashionMNIST").is_dir():

@@ -28,6 +28,13 @@ IntArray = NDArray[np.int64]
 LINK_WORK = 200  # operations for each number: ten steps or so to the root, of about twenty each
 
 
+def link_probs(link: Callable[..., torch.Tensor], margins: NDArray[np.floating[Any]], beta: float) -> FloatArray:
+    """Give the probabilities (n, k) of margins (n, k), on one thread where they are few."""
+    f = torch.from_numpy(margins)
+    with one_torch_thread() if f.numel() * LINK_WORK <= SERIAL_WORK else nullcontext():
+        return np.asarray(link(f, beta=beta).numpy())
+
+
 class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
     """A classifier whose outputs all follow from its margins, another name for the logits f, shape (n, k).
 
@@ -111,9 +118,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
 
     def _link(self, link: Callable[..., torch.Tensor], X: Any) -> FloatArray:
         """Give the probabilities of rows."""
-        f = torch.from_numpy(self._checked_margins(X))
-        with one_torch_thread() if f.numel() * LINK_WORK <= SERIAL_WORK else nullcontext():
-            return np.asarray(link(f, beta=self.beta_).numpy())
+        return link_probs(link, self._checked_margins(X), self.beta_)
 
     def predict_random(self, X: Any, random_state: Any = None) -> NDArray[Any]:
         """Draw a class for each row from h: the randomised rule, whose error `certify` bounds too.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,10 +20,12 @@ from mgce.datasets.tables import preprocessor
 from mgce.functional import minimax_probs
 from mgce.metrics.evaluation import evaluate
 from mgce.risk import RiskCertificate, certify
+from mgce.risk.any_model import label_indices
+from mgce.sets import calibrate
 from mgce.tables.candidates import AUTO, MODELS, baselines, candidates
 from mgce.tables.choice import Choice, choose, count_fits
 from mgce.tables.measures import Measures, measure
-from mgce.tables.model import TableModel, margins, row_prints
+from mgce.tables.model import TableModel, row_prints
 from mgce.tables.notes import notes_on
 from mgce.tables.rows import Rows, Split, split_rows
 from mgce.tables.suspects import Judgement, judge
@@ -112,14 +114,17 @@ def run(frame: pd.DataFrame, plan: FitPlan, on_step: OnStep | None = None, jobs:
     if rows.groups is not None:
         options["groups"] = rows.groups[rows.held_out]
     model = _model(rows, transformer, choice.fitted, rows.train)
-    certificate = model.certify(held_out, given, **options)
+    found = model.predict(held_out)
+    target = label_indices(given.to_numpy(dtype=str), model.classes, len(given), plan.target)
+    certificate = certify(target, found.h, **options)
     with one_blas_thread(), one_torch_thread():
         on_fit("Shuffling columns")
         measures = measure(model.pipeline, rows, certificate, plan.noise, plan.seed)
-    quality = _quality(margins(choice.fitted, X[rows.held_out]), rows.target[rows.held_out], model.beta)
+    quality = _quality(found.margins, rows.target[rows.held_out], model.beta)
     if plan.groups is None and plan.time is None:  # prediction sets want rows that might stand in any order
-        model = model.calibrated(held_out, given, alpha=1 - plan.coverage, **_of_sets(plan))
-    set_size = _set_size(model, held_out)
+        sets = calibrate(target, found.softmax, alpha=1 - plan.coverage, **_of_sets(plan))
+        model = replace(model, sets=sets)
+    set_size = 0.0 if model.sets is None else float(model.sets.predict(found.softmax).sum(1).mean())
     if plan.refit:  # without prediction sets: no rows are left to calibrate them on
         on_fit("Fitting to all rows")
         transformer = preprocessor(rows.selected).fit(rows.selected)
@@ -163,10 +168,6 @@ def _of_sets(plan: FitPlan) -> dict[str, Any]:
     if plan.noise == "any" and isinstance(plan.noise_rate, float) and plan.noise_rate < 1 - plan.coverage:
         return {"noise": plan.noise, "noise_rate": plan.noise_rate}
     return {}
-
-
-def _set_size(model: TableModel, held_out: pd.DataFrame) -> float:
-    return 0.0 if model.sets is None else float(model.sets.predict(model.predict(held_out).softmax).sum(1).mean())
 
 
 class _Counter:

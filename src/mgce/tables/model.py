@@ -25,9 +25,11 @@ from mgce.estimators import (
     load,
     save,
 )
+from mgce.estimators.base import link_probs
+from mgce.functional import minimax_probs, worst_case_probs
 from mgce.risk import RiskCertificate, certify
 from mgce.risk.any_model import label_indices
-from mgce.sets import ConformalSets, calibrate
+from mgce.sets import ConformalSets
 from mgce.tables.columns import KINDS, Columns, unseen_categories
 from mgce.tables.predictions import LabelledPredictions
 
@@ -45,13 +47,12 @@ class Predictions:
     label: NDArray[Any]  # (n,)
     h: FloatArray  # (n, k)
     p: FloatArray  # (n, k)
-    softmax: FloatArray  # (n, k), of the margins: it has no zeros, so that no classes tie in prediction sets
+    margins: FloatArray  # (n, k); for two classes (0, f), as nothing but differences counts
 
-
-def margins(classifier: Any, X: Any) -> NDArray[np.float64]:
-    """Give the margins of a classifier, shape (n, k); for two classes (0, f), as nothing but differences counts."""
-    f = np.asarray(classifier.decision_function(X), dtype=np.float64)
-    return f if f.ndim == 2 else np.stack([np.zeros_like(f), f], axis=1)
+    @property
+    def softmax(self) -> FloatArray:
+        """The softmax of the margins, (n, k): it has no zeros, so that no classes tie in prediction sets."""
+        return np.asarray(softmax(self.margins, axis=1))
 
 
 class TablePipeline(Pipeline):  # type: ignore[misc]
@@ -91,8 +92,10 @@ class TableModel:
     def predict(self, selected: pd.DataFrame) -> Predictions:
         """Classify rows of selected columns."""
         X, classifier = self.pipeline[:-1].transform(selected), self.pipeline[-1]
-        probs = classifier.predict_proba(X), classifier.worst_case_proba(X), softmax(margins(classifier, X), axis=1)
-        return Predictions(classifier.predict(X), *probs)
+        f = np.asarray(classifier.decision_function(X), dtype=np.float64)  # once: a forest takes its time
+        f = f if f.ndim == 2 else np.stack([np.zeros_like(f), f], axis=1)
+        h, p = (link_probs(link, f, self.beta) for link in (minimax_probs, worst_case_probs))
+        return Predictions(self.classes[f.argmax(1)], h, p, f)
 
     def certify(self, selected: pd.DataFrame, labels: pd.Series[Any], **options: Any) -> RiskCertificate:
         """Bound the errors from rows that were not trained on, with the options of :func:`mgce.certify`.
@@ -132,14 +135,6 @@ class TableModel:
     def count_trained(self, selected: pd.DataFrame, labels: pd.Series[Any]) -> int:
         """Count the rows that equal a training row in every feature and the label."""
         return int(np.isin(row_prints(selected, labels), self.trained_rows).sum())
-
-    def calibrated(self, selected: pd.DataFrame, labels: pd.Series[Any], **options: Any) -> TableModel:
-        """Give the same model with prediction sets, from rows that were not trained on.
-
-        The options are those of :func:`mgce.sets.calibrate`. The scores are of the softmax of the margins.
-        """
-        target = self.labelled_predictions(selected, labels).target
-        return replace(self, sets=calibrate(target, self.predict(selected).softmax, **options))
 
     def with_target(self, target: str | None) -> TableModel:
         """Give the same model, its labels to be found in another column; None leaves it as it is."""
