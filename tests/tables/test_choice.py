@@ -11,7 +11,7 @@ from sklearn.preprocessing import scale
 
 from mgce.tables import choice as model_choice
 from mgce.tables.candidates import MODELS, Baseline, Candidate, baselines, candidates
-from mgce.tables.choice import choose, count_fits, folds
+from mgce.tables.choice import choose, count_fits, fit_candidate, folds
 
 X, y = load_iris(return_X_y=True)
 X = scale(X)
@@ -51,7 +51,16 @@ def test_the_best_of_cross_validation_is_chosen_and_fitted_to_all_rows():
     }
     np.testing.assert_array_equal(found.fitted.means_, Stump(int(np.argmax(scores))).fit(X, y).means_)
     assert found.measured_on == "in 3-fold cross-validation on 150 training rows"
-    assert not hasattr(found.final, "means_")
+    assert not hasattr(found.candidate.final, "means_")
+
+
+def test_a_candidate_learns_from_no_more_rows_than_it_takes():
+    few = replace(stump(3), most_rows=60)
+    found = choose(X, y, [few], **OPTIONS, on_fit=silent)
+    assert found.trial.rows == 150  # that it was tried on
+    means = found.fitted.means_
+    assert np.array_equal(means, fit_candidate(few, X, y, 0).means_)
+    assert not np.array_equal(means, Stump(3).fit(X, y).means_)
 
 
 def test_the_best_of_each_model_goes_on_to_more_rows(monkeypatch):

@@ -47,10 +47,15 @@ class Choice:
     """The candidate that was chosen, fitted to all training rows, and among what."""
 
     fitted: Any
-    final: Any  # the same, not fitted
     trial: Trial
     trials: list[Trial]  # with the baselines, the best first
     measured_on: str  # which rows those of the last rung were, as it goes on after "accuracy"
+
+    @property
+    def candidate(self) -> Candidate:
+        """The one that was chosen."""
+        assert self.trial.candidate is not None  # a baseline is never chosen
+        return self.trial.candidate
 
 
 def choose(
@@ -94,10 +99,16 @@ def choose(
     best = max(affordable, key=lambda trial: trial.accuracy)  # the first of several
     assert best.candidate is not None
     on_fit("Fitting")
-    fitted = clone(best.candidate.final).fit(X, y)
+    fitted = fit_candidate(best.candidate, X, y, seed)
     trials = sorted([*alive, *compared, *ended], key=lambda trial: (-trial.rows, -trial.accuracy))
     measured_on = f"in {folds(y[rows], seed).n_splits}-fold cross-validation on {len(rows):,} training rows"
-    return Choice(fitted, best.candidate.final, best, trials, measured_on)
+    return Choice(fitted, best, trials, measured_on)
+
+
+def fit_candidate(candidate: Candidate, X: NDArray[Any], y: NDArray[Any], seed: int) -> Any:
+    """Fit a candidate to the rows, or to as many of them as it takes."""
+    rows = _some_rows(y, candidate.most_rows or len(y), seed)
+    return clone(candidate.final).fit(X[rows], y[rows])
 
 
 def count_fits(candidates: Sequence[Candidate], baselines: Sequence[Baseline]) -> int:
@@ -135,8 +146,9 @@ def _survivors(trials: list[Trial]) -> list[Trial]:
 
 def _judged(trial: Trial, n: int, left: float) -> Trial:
     """Leave a candidate out if fitting it to all n rows would take longer than what is left of the budget."""
+    most = None if trial.candidate is None else trial.candidate.most_rows
     # A trial fits two thirds of its rows, three times: twice its rows in all.
-    seconds = trial.seconds * n / (2 * trial.rows)
+    seconds = trial.seconds * min(n, most or n) / (2 * trial.rows)
     if seconds <= left:
         return trial
     reason = f"fitting it to {n:,} rows would take about {seconds:.0f} s"

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 
@@ -23,7 +22,7 @@ from mgce.risk import RiskCertificate, certify
 from mgce.risk.any_model import label_indices
 from mgce.sets import calibrate
 from mgce.tables.candidates import AUTO, MODELS, baselines, candidates
-from mgce.tables.choice import Choice, choose, count_fits
+from mgce.tables.choice import Choice, choose, count_fits, fit_candidate
 from mgce.tables.measures import Measures, measure
 from mgce.tables.model import TableModel, row_prints
 from mgce.tables.notes import notes_on
@@ -128,7 +127,7 @@ def run(frame: pd.DataFrame, plan: FitPlan, on_step: OnStep | None = None, jobs:
     if plan.refit:  # without prediction sets: no rows are left to calibrate them on
         on_fit("Fitting to all rows")
         transformer = preprocessor(rows.selected).fit(rows.selected)
-        again = clone(choice.final).fit(transformer.transform(rows.selected), y)
+        again = fit_candidate(choice.candidate, transformer.transform(rows.selected), y, plan.seed)
         model = _model(rows, transformer, again, np.arange(len(y)))
     return TableFit(
         model=model,
@@ -183,5 +182,4 @@ class _Counter:
 
 
 def _edges(choice: Choice) -> list[str]:
-    candidate = choice.trial.candidate
-    return [candidate.edge] if candidate is not None and candidate.edge else []
+    return [choice.candidate.edge] if choice.candidate.edge else []
