@@ -7,6 +7,7 @@ from scipy.stats import beta
 from sklearn.datasets import load_digits, load_iris
 from sklearn.metrics import average_precision_score
 
+from mgce.estimators import MGCEForestClassifier
 from mgce.tables.suspects import judge, judgement, suspects_csv
 
 
@@ -57,6 +58,16 @@ def test_a_row_is_judged_by_trees_that_have_not_seen_it():
     given[rows] = 2  # trees that have seen these rows would believe them
     found = judge(X, given, np.arange(150), 0)
     assert (found.suggested[rows] == 0).all() and set(found.suspects(3).tolist()) == set(rows.tolist())
+
+
+def test_a_forest_that_was_fitted_gives_the_same_judgement():
+    X, target = load_iris(return_X_y=True)
+    train = np.arange(0, 150, 2)
+    named = np.array(["a", "b", "c"])[target[train]]
+    fitted = MGCEForestClassifier(3.0, random_state=7).fit(X[train], named)
+    found = judge(X, target, train, 7, fitted=fitted)
+    alone = judge(X, target, train, 7, fitted="a model of another kind")
+    np.testing.assert_array_equal(found.probs, alone.probs)
 
 
 def test_every_row_is_in_the_file_and_formulas_are_text():

@@ -107,7 +107,7 @@ def run(frame: pd.DataFrame, plan: FitPlan, on_step: OnStep | None = None, jobs:
             X[rows.train], y[rows.train], among, compared, budget=plan.budget, seed=plan.seed, on_fit=on_fit
         )
         on_fit("Judging the labels")
-        judgement = judge(X, rows.target, rows.train, plan.seed, jobs)
+        judgement = judge(X, rows.target, rows.train, plan.seed, jobs, choice.fitted)
     held_out = rows.selected.iloc[rows.held_out]
     given = rows.labels.iloc[rows.held_out]
     if rows.groups is not None:

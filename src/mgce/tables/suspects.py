@@ -63,7 +63,9 @@ class Judgement:
         return float(issues.mean()), float(interval.low), float(interval.high)
 
 
-def judge(X: NDArray[Any], target: IntArray, train: IntArray, seed: int, jobs: int = 1) -> Judgement:
+def judge(
+    X: NDArray[Any], target: IntArray, train: IntArray, seed: int, jobs: int = 1, fitted: Any = None
+) -> Judgement:
     r"""Judge every label by a forest of the training rows: these by the trees that have not drawn them.
 
     A row is an issue if, among the classes whose probability is at least what the rows given that label have on
@@ -79,10 +81,13 @@ def judge(X: NDArray[Any], target: IntArray, train: IntArray, seed: int, jobs: i
         train: the rows to grow the forest on.
         seed: of the forest.
         jobs: trees grown at once; -1 for as many as there are cores.
+        fitted: a model of the same rows and seed; if it is a forest, no second one like it is grown.
 
     Reference: Northcutt, Jiang and Chuang, Confident learning, 2021.
     """
-    forest = MGCEForestClassifier(random_state=seed, n_jobs=jobs).fit(X[train], target[train])
+    forest = fitted
+    if not isinstance(fitted, MGCEForestClassifier):
+        forest = MGCEForestClassifier(random_state=seed, n_jobs=jobs).fit(X[train], target[train])
     probs = np.empty((len(X), len(forest.classes_)))
     unseen = np.isnan(forest.oob_decision_function_[:, 0])  # rows that every tree has drawn: no opinion
     probs[train] = np.where(unseen[:, None], 1 / probs.shape[1], forest.oob_decision_function_)
