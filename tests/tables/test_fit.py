@@ -76,6 +76,23 @@ def test_rows_held_out_change_the_certificate_and_nothing_of_the_model(fit, nois
     assert other.certificate.argmax_error > fit.certificate.argmax_error + 0.2
 
 
+def test_rows_held_out_whose_label_is_no_class_are_errors(fit, noisy, held_out):
+    strange = noisy.copy()
+    strange.loc[held_out[:5], "y"] = [f"slip {i}" for i in range(5)]
+    again = run(strange, PLAN)
+    assert again.certificate.n == fit.certificate.n == len(held_out)
+    right = fit.model.predict(fit.model.columns.select(noisy)).label[held_out] == noisy["y"][held_out]
+    errors = int((~right[5:]).sum()) + 5
+    assert again.certificate.argmax_error >= fit.certificate.argmax_error
+    assert again.certificate.argmax_error == pytest.approx(
+        certify(
+            np.r_[np.ones(errors, int), np.zeros(len(held_out) - errors, int)],
+            np.tile([0.9, 0.1], (len(held_out), 1)),
+            delta=PLAN.delta,
+        ).argmax_error
+    )
+
+
 def test_figures_are_those_of_the_stored_model_on_the_rows_held_out(fit, noisy, held_out):
     rows = fit.model.columns.select(noisy.iloc[held_out])
     given = noisy.loc[held_out, "y"].to_numpy(str)

@@ -111,17 +111,22 @@ def run(frame: pd.DataFrame, plan: FitPlan, on_step: OnStep | None = None, jobs:
     held_out = rows.selected.iloc[rows.held_out]
     given = rows.labels.iloc[rows.held_out]
     if rows.groups is not None:
-        options["groups"] = rows.groups[rows.held_out]
+        options["groups"] = np.concatenate([rows.groups[rows.held_out], rows.unknown_groups])
     model = _model(rows, transformer, choice.fitted, rows.train)
     found = model.predict(held_out)
     target = label_indices(given.to_numpy(dtype=str), model.classes, len(given), plan.target)
-    certificate = certify(target, found.h, **options)
+    h, softmax = found.h, found.softmax
+    if len(rows.unknown):
+        strange = model.predict(rows.unknown)
+        target = np.concatenate([target, np.full(len(rows.unknown), -1)])
+        h, softmax = np.concatenate([h, strange.h]), np.concatenate([softmax, strange.softmax])
+    certificate = certify(target, h, **options)
     with one_blas_thread(), one_torch_thread():
         on_fit("Shuffling columns")
         measures = measure(model.pipeline, rows, certificate, plan.noise, plan.seed)
     quality = _quality(found.margins, rows.target[rows.held_out], model.beta)
     if plan.groups is None and plan.time is None:  # prediction sets want rows that might stand in any order
-        sets = calibrate(target, found.softmax, alpha=1 - plan.coverage, **_of_sets(plan))
+        sets = calibrate(target, softmax, alpha=1 - plan.coverage, **_of_sets(plan))
         model = replace(model, sets=sets)
     set_size = 0.0 if model.sets is None else float(model.sets.predict(found.softmax).sum(1).mean())
     if plan.refit:  # without prediction sets: no rows are left to calibrate them on

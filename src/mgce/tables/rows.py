@@ -71,6 +71,8 @@ class Rows:
     train: IntArray
     held_out: IntArray
     groups: NDArray[Any] | None  # (n,), of all rows
+    unknown: pd.DataFrame  # features of rows held out whose label is none of the classes: errors of any model
+    unknown_groups: NDArray[Any] | None
     notes: list[str]  # on rows left out
 
 
@@ -79,7 +81,8 @@ def split_rows(frame: pd.DataFrame, how: Split) -> Rows:
 
     Rows to hold out are drawn at random, not class by class: a certificate wants independent draws. A label that fewer
     than two of the training rows have is likelier a slip of the pen than a class, and cannot be learnt: its rows are
-    left out too.
+    left out too. Those of them that are held out still count for the certificate, as errors: otherwise it would not be
+    one of rows drawn like these.
 
     Raises:
         ValueError: if a column is missing, the labels are no classes, or there are too few rows.
@@ -97,6 +100,8 @@ def split_rows(frame: pd.DataFrame, how: Split) -> Rows:
     rare = sorted(counts[counts < 2].index)
     notes += _on_rare(rare, int(labels.isin(rare).sum()))
     keep = ~labels.isin(rare).to_numpy()
+    strange = held_out & ~keep
+    groups = None if how.groups is None else _group_names(labelled[how.groups])
     kept, held_out = labelled[keep], held_out[keep]
     table = make_table("table", columns.select(kept), labels[keep])
     return Rows(
@@ -109,7 +114,9 @@ def split_rows(frame: pd.DataFrame, how: Split) -> Rows:
         names=columns.row_names(frame).loc[kept.index],
         train=np.flatnonzero(~held_out),
         held_out=np.flatnonzero(held_out),
-        groups=None if how.groups is None else _group_names(kept[how.groups]),
+        groups=None if groups is None else groups[keep],
+        unknown=columns.select(labelled[strange]),
+        unknown_groups=None if groups is None else groups[strange],
         notes=notes,
     )
 
@@ -176,4 +183,7 @@ def _on_rare(rare: list[str], n: int) -> list[str]:
         return []
     shown = ", ".join(map(repr, rare[:SHOWN])) + (f" and {len(rare) - SHOWN} more" if len(rare) > SHOWN else "")
     rows = "1 row was" if n == 1 else f"{n:,} rows were"
-    return [f"{rows} left out, with a label that fewer than two training rows have: {shown}."]
+    return [
+        f"{rows} left out, with a label that fewer than two training rows have: {shown}. "
+        "Those held out count as errors in the certificate."
+    ]
