@@ -123,7 +123,7 @@ def run(frame: pd.DataFrame, plan: FitPlan, on_step: OnStep | None = None, jobs:
     certificate = certify(target, h, **options)
     with one_blas_thread(), one_torch_thread():
         on_fit("Shuffling columns")
-        measures = measure(model.pipeline, rows, certificate, plan.noise, plan.seed)
+        measures = measure(model.pipeline, found.label, rows, certificate, plan.noise, plan.seed)
     quality = _quality(found.margins, rows.target[rows.held_out], model.beta)
     if plan.groups is None and plan.time is None:  # prediction sets want rows that might stand in any order
         sets = calibrate(target, softmax, alpha=1 - plan.coverage, **_of_sets(plan))
