@@ -123,7 +123,7 @@ class MGCEFourierClassifier(RobustClassifier):
 
     def _features(self, X: Any) -> FloatArray:
         angles = np.asarray(X, dtype=np.float64) @ self.random_weights_ + self.random_offset_
-        # PyTorch's cosine uses the processor's vector instructions and NumPy's, in double precision, does not: 4 against
+        # PyTorch's cosine uses the processor's vector instructions and NumPy's, in double precision, does not: 4 and
         # 39 ns for a feature.
         return np.asarray(torch.from_numpy(angles).cos_().numpy() - self.means_)
 

@@ -96,7 +96,8 @@ def run(frame: pd.DataFrame, plan: FitPlan, on_step: OnStep | None = None, jobs:
     rows = split_rows(frame, plan)
     options: dict[str, Any] = {"delta": plan.delta, "noise_rate": plan.noise_rate, "noise": plan.noise}
     certify([0], np.full((1, len(rows.classes)), 1 / len(rows.classes)), **options)  # checks them before the work
-    among, compared = candidates(plan.model, plan.beta, plan.seed, jobs), baselines(plan.seed)
+    among = candidates(plan.model, plan.beta, plan.seed, len(rows.train), jobs)
+    compared = baselines(plan.seed)
     on_fit = _Counter(on_step, count_fits(among, compared) + 2 + plan.refit)
     transformer = preprocessor(rows.selected).fit(rows.selected.iloc[rows.train])
     X, y = transformer.transform(rows.selected), rows.classes[rows.target]
