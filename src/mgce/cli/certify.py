@@ -42,12 +42,13 @@ def certify(
         typer.Option(help="A table of the probability of each given class (columns) by right class (rows)."),
     ] = None,
     audit: Annotated[
-        Path | None, typer.Option(help="A table of counts of given (columns) by right class (rows), from other rows.")
+        Path | None,
+        typer.Option(help="A table of how many other rows had each given class (columns) by right class (rows)."),
     ] = None,
     bounds: Annotated[str | None, typer.Option(help="argmax, randomized, or both with a comma between [both].")] = None,
     by: Annotated[
         str | None,
-        typer.Option(help="Also certify every part: label, prediction, or a column, by whose values rows are parted."),
+        typer.Option(help="Also certify each part of the rows by: label, prediction, or the values of a column."),
     ] = None,
     groups: Annotated[str | None, typer.Option(help="Column that names rows which depend on one another.")] = None,
     delta: Annotated[float, typer.Option(help="Probability with which the certificate may fail.")] = 0.05,
