@@ -40,7 +40,7 @@ ROOMS = {
         {"rows"},
         {"measures"},
         {"fit"},
-        {"class_report", "summary"},
+        {"calibration_report", "class_report", "summary"},
         {"report"},
     ],
     "mgce.experiments": [
