@@ -92,7 +92,7 @@ def fit(
         refit=refit,
     )
     form = TextFormat(sep, decimal, encoding)
-    outputs = _Outputs.beside(out or Path(f"{table_name(table)}.skops"))
+    outputs = _Outputs(out or Path(f"{table_name(table)}.skops"))
     outputs.check(table, json_file)
     if jobs == 0 or jobs < -1:
         raise ValueError(expected("jobs", "a positive number, or -1", jobs))
@@ -110,16 +110,19 @@ def fit(
 
 @dataclass(frozen=True)
 class _Outputs:
-    """The paths of the three files that the command writes, all in one folder."""
+    """The paths of the three files that the command writes, all in one folder and named after the model's file."""
 
     model: Path
-    report: Path
-    suspects: Path
 
-    @classmethod
-    def beside(cls, model: Path) -> _Outputs:
-        """Name the report and the file of suspects after the model's file."""
-        return cls(model, model.with_suffix(".html"), model.with_suffix(".suspects.csv"))
+    @property
+    def report(self) -> Path:
+        """The HTML page."""
+        return self.model.with_suffix(".html")
+
+    @property
+    def suspects(self) -> Path:
+        """The rows by how suspect their labels are."""
+        return self.model.with_suffix(".suspects.csv")
 
     def check(self, table: Path, json_file: Path | None) -> None:
         """Require, before the work begins, that all files can be written and none replaces another or the table."""
