@@ -6,6 +6,7 @@ from mgce.estimators.linear import MGCEClassifier
 from mgce.estimators.linear_cv import MGCEClassifierCV
 from mgce.estimators.mlp import MGCEMLPClassifier
 from mgce.estimators.persistence import load, save
+from mgce.estimators.voting import MGCEVotingClassifier
 
 __all__ = [
     "MGCEClassifier",
@@ -13,6 +14,7 @@ __all__ = [
     "MGCEForestClassifier",
     "MGCEFourierClassifier",
     "MGCEMLPClassifier",
+    "MGCEVotingClassifier",
     "load",
     "save",
 ]

@@ -8,9 +8,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 from sklearn.base import _fit_context
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.utils import check_random_state
@@ -19,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mgce._validation import expected
 from mgce.estimators.base import FloatArray, IntArray, RobustClassifier
-from mgce.functional import mgce_loss
+from mgce.estimators.log_margins import best_scale
 
 FORESTS = {"best": RandomForestClassifier, "random": ExtraTreesClassifier}  # by the `splitter` of scikit-learn's trees
 # Candidates for the fewest rows of a leaf. With clean labels 1 or 2 are best; with 40 % of them wrong, 5 to 50 were
@@ -31,7 +29,6 @@ LEAVES = (1, 2, 5, 10, 20, 50)
 SELECTION_ROWS = 10_000
 SELECTION_TREES = 30
 TREE_ROWS = 100_000  # the most rows in one tree's bootstrap sample, so that forests of millions of rows stay small
-LARGEST_SCALE = 100.0  # upper limit of the scale s: for a forest that is always right, the loss falls with s for ever
 CHUNK_ROWS = 8192  # rows that go through a tree at once: their 8-byte node numbers, 64 KiB, fit the processor's cache
 
 
@@ -138,7 +135,7 @@ class MGCEForestClassifier(RobustClassifier):
         self._keep(forest)
         self.beta_ = float(self.beta)
         self.oob_decision_function_ = _oob_probs(forest, len(self.classes_))
-        self.scale_ = _best_scale(self._logs(self.oob_decision_function_), index, weight, self.beta_)
+        self.scale_ = best_scale(self._logs(self.oob_decision_function_), index, weight, self.beta_)
         return self
 
     def tree_proba(self, X: Any) -> FloatArray:
@@ -275,19 +272,3 @@ def _oob_probs(forest: Any, n_classes: int) -> FloatArray:
     probs[probs.sum(1) == 0] = np.nan
     return probs
 
-
-def _best_scale(logs: FloatArray, index: IntArray, weight: FloatArray, beta: float) -> float:
-    """Return the scale s in [0, 100] for which the margins s * `logs` have the least mean MGCE loss.
-
-    The loss is convex in s. Rows of NaN, which have no out-of-bag trees, do not count. If no row counts, s is 1.
-    """
-    judged = ~np.isnan(logs[:, 0])
-    f, target = torch.from_numpy(logs[judged]), torch.from_numpy(index[judged])
-    weights = torch.from_numpy(weight[judged])
-    if not len(f) or not weights.sum() > 0:
-        return 1.0
-
-    def mean_loss(scale: float) -> float:
-        return float(mgce_loss(scale * f, target, reduction="none", beta=beta) @ weights / weights.sum())
-
-    return float(minimize_scalar(mean_loss, bounds=(0, LARGEST_SCALE), method="bounded").x)

@@ -27,6 +27,7 @@ TRUSTED = frozenset(
         "mgce.estimators.mlp.MGCEMLPClassifier",
         "mgce.estimators.stochastic.AveragedAdaGrad",
         "mgce.estimators.stochastic.FeatureMoments",
+        "mgce.estimators.voting.MGCEVotingClassifier",
         "mgce.tables.model.TablePipeline",
         "numpy.dtype",
         # Of CalibratedClassifierCV, of searches, of VotingClassifier and StackingClassifier.
