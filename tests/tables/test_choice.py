@@ -3,6 +3,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.stats
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
@@ -10,7 +11,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.preprocessing import scale
 
 from mgce.tables import choice as model_choice
-from mgce.tables.candidates import MODELS, Baseline, Candidate, baselines, candidates
+from mgce.tables.candidates import MODELS, Baseline, Candidate, baselines, candidates, forest
 from mgce.tables.choice import choose, count_fits, fit_candidate, folds
 
 X, y = load_iris(return_X_y=True)
@@ -86,18 +87,25 @@ def test_what_would_take_too_long_is_not_chosen(monkeypatch):
     seconds = iter(np.cumsum([0, 0, 90, 0, 1, 1]))  # begin; each candidate's begin and end; what is left
 
     monkeypatch.setattr(model_choice.time, "process_time", lambda: float(next(seconds)))
-    found = choose(X, y, [stump(3), stump(0, "linear")], budget=60.0, seed=0, on_fit=silent)
+    found = choose(X, y, [stump(3, "mlp"), stump(0, "linear")], budget=60.0, seed=0, on_fit=silent)
     assert found.trial.name == "linear, column 0"
     (slow,) = [trial for trial in found.trials if trial.left_out]
-    assert slow.name == "forest, column 3" and slow.left_out == "fitting it to 150 rows would take about 45 s"
+    assert slow.name == "mlp, column 3" and slow.left_out == "fitting it to 150 rows would take about 45 s"
+
+
+def test_a_forest_may_take_long_since_it_is_grown_anyway(monkeypatch):
+    seconds = iter(np.cumsum([0, 0, 90, 0, 1, 1]))
+    monkeypatch.setattr(model_choice.time, "process_time", lambda: float(next(seconds)))
+    found = choose(X, y, [stump(3, "forest"), stump(0, "linear")], budget=60.0, seed=0, on_fit=silent)
+    assert found.trial.name == "forest, column 3"
 
 
 @pytest.mark.parametrize("model", ["auto", *MODELS])
 def test_candidates_differ_and_are_of_the_model(model):
-    found = candidates(model, None, 0)
+    found = candidates(model, None, 0, 100)
     assert len({candidate.name for candidate in found}) == len(found)
     assert {candidate.model for candidate in found} == (set(MODELS) if model == "auto" else {model})
-    for candidate in candidates(model, 2.0, 0):
+    for candidate in candidates(model, 2.0, 0, 100):
         assert candidate.final.beta == 2.0 and "beta 2" in candidate.settings
         assert candidate.model == "linear" or candidate.final.random_state == 0
     edges = [candidate.edge for candidate in found if candidate.edge]
@@ -125,3 +133,11 @@ def test_rows_are_drawn_class_by_class(monkeypatch):
     candidate = replace(stump(0), quick=Watched())
     choose(X, y, [candidate], **OPTIONS, on_fit=silent)
     assert all((counts == 20).all() for counts in seen) and len(seen) == 3
+
+
+@pytest.mark.parametrize("n", [1, 2, 100, 10_000, 100_000, 750_000, 10**7])
+def test_each_row_is_judged_by_as_many_trees_however_many_rows_there_are(n):
+    trees = forest(n, seed=0).n_estimators
+    judges = scipy.stats.binom(trees, (1 - 1 / n) ** min(n, 100_000)).mean()
+    assert trees == 100 or 36.7 < judges < 38
+    assert 37 <= trees <= 100

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
 from mgce.estimators import MGCEClassifier, MGCEForestClassifier, MGCEFourierClassifier, MGCEMLPClassifier
+from mgce.estimators.forest import TREE_ROWS
 
 MODELS = {
     "forest": "forest of decision trees whose leaves outvote wrong labels",
@@ -28,6 +30,7 @@ PENALTIES = {"linear": (1e-4, 1e-3, 1e-2), "fourier": (1e-3, 3e-3, 1e-2, 3e-2)}
 # last digits of the coefficients change the predicted classes of few rows, if of any.
 TOL = 1e-3
 MAX_ITER = 200
+TREES = 100  # trees of a forest: the default of scikit-learn's forests
 # The most rows that a model of 500 random features is fitted to: a hundred rows for each feature. Its matrix takes
 # 50,000 x 500 x 8 bytes = 200 MB and the fit about ten seconds; a million rows took five minutes and 13 GB.
 FOURIER_ROWS = 50_000
@@ -58,22 +61,36 @@ class Baseline:
     quick: Any  # the estimator for trials, named as in `Candidate`
 
 
-def candidates(model: str, beta: float | None, seed: int, jobs: int = 1) -> list[Candidate]:
+def candidates(model: str, beta: float | None, seed: int, n_rows: int, jobs: int = 1) -> list[Candidate]:
     """Return the candidates of one model, or of all.
 
     Args:
         model: a key of `MODELS`, or `AUTO` for all models.
         beta: loss parameter of all candidates; None for a few values among which it is chosen.
         seed: for the models that draw random numbers.
+        n_rows: number of rows of the final fit.
         jobs: number of trees that a forest grows at once; -1 for one on each core.
     """
     if model == AUTO:
         return [
             candidate
             for name in MODELS
-            for candidate in _candidates_of(name, (beta,) if beta else FEW_BETAS, seed, jobs)
+            for candidate in _candidates_of(name, (beta,) if beta else FEW_BETAS, seed, n_rows, jobs)
         ]
-    return _candidates_of(model, (beta,) if beta else BETAS, seed, jobs)
+    return _candidates_of(model, (beta,) if beta else BETAS, seed, n_rows, jobs)
+
+
+def forest(n_rows: int, seed: int, jobs: int = 1, beta: float = 1.4) -> MGCEForestClassifier:
+    r"""Return the forest for a number of rows: 100 trees for up to `TREE_ROWS` rows, down to 37 for far more.
+
+    A tree draws :math:`m = \min(n, 10^5)` of n rows with replacement, and misses a given one with
+    probability :math:`(1 - 1/n)^m`. For m = n that is about 1/e, so 37 of 100 trees are out-of-bag trees of a row, by
+    which its label is judged. The larger n is compared with m, the more trees miss a row, and the fewer trees must be
+    grown for the same number of out-of-bag trees.
+    """
+    missed = (1 - 1 / n_rows) ** min(n_rows, TREE_ROWS) if n_rows > 1 else 0.0
+    trees = min(TREES, math.ceil(TREES * math.exp(-1) / missed)) if missed else TREES
+    return MGCEForestClassifier(beta, n_estimators=trees, random_state=seed, n_jobs=jobs)
 
 
 def baselines(seed: int) -> list[Baseline]:
@@ -85,11 +102,11 @@ def baselines(seed: int) -> list[Baseline]:
     ]
 
 
-def _candidates_of(model: str, betas: tuple[float, ...], seed: int, jobs: int) -> list[Candidate]:
+def _candidates_of(model: str, betas: tuple[float, ...], seed: int, n_rows: int, jobs: int) -> list[Candidate]:
     if model == "forest":
         # One candidate: neither the trees nor the predicted classes depend on beta, so all betas have one accuracy.
-        forest = MGCEForestClassifier(betas[0], random_state=seed, n_jobs=jobs)
-        return [Candidate(model, f"beta {betas[0]:g}", forest, forest)]
+        quick = MGCEForestClassifier(betas[0], random_state=seed, n_jobs=jobs)
+        return [Candidate(model, f"beta {betas[0]:g}", quick, forest(n_rows, seed, jobs, betas[0]))]
     if model == "mlp":
         settings = f"beta {' or '.join(f'{beta:g}' for beta in betas)}"
         network = MGCEMLPClassifier(beta="cv" if len(betas) > 1 else betas[0], betas=betas, random_state=seed)

@@ -157,7 +157,12 @@ def _survivors(trials: list[Trial]) -> list[Trial]:
 
 
 def _left_out_if_slow(trial: Trial, n: int, left: float) -> Trial:
-    """Mark a trial as left out if fitting its candidate to all n rows would take more than `left` seconds."""
+    """Mark a trial as left out if fitting its candidate to all n rows would take more than `left` seconds.
+
+    A forest stays: one is grown on all rows in any case, to judge the labels.
+    """
+    if trial.model == "forest":
+        return trial
     most = None if trial.candidate is None else trial.candidate.most_rows
     # In `trial.seconds`, a trial of three folds fits two thirds of its rows three times: twice its rows together. The
     # time of a fit is taken to be proportional to its number of rows.

@@ -108,7 +108,8 @@ def run(frame: pd.DataFrame, plan: FitPlan, on_step: OnStep | None = None, jobs:
     options: dict[str, Any] = {"delta": plan.delta, "noise_rate": plan.noise_rate, "noise": plan.noise}
     # Certify one made-up row: an invalid option raises its error now, not after all fits.
     certify([0], np.full((1, len(rows.classes)), 1 / len(rows.classes)), **options)
-    among, compared = candidates(plan.model, plan.beta, plan.seed, jobs), baselines(plan.seed)
+    among = candidates(plan.model, plan.beta, plan.seed, len(rows.train), jobs)
+    compared = baselines(plan.seed)
     # Beside the fits: judging the labels, shuffling columns, and with `refit` the fit to all rows.
     on_fit = _Counter(on_step, count_fits(among, compared) + 2 + plan.refit)
     transformer = preprocessor(rows.selected).fit(rows.selected.iloc[rows.train])
@@ -136,7 +137,7 @@ def run(frame: pd.DataFrame, plan: FitPlan, on_step: OnStep | None = None, jobs:
     certificate = certify(target, h, **options)
     with one_blas_thread(), one_torch_thread():
         on_fit("Shuffling columns")
-        measures = measure(model.pipeline, rows, certificate, plan.noise, plan.seed)
+        measures = measure(model.pipeline, predicted.label, rows, certificate, plan.noise, plan.seed)
     quality = _quality(predicted.margins, rows.target[rows.held_out], model.beta)
     if plan.groups is None and plan.time is None:  # conformal prediction needs exchangeable rows
         sets = calibrate(target, softmax, alpha=1 - plan.coverage, **_noise_options_of_sets(plan))

@@ -11,6 +11,7 @@ from scipy.stats import binomtest
 
 from mgce._text import spreadsheet_cell
 from mgce.estimators import MGCEForestClassifier
+from mgce.tables.candidates import forest
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -100,15 +101,15 @@ def judge(
 
     Reference: Northcutt, Jiang and Chuang, Confident learning, 2021.
     """
-    forest = fitted
+    trees = fitted
     if not isinstance(fitted, MGCEForestClassifier):
-        forest = MGCEForestClassifier(random_state=seed, n_jobs=jobs).fit(X[train], target[train])
-    probs = np.empty((len(X), len(forest.classes_)))
-    in_every_bag = np.isnan(forest.oob_decision_function_[:, 0])  # no out-of-bag tree: all classes equally probable
-    probs[train] = np.where(in_every_bag[:, None], 1 / probs.shape[1], forest.oob_decision_function_)
+        trees = forest(len(train), seed, jobs).fit(X[train], target[train])
+    probs = np.empty((len(X), len(trees.classes_)))
+    in_every_bag = np.isnan(trees.oob_decision_function_[:, 0])  # no out-of-bag tree: all classes equally probable
+    probs[train] = np.where(in_every_bag[:, None], 1 / probs.shape[1], trees.oob_decision_function_)
     held_out = np.setdiff1d(np.arange(len(X)), train)
     if held_out.size:
-        probs[held_out] = forest.tree_proba(X[held_out])
+        probs[held_out] = trees.tree_proba(X[held_out])
     return judgement(probs, target)
 
 
@@ -168,16 +169,16 @@ def suspects_csv(judged: Judgement, classes: NDArray[Any], names: pd.Series[Any]
     import pandas as pd
 
     rows = np.arange(len(judged.target))
+    cells = np.array([spreadsheet_cell(str(label)) for label in classes], dtype=object)
     frame = pd.DataFrame(
         {
-            "given": [spreadsheet_cell(str(label)) for label in classes[judged.target]],
-            "suggested": [spreadsheet_cell(str(label)) for label in classes[judged.suggested]],
+            "given": cells[judged.target],
+            "suggested": cells[judged.suggested],
             "label_quality": 1 - judged.wrong,
             "p_given": judged.probs[rows, judged.target],
             "p_suggested": judged.probs.max(1),
             "is_issue": judged.is_issue,
         }
     )
-    cells = [spreadsheet_cell(name) for name in names.astype(str)]
-    frame.insert(0, str(names.name), cells, allow_duplicates=True)
+    frame.insert(0, str(names.name), [spreadsheet_cell(name) for name in names.astype(str)], allow_duplicates=True)
     return frame.iloc[judged.order()].to_csv(index=False, float_format="%.6g", lineterminator="\n").encode()
