@@ -92,8 +92,7 @@ def fit(
         refit=refit,
     )
     form = TextFormat(sep, decimal, encoding)
-    outputs = _Outputs.beside(out or Path(f"{table_name(table)}.skops"))
-    outputs.check(table, json_file)
+    outputs = _Outputs.checked(out or Path(f"{table_name(table)}.skops"), table, json_file)
     if jobs == 0 or jobs < -1:
         raise ValueError(expected("jobs", "a positive number, or -1", jobs))
     console = Terminal(quiet=quiet or json_file == STDOUT)
@@ -117,16 +116,18 @@ class _Outputs:
     suspects: Path
 
     @classmethod
-    def beside(cls, model: Path) -> _Outputs:
-        """Name the report and the file of suspects after the model's file."""
-        return cls(model, model.with_suffix(".html"), model.with_suffix(".suspects.csv"))
+    def checked(cls, model: Path, table: Path, json_file: Path | None) -> _Outputs:
+        """Name the report and the file of suspects after the model's file.
 
-    def check(self, table: Path, json_file: Path | None) -> None:
-        """Require, before the work begins, that all files can be written and none replaces another or the table."""
-        check_output("out", self.model, table)
-        for path in (self.report, self.suspects):
-            check_output("out", path, table, self.model)
-        check_json(json_file, table, self.model, self.report, self.suspects)
+        Raises:
+            ValueError: if a file cannot be written, or would replace the table or another file of the command.
+        """
+        check_output("out", model, table)
+        outputs = cls(model, model.with_suffix(".html"), model.with_suffix(".suspects.csv"))
+        for path in (outputs.report, outputs.suspects):
+            check_output("out", path, table, model)
+        check_json(json_file, table, model, outputs.report, outputs.suspects)
+        return outputs
 
     def contents(self, result: TableFit, plan: FitPlan, table: str) -> dict[str, bytes]:
         """Return the content of each file by its name, for the table's file of this name."""
