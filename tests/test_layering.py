@@ -35,8 +35,8 @@ ROOMS = {
         {"solver"},
     ],
     "mgce.tables": [
-        {"columns", "suspects", "candidates", "predictions"},
-        {"choice", "model", "notes"},
+        {"columns", "candidates", "predictions"},
+        {"choice", "suspects", "model", "notes"},
         {"rows"},
         {"measures"},
         {"fit"},

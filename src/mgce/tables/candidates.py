@@ -29,8 +29,8 @@ PENALTIES = {"linear": (1e-4, 1e-3, 1e-2), "fourier": (1e-3, 3e-3, 1e-2, 3e-2)}
 # Tolerance of the duality gap and limit of iterations in trials. The final fit has a tenth of this tolerance, but the
 # last digits of the coefficients change the predicted classes of few rows, if of any.
 TOL = 1e-3
-TREES = 100  # of a forest, as scikit-learn's forests have by default
 MAX_ITER = 200
+TREES = 100  # trees of a forest: the default of scikit-learn's forests
 # The most rows that a model of 500 random features is fitted to: a hundred rows for each feature. Its matrix takes
 # 50,000 x 500 x 8 bytes = 200 MB and the fit about ten seconds; a million rows took five minutes and 13 GB.
 FOURIER_ROWS = 50_000
@@ -84,8 +84,9 @@ def forest(n_rows: int, seed: int, jobs: int = 1, beta: float = 1.4) -> MGCEFore
     r"""Return the forest for a number of rows: 100 trees for up to `TREE_ROWS` rows, down to 37 for far more.
 
     A tree draws :math:`m = \min(n, 10^5)` of n rows with replacement, and misses a given one with
-    probability :math:`(1 - 1/n)^m`. For m = n that is 1/e, so that of 100 trees 37 judge each row. The larger n is
-    beside m, the more trees miss a row, and the fewer have to be grown for as many judges.
+    probability :math:`(1 - 1/n)^m`. For m = n that is about 1/e, so 37 of 100 trees are out-of-bag trees of a row, by
+    which its label is judged. The larger n is compared with m, the more trees miss a row, and the fewer trees must be
+    grown for the same number of out-of-bag trees.
     """
     missed = (1 - 1 / n_rows) ** min(n_rows, TREE_ROWS) if n_rows > 1 else 0.0
     trees = min(TREES, math.ceil(TREES * math.exp(-1) / missed)) if missed else TREES
