@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mgce._limits import EXPANDED_BYTES, TABLE_CELLS, TooLargeError, read_at_most
+from mgce._text import printable
 from mgce._validation import expected
 
 if TYPE_CHECKING:
@@ -102,7 +103,8 @@ def read_frame(
         raise ValueError(expected(name, encoded, f"{path.name}, which is in another one; see --encoding")) from error
     except Exception as error:  # for a damaged file, pandas and pyarrow raise exceptions of many types
         reason = (str(error).splitlines() or ["unknown reason"])[0]
-        raise ValueError(f"Expected `{name}` to be a table, but {path.name} could not be read: {reason}") from error
+        sentence = f"Expected `{name}` to be a table, but {path.name} could not be read: {reason}"
+        raise ValueError(printable(sentence)) from error
     if len(frame) == 0:
         raise ValueError(expected(name, "a table with rows", "none"))
     frame.columns = frame.columns.map(str)

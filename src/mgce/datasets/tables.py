@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mgce._text import printable
 from mgce._validation import expected
 from mgce.datasets.table_files import TextFormat, column_list, read_frame, table_name
 
@@ -60,7 +61,7 @@ def read_table(path: Path, target: str | None, *, drop: Collection[str] = (), fo
     frame = read_frame(path, "dataset", classes=target, form=form)
     columns = column_list(frame)
     if target is None:
-        raise ValueError(f"Expected `target` to name the column with the classes, one of: {columns}.")
+        raise ValueError(printable(f"Expected `target` to name the column with the classes, one of: {columns}."))
     for option, name in (("target", target), *(("drop", name) for name in drop)):
         if name not in frame.columns:
             raise ValueError(expected(option, f"a column of {path.name} ({columns})", name))

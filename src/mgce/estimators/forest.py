@@ -271,4 +271,3 @@ def _oob_probs(forest: Any, n_classes: int) -> FloatArray:
     probs[:, forest.classes_] = forest.oob_decision_function_
     probs[probs.sum(1) == 0] = np.nan
     return probs
-

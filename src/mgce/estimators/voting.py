@@ -19,7 +19,7 @@ from mgce.estimators.base import FloatArray, RobustClassifier
 from mgce.estimators.log_margins import best_scale
 
 
-class MGCEVotingClassifier(RobustClassifier, _BaseComposition):
+class MGCEVotingClassifier(RobustClassifier, _BaseComposition):  # type: ignore[misc]
     r"""Average the probabilities of several classifiers, and take margins of the MGCE loss from the average.
 
     .. math:: f_y(x) = s \log \Big( \bar h_y(x) + \frac{1}{n} \Big), \qquad

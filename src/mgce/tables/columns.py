@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mgce._text import printable
 from mgce._validation import expected
 from mgce.datasets.table_files import column_list
 
@@ -155,7 +156,7 @@ def _require(frame: pd.DataFrame, names: Iterable[str]) -> None:
     missing = [f"`{name}`" for name in names if name not in frame.columns]
     if missing:
         noun = "a column" if len(missing) == 1 else "columns"
-        raise ValueError(f"Expected {noun} {', '.join(missing)} in the table, but found none of that name.")
+        raise ValueError(printable(f"Expected {noun} {', '.join(missing)} in the table, but found none of that name."))
 
 
 def _kind(column: pd.Series[Any]) -> str:
@@ -225,7 +226,7 @@ def _numbers(column: pd.Series[Any], kind: str) -> pd.Series[Any]:
         values = "finite numbers" if kind == NUMBER else "dates like 2024-05-31"
         first = column.iloc[refused[0]]
         got = f"{first!r} in row {refused[0] + 1}" if isinstance(first, str) else f"{first} in row {refused[0] + 1}"
-        raise ValueError(f"Expected `{column.name}` to be a column of {values}, but got {got}.")
+        raise ValueError(printable(f"Expected `{column.name}` to be a column of {values}, but got {got}."))
     return numbers
 
 

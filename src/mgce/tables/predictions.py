@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mgce._text import printable
 from mgce._validation import expected
 from mgce.datasets.table_files import column_list
 from mgce.linear.arrays import one_hot
@@ -66,7 +67,7 @@ def _filled(frame: pd.DataFrame, name: str, option: str) -> NDArray[Any]:
         raise ValueError(expected(option, f"a column of the table ({column_list(frame)})", name))
     if frame[name].isna().any():
         row = np.flatnonzero(frame[name].isna())[0] + 1
-        raise ValueError(f"Expected `{name}` to have a value in every row, but row {row} has none.")
+        raise ValueError(printable(f"Expected `{name}` to have a value in every row, but row {row} has none."))
     return frame[name].astype(str).to_numpy(dtype=object)
 
 
