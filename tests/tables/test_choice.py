@@ -3,13 +3,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.special
 import scipy.stats
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import load_iris
+from sklearn.ensemble import VotingClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import cross_val_score
+from sklearn.model_selection import cross_val_predict, cross_val_score
 from sklearn.preprocessing import scale
 
+from mgce.estimators import MGCEVotingClassifier
 from mgce.tables import choice as model_choice
 from mgce.tables.candidates import MODELS, Baseline, Candidate, baselines, candidates, forest
 from mgce.tables.choice import choose, count_fits, fit_candidate, folds
@@ -22,16 +25,21 @@ OPTIONS = {"budget": math.inf, "seed": 0}
 class Stump(ClassifierMixin, BaseEstimator):
     """A threshold on one column: how good it is, its column says."""
 
-    def __init__(self, column=0):
+    def __init__(self, column=0, beta=1.4):
         self.column = column
+        self.beta = beta
 
     def fit(self, X, y):
         self.classes_ = np.unique(y)
+        self.n_features_in_ = X.shape[1]
         self.means_ = np.array([X[y == label, self.column].mean() for label in self.classes_])
         return self
 
+    def predict_proba(self, X):
+        return scipy.special.softmax(-np.abs(X[:, [self.column]] - self.means_), axis=1)
+
     def predict(self, X):
-        return self.classes_[np.abs(X[:, [self.column]] - self.means_).argmin(1)]
+        return self.classes_[self.predict_proba(X).argmax(1)]
 
 
 def stump(column, model="forest"):
@@ -75,6 +83,30 @@ def test_the_best_of_each_model_goes_on_to_more_rows(monkeypatch):
     assert sorted(on.values()) == [60, 60, 60, 120, 120] and on["mean"] == 120 and on[found.trial.name] == 120
     assert found.trial.model == "linear"
     assert len(calls) == 4 + 1 + 1 + 1 <= count_fits(among, [None])
+
+
+def test_the_best_of_several_models_are_averaged():
+    # Petals, columns 2 and 3, are within five points of one another, sepals are not.
+    among = [stump(0), stump(2, "linear"), stump(3, "mlp"), stump(1, "mlp")]
+    found = choose(X, y, among, **OPTIONS, on_fit=silent)
+    assert found.trial.name == "average of mlp and linear" and found.trial.model == "average"
+    assert found.candidate.members == (among[2], among[1])
+    voting = VotingClassifier([("mlp", Stump(3)), ("linear", Stump(2))], voting="soft")
+    probs = cross_val_predict(voting, X, y, cv=folds(y, 0), method="predict_proba")
+    assert found.trial.accuracy == pytest.approx((probs.argmax(1) == y).mean())
+    np.testing.assert_allclose(found.fitted.average_proba(X), voting.fit(X, y).predict_proba(X), atol=1e-12)
+    # Its scale is that of the estimator for the same folds.
+    same = MGCEVotingClassifier(voting.estimators, cv=folds(y, 0)).fit(X, y)
+    assert found.fitted.scale_ == pytest.approx(same.scale_, rel=1e-4)
+
+
+def test_an_average_leaves_out_what_there_is_no_time_for(monkeypatch):
+    # Begin; each candidate's begin and end; what is left. Fits are estimated as half of the trials: 20, 30 and 25 s.
+    seconds = iter(np.cumsum([0, 0, 40, 0, 60, 0, 50, 0]))
+    monkeypatch.setattr(model_choice.time, "process_time", lambda: float(next(seconds)))
+    among = [stump(3, "mlp"), stump(2, "linear"), stump(2, "fourier")]
+    found = choose(X, y, among, budget=100.0, seed=0, on_fit=silent)  # half of the budget is always left
+    assert found.trial.name == "average of mlp and linear"
 
 
 def test_a_baseline_is_never_chosen():

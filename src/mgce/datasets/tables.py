@@ -119,7 +119,10 @@ def preprocessor(features: pd.DataFrame) -> Any:
         features: a table of the columns; only their names and types are used.
 
     Returns:
-        A scikit-learn ColumnTransformer that is not fitted. Its `fit` raises a ValueError for infinite numbers.
+        A scikit-learn ColumnTransformer that is not fitted.
+
+    Raises:
+        ValueError: by the transformer's `fit` and `transform`, if a number is infinite.
 
     Example:
         >>> import pandas as pd

@@ -1,5 +1,6 @@
 """Estimators with scikit-learn's contract, and files for them."""
 
+from mgce.estimators.boosting import MGCEBoostingClassifier
 from mgce.estimators.forest import MGCEForestClassifier
 from mgce.estimators.fourier import MGCEFourierClassifier
 from mgce.estimators.linear import MGCEClassifier
@@ -9,6 +10,7 @@ from mgce.estimators.persistence import load, save
 from mgce.estimators.voting import MGCEVotingClassifier
 
 __all__ = [
+    "MGCEBoostingClassifier",
     "MGCEClassifier",
     "MGCEClassifierCV",
     "MGCEForestClassifier",

@@ -15,9 +15,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mgce._validation import expected
 from mgce.estimators.base import FloatArray, IntArray, RobustClassifier
 from mgce.estimators.log_margins import best_scale
+from mgce.estimators.trees import Nodes, Trees
 
 FORESTS = {"best": RandomForestClassifier, "random": ExtraTreesClassifier}  # by the `splitter` of scikit-learn's trees
 # Candidates for the fewest rows of a leaf. With clean labels 1 or 2 are best; with 40 % of them wrong, 5 to 50 were
@@ -29,7 +29,6 @@ LEAVES = (1, 2, 5, 10, 20, 50)
 SELECTION_ROWS = 10_000
 SELECTION_TREES = 30
 TREE_ROWS = 100_000  # the most rows in one tree's bootstrap sample, so that forests of millions of rows stay small
-CHUNK_ROWS = 8192  # rows that go through a tree at once: their 8-byte node numbers, 64 KiB, fit the processor's cache
 
 
 class MGCEForestClassifier(RobustClassifier):
@@ -67,10 +66,7 @@ class MGCEForestClassifier(RobustClassifier):
         oob_decision_function_: mean class shares for every training row over its out-of-bag trees, shape (n, k), as in
             scikit-learn's forests; NaN for a row without out-of-bag trees. It is not saved to files.
         least_prob_: the constant 1/n that is added to each share before the logarithm.
-        tree_starts_, children_, features_, thresholds_, leaf_probs_: the trees as arrays, all nodes one after the
-            other: index of each tree's root, shape (T,); the two children of each node, or for a leaf -1 minus its row
-            in `leaf_probs_` and -1, shape (number of nodes, 2); feature and threshold of each node's split; and the
-            class shares of each leaf, shape (number of leaves, k).
+        trees_: the trees, as arrays.
         n_features_in_, feature_names_in_: as in every scikit-learn estimator.
 
     Example:
@@ -190,21 +186,9 @@ class MGCEForestClassifier(RobustClassifier):
             return forest.fit(X, index, sample_weight=weight)
 
     def _keep(self, forest: Any) -> None:
-        """Copy the trees of scikit-learn's forest into arrays, which can be loaded from a file without running code."""
-        trees = [tree.tree_ for tree in forest.estimators_]
-        starts = np.cumsum([0] + [tree.node_count for tree in trees])
-        self.tree_starts_ = starts[:-1]
-        children = [np.stack([tree.children_left, tree.children_right], 1) for tree in trees]
-        joined = np.concatenate(
-            [np.where(pair < 0, -1, pair + start) for pair, start in zip(children, starts[:-1], strict=True)]
-        )
-        leaf = joined[:, 0] < 0
-        joined[leaf, 0] = -1 - np.arange(leaf.sum())  # the number of the leaf; indices of nodes are not negative
-        self.children_ = joined
-        self.features_ = np.concatenate([np.maximum(tree.feature, 0) for tree in trees])
-        self.thresholds_ = np.concatenate([tree.threshold for tree in trees])
-        shares = np.concatenate([tree.value[:, 0] for tree in trees])[leaf]
-        self.leaf_probs_ = (shares / shares.sum(1, keepdims=True)).astype(np.float32)
+        """Copy the trees of scikit-learn's forest."""
+        grown = [tree.tree_ for tree in forest.estimators_]
+        self.trees_ = Trees([_nodes(tree) for tree in grown])
         self.least_prob_ = 1 / len(forest.oob_decision_function_)
 
     def _logs(self, probs: FloatArray) -> FloatArray:
@@ -215,48 +199,10 @@ class MGCEForestClassifier(RobustClassifier):
         return self.scale_ * self._logs(self._shares(X))
 
     def _shares(self, X: Any) -> FloatArray:
-        self._check_trees()
+        self.trees_.check(self.n_features_in_, len(self.classes_))
         # scikit-learn grows trees on features in float32, so thresholds must be compared with float32 values.
-        rows = np.ascontiguousarray(X, dtype=np.float32)
-        probs = np.zeros((len(rows), len(self.classes_)))
-        for first in range(0, len(rows), CHUNK_ROWS):
-            part = slice(first, first + CHUNK_ROWS)
-            for root in self.tree_starts_:
-                probs[part] += self.leaf_probs_[self._leaves(rows[part], int(root))]
-        return probs / len(self.tree_starts_)
-
-    def _leaves(self, rows: NDArray[np.float32], root: int) -> IntArray:
-        """Return the number of the leaf, a row of `leaf_probs_`, that each row falls into in the tree of this root."""
-        node = np.full(len(rows), root)
-        descending = np.arange(len(rows)) if self.children_[root, 0] >= 0 else np.arange(0)  # rows not at a leaf yet
-        while descending.size:
-            current = node[descending]
-            right = rows[descending, self.features_[current]] > self.thresholds_[current]
-            node[descending] = self.children_[current, right.astype(np.int64)]
-            descending = descending[self.children_[node[descending], 0] >= 0]
-        return np.asarray(-1 - self.children_[node, 0])
-
-    def _check_trees(self) -> None:
-        """Check that the arrays, which may come from a file that anyone wrote, describe trees.
-
-        After this check, going down a tree from its root always ends at a leaf, and no index leaves its array.
-
-        Raises:
-            ValueError: if the arrays do not describe trees.
-        """
-        n_nodes, leaf = len(self.children_), self.children_[:, 0] < 0
-        inner = self.children_[~leaf]
-        whole = (
-            len(self.features_) == len(self.thresholds_) == n_nodes
-            and self.leaf_probs_.shape == (leaf.sum(), len(self.classes_))
-            and np.array_equal(np.sort(-1 - self.children_[leaf, 0]), np.arange(leaf.sum()))
-            # Every child has a higher index than its parent, so there is no cycle.
-            and bool((inner > np.flatnonzero(~leaf)[:, None]).all() and (inner < n_nodes).all())
-            and bool((self.features_ >= 0).all() and (self.features_ < self.n_features_in_).all())
-            and bool((self.tree_starts_ >= 0).all() and (self.tree_starts_ < n_nodes).all())
-        )
-        if not whole:
-            raise ValueError(expected("children_", "the trees of a fitted forest", "arrays that are none"))
+        sums = self.trees_.sums(np.ascontiguousarray(X, dtype=np.float32))
+        return np.asarray(sums[:, 0] / len(self.trees_.starts))
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
@@ -271,3 +217,11 @@ def _oob_probs(forest: Any, n_classes: int) -> FloatArray:
     probs[:, forest.classes_] = forest.oob_decision_function_
     probs[probs.sum(1) == 0] = np.nan
     return probs
+
+
+def _nodes(tree: Any) -> Nodes:
+    """Return the nodes of a tree of scikit-learn, with the class shares of its leaves."""
+    shares = tree.value[:, 0]
+    shares = (shares / shares.sum(1, keepdims=True)).astype(np.float32)
+    children = np.stack([tree.children_left, tree.children_right], 1)
+    return Nodes(children, tree.children_left < 0, tree.feature, tree.threshold, shares)

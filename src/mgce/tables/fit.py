@@ -16,12 +16,13 @@ from sklearn.pipeline import Pipeline
 from mgce._threads import one_blas_thread, one_torch_thread
 from mgce._validation import check_beta, check_choice, expected
 from mgce.datasets.tables import preprocessor
+from mgce.estimators import MGCEVotingClassifier
 from mgce.functional import minimax_probs
 from mgce.metrics.evaluation import evaluate
 from mgce.risk import RiskCertificate, certify
 from mgce.risk.any_model import label_indices
 from mgce.sets import calibrate
-from mgce.tables.candidates import AUTO, MODELS, baselines, candidates
+from mgce.tables.candidates import AUTO, FEW_BETAS, MODELS, baselines, candidates
 from mgce.tables.choice import Choice, choose, count_fits, fit_candidate
 from mgce.tables.measures import Measures, measure
 from mgce.tables.model import TableModel, row_prints
@@ -117,11 +118,10 @@ def run(frame: pd.DataFrame, plan: FitPlan, on_step: OnStep | None = None, jobs:
     # These are many small fits, in which several threads would mostly wait for one another.
     with one_blas_thread(), one_torch_thread(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
-        choice = choose(
-            X[rows.train], y[rows.train], among, compared, budget=plan.budget, seed=plan.seed, on_fit=on_fit
-        )
+        settings: dict[str, Any] = {"beta": plan.beta or FEW_BETAS[0], "budget": plan.budget, "seed": plan.seed}
+        choice = choose(X[rows.train], y[rows.train], among, compared, **settings, on_fit=on_fit)
         on_fit("Judging the labels")
-        judgement = judge(X, rows.target, rows.train, plan.seed, jobs, choice.fitted)
+        judgement = judge(X, rows.target, rows.train, plan.seed, jobs, _members(choice.fitted))
     held_out = rows.selected.iloc[rows.held_out]
     given = rows.labels.iloc[rows.held_out]
     if rows.groups is not None:
@@ -167,6 +167,11 @@ def run(frame: pd.DataFrame, plan: FitPlan, on_step: OnStep | None = None, jobs:
             *([choice.candidate.edge] if choice.candidate.edge else []),
         ],
     )
+
+
+def _members(fitted: Any) -> list[Any]:
+    """Return the models that a fitted one consists of."""
+    return list(fitted.estimators_) if isinstance(fitted, MGCEVotingClassifier) else [fitted]
 
 
 def _model(rows: Rows, transformer: Any, classifier: Any, trained: IntArray) -> TableModel:

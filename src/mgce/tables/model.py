@@ -18,10 +18,12 @@ import mgce
 from mgce._text import spreadsheet_cell
 from mgce._validation import expected
 from mgce.estimators import (
+    MGCEBoostingClassifier,
     MGCEClassifier,
     MGCEForestClassifier,
     MGCEFourierClassifier,
     MGCEMLPClassifier,
+    MGCEVotingClassifier,
     load,
     save,
 )
@@ -36,7 +38,15 @@ from mgce.tables.predictions import LabelledPredictions
 if TYPE_CHECKING:
     import pandas as pd
 
-FORMAT = 2  # version of the format of model files, to be increased when `TablePipeline` stores something else
+FORMAT = 3  # version of the format of model files, to be increased when `TablePipeline` stores something else
+# The classifiers that may be chosen, and those that an average may consist of.
+SINGLE = (
+    MGCEBoostingClassifier,
+    MGCEClassifier,
+    MGCEForestClassifier,
+    MGCEFourierClassifier,
+    MGCEMLPClassifier,
+)
 FloatArray = NDArray[np.float64]
 
 
@@ -214,7 +224,8 @@ def _checked(pipeline: TablePipeline) -> TableModel:
     transformer, classifier = (step for _, step in pipeline.steps)
     parts = [
         type(transformer) is ColumnTransformer,
-        type(classifier) in (MGCEClassifier, MGCEForestClassifier, MGCEFourierClassifier, MGCEMLPClassifier),
+        type(classifier) in (*SINGLE, MGCEVotingClassifier),
+        all(type(member) in SINGLE for member in getattr(classifier, "estimators_", [])),
         all(isinstance(text, str) for text in (*columns.kinds, columns.target, model.version)),
         columns.id is None or isinstance(columns.id, str),
         set(columns.kinds.values()) <= {*KINDS},

@@ -9,7 +9,7 @@ from mgce.pages.web_page import bullets, document, facts, paragraph, table
 from mgce.risk import RiskCertificate
 from mgce.tables.calibration_report import calibration_section
 from mgce.tables.candidates import MODELS
-from mgce.tables.choice import Choice, Trial
+from mgce.tables.choice import BEHIND, Average, Choice, Trial
 from mgce.tables.class_report import class_sections
 from mgce.tables.fit import FitPlan, TableFit
 
@@ -164,11 +164,22 @@ def _sets(fit: TableFit, plan: FitPlan) -> str:
     )
 
 
+def _description(choice: Choice) -> str:
+    """Describe what was chosen in a clause."""
+    if isinstance(choice.candidate, Average):
+        members = "; ".join(f"{member.name} ({MODELS[member.model]})" for member in choice.candidate.members)
+        return (
+            f"the mean of their probabilities, each the best of its kind and at most {100 * BEHIND:g} points of "
+            f"accuracy behind the best of all: {members}"
+        )
+    return f"the {MODELS[choice.trial.model]}"
+
+
 def _choice(fit: TableFit) -> str:
     """Show the trials, and say how the model was chosen among them."""
     choice = fit.choice
     words = (
-        f"Chosen: {choice.trial.name}, the {MODELS[choice.trial.model]}. All candidates were tried on few rows first, "
+        f"Chosen: {choice.trial.name}, {_description(choice)}. All candidates were tried on few rows first, "
         f"and then the best candidate of each model {choice.measured_on}. Labels that are wrong at random lower the "
         "accuracy of all candidates alike. A smaller beta makes a model more robust to wrong labels; with infinity, "
         "its loss is cross-entropy."
@@ -227,7 +238,7 @@ def _done(fit: TableFit, plan: FitPlan, name: str, model_file: str, environment:
         "table": name,
         "target": f"{plan.target}, {len(fit.model.classes)} classes",
         "rows": f"{fit.n_train:,} to train on, {fit.certificate.n:,} held out for the certificate and the figures",
-        "model": f"{fit.choice.trial.name}: {MODELS[fit.choice.trial.model]}"
+        "model": f"{fit.choice.trial.name}: {_description(fit.choice)}"
         + (", fitted again to all rows once the figures and the certificate were made" if plan.refit else ""),
         "file": model_file,
         "options": f"--model {plan.model}, --budget {plan.budget:g} (seconds)",

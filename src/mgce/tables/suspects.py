@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from scipy.stats import binomtest
 
 from mgce._text import spreadsheet_cell
 from mgce.estimators import MGCEForestClassifier
+from mgce.noise.confident import confident_labels
 from mgce.tables.candidates import forest
 
 if TYPE_CHECKING:
@@ -68,22 +70,15 @@ class Judgement:
 
 
 def judge(
-    X: NDArray[Any], target: IntArray, train: IntArray, seed: int, jobs: int = 1, fitted: Any = None
+    X: NDArray[Any], target: IntArray, train: IntArray, seed: int, jobs: int = 1, fitted: Sequence[Any] = ()
 ) -> Judgement:
     r"""Judge the given label of every row by a forest that was not fitted to the row.
 
     The forest is fitted to the training rows. Probabilities of a training row come from its out-of-bag trees, that is,
     the trees whose bootstrap sample does not contain the row; those of all other rows come from all trees.
 
-    Issues are found by the rule of confident learning. The threshold of a class j is the mean of its probability over
-    the :math:`n_j` rows with the given label j,
-
-    .. math:: t_j = \frac{1}{n_j} \sum_{i: y_i = j} p_{ij}.
-
-    Row i confidently belongs to class j if :math:`p_{ij} \ge t_j`; if this holds for several classes, to the most
-    probable of them; if it holds for none, to the class of its given label. A row that confidently belongs to another
-    class than its given label is an issue. Classes that the forest predicts with high probability have a high
-    threshold.
+    A row that confidently belongs to another class than its given label is an issue: see
+    :func:`mgce.noise.confident.confident_labels`.
 
     Counting the rows by confident class and given label estimates the noise matrix T, whose entry (i, j) is the
     probability that a row of class i is given the label j. Class probabilities p, which the forest has learnt from
@@ -96,13 +91,13 @@ def judge(
         train: indices of the training rows.
         seed: of the forest.
         jobs: number of trees grown at once; -1 for one on each core.
-        fitted: a model that was fitted to the training rows with this seed. If it is a forest, it judges the labels,
+        fitted: models that were fitted to the training rows with this seed. If one is a forest, it judges the labels,
             and no other one is grown.
 
     Reference: Northcutt, Jiang and Chuang, Confident learning, 2021.
     """
-    trees = fitted
-    if not isinstance(fitted, MGCEForestClassifier):
+    trees = next((model for model in fitted if isinstance(model, MGCEForestClassifier)), None)
+    if trees is None:
         trees = forest(len(train), seed, jobs).fit(X[train], target[train])
     probs = np.empty((len(X), len(trees.classes_)))
     in_every_bag = np.isnan(trees.oob_decision_function_[:, 0])  # no out-of-bag tree: all classes equally probable
@@ -120,9 +115,7 @@ def judgement(probs: FloatArray, target: IntArray) -> Judgement:
         probs: shape (n, k), by a model that was not fitted to the row: see :func:`judge`.
         target: given labels, shape (n,), in 0..k-1.
     """
-    thresholds = np.array([probs[target == label, label].mean() for label in range(probs.shape[1])])
-    confident = np.where(probs >= thresholds, probs, -1.0)
-    confident_class = np.where(confident.max(1) > 0, confident.argmax(1), target)
+    confident_class = confident_labels(probs, target)
     return Judgement(
         target=target,
         suggested=probs.argmax(1),
