@@ -70,9 +70,9 @@ def fit(
 ) -> None:
     """Fit a classifier to a table whose labels may be partly wrong, and say how wrong it can be.
 
-    Columns may be numbers, dates or categories, with values missing. The model is chosen on the training rows; the
-    rows held out serve only to measure it, for the certificate and the calibration. Writes the model, an HTML report,
-    and NAME.suspects.csv: every row, those with the most suspect label first.
+    Columns may be numbers, dates or categories, with values missing. Models are chosen and averaged on the training
+    rows; the rows held out serve only to measure the average, for the certificate and the calibration. Writes the
+    model, an HTML report, and NAME.suspects.csv: every row, those with the most suspect label first.
     """
     plan = FitPlan(
         target,
