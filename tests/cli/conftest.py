@@ -13,7 +13,7 @@ def small_forests():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(forest, "LEAVES", (1, 5))
         patch.setattr(forest, "SELECTION_TREES", 10)
-        patch.setattr(fit, "baselines", lambda seed: candidates.baselines(seed)[:1])
+        patch.setattr(fit, "baselines", lambda seed, n_classes: candidates.baselines(seed, n_classes)[:1])
         yield
 
 

@@ -114,7 +114,7 @@ def test_a_network(mgce, table, tmp_path):
         (["--cleaned", "people.html"], "Expected `cleaned` to be the path of a file that serves for nothing else"),
         (["--beta", "nan"], "Expected `beta` to be a float in [1, inf], but got nan."),
         (["--beta", "low"], "Expected `beta` to be a number in [1, inf] or 'cv', but got 'low'."),
-        (["--model", "tree"], "Expected `model` to be one of 'auto', 'forest', 'boosting', 'linear', "),
+        (["--model", "tree"], "Expected `model` to be one of 'auto', 'forest', 'linear', 'mlp', "),
         (["--budget", "0"], "Expected `budget` to be a positive number of seconds, but got 0.0."),
         (["--delta", "0"], "Expected `delta` to be "),
         (["--delta", "1.5"], "Expected `delta` to be "),

@@ -5,6 +5,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 from contracts.estimator_contract import EstimatorContract
 from mgce.estimators import MGCEBoostingClassifier, MGCEForestClassifier, load, save
+from mgce.estimators.boosting import _with_every_class
 
 
 class TestContract(EstimatorContract):
@@ -49,6 +50,14 @@ def test_no_class_is_corrected_away():
     X, y = np.vstack([X, X[:3]]), np.r_[y, [3, 3, 3]]  # a class of its own among a hundred rows of another
     clf = MGCEBoostingClassifier(max_iter=2, random_state=0).fit(X, y)
     assert set(clf.labels_) == {0, 1, 2, 3} and clf.predict_proba(X).shape == (153, 4)
+
+
+def test_a_label_that_is_given_back_may_have_been_the_last_of_another_class():
+    given = np.array([0, 0, 1, 1, 2, 2])
+    # 0 keeps none of its own and is proposed to nobody; its first row is the only one proposed for 1.
+    proposed = np.array([1, 2, 2, 2, 2, 2])
+    assert _with_every_class(given, proposed).tolist() == [0, 0, 1, 1, 2, 2]
+    assert _with_every_class(given, np.array([0, 1, 1, 2, 2, 0])).tolist() == [0, 1, 1, 2, 2, 0]
 
 
 def test_trees_of_a_changed_file_are_refused(tmp_path):

@@ -100,52 +100,83 @@ def test_the_best_of_several_models_are_averaged():
     assert found.fitted.scale_ == pytest.approx(same.scale_, rel=1e-4)
 
 
-def test_an_average_leaves_out_what_there_is_no_time_for(monkeypatch):
-    # Begin; each candidate's begin and end; what is left. Fits are estimated as half of the trials: 20, 30 and 25 s.
-    seconds = iter(np.cumsum([0, 0, 40, 0, 60, 0, 50, 0]))
-    monkeypatch.setattr(model_choice.time, "process_time", lambda: float(next(seconds)))
-    among = [stump(3, "mlp"), stump(2, "linear"), stump(2, "fourier")]
-    found = choose(X, y, among, budget=100.0, seed=0, on_fit=silent)  # half of the budget is always left
-    assert found.trial.name == "average of mlp and linear"
-
-
 def test_a_baseline_is_never_chosen():
     found = choose(X, y, [stump(0)], [Baseline("all columns", LogisticRegression())], **OPTIONS, on_fit=silent)
     assert found.trials[0].name == "all columns" and found.trials[0].accuracy > found.trial.accuracy
     assert isinstance(found.fitted, Stump)
 
 
-def test_what_would_take_too_long_is_not_chosen(monkeypatch):
-    seconds = iter(np.cumsum([0, 0, 90, 0, 1, 1]))  # begin; each candidate's begin and end; what is left
+@pytest.fixture
+def clock(monkeypatch):
+    """A processor time that only the fits of `slow` candidates take."""
+    now = [0.0]
 
-    monkeypatch.setattr(model_choice.time, "process_time", lambda: float(next(seconds)))
-    found = choose(X, y, [stump(3, "mlp"), stump(0, "linear")], budget=60.0, seed=0, on_fit=silent)
-    assert found.trial.name == "linear, column 0"
+    class Slow(Stump):
+        def __init__(self, column=0, beta=1.4, seconds=0.0):
+            super().__init__(column, beta)
+            self.seconds = seconds
+
+        def fit(self, X, y):
+            now[0] += self.seconds
+            return super().fit(X, y)
+
+    monkeypatch.setattr(model_choice.time, "process_time", lambda: now[0])
+    # A trial is three fits.
+    return lambda column, model, trial: Candidate(model, f"{column}", Slow(column, 1.4, trial / 3), Stump(column))
+
+
+def test_what_would_take_too_long_is_not_chosen(clock):
+    found = choose(X, y, [clock(0, "linear", 3), clock(3, "mlp", 90)], budget=60.0, seed=0, on_fit=silent)
+    assert found.trial.name == "linear, 0"
     (slow,) = [trial for trial in found.trials if trial.left_out]
-    assert slow.name == "mlp, column 3" and slow.left_out == "fitting it to 150 rows would take about 45 s"
+    assert slow.name == "mlp, 3" and slow.left_out == "fitting it to 150 rows would take about 45 s"
 
 
-def test_a_forest_may_take_long_since_it_is_grown_anyway(monkeypatch):
-    seconds = iter(np.cumsum([0, 0, 90, 0, 1, 1]))
-    monkeypatch.setattr(model_choice.time, "process_time", lambda: float(next(seconds)))
-    found = choose(X, y, [stump(3, "forest"), stump(0, "linear")], budget=60.0, seed=0, on_fit=silent)
-    assert found.trial.name == "forest, column 3"
+def test_a_forest_may_take_long_since_it_is_grown_anyway(clock):
+    found = choose(X, y, [clock(0, "linear", 3), clock(3, "forest", 90)], budget=60.0, seed=0, on_fit=silent)
+    assert found.trial.name == "forest, 3"
+
+
+def test_an_average_leaves_out_what_there_is_no_time_for(clock):
+    # Half of the budget, 50 s, is always left. Fits are estimated as half of the trials: 20, 30 and 25 s.
+    among = [clock(3, "mlp", 40), clock(2, "linear", 60), clock(2, "fourier", 50)]
+    assert choose(X, y, among, budget=100.0, seed=0, on_fit=silent).trial.name == "average of mlp and linear"
+
+
+def test_trials_end_with_the_budget(clock, monkeypatch):
+    # The first linear candidate took 30 s, so that the second would end after 60 s; of fourier nothing is known.
+    among = [clock(0, "linear", 30), clock(1, "linear", 31), clock(2, "fourier", 30), clock(3, "mlp", 30)]
+    found = choose(X, y, among, [Baseline("mean", Stump())], budget=59.0, seed=0, on_fit=silent)
+    assert found.untried == ["linear, 1", "mlp, 3"]
+    assert {trial.name for trial in found.trials} == {"linear, 0", "fourier, 2"}
+    # On twice as many rows a candidate takes twice as long: the second does not get there.
+    monkeypatch.setattr(model_choice, "RUNGS", (60, 120))
+    found = choose(X, y, [clock(3, "mlp", 10), clock(3, "linear", 20)], budget=65.0, seed=0, on_fit=silent)
+    assert found.untried == ["linear, 3"] and found.trial.name == "mlp, 3"
+    assert {trial.name: trial.rows for trial in found.trials} == {"mlp, 3": 120, "linear, 3": 60}
 
 
 @pytest.mark.parametrize("model", ["auto", *MODELS])
 def test_candidates_differ_and_are_of_the_model(model):
-    found = candidates(model, None, 0, 100)
+    found = candidates(model, None, 0, 100, 3)
     assert len({candidate.name for candidate in found}) == len(found)
     assert {candidate.model for candidate in found} == (set(MODELS) if model == "auto" else {model})
-    for candidate in candidates(model, 2.0, 0, 100):
+    for candidate in candidates(model, 2.0, 0, 100, 3):
         assert candidate.final.beta == 2.0 and "beta 2" in candidate.settings
         assert candidate.model == "linear" or candidate.final.random_state == 0
     edges = [candidate.edge for candidate in found if candidate.edge]
     assert bool(edges) == (model in ("auto", "linear", "fourier"))
 
 
+def test_many_classes_have_fewer_candidates():
+    found = {candidate.model for candidate in candidates("auto", None, 0, 100, 51)}
+    assert found == {"forest", "linear", "mlp"}
+    assert {candidate.model for candidate in candidates("boosting", None, 0, 100, 51)} == {"boosting"}  # as asked
+    assert [baseline.name for baseline in baselines(0, 51)] == ["logistic regression"]
+
+
 def test_baselines_are_of_scikit_learn():
-    assert [type(baseline.quick).__module__.split(".")[0] for baseline in baselines(0)] == ["sklearn", "sklearn"]
+    assert [type(baseline.quick).__module__.split(".")[0] for baseline in baselines(0, 3)] == ["sklearn", "sklearn"]
 
 
 def test_a_rare_class_has_fewer_folds():

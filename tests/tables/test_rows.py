@@ -81,3 +81,12 @@ def test_the_last_rows_in_time_are_held_out(frame):
 def test_splits_that_cannot_be_made_are_refused(frame, options, sentence):
     with pytest.raises(ValueError, match=sentence):
         split_rows(frame.assign(all="one"), Split("y", **options))
+
+
+def test_a_table_that_would_take_hours_is_refused(monkeypatch):
+    frame = pd.DataFrame({"x": np.arange(10_020.0), "y": np.repeat(np.arange(501), 20)})
+    with pytest.raises(ValueError, match="Expected `target` to be a column of at most 500 classes, but got 501"):
+        split_rows(frame, Split("y", holdout=0.1))
+    monkeypatch.setattr("mgce.tables.rows.MOST_PROBABILITIES", 1000)
+    with pytest.raises(ValueError, match="Expected `table` to be of at most 500 rows for 2 classes, but got 501"):
+        split_rows(pd.DataFrame({"x": np.arange(501.0), "y": np.arange(501) % 2}), Split("y"))

@@ -133,11 +133,9 @@ class MGCEBoostingClassifier(RobustClassifier):
         judged = np.flatnonzero(~np.isnan(forest.oob_decision_function_[:, 0]))
         probs, given = forest.oob_decision_function_[judged], index[judged]
         issue = confident_labels(probs, given) != given
-        corrected = index.copy()
-        corrected[judged[issue]] = probs.argmax(1)[issue]
-        # Boosting needs all classes: one whose every label was corrected keeps them.
-        lost = np.setdiff1d(index, corrected)
-        return np.where(np.isin(index, lost), index, corrected)
+        proposed = index.copy()
+        proposed[judged[issue]] = probs.argmax(1)[issue]
+        return _with_every_class(index, proposed)
 
     def _margins(self, X: Any) -> FloatArray:
         self.trees_.check(self.n_features_in_, 1)
@@ -154,6 +152,16 @@ class MGCEBoostingClassifier(RobustClassifier):
         # A model that is shared should not reveal anything about single training rows.
         state.pop("labels_", None)
         return state
+
+
+def _with_every_class(given: IntArray, proposed: IntArray) -> IntArray:
+    """Return the proposed labels, but the given ones of classes that would have none: boosting needs all classes."""
+    corrected = proposed
+    kept = np.zeros(len(given), dtype=bool)
+    while (lost := np.setdiff1d(given, corrected)).size:  # a label that is kept may have been the last of another class
+        kept |= np.isin(given, lost)
+        corrected = np.where(kept, given, proposed)
+    return corrected
 
 
 def _nodes(nodes: NDArray[Any]) -> Nodes:

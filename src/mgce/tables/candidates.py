@@ -18,12 +18,12 @@ from mgce.estimators import (
 )
 from mgce.estimators.forest import TREE_ROWS
 
-MODELS = {
+MODELS = {  # the quickest first: when the time for trials is over, those left are not tried
     "forest": "forest of decision trees whose leaves outvote wrong labels",
-    "boosting": "gradient boosting on labels that a forest has corrected",
     "linear": "linear MGCE with an L1 penalty, convex",
-    "fourier": "MGCE that is linear in 500 random Fourier features, convex",
     "mlp": "multilayer perceptron trained by the MGCE loss",
+    "boosting": "gradient boosting on labels that a forest has corrected",
+    "fourier": "MGCE that is linear in 500 random Fourier features, convex",
 }
 AUTO = "auto"  # average the best candidates of all models
 AVERAGE = "average"  # what such an average is called beside the names of `MODELS`
@@ -44,6 +44,10 @@ TREES = 100  # trees of a forest: the default of scikit-learn's forests
 FOURIER_ROWS = 50_000
 # The most rows for boosting, whose forest and trees take about as long for them.
 BOOSTING_ROWS = 50_000
+# With more classes, two models are not among all: boosting, which grows a tree for each class in each of 100 steps, and
+# the one of 500 random features for each class. A trial of either on 2,000 rows of 100 classes takes 40 seconds.
+MANY_CLASSES = 50
+SLOW_WITH_CLASSES = ("boosting", "fourier")
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,9 @@ class Baseline:
     quick: Any  # the estimator for trials, named as in `Candidate`
 
 
-def candidates(model: str, beta: float | None, seed: int, n_rows: int, jobs: int = 1) -> list[Candidate]:
+def candidates(
+    model: str, beta: float | None, seed: int, n_rows: int, n_classes: int, jobs: int = 1
+) -> list[Candidate]:
     """Return the candidates of one model, or of all.
 
     Args:
@@ -79,6 +85,7 @@ def candidates(model: str, beta: float | None, seed: int, n_rows: int, jobs: int
         beta: loss parameter of all candidates; None for a few values among which it is chosen.
         seed: for the models that draw random numbers.
         n_rows: number of rows of the final fit.
+        n_classes: number of classes; all models are fewer where they are many.
         jobs: number of trees that a forest grows at once; -1 for one on each core.
     """
     if model == AUTO:
@@ -88,6 +95,7 @@ def candidates(model: str, beta: float | None, seed: int, n_rows: int, jobs: int
         return [
             candidate
             for name in MODELS
+            if n_classes <= MANY_CLASSES or name not in SLOW_WITH_CLASSES
             for candidate in _candidates_of(name, (beta,) if beta else betas[name], seed, n_rows, jobs)
         ]
     return _candidates_of(model, (beta,) if beta else BETAS, seed, n_rows, jobs)
@@ -106,13 +114,12 @@ def forest(n_rows: int, seed: int, jobs: int = 1, beta: float = 1.4) -> MGCEFore
     return MGCEForestClassifier(beta, n_estimators=trees, random_state=seed, n_jobs=jobs)
 
 
-def baselines(seed: int) -> list[Baseline]:
-    """Return the models of scikit-learn that are most often used for tables."""
-    return [
-        # By default scikit-learn stops after 100 iterations, which are too few for tables of many columns.
-        Baseline("logistic regression", LogisticRegression(max_iter=300)),
-        Baseline("gradient boosting", HistGradientBoostingClassifier(random_state=seed)),
-    ]
+def baselines(seed: int, n_classes: int) -> list[Baseline]:
+    """Return the models of scikit-learn that are most often used for tables; boosting only where classes are few."""
+    # By default scikit-learn stops after 100 iterations, which are too few for tables of many columns.
+    logistic = Baseline("logistic regression", LogisticRegression(max_iter=300))
+    boosting = Baseline("gradient boosting", HistGradientBoostingClassifier(random_state=seed))
+    return [logistic, boosting] if n_classes <= MANY_CLASSES else [logistic]
 
 
 def _candidates_of(model: str, betas: tuple[float, ...], seed: int, n_rows: int, jobs: int) -> list[Candidate]:

@@ -78,6 +78,7 @@ class Choice:
     trial: Trial  # of what was chosen
     trials: list[Trial]  # of all candidates and baselines: by most rows, then by highest accuracy
     measured_on: str  # how accuracies of the last rung were measured, as text that can follow the word "accuracy"
+    untried: list[str]  # names of the candidates that there was no time to try, or to try on more rows
 
     @property
     def candidate(self) -> Candidate | Average:
@@ -110,10 +111,11 @@ def choose(
         baselines: models to report beside them, tried on the rows of the last rung.
         beta: loss parameter of an average's links; the models that it consists of have their own.
         budget: seconds of processor time (not of the clock, so that other programs on the machine do not use it up)
-            for trials and final fit. From the time that its trial took, the time of each candidate's final fit is
-            estimated; candidates that would need more than the rest of the budget, the most accurate ones first, are
-            left out. The rest counts as at least half of the budget, however long the trials took; if every candidate
-            is too slow, the quickest is chosen. With `inf` the choice depends on the rows and the seed alone.
+            for trials and final fit. A candidate is not tried if its trial is expected to end beyond the budget; the
+            first always is. From the time that its trial took, the time of each candidate's final fit is estimated;
+            candidates that would need more than the rest of the budget, the most accurate ones first, are left out.
+            The rest counts as at least half of the budget, however long the trials took; if every candidate is too
+            slow, the quickest is chosen. With `inf` the choice depends on the rows and the seed alone.
         seed: for drawing the rows of each rung and the folds.
         on_fit: called before each fit with a description of it.
 
@@ -123,15 +125,21 @@ def choose(
     start = time.process_time()
     remaining = [Trial(candidate.name, candidate, 0, np.nan, 0.0) for candidate in candidates]
     dropped: list[Trial] = []
+    untried: list[str] = []
     rungs = sorted({min(rung, len(y)) for rung in RUNGS})
     rows = np.arange(len(y))
     for rung in rungs:
         rows = _draw_rows(y, rung, seed)
-        on_trial = [trial.candidate for trial in remaining if isinstance(trial.candidate, Candidate)]
-        tried = [_try(f"Trying {each.model}", each, X[rows], y[rows], seed, on_fit) for each in on_trial]
+        tried = _try_in_time(remaining, X[rows], y[rows], seed, on_fit, start + budget)
+        late = [trial for trial in remaining if trial.name not in {each.name for each in tried}]
+        untried += [trial.name for trial in late]
         remaining = tried if rung == rungs[-1] else _survivors(tried)
-        dropped += [trial for trial in tried if trial not in remaining]
-    compared = [_try(f"Trying {baseline.name}", baseline, X[rows], y[rows], seed, on_fit) for baseline in baselines]
+        dropped += [trial for trial in (*late, *tried) if trial.rows and trial not in remaining]
+    compared = [
+        _try(f"Trying {baseline.name}", baseline, X[rows], y[rows], seed, on_fit)
+        for baseline in baselines
+        if time.process_time() < start + budget
+    ]
     left = max(budget / 2, budget - (time.process_time() - start))
     remaining = [_left_out_if_slow(trial, len(y), left) for trial in remaining]
     quickest = min(remaining, key=lambda trial: trial.seconds)
@@ -143,7 +151,7 @@ def choose(
     remaining += [best] * isinstance(best.candidate, Average)
     trials = sorted([*remaining, *compared, *dropped], key=lambda trial: (-trial.rows, -trial.accuracy))
     measured_on = f"in {folds(y[rows], seed).n_splits}-fold cross-validation on {len(rows):,} training rows"
-    return Choice(fitted, best, trials, measured_on)
+    return Choice(fitted, best, trials, measured_on, untried)
 
 
 def fit_candidate(candidate: Candidate | Average, X: NDArray[Any], y: NDArray[Any], seed: int) -> Any:
@@ -165,6 +173,21 @@ def folds(y: NDArray[Any], seed: int) -> StratifiedKFold:
     """Return three stratified folds, or two if the rarest class has only two rows."""
     least = np.unique(y, return_counts=True)[1].min()
     return StratifiedKFold(int(np.clip(least, 2, FOLDS)), shuffle=True, random_state=seed)
+
+
+def _try_in_time(
+    trials: list[Trial], X: NDArray[Any], y: NDArray[Any], seed: int, on_fit: OnFit, deadline: float
+) -> list[Trial]:
+    """Try the candidates of earlier trials on these rows, those left out that would end after the deadline."""
+    tried: list[Trial] = []
+    for trial in trials:
+        assert isinstance(trial.candidate, Candidate)
+        # It takes as long as another candidate of its model, or, in proportion to the rows, as it did on fewer rows.
+        alike = [each.seconds for each in tried if each.model == trial.model]
+        expected = max(alike, default=trial.seconds * len(y) / max(1, trial.rows))
+        if not tried or time.process_time() + expected <= deadline:
+            tried.append(_try(f"Trying {trial.model}", trial.candidate, X, y, seed, on_fit))
+    return tried
 
 
 def _try(step: str, model: Candidate | Baseline, X: NDArray[Any], y: NDArray[Any], seed: int, on_fit: OnFit) -> Trial:

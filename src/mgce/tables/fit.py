@@ -109,8 +109,8 @@ def run(frame: pd.DataFrame, plan: FitPlan, on_step: OnStep | None = None, jobs:
     options: dict[str, Any] = {"delta": plan.delta, "noise_rate": plan.noise_rate, "noise": plan.noise}
     # Certify one made-up row: an invalid option raises its error now, not after all fits.
     certify([0], np.full((1, len(rows.classes)), 1 / len(rows.classes)), **options)
-    among = candidates(plan.model, plan.beta, plan.seed, len(rows.train), jobs)
-    compared = baselines(plan.seed)
+    among = candidates(plan.model, plan.beta, plan.seed, len(rows.train), len(rows.classes), jobs)
+    compared = baselines(plan.seed, len(rows.classes))
     # Beside the fits: judging the labels, shuffling columns, and with `refit` the fit to all rows.
     on_fit = _Counter(on_step, count_fits(among, compared) + 2 + plan.refit)
     transformer = preprocessor(rows.selected).fit(rows.selected.iloc[rows.train])
@@ -164,7 +164,7 @@ def run(frame: pd.DataFrame, plan: FitPlan, on_step: OnStep | None = None, jobs:
             *rows.notes,
             *notes_on(rows.frame, rows.selected, rows.labels, rows.columns),
             *dict.fromkeys(str(warning.message) for warning in caught),
-            *([choice.candidate.edge] if choice.candidate.edge else []),
+            *_on_choice(choice),
         ],
     )
 
@@ -206,6 +206,15 @@ def _noise_options_of_sets(plan: FitPlan) -> dict[str, Any]:
     if plan.noise == "any" and isinstance(plan.noise_rate, float) and plan.noise_rate < 1 - plan.coverage:
         return {"noise": plan.noise, "noise_rate": plan.noise_rate}
     return {}
+
+
+def _on_choice(choice: Choice) -> list[str]:
+    """Say what the user can do for a better choice."""
+    edges = [choice.candidate.edge] if choice.candidate.edge else []
+    if not choice.untried:
+        return edges
+    names = "; ".join(choice.untried)
+    return [*edges, f"There was no time to try these candidates, or to try them on more rows: {names}. See --budget."]
 
 
 class _Counter:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 IntArray = NDArray[np.int64]
 LABELS_IN_NOTE = 5  # labels that a note lists by name; it only counts the rest
+# A table of 400 classes, 20 rows of each, takes two minutes and 3 GB: forests and what they say grow with the classes.
+MOST_CLASSES = 500
+MOST_PROBABILITIES = 10**8  # rows times classes, of which there are several arrays of 8 bytes at a time
 
 
 @dataclass(frozen=True)
@@ -112,6 +115,7 @@ def split_rows(frame: pd.DataFrame, split: Split) -> Rows:
     groups = None if split.groups is None else _group_names(labelled[split.groups])
     kept, held_out = labelled[keep], held_out[keep]
     table = make_table("table", columns.select(kept), labels[keep])
+    _check_size(len(kept), len(table.classes))
     return Rows(
         frame=kept,
         columns=columns,
@@ -127,6 +131,19 @@ def split_rows(frame: pd.DataFrame, split: Split) -> Rows:
         unknown_groups=None if groups is None else groups[unknown],
         notes=notes,
     )
+
+
+def _check_size(n_rows: int, n_classes: int) -> None:
+    """Refuse what would take hours, or more memory than there is.
+
+    Raises:
+        ValueError: if the classes, or the probabilities of all rows and classes, are too many.
+    """
+    if n_classes > MOST_CLASSES:
+        raise ValueError(expected("target", f"a column of at most {MOST_CLASSES} classes", n_classes))
+    if n_rows * n_classes > MOST_PROBABILITIES:
+        most = f"of at most {MOST_PROBABILITIES // n_classes:,} rows for {n_classes} classes"
+        raise ValueError(expected("table", most, n_rows))
 
 
 def _require(frame: pd.DataFrame, split: Split) -> None:
