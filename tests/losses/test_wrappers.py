@@ -176,6 +176,18 @@ def test_in_a_small_ball_mgce_is_the_unhinged_loss(k):
     assert (beyond + 1 / k).max() > 1e-3 / k
 
 
+@pytest.mark.parametrize("k", [2, 3, 10])
+@pytest.mark.parametrize("beta", [1.0, 1.05, 1.4, 4.0, math.inf])
+def test_the_mean_over_labels_bends_at_equal_logits_as_the_theory_says(k, beta):
+    def mean_over_labels(row):
+        return mgce_loss(row.expand(k, k), torch.arange(k), beta=beta)
+
+    hessian = torch.autograd.functional.hessian(mean_over_labels, torch.zeros(k, dtype=torch.float64))
+    bend = 1 / k if math.isinf(beta) else (1 - 1 / beta) * k ** (1 / beta) / k
+    want = bend * (torch.eye(k, dtype=torch.float64) - 1 / k)
+    torch.testing.assert_close(hessian, want, rtol=1e-9, atol=1e-12)
+
+
 def test_clipped_rows_have_the_length_and_short_ones_stay():
     rows = torch.tensor([[3.0, 4.0], [0.3, 0.4], [0.0, 0.0], [-math.inf, 5.0]], dtype=torch.float64, requires_grad=True)
     clipped = clip_logits(rows, delta=0.5)
