@@ -19,7 +19,6 @@ import numpy as np
 import torch
 from cleanlab.classification import CleanLearning
 from cleanlab.rank import get_label_quality_scores
-from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score, roc_auc_score
@@ -31,6 +30,7 @@ from benchmarks.tables_page import main as write_page
 from mgce import metrics, noise
 from mgce.cli.env import describe
 from mgce.datasets import load, preprocessor
+from mgce.tables.choice import fit_candidate
 from mgce.tables.fit import FitPlan, TableFit, run
 
 NOISES = (("symmetric", 0.0), ("symmetric", 0.2), ("symmetric", 0.4), ("pair", 0.4))
@@ -130,7 +130,7 @@ def _refit(rows: Rows, seed: int, shared: dict[str, TableFit]) -> dict[str, Any]
     """`mgce fit --refit`: what was chosen, fitted to all rows; the seconds are those beyond the fit's."""
     fit = shared.get("fit") or run(rows.frame, FitPlan("label", seed=seed))
     start = time.process_time()
-    model = clone(fit.choice.final).fit(rows.X, rows.y)
+    model = fit_candidate(fit.choice.candidate, rows.X, rows.y, seed)
     seconds = time.process_time() - start
     return {
         **_quality(model.predict_proba(rows.X_test), rows, seconds),

@@ -10,7 +10,8 @@ SOURCE = Path(__file__).parents[1] / "src" / "mgce"
 # The layers of the package, and those inside a room that has many files, each from the top down.
 ROOMS = {
     "mgce": [
-        {"_validation", "_files", "_limits", "_text", "_threads"},
+        {"_text"},
+        {"_validation", "_files", "_limits", "_threads"},
         {"numerics"},
         {"kernels"},
         {"losses"},
@@ -35,12 +36,12 @@ ROOMS = {
         {"solver"},
     ],
     "mgce.tables": [
-        {"columns", "suspects", "candidates", "predictions"},
-        {"choice", "model", "notes"},
+        {"columns", "candidates", "predictions"},
+        {"choice", "suspects", "model", "notes"},
         {"rows"},
         {"measures"},
         {"fit"},
-        {"class_report", "summary"},
+        {"calibration_report", "class_report", "summary"},
         {"report"},
     ],
     "mgce.experiments": [

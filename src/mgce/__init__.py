@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mgce import datasets, estimators, functional, metrics, noise, risk, sets
     from mgce.estimators import (
+        MGCEBoostingClassifier,
         MGCEClassifier,
         MGCEClassifierCV,
         MGCEForestClassifier,
         MGCEFourierClassifier,
         MGCEMLPClassifier,
+        MGCEVotingClassifier,
     )
     from mgce.losses.asymmetric import AGCELoss, AMSELoss
     from mgce.losses.capped import CappedMGCELoss
@@ -38,12 +40,14 @@ __all__ = [
     "LinearMGCELoss",
     "LogitClip",
     "LogitScale",
+    "MGCEBoostingClassifier",
     "MGCEClassifier",
     "MGCEClassifierCV",
     "MGCEForestClassifier",
     "MGCEFourierClassifier",
     "MGCELoss",
     "MGCEMLPClassifier",
+    "MGCEVotingClassifier",
     "MinimaxLink",
     "NCELoss",
     "NNCELoss",
@@ -80,12 +84,14 @@ _HOMES = {
     "LinearMGCELoss": "mgce.losses.modules",
     "LogitClip": "mgce.losses.wrappers",
     "LogitScale": "mgce.losses.scale",
+    "MGCEBoostingClassifier": "mgce.estimators",
     "MGCEClassifier": "mgce.estimators",
     "MGCEClassifierCV": "mgce.estimators",
     "MGCEForestClassifier": "mgce.estimators",
     "MGCEFourierClassifier": "mgce.estimators",
     "MGCELoss": "mgce.losses.modules",
     "MGCEMLPClassifier": "mgce.estimators",
+    "MGCEVotingClassifier": "mgce.estimators",
     "MinimaxLink": "mgce.losses.modules",
     "NCELoss": "mgce.losses.normalized",
     "NNCELoss": "mgce.losses.normalized",

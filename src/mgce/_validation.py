@@ -10,12 +10,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from mgce._text import printable
+
 REDUCTIONS = ("none", "mean", "sum")
 
 
 def expected(name: str, what: str, got: object) -> str:
-    """Build the sentence that every error of this package is made of."""
-    return f"Expected `{name}` to be {what}, but got {got!r}."
+    """Build the sentence that every error of this package is made of: one line, whatever a file's names hold."""
+    return printable(f"Expected `{name}` to be {what}, but got {got!r}.")
 
 
 def check_beta(beta: Any) -> float | Tensor:

@@ -96,7 +96,7 @@ def test_a_network(mgce, table, tmp_path):
         (["--beta", "0.5"], "Expected `beta` to be a float in [1, inf], but got 0.5."),
         (["--beta", "nan"], "Expected `beta` to be a float in [1, inf], but got nan."),
         (["--beta", "low"], "Expected `beta` to be a number in [1, inf] or 'cv', but got 'low'."),
-        (["--model", "tree"], "Expected `model` to be one of 'auto', 'forest', 'linear', 'fourier', 'mlp', but got "),
+        (["--model", "tree"], "Expected `model` to be one of 'auto', 'forest', 'boosting', 'linear', "),
         (["--budget", "0"], "Expected `budget` to be a positive number of seconds, but got 0.0."),
         (["--delta", "0"], "Expected `delta` to be "),
         (["--delta", "1.5"], "Expected `delta` to be "),

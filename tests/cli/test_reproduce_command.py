@@ -108,7 +108,7 @@ def test_a_grid_grows_and_all_says_what_is_missing(tmp_path):
     rest = ["--dataset", "wine,letter,adult", "--methods", "mgce,ce", "--betas", "1.4", "--data-dir", "nowhere"]
     result = mgce("reproduce", "all", *small, *rest, folder=tmp_path)
     assert result.returncode == 0, result.stderr
-    assert "Left out, for want of data: letter, adult." in result.stderr
+    assert "Left out because their data are missing: letter, adult." in result.stderr
     assert "uci/letter-recognition.data" in result.stderr and "uci/adult.data" in result.stderr
     rows = (tmp_path / "out" / "table3-smoke.csv").read_text().splitlines()[1:]
     assert sum(row.split(",")[3] == "1" for row in rows) == 3 * 2  # both methods at three rates of noise

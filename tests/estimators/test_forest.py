@@ -72,27 +72,30 @@ def test_large_leaves_are_chosen_where_labels_are_wrong():
 def test_trees_of_a_changed_file_are_refused_before_a_walk(tmp_path):
     X, y = load_iris(return_X_y=True)
     clf = MGCEForestClassifier(n_estimators=3, min_samples_leaf=5, random_state=0).fit(X, y)
-    inner = np.flatnonzero(clf.children_[:, 0] >= 0)
+    inner = np.flatnonzero(clf.trees_.children[:, 0] >= 0)
 
     def changed(name, place, value):
-        array = getattr(clf, name).copy()
+        array = getattr(clf.trees_, name).copy()
         array[place] = value
         return name, array
 
     for name, array in (
-        changed("children_", (inner[1], 0), inner[0]),  # a circle
-        changed("children_", (inner[0], 1), 10**6),
-        changed("features_", inner[0], 4),
-        changed("features_", inner[0], -1),
-        changed("tree_starts_", 0, 10**6),
-        ("leaf_probs_", clf.leaf_probs_[:-1]),
-        ("thresholds_", clf.thresholds_[:-1]),
+        changed("children", (inner[1], 0), inner[0]),  # a circle
+        changed("children", (inner[0], 1), 10**6),
+        changed("features", inner[0], 4),
+        changed("features", inner[0], -1),
+        changed("starts", 0, 1),
+        changed("starts", 1, 10**6),
+        changed("starts", 2, 0),
+        changed("children", (inner[0], 1), clf.trees_.starts[1]),  # into the next tree
+        ("values", clf.trees_.values[:-1]),
+        ("thresholds", clf.trees_.thresholds[:-1]),
     ):
-        kept = getattr(clf, name)
-        setattr(clf, name, array)
+        kept = getattr(clf.trees_, name)
+        setattr(clf.trees_, name, array)
         save(clf, tmp_path / "model.skops")
-        setattr(clf, name, kept)
-        with pytest.raises(ValueError, match="Expected `children_` to be the trees of a fitted forest"):
+        setattr(clf.trees_, name, kept)
+        with pytest.raises(ValueError, match="Expected `trees_` to be the trees of a fitted model"):
             load(tmp_path / "model.skops").predict(X)
 
 

@@ -3,14 +3,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.special
+import scipy.stats
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import load_iris
+from sklearn.ensemble import VotingClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import cross_val_score
+from sklearn.model_selection import cross_val_predict, cross_val_score
 from sklearn.preprocessing import scale
 
+from mgce.estimators import MGCEVotingClassifier
 from mgce.tables import choice as model_choice
-from mgce.tables.candidates import MODELS, Baseline, Candidate, baselines, candidates
+from mgce.tables.candidates import MODELS, Baseline, Candidate, baselines, candidates, forest
 from mgce.tables.choice import choose, count_fits, fit_candidate, folds
 
 X, y = load_iris(return_X_y=True)
@@ -21,16 +25,21 @@ OPTIONS = {"budget": math.inf, "seed": 0}
 class Stump(ClassifierMixin, BaseEstimator):
     """A threshold on one column: how good it is, its column says."""
 
-    def __init__(self, column=0):
+    def __init__(self, column=0, beta=1.4):
         self.column = column
+        self.beta = beta
 
     def fit(self, X, y):
         self.classes_ = np.unique(y)
+        self.n_features_in_ = X.shape[1]
         self.means_ = np.array([X[y == label, self.column].mean() for label in self.classes_])
         return self
 
+    def predict_proba(self, X):
+        return scipy.special.softmax(-np.abs(X[:, [self.column]] - self.means_), axis=1)
+
     def predict(self, X):
-        return self.classes_[np.abs(X[:, [self.column]] - self.means_).argmin(1)]
+        return self.classes_[self.predict_proba(X).argmax(1)]
 
 
 def stump(column, model="forest"):
@@ -76,6 +85,30 @@ def test_the_best_of_each_model_goes_on_to_more_rows(monkeypatch):
     assert len(calls) == 4 + 1 + 1 + 1 <= count_fits(among, [None])
 
 
+def test_the_best_of_several_models_are_averaged():
+    # Petals, columns 2 and 3, are within five points of one another, sepals are not.
+    among = [stump(0), stump(2, "linear"), stump(3, "mlp"), stump(1, "mlp")]
+    found = choose(X, y, among, **OPTIONS, on_fit=silent)
+    assert found.trial.name == "average of mlp and linear" and found.trial.model == "average"
+    assert found.candidate.members == (among[2], among[1])
+    voting = VotingClassifier([("mlp", Stump(3)), ("linear", Stump(2))], voting="soft")
+    probs = cross_val_predict(voting, X, y, cv=folds(y, 0), method="predict_proba")
+    assert found.trial.accuracy == pytest.approx((probs.argmax(1) == y).mean())
+    np.testing.assert_allclose(found.fitted.average_proba(X), voting.fit(X, y).predict_proba(X), atol=1e-12)
+    # Its scale is that of the estimator for the same folds.
+    same = MGCEVotingClassifier(voting.estimators, cv=folds(y, 0)).fit(X, y)
+    assert found.fitted.scale_ == pytest.approx(same.scale_, rel=1e-4)
+
+
+def test_an_average_leaves_out_what_there_is_no_time_for(monkeypatch):
+    # Begin; each candidate's begin and end; what is left. Fits are estimated as half of the trials: 20, 30 and 25 s.
+    seconds = iter(np.cumsum([0, 0, 40, 0, 60, 0, 50, 0]))
+    monkeypatch.setattr(model_choice.time, "process_time", lambda: float(next(seconds)))
+    among = [stump(3, "mlp"), stump(2, "linear"), stump(2, "fourier")]
+    found = choose(X, y, among, budget=100.0, seed=0, on_fit=silent)  # half of the budget is always left
+    assert found.trial.name == "average of mlp and linear"
+
+
 def test_a_baseline_is_never_chosen():
     found = choose(X, y, [stump(0)], [Baseline("all columns", LogisticRegression())], **OPTIONS, on_fit=silent)
     assert found.trials[0].name == "all columns" and found.trials[0].accuracy > found.trial.accuracy
@@ -86,18 +119,25 @@ def test_what_would_take_too_long_is_not_chosen(monkeypatch):
     seconds = iter(np.cumsum([0, 0, 90, 0, 1, 1]))  # begin; each candidate's begin and end; what is left
 
     monkeypatch.setattr(model_choice.time, "process_time", lambda: float(next(seconds)))
-    found = choose(X, y, [stump(3), stump(0, "linear")], budget=60.0, seed=0, on_fit=silent)
+    found = choose(X, y, [stump(3, "mlp"), stump(0, "linear")], budget=60.0, seed=0, on_fit=silent)
     assert found.trial.name == "linear, column 0"
     (slow,) = [trial for trial in found.trials if trial.left_out]
-    assert slow.name == "forest, column 3" and slow.left_out == "fitting it to 150 rows would take about 45 s"
+    assert slow.name == "mlp, column 3" and slow.left_out == "fitting it to 150 rows would take about 45 s"
+
+
+def test_a_forest_may_take_long_since_it_is_grown_anyway(monkeypatch):
+    seconds = iter(np.cumsum([0, 0, 90, 0, 1, 1]))
+    monkeypatch.setattr(model_choice.time, "process_time", lambda: float(next(seconds)))
+    found = choose(X, y, [stump(3, "forest"), stump(0, "linear")], budget=60.0, seed=0, on_fit=silent)
+    assert found.trial.name == "forest, column 3"
 
 
 @pytest.mark.parametrize("model", ["auto", *MODELS])
 def test_candidates_differ_and_are_of_the_model(model):
-    found = candidates(model, None, 0)
+    found = candidates(model, None, 0, 100)
     assert len({candidate.name for candidate in found}) == len(found)
     assert {candidate.model for candidate in found} == (set(MODELS) if model == "auto" else {model})
-    for candidate in candidates(model, 2.0, 0):
+    for candidate in candidates(model, 2.0, 0, 100):
         assert candidate.final.beta == 2.0 and "beta 2" in candidate.settings
         assert candidate.model == "linear" or candidate.final.random_state == 0
     edges = [candidate.edge for candidate in found if candidate.edge]
@@ -125,3 +165,11 @@ def test_rows_are_drawn_class_by_class(monkeypatch):
     candidate = replace(stump(0), quick=Watched())
     choose(X, y, [candidate], **OPTIONS, on_fit=silent)
     assert all((counts == 20).all() for counts in seen) and len(seen) == 3
+
+
+@pytest.mark.parametrize("n", [1, 2, 100, 10_000, 100_000, 750_000, 10**7])
+def test_each_row_is_judged_by_as_many_trees_however_many_rows_there_are(n):
+    trees = forest(n, seed=0).n_estimators
+    judges = scipy.stats.binom(trees, (1 - 1 / n) ** min(n, 100_000)).mean()
+    assert trees == 100 or 36.7 < judges < 38
+    assert 37 <= trees <= 100

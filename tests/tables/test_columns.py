@@ -116,3 +116,22 @@ def test_unseen_categories_are_counted():
         "In 1 row, column `town` holds a category that no training row had (a missing value, for one)",
     ]
     assert unseen_categories(selected, {"town": ["t", np.nan]}) == []
+
+
+@pytest.mark.parametrize("character", ["\n", "\r", "\x1b[31m", "\u202e"])
+def test_errors_are_one_line_whatever_a_name_holds(character):
+    name = f"a{character}b"
+    frame = pd.DataFrame({name: [1.0, np.inf, 3.0], "y": ["u", "v", "u"]})
+    columns = Columns({name: "number"}, name)
+    attempts = [
+        lambda: columns.select(frame),
+        lambda: columns.select(frame[["y"]]),
+        lambda: columns.labels(frame[["y"]]),
+        lambda: Columns.of(frame, "z"),
+        lambda: Columns.of(frame, "y", id="z"),
+        lambda: columns.select(pd.DataFrame({name: [f"u{character}v"] * 3})),
+    ]
+    for attempt in attempts:
+        with pytest.raises(ValueError, match="Expected") as error:
+            attempt()
+        assert str(error.value).isprintable()

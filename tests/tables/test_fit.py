@@ -169,7 +169,7 @@ def test_an_estimated_noise_rate_says_what_it_assumes(noisy):
     fit = run(noisy, plan)
     assert 0 <= fit.certificate.noise_rate < 0.5
     assert any("on which it is assumed to be right" in text for text in fit.certificate.assumptions)
-    assert fit.certificate.refuted or "most sure, and there right" in headline(fit, plan)
+    assert fit.certificate.refuted or "where the model is most sure, and if it is right there" in headline(fit, plan)
 
 
 def test_the_callers_number_of_threads_is_kept(noisy):

@@ -57,7 +57,7 @@ def test_what_was_tried_is_shown(page, fit):
     cells = check_structure(page).text("td") + check_structure(page).text("th")
     for trial in fit.choice.trials:
         assert trial.name in cells and f"{trial.accuracy:.1%}" in cells
-    assert cells.count("chosen") == 1 and cells.count("to compare") == 1
+    assert cells.count("chosen") == 1 and cells.count("for comparison") == 1
     points = sum(count > 0 for output in "hp" for count in fit.quality[f"reliability_{output}"]["count"])
     assert page.count("<circle") == points
 
@@ -107,7 +107,7 @@ def test_the_headline_never_understates_the_bound(fit):
         (bound,) = re.findall(r"at most ([\d.]+)%", fit_report.headline(replace(fit, certificate=certificate), PLAN))
         assert error * 100 <= float(bound) <= error * 100 + 0.1
     nothing = replace(fit, certificate=replace(fit.certificate, argmax_error=1.0))
-    assert fit_report.headline(nothing, PLAN).endswith("This does not suffice to bound how often it is wrong.")
+    assert fit_report.headline(nothing, PLAN).endswith("These rows do not suffice to bound how often it is wrong.")
 
 
 def test_no_suspects_is_said(fit):

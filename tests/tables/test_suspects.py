@@ -65,8 +65,8 @@ def test_a_forest_that_was_fitted_gives_the_same_judgement():
     train = np.arange(0, 150, 2)
     named = np.array(["a", "b", "c"])[target[train]]
     fitted = MGCEForestClassifier(3.0, random_state=7).fit(X[train], named)
-    found = judge(X, target, train, 7, fitted=fitted)
-    alone = judge(X, target, train, 7, fitted="a model of another kind")
+    found = judge(X, target, train, 7, fitted=[fitted])
+    alone = judge(X, target, train, 7, fitted=["a model of another kind"])
     np.testing.assert_array_equal(found.probs, alone.probs)
 
 

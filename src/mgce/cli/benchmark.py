@@ -1,4 +1,4 @@
-"""`mgce benchmark PROTOCOL`: every robust loss by one protocol, from the data to the page."""
+"""`mgce benchmark PROTOCOL`: compare every robust loss by one protocol, from the data to the page."""
 
 from __future__ import annotations
 
@@ -22,18 +22,19 @@ def benchmark(
     methods: Annotated[str | None, typer.Option(help="Losses, with commas between [the protocol's].")] = None,
     noise: Annotated[str | None, typer.Option(help="Rates of wrong labels, with commas [the protocol's].")] = None,
     seeds: Annotated[int | None, typer.Option(help="Repetitions [the protocol's].")] = None,
-    smoke: Annotated[bool, typer.Option("--smoke", help="A miniature, to see that all works.")] = False,
+    smoke: Annotated[bool, typer.Option("--smoke", help="A miniature, to test the set-up in little time.")] = False,
     data_dir: Annotated[Path | None, typer.Option(help="Local copies of the data [$MGCE_DATA_DIR, or ./data].")] = None,
-    download: Annotated[bool, typer.Option("--download", help="Download what is missing there.")] = False,
+    download: Annotated[bool, typer.Option("--download", help="Download missing data into --data-dir.")] = False,
     out: Annotated[Path | None, typer.Option(help="Folder for runs and results [mgce-benchmark-PROTOCOL].")] = None,
     device: Annotated[str, typer.Option(help="Where to train: cpu, cuda, ...")] = "cpu",
-    jobs: Annotated[int | None, typer.Option(help="Runs at a time [the cores; 1 unless on cpu].")] = None,
+    jobs: Annotated[int | None, typer.Option(help="Runs at a time [one on each core; 1 unless on cpu].")] = None,
 ) -> None:
     """Compare every robust loss by a protocol that published such comparisons, or by a smaller one of ours.
 
     Prints the tables; writes them as text, CSV and LaTeX, pictures, a page report.html and the records of all runs.
-    Runs that the output folder already has are not repeated, so an interrupted command goes on where it was. Logits of
-    the test rows are kept in its folder `logits`, for measures that are thought of later.
+    Runs that the output folder already has are not repeated, so an interrupted command continues when it is called
+    again. The logits of the test rows are kept in its folder `logits`, so that other measures can be computed later
+    without training.
     """
     request = Request(
         datasets=None if dataset is None else tuple(dataset.split(",")),

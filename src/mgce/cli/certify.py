@@ -1,4 +1,4 @@
-"""`mgce certify MODEL TABLE`: bounds on the errors of a model, or of given predictions, from fresh labelled rows."""
+"""`mgce certify MODEL TABLE`: bound the errors of a model, or of given predictions, from new labelled rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mgce.cli.noise_options import NOISE, NOISE_RATE, parse_rate
 from mgce.cli.outputs import STDOUT, Json, Quiet, check_json, write_json
 from mgce.cli.table_options import TABLE, Decimal, Encoding, Sep
 from mgce.cli.terminal import Terminal
-from mgce.datasets.table_files import TextFormat, is_table, read_frame
+from mgce.datasets.table_files import TextFormat, column_list, is_table, read_frame
 from mgce.risk import RiskCertificate, certify_each
 from mgce.risk import certify as certify_probs
 from mgce.tables.columns import unlike_their_column
@@ -25,7 +25,7 @@ from mgce.tables.predictions import LabelledPredictions, class_matrix, read_pred
 if TYPE_CHECKING:
     import pandas as pd
 
-PARTS = ("label", "prediction")
+PARTS = ("label", "prediction")  # values of --by that are not columns: a certificate for each label or prediction
 
 
 def certify(
@@ -42,11 +42,13 @@ def certify(
         typer.Option(help="A table of the probability of each given class (columns) by right class (rows)."),
     ] = None,
     audit: Annotated[
-        Path | None, typer.Option(help="A table of counts of given (columns) by right class (rows), from other rows.")
+        Path | None,
+        typer.Option(help="A table of how many other rows had each given class (columns) by right class (rows)."),
     ] = None,
-    bounds: Annotated[str | None, typer.Option(help="argmax, randomized, or both by a comma [both].")] = None,
+    bounds: Annotated[str | None, typer.Option(help="argmax, randomized, or both with a comma between [both].")] = None,
     by: Annotated[
-        str | None, typer.Option(help="Also for each label, each prediction, or each value of a column.")
+        str | None,
+        typer.Option(help="Also certify each part of the rows by: label, prediction, or the values of a column."),
     ] = None,
     groups: Annotated[str | None, typer.Option(help="Column that names rows which depend on one another.")] = None,
     delta: Annotated[float, typer.Option(help="Probability with which the certificate may fail.")] = 0.05,
@@ -58,24 +60,24 @@ def certify(
 ) -> None:
     """Bound the errors of a model on the distribution that labelled rows come from.
 
-    The rows must be independent draws that nothing about the model depends on: not those it was fitted to, nor
-    any by which it was chosen among others. `mgce certify PREDICTIONS.csv --target COLUMN` takes the predictions of any
-    model instead.
+    The rows must be independent draws that the model does not depend on in any way: neither was it fitted to them, nor
+    chosen by them among other models. `mgce certify PREDICTIONS.csv --target COLUMN` takes the predictions of any model
+    instead.
     """
     check_json(json_file, *(path for path in (table, model, transition, audit) if path is not None))
     form = TextFormat(sep, decimal, encoding)
     if is_table(model):
-        frame, predictions, notes = _given(model, table, target, prediction, form)
+        frame, predictions, notes = _read_predictions(model, table, target, prediction, form)
     else:
-        frame, predictions, notes = _predicted(model, table, target, form)
+        frame, predictions, notes = _predict(model, table, target, form)
     options: dict[str, Any] = {"bounds": None if bounds is None else [name.strip() for name in bounds.split(",")]}
-    options |= _noise(predictions.classes, parse_rate(noise_rate), noise, transition, audit)
+    options |= _noise_options(predictions.classes, parse_rate(noise_rate), noise, transition, audit)
     if groups is not None:
         options["groups"] = _column(frame, groups, "groups")
     certificate = certify_probs(predictions.target, predictions.probs, delta=delta, **options)
-    parts = {} if by is None else _parts(frame, predictions, by, delta, options)
+    parts = {} if by is None else _certify_parts(frame, predictions, by, delta, options)
     source = {"model": model.name, "table": (table or model).name}
-    write_json(json_file, {**source, **certificate.to_dict(), **_as_document(parts, by)})
+    write_json(json_file, {**source, **certificate.to_dict(), **_parts_document(parts, by)})
     console = Terminal(quiet=quiet or json_file == STDOUT)
     console.print(str(certificate), markup=False)
     if parts:
@@ -84,10 +86,10 @@ def certify(
         console.print(f"Note: {sentence}", markup=False)
 
 
-def _predicted(
+def _predict(
     model: Path, table: Path | None, target: str | None, form: TextFormat
 ) -> tuple[pd.DataFrame, LabelledPredictions, list[str]]:
-    """Let a model predict the rows of a table."""
+    """Read a model and a table; return the labelled rows, the model's predictions for them, and notes for the user."""
     if table is None:
         raise ValueError(expected("table", "a table of labelled rows", "none"))
     fitted = TableModel.load(model).with_target(target)
@@ -97,8 +99,12 @@ def _predicted(
     if frame.empty:
         raise ValueError(expected(fitted.columns.target, "a column with labels", "none"))
     selected = fitted.columns.select(frame)
-    others = unlike_their_column(frame, selected, fitted.columns.kinds)
-    notes = [*without_label(n - len(frame)), *others, *fitted.unseen(selected), *fitted.unseen_labels(labels)]
+    notes = [
+        *without_label(n - len(frame)),
+        *unlike_their_column(frame, selected, fitted.columns.kinds),
+        *fitted.unseen(selected),
+        *fitted.unseen_labels(labels),
+    ]
     trained = fitted.count_trained(selected, labels)
     if trained:
         notes.append(
@@ -108,10 +114,10 @@ def _predicted(
     return frame, fitted.labelled_predictions(selected, labels), notes
 
 
-def _given(
+def _read_predictions(
     path: Path, table: Path | None, target: str | None, prediction: str | None, form: TextFormat
 ) -> tuple[pd.DataFrame, LabelledPredictions, list[str]]:
-    """Read predictions and labels from one table."""
+    """Read predictions and labels from one table; return its rows, the predictions, and no notes, like `_predict`."""
     if table is not None:
         raise ValueError(expected("table", "left out where the first file is a table of predictions", str(table)))
     if target is None:
@@ -120,10 +126,10 @@ def _given(
     return frame, read_predictions(frame, target, prediction), []
 
 
-def _noise(
+def _noise_options(
     classes: list[str], rate: float | str, noise: str, transition: Path | None, audit: Path | None
 ) -> dict[str, Any]:
-    """Give the options on wrong labels that differ from the defaults."""
+    """Return the options of :func:`mgce.certify` on wrong labels, without those that have their default value."""
     options: dict[str, Any] = {}
     if rate != 0 or noise != "symmetric":
         options |= {"noise_rate": rate, "noise": noise}
@@ -134,27 +140,29 @@ def _noise(
 
 
 def _column(frame: pd.DataFrame, name: str, option: str) -> Any:
+    """Return a column as text; if there is none of this name, an error names the option."""
     if name not in frame.columns:
-        raise ValueError(expected(option, f"a column of the table ({', '.join(map(str, frame.columns[:20]))})", name))
+        raise ValueError(expected(option, f"a column of the table ({column_list(frame)})", name))
     return frame[name].astype(str).to_numpy(dtype=str)
 
 
-def _parts(
+def _certify_parts(
     frame: pd.DataFrame, predictions: LabelledPredictions, by: str, delta: float, options: dict[str, Any]
 ) -> dict[str, RiskCertificate]:
-    """Certify each part, by its name."""
+    """Return a certificate for every label, prediction or value of a column, by its name."""
     column = by if by in PARTS and by not in frame.columns else _column(frame, by, "by")
     parts = certify_each(predictions.target, predictions.probs, column, delta=delta, **options)
     names = predictions.classes if isinstance(column, str) else None
     return {name if names is None else names[name]: part for name, part in parts.items()}
 
 
-def _as_document(parts: dict[str, RiskCertificate], by: str | None) -> dict[str, Any]:
+def _parts_document(parts: dict[str, RiskCertificate], by: str | None) -> dict[str, Any]:
     return {"by": by, "parts": {name: part.to_dict() for name, part in parts.items()}} if parts else {}
 
 
 def _grid(parts: dict[str, RiskCertificate], by: str, delta: float) -> Grid:
-    title = f"Wrong with probability at most, by {by}; all at once with confidence {1 - delta:.4g}"
+    """Show the bounds of every part."""
+    title = f"Wrong with probability at most, by {by}; all bounds hold at once with confidence {1 - delta:.4g}"
     grid = Grid(title=title, box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
     for name in (by, "rows", "most probable class", "class drawn"):
         grid.add_column(name, justify="left" if name == by else "right")

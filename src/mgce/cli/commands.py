@@ -1,4 +1,4 @@
-"""The commands by name. Each is imported when it is called: `mgce --help` waits neither for torch nor pandas."""
+"""All commands, imported only when they are called, so that `mgce --help` waits neither for torch nor for pandas."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typer.core import TyperCommand, TyperGroup
 
 import mgce
 
-# With the first sentence of each one's help. The function has the command's name, and so has its module.
+# From the name of a command to the first sentence of its help. The command is the function of this name in the module
+# of this name.
 COMMANDS = {
     "fit": "Fit a classifier to a table whose labels may be partly wrong, and say how wrong it can be.",
     "predict": "Classify the rows of a table.",
@@ -26,18 +27,18 @@ COMMANDS = {
 
 
 class Commands(TyperGroup):
-    """A group that knows its commands by name, and imports the one that is called."""
+    """The commands of `COMMANDS`, of which only the one that is called is imported."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Give the names, in the order of the help."""
+        """Return the names of the commands, in the order in which the help lists them."""
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Give a command with its name and one sentence, which is all that the help of the group needs."""
+        """Return a placeholder with the name and the sentence of a command: the help of the group needs no more."""
         return TyperCommand(cmd_name, help=COMMANDS[cmd_name]) if cmd_name in COMMANDS else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Give the command that is called, with its options."""
+        """Return the command that is called, imported and with its options."""
         name, command, rest = super().resolve_command(ctx, args)
         return name, None if command is None else load_command(str(command.name)), rest
 

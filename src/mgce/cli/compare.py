@@ -1,4 +1,4 @@
-"""`mgce compare DATASET`: the losses side by side on one table under label noise."""
+"""`mgce compare DATASET`: train by each loss on one table under label noise, and show the results side by side."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from mgce.cli.env import describe
 from mgce.cli.number_options import parse_numbers
 from mgce.cli.outputs import STDOUT, Json, Quiet, check_folder, check_json, write_json
 from mgce.cli.table_options import Decimal, Drop, Encoding, Sep, columns_of
-from mgce.cli.terminal import Terminal
-from mgce.datasets import NAMES, load
+from mgce.cli.terminal import Terminal, nothing_written_if_interrupted
+from mgce.datasets import NAMES, Table, load
 from mgce.datasets.table_files import TextFormat
 from mgce.experiments import render, select
 from mgce.experiments.compare import METHODS, Comparison, run
@@ -78,30 +78,50 @@ def compare(
     check_json(json_file)
     console = Terminal(quiet=quiet or json_file == STDOUT)
     start = time.monotonic()
-    try:
+    with nothing_written_if_interrupted(console):
         records = _run_with_progress(console, table, plan, device)
-        rows = select.summarize(chosen := select.best_beta(records))
-        title = f"{table.name}, {plan.noise_type} noise {plan.noise:g}"
-        document = {"dataset": table.name, "plan": asdict(plan), "environment": describe(), "runs": records}
-        files = {
-            "table.csv": render.to_csv(rows),
-            "runs.json": to_json(document),
-            "accuracy.png": render.accuracy_figure(chosen, title),
-            "reliability.png": render.reliability_figure(chosen, title),
-        }
-    except KeyboardInterrupt:
-        console.print("Interrupted: nothing was written.")
-        raise typer.Exit(130) from None
+        chosen = select.best_beta(records)
+        rows = select.summarize(chosen)
+        files = _contents(table, plan, records, chosen, rows)
     write_files(folder, files)
     write_json(json_file, {"dataset": table.name, "folder": str(folder), "methods": rows})
     for sentence in without_label(table.unlabelled):
         console.print(f"Note: {sentence}", markup=False)
-    over = "one seed" if plan.seeds == 1 else f"mean ± standard deviation of {plan.seeds} seeds"
-    console.print(_grid(rows, f"{title}; %, {over}"), markup=False)
+    console.print(_grid(rows, table, plan), markup=False)
     console.print(f"{len(records)} networks in {time.monotonic() - start:.0f} s. {', '.join(files)} are in {folder}/")
 
 
-def _run_with_progress(console: Console, table: Any, plan: Comparison, device: str) -> list[dict[str, Any]]:
+def _title(table: Table, plan: Comparison) -> str:
+    return f"{table.name}, {plan.noise_type} noise {plan.noise:g}"
+
+
+def _contents(
+    table: Table,
+    plan: Comparison,
+    records: list[dict[str, Any]],
+    chosen: list[dict[str, Any]],
+    rows: list[dict[str, Any]],
+) -> dict[str, bytes]:
+    """Return the content of each file by its name.
+
+    Args:
+        table: the data set.
+        plan: the settings.
+        records: of all runs.
+        chosen: those of the records that have the best beta of their method and seed.
+        rows: means and standard deviations over the seeds, by method.
+    """
+    title = _title(table, plan)
+    document = {"dataset": table.name, "plan": asdict(plan), "environment": describe(), "runs": records}
+    return {
+        "table.csv": render.to_csv(rows),
+        "runs.json": to_json(document),
+        "accuracy.png": render.accuracy_figure(chosen, title),
+        "reliability.png": render.reliability_figure(chosen, title),
+    }
+
+
+def _run_with_progress(console: Console, table: Table, plan: Comparison, device: str) -> list[dict[str, Any]]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as progress:
         label = f"Training {plan.seeds * len(plan.runs())} networks on {table.name}, epoch"
@@ -114,14 +134,18 @@ def _run_with_progress(console: Console, table: Any, plan: Comparison, device: s
         )
 
 
-def _grid(rows: list[dict[str, Any]], title: str) -> Grid:
+def _grid(rows: list[dict[str, Any]], table: Table, plan: Comparison) -> Grid:
+    """Show means and standard deviations over the seeds, a row for each method."""
+    seeds = "one seed" if plan.seeds == 1 else f"mean ± standard deviation of {plan.seeds} seeds"
+    title = f"{_title(table, plan)}; %, {seeds}"
     caption = (
         "ECE, SCE of h: minimax probabilities; of p: worst-case probabilities,\n"
         "calibrated to labels as noisy as those trained on."
     )
     grid = Grid(title=title, caption=caption, box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
     for number, name in enumerate(render.HEADER):
-        grid.add_column(name, justify="left" if number < 2 else "right", no_wrap=True)  # method and beta are words
+        # The first two columns, method and beta, are text.
+        grid.add_column(name, justify="left" if number < 2 else "right", no_wrap=True)
     for row in render.cells(rows):
         grid.add_row(*row)
     return grid

@@ -1,4 +1,4 @@
-"""`mgce env`: the versions and devices that a bug report should name."""
+"""`mgce env`: print the versions and devices that a bug report should name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def env() -> None:
 
 
 def describe() -> dict[str, str]:
-    """Give the versions and devices by name; a package that is not installed is left out."""
+    """Return versions and devices by name; packages that are not installed are left out."""
     import torch
 
     import mgce
@@ -36,6 +36,7 @@ def describe() -> dict[str, str]:
 
 
 def _processor() -> str:
+    """Return the processor's model as Linux names it, or elsewhere what Python knows of it."""
     information = Path("/proc/cpuinfo")
     lines = information.read_text().splitlines() if information.exists() else []
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]

@@ -1,7 +1,8 @@
-"""`mgce fit TABLE --target COLUMN`: a robust classifier of a table, with a certificate and a report."""
+"""`mgce fit TABLE --target COLUMN`: fit a robust classifier to a table, with a certificate and a report."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from typing import Annotated
@@ -22,14 +23,14 @@ from mgce.cli.env import describe
 from mgce.cli.noise_options import NOISE, NOISE_RATE, parse_rate
 from mgce.cli.outputs import STDOUT, Json, Quiet, check_json, check_output, write_json
 from mgce.cli.table_options import TABLE, Decimal, Drop, Encoding, Sep, columns_of
-from mgce.cli.terminal import Terminal
+from mgce.cli.terminal import Terminal, nothing_written_if_interrupted
 from mgce.datasets.table_files import TextFormat, read_frame, table_name
 from mgce.tables import report as fit_report
 from mgce.tables.fit import FitPlan, TableFit, run
 from mgce.tables.summary import summary
 from mgce.tables.suspects import suspects_csv
 
-SHOWN_SUSPECTS = 10  # in the terminal; the report has more, the file all
+SHOWN_SUSPECTS = 10  # suspect rows that are printed: half a screen; the report has more, and the file has all rows
 
 
 def fit(
@@ -39,15 +40,15 @@ def fit(
     model: Annotated[
         str,
         typer.Option(
-            help="auto: the best of the others on training rows. forest: decision trees. linear: convex, quick. "
+            help="auto: the best of the following on training rows. forest: decision trees. linear: convex, quick. "
             "fourier: convex, for classes that no plane separates. mlp: a neural network."
         ),
     ] = "auto",
-    budget: Annotated[float, typer.Option(help="Seconds of processor time for the model, about.")] = 60.0,
+    budget: Annotated[float, typer.Option(help="Seconds of processor time to choose and fit the model, about.")] = 60.0,
     refit: Annotated[bool, typer.Option("--refit", help="Once certified, fit the model to all rows.")] = False,
     noise_rate: Annotated[str, typer.Option(help=NOISE_RATE)] = "0",
     noise: Annotated[str, typer.Option(help=NOISE)] = "symmetric",
-    coverage: Annotated[float, typer.Option(help="Share of labels that prediction sets are to hold.")] = 0.9,
+    coverage: Annotated[float, typer.Option(help="Share of rows whose prediction set contains the label.")] = 0.9,
     delta: Annotated[float, typer.Option(help="Probability with which the certificate may fail.")] = 0.05,
     holdout: Annotated[float, typer.Option(help="Share of the rows kept for the certificate.")] = 0.25,
     id: Annotated[str | None, typer.Option(help="Column that names the rows; it is not learnt from.")] = None,
@@ -56,11 +57,11 @@ def fit(
         str | None, typer.Option(help="Column whose equal values mark rows to be held out together, or not at all.")
     ] = None,
     time: Annotated[str | None, typer.Option(help="Column that orders the rows: the last ones are held out.")] = None,
-    seed: Annotated[int, typer.Option(help="Of the split, the folds and the network.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of all random draws: rows held out, folds, models.")] = 0,
     sep: Sep = None,
     decimal: Decimal = ".",
     encoding: Encoding = "utf-8",
-    jobs: Annotated[int, typer.Option(help="Trees of a forest grown at once; -1: as many as there are cores.")] = -1,
+    jobs: Annotated[int, typer.Option(help="Trees of a forest grown at once; -1: one on each core.")] = -1,
     json_file: Json = None,
     quiet: Quiet = False,
     out: Annotated[
@@ -73,7 +74,6 @@ def fit(
     rows held out serve only to measure it, for the certificate and the calibration. Writes the model, an HTML report,
     and NAME.suspects.csv: every row, those with the most suspect label first.
     """
-    rate = parse_rate(noise_rate)
     plan = FitPlan(
         target,
         id,
@@ -84,7 +84,7 @@ def fit(
         seed=seed,
         model=model,
         beta=_beta(beta),
-        noise_rate=rate,
+        noise_rate=parse_rate(noise_rate),
         noise=noise,
         coverage=coverage,
         delta=delta,
@@ -92,38 +92,58 @@ def fit(
         refit=refit,
     )
     form = TextFormat(sep, decimal, encoding)
-    out = out or Path(f"{table_name(table)}.skops")
-    check_output("out", out, table)
-    report = out.with_suffix(".html")
-    suspects = out.with_suffix(".suspects.csv")
-    for path in (report, suspects):
-        check_output("out", path, table, out)
-    check_json(json_file, table, out, report, suspects)
+    outputs = _Outputs(out or Path(f"{table_name(table)}.skops"))
+    outputs.check(table, json_file)
     if jobs == 0 or jobs < -1:
         raise ValueError(expected("jobs", "a positive number, or -1", jobs))
     console = Terminal(quiet=quiet or json_file == STDOUT)
     start = monotonic()
-    try:
+    with nothing_written_if_interrupted(console):
         frame = read_frame(table, "table", text=[target, *([id] if id else [])], classes=target, form=form)
         result = _run_with_progress(console, frame, plan, jobs)
-        page = fit_report.page(result, plan, table.name, out.name, describe())
-        files = {
-            out.name: result.model.to_bytes(),
-            report.name: page,
-            suspects.name: suspects_csv(result.judgement, result.model.classes, result.row_names),
-        }
-    except KeyboardInterrupt:
-        console.print("Interrupted: nothing was written.")
-        raise typer.Exit(130) from None
-    write_files(out.parent, files)
+        files = outputs.contents(result, plan, table.name)
+    write_files(outputs.model.parent, files)
     write_json(json_file, {"table": table.name, "files": [*files], **summary(result, plan)})
-    _summarize(console, result, plan)
-    seconds = monotonic() - start
-    console.print(
-        f"Took {seconds:.0f} s. The model is in {out}, the report in {report}, all rows by how suspect their label is "
-        f"in {suspects}.",
-        markup=False,
-    )
+    _print_summary(console, result, plan)
+    console.print(f"Took {monotonic() - start:.0f} s. {outputs}", markup=False)
+
+
+@dataclass(frozen=True)
+class _Outputs:
+    """The paths of the three files that the command writes, all in one folder and named after the model's file."""
+
+    model: Path
+
+    @property
+    def report(self) -> Path:
+        """The HTML page."""
+        return self.model.with_suffix(".html")
+
+    @property
+    def suspects(self) -> Path:
+        """The rows by how suspect their labels are."""
+        return self.model.with_suffix(".suspects.csv")
+
+    def check(self, table: Path, json_file: Path | None) -> None:
+        """Require, before the work begins, that all files can be written and none replaces another or the table."""
+        check_output("out", self.model, table)
+        for path in (self.report, self.suspects):
+            check_output("out", path, table, self.model)
+        check_json(json_file, table, self.model, self.report, self.suspects)
+
+    def contents(self, result: TableFit, plan: FitPlan, table: str) -> dict[str, bytes]:
+        """Return the content of each file by its name, for the table's file of this name."""
+        return {
+            self.model.name: result.model.to_bytes(),
+            self.report.name: fit_report.page(result, plan, table, self.model.name, describe()),
+            self.suspects.name: suspects_csv(result.judgement, result.model.classes, result.row_names),
+        }
+
+    def __str__(self) -> str:
+        return (
+            f"The model is in {self.model}, the report in {self.report}, and all rows, those with the most suspect "
+            f"label first, in {self.suspects}."
+        )
 
 
 def _run_with_progress(console: Console, frame: pd.DataFrame, plan: FitPlan, jobs: int) -> TableFit:
@@ -133,12 +153,12 @@ def _run_with_progress(console: Console, frame: pd.DataFrame, plan: FitPlan, job
         return run(
             frame,
             plan,
-            lambda what, done, total: progress.update(task, description=what, completed=done, total=total),
+            lambda step, number, total: progress.update(task, description=step, completed=number, total=total),
             jobs,
         )
 
 
-def _summarize(console: Console, result: TableFit, plan: FitPlan) -> None:
+def _print_summary(console: Console, result: TableFit, plan: FitPlan) -> None:
     quality, trial = result.quality, result.choice.trial
     console.print(fit_report.headline(result, plan), markup=False)
     console.print(
@@ -155,19 +175,22 @@ def _summarize(console: Console, result: TableFit, plan: FitPlan) -> None:
     console.print(fit_report.wrong_labels(result), markup=False)
     rows = result.judgement.suspects(SHOWN_SUSPECTS)
     if rows.size:
-        console.print(_suspects(result, plan, rows))
+        console.print(_suspects_grid(result, plan, rows))
 
 
-def _suspects(result: TableFit, plan: FitPlan, rows: NDArray[np.int64]) -> Grid:
+def _suspects_grid(result: TableFit, plan: FitPlan, rows: NDArray[np.int64]) -> Grid:
+    """Show the rows of these indices. Names and labels are passed as `Text`, in which rich looks for no markup."""
     grid = Grid(title="Most suspect labels", box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
-    for number, name in enumerate((plan.id or "row", "given", "suggested", "wrong")):
-        grid.add_column(Text(name), justify="right" if number > 2 else "left")
+    for name in (plan.id or "row", "given", "suggested"):
+        grid.add_column(Text(name))
+    grid.add_column("wrong", justify="right")
     for row in rows:
         grid.add_row(*map(Text, fit_report.suspect_cells(result, int(row))))
     return grid
 
 
 def _beta(text: str) -> float | None:
+    """Read a beta: a number, or "cv", which becomes None."""
     if text == "cv":
         return None
     try:

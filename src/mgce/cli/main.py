@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 
 def main() -> None:
-    """Run the command line; a mistake in the input is one sentence and exit code 2."""
+    """Run the command line. An error in the input prints one sentence to standard error and exits with code 2."""
     for package in ("pandas", "rich", "skops", "typer"):
         if find_spec(package) is None:
             sys.stderr.write(f"Error: the command line needs {package}: run `pip install 'mgce[cli]'`.\n")

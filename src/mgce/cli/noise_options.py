@@ -1,14 +1,17 @@
-"""What the commands that certify ask about wrong labels."""
+"""Options on wrong labels, of the commands that certify a model."""
 
 from __future__ import annotations
 
 from mgce._validation import expected
 
 NOISE_RATE = (
-    "Share of labels that are wrong: a lower bound of it for --noise symmetric, an upper one for any. auto: estimated "
-    "where the model is most sure, which is taken to be right there."
+    "Share of labels that are wrong: a lower bound with --noise symmetric, an upper bound with --noise any. auto: "
+    "estimated from the rows where the model is most sure, on which it is assumed to be right."
 )
-NOISE = "symmetric: a wrong label is any of the others, all alike. any: nothing is assumed of which labels are wrong."
+NOISE = (
+    "symmetric: a wrong label is any of the other classes, with equal probability. any: nothing is assumed about which "
+    "labels are wrong."
+)
 
 
 def parse_rate(text: str) -> float | str:

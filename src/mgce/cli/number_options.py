@@ -8,8 +8,12 @@ from mgce._validation import expected
 def parse_numbers(name: str, text: str) -> tuple[float, ...]:
     """Read numbers with commas between.
 
+    Args:
+        name: the name of the option, for the error.
+        text: the value of the option.
+
     Raises:
-        ValueError: if one is no number; it names the option and the text.
+        ValueError: if one of them is not a number.
     """
     try:
         return tuple(map(float, text.split(",")))

@@ -1,4 +1,4 @@
-"""What commands write: checks that they can, before they do their work, and JSON."""
+"""Output files of commands: checks, before a command does its work, that they can be written; results as JSON."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from mgce._validation import expected
 
 STDOUT = Path("-")
 Json = Annotated[
-    Path | None, typer.Option("--json", help="File for the findings as JSON; - prints them, and nothing else.")
+    Path | None, typer.Option("--json", help="File for the results as JSON; - prints them, and nothing else.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 
 
 def check_output(option: str, path: Path, *others: Path) -> None:
-    """Require that a file can be created or replaced, and is none of the others that the command reads or writes.
+    """Require that a file can be created or replaced, and is not another file that the command reads or writes.
 
     Args:
-        option: name of the option that the error speaks of.
-        path: the file.
-        others: files that it must differ from.
+        option: name of the option, for errors.
+        path: the file to write.
+        others: the other files of the command.
 
     Raises:
-        ValueError: if it cannot, or is one of the others.
+        ValueError: if the file cannot be written, or is one of the others.
     """
     if path.is_dir():
         raise ValueError(expected(option, "the path of a file", f"{path}, which is a folder"))
@@ -41,30 +41,30 @@ def check_output(option: str, path: Path, *others: Path) -> None:
 
 
 def check_folder(option: str, path: Path) -> None:
-    """Require that files can be written into a folder, which may be there or not.
+    """Require that files can be written into a folder; if it does not exist, that it can be created.
 
     Args:
-        option: name of the option that the error speaks of.
+        option: name of the option, for errors.
         path: the folder.
 
     Raises:
-        ValueError: if they cannot.
+        ValueError: if files cannot be written into it.
     """
-    there = next(folder for folder in (path.absolute(), *path.absolute().parents) if folder.exists())
-    if not there.is_dir():
-        raise ValueError(expected(option, "the path of a folder", f"{path}, where {there} is a file"))
-    if not os.access(there, os.W_OK | os.X_OK):
+    nearest = next(folder for folder in (path.absolute(), *path.absolute().parents) if folder.exists())
+    if not nearest.is_dir():
+        raise ValueError(expected(option, "the path of a folder", f"{path}, where {nearest} is a file"))
+    if not os.access(nearest, os.W_OK | os.X_OK):
         raise ValueError(expected(option, "the path of a folder that can be written to", str(path)))
 
 
 def check_json(path: Path | None, *others: Path) -> None:
-    """Require that the findings can be written, if they are asked for: see :func:`check_output`."""
+    """Require that the file for the results as JSON can be written, if there is one: see :func:`check_output`."""
     if path not in (None, STDOUT):
         check_output("json", path, *others)
 
 
 def write_json(path: Path | None, document: Mapping[str, Any]) -> None:
-    """Write the findings, if they are asked for, into a file or to standard output."""
+    """Write results as JSON into a file, or for the path "-" to standard output; do nothing if there is no path."""
     if path == STDOUT:
         sys.stdout.write(to_json(document).decode())
     elif path is not None:

@@ -1,4 +1,4 @@
-"""`mgce predict MODEL TABLE`: the classes of new rows, with both probabilities."""
+"""`mgce predict MODEL TABLE`: classify new rows, with the probabilities h and p."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from mgce.tables.model import TableModel, predictions_frame
 
 def predict(
     model: Annotated[Path, typer.Argument(help="A file that `mgce fit` has written.")],
-    table: Annotated[Path, typer.Argument(help=f"{TABLE} With the columns of the one fitted to.")],
+    table: Annotated[Path, typer.Argument(help=f"{TABLE} It needs the columns that the model was fitted to.")],
     out: Annotated[
         Path | None, typer.Option(help="File for the result, .csv or .parquet [TABLE's name-predictions.csv].")
     ] = None,
     probabilities: Annotated[bool, typer.Option("--probabilities", help="Add h and p of every class.")] = False,
     sets: Annotated[
-        bool, typer.Option("--sets", help="Add a set of classes that holds the label as often as mgce fit was asked.")
+        bool, typer.Option("--sets", help="Add a set of classes that contains the label with the coverage of mgce fit.")
     ] = False,
     formulas: Annotated[
         bool,
-        typer.Option("--formulas", help="Leave names and labels that a spreadsheet takes for formulas as they are."),
+        typer.Option("--formulas", help="Write names and labels as they are, even if a spreadsheet would run them."),
     ] = False,
     sep: Sep = None,
     decimal: Decimal = ".",
@@ -38,9 +38,9 @@ def predict(
 ) -> None:
     """Classify the rows of a table.
 
-    Writes a table: the row, counted from 1, or its id; the predicted class; and the probability of that class,
-    h (minimax) and p (worst-case, calibrated to labels like those trained on). Where in a CSV file an
-    id or a class begins like a formula of a spreadsheet (=, +, -, @) and is no number, an apostrophe stands before it.
+    Writes a table: the id of the row, or its number from 1; the predicted class; and two probabilities of that class,
+    h (minimax) and p (worst-case, meant to be calibrated to labels like those of the training rows). In a CSV file, an
+    id or class that begins like a spreadsheet formula (=, +, -, @) and is not a number gets an apostrophe in front.
     """
     form = TextFormat(sep, decimal, encoding)
     out = out or Path(f"{table_name(table)}-predictions.csv")
@@ -64,5 +64,5 @@ def predict(
         console.print(str(fitted.sets), markup=False)
     for sentence in notes:
         console.print(f"Note: {sentence}", markup=False)
-    each = ", ".join(f"{label} {count:,}" for label, count in counts.items())
-    console.print(f"{len(frame):,} rows: {each}. They are in {out}.", markup=False)
+    by_class = ", ".join(f"{label} {count:,}" for label, count in counts.items())
+    console.print(f"{len(frame):,} rows: {by_class}. They are in {out}.", markup=False)

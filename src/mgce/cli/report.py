@@ -1,4 +1,4 @@
-"""`mgce report RUNS`: the tables, figures and page of finished runs."""
+"""`mgce report RUNS`: write the tables, figures and page of finished runs."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def report(
 ) -> None:
     """Write every table and figure that the finished runs in a folder suffice for; nothing is trained.
 
-    A file reasons.json in that folder maps patterns such as "letter/*/gce/*" to sentences: each is
-    given as the reason where a cell that matches its pattern differs from the paper.
+    A file reasons.json in that folder maps patterns such as "letter/*/gce/*" to sentences. Where a cell of a table
+    matches a pattern and differs from the paper, the page shows the sentence as the reason.
     """
     if not runs.is_dir():
         raise FileNotFoundError(expected("runs", "a folder of mgce reproduce that exists", str(runs)))

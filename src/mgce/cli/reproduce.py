@@ -1,4 +1,4 @@
-"""`mgce reproduce NAME`: a table or figure of the paper, from the data to the page."""
+"""`mgce reproduce NAME`: reproduce a table or figure of the paper, from the data to the page."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ def reproduce(
     methods: Annotated[str, typer.Option(help=f"Some of {','.join(METHODS)}.")] = ",".join(METHODS),
     betas: Annotated[str, typer.Option(help="Candidates for beta of mgce and gce.")] = ",".join(map(str, BETAS)),
     seeds: Annotated[int, typer.Option(help="Repetitions.")] = 5,
-    smoke: Annotated[bool, typer.Option("--smoke", help="A miniature, to see that all works.")] = False,
+    smoke: Annotated[bool, typer.Option("--smoke", help="A miniature, to test the set-up in little time.")] = False,
     data_dir: Annotated[Path | None, typer.Option(help="Local copies of the data [$MGCE_DATA_DIR, or ./data].")] = None,
-    download: Annotated[bool, typer.Option("--download", help="Download what is missing there.")] = False,
+    download: Annotated[bool, typer.Option("--download", help="Download missing data into --data-dir.")] = False,
     out: Annotated[Path | None, typer.Option(help="Folder for runs and results [mgce-reproduce].")] = None,
     device: Annotated[str, typer.Option(help="Where to train: cpu, cuda, ...")] = "cpu",
-    jobs: Annotated[int | None, typer.Option(help="Runs at a time [the cores; 1 unless on cpu].")] = None,
+    jobs: Annotated[int | None, typer.Option(help="Runs at a time [one on each core; 1 unless on cpu].")] = None,
     backend: Annotated[str, typer.Option(help="loky, or dask.")] = "loky",
     scheduler: Annotated[str | None, typer.Option(help="Address of the Dask scheduler.")] = None,
 ) -> None:
     """Reproduce a table or figure of the paper, with the paper's numbers beside ours.
 
-    A run trains and measures once. Runs that the output folder already has are not repeated, so an
-    interrupted command goes on where it was. Prints the table; writes it as text, CSV and LaTeX, the
-    figures, a page report.html, and the records of all runs.
+    A run trains and measures once. Runs that the output folder already has are not repeated, so an interrupted command
+    continues when it is called again. Prints the table; writes it as text, CSV and LaTeX, the figures, a page
+    report.html, and the records of all runs.
     """
     options = Options(
         datasets=None if dataset is None else tuple(dataset.split(",")),
@@ -70,41 +70,41 @@ def reproduce(
 
 
 def _with_data(specifications: list[Specification], store: Runs, place: Place) -> list[Specification]:
-    """Give those runs whose data are there, and say of all others what is missing."""
+    """Return the runs whose data are present, and print which data the other runs lack."""
     missing = absent(pending(specifications, store), place)
     if missing:
         left_out = ", ".join(dict.fromkeys(dataset for _, dataset in missing))
-        typer.echo(f"Left out, for want of data: {left_out}.", err=True)
+        typer.echo(f"Left out because their data are missing: {left_out}.", err=True)
         for sentence in dict.fromkeys(missing.values()):
             typer.echo(f"- {printable(sentence)}", err=True)
-    return [one for one in specifications if (one.kind, one.dataset) not in missing]
+    return [run for run in specifications if (run.kind, run.dataset) not in missing]
 
 
 def run_all(
     specifications: list[Specification], store: Runs, place: Place, workers: Workers, *, download: bool
 ) -> None:
-    """Run what the store does not have yet, with a bar of progress, and pack it."""
+    """Run the specifications that the store has no results of, with a progress bar, and pack the store."""
     check_one_setting([*(run.specification for run in store.read().values()), *map(document, specifications)])
     todo = pending(specifications, store)
     check(todo, replace(place, download=download))
     console = Terminal(stderr=True)
-    # Schedulers and containers end a command by SIGTERM: taken for Ctrl-C, it ends the workers too, which would
-    # otherwise go on without the command.
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # Schedulers and containers stop a command by SIGTERM. It is handled like Ctrl-C, since that stops the workers too;
+    # by default, SIGTERM would end this process only, and its workers would keep running.
+    previous_handler = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         if todo:
             _sweep_with_progress(console, todo, store, place, workers)
-        store.pack()  # also what a stop has kept from being packed
+        store.pack()  # even if nothing was left to run: an earlier command may have been stopped before it packed
     except KeyboardInterrupt:
         folder = store.directory
-        console.print(f"Interrupted: the finished runs are in {folder}/, and the same command goes on from there.")
+        console.print(f"Interrupted: the finished runs are in {folder}/, and the same command continues from there.")
         raise typer.Exit(130) from None
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, previous_handler)
 
 
 def show(results: Mapping[str, Result], names: list[str], folder: Path) -> None:
-    """Print the results of these names, and the folder that all are in."""
+    """Print the results of these names, and the folder in which all results are."""
     for name in names:
         if name in results:
             typer.echo(printable(to_text(results[name]), keep="\n"))
@@ -130,7 +130,12 @@ def _sweep_with_progress(
 
 
 def default_jobs(place: Place, backend: str) -> int:
-    """Give how many runs at a time: a run for each core of this machine, or all that Dask has."""
+    """Return the default number of runs at a time: one on each core, or a single one where runs would share a GPU.
+
+    Args:
+        place: the device of the runs.
+        backend: "loky", or "dask", for which -1 means all of its workers.
+    """
     if backend == "dask":
         return -1
     return (os.cpu_count() or 1) if place.device == "cpu" else 1

@@ -1,4 +1,4 @@
-"""The options of the commands that read tables: how a file of text is written, and which columns to leave out."""
+"""Options of the commands that read tables: the format of a text file, and columns to leave out."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ TABLE = "A table: .csv, .tsv, .txt, any of them with .gz, or .parquet; - for sta
 Sep = Annotated[
     str | None, typer.Option(help=r"Character between two values, \t for tab [the one that divides the first line].")
 ]
-Decimal = Annotated[str, typer.Option(help="Character before the decimals of a number.")]
-Encoding = Annotated[str, typer.Option(help="Of the characters of a file of text, such as latin-1.")]
+Decimal = Annotated[str, typer.Option(help="Decimal separator of numbers.")]
+Encoding = Annotated[str, typer.Option(help="Character encoding of a text file, such as latin-1.")]
 Drop = Annotated[str | None, typer.Option(help="Columns that are not learnt from, with commas between.")]
 
 
 def columns_of(drop: str | None) -> tuple[str, ...]:
-    """Take a list of columns with commas between."""
+    """Split a list of columns with commas between."""
     return () if drop is None else tuple(name.strip() for name in drop.split(","))

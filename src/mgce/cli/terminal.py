@@ -1,10 +1,12 @@
-"""The terminal that commands print to: it shows what columns and labels hold, and obeys none of it."""
+"""The terminal that commands print to, which never obeys control characters in the names and labels that it shows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
+import typer
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
@@ -12,12 +14,22 @@ from mgce._text import printable
 
 
 class Terminal(Console):
-    """A console without highlighting that replaces characters which are not to be printed."""
+    """A console of rich without highlighting, which replaces characters that must not reach a terminal."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(highlight=False, **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Give the pieces that a terminal writes; those for its own control are none of a text."""
+        """Yield the segments to write; in those of text, but not in rich's own control codes, replace characters."""
         for text, style, control in super().render(renderable, options):
             yield Segment(text if control else printable(text, keep="\n"), style, control)
+
+
+@contextmanager
+def nothing_written_if_interrupted(console: Console) -> Iterator[None]:
+    """Turn Ctrl-C in this block into a sentence and exit code 130, which shells use for it (128 + signal 2)."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        console.print("Interrupted: nothing was written.")
+        raise typer.Exit(130) from None

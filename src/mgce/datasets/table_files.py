@@ -1,4 +1,4 @@
-"""Files of tables: CSV and its relatives, packed by gzip or not, and Parquet."""
+"""Read and write files of tables: CSV and similar text files, also compressed by gzip, and Parquet."""
 
 from __future__ import annotations
 
@@ -13,31 +13,35 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mgce._limits import EXPANDED_BYTES, TABLE_CELLS, TooLargeError, read_at_most
+from mgce._text import printable
 from mgce._validation import expected
 
 if TYPE_CHECKING:
     import pandas as pd
 
-PARQUET_ROWS = 10_000  # read at a time
-SUFFIXES = (".csv", ".tsv", ".txt", ".parquet")  # of files that are taken for tables; those of text also with .gz
-SEPARATORS = (",", ";", "\t", "|")
-# What pandas takes for a missing value, as its page on `read_csv` lists it.
+# Rows of a Parquet file that are read at a time, before the size of what was read is checked again: few enough that a
+# batch of ordinary columns takes some megabytes.
+PARQUET_ROWS = 10_000
+SUFFIXES = (".csv", ".tsv", ".txt", ".parquet")  # suffixes of tables; text files may have a further suffix .gz
+SEPARATORS = (",", ";", "\t", "|")  # characters between two values that are recognised
+NAMES_IN_ERRORS = 20  # columns that an error lists: enough to find a misspelt name by, few enough for a sentence
+# The texts that pandas reads as a missing value, from the documentation of `read_csv`.
 MISSING = (
     *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A"),
     *("NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
 )
-STDIN = Path("-")  # the path that stands for standard input, as for other commands
+STDIN = Path("-")  # the path that stands for standard input, as in other commands of Unix
 
 
 @dataclass(frozen=True)
 class TextFormat:
-    r"""How a table is written as text.
+    r"""Format of a table in a text file.
 
     Attributes:
-        sep: the character between two values, or "\t" as two characters, as a shell hands it over; None for the one of
-            , ; | and tab that divides the first line into most names.
-        decimal: the character before the decimals of a number.
-        encoding: of the characters, as Python spells it.
+        sep: the character between two values; a tab may also be written as the two characters "\t", which is what a
+            shell passes on. With None, the one of , ; | and tab is taken that splits the first line into most names.
+        decimal: the decimal separator of numbers, one character.
+        encoding: the character encoding, by its name in Python.
     """
 
     sep: str | None = None
@@ -52,30 +56,35 @@ class TextFormat:
 
 
 def is_table(path: Path) -> bool:
-    """Tell by its name whether a file is a table; standard input is one."""
+    """Return whether a file is a table, by the suffix of its name; standard input counts as one."""
     return path == STDIN or _without_gz(path).suffix.lower() in SUFFIXES
 
 
 def table_name(path: Path) -> str:
-    """Name a table after its file, without what the name ends in."""
+    """Return the name of a table's file without folder and suffixes."""
     return "stdin" if path == STDIN else _without_gz(path).stem
 
 
 def read_frame(
     path: Path, name: str, text: Collection[str] = (), classes: str | None = None, form: TextFormat | None = None
 ) -> pd.DataFrame:
-    """Read a table as columns whose names are text.
+    """Read a table from a file.
 
     Args:
-        path: the file: Parquet if its suffix is .parquet, else text, packed if the last suffix is .gz; or `STDIN`.
-        name: what errors call it.
+        path: the file, or `STDIN`. Its suffix is .parquet for Parquet; all others are read as text, those whose last
+            suffix is .gz after decompression.
+        name: the name of the argument or option, for errors.
         text: columns of a text file whose values stay text as written, so that "007" does not become the number 7.
-        classes: one of them, in which only an empty value is a missing one: "NA" and "None" are classes.
-        form: how a text file is written.
+        classes: the column of the classes in a text file, where only an empty value is missing: "NA" and "None" are
+            read as classes.
+        form: format of a text file; None for the defaults of `TextFormat`.
+
+    Returns:
+        The table, with text as the names of its columns and rows numbered from 0.
 
     Raises:
         FileNotFoundError: if there is no file at `path`.
-        ValueError: if it cannot be read as a table, or has no rows.
+        ValueError: if the file cannot be read as a table, or has no rows.
     """
     import pandas as pd
 
@@ -84,30 +93,36 @@ def read_frame(
     form = form or TextFormat()
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("error", pd.errors.ParserWarning)  # more fields in a row than names
+            warnings.simplefilter("error", pd.errors.ParserWarning)  # a row with more values than there are names
             if path.suffix.lower() == ".parquet":
                 frame = _read_parquet(path)
             else:
                 frame = _read_text(_content(path), text, classes, form)
     except UnicodeDecodeError as error:
-        what = f"a table in the encoding {form.encoding}"
-        raise ValueError(expected(name, what, f"{path.name}, which is in another one; see --encoding")) from error
-    except Exception as error:  # pandas and pyarrow raise whatever they meet in a damaged file
+        encoded = f"a table in the encoding {form.encoding}"
+        raise ValueError(expected(name, encoded, f"{path.name}, which is in another one; see --encoding")) from error
+    except Exception as error:  # for a damaged file, pandas and pyarrow raise exceptions of many types
         reason = (str(error).splitlines() or ["unknown reason"])[0]
-        raise ValueError(f"Expected `{name}` to be a table, but {path.name} could not be read: {reason}") from error
+        sentence = f"Expected `{name}` to be a table, but {path.name} could not be read: {reason}"
+        raise ValueError(printable(sentence)) from error
     if len(frame) == 0:
         raise ValueError(expected(name, "a table with rows", "none"))
     frame.columns = frame.columns.map(str)
     return frame.reset_index(drop=True)
 
 
+def column_list(frame: pd.DataFrame) -> str:
+    """Return the names of the first columns with commas between, for errors about a column that is not there."""
+    return ", ".join(map(str, frame.columns[:NAMES_IN_ERRORS]))
+
+
 def to_csv(frame: pd.DataFrame) -> bytes:
-    """Write a table as CSV, with six digits of every number."""
+    """Return a table as the content of a CSV file, with six significant digits of every number."""
     return frame.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode()
 
 
 def to_parquet(frame: pd.DataFrame) -> bytes:
-    """Write a table as Parquet."""
+    """Return a table as the content of a Parquet file."""
     buffer = io.BytesIO()
     frame.to_parquet(buffer, index=False)
     return buffer.getvalue()
@@ -141,14 +156,17 @@ def _read_text(content: bytes, text: Collection[str], classes: str | None, form:
 
 
 def _separator(content: bytes, encoding: str) -> str:
-    """Give the separator that divides the first line into most names; a comma where none does."""
+    """Return the separator that splits the first line into most names; a comma if there is none in it."""
     with io.TextIOWrapper(io.BytesIO(content), encoding) as lines:
         first = next((line for line in lines if line.strip()), "")
     return max(SEPARATORS, key=lambda sep: len(next(csv.reader([first], delimiter=sep), [])))
 
 
 def _with_points(frame: pd.DataFrame, text: Collection[str], decimal: str) -> pd.DataFrame:
-    """Write numbers with a point also in columns that pandas has left as text, because of a word among them."""
+    """Replace the decimal separator of numbers by a point in columns that pandas has left as text.
+
+    Pandas leaves a column as text if any of its values is not a number, such as "unknown".
+    """
     for name in frame.select_dtypes(include=["object", "str"]).columns.difference(list(text)):
         numbers = frame[name].astype("str").str.fullmatch(rf"\s*[-+]?\d*\{decimal}\d+\s*").fillna(False).astype(bool)
         pointed = frame[name].where(~numbers, frame[name].str.replace(decimal, ".", regex=False))
@@ -157,7 +175,11 @@ def _with_points(frame: pd.DataFrame, text: Collection[str], decimal: str) -> pd
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
-    """Read a Parquet file a few rows at a time, so that what it repeats cannot fill the memory."""
+    """Read a Parquet file in batches of rows.
+
+    A small file can hold a long text that is repeated in millions of rows; the sizes of the batches are added up, so
+    that reading stops before they fill the memory.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -167,10 +189,10 @@ def _read_parquet(path: Path) -> pd.DataFrame:
             raise TooLargeError(f"{cells:,} cells, more than {TABLE_CELLS:,}")
         batches, size = [], 0
         for batch in file.iter_batches(PARQUET_ROWS):
-            batch.validate(full=True)  # text that is no UTF-8, for one, which would fail only where it is used
+            batch.validate(full=True)  # finds, for one, text that is not UTF-8, which would only fail when it is used
             batches.append(batch)
             size += batch.nbytes
-            if size > 8 * cells + EXPANDED_BYTES:
+            if size > 8 * cells + EXPANDED_BYTES:  # 8 bytes for a number or for the position of a text in its column
                 raise TooLargeError(f"more than {EXPANDED_BYTES:,} bytes of text when unpacked")
         frame: pd.DataFrame = pa.Table.from_batches(batches, file.schema_arrow).to_pandas()
     return frame

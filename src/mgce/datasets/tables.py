@@ -1,4 +1,4 @@
-"""Tables of mixed columns: reading, checking, and turning them into numbers."""
+"""Tables with columns of numbers and categories: read them, check them, and preprocess them for a classifier."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mgce._text import printable
 from mgce._validation import expected
-from mgce.datasets.table_files import TextFormat, read_frame, table_name
+from mgce.datasets.table_files import TextFormat, column_list, read_frame, table_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,21 +21,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Table:
-    """Examples with a class each: `features`, a row for each, as read; `target` (n,), indices into `classes`.
-
-    The first `n_train` rows are the published training part; `n_train` is None where none is published. Of a file,
-    `unlabelled` rows had no label and are not among these.
-    """
+    """A data set of n rows with a class each."""
 
     name: str
-    features: pd.DataFrame
-    target: np.ndarray[Any, np.dtype[np.int64]]
+    features: pd.DataFrame  # n rows, as read
+    target: np.ndarray[Any, np.dtype[np.int64]]  # (n,), indices into `classes`
     classes: tuple[str, ...]
-    n_train: int | None = None
-    unlabelled: int = 0
+    n_train: int | None = None  # the first rows, which were published as training set; None if no split was published
+    unlabelled: int = 0  # number of rows of the file without a class, which are not among the n rows
 
     def checksum(self) -> str:
-        """Give a SHA-256 of the columns, their values, the classes and which rows have them."""
+        """Return the SHA-256 hash of the names and values of the columns, the classes and the target."""
         import pandas as pd
 
         names = json.dumps([*map(str, self.features.columns), *self.classes]).encode()
@@ -43,18 +40,18 @@ class Table:
 
 
 def read_table(path: Path, target: str | None, *, drop: Collection[str] = (), form: TextFormat | None = None) -> Table:
-    """Read a file of text or a Parquet file, with the classes in column `target`; rows without a class are left out.
+    """Read a data set from a text file or a Parquet file; rows without a class are left out.
 
     Args:
         path: the file; see :func:`mgce.datasets.table_files.read_frame`.
         target: the column that holds the classes.
-        drop: columns that are no features.
-        form: how a file of text is written.
+        drop: columns that are not features.
+        form: format of a text file.
 
     Raises:
         FileNotFoundError: if there is no file at `path`.
-        ValueError: if it cannot be read as a table, has no column `target` or one to drop, or its target is not one of
-            at least two classes.
+        ValueError: if the file cannot be read as a table, lacks the column `target` or one of `drop`, or if the target
+            has fewer than two classes.
 
     Example:
         >>> read_table(Path("nowhere.csv"), "class")
@@ -62,9 +59,9 @@ def read_table(path: Path, target: str | None, *, drop: Collection[str] = (), fo
         FileNotFoundError: Expected `dataset` to be the path of a file that exists, but got 'nowhere.csv'.
     """
     frame = read_frame(path, "dataset", classes=target, form=form)
-    columns = ", ".join(frame.columns[:20])  # enough to find a name by, few enough for an error
+    columns = column_list(frame)
     if target is None:
-        raise ValueError(f"Expected `target` to name the column with the classes, one of: {columns}.")
+        raise ValueError(printable(f"Expected `target` to name the column with the classes, one of: {columns}."))
     for option, name in (("target", target), *(("drop", name) for name in drop)):
         if name not in frame.columns:
             raise ValueError(expected(option, f"a column of {path.name} ({columns})", name))
@@ -76,7 +73,18 @@ def read_table(path: Path, target: str | None, *, drop: Collection[str] = (), fo
 
 
 def make_table(name: str, features: pd.DataFrame, labels: pd.Series[Any], n_train: int | None = None) -> Table:
-    """Make a table, after a check that its labels are classes: two or more, each with several rows."""
+    """Return a data set, after checking its features and its labels.
+
+    Args:
+        name: of the data set, also for errors.
+        features: n rows.
+        labels: the class of each row.
+        n_train: number of first rows that are the published training set.
+
+    Raises:
+        ValueError: if there is no row or no feature, a number is infinite, a label is missing, or the labels are not
+            classes: at least two, and if there are more, at most one for every five rows.
+    """
     if len(labels) == 0:
         raise ValueError(expected(name, "a table with rows", "none"))
     if features.shape[1] == 0:
@@ -90,25 +98,31 @@ def make_table(name: str, features: pd.DataFrame, labels: pd.Series[Any], n_trai
     classes, target = np.unique(labels.astype(str), return_inverse=True)
     if len(classes) < 2:
         raise ValueError(expected("target", "a column of at least two classes", f"only {classes[0]!r}"))
-    if len(classes) > max(2, len(labels) // 5):  # fewer than five rows for a class on average: no classes, but names
-        what = "a column of classes, each with several rows"
-        raise ValueError(expected("target", what, f"{len(classes)} different values in {len(labels)} rows"))
+    # With fewer than five rows a class on average, more than two values are more likely names of the rows, or numbers
+    # to predict by regression, than classes.
+    if len(classes) > max(2, len(labels) // 5):
+        several = "a column of classes, each with several rows"
+        raise ValueError(expected("target", several, f"{len(classes)} different values in {len(labels)} rows"))
     return Table(name, features, target.astype(np.int64), tuple(map(str, classes)), n_train)
 
 
 def preprocessor(features: pd.DataFrame) -> Any:
-    """Make the transformer of these columns to numbers, to be fitted on training rows alone.
+    """Return a transformer from these columns to a matrix of numbers, to be fitted to the training rows only.
 
-    A missing number becomes the median of its column, and a column of zeros and ones is added that says where numbers
-    were missing; then all are scaled to mean 0 and variance 1. Columns of anything else become a column of zeros and
-    ones for each category; if there are more than 50, the rarest share one. A category that was not in the training
-    rows counts as a rare one; if there are none, it is all zeros.
+    In columns of numbers, a missing number becomes the median of its column, and if the training rows miss any, a
+    column of zeros and ones is added that marks missing numbers; then all of these columns are scaled to mean 0 and
+    variance 1. All other columns are one-hot encoded: a column of zeros and ones for each category. A column of more
+    than 50 categories gets 50, of which the last stands for all the rarest categories. A category that no training row
+    has is encoded as a rarest one, or, if its column has no more than 50 categories, as zeros only.
 
     Args:
-        features: the columns of a table; only their names and types count.
+        features: a table of the columns; only their names and types are used.
+
+    Returns:
+        A scikit-learn ColumnTransformer that is not fitted.
 
     Raises:
-        ValueError: by the transformer, when it is fitted on infinite numbers.
+        ValueError: by the transformer's `fit` and `transform`, if a number is infinite.
 
     Example:
         >>> import pandas as pd
@@ -124,9 +138,9 @@ def preprocessor(features: pd.DataFrame) -> Any:
     from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
     numbers = features.select_dtypes(include="number").columns
-    others = [column for column in features.columns if column not in numbers]
+    categories = [column for column in features.columns if column not in numbers]
     numeric = make_pipeline(SimpleImputer(strategy="median", add_indicator=True), StandardScaler())
-    # At most 50 columns for one: they keep the 41 countries of adult apart, while a column of names or free text, which
-    # has as many values as rows, does not become thousands.
+    # At most 50 columns for each: enough for the 41 countries in the adult data set, but not thousands of columns for
+    # names or free text, which have as many values as there are rows.
     categorical = OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=50, sparse_output=False)
-    return ColumnTransformer([("numbers", numeric, list(numbers)), ("categories", categorical, others)])
+    return ColumnTransformer([("numbers", numeric, list(numbers)), ("categories", categorical, categories)])

@@ -1,18 +1,22 @@
 """Estimators with scikit-learn's contract, and files for them."""
 
+from mgce.estimators.boosting import MGCEBoostingClassifier
 from mgce.estimators.forest import MGCEForestClassifier
 from mgce.estimators.fourier import MGCEFourierClassifier
 from mgce.estimators.linear import MGCEClassifier
 from mgce.estimators.linear_cv import MGCEClassifierCV
 from mgce.estimators.mlp import MGCEMLPClassifier
 from mgce.estimators.persistence import load, save
+from mgce.estimators.voting import MGCEVotingClassifier
 
 __all__ = [
+    "MGCEBoostingClassifier",
     "MGCEClassifier",
     "MGCEClassifierCV",
     "MGCEForestClassifier",
     "MGCEFourierClassifier",
     "MGCEMLPClassifier",
+    "MGCEVotingClassifier",
     "load",
     "save",
 ]

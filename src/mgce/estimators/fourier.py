@@ -6,6 +6,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from sklearn.base import _fit_context
 from sklearn.kernel_approximation import RBFSampler
@@ -17,6 +18,7 @@ from mgce.estimators.base import FloatArray, RobustClassifier
 from mgce.estimators.linear import MGCEClassifier
 
 MEDIAN_ROWS = 1000  # the median distance of a thousand rows is that of all to a few percent
+CHUNK_ROWS = 8192  # rows predicted at once: 500 features of them are 33 MB, those of a million rows 4 GB
 
 
 class MGCEFourierClassifier(RobustClassifier):
@@ -121,10 +123,13 @@ class MGCEFourierClassifier(RobustClassifier):
 
     def _features(self, X: Any) -> FloatArray:
         angles = np.asarray(X, dtype=np.float64) @ self.random_weights_ + self.random_offset_
-        return np.asarray(np.cos(angles) - self.means_)
+        # PyTorch's cosine uses the processor's vector instructions and NumPy's, in double precision, does not: 4 and
+        # 39 ns for a feature.
+        return np.asarray(torch.from_numpy(angles).cos_().numpy() - self.means_)
 
     def _margins(self, X: Any) -> NDArray[np.floating[Any]]:
-        return self.linear_._margins(self._features(X))
+        parts = [X[first : first + CHUNK_ROWS] for first in range(0, max(1, len(X)), CHUNK_ROWS)]
+        return np.concatenate([self.linear_._margins(self._features(part)) for part in parts])
 
 
 def _median_gamma(X: NDArray[Any], random_state: np.random.RandomState) -> float:

@@ -20,6 +20,7 @@ MADE_OF = "estimators of mgce, or of scikit-learn without compiled parts"
 # nearest neighbours, are not among them: they follow the indices of a file wherever these point.
 TRUSTED = frozenset(
     {
+        "mgce.estimators.boosting.MGCEBoostingClassifier",
         "mgce.estimators.forest.MGCEForestClassifier",
         "mgce.estimators.fourier.MGCEFourierClassifier",
         "mgce.estimators.linear.MGCEClassifier",
@@ -27,6 +28,8 @@ TRUSTED = frozenset(
         "mgce.estimators.mlp.MGCEMLPClassifier",
         "mgce.estimators.stochastic.AveragedAdaGrad",
         "mgce.estimators.stochastic.FeatureMoments",
+        "mgce.estimators.trees.Trees",
+        "mgce.estimators.voting.MGCEVotingClassifier",
         "mgce.tables.model.TablePipeline",
         "numpy.dtype",
         # Of CalibratedClassifierCV, of searches, of VotingClassifier and StackingClassifier.

@@ -1,1 +1,1 @@
-"""From a table to a certified model: columns, choice of model, fit, suspect labels, report."""
+"""Fit a certified classifier to a table: columns, choice of the model, fit, suspect labels, report."""

@@ -1,93 +1,142 @@
-"""The models that a fit to a table chooses among."""
+"""The candidate models among which a fit to a table chooses, and the baselines that it reports beside them."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
-from mgce.estimators import MGCEClassifier, MGCEForestClassifier, MGCEFourierClassifier, MGCEMLPClassifier
+from mgce.estimators import (
+    MGCEBoostingClassifier,
+    MGCEClassifier,
+    MGCEForestClassifier,
+    MGCEFourierClassifier,
+    MGCEMLPClassifier,
+)
+from mgce.estimators.forest import TREE_ROWS
 
 MODELS = {
     "forest": "forest of decision trees whose leaves outvote wrong labels",
+    "boosting": "gradient boosting on labels that a forest has corrected",
     "linear": "linear MGCE with an L1 penalty, convex",
     "fourier": "MGCE that is linear in 500 random Fourier features, convex",
     "mlp": "multilayer perceptron trained by the MGCE loss",
 }
-AUTO = "auto"  # the best of all
-# Robust, in between, and nearly cross-entropy: few values, since each costs a fit and neighbours hardly differ.
+AUTO = "auto"  # average the best candidates of all models
+AVERAGE = "average"  # what such an average is called beside the names of `MODELS`
+# Beta from robust to wrong labels (1.4) to nearly cross-entropy (11), with one value in between. Only three, since each
+# costs a fit and models with neighbouring betas hardly differ.
 BETAS = (1.4, 3.0, 11.0)
-FEW_BETAS = (1.4, 3.0)  # where other models are candidates too
+FEW_BETAS = (1.4, 3.0)  # for a network as one of several models; the others have the first value only, see `candidates`
+# Weights of the penalty, by model: powers of ten, and powers of its square root (about 3) for Fourier features, whose
+# candidates differ in the penalty only. If an end of the range is chosen, the user is told: see `Candidate.edge`.
 PENALTIES = {"linear": (1e-4, 1e-3, 1e-2), "fourier": (1e-3, 3e-3, 1e-2, 3e-2)}
-TOL = 1e-3  # duality gap of a candidate, ten times as wide as that of the final fit
-# Rows that a model of 500 random features learns from at most: a hundred for each feature, 200 MB of them, and ten
-# seconds or so. A million rows took five minutes and 13 GB.
+# Tolerance of the duality gap and limit of iterations in trials. The final fit has a tenth of this tolerance, but the
+# last digits of the coefficients change the predicted classes of few rows, if of any.
+TOL = 1e-3
+MAX_ITER = 200
+TREES = 100  # trees of a forest: the default of scikit-learn's forests
+# The most rows that a model of 500 random features is fitted to: a hundred rows for each feature. Its matrix takes
+# 50,000 x 500 x 8 bytes = 200 MB and the fit about ten seconds; a million rows took five minutes and 13 GB.
 FOURIER_ROWS = 50_000
-MAX_ITER = 200  # of a candidate: the last digits of its coefficients change the labels of few rows, if of any
+# The most rows for boosting, whose forest and trees take about as long for them.
+BOOSTING_ROWS = 50_000
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A model that may be chosen: its name in `MODELS`, what sets it apart from others, and how it is fitted."""
+    """A model with its hyperparameters that may be chosen, as two estimators that are not fitted."""
 
-    model: str
-    settings: str
-    quick: Any  # an estimator for the choice, not fitted
-    final: Any  # the same with all its digits, for the rows of the final fit
-    most_rows: int | None = None  # for the final fit, drawn at random; None for all
-    edge: str = ""  # what to say if it is chosen, because it is the last of a row of values
+    model: str  # a key of `MODELS`
+    settings: str  # the hyperparameters that tell it from other candidates of the same model, as text
+    quick: Any  # the estimator for trials, with a loose tolerance where the solver has one
+    final: Any  # the same estimator with its default tolerance, for the fit after the choice
+    most_rows: int | None = None  # fit `final` to at most this many rows, drawn at random; None for all
+    edge: str = ""  # a note for the user, if it is chosen and its penalty is the smallest or largest candidate
 
     @property
     def name(self) -> str:
-        """Tell it from all others."""
+        """The model and its settings, unique among the candidates."""
         return f"{self.model}, {self.settings}"
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """A model to compare with, that is never chosen."""
+    """A model that is tried and reported for comparison, but never chosen."""
 
     name: str
-    quick: Any
+    quick: Any  # the estimator for trials, named as in `Candidate`
 
 
-def candidates(model: str, beta: float | None, seed: int, jobs: int = 1) -> list[Candidate]:
-    """List the candidates of a model of `MODELS`, or of all (`AUTO`); a `beta` of None is to be chosen too.
+def candidates(model: str, beta: float | None, seed: int, n_rows: int, jobs: int = 1) -> list[Candidate]:
+    """Return the candidates of one model, or of all.
 
-    A forest grows as many trees at once as there are `jobs`; -1 for as many as there are cores.
+    Args:
+        model: a key of `MODELS`, or `AUTO` for all models.
+        beta: loss parameter of all candidates; None for a few values among which it is chosen.
+        seed: for the models that draw random numbers.
+        n_rows: number of rows of the final fit.
+        jobs: number of trees that a forest grows at once; -1 for one on each core.
     """
     if model == AUTO:
-        return [candidate for name in MODELS for candidate in _of(name, (beta,) if beta else FEW_BETAS, seed, jobs)]
-    return _of(model, (beta,) if beta else BETAS, seed, jobs)
+        # An average hardly gains by a second beta of the linear model: 0.1 points with right labels and nothing with
+        # 40 % wrong ones, on ten tables of 1,000 rows. A network tries two values in little more time than one.
+        betas = {name: FEW_BETAS if name == "mlp" else FEW_BETAS[:1] for name in MODELS}
+        return [
+            candidate
+            for name in MODELS
+            for candidate in _candidates_of(name, (beta,) if beta else betas[name], seed, n_rows, jobs)
+        ]
+    return _candidates_of(model, (beta,) if beta else BETAS, seed, n_rows, jobs)
+
+
+def forest(n_rows: int, seed: int, jobs: int = 1, beta: float = 1.4) -> MGCEForestClassifier:
+    r"""Return the forest for a number of rows: 100 trees for up to `TREE_ROWS` rows, down to 37 for far more.
+
+    A tree draws :math:`m = \min(n, 10^5)` of n rows with replacement, and misses a given one with
+    probability :math:`(1 - 1/n)^m`. For m = n that is about 1/e, so 37 of 100 trees are out-of-bag trees of a row, by
+    which its label is judged. The larger n is compared with m, the more trees miss a row, and the fewer trees must be
+    grown for the same number of out-of-bag trees.
+    """
+    missed = (1 - 1 / n_rows) ** min(n_rows, TREE_ROWS) if n_rows > 1 else 0.0
+    trees = min(TREES, math.ceil(TREES * math.exp(-1) / missed)) if missed else TREES
+    return MGCEForestClassifier(beta, n_estimators=trees, random_state=seed, n_jobs=jobs)
 
 
 def baselines(seed: int) -> list[Baseline]:
-    """List what people would use instead."""
+    """Return the models of scikit-learn that are most often used for tables."""
     return [
-        # The 100 iterations that scikit-learn has by default are too few for wide tables.
+        # By default scikit-learn stops after 100 iterations, which are too few for tables of many columns.
         Baseline("logistic regression", LogisticRegression(max_iter=300)),
         Baseline("gradient boosting", HistGradientBoostingClassifier(random_state=seed)),
     ]
 
 
-def _of(model: str, betas: tuple[float, ...], seed: int, jobs: int) -> list[Candidate]:
+def _candidates_of(model: str, betas: tuple[float, ...], seed: int, n_rows: int, jobs: int) -> list[Candidate]:
     if model == "forest":
-        # Its trees do not depend on beta, nor do the classes that it predicts.
-        forest = MGCEForestClassifier(betas[0], random_state=seed, n_jobs=jobs)
-        return [Candidate(model, f"beta {betas[0]:g}", forest, forest)]
+        # One candidate: neither the trees nor the predicted classes depend on beta, so all betas have one accuracy.
+        quick = MGCEForestClassifier(betas[0], random_state=seed, n_jobs=jobs)
+        return [Candidate(model, f"beta {betas[0]:g}", quick, forest(n_rows, seed, jobs, betas[0]))]
+    if model == "boosting":
+        # Random splits: the fastest forest. It corrects labels, and need not be the best classifier.
+        judge = MGCEForestClassifier(splitter="random", random_state=seed, n_jobs=jobs)
+        boosting = MGCEBoostingClassifier(betas[0], forest=judge, random_state=seed)
+        return [Candidate(model, f"beta {betas[0]:g}", boosting, boosting, BOOSTING_ROWS)]
     if model == "mlp":
         settings = f"beta {' or '.join(f'{beta:g}' for beta in betas)}"
         network = MGCEMLPClassifier(beta="cv" if len(betas) > 1 else betas[0], betas=betas, random_state=seed)
         return [Candidate(model, settings, network, network)]
     if model == "fourier":
-        # One beta: these take the longest, and the penalty, of which there are four, matters more.
+        # Only the first beta: fits to Fourier features take the longest, and the penalty matters more than beta.
         return [_convex(model, MGCEFourierClassifier(betas[0], random_state=seed), value) for value in PENALTIES[model]]
     return [_convex(model, MGCEClassifier(beta), value) for beta in betas for value in PENALTIES[model]]
 
 
 def _convex(model: str, estimator: Any, penalty: float) -> Candidate:
+    """Return the candidate of a convex model with one value of the penalty."""
     values = PENALTIES[model]
     end = {values[0]: "smallest", values[-1]: "largest"}.get(penalty, "")
     edge = f"The penalty that was chosen, {penalty:g}, is the {end} that was tried." if end else ""

@@ -1,4 +1,4 @@
-"""The part of a fit's report that goes class by class and column by column."""
+"""The sections of a fit's report on single classes and single columns."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ import numpy as np
 from mgce.pages.web_page import paragraph, table
 from mgce.tables.fit import TableFit
 
-# Classes for which a page shows every pair: as many columns of counts as a phone has room for.
-MOST_CLASSES = 7
-N_PAIRS = 20  # of more classes, the pairs that are confused most often
-N_COLUMNS = 20  # the most important ones
+MOST_CLASSES = 7  # show the whole confusion matrix up to this many classes: more columns do not fit on a phone
+N_PAIRS = 20  # with more classes, show only this many pairs of them, those that are confused most often: one screen
+N_COLUMNS = 20  # show only this many columns, the most important ones: one screen
 
 
 def class_sections(fit: TableFit) -> dict[str, str]:
-    """Give the sections as HTML by heading."""
+    """Return the sections: HTML by heading."""
     return {
         "Class by class": _beside_the_simplest(fit) + _by_class(fit) + _confusion(fit),
         "Which columns matter": _importance(fit),
@@ -22,6 +21,7 @@ def class_sections(fit: TableFit) -> dict[str, str]:
 
 
 def _beside_the_simplest(fit: TableFit) -> str:
+    """Compare the accuracy with that of always predicting the most frequent label."""
     measures = fit.measures
     text = (
         f"The model agrees with the given label in {fit.quality['accuracy']:.1%} of the rows held out; always "
@@ -37,6 +37,7 @@ def _beside_the_simplest(fit: TableFit) -> str:
 
 
 def _by_class(fit: TableFit) -> str:
+    """Show recall and precision of every class."""
     counts = fit.measures.confusion
     given, predicted, right = counts.sum(1), counts.sum(0), counts.diagonal()
     rows = [
@@ -44,13 +45,15 @@ def _by_class(fit: TableFit) -> str:
         for i, label in enumerate(fit.model.classes)
     ]
     caption = (
-        "The classes on the rows held out. Found: of the rows given this label, the share that the model gives it "
-        "(recall). Right: of the rows that the model gives it, the share that were given it (precision)."
+        "The classes on the rows held out. Found: the share of the rows with this given label for which the model "
+        "predicts it (recall). Right: the share of the rows predicted as this class that have this given label "
+        "(precision)."
     )
     return table(caption, ["class", "given", "predicted", "found", "right"], rows)
 
 
 def _confusion(fit: TableFit) -> str:
+    """Show the confusion matrix, or with many classes the pairs that are confused most often."""
     counts, classes = fit.measures.confusion, [str(label) for label in fit.model.classes]
     if len(classes) <= MOST_CLASSES:
         rows = [[label, *(f"{count:,}" for count in counts[i])] for i, label in enumerate(classes)]
@@ -61,26 +64,32 @@ def _confusion(fit: TableFit) -> str:
     if not pairs:
         return paragraph("No label is confused with another.")
     rows = [[classes[i], classes[j], f"{wrong[i, j]:,}", _share(wrong[i, j], counts[i].sum())] for i, j in pairs]
-    caption = "The labels that are confused most often, on the rows held out, and of how many given the first."
-    return table(caption, ["given", "predicted", "rows", "of them"], rows, words=2)
+    caption = (
+        "The pairs of classes that are confused most often on the rows held out: the number of rows, and their share "
+        "of all rows with this given label."
+    )
+    return table(caption, ["given", "predicted", "rows", "share"], rows, words=2)
 
 
 def _importance(fit: TableFit) -> str:
-    found = fit.measures.importance
-    if found is None:
+    """Show how much accuracy is lost when the values of a column are shuffled."""
+    importances = fit.measures.importance
+    if importances is None:
         return paragraph("Not measured: the table has too many columns.")
-    rows = [[each.column, _points(each.mean), _points(each.deviation)] for each in found[:N_COLUMNS]]
+    rows = [[each.column, _points(each.mean), _points(each.deviation)] for each in importances[:N_COLUMNS]]
     caption = (
-        "Points of accuracy that are lost, on rows held out, when the values of a column are shuffled among the rows, "
-        "and the standard deviation over shuffles. Columns that say the same share what they matter."
+        "Percentage points of accuracy that are lost, on rows held out, when the values of a column are shuffled among "
+        "the rows, and the standard deviation over shuffles. If several columns hold the same information, shuffling "
+        "one of them loses few points, since the model still has the others."
     )
     return table(caption, ["column", "points", "deviation"], rows)
 
 
 def _points(share: float) -> str:
-    """Give a share in points of a hundred; what rounds to nothing has no sign."""
+    """Show a share in percentage points; adding 0.0 turns a rounded -0.0 into 0.0."""
     return f"{round(100 * share, 1) + 0.0:.1f}"
 
 
 def _share(part: int, whole: int) -> str:
+    """Show part / whole in percent; nothing for a whole of 0."""
     return f"{part / whole:.1%}" if whole else ""

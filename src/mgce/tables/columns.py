@@ -1,4 +1,4 @@
-"""The columns of a table that a model is fitted to: their kinds, and whether another table has them."""
+"""The columns that a model is fitted to: infer the kind of each, and read them from other tables in the same way."""
 
 from __future__ import annotations
 
@@ -8,68 +8,80 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mgce._text import printable
 from mgce._validation import expected
+from mgce.datasets.table_files import column_list
 
 if TYPE_CHECKING:
     import pandas as pd
 
 NUMBER, CATEGORY, DATE = "number", "category", "date"
 KINDS = (NUMBER, CATEGORY, DATE)
-# Share of the values in a column of numbers or dates that may be something else, such as "unknown" or "n. a.": they
-# count as missing. With more of them it is a column of categories.
-OTHERS = 0.05
-# With more than this share, a table is not the one that was fitted to. Rows that were held out, or come later, may well
-# have more such values than those that the kind was told from.
-TOO_MANY_OTHERS = 0.2
+# A misfit is a value that is not of the kind of its column, such as "unknown" in a column of numbers; it counts as
+# missing. A column is inferred to be of numbers or dates if at most this share of its values are misfits, else of
+# categories. One in twenty leaves room for typing errors and marks of missing values.
+MAX_MISFITS = 0.05
+# A table in which a column of numbers or dates has a larger share of misfits than this is refused: its column is not
+# the one that was fitted to. The limit is four times the other one, since rows that were held out, or come later, may
+# have more misfits than the rows from which the kind was inferred.
+MAX_LATER_MISFITS = 0.2
 DAY = 86_400  # seconds
 ISO_DATE = r"\s*\d{4}-\d{1,2}-\d{1,2}\b"
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The features by name, each of a kind of `KINDS`; the target; and the column that names the rows, if any."""
+    """The columns of a table: the features and their kinds, the target, and the column that names the rows."""
 
-    kinds: Mapping[str, str]
-    target: str
-    id: str | None = None
+    kinds: Mapping[str, str]  # from the name of a feature to its kind, one of `KINDS`
+    target: str  # the column of the labels
+    id: str | None = None  # the column that names the rows, if any
 
     @property
     def categories(self) -> list[str]:
-        """The names of the features that are categories."""
+        """The names of the features of kind CATEGORY."""
         return [name for name, kind in self.kinds.items() if kind == CATEGORY]
 
     @property
     def text(self) -> list[str]:
-        """The columns of a text file to be read letter by letter."""
+        """The columns whose values must be read from a text file as written, so that "007" does not become 7."""
         return [name for name in (*self.categories, self.target, self.id) if name is not None]
 
     @classmethod
     def of(cls, frame: pd.DataFrame, target: str, id: str | None = None, drop: Collection[str] = ()) -> Columns:
-        """Tell the kinds from the values: numbers, also true and false; dates; all else are categories.
+        """Infer each column's kind from its values.
 
-        A few values of a column of numbers or dates may be something else. A column without any value is left out.
+        Numbers, and also true and false, make a column of numbers; dates with the year first make a column of dates;
+        everything else is a column of categories. At most 5 % of the values in a column of numbers or dates may be
+        something else. Columns without any value are left out.
+
+        Args:
+            frame: the table.
+            target: the column of the labels.
+            id: the column that names the rows; it is no feature.
+            drop: further columns that are no features.
 
         Raises:
-            ValueError: if there is no column `target` or `id`, or both are one.
+            ValueError: if there is no column `target` or `id`, or if both are the same column.
         """
-        names = ", ".join(map(str, frame.columns[:20]))
+        names = column_list(frame)
         for option, name in (("target", target), ("id", id)):
             if name is not None and name not in frame.columns:
                 raise ValueError(expected(option, f"a column of the table ({names})", name))
         if id == target:
             raise ValueError(expected("id", "another column than the target", id))
-        others = [name for name in frame.columns if name not in (target, id, *drop) and frame[name].notna().any()]
-        kinds = {name: _kind(frame[name]) for name in others}
-        return cls(kinds, target, id)
+        features = [name for name in frame.columns if name not in (target, id, *drop) and frame[name].notna().any()]
+        return cls({name: _kind(frame[name]) for name in features}, target, id)
 
     def select(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Give the features in the order and the types they were fitted in: float64, or text; NaN where missing.
+        """Return the features of a table, in the order and with the types that the model was fitted to.
 
-        A date becomes the number of days since 1970.
+        Categories become text, numbers float64, and dates the number of days since 1970 as float64; missing values and
+        misfits are NaN.
 
         Raises:
-            ValueError: if a column is missing, one of numbers holds an infinite number, or a column of numbers or dates
-                holds something else in more than a few rows.
+            ValueError: if a column is missing, a column of numbers holds an infinite number, or more than 20 % of the
+                values in a column of numbers or dates are something else.
         """
         import pandas as pd
 
@@ -81,16 +93,16 @@ class Columns:
         return pd.DataFrame(values, index=frame.index)
 
     def labels(self, frame: pd.DataFrame) -> pd.Series[Any]:
-        """Give the target as text, NaN in rows without a label.
+        """Return the target as text, NaN in rows without a label.
 
         Raises:
-            ValueError: if the table has no such column.
+            ValueError: if the table has no target column.
         """
         _require(frame, [self.target])
         return _text(frame[self.target])
 
     def row_names(self, frame: pd.DataFrame) -> pd.Series[Any]:
-        """Name every row by the id column where the table has it, or else by its number, from 1."""
+        """Return a name for every row: its value in the id column, or its number from 1 if there is no such column."""
         import pandas as pd
 
         if self.id is not None and self.id in frame.columns:
@@ -99,7 +111,12 @@ class Columns:
 
 
 def unseen_categories(selected: pd.DataFrame, known: Mapping[str, Collection[Any]]) -> list[str]:
-    """Say in a sentence for each column of categories which values of it are not known, and in how many rows."""
+    """Report categories that the model does not know, in one sentence for each column that has any.
+
+    Args:
+        selected: features, as :meth:`Columns.select` returns them.
+        known: from the name of each column of categories to the categories of the training rows.
+    """
     import pandas as pd
 
     sentences = []
@@ -116,21 +133,21 @@ def unseen_categories(selected: pd.DataFrame, known: Mapping[str, Collection[Any
 
 
 def unlike_their_column(frame: pd.DataFrame, selected: pd.DataFrame, kinds: Mapping[str, str]) -> list[str]:
-    """Say in a sentence for each column of numbers or dates how many of its values are something else.
+    """Report values that are not of their column's kind, in one sentence for each column that has any.
 
     Args:
         frame: the table as read.
-        selected: its features, as :meth:`Columns.select` gives them.
-        kinds: of the features, by name.
+        selected: its features, as :meth:`Columns.select` returns them.
+        kinds: from the name of each feature to its kind.
     """
     sentences = []
     for name, kind in kinds.items():
-        found = frame[name][selected[name].isna() & frame[name].notna()]
-        if kind != CATEGORY and len(found):
-            rows = f"{len(found):,} row{'s' * (len(found) > 1)}"
+        misfits = frame[name][selected[name].isna() & frame[name].notna()]
+        if kind != CATEGORY and len(misfits):
+            rows = f"{len(misfits):,} row{'s' * (len(misfits) > 1)}"
             sentences.append(
-                f"Column `{name}` holds {kind}s, but something else in {rows} ({str(found.iloc[0])!r}, for one), which "
-                "counts as missing."
+                f"Column `{name}` holds {kind}s, but something else in {rows} ({str(misfits.iloc[0])!r}, for one), "
+                "which counts as missing."
             )
     return sentences
 
@@ -138,19 +155,20 @@ def unlike_their_column(frame: pd.DataFrame, selected: pd.DataFrame, kinds: Mapp
 def _require(frame: pd.DataFrame, names: Iterable[str]) -> None:
     missing = [f"`{name}`" for name in names if name not in frame.columns]
     if missing:
-        what = "a column" if len(missing) == 1 else "columns"
-        raise ValueError(f"Expected {what} {', '.join(missing)} in the table, but found none of that name.")
+        noun = "a column" if len(missing) == 1 else "columns"
+        raise ValueError(printable(f"Expected {noun} {', '.join(missing)} in the table, but found none of that name."))
 
 
 def _kind(column: pd.Series[Any]) -> str:
-    most = column.isna().sum() + OTHERS * column.notna().sum()
-    if _read(column, NUMBER).isna().sum() <= most:
+    """Infer the kind of a column from its values."""
+    allowed = column.isna().sum() + MAX_MISFITS * column.notna().sum()  # NaNs after reading it as numbers or dates
+    if _read(column, NUMBER).isna().sum() <= allowed:
         return CATEGORY if _holds_codes(column) else NUMBER
-    return DATE if _read(column, DATE).isna().sum() <= most else CATEGORY
+    return DATE if _read(column, DATE).isna().sum() <= allowed else CATEGORY
 
 
 def _holds_codes(column: pd.Series[Any]) -> bool:
-    """Tell whether a column is text with a value like "007", which is no number that anyone writes."""
+    """Return whether a text column has a value like "007": leading zeros are written in codes, not in numbers."""
     from pandas.api import types
 
     if types.is_numeric_dtype(column) or types.is_datetime64_any_dtype(column):
@@ -159,44 +177,56 @@ def _holds_codes(column: pd.Series[Any]) -> bool:
 
 
 def _read(column: pd.Series[Any], kind: str) -> pd.Series[Any]:
-    """Give a column as float64, NaN where its values are missing or not of this kind, NUMBER or DATE."""
+    """Read a column as numbers or dates.
+
+    Args:
+        column: values of any type.
+        kind: NUMBER or DATE.
+
+    Returns:
+        The numbers, or days since 1970, as float64; NaN where a value is missing or not of this kind.
+    """
     import pandas as pd
     from pandas.api import types
 
-    nothing = pd.Series(np.nan, index=column.index, dtype=float)
+    all_nan = pd.Series(np.nan, index=column.index, dtype=float)
     if types.is_datetime64_any_dtype(column):
-        return _days(column) if kind == DATE else nothing
+        return _days(column) if kind == DATE else all_nan
     if types.is_numeric_dtype(column) or types.infer_dtype(column, skipna=True) == "boolean":
         numbers = pd.Series(column.to_numpy(dtype=float, na_value=np.nan), index=column.index)
-        return numbers if kind == NUMBER else nothing
+        return numbers if kind == NUMBER else all_nan
     text = _text(column).astype("str")
     if kind == NUMBER:
         return pd.to_numeric(text, errors="coerce").astype(float)
-    # Year first, as ISO has it: whether 1/2/2024 is in January or February depends on the country.
-    like_dates = text.where(text.str.match(ISO_DATE).fillna(False).astype(bool))
-    return _days(pd.to_datetime(like_dates, errors="coerce", utc=True, format="ISO8601"))
+    # Only dates of ISO 8601, with the year first: whether 1/2/2024 is in January or February depends on the country.
+    iso_dates = text.where(text.str.match(ISO_DATE).fillna(False).astype(bool))
+    return _days(pd.to_datetime(iso_dates, errors="coerce", utc=True, format="ISO8601"))
 
 
 def _days(dates: pd.Series[Any]) -> pd.Series[Any]:
-    """Count the days since 1970 began, with fractions."""
+    """Return the number of days, with fractions, from the beginning of 1970 to each date."""
     import pandas as pd
 
-    since: pd.Series[Any] = (dates - pd.Timestamp(0, tz=dates.dt.tz)).dt.total_seconds() / DAY
-    return since
+    days: pd.Series[Any] = (dates - pd.Timestamp(0, tz=dates.dt.tz)).dt.total_seconds() / DAY
+    return days
 
 
 def _numbers(column: pd.Series[Any], kind: str) -> pd.Series[Any]:
-    """Give a column that has to be of numbers or dates as float64."""
+    """Read a column that was inferred to be of numbers or dates when the model was fitted.
+
+    Raises:
+        ValueError: if it holds an infinite number or too many misfits.
+    """
     numbers = _read(column, kind)
-    others = np.flatnonzero(numbers.isna() & column.notna())
-    wrong = np.flatnonzero(np.isinf(numbers))
-    if len(others) > TOO_MANY_OTHERS * column.notna().sum():
-        wrong = np.union1d(wrong, others)
-    if wrong.size:
-        what = "finite numbers" if kind == NUMBER else "dates like 2024-05-31"
-        value = column.iloc[wrong[0]]
-        got = f"{value!r} in row {wrong[0] + 1}" if isinstance(value, str) else f"{value} in row {wrong[0] + 1}"
-        raise ValueError(f"Expected `{column.name}` to be a column of {what}, but got {got}.")
+    misfits = np.flatnonzero(numbers.isna() & column.notna())
+    refused = np.flatnonzero(np.isinf(numbers))
+    if len(misfits) > MAX_LATER_MISFITS * column.notna().sum():
+        refused = np.union1d(refused, misfits)
+    if refused.size:
+        values = "finite numbers" if kind == NUMBER else "dates like 2024-05-31"
+        first = column.iloc[refused[0]]
+        got = f"{first!r} in row {refused[0] + 1}" if isinstance(first, str) else f"{first} in row {refused[0] + 1}"
+        raise ValueError(printable(f"Expected `{column.name}` to be a column of {values}, but got {got}."))
     return numbers
 
 

@@ -1,4 +1,4 @@
-"""Fit a robust classifier to a table, certify it on rows held out, and judge the labels: plan and run."""
+"""Fit a robust classifier to a table, certify it on rows held out, and judge the labels."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from sklearn.pipeline import Pipeline
 from mgce._threads import one_blas_thread, one_torch_thread
 from mgce._validation import check_beta, check_choice, expected
 from mgce.datasets.tables import preprocessor
+from mgce.estimators import MGCEVotingClassifier
 from mgce.functional import minimax_probs
 from mgce.metrics.evaluation import evaluate
 from mgce.risk import RiskCertificate, certify
 from mgce.risk.any_model import label_indices
 from mgce.sets import calibrate
-from mgce.tables.candidates import AUTO, MODELS, baselines, candidates
+from mgce.tables.candidates import AUTO, FEW_BETAS, MODELS, baselines, candidates
 from mgce.tables.choice import Choice, choose, count_fits, fit_candidate
 from mgce.tables.measures import Measures, measure
 from mgce.tables.model import TableModel, row_prints
@@ -38,18 +39,28 @@ OnStep = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class FitPlan(Split):
-    """Everything that a fit depends on, beside the table and, unless `budget` is inf, the speed of the processor.
+    """The settings of a fit.
 
-    A `beta` of None is to be chosen. With `refit` the model is fitted to all rows once its certificate is made.
+    A fit depends on these settings and the table, and, unless `budget` is inf, on the speed of the processor.
+
+    Attributes:
+        model: a key of :data:`~mgce.tables.candidates.MODELS`, or "auto" for all of them.
+        beta: loss parameter in [1, inf]; None to choose it.
+        noise_rate: the share of labels that are wrong, or "auto" to estimate it: see :func:`mgce.certify`.
+        noise: what is assumed about wrong labels: see :func:`mgce.certify`.
+        coverage: share of rows whose label prediction sets are to contain, in (0, 1).
+        delta: probability with which the certificate may fail.
+        budget: seconds of processor time for choice and fit of the model: see :func:`mgce.tables.choice.choose`.
+        refit: whether to fit the chosen model to all rows, once it has been certified.
     """
 
     model: str = AUTO
     beta: float | None = None
-    noise_rate: float | str = 0.0  # or "auto"
+    noise_rate: float | str = 0.0
     noise: str = "symmetric"
-    coverage: float = 0.9  # of the prediction sets
+    coverage: float = 0.9
     delta: float = 0.05
-    budget: float = 60.0  # seconds of processor time, for the choice and the fit
+    budget: float = 60.0
     refit: bool = False
 
     def __post_init__(self) -> None:
@@ -65,75 +76,78 @@ class FitPlan(Split):
 
 @dataclass(frozen=True)
 class TableFit:
-    """A model of a table, and all that is said of it."""
+    """A model that was fitted to a table, with its certificate and all measurements."""
 
     model: TableModel
     choice: Choice
-    quality: dict[str, Any]  # on the rows held out: accuracy, calibration errors, `randomized_error`
+    quality: dict[str, Any]  # on the rows held out: what `_quality` returns
     certificate: RiskCertificate
     measures: Measures  # on the rows held out
-    judgement: Judgement  # of the label of every row
-    row_names: pd.Series[Any]  # of every row: by the id column, or numbers
-    n_train: int
-    set_size: float  # classes in a prediction set, on average over the rows held out
-    n_missing: dict[str, int]  # of each column that is learnt from
-    left_out: list[str]  # columns without any value
-    notes: list[str]  # what the user should know: fits that did not converge
+    judgement: Judgement  # of the given labels of all rows
+    row_names: pd.Series[Any]  # of all rows: values of the id column, or numbers of the rows
+    n_train: int  # number of training rows
+    set_size: float  # mean number of classes in a prediction set of the rows held out; 0 without prediction sets
+    n_missing: dict[str, int]  # number of missing values of each feature
+    left_out: list[str]  # columns that are not features because no training row has a value
+    notes: list[str]  # sentences for the user: likely mistakes in the table, and fits that did not converge
 
 
 def run(frame: pd.DataFrame, plan: FitPlan, on_step: OnStep | None = None, jobs: int = 1) -> TableFit:
-    """Fit to a part of the rows, and certify, measure and judge labels by fits that have not seen the rows.
+    """Choose and fit a model on the training rows, certify and measure it on rows held out, and judge all labels.
 
     Args:
-        frame: the table, as :func:`mgce.datasets.table_files.read_frame` gives it.
+        frame: the table, as :func:`mgce.datasets.table_files.read_frame` returns it.
         plan: the settings.
-        on_step: called with what is done, the number of fits begun or done, and that of all.
-        jobs: trees of a forest that are grown at once; -1 for as many as there are cores.
+        on_step: called at the beginning of each step with its description, its number from 1, and the largest possible
+            number of steps.
+        jobs: number of trees that a forest grows at once; -1 for one on each core.
 
     Raises:
         ValueError: if the table is not fit for classification, or too small to be split.
     """
     rows = split_rows(frame, plan)
     options: dict[str, Any] = {"delta": plan.delta, "noise_rate": plan.noise_rate, "noise": plan.noise}
-    certify([0], np.full((1, len(rows.classes)), 1 / len(rows.classes)), **options)  # checks them before the work
-    among, compared = candidates(plan.model, plan.beta, plan.seed, jobs), baselines(plan.seed)
+    # Certify one made-up row: an invalid option raises its error now, not after all fits.
+    certify([0], np.full((1, len(rows.classes)), 1 / len(rows.classes)), **options)
+    among = candidates(plan.model, plan.beta, plan.seed, len(rows.train), jobs)
+    compared = baselines(plan.seed)
+    # Beside the fits: judging the labels, shuffling columns, and with `refit` the fit to all rows.
     on_fit = _Counter(on_step, count_fits(among, compared) + 2 + plan.refit)
     transformer = preprocessor(rows.selected).fit(rows.selected.iloc[rows.train])
     X, y = transformer.transform(rows.selected), rows.classes[rows.target]
-    # One thread: many small fits, in which more would wait for one another.
+    # These are many small fits, in which several threads would mostly wait for one another.
     with one_blas_thread(), one_torch_thread(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
-        choice = choose(
-            X[rows.train], y[rows.train], among, compared, budget=plan.budget, seed=plan.seed, on_fit=on_fit
-        )
+        settings: dict[str, Any] = {"beta": plan.beta or FEW_BETAS[0], "budget": plan.budget, "seed": plan.seed}
+        choice = choose(X[rows.train], y[rows.train], among, compared, **settings, on_fit=on_fit)
         on_fit("Judging the labels")
-        judgement = judge(X, rows.target, rows.train, plan.seed, jobs, choice.fitted)
+        judgement = judge(X, rows.target, rows.train, plan.seed, jobs, _members(choice.fitted))
     held_out = rows.selected.iloc[rows.held_out]
     given = rows.labels.iloc[rows.held_out]
     if rows.groups is not None:
         options["groups"] = np.concatenate([rows.groups[rows.held_out], rows.unknown_groups])
     model = _model(rows, transformer, choice.fitted, rows.train)
-    found = model.predict(held_out)
+    predicted = model.predict(held_out)
     target = label_indices(given.to_numpy(dtype=str), model.classes, len(given), plan.target)
-    h, softmax = found.h, found.softmax
-    if len(rows.unknown):
-        strange = model.predict(rows.unknown)
+    h, softmax = predicted.h, predicted.softmax
+    if len(rows.unknown):  # rows held out whose label is none of the classes: -1 counts as an error
+        unknown = model.predict(rows.unknown)
         target = np.concatenate([target, np.full(len(rows.unknown), -1)])
-        h, softmax = np.concatenate([h, strange.h]), np.concatenate([softmax, strange.softmax])
+        h, softmax = np.concatenate([h, unknown.h]), np.concatenate([softmax, unknown.softmax])
     certificate = certify(target, h, **options)
     with one_blas_thread(), one_torch_thread():
         on_fit("Shuffling columns")
-        measures = measure(model.pipeline, rows, certificate, plan.noise, plan.seed)
-    quality = _quality(found.margins, rows.target[rows.held_out], model.beta)
-    if plan.groups is None and plan.time is None:  # prediction sets want rows that might stand in any order
-        sets = calibrate(target, softmax, alpha=1 - plan.coverage, **_of_sets(plan))
+        measures = measure(model.pipeline, predicted.label, rows, certificate, plan.noise, plan.seed)
+    quality = _quality(predicted.margins, rows.target[rows.held_out], model.beta)
+    if plan.groups is None and plan.time is None:  # conformal prediction needs exchangeable rows
+        sets = calibrate(target, softmax, alpha=1 - plan.coverage, **_noise_options_of_sets(plan))
         model = replace(model, sets=sets)
-    set_size = 0.0 if model.sets is None else float(model.sets.predict(found.softmax).sum(1).mean())
-    if plan.refit:  # without prediction sets: no rows are left to calibrate them on
+    set_size = 0.0 if model.sets is None else float(model.sets.predict(predicted.softmax).sum(1).mean())
+    if plan.refit:  # the new model has no prediction sets, since no rows are left to calibrate them on
         on_fit("Fitting to all rows")
         transformer = preprocessor(rows.selected).fit(rows.selected)
-        again = fit_candidate(choice.candidate, transformer.transform(rows.selected), y, plan.seed)
-        model = _model(rows, transformer, again, np.arange(len(y)))
+        refitted = fit_candidate(choice.candidate, transformer.transform(rows.selected), y, plan.seed)
+        model = _model(rows, transformer, refitted, np.arange(len(y)))
     return TableFit(
         model=model,
         choice=choice,
@@ -150,41 +164,57 @@ def run(frame: pd.DataFrame, plan: FitPlan, on_step: OnStep | None = None, jobs:
             *rows.notes,
             *notes_on(rows.frame, rows.selected, rows.labels, rows.columns),
             *dict.fromkeys(str(warning.message) for warning in caught),
-            *_edges(choice),
+            *([choice.candidate.edge] if choice.candidate.edge else []),
         ],
     )
 
 
-def _model(rows: Rows, transformer: Any, fitted: Any, trained: IntArray) -> TableModel:
-    prints = np.sort(row_prints(rows.selected.iloc[trained], rows.labels.iloc[trained]))
-    return TableModel(Pipeline([("columns", transformer), ("classifier", fitted)]), rows.columns, prints)
+def _members(fitted: Any) -> list[Any]:
+    """Return the models that a fitted one consists of."""
+    return list(fitted.estimators_) if isinstance(fitted, MGCEVotingClassifier) else [fitted]
+
+
+def _model(rows: Rows, transformer: Any, classifier: Any, trained: IntArray) -> TableModel:
+    """Return the model of a fitted transformer and classifier, which were fitted to the rows with indices `trained`."""
+    hashes = np.sort(row_prints(rows.selected.iloc[trained], rows.labels.iloc[trained]))
+    return TableModel(Pipeline([("columns", transformer), ("classifier", classifier)]), rows.columns, hashes)
 
 
 def _quality(f: NDArray[np.float64], target: IntArray, beta: float) -> dict[str, Any]:
-    """Give accuracy, both errors of calibration, and the mean probability h of the other classes."""
-    logits, own = torch.from_numpy(f), torch.from_numpy(target)
-    right = minimax_probs(logits, beta=beta).gather(1, own[:, None])
-    return evaluate(logits, own, beta) | {"randomized_error": float(1 - right.mean())}
+    """Measure predictions on labelled rows.
+
+    Args:
+        f: margins, shape (n, k).
+        target: labels, shape (n,).
+        beta: of the probabilities h and p.
+
+    Returns:
+        Accuracy, calibration errors ECE and SCE of h and p, and `randomized_error`, the expected error of a class that
+        is drawn from h.
+    """
+    logits, labels = torch.from_numpy(f), torch.from_numpy(target)
+    h_of_label = minimax_probs(logits, beta=beta).gather(1, labels[:, None])
+    return evaluate(logits, labels, beta) | {"randomized_error": float(1 - h_of_label.mean())}
 
 
-def _of_sets(plan: FitPlan) -> dict[str, Any]:
-    """Give what prediction sets may assume of wrong labels: a rate that is a lower bound says nothing of them."""
+def _noise_options_of_sets(plan: FitPlan) -> dict[str, Any]:
+    """Return the options on wrong labels with which prediction sets are calibrated.
+
+    A share of wrong labels helps only if it is an upper bound, as with noise "any", and if it is smaller than the share
+    of rows whose set may miss the label. Else labels are taken as given.
+    """
     if plan.noise == "any" and isinstance(plan.noise_rate, float) and plan.noise_rate < 1 - plan.coverage:
         return {"noise": plan.noise, "noise_rate": plan.noise_rate}
     return {}
 
 
 class _Counter:
-    """Counts fits, and says what is done."""
+    """Numbers the steps, and passes them on to `on_step`."""
 
     def __init__(self, on_step: OnStep | None, total: int) -> None:
         self.on_step, self.total, self.done = on_step, total, 0
 
-    def __call__(self, what: str) -> None:
+    def __call__(self, step: str) -> None:
         self.done += 1
         if self.on_step is not None:
-            self.on_step(what, self.done, self.total)
-
-
-def _edges(choice: Choice) -> list[str]:
-    return [choice.candidate.edge] if choice.candidate.edge else []
+            self.on_step(step, self.done, self.total)

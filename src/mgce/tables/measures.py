@@ -1,4 +1,4 @@
-"""What a model does on the rows held out: class by class, column by column, and beside the simplest of all models."""
+"""Measure a model on the rows held out: confusion matrix, importance of columns, comparison with the majority class."""
 
 from __future__ import annotations
 
@@ -16,29 +16,33 @@ from mgce.tables.rows import Rows
 if TYPE_CHECKING:
     import pandas as pd
 
-# A column costs as many predictions as there are repeats. Those of 500 rows by a forest take a tenth of a second.
-REPEATS, ROWS, COLUMNS = 3, 500, 100
+# Limits of permutation importance, which predicts for every column REPEATS times. A forest predicts 500 rows in a tenth
+# of a second, so 3 repeats for 100 columns take half a minute at most.
+REPEATS = 3  # shuffles of each column
+ROWS = 500  # rows held out that are predicted, at most
+COLUMNS = 100  # tables of more columns have no importances
 
 
 @dataclass(frozen=True)
 class Importance:
-    """How much accuracy a model loses, in [-1, 1], when the values of one column are shuffled among the rows."""
+    """The permutation importance of a column: how much accuracy is lost when its values are shuffled among the rows."""
 
     column: str
-    mean: float
-    deviation: float  # over the shuffles
+    mean: float  # over the shuffles, in [-1, 1]
+    deviation: float  # the standard deviation over the shuffles
 
 
 @dataclass(frozen=True)
 class Measures:
-    """What was found on the rows held out.
+    """Measurements on the rows held out.
 
     Attributes:
-        confusion: rows by given label (first index) and predicted class (second), (k, k).
+        confusion: number of rows by given label (first index) and predicted class (second index), (k, k).
         majority: accuracy of always predicting the most frequent label of the training rows.
-        importance: of each column, the most important first; None where there are more columns than `COLUMNS`.
-        clean_accuracy: estimate of the accuracy against right labels, from a rate of symmetric noise; None without one.
-        clean_majority: the same of the majority.
+        importance: of each column, the most important first; None for tables of more than `COLUMNS` columns.
+        clean_accuracy: estimate of the model's accuracy against right labels, computed from the rate of symmetric
+            noise; None if there is no such rate.
+        clean_majority: the same estimate for the accuracy `majority`.
     """
 
     confusion: NDArray[np.int64]
@@ -48,18 +52,21 @@ class Measures:
     clean_majority: float | None
 
 
-def measure(pipeline: Any, rows: Rows, certificate: RiskCertificate, noise: str, seed: int) -> Measures:
+def measure(
+    pipeline: Any, labels: NDArray[Any], rows: Rows, certificate: RiskCertificate, noise: str, seed: int
+) -> Measures:
     """Measure a fitted pipeline on the rows held out.
 
     Args:
-        pipeline: of selected columns to a class.
-        rows: all rows; those held out count.
-        certificate: of the same rows; it holds the noise rate, and knows whether the labels refute it.
-        noise: what is assumed of wrong labels.
+        pipeline: a classifier of selected columns.
+        labels: the classes that it predicts for the rows held out.
+        rows: all rows and their split.
+        certificate: of the pipeline on the rows held out; its noise rate is used, unless the labels refute it.
+        noise: what is assumed about wrong labels, "symmetric" or "any"; estimates of clean accuracies need "symmetric".
         seed: of the shuffles.
     """
     selected, target = rows.selected.iloc[rows.held_out], rows.target[rows.held_out]
-    predicted = np.searchsorted(rows.classes, pipeline.predict(selected))
+    predicted = np.searchsorted(rows.classes, labels)
     k = len(rows.classes)
     accuracy = float((predicted == target).mean())
     majority = float((target == np.bincount(rows.target[rows.train], minlength=k).argmax()).mean())
@@ -74,11 +81,11 @@ def measure(pipeline: Any, rows: Rows, certificate: RiskCertificate, noise: str,
 
 
 def clean_accuracy(noisy: float, noise_rate: float, k: int) -> float:
-    r"""Estimate the accuracy against right labels from the one against labels with symmetric noise.
+    r"""Estimate the accuracy against right labels from the accuracy against labels with symmetric noise.
 
     .. math:: \hat a = 1 - \frac{1 - a - \eta}{1 - \eta k / (k - 1)}
 
-    cut off to [0, 1]. It takes the errors of the model for independent of those of the labels.
+    clipped to [0, 1]. The model's errors are assumed to be independent of the errors of the labels.
 
     Args:
         noisy: a, the accuracy against the labels as given.
@@ -86,7 +93,10 @@ def clean_accuracy(noisy: float, noise_rate: float, k: int) -> float:
         k: number of classes.
 
     Example:
-        >>> round(clean_accuracy(0.58, 0.4, 2), 6)  # right in .9 of the rows: .9 * .6 + .1 * .4
+        A model that is right on 0.9 of the rows agrees with 0.9 * 0.6 + 0.1 * 0.4 = 0.58 of labels of which 0.4 are
+        wrong:
+
+        >>> round(clean_accuracy(0.58, 0.4, 2), 6)
         0.9
     """
     error = (1 - noisy - noise_rate) / (1 - noise_rate * k / (k - 1))
@@ -96,7 +106,7 @@ def clean_accuracy(noisy: float, noise_rate: float, k: int) -> float:
 def _importance(pipeline: Any, selected: pd.DataFrame, labels: NDArray[Any], seed: int) -> list[Importance] | None:
     if selected.shape[1] > COLUMNS:
         return None
-    found = permutation_importance(
+    importances = permutation_importance(
         pipeline,
         selected,
         labels,
@@ -105,5 +115,7 @@ def _importance(pipeline: Any, selected: pd.DataFrame, labels: NDArray[Any], see
         random_state=seed,
         max_samples=min(ROWS, len(selected)),
     )
-    every = zip(selected.columns, found.importances_mean, found.importances_std, strict=True)
-    return sorted((Importance(str(name), float(mean), float(std)) for name, mean, std in every), key=lambda i: -i.mean)
+    columns = zip(selected.columns, importances.importances_mean, importances.importances_std, strict=True)
+    return sorted(
+        (Importance(str(name), float(mean), float(std)) for name, mean, std in columns), key=lambda i: -i.mean
+    )

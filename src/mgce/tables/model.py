@@ -1,4 +1,4 @@
-"""A classifier of the rows of a table, with the columns it was fitted to, in one file."""
+"""A classifier of the rows of a table that knows the columns it was fitted to: predict, certify, save and load it."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ import mgce
 from mgce._text import spreadsheet_cell
 from mgce._validation import expected
 from mgce.estimators import (
+    MGCEBoostingClassifier,
     MGCEClassifier,
     MGCEForestClassifier,
     MGCEFourierClassifier,
     MGCEMLPClassifier,
+    MGCEVotingClassifier,
     load,
     save,
 )
@@ -36,34 +38,43 @@ from mgce.tables.predictions import LabelledPredictions
 if TYPE_CHECKING:
     import pandas as pd
 
-FORMAT = 2  # of model files; a new one where what `TablePipeline` holds changes
+FORMAT = 3  # version of the format of model files, to be increased when `TablePipeline` stores something else
+# The classifiers that may be chosen, and those that an average may consist of.
+SINGLE = (
+    MGCEBoostingClassifier,
+    MGCEClassifier,
+    MGCEForestClassifier,
+    MGCEFourierClassifier,
+    MGCEMLPClassifier,
+)
 FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Predictions:
-    """What a model says of each of n rows, with k classes."""
+    """A model's predictions for n rows, with k classes."""
 
-    label: NDArray[Any]  # (n,)
-    h: FloatArray  # (n, k)
-    p: FloatArray  # (n, k)
-    margins: FloatArray  # (n, k); for two classes (0, f), as nothing but differences counts
+    label: NDArray[Any]  # (n,), the predicted classes
+    h: FloatArray  # (n, k), minimax probabilities
+    p: FloatArray  # (n, k), worst-case probabilities
+    margins: FloatArray  # (n, k); (0, f) for two classes and one margin f, since only differences of margins matter
 
     @property
     def softmax(self) -> FloatArray:
-        """The softmax of the margins, (n, k): it has no zeros, so that no classes tie in prediction sets."""
+        """The softmax of the margins, (n, k), for prediction sets: unlike h, it has no zeros and so no ties of them."""
         return np.asarray(softmax(self.margins, axis=1))
 
 
 class TablePipeline(Pipeline):  # type: ignore[misc]
-    """What a model file holds: a fitted pipeline, and what has to be known of the table it was fitted to.
+    """The content of a model file: a fitted pipeline, and a description of the table that it was fitted to.
 
-    :func:`mgce.estimators.load` gives it, and it predicts as every pipeline does, from columns in the order and the
-    types that :class:`~mgce.tables.columns.Columns` selects.
+    :func:`mgce.estimators.load` returns it. It is used like any scikit-learn pipeline, on features as
+    :meth:`mgce.tables.columns.Columns.select` returns them.
 
     Attributes:
-        table_: `format` and `version` of the file; `kinds`, `target` and `id` of the columns; `trained_rows`, a hash
-            of each training row.
+        table_: `format`, the version of the file format; `version`, of mgce; `kinds`, `target` and `id`, as in
+            :class:`~mgce.tables.columns.Columns`; `trained_rows`, a hash of each training row; `sets`, the prediction
+            sets as JSON, or None.
     """
 
     table_: dict[str, Any]
@@ -71,13 +82,13 @@ class TablePipeline(Pipeline):  # type: ignore[misc]
 
 @dataclass(frozen=True)
 class TableModel:
-    """A fitted pipeline of a transformer and a robust classifier, the columns it takes, and hashes of its rows."""
+    """A fitted classifier of the rows of a table, with the columns that it takes."""
 
-    pipeline: Any
+    pipeline: Any  # a fitted transformer and a fitted robust classifier
     columns: Columns
-    trained_rows: NDArray[np.uint64]  # one for each training row, sorted
-    version: str = mgce.__version__
-    sets: ConformalSets | None = None  # calibrated on the rows held out
+    trained_rows: NDArray[np.uint64]  # a hash of each training row, sorted
+    version: str = mgce.__version__  # of the mgce that fitted the model
+    sets: ConformalSets | None = None  # prediction sets, calibrated on the rows held out
 
     @property
     def classes(self) -> NDArray[Any]:
@@ -86,19 +97,25 @@ class TableModel:
 
     @property
     def beta(self) -> float:
-        """The beta of the links."""
+        """The beta of the probabilities h and p."""
         return float(self.pipeline[-1].beta_)
 
     def predict(self, selected: pd.DataFrame) -> Predictions:
-        """Classify rows of selected columns."""
+        """Classify rows of features as :meth:`Columns.select` returns them."""
         X, classifier = self.pipeline[:-1].transform(selected), self.pipeline[-1]
-        f = np.asarray(classifier.decision_function(X), dtype=np.float64)  # once: a forest takes its time
+        # One call for label, h and p, as a forest's margins take long to compute.
+        f = np.asarray(classifier.decision_function(X), dtype=np.float64)
         f = f if f.ndim == 2 else np.stack([np.zeros_like(f), f], axis=1)
         h, p = (link_probs(link, f, self.beta) for link in (minimax_probs, worst_case_probs))
         return Predictions(self.classes[f.argmax(1)], h, p, f)
 
     def certify(self, selected: pd.DataFrame, labels: pd.Series[Any], **options: Any) -> RiskCertificate:
-        """Bound the errors from rows that were not trained on, with the options of :func:`mgce.certify`.
+        """Bound the probability of errors, from labelled rows that the model was not trained on.
+
+        Args:
+            selected: features, as :meth:`Columns.select` returns them.
+            labels: the label of each row, as text.
+            **options: of :func:`mgce.certify`.
 
         Raises:
             ValueError: if no label is one of the classes, or an option is out of range.
@@ -107,7 +124,11 @@ class TableModel:
         return certify(predictions.target, predictions.probs, **options)
 
     def labelled_predictions(self, selected: pd.DataFrame, labels: pd.Series[Any]) -> LabelledPredictions:
-        """Predict rows, and find their labels among the classes.
+        """Predict labelled rows.
+
+        Args:
+            selected: features, as :meth:`Columns.select` returns them.
+            labels: the label of each row, as text.
 
         Raises:
             ValueError: if no label is one of the classes.
@@ -117,7 +138,7 @@ class TableModel:
         return LabelledPredictions(target, probs, [str(label) for label in self.classes])
 
     def unseen_labels(self, labels: pd.Series[Any]) -> list[str]:
-        """Say in a sentence, if there are any, how many labels are none of the classes."""
+        """Report, in one sentence if there are any, labels that are none of the classes."""
         unknown = labels[~labels.isin(self.classes.tolist())]
         if unknown.empty:
             return []
@@ -127,21 +148,21 @@ class TableModel:
         ]
 
     def unseen(self, selected: pd.DataFrame) -> list[str]:
-        """Say which categories no training row had, a sentence for each column."""
+        """Report categories that no training row had, in one sentence for each column that has any."""
         names = self.columns.categories
         encoder = self.pipeline[0].named_transformers_["categories"]
         return unseen_categories(selected, dict(zip(names, encoder.categories_, strict=True))) if names else []
 
     def count_trained(self, selected: pd.DataFrame, labels: pd.Series[Any]) -> int:
-        """Count the rows that equal a training row in every feature and the label."""
+        """Return the number of rows that equal a training row in all features and the label."""
         return int(np.isin(row_prints(selected, labels), self.trained_rows).sum())
 
     def with_target(self, target: str | None) -> TableModel:
-        """Give the same model, its labels to be found in another column; None leaves it as it is."""
+        """Return the same model for tables whose labels are in the column `target`; None keeps the model's column."""
         return self if target is None else replace(self, columns=replace(self.columns, target=target))
 
     def to_bytes(self) -> bytes:
-        """Give the content of a model file.
+        """Return the model as the content of a file.
 
         Raises:
             ImportError: if skops is not installed.
@@ -163,12 +184,12 @@ class TableModel:
 
     @classmethod
     def load(cls, path: Path) -> TableModel:
-        """Read a file with the content that :meth:`to_bytes` gives.
+        """Load a model from a file with the content that :meth:`to_bytes` returned.
 
         Raises:
             FileNotFoundError: if there is no file at `path`.
             ImportError: if skops is not installed.
-            ValueError: if it is damaged, or no model of a table.
+            ValueError: if the file is damaged, or is not a model of a table.
         """
         if not path.is_file():
             raise FileNotFoundError(expected("model", "the path of a file that exists", str(path)))
@@ -176,18 +197,24 @@ class TableModel:
             pipeline = load(path)
             table = pipeline.table_ if isinstance(pipeline, TablePipeline) else None
             model = None if table is None or table["format"] != FORMAT else _checked(pipeline)
-        except Exception as error:  # whatever a model raises that was changed by hand
+        except Exception as error:  # a damaged file, or one that was changed by hand, can raise any type
             raise ValueError(expected("model", "an undamaged file written by `mgce fit`", path.name)) from error
         if table is None:
             raise ValueError(expected("model", "a file written by `mgce fit`", path.name))
         if model is None:
-            what = f"a file of the format that mgce {mgce.__version__} writes"
-            raise ValueError(expected("model", what, f"that of mgce {table.get('version')}"))
+            readable = f"a file of the format that mgce {mgce.__version__} writes"
+            raise ValueError(expected("model", readable, f"that of mgce {table.get('version')}"))
         return model
 
 
 def _checked(pipeline: TablePipeline) -> TableModel:
-    """Give the model that a file holds, after a check of its parts and a prediction of a row without values."""
+    """Return the model of a file after checking it.
+
+    The types of its parts are checked, and it must be able to predict a row in which all values are missing.
+
+    Raises:
+        ValueError: if a check fails; damaged parts may raise other exceptions too.
+    """
     import pandas as pd
 
     table = pipeline.table_
@@ -197,7 +224,8 @@ def _checked(pipeline: TablePipeline) -> TableModel:
     transformer, classifier = (step for _, step in pipeline.steps)
     parts = [
         type(transformer) is ColumnTransformer,
-        type(classifier) in (MGCEClassifier, MGCEForestClassifier, MGCEFourierClassifier, MGCEMLPClassifier),
+        type(classifier) in (*SINGLE, MGCEVotingClassifier),
+        all(type(member) in SINGLE for member in getattr(classifier, "estimators_", [])),
         all(isinstance(text, str) for text in (*columns.kinds, columns.target, model.version)),
         columns.id is None or isinstance(columns.id, str),
         set(columns.kinds.values()) <= {*KINDS},
@@ -217,7 +245,12 @@ def _checked(pipeline: TablePipeline) -> TableModel:
 
 
 def row_prints(selected: pd.DataFrame, labels: pd.Series[Any]) -> NDArray[np.uint64]:
-    """Give a 64-bit hash of each row, shape (n,): equal rows have equal ones, and others hardly ever."""
+    """Return a 64-bit hash of each row of features and label, shape (n,); different rows hardly ever have equal hashes.
+
+    Args:
+        selected: features, as :meth:`Columns.select` returns them.
+        labels: the label of each row.
+    """
     import pandas as pd
 
     frame = pd.concat([selected, labels], axis=1)
@@ -233,19 +266,27 @@ def predictions_frame(
     sets: bool = False,
     formulas: bool = False,
 ) -> pd.DataFrame:
-    """Give predictions as a table: the row, its class, the class's probabilities, and if asked those of every class.
+    """Return predictions as a table: the name of the row, the predicted class, and h and p of that class.
 
-    If asked, also the set of classes, with bars between them, of a model that has prediction sets.
+    Args:
+        model: the model that predicted.
+        predictions: of n rows.
+        row_names: the name of each row; the name of the series heads the column.
+        every_class: add columns of h and p for every class.
+        sets: add a column with the prediction set, its classes separated by vertical bars.
+        formulas: write names and labels as they are. By default, one that a spreadsheet would run as a formula gets an
+            apostrophe in front.
 
-    A name or label that a spreadsheet would run as a formula gets an apostrophe in front, unless `formulas` are wanted.
+    Raises:
+        ValueError: if `sets` are asked of a model that has none.
     """
     import pandas as pd
 
     cell = str if formulas else spreadsheet_cell
 
-    own = np.arange(len(row_names)), np.searchsorted(model.classes, predictions.label)
+    predicted = np.arange(len(row_names)), np.searchsorted(model.classes, predictions.label)
     labels = [cell(str(label)) for label in predictions.label]
-    columns = {"prediction": labels, "h": predictions.h[own], "p": predictions.p[own]}
+    columns = {"prediction": labels, "h": predictions.h[predicted], "p": predictions.p[predicted]}
     if sets:
         if model.sets is None:
             raise ValueError(expected("sets", "asked of a model with prediction sets; fit it anew", "one without"))

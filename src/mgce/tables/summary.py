@@ -1,4 +1,4 @@
-"""What a fit to a table found, as plain values for JSON."""
+"""The results of a fit to a table as plain values for JSON."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from mgce.tables.fit import FitPlan, TableFit
 
 
 def summary(fit: TableFit, plan: FitPlan) -> dict[str, Any]:
-    """Give the findings by name; accuracies, bounds and shares are fractions of 1.
+    """Return the results by name; accuracies, bounds and shares are in [0, 1].
 
     Args:
-        fit: what :func:`mgce.tables.fit.run` gives.
-        plan: its settings.
+        fit: what :func:`mgce.tables.fit.run` returned.
+        plan: the settings that it was called with.
     """
     classes = [str(label) for label in fit.model.classes]
     return {
@@ -28,7 +28,7 @@ def summary(fit: TableFit, plan: FitPlan) -> dict[str, Any]:
         "importance": {each.column: each.mean for each in fit.measures.importance or []},
         "calibration": {name: fit.quality[name] for name in ("ece_h", "ece_p", "sce_h", "sce_p")},
         "certificate": fit.certificate.to_dict(),
-        "wrong_labels": {"all": _share(fit, None)} | {name: _share(fit, own) for own, name in enumerate(classes)},
+        "wrong_labels": {"all": _share(fit, None)} | {name: _share(fit, index) for index, name in enumerate(classes)},
         "candidates": [
             {"model": trial.name, "rows": trial.rows, "accuracy": trial.accuracy, "seconds": trial.seconds}
             for trial in fit.choice.trials
@@ -38,6 +38,7 @@ def summary(fit: TableFit, plan: FitPlan) -> dict[str, Any]:
 
 
 def _share(fit: TableFit, label: int | None) -> dict[str, float] | None:
+    """Return the estimated share of wrong labels among rows with this given label; None if there are no such rows."""
     if label is not None and not (fit.judgement.target == label).any():
         return None
     return dict(zip(("share", "low", "high"), fit.judgement.share_wrong(label), strict=True))

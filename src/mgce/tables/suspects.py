@@ -1,7 +1,8 @@
-"""Judge the label of every row of a table by trees that have not seen the row, and estimate how many are wrong."""
+"""Find labels of a table that are probably wrong, by confident learning with out-of-bag trees of a forest."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,25 +12,27 @@ from scipy.stats import binomtest
 
 from mgce._text import spreadsheet_cell
 from mgce.estimators import MGCEForestClassifier
+from mgce.noise.confident import confident_labels
+from mgce.tables.candidates import forest
 
 if TYPE_CHECKING:
     import pandas as pd
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-CONFIDENCE = 0.95  # of the intervals
+CONFIDENCE = 0.95  # of the intervals around estimated shares of wrong labels
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """What a forest says of the label of each of n rows, of k classes.
+    """A model's opinion on the given labels of n rows, with k classes.
 
     Attributes:
-        target: the label as given, (n,).
-        suggested: the label that the forest would give, (n,).
-        probs: probabilities of the labels by trees that have not seen the row, (n, k).
-        is_issue: whether another class is confidently there, (n,): see :func:`judge`.
-        wrong: estimated probability that the label is wrong, (n,).
+        target: the given labels, as indices of classes, (n,).
+        suggested: the most probable class of each row, (n,).
+        probs: class probabilities by a model that was not fitted to the row, (n, k).
+        is_issue: whether confident learning takes the given label for wrong, (n,): see :func:`judge`.
+        wrong: estimated probability that the given label is wrong, (n,).
     """
 
     target: IntArray
@@ -39,24 +42,27 @@ class Judgement:
     wrong: FloatArray
 
     def order(self) -> IntArray:
-        """Give the rows, the likeliest to have a wrong label first: with time to look at m of them, look at the first.
+        """Return the indices of all rows, sorted by how probable it is that their given label is wrong, highest first.
 
-        Of rows equally likely, those come first whose label is the least probable beside the best one.
+        Ties are broken by the probability of the given label minus that of the most probable class, lowest first.
         """
-        own = self.probs[np.arange(len(self.target)), self.target]
-        return np.asarray(np.lexsort((own - self.probs.max(1), -self.wrong)))
+        prob_given = self.probs[np.arange(len(self.target)), self.target]
+        return np.asarray(np.lexsort((prob_given - self.probs.max(1), -self.wrong)))
 
     def suspects(self, most: int) -> IntArray:
-        """Give the first rows of this order that the forest would label otherwise, at most so many."""
+        """Return at most `most` rows whose suggested class is not the given label, in the order of :meth:`order`."""
         order = self.order()
         return np.asarray(order[self.suggested[order] != self.target[order]][:most])
 
     def share_wrong(self, label: int | None = None) -> tuple[float, float, float]:
-        """Estimate the share of wrong labels, of all or of those given as one class: the share of issues.
+        """Estimate the share of wrong labels by the share of issues.
+
+        Args:
+            label: count only rows with this given label; None for all rows.
 
         Returns:
-            The estimate, and an interval around it that allows for the number of rows. It does not allow for the
-            forest's own errors.
+            The estimate, and both ends of its Clopper-Pearson confidence interval. The interval allows for the number
+            of rows, but not for errors of the model that judges the labels.
         """
         issues = self.is_issue if label is None else self.is_issue[self.target == label]
         interval = binomtest(int(issues.sum()), len(issues)).proportion_ci(CONFIDENCE)
@@ -64,84 +70,108 @@ class Judgement:
 
 
 def judge(
-    X: NDArray[Any], target: IntArray, train: IntArray, seed: int, jobs: int = 1, fitted: Any = None
+    X: NDArray[Any], target: IntArray, train: IntArray, seed: int, jobs: int = 1, fitted: Sequence[Any] = ()
 ) -> Judgement:
-    r"""Judge every label by a forest of the training rows: these by the trees that have not drawn them.
+    r"""Judge the given label of every row by a forest that was not fitted to the row.
 
-    A row is an issue if, among the classes whose probability is at least what the rows given that label have on
-    average, :math:`p_j \ge \frac{1}{n_j} \sum_{i: y_i = j} p_{ij}`, another than its label is the most probable: the
-    rule of confident learning, which asks more of classes that come easily.
+    The forest is fitted to the training rows. Probabilities of a training row come from its out-of-bag trees, that is,
+    the trees whose bootstrap sample does not contain the row; those of all other rows come from all trees.
 
-    Counted by label and class, the issues give the noise that they stand for, a matrix T, and Bayes' rule the
-    probability that a label is wrong: that of the right class is what T makes p of.
+    A row that confidently belongs to another class than its given label is an issue: see
+    :func:`mgce.noise.confident.confident_labels`.
+
+    Counting the rows by confident class and given label estimates the noise matrix T, whose entry (i, j) is the
+    probability that a row of class i is given the label j. Class probabilities p, which the forest has learnt from
+    noisy labels, are then q T with probabilities q of the right classes, and Bayes' rule gives the probability that a
+    label is wrong.
 
     Args:
         X: all rows, shape (n, d).
-        target: their labels as given, shape (n,), in 0..k-1.
-        train: the rows to grow the forest on.
+        target: given labels, shape (n,), in 0..k-1.
+        train: indices of the training rows.
         seed: of the forest.
-        jobs: trees grown at once; -1 for as many as there are cores.
-        fitted: a model of the same rows and seed; if it is a forest, no second one like it is grown.
+        jobs: number of trees grown at once; -1 for one on each core.
+        fitted: models that were fitted to the training rows with this seed. If one is a forest, it judges the labels,
+            and no other one is grown.
 
     Reference: Northcutt, Jiang and Chuang, Confident learning, 2021.
     """
-    forest = fitted
-    if not isinstance(fitted, MGCEForestClassifier):
-        forest = MGCEForestClassifier(random_state=seed, n_jobs=jobs).fit(X[train], target[train])
-    probs = np.empty((len(X), len(forest.classes_)))
-    unseen = np.isnan(forest.oob_decision_function_[:, 0])  # rows that every tree has drawn: no opinion
-    probs[train] = np.where(unseen[:, None], 1 / probs.shape[1], forest.oob_decision_function_)
-    others = np.setdiff1d(np.arange(len(X)), train)
-    if others.size:
-        probs[others] = forest.tree_proba(X[others])
+    trees = next((model for model in fitted if isinstance(model, MGCEForestClassifier)), None)
+    if trees is None:
+        trees = forest(len(train), seed, jobs).fit(X[train], target[train])
+    probs = np.empty((len(X), len(trees.classes_)))
+    in_every_bag = np.isnan(trees.oob_decision_function_[:, 0])  # no out-of-bag tree: all classes equally probable
+    probs[train] = np.where(in_every_bag[:, None], 1 / probs.shape[1], trees.oob_decision_function_)
+    held_out = np.setdiff1d(np.arange(len(X)), train)
+    if held_out.size:
+        probs[held_out] = trees.tree_proba(X[held_out])
     return judgement(probs, target)
 
 
 def judgement(probs: FloatArray, target: IntArray) -> Judgement:
-    """Judge labels by probabilities, shape (n, k), of a model that has not seen them; see :func:`judge`."""
-    thresholds = np.array([probs[target == label, label].mean() for label in range(probs.shape[1])])
-    confident = np.where(probs >= thresholds, probs, -1.0)
-    likely = np.where(confident.max(1) > 0, confident.argmax(1), target)
+    """Judge given labels by class probabilities.
+
+    Args:
+        probs: shape (n, k), by a model that was not fitted to the row: see :func:`judge`.
+        target: given labels, shape (n,), in 0..k-1.
+    """
+    confident_class = confident_labels(probs, target)
     return Judgement(
         target=target,
         suggested=probs.argmax(1),
         probs=probs,
-        is_issue=likely != target,
-        wrong=_wrong(probs, target, likely),
+        is_issue=confident_class != target,
+        wrong=_wrong(probs, target, confident_class),
     )
 
 
-def _wrong(probs: FloatArray, target: IntArray, likely: IntArray) -> FloatArray:
-    """Estimate the probability that each label is wrong, from the classes that the rows are likely of."""
+def _wrong(probs: FloatArray, target: IntArray, confident_class: IntArray) -> FloatArray:
+    """Estimate the probability that each given label is wrong, by Bayes' rule: see :func:`judge`.
+
+    Args:
+        probs: class probabilities p, shape (n, k).
+        target: given labels, shape (n,).
+        confident_class: the class that each row confidently belongs to, shape (n,).
+    """
     k = probs.shape[1]
     joint = np.zeros((k, k))
-    np.add.at(joint, (likely, target), 1)
-    # T_ij: how often a row of class i is given label j. A class that no row is likely of keeps its label.
+    np.add.at(joint, (confident_class, target), 1)
+    # T_ij: the share of the rows of class i whose given label is j. A class that no row confidently belongs to is
+    # taken to keep its label.
     totals = joint.sum(1, keepdims=True)
     transition = np.where(totals > 0, joint / np.maximum(totals, 1), np.eye(k))
-    right = np.clip(probs @ np.linalg.pinv(transition), 0, None)  # of the right class, given the row: p = q T
+    right = np.clip(probs @ np.linalg.pinv(transition), 0, None)  # q of p = q T: probabilities of the right class
     right /= np.maximum(right.sum(1, keepdims=True), np.finfo(float).tiny)
-    by_class = right * transition[:, target].T  # and given the label, up to a factor
+    by_class = right * transition[:, target].T  # P(right class, given label | row); its row sum is P(given label | row)
     total = by_class.sum(1)
     rows = np.arange(len(target))
     return np.where(total > 0, 1 - by_class[rows, target] / np.where(total > 0, total, 1), 1.0)
 
 
-def suspects_csv(found: Judgement, classes: NDArray[Any], names: pd.Series[Any]) -> bytes:
-    """Give every row of a table as CSV, the most suspect first: its labels, and how likely its own is wrong."""
+def suspects_csv(judged: Judgement, classes: NDArray[Any], names: pd.Series[Any]) -> bytes:
+    """Write a judgement as a CSV file with a line for every row of the table, the most suspect label first.
+
+    Args:
+        judged: the judgement.
+        classes: the classes by index, shape (k,).
+        names: the name of each row, shape (n,); the name of the series heads the first column.
+
+    Returns:
+        The content of the file.
+    """
     import pandas as pd
 
-    rows = np.arange(len(found.target))
+    rows = np.arange(len(judged.target))
+    cells = np.array([spreadsheet_cell(str(label)) for label in classes], dtype=object)
     frame = pd.DataFrame(
         {
-            "given": [spreadsheet_cell(str(label)) for label in classes[found.target]],
-            "suggested": [spreadsheet_cell(str(label)) for label in classes[found.suggested]],
-            "label_quality": 1 - found.wrong,
-            "p_given": found.probs[rows, found.target],
-            "p_suggested": found.probs.max(1),
-            "is_issue": found.is_issue,
+            "given": cells[judged.target],
+            "suggested": cells[judged.suggested],
+            "label_quality": 1 - judged.wrong,
+            "p_given": judged.probs[rows, judged.target],
+            "p_suggested": judged.probs.max(1),
+            "is_issue": judged.is_issue,
         }
     )
-    cells = [spreadsheet_cell(name) for name in names.astype(str)]
-    frame.insert(0, str(names.name), cells, allow_duplicates=True)
-    return frame.iloc[found.order()].to_csv(index=False, float_format="%.6g", lineterminator="\n").encode()
+    frame.insert(0, str(names.name), [spreadsheet_cell(name) for name in names.astype(str)], allow_duplicates=True)
+    return frame.iloc[judged.order()].to_csv(index=False, float_format="%.6g", lineterminator="\n").encode()

@@ -1,0 +1,36 @@
+"""Margins of models that give probabilities only: scaled logarithms, with the scale that fits the MGCE loss best."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+
+from mgce.functional import mgce_loss
+
+FloatArray = NDArray[np.float64]
+LARGEST_SCALE = 100.0  # upper limit of the scale s: for a model that is always right, the loss falls with s for ever
+
+
+def best_scale(logs: FloatArray, index: NDArray[np.int64], weight: FloatArray, beta: float) -> float:
+    """Return the scale s in [0, 100] for which the margins s * `logs` have the least mean MGCE loss.
+
+    The loss is convex in s. Rows of NaN, which no model has judged, do not count. If no row counts, s is 1.
+
+    Args:
+        logs: logarithms of probabilities by models that have not seen the row, shape (n, k).
+        index: classes of the rows, shape (n,).
+        weight: their weights, shape (n,).
+        beta: loss parameter.
+    """
+    judged = ~np.isnan(logs[:, 0])
+    f, target = torch.from_numpy(logs[judged]), torch.from_numpy(index[judged])
+    weights = torch.from_numpy(weight[judged])
+    if not len(f) or not weights.sum() > 0:
+        return 1.0
+
+    def mean_loss(scale: float) -> float:
+        return float(mgce_loss(scale * f, target, reduction="none", beta=beta) @ weights / weights.sum())
+
+    return float(minimize_scalar(mean_loss, bounds=(0, LARGEST_SCALE), method="bounded").x)

@@ -1,0 +1,120 @@
+"""Decision trees as arrays, which can be loaded from a file without running code, and are checked before use.
+
+scikit-learn's own trees are compiled objects that follow the indices in a file wherever these point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.ensemble._hist_gradient_boosting.common import PREDICTOR_RECORD_DTYPE
+from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
+
+from mgce._validation import expected
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+# Rows that go down all trees before the next ones do: a hundred columns of them, 6.5 MB, stay in the processor's cache.
+CHUNK_ROWS = 8192
+# scikit-learn's trees can split by categories. These have none.
+NO_CATEGORIES, NO_MAP = np.zeros((0, 8), dtype=np.uint32), np.zeros(0, dtype=np.uint32)
+
+
+class Nodes(NamedTuple):
+    """The nodes of one tree, each child behind its parent."""
+
+    children: IntArray  # (nodes, 2): left and right; anything for a leaf
+    is_leaf: NDArray[np.bool_]  # (nodes,)
+    feature: IntArray  # (nodes,): what a row's value of is compared; anything for a leaf
+    threshold: FloatArray  # (nodes,): a row goes left if its value is at most this
+    value: NDArray[Any]  # (nodes, m): what a leaf gives to the rows that fall into it
+
+
+class Trees:
+    """Trees with one array for all nodes of all trees.
+
+    Args:
+        trees: the nodes of each tree.
+
+    Attributes:
+        starts: the root of each tree, shape (trees,).
+        children: for a node, the places of its children; for a leaf, -1 less its number, and -1. Shape (nodes, 2).
+        features, thresholds: of the nodes, shape (nodes,).
+        values: of the leaves, shape (leaves, m).
+    """
+
+    def __init__(self, trees: Sequence[Nodes]) -> None:
+        starts = np.cumsum([0, *(len(tree.is_leaf) for tree in trees)])
+        leaf = np.concatenate([tree.is_leaf for tree in trees])
+        children = [tree.children.astype(np.int64) + start for tree, start in zip(trees, starts[:-1], strict=True)]
+        self.starts = starts[:-1]
+        self.children = np.where(leaf[:, None], -1, np.concatenate(children))
+        self.children[leaf, 0] = -1 - np.arange(leaf.sum())  # numbers of leaves are negative, places of nodes are not
+        self.features = np.where(leaf, 0, np.concatenate([tree.feature for tree in trees])).astype(np.int64)
+        self.thresholds = np.where(leaf, 0.0, np.concatenate([tree.threshold for tree in trees]))
+        self.values = np.concatenate([tree.value for tree in trees])[leaf]
+
+    def sums(self, rows: NDArray[np.floating[Any]], columns: int = 1) -> FloatArray:
+        """Add up what the trees give to rows.
+
+        Args:
+            rows: shape (n, d), finite, in the precision that the trees were grown in.
+            columns: the sums to make: tree t adds its values to sum t modulo `columns`.
+
+        Returns:
+            Sums, shape (n, columns, m).
+        """
+        rows = np.ascontiguousarray(rows, dtype=np.float64)
+        sums = np.zeros((len(rows), columns, self.values.shape[1]))
+        for first in range(0, len(rows), CHUNK_ROWS):
+            part = slice(first, first + CHUNK_ROWS)
+            for tree, predictor in enumerate(self._predictors()):
+                leaves = predictor.predict(rows[part], NO_CATEGORIES, NO_MAP, 1)
+                sums[part, tree % columns] += self.values[leaves.astype(np.int64)]
+        return sums
+
+    def _predictors(self) -> Iterator[TreePredictor]:
+        """Yield the trees in the form that scikit-learn's boosting walks down, with a leaf's number as its value."""
+        leaf = self.children[:, 0] < 0
+        nodes = np.zeros(len(leaf), dtype=PREDICTOR_RECORD_DTYPE)
+        nodes["is_leaf"], nodes["feature_idx"], nodes["num_threshold"] = leaf, self.features, self.thresholds
+        nodes["value"] = np.where(leaf, -1 - self.children[:, 0], 0)
+        ends = np.append(self.starts[1:], len(nodes))
+        root = np.repeat(self.starts, ends - self.starts)  # of each node's tree
+        for side, place in (("left", 0), ("right", 1)):
+            nodes[side] = np.where(leaf, 0, self.children[:, place] - root)
+        for start, end in zip(self.starts, ends, strict=True):
+            yield TreePredictor(nodes[start:end], NO_CATEGORIES, NO_CATEGORIES)
+
+    def check(self, n_features: int, n_values: int) -> None:
+        """Check that the arrays, which may come from a file that anyone wrote, describe trees.
+
+        After this check, going down a tree from its root always ends at a leaf, and no index leaves its array.
+
+        Args:
+            n_features: columns of the rows.
+            n_values: m, the numbers that a leaf gives.
+
+        Raises:
+            ValueError: if the arrays do not describe trees.
+        """
+        n_nodes, leaf = len(self.children), self.children[:, 0] < 0
+        places, inner = np.flatnonzero(~leaf), self.children[~leaf]
+        ends = np.append(self.starts[1:], n_nodes)
+        whole = (
+            len(self.features) == len(self.thresholds) == n_nodes
+            and self.values.shape == (leaf.sum(), n_values)
+            and np.array_equal(np.sort(-1 - self.children[leaf, 0]), np.arange(leaf.sum()))
+            and len(self.starts) > 0
+            and self.starts[0] == 0
+            and bool((self.starts < ends).all())
+            # Every child is in its parent's tree, and has a higher index than its parent, so there is no cycle.
+            and bool((inner > places[:, None]).all())
+            and bool((inner < np.repeat(ends, ends - self.starts)[places][:, None]).all())
+            and bool((self.features >= 0).all() and (self.features < n_features).all())
+        )
+        if not whole:
+            raise ValueError(expected("trees_", "the trees of a fitted model", "arrays that are none"))

@@ -1,0 +1,200 @@
+r"""The average of several classifiers, with the links of MGCE."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import _fit_context, clone
+from sklearn.model_selection import StratifiedKFold, check_cv
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metaestimators import _BaseComposition
+
+from mgce._validation import expected
+from mgce.estimators.base import FloatArray, RobustClassifier
+from mgce.estimators.log_margins import best_scale
+
+
+class MGCEVotingClassifier(RobustClassifier, _BaseComposition):  # type: ignore[misc]
+    r"""Average the probabilities of several classifiers, and take margins of the MGCE loss from the average.
+
+    .. math:: f_y(x) = s \log \Big( \bar h_y(x) + \frac{1}{n} \Big), \qquad
+              \bar h_y(x) = \frac{1}{M} \sum_{m=1}^{M} h_{m,y}(x)
+
+    where h_m(x), shape (k,), is what `predict_proba` of classifier m gives, n is the number of training rows, and the
+    scale s minimises the mean MGCE loss of the training rows, each predicted by classifiers that were fitted to the
+    other folds. Classifiers of different kinds err on different rows, also under wrong labels, so that their average
+    is often more accurate than the best of them.
+
+    Args:
+        estimators: pairs (name, classifier), at least one; each is cloned and fitted. Names are unique. Estimators of
+            this package and any other with `predict_proba` will do.
+        beta: loss parameter in [1, inf], for the scale s and the links. The classifiers have their own.
+        scale: s, positive; or "cv" to choose it.
+        cv: folds for the choice of s: their number, at least 2, or what scikit-learn takes for `cv`. Fewer than the
+            number are made where a class has fewer rows.
+        random_state: seed of the folds.
+
+    Attributes:
+        classes_: labels, shape (k,).
+        estimators_: the fitted classifiers, in the order of `estimators`.
+        beta_: the beta of the links.
+        scale_: s.
+        least_prob_: 1/n.
+        n_features_in_, feature_names_in_: as everywhere in scikit-learn.
+
+    Example:
+        >>> from sklearn.datasets import load_iris
+        >>> from mgce.estimators import MGCEClassifier, MGCEForestClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> members = [("linear", MGCEClassifier()), ("forest", MGCEForestClassifier(random_state=0))]
+        >>> round(MGCEVotingClassifier(members, random_state=0).fit(X, y).score(X, y), 2)
+        0.99
+
+    Reference: Kittler, Hatef, Duin and Matas, On combining classifiers, 1998 (the sum rule).
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "estimators": [list],
+        "beta": [Interval(Real, 1, None, closed="both")],
+        "scale": [Interval(Real, 0, None, closed="neither"), StrOptions({"cv"})],
+        "cv": ["cv_object"],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        estimators: Any,
+        beta: float = 1.4,
+        *,
+        scale: float | str = "cv",
+        cv: Any = 3,
+        random_state: Any = None,
+    ) -> None:
+        self.estimators = estimators
+        self.beta = beta
+        self.scale = scale
+        self.cv = cv
+        self.random_state = random_state
+
+    @classmethod
+    def from_fitted(
+        cls, estimators: Sequence[tuple[str, Any]], classes: NDArray[Any], n: int, *, beta: float, scale: float
+    ) -> MGCEVotingClassifier:
+        """Average classifiers that are fitted already.
+
+        Args:
+            estimators: pairs (name, fitted classifier), at least one, of the same features.
+            classes: all labels, sorted, shape (k,). A classifier that has not seen some of them gives them 0.
+            n: number of training rows.
+            beta: loss parameter of the links.
+            scale: s, positive.
+        """
+        voting = cls([(name, clone(fitted)) for name, fitted in estimators], beta, scale=scale)
+        voting.estimators_ = [fitted for _, fitted in estimators]
+        voting.classes_, voting.beta_ = np.asarray(classes), float(beta)
+        voting.n_features_in_ = estimators[0][1].n_features_in_
+        voting.scale_, voting.least_prob_ = float(scale), 1 / n
+        return voting
+
+    @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MGCEVotingClassifier:
+        """Fit the classifiers, and scale the logarithms of their average.
+
+        Args:
+            X: rows, shape (n, d).
+            y: labels, shape (n,), of at least 2 classes.
+            sample_weight: not negative, shape (n,); passed to the classifiers where it is given.
+
+        Returns:
+            self.
+
+        Raises:
+            ValueError: if the data or a parameter are not as described.
+        """
+        self._check_members()
+        X, index, weight = self._encode_training(X, y, sample_weight)
+        labels, options = self.classes_[index], [{}, {"sample_weight": weight}][sample_weight is not None]
+        self.beta_, self.least_prob_ = float(self.beta), 1 / len(X)
+        if self.scale == "cv":
+            logs = self._log_probs(self._out_of_fold(X, index, options))
+            self.scale_ = best_scale(logs, index, weight, self.beta_)
+        else:
+            self.scale_ = float(self.scale)
+        self.estimators_ = [clone(member).fit(X, labels, **options) for _, member in self.estimators]
+        return self
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters, with those of the classifiers as `NAME__PARAMETER`.
+
+        Args:
+            deep: whether to include the classifiers' own.
+
+        Returns:
+            Values by name.
+        """
+        return dict(self._get_params("estimators", deep=deep))
+
+    def set_params(self, **params: Any) -> MGCEVotingClassifier:
+        """Set parameters, also those of the classifiers as `NAME__PARAMETER`.
+
+        Args:
+            params: values by name.
+
+        Returns:
+            self.
+        """
+        self._set_params("estimators", **params)
+        return self
+
+    def average_proba(self, X: Any, members: Sequence[Any] | None = None) -> FloatArray:
+        """Return the mean of the classifiers' probabilities.
+
+        Args:
+            X: rows, shape (n, d).
+            members: other fitted classifiers to average; those of the fit by default.
+
+        Returns:
+            Probabilities, shape (n, k), with columns as in `classes_`. Unlike h and p, they do not depend on beta.
+        """
+        members = self.estimators_ if members is None else members
+        total = np.zeros((len(X), len(self.classes_)))
+        for member in members:
+            # A class that a classifier has not seen is not among its columns.
+            total[:, np.searchsorted(self.classes_, member.classes_)] += member.predict_proba(X)
+        return total / len(members)
+
+    def _check_members(self) -> None:
+        names = [name for name, _ in self.estimators]
+        if not names or len(set(names)) < len(names):
+            raise ValueError(expected("estimators", "pairs of unique names and classifiers, at least one", names))
+        for name, member in self.estimators:
+            if not hasattr(member, "predict_proba"):
+                raise ValueError(expected(f"estimators[{name!r}]", "a classifier with `predict_proba`", member))
+
+    def _out_of_fold(self, X: Any, index: NDArray[np.int64], options: dict[str, Any]) -> FloatArray:
+        """Return the average of classifiers that have not seen the row, shape (n, k); NaN where there are none."""
+        probs = np.full((len(X), len(self.classes_)), np.nan)
+        folds = self.cv
+        if isinstance(folds, Integral):
+            folds = min(int(folds), int(np.bincount(index).min()))
+            if folds < 2:  # a class of one row would be missing where that row is predicted
+                return probs
+            seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+            folds = StratifiedKFold(folds, shuffle=True, random_state=seed)
+        labels = self.classes_[index]
+        for train, test in check_cv(folds).split(X, index):
+            weights = {name: value[train] for name, value in options.items()}
+            members = [clone(member).fit(X[train], labels[train], **weights) for _, member in self.estimators]
+            probs[test] = self.average_proba(X[test], members)
+        return probs
+
+    def _log_probs(self, probs: FloatArray) -> FloatArray:
+        return np.asarray(np.log(probs + self.least_prob_))
+
+    def _margins(self, X: Any) -> FloatArray:
+        return self.scale_ * self._log_probs(self.average_proba(X))

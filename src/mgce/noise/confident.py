@@ -1,0 +1,40 @@
+"""The class that each row confidently belongs to, by confident learning."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def confident_labels(probs: NDArray[np.floating[Any]], target: NDArray[np.int64]) -> NDArray[np.int64]:
+    r"""Return the class that each row confidently belongs to, whatever label it was given.
+
+    The threshold of a class j is the mean of its probability over the :math:`n_j` rows with the given label j,
+
+    .. math:: t_j = \frac{1}{n_j} \sum_{i: y_i = j} p_{ij}.
+
+    Row i confidently belongs to class j if :math:`p_{ij} \ge t_j`; if this holds for several classes, to the most
+    probable of them; if it holds for none, to the class of its given label. Classes that the model predicts with high
+    probability have a high threshold.
+
+    Args:
+        probs: class probabilities, shape (n, k), by a model that was not fitted to the row.
+        target: given labels, shape (n,), in 0..k-1.
+
+    Returns:
+        Classes in 0..k-1, shape (n,).
+
+    Example:
+        >>> probs = np.array([[0.9, 0.1], [0.8, 0.2], [0.2, 0.8], [0.9, 0.1]])
+        >>> confident_labels(probs, np.array([0, 0, 1, 1]))  # the last is surer of class 0 than the rows labelled so
+        array([0, 0, 1, 0])
+
+    Reference: Northcutt, Jiang and Chuang, Confident learning, 2021.
+    """
+    k = probs.shape[1]
+    # A class that no row is labelled with has no threshold, and no row belongs to it.
+    thresholds = [probs[target == j, j].mean() if (target == j).any() else np.inf for j in range(k)]
+    confident = np.where(probs >= np.array(thresholds), probs, -1.0)
+    return np.where(confident.max(1) > 0, confident.argmax(1), target)

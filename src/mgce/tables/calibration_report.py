@@ -1,0 +1,47 @@
+"""The section of a fit's report on calibration."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mgce.metrics.evaluation import pool
+from mgce.pages.svg import Axis, Series, chart
+from mgce.pages.web_page import figure, table
+from mgce.tables.fit import TableFit
+
+SHARES = tuple((share / 5, f"{share * 20}%") for share in range(6))  # marks of an axis from 0 to 1, with their text
+
+
+def calibration_section(fit: TableFit) -> str:
+    """Return the section as HTML: the calibration errors of h and p, and their reliability diagram."""
+    words = (
+        "<p>The model gives two probabilities for every class. The minimax probability <span class=key-h>h</span> is "
+        "the one by which it predicts: it is sharp, often exactly 0 or 1. The worst-case probability "
+        "<span class=key-p>p</span> is meant to be calibrated to labels like those that the model was trained on.</p>"
+    )
+    names = {"ece": "expected, of the top label (ECE)", "sce": "static, of all classes (SCE)"}
+    errors = table(
+        "Calibration errors on the rows held out, 15 bins; smaller is better.",
+        ["", "h", "p"],
+        [[text, *(f"{fit.quality[f'{name}_{output}']:.1%}" for output in "hp")] for name, text in names.items()],
+    )
+    return words + errors + _reliability_diagram(fit)
+
+
+def _reliability_diagram(fit: TableFit) -> str:
+    """Draw accuracy against confidence, with a circle for each bin."""
+    series, distances = [], []
+    for output in "hp":
+        confidence, accuracy, share = pool([fit.quality[f"reliability_{output}"]])
+        # In pixels: the area grows with the share of the rows, and the emptiest bin can still be seen.
+        radius = 2.5 + 9 * np.sqrt(share)
+        series.append(Series(list(zip(confidence.tolist(), accuracy.tolist(), radius.tolist(), strict=True)), output))
+        distances.append(f"{output} is {fit.quality[f'ece_{output}']:.1%} from the diagonal on average")
+    text = f"Reliability diagram: share of right labels against confidence. {'; '.join(distances)}."
+    caption = (
+        "How often the predicted label is right, against the model's confidence in it. Circles of a calibrated model "
+        "are on the dashed line, those of an overconfident model below it. Larger circles stand for more rows. "
+        "<span class=key-h>● h</span>, <span class=key-p>○ p</span>."
+    )
+    axes = Axis("confidence", 0, 1, SHARES), Axis("right", 0, 1, SHARES)
+    return figure(chart(series, *axes, text, height=350, diagonal=True), caption)
