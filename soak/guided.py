@@ -16,6 +16,8 @@ MODULES = (
     "mgce.estimators.archive",
     "mgce.estimators.persistence",
     "mgce.tables.model",
+    "mgce.estimators.trees",
+    "mgce.datasets.table_files",
     "mgce.datasets.tables",
     "mgce.datasets.idx",
     "mgce.datasets.cifar",

@@ -51,7 +51,7 @@ def _models() -> list[bytes]:
     from sklearn.pipeline import Pipeline
 
     from mgce.datasets.tables import preprocessor
-    from mgce.estimators import MGCEClassifier, MGCEMLPClassifier
+    from mgce.estimators import MGCEClassifier, MGCEMLPClassifier, MGCEVotingClassifier
     from mgce.tables.columns import Columns
     from mgce.tables.model import TableModel, row_prints
 
@@ -59,11 +59,21 @@ def _models() -> list[bytes]:
     columns = Columns.of(frame, "y", "id")
     selected, labels = columns.select(frame), columns.labels(frame)
     contents = []
-    for classifier in (MGCEClassifier(), MGCEMLPClassifier(hidden_layer_sizes=(4,), max_iter=2, random_state=0)):
+    network = MGCEMLPClassifier(hidden_layer_sizes=(4,), max_iter=2, random_state=0)
+    for classifier in (MGCEClassifier(), network, MGCEVotingClassifier(_trees(), scale=1.0)):
         pipeline = Pipeline([("columns", preprocessor(selected)), ("classifier", classifier)])
         pipeline.fit(selected, labels.to_numpy(dtype=str))
         contents.append(TableModel(pipeline, columns, np.sort(row_prints(selected, labels))).to_bytes())
     return contents
+
+
+def _trees() -> list[tuple[str, Any]]:
+    """Give two small models of trees, which compiled code walks down."""
+    from mgce.estimators import MGCEBoostingClassifier, MGCEForestClassifier
+
+    forest = MGCEForestClassifier(n_estimators=3, splitter="best", min_samples_leaf=3, random_state=0)
+    boosting = MGCEBoostingClassifier(max_iter=2, min_samples_leaf=3, forest=forest, random_state=0)
+    return [("forest", forest), ("boosting", boosting)]
 
 
 @cache
@@ -79,6 +89,7 @@ def _estimators() -> list[bytes]:
         MGCEClassifier(random_state=np.random.RandomState(0)).fit(X, y),
         make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y),
         MGCEClassifier().partial_fit(X, y, classes=[0, 1, 2]),
+        *(model.fit(X, y) for _, model in _trees()),
     ]
     return [_bytes_of(lambda path, model=model: save(model, path), "m.skops") for model in models]  # type: ignore[misc]
 

@@ -49,6 +49,21 @@ def test_the_summary_is_that_of_the_stored_model_on_rows_it_was_not_trained_on(m
         assert text in words
 
 
+def test_the_cleaned_table_is_the_table_without_the_rows_that_look_wrong(mgce, people, table, tmp_path):
+    options = ("--id", "person", "--beta", "2", "--suspects", "1")
+    for name in ("cleaned.csv", "cleaned.parquet"):
+        code, output, errors = mgce(*FIT, *options, "--cleaned", name)
+        assert code == 0 and name in " ".join(output.split()), errors
+    judged = pd.read_csv(tmp_path / "people.suspects.csv", dtype={"person": str})
+    issues = judged["person"][judged["is_issue"]]
+    assert 0 < len(issues) < 120
+    expected = people[~people["person"].isin(issues)].reset_index(drop=True)
+    read = pd.read_csv(tmp_path / "cleaned.csv", dtype={"person": str, "sick": people["sick"].dtype})
+    pd.testing.assert_frame_equal(read, expected, check_dtype=False)
+    assert len(pd.read_parquet(tmp_path / "cleaned.parquet")) == len(expected)
+    assert "The 1 most suspect rows" in (tmp_path / "people.html").read_text()
+
+
 def test_csv_and_parquet_give_the_same_model(mgce, people, table, tmp_path):
     people.to_parquet(tmp_path / "same.parquet")
     for name in ("people.csv", "same.parquet"):
@@ -94,6 +109,9 @@ def test_a_network(mgce, table, tmp_path):
         (["--id", "sick"], "Expected `id` to be another column than the target, but got 'sick'."),
         (["--id", "name"], "Expected `id` to be a column of the table"),
         (["--beta", "0.5"], "Expected `beta` to be a float in [1, inf], but got 0.5."),
+        (["--suspects", "-1"], "Expected `suspects` to be an integer of at least 0, but got -1."),
+        (["--cleaned", "people.csv"], "Expected `cleaned` to be the path of a file that serves for nothing else"),
+        (["--cleaned", "people.html"], "Expected `cleaned` to be the path of a file that serves for nothing else"),
         (["--beta", "nan"], "Expected `beta` to be a float in [1, inf], but got nan."),
         (["--beta", "low"], "Expected `beta` to be a number in [1, inf] or 'cv', but got 'low'."),
         (["--model", "tree"], "Expected `model` to be one of 'auto', 'forest', 'boosting', 'linear', "),

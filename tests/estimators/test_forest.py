@@ -88,6 +88,8 @@ def test_trees_of_a_changed_file_are_refused_before_a_walk(tmp_path):
         changed("starts", 1, 10**6),
         changed("starts", 2, 0),
         changed("children", (inner[0], 1), clf.trees_.starts[1]),  # into the next tree
+        ("children", np.where(clf.trees_.children == inner[1], inner[1] - 0.5, clf.trees_.children)),
+        ("features", clf.trees_.features.astype(float)),
         ("values", clf.trees_.values[:-1]),
         ("thresholds", clf.trees_.thresholds[:-1]),
     ):

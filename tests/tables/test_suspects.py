@@ -79,3 +79,5 @@ def test_every_row_is_in_the_file_and_formulas_are_text():
     assert frame["id"].tolist()[0] == "c"
     assert set(frame["id"]) == {"'=1+1", "b", "c"} and set(frame["given"]) == {"no", "'+yes"}
     assert frame["is_issue"].tolist()[0] and frame["label_quality"].is_monotonic_increasing
+    wrong = 1 - frame["label_quality"]
+    np.testing.assert_allclose(frame["expected_precision"], [wrong[:m].mean() for m in (1, 2, 3)], rtol=1e-5)

@@ -18,13 +18,13 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from mgce._files import write_files
-from mgce._validation import expected
+from mgce._validation import check_count, expected
 from mgce.cli.env import describe
 from mgce.cli.noise_options import NOISE, NOISE_RATE, parse_rate
 from mgce.cli.outputs import STDOUT, Json, Quiet, check_json, check_output, write_json
 from mgce.cli.table_options import TABLE, Decimal, Drop, Encoding, Sep, columns_of
 from mgce.cli.terminal import Terminal, nothing_written_if_interrupted
-from mgce.datasets.table_files import TextFormat, read_frame, table_name
+from mgce.datasets.table_files import TextFormat, read_frame, table_name, to_csv, to_parquet
 from mgce.tables import report as fit_report
 from mgce.tables.fit import FitPlan, TableFit, run
 from mgce.tables.summary import summary
@@ -40,8 +40,9 @@ def fit(
     model: Annotated[
         str,
         typer.Option(
-            help="auto: the best of the following on training rows. forest: decision trees. linear: convex, quick. "
-            "fourier: convex, for classes that no plane separates. mlp: a neural network."
+            help="auto: the average of those of the following that do well on training rows. forest: decision trees. "
+            "boosting: of trees, on corrected labels. linear: convex, quick. fourier: convex, for classes that no "
+            "plane separates. mlp: a neural network."
         ),
     ] = "auto",
     budget: Annotated[float, typer.Option(help="Seconds of processor time to choose and fit the model, about.")] = 60.0,
@@ -57,6 +58,10 @@ def fit(
         str | None, typer.Option(help="Column whose equal values mark rows to be held out together, or not at all.")
     ] = None,
     time: Annotated[str | None, typer.Option(help="Column that orders the rows: the last ones are held out.")] = None,
+    suspects: Annotated[int, typer.Option(help="Rows with suspect labels in the report, at most.")] = 50,
+    cleaned: Annotated[
+        Path | None, typer.Option(help="File for the table without the rows whose label looks wrong, .csv or .parquet.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of all random draws: rows held out, folds, models.")] = 0,
     sep: Sep = None,
     decimal: Decimal = ".",
@@ -70,9 +75,9 @@ def fit(
 ) -> None:
     """Fit a classifier to a table whose labels may be partly wrong, and say how wrong it can be.
 
-    Columns may be numbers, dates or categories, with values missing. The model is chosen on the training rows; the
-    rows held out serve only to measure it, for the certificate and the calibration. Writes the model, an HTML report,
-    and NAME.suspects.csv: every row, those with the most suspect label first.
+    Columns may be numbers, dates or categories, with values missing. Models are chosen and averaged on the training
+    rows; the rows held out serve only to measure the average, for the certificate and the calibration. Writes the
+    model, an HTML report, and NAME.suspects.csv: every row, those with the most suspect label first.
     """
     plan = FitPlan(
         target,
@@ -92,17 +97,22 @@ def fit(
         refit=refit,
     )
     form = TextFormat(sep, decimal, encoding)
-    outputs = _Outputs(out or Path(f"{table_name(table)}.skops"))
+    outputs = _Outputs(out or Path(f"{table_name(table)}.skops"), cleaned)
     outputs.check(table, json_file)
     if jobs == 0 or jobs < -1:
         raise ValueError(expected("jobs", "a positive number, or -1", jobs))
+    check_count("suspects", suspects, minimum=0)
     console = Terminal(quiet=quiet or json_file == STDOUT)
     start = monotonic()
     with nothing_written_if_interrupted(console):
         frame = read_frame(table, "table", text=[target, *([id] if id else [])], classes=target, form=form)
         result = _run_with_progress(console, frame, plan, jobs)
-        files = outputs.contents(result, plan, table.name)
+        files = outputs.contents(result, plan, table.name, suspects)
     write_files(outputs.model.parent, files)
+    if cleaned is not None:
+        kept = frame.loc[result.row_names.index[~result.judgement.is_issue]]
+        parquet = cleaned.suffix.lower() == ".parquet"
+        write_files(cleaned.parent, {cleaned.name: to_parquet(kept) if parquet else to_csv(kept, digits=None)})
     write_json(json_file, {"table": table.name, "files": [*files], **summary(result, plan)})
     _print_summary(console, result, plan)
     console.print(f"Took {monotonic() - start:.0f} s. {outputs}", markup=False)
@@ -110,9 +120,10 @@ def fit(
 
 @dataclass(frozen=True)
 class _Outputs:
-    """The paths of the three files that the command writes, all in one folder and named after the model's file."""
+    """The files that the command writes: three in one folder, named after the model's file, and the cleaned table."""
 
     model: Path
+    cleaned: Path | None
 
     @property
     def report(self) -> Path:
@@ -129,13 +140,17 @@ class _Outputs:
         check_output("out", self.model, table)
         for path in (self.report, self.suspects):
             check_output("out", path, table, self.model)
-        check_json(json_file, table, self.model, self.report, self.suspects)
+        written = [self.model, self.report, self.suspects]
+        if self.cleaned is not None:
+            check_output("cleaned", self.cleaned, table, *written)
+            written.append(self.cleaned)
+        check_json(json_file, table, *written)
 
-    def contents(self, result: TableFit, plan: FitPlan, table: str) -> dict[str, bytes]:
-        """Return the content of each file by its name, for the table's file of this name."""
+    def contents(self, result: TableFit, plan: FitPlan, table: str, n_suspects: int) -> dict[str, bytes]:
+        """Return the content of the three files by their names, for the table's file of this name."""
         return {
             self.model.name: result.model.to_bytes(),
-            self.report.name: fit_report.page(result, plan, table, self.model.name, describe()),
+            self.report.name: fit_report.page(result, plan, table, self.model.name, describe(), n_suspects),
             self.suspects.name: suspects_csv(result.judgement, result.model.classes, result.row_names),
         }
 
@@ -143,6 +158,7 @@ class _Outputs:
         return (
             f"The model is in {self.model}, the report in {self.report}, and all rows, those with the most suspect "
             f"label first, in {self.suspects}."
+            + (f" The rows whose label does not look wrong are in {self.cleaned}." if self.cleaned else "")
         )
 
 

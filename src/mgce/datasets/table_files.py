@@ -116,9 +116,10 @@ def column_list(frame: pd.DataFrame) -> str:
     return ", ".join(map(str, frame.columns[:NAMES_IN_ERRORS]))
 
 
-def to_csv(frame: pd.DataFrame) -> bytes:
-    """Return a table as the content of a CSV file, with six significant digits of every number."""
-    return frame.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode()
+def to_csv(frame: pd.DataFrame, digits: int | None = 6) -> bytes:
+    """Return a table as the content of a CSV file, with so many significant digits of every number; None for all."""
+    float_format = None if digits is None else f"%.{digits}g"
+    return frame.to_csv(index=False, float_format=float_format, lineterminator="\n").encode()
 
 
 def to_parquet(frame: pd.DataFrame) -> bytes:

@@ -117,7 +117,9 @@ class MGCEBoostingClassifier(RobustClassifier):
             max_leaf_nodes=self.max_leaf_nodes,
             min_samples_leaf=self.min_samples_leaf,
             random_state=seed,
-        ).fit(X, corrected, weight)
+        )
+        # Equal weights change nothing, but with weights the bins of the features take most of the time.
+        boosting.fit(X, corrected, None if (weight == weight[0]).all() else weight)
         self.beta_, self.n_iter_ = float(self.beta), int(boosting.n_iter_)
         self.trees_ = Trees([_nodes(tree.nodes) for step in boosting._predictors for tree in step])
         scores = boosting.decision_function(X[:1]).reshape(-1)

@@ -101,11 +101,15 @@ class Trees:
         Raises:
             ValueError: if the arrays do not describe trees.
         """
+        # Whole numbers: compiled code would cut others off, and 3.5 for a child of node 3 is a circle.
+        if any(array.dtype != np.int64 for array in (self.starts, self.children, self.features)):
+            raise ValueError(expected("trees_", "the trees of a fitted model", "arrays that are none"))
         n_nodes, leaf = len(self.children), self.children[:, 0] < 0
         places, inner = np.flatnonzero(~leaf), self.children[~leaf]
         ends = np.append(self.starts[1:], n_nodes)
         whole = (
             len(self.features) == len(self.thresholds) == n_nodes
+            and self.children.shape[1:] == (2,)
             and self.values.shape == (leaf.sum(), n_values)
             and np.array_equal(np.sort(-1 - self.children[leaf, 0]), np.arange(leaf.sum()))
             and len(self.starts) > 0

@@ -22,11 +22,17 @@ NOISE_LIMITS = {
 }
 NO_SETS_OF_ALL = "None: the model was fitted again to all rows, so no rows are left to calibrate prediction sets on."
 NO_SETS_IN_ORDER = "None: prediction sets need rows held out at random, not by groups or in the order of time."
-N_SUSPECTS = 50  # rows in the report: as many as a person can check at a sitting; the file of suspects has every row
 N_TRIALS = 12  # trials in the report, those on the most rows and with the highest accuracy first: one screen
 
 
-def page(fit: TableFit, plan: FitPlan, name: str, model_file: str, environment: Mapping[str, str]) -> bytes:
+def page(
+    fit: TableFit,
+    plan: FitPlan,
+    name: str,
+    model_file: str,
+    environment: Mapping[str, str],
+    n_suspects: int = 50,
+) -> bytes:
     """Return the report as an HTML page in UTF-8.
 
     Args:
@@ -35,6 +41,7 @@ def page(fit: TableFit, plan: FitPlan, name: str, model_file: str, environment: 
         name: name of the table's file.
         model_file: name of the model's file.
         environment: versions of the software, by its name.
+        n_suspects: rows with the most suspect labels to show, at most.
     """
     sections = {
         "How wrong it can be": _certificate(fit, plan),
@@ -42,7 +49,7 @@ def page(fit: TableFit, plan: FitPlan, name: str, model_file: str, environment: 
         "Prediction sets": _sets(fit, plan),
         "Calibration": calibration_section(fit),
         "The choice of the model": _choice(fit),
-        "The most suspect labels": _suspects(fit, plan),
+        "The most suspect labels": _suspects(fit, plan, n_suspects),
         "What was done": _done(fit, plan, name, model_file, environment),
         "Limits": _limits(plan),
     }
@@ -204,7 +211,7 @@ def _remark(trial: Trial, choice: Choice) -> str:
     return f"not chosen: {trial.left_out}" if trial.left_out else ""
 
 
-def _suspects(fit: TableFit, plan: FitPlan) -> str:
+def _suspects(fit: TableFit, plan: FitPlan, most: int) -> str:
     """Show the share of wrong labels in every class, and the rows whose label is most suspect."""
     judgement = fit.judgement
     words = paragraph(
@@ -219,7 +226,7 @@ def _suspects(fit: TableFit, plan: FitPlan) -> str:
     words += table(
         "Labels that look wrong, by the class that was given.", ["given", "rows", "wrong", "from", "to"], shares
     )
-    suspects = judgement.suspects(N_SUSPECTS)
+    suspects = judgement.suspects(most)
     if not suspects.size:
         return words + paragraph("None: every label is the one the forest would give.")
     numbers = "" if plan.id else " Rows are numbered from 1; the line of column names is not counted."

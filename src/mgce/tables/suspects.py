@@ -151,6 +151,9 @@ def _wrong(probs: FloatArray, target: IntArray, confident_class: IntArray) -> Fl
 def suspects_csv(judged: Judgement, classes: NDArray[Any], names: pd.Series[Any]) -> bytes:
     """Write a judgement as a CSV file with a line for every row of the table, the most suspect label first.
 
+    Its column `expected_precision` is the expected share of wrong labels from the first line to this one: who checks
+    that many rows finds so many errors, on average.
+
     Args:
         judged: the judgement.
         classes: the classes by index, shape (k,).
@@ -174,4 +177,6 @@ def suspects_csv(judged: Judgement, classes: NDArray[Any], names: pd.Series[Any]
         }
     )
     frame.insert(0, str(names.name), [spreadsheet_cell(name) for name in names.astype(str)], allow_duplicates=True)
-    return frame.iloc[judged.order()].to_csv(index=False, float_format="%.6g", lineterminator="\n").encode()
+    frame = frame.iloc[judged.order()]
+    frame["expected_precision"] = (1 - frame["label_quality"]).cumsum() / np.arange(1, len(frame) + 1)
+    return frame.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode()
