@@ -1,8 +1,10 @@
 import math
 
+import mpmath
+import pytest
 import torch
 
-from contracts.robust_loss_contract import RobustLossContract
+from contracts.robust_loss_contract import RobustLossContract, softmax
 from mgce import CappedMGCELoss
 from mgce.functional import alpha_loss, capped_mgce_loss, mgce_loss, minimax_probs
 from oracle import probabilities
@@ -22,6 +24,47 @@ class TestCappedMGCE(RobustLossContract):
     def formula(logits, y):
         h, _ = probabilities(logits, 2)
         return 2 * (1 - h[y] ** (1 / 2))
+
+
+class TestTruncatedMGCE(RobustLossContract):
+    most = 2.0 * (1 - math.sqrt(0.1))
+
+    @staticmethod
+    def loss(input, target, **keywords):
+        return capped_mgce_loss(input, target, **keywords, beta=2.0, threshold=0.1)
+
+    @staticmethod
+    def formula(logits, y):
+        h, _ = probabilities(logits, 2)
+        return 2 * (1 - max(h[y], mpmath.mpf("0.1")) ** (1 / mpmath.mpf(2)))
+
+
+class TestTruncatedCrossEntropy(RobustLossContract):
+    most = -math.log(0.1)
+
+    @staticmethod
+    def loss(input, target, **keywords):
+        return capped_mgce_loss(input, target, **keywords, beta=math.inf, threshold=0.1)
+
+    @staticmethod
+    def formula(logits, y):
+        return -mpmath.log(max(softmax(logits)[y], mpmath.mpf("0.1")))
+
+
+@pytest.mark.parametrize("beta", [1.0, 1.05, 1.4, 11.0, math.inf])
+def test_only_rows_whose_label_has_the_majority_of_h_count_at_a_half(beta):
+    f = LOGITS.clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(capped_mgce_loss(f, TARGET, reduction="sum", beta=beta, threshold=0.5), f)
+    majority = minimax_probs(LOGITS, beta=beta)[torch.arange(9), TARGET] > 0.5
+    assert majority.any() and not majority.all()
+    (free,) = torch.autograd.grad(mgce_loss(f, TARGET, reduction="sum", beta=beta), f)
+    torch.testing.assert_close(gradient, torch.where(majority[:, None], free, 0))
+
+
+def test_a_threshold_is_a_probability():
+    assert capped_mgce_loss(LOGITS, TARGET, threshold=1.0) == 0
+    with pytest.raises(ValueError, match=r"Expected `threshold` to be a finite number in \[0, 1\], but got 1.5"):
+        CappedMGCELoss(threshold=1.5)
 
 
 def test_it_is_the_alpha_loss_of_h_and_cross_entropy_at_infinity():

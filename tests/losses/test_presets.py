@@ -20,6 +20,7 @@ from mgce.losses.presets import LOSSES, PRESETS, PRESETS_BY_NOISE, preset
 
 LOGITS, TARGET = torch.randn(9, 4, generator=torch.Generator().manual_seed(0)), torch.arange(9) % 4
 P = LOGITS.double().softmax(-1).gather(1, TARGET[:, None])[:, 0]
+H = minimax_probs(LOGITS.double(), beta=1.4).gather(1, TARGET[:, None])[:, 0]
 
 
 def extra(name):
@@ -66,6 +67,9 @@ def test_every_preset_makes_its_loss(name, data):
         ("ce+forward", None, F.cross_entropy(LOGITS.double(), TARGET)),
         ("mgce+nce", None, mgce_loss(LOGITS, TARGET, beta=1.4) + nce_loss(LOGITS, TARGET)),
         ("mgce+logitclip", None, mgce_loss(clip_logits(LOGITS, delta=1.0), TARGET, beta=1.4)),
+        ("mgce+trunc", None, 1.4 * (1 - H.clamp(min=0.5) ** (1 / 1.4)).mean()),
+        ("mgce+rce", "cifar10", 0.1 * mgce_loss(LOGITS, TARGET, beta=1.4).double() - math.log(1e-4) * (1 - P).mean()),
+        ("ce+trunc", None, -P.clamp(min=0.5).log().mean()),
         ("mgce+forward", None, mgce_loss(LOGITS, TARGET, beta=1.4, reduction="none").clamp(max=1.4).mean()),
     ],
 )

@@ -17,6 +17,7 @@ from mgce.functional import (
     minimax_probs,
     nce_loss,
     rce_loss,
+    unhinged_loss,
     worst_case_probs,
 )
 from mgce.noise import asymmetric, symmetric
@@ -137,6 +138,54 @@ def test_sums():
     assert SumLoss([CE(), RCELoss()], [0.0, 1.0])(masked, torch.tensor([1])).isfinite()
     assert SumLoss([RCELoss()], [0.0])(LOGITS, TARGET) == 0
     assert "weights=(2.0, 3.0)" in repr(SumLoss([NCELoss(), CE()], (2.0, 3.0)))
+
+
+def two_levels(k, radius):
+    """Give rows of length `radius` and mean 0 whose first m logits are equal and above the others, for each m < k."""
+    m = torch.arange(1, k, dtype=torch.float64)[:, None]
+    rows = torch.where(torch.arange(k) < m, 1 / m, -1 / (k - m))
+    return radius * rows / rows.norm(dim=1, keepdim=True)
+
+
+@pytest.mark.parametrize("k", [2, 3, 10, 26])
+@pytest.mark.parametrize("radius", [0.01, 0.1, 0.5, 1.0, 3.0])
+def test_in_a_ball_mgce_is_symmetric_up_to_a_known_number(k, radius):
+    """At beta = 1: the spread of the mean over all labels is max_m x_m (radius - x_m), x_m^2 = 1 / m - 1 / k."""
+    criterion = LogitClip(MGCELoss(beta=1.0, reduction="none"), delta=1 / radius)
+
+    def mean_over_labels(rows):
+        each = criterion(rows.repeat_interleave(k, 0), torch.arange(k).repeat(len(rows)))
+        return each.view(-1, k).mean(1)
+
+    least = (k - 1) / k  # at f = 0
+    x = (1 / torch.arange(1, k, dtype=torch.float64) - 1 / k).sqrt()
+    most = least + (x * (radius - x)).clamp(min=0).max()
+    inside = mean_over_labels(torch.randn(500, k, dtype=torch.float64) * 3 * torch.rand(500, 1, dtype=torch.float64))
+    assert inside.min() >= least - 1e-13 and inside.max() <= most + 1e-13
+    torch.testing.assert_close(mean_over_labels(two_levels(k, radius)).max(), most)
+
+
+@pytest.mark.parametrize("k", [2, 3, 10, 26])
+def test_in_a_small_ball_mgce_is_the_unhinged_loss(k):
+    rows, target = two_levels(k, 1 / math.sqrt(k * (k - 1))), torch.arange(k - 1)
+    want = unhinged_loss(rows, target, reduction="none") - 1 / k
+    torch.testing.assert_close(mgce_loss(rows, target, beta=1.0, reduction="none"), want)
+    beyond = mgce_loss(1.1 * rows, target, beta=1.0, reduction="none") - unhinged_loss(
+        1.1 * rows, target, reduction="none"
+    )
+    assert (beyond + 1 / k).max() > 1e-3 / k
+
+
+@pytest.mark.parametrize("k", [2, 3, 10])
+@pytest.mark.parametrize("beta", [1.0, 1.05, 1.4, 4.0, math.inf])
+def test_the_mean_over_labels_bends_at_equal_logits_as_the_theory_says(k, beta):
+    def mean_over_labels(row):
+        return mgce_loss(row.expand(k, k), torch.arange(k), beta=beta)
+
+    hessian = torch.autograd.functional.hessian(mean_over_labels, torch.zeros(k, dtype=torch.float64))
+    bend = 1 / k if math.isinf(beta) else (1 - 1 / beta) * k ** (1 / beta) / k
+    want = bend * (torch.eye(k, dtype=torch.float64) - 1 / k)
+    torch.testing.assert_close(hessian, want, rtol=1e-9, atol=1e-12)
 
 
 def test_clipped_rows_have_the_length_and_short_ones_stay():

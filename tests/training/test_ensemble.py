@@ -130,6 +130,24 @@ def test_training_all_at_once_is_training_one_at_a_time(settings, weighted, at_o
             torch.testing.assert_close(logits, states[best](validation[0][g]), rtol=1e-8, atol=1e-10)
 
 
+@pytest.mark.parametrize("at_once", [0, 1 << 30])  # one member after the other; all of them
+def test_the_losses_of_an_epoch_are_those_given_from_it_on(at_once, monkeypatch):
+    monkeypatch.setattr(ensemble, "CACHE_BYTES", at_once)
+    features, target = data()
+
+    def curve(losses, epochs=4):
+        settings = TrainingSettings(hidden_layer_sizes=(6,), epochs=epochs, batch_size=16, lr=0.1)
+        generators = [torch.Generator().manual_seed(5)] * 2
+        return fit_ensemble(features, target, losses, settings, n_classes=3, generators=generators).objective
+
+    first, second = list(LOSSES), list(reversed(LOSSES))
+    changed = curve({0: first, 2: second})
+    torch.testing.assert_close(changed[:2], curve(first)[:2], rtol=0, atol=0)
+    torch.testing.assert_close(changed, curve({0: first, 2: second, 9: first}), rtol=0, atol=0)
+    torch.testing.assert_close(curve({0: first, 1: first}), curve(first), rtol=0, atol=0)
+    assert (changed[2:] != curve(first)[2:]).any()
+
+
 def test_the_clipping_of_the_oracle_test_does_clip():
     (features, target), generator = data(), torch.Generator().manual_seed(5)
     one = networks(EnsembleMLP.initial(1, (3, 6, 3), [generator] * 2, features))[0][0]

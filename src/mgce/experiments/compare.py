@@ -17,7 +17,7 @@ from mgce.datasets import Table, preprocessor
 from mgce.datasets.splits import Rows, stratified_split
 from mgce.estimators.linear_cv import BETAS
 from mgce.experiments.methods import METHODS as LOSS_METHODS
-from mgce.experiments.methods import Method
+from mgce.experiments.methods import Method, stages
 from mgce.losses.presets import LOSSES
 from mgce.metrics.evaluation import evaluate
 from mgce.training.ensemble import fit_ensemble, stack_groups
@@ -142,7 +142,7 @@ def run(
     losses = [_loss(method, beta, transition) for method, beta in runs]
     fit = fit_ensemble(
         *train,
-        losses,
+        stages(losses),
         TrainingSettings(
             hidden_layer_sizes=(plan.hidden,),
             epochs=epochs,

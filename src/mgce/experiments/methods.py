@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -20,6 +21,9 @@ NEAR_MAE = 1.05  # beta of the variant that is for it
 # At a scale of 4 the loss of a row, at beta = 1.4, ends when its class leads by 0.35, which a network reaches sooner.
 SCALE = 4.0
 CORRECTED = ("ce+forward", "mgce+forward")  # they are told the noise
+# These have no gradient at rows whose label has little probability, as all labels have at first, so that a network has
+# to learn something by the loss without a cap: for so many epochs, of which the protocols have 30 to 200.
+CAPPED, CAPPED_FROM = ("mgce+cap", "mgce+trunc", "ce+trunc"), 3
 
 
 @dataclass(frozen=True)
@@ -54,10 +58,22 @@ class Method:
         return MemberLoss(self.name, self.beta, options)
 
 
+def stages(losses: Sequence[MemberLoss]) -> dict[int, list[MemberLoss]]:
+    """Give the losses from an epoch on by that epoch: those with a cap begin without it.
+
+    Example:
+        >>> [[loss.family for loss in losses] for losses in stages([MemberLoss("mgce+cap", 1.4)]).values()]
+        [['mgce'], ['mgce+cap']]
+    """
+    begin = [MemberLoss(loss.family.split("+")[0], loss.beta) if loss.family in CAPPED else loss for loss in losses]
+    return {0: begin, CAPPED_FROM: list(losses)} if begin != list(losses) else {0: begin}
+
+
 def _all() -> tuple[Method, ...]:
     several = {
         **{"gce": (GCE_BETA,), "gce+scale": (GCE_BETA,)},
         **{"mgce": MGCE_BETAS, "mgce+scale": (NEAR_MAE, VARIANT_BETA), "mgce+cap": (NEAR_MAE,)},
+        "mgce+trunc": (NEAR_MAE,),
     }
     methods: list[Method] = []
     for name in LOSSES:

@@ -1,6 +1,8 @@
-r"""MGCE that counts no row for more than beta."""
+r"""MGCE that counts no row for more than beta, or than a label of little probability costs."""
 
 from __future__ import annotations
+
+import math
 
 from torch import Tensor
 
@@ -12,32 +14,43 @@ from mgce.numerics.normalizer import normalized_logits
 
 
 @loss_of_logits
-def capped_mgce_loss(logits: Tensor, dim: int, *, beta: float = 1.4) -> Tensor:
-    r"""Compute the alpha-loss of the minimax probabilities h: MGCE, or beta where that is less.
+def capped_mgce_loss(logits: Tensor, dim: int, *, beta: float = 1.4, threshold: float = 0.0) -> Tensor:
+    r"""Compute the alpha-loss of the minimax probabilities h, as if none was below a threshold.
 
-    .. math:: \ell(f, y) = \beta \big(1 - h_y^{1/\beta}\big) = \min(\beta, -f_y - \varphi_\beta(f))
+    .. math:: \ell(f, y) = \beta \big(1 - \max(h_y, t)^{1/\beta}\big)
+        = \min\big(\beta (1 - t^{1/\beta}), -f_y - \varphi_\beta(f)\big)
 
-    In [0, beta]; not symmetric; convex in the logits at beta = inf only, where it is cross-entropy. A row whose class
-    has no probability has no gradient: begin with :func:`mgce_loss`, so that few rows are such.
+    That is MGCE with a cap. In [0, beta (1 - t^(1 / beta))]; not symmetric; convex in the logits only at beta = inf and
+    t = 0, where it is cross-entropy. A row whose class has less probability than the threshold has no gradient: begin
+    with :func:`mgce_loss`, so that few rows with right labels are such.
 
     Hyperparameters:
         beta: in [1, inf], one number for all rows.
+        threshold: t, in [0, 1]. From 1/2 on only rows count whose label has more of h than all other classes together.
 
     Example:
         >>> capped_mgce_loss(torch.tensor([[3.0, 0.0], [0.4, 0.0]]), torch.tensor([1, 1]), beta=2.0, reduction="none")
         tensor([2.0000, 0.8000])
+        >>> capped_mgce_loss(torch.tensor([[0.4, 0.0]]), torch.tensor([1]), beta=2.0, threshold=0.5)
+        tensor(0.5858)
 
-    Reference: paper, equations (3) and (14).
+    Reference: paper, equations (3) and (14); Zhang and Sabuncu, 2018, section 3.3, for the threshold.
     """
     _validation.check_beta(beta)
-    return normalized_logits(logits, beta=beta, dim=dim).clamp(min=-beta)
+    _validation.check_number("threshold", threshold, 0, 1)
+    if threshold == 0:
+        cap = beta
+    else:
+        cap = -math.log(threshold) if math.isinf(beta) else -beta * math.expm1(math.log(threshold) / beta)
+    return normalized_logits(logits, beta=beta, dim=dim).clamp(min=-cap)
 
 
 class CappedMGCELoss(ScoredLoss):
-    """MGCE up to beta as a module; :func:`mgce.functional.capped_mgce_loss` has the equation and `beta`."""
+    """MGCE up to a cap as a module; :func:`mgce.functional.capped_mgce_loss` has the equation and the limits."""
 
     function = staticmethod(capped_mgce_loss)
     beta: float
+    threshold: float
 
     @property
     def link(self) -> MinimaxLink:

@@ -95,22 +95,31 @@ LOSSES: Mapping[str, Callable[..., nn.Module]] = {
     "ce+scale": _scaled(_ce),
     "gce+scale": _scaled(partial(GCELoss, beta=1 / 0.7)),
     "mgce+nce": _sum({MGCELoss: ("beta",), NCELoss: ()}),
+    "mgce+rce": _sum({MGCELoss: ("beta",), RCELoss: ("log_zero",)}),
     "mgce+logitclip": _clipped_mgce,
     "mgce+scale": _scaled(MGCELoss),
     "mgce+forward": _forward_mgce,
     "mgce+cap": CappedMGCELoss,
+    # A row counts as long as its label has at least half of the probability: no other class can have as much.
+    "mgce+trunc": partial(CappedMGCELoss, threshold=0.5),
+    "ce+trunc": partial(CappedMGCELoss, beta=math.inf, threshold=0.5),
 }
-WITH_BETA = ("gce", "gce+scale", "mgce", "mgce+nce", "mgce+logitclip", "mgce+scale", "mgce+forward", "mgce+cap")
+WITH_BETA = (
+    *("gce", "gce+scale", "mgce", "mgce+nce", "mgce+rce", "mgce+logitclip", "mgce+scale", "mgce+forward"),
+    *("mgce+cap", "mgce+trunc"),
+)
 
 # `weights` are those of the two losses of a sum. The L1 penalty of ANL-CE and JAL-CE is of the network's parameters,
 # not of its logits: it is the trainer's, and so is their weight decay of 0.
+_SCE: Mapping[str, Keywords] = {
+    "mnist": {"weights": (0.01, 1.0)},
+    "cifar10": {"weights": (0.1, 1.0)},
+    "cifar100": {"weights": (6.0, 0.1)},
+    "webvision": {"weights": (10.0, 1.0)},
+}
 PRESETS: Mapping[str, Mapping[str, Keywords]] = {
-    "sce": {
-        "mnist": {"weights": (0.01, 1.0)},
-        "cifar10": {"weights": (0.1, 1.0)},
-        "cifar100": {"weights": (6.0, 0.1)},
-        "webvision": {"weights": (10.0, 1.0)},
-    },
+    "sce": _SCE,
+    "mgce+rce": _SCE,  # SCE with MGCE for its cross-entropy
     "nce+rce": {
         "mnist": {"weights": (1.0, 10.0)},
         "cifar10": {"weights": (1.0, 1.0)},

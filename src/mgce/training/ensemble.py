@@ -51,7 +51,7 @@ class EnsembleFit:
 def fit_ensemble(
     features: Tensor,
     target: Tensor,
-    losses: Sequence[MemberLoss],
+    losses: Sequence[MemberLoss] | Mapping[int, Sequence[MemberLoss]],
     settings: TrainingSettings,
     *,
     n_classes: int,
@@ -69,7 +69,7 @@ def fit_ensemble(
         features: (G, n, d), float32 or float64, on the device to train on; groups that have the same rows can share
             their memory, by `expand`.
         target: class indices (G, n).
-        losses: the loss of each of the M members of every group.
+        losses: the loss of each of the M members of every group, or these from an epoch on by that epoch, from 0.
         settings: how to train.
         n_classes: number of classes k.
         validation: features (G, n_v, d) and class indices (G, n_v) that choose the epoch; without them it is the last.
@@ -91,8 +91,10 @@ def fit_ensemble(
     sizes = (features.shape[2], *settings.hidden_layer_sizes, n_classes)
     weight = torch.ones_like(target, dtype=features.dtype) if sample_weight is None else sample_weight
     sets = {**({} if validation is None else {"validation": validation}), **(watch or {})}
-    together = _members_together(features, settings.batch_size * sum(sizes), len(losses))
-    parts = [losses[start : start + together] for start in range(0, len(losses), together)]
+    stages = losses if isinstance(losses, Mapping) else {0: losses}
+    members = len(stages[0])
+    together = _members_together(features, settings.batch_size * sum(sizes), members)
+    parts = [slice(start, start + together) for start in range(0, members, together)]
     states = [generator.get_state() for generator in generators]
     fits: list[EnsembleFit] = []
     products = sum(before * after for before, after in pairwise(sizes))  # of a row
@@ -102,8 +104,9 @@ def fit_ensemble(
             # Rewound, so that every part has the same initial weights and the same order of rows.
             for generator, state in zip(generators, states, strict=True):
                 generator.set_state(state)
-            model = EnsembleMLP.initial(len(part), sizes, generators, features)
-            training = Training(model, features, target, weight, MemberLosses(part, features.device), settings)
+            own = {epoch: MemberLosses(stage[part], features.device) for epoch, stage in stages.items()}
+            model = EnsembleMLP.initial(len(stages[0][part]), sizes, generators, features)
+            training = Training(model, features, target, weight, own, settings)
 
             def report(done: int, before: int = number * settings.epochs) -> None:
                 """Count the epochs of all parts as those of one training."""
@@ -151,7 +154,7 @@ def _fit(
     best = Best(model, settings.n_iter_no_change)
     for epoch in range(settings.epochs):
         order = torch.stack([torch.randperm(target.shape[1], generator=generator) for generator in generators])
-        objective.append(training.epoch(order.to(features.device)))
+        objective.append(training.epoch(epoch, order.to(features.device)))
         for name, (x, y) in sets.items():
             curves[name].append(accuracy(model, x, y))
         if "validation" in sets:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 from torch import Tensor
 
@@ -18,7 +20,7 @@ class Training:
         features: (G, n, d).
         target: class indices (G, n).
         weight: of each row (G, n).
-        losses: of the members.
+        losses: of the members, from an epoch on by that epoch, from 0.
         settings: how to train.
     """
 
@@ -28,10 +30,10 @@ class Training:
         features: Tensor,
         target: Tensor,
         weight: Tensor,
-        losses: MemberLosses,
+        losses: Mapping[int, MemberLosses],
         settings: TrainingSettings,
     ) -> None:
-        self.model, self.losses, self.settings = model, losses, settings
+        self.model, self.stages, self.losses, self.settings = model, losses, losses[0], settings
         self.data = features, target, weight
         self._scratch = Scratch()
         parameters = list(model.parameters())
@@ -51,8 +53,9 @@ class Training:
         self._schedule = torch.optim.lr_scheduler.MultiStepLR(self._optimizer, settings.milestones, settings.gamma)
 
     @torch.no_grad()
-    def epoch(self, order: Tensor) -> Tensor:
+    def epoch(self, number: int, order: Tensor) -> Tensor:
         """Take a step for every batch of the rows in this order (G, n); give the objective of each network (G, M)."""
+        self.losses = self.stages.get(number, self.losses)
         features, n = self.data[0], order.shape[1]
         total = features.new_zeros(len(self.model.weights[0]))
         for rows in torch.split(order, self.settings.batch_size, dim=1):

@@ -2,7 +2,13 @@ import pytest
 
 from mgce.experiments.benchmark.protocols import PROTOCOLS, Request, p1, p2, plan, rates, reduced
 from mgce.experiments.methods import METHODS, Method
-from mgce.experiments.paper.specification import check_one_setting, document
+from mgce.experiments.paper.specification import (
+    check_no_network_twice,
+    check_one_setting,
+    document,
+    networks,
+    remaining,
+)
 from mgce.losses.presets import LOSSES
 
 
@@ -76,6 +82,15 @@ def test_rates_are_those_of_the_grid():
 def test_the_runs_of_a_protocol_are_of_one_setting(name, smoke):
     runs = PROTOCOLS[name](Request(smoke=smoke))
     check_one_setting([document(run) for run in runs])
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_a_plan_names_each_network_once_and_those_done_are_left_out(name):
+    """Runs of images have their labels as an axis, also where these are the published ones."""
+    runs = plan(name, Request(seeds=1))
+    check_no_network_twice([document(run) for run in runs])
+    done = networks(document(runs[0]))
+    assert remaining(runs[0], done) == [] and remaining(runs[1], done) == [runs[1]]
 
 
 def test_rates_of_noise_are_chosen_among_those_of_the_protocol():

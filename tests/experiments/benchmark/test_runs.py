@@ -11,10 +11,11 @@ from mgce.datasets.images import ImageDataset, Images
 from mgce.experiments.benchmark.images import CONFUSED, SUPERCLASSES, LossRun, noisy_images
 from mgce.experiments.benchmark.settings import DIGITS
 from mgce.experiments.benchmark.tables import RateRun
-from mgce.experiments.methods import Method
+from mgce.experiments.methods import Method, stages
 from mgce.experiments.paper.specification import Place, document
 from mgce.experiments.store import run_name
 from mgce.noise import symmetric
+from mgce.training.member_losses import MemberLoss
 
 RUN = LossRun(**{**DIGITS, "epochs": 1}, protocol="p1", dataset="digits", method="ce", beta=math.inf, noise=0.4)
 
@@ -84,6 +85,11 @@ def test_stages():
     np.testing.assert_allclose(ratios, ratios[0])
     capped = replace(RUN, method="mgce+cap", beta=1.05)._stages(symmetric(10, 0.4))
     assert {epoch: loss.family for epoch, loss in capped.items()} == {0: "mgce", 3: "mgce+cap"}
+    truncated = replace(RUN, method="ce+trunc", beta=math.inf)._stages(symmetric(10, 0.4))
+    assert {epoch: loss.family for epoch, loss in truncated.items()} == {0: "ce", 3: "ce+trunc"}
+    losses = [MemberLoss("sce"), MemberLoss("mgce+trunc", 1.05)]
+    assert stages(losses) == {0: [losses[0], MemberLoss("mgce", 1.05)], 3: losses}
+    assert stages(losses[:1]) == {0: losses[:1]}
 
 
 def test_hyperparameters_are_the_published_ones():

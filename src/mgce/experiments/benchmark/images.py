@@ -15,7 +15,7 @@ from mgce._validation import check_choice, check_count, check_fraction, expected
 from mgce.datasets import load_images
 from mgce.datasets.images import ImageDataset, Images
 from mgce.experiments.benchmark.records import keep_logits, rounded
-from mgce.experiments.methods import Method
+from mgce.experiments.methods import Method, stages
 from mgce.experiments.paper.images import check_images, train_in_scratch
 from mgce.experiments.paper.specification import Place, document
 from mgce.experiments.store import run_name
@@ -53,8 +53,6 @@ SUPERCLASSES = (
     (8, 13, 48, 58, 90),
     (41, 69, 81, 85, 89),
 )
-# The capped loss has no gradient at rows that are wrong by beta, so that a network has to learn something first.
-CAPPED, CAPPED_FROM = "mgce+cap", 3
 KINDS = ("symmetric", "asymmetric", "human")
 
 
@@ -146,10 +144,8 @@ class LossRun(ImageSettings):
     def _stages(self, transition: Tensor) -> dict[int, MemberLoss]:
         kind = None if self.noise_type == "human" else f"{self.noise_type} {self.noise:g}"
         loss = Method(self.method, self.beta).loss(self.dataset.removesuffix("n"), kind, transition)
-        if self.method == CAPPED:
-            return {0: MemberLoss("mgce", self.beta), CAPPED_FROM: loss}
         if self.beta_start is None:
-            return {0: loss}
+            return {epoch: stage[0] for epoch, stage in stages([loss]).items()}
         half = max(1, self.epochs // 2)
         factor = ((self.beta - 1) / (self.beta_start - 1)) ** (1 / half)
         betas = {epoch: 1 + (self.beta_start - 1) * factor**epoch for epoch in range(half)}

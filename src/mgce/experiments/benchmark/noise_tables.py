@@ -95,7 +95,8 @@ def _picture(protocol: str, records: list[dict[str, Any]]) -> bytes | None:
     if not drawn:
         return None
     datasets = sorted({record["dataset"] for record in drawn})
-    chart, axes = figure(len(datasets), 7.0, 4.8)
+    names = max(len({label(record) for record in drawn if record["dataset"] == dataset}) for dataset in datasets)
+    chart, axes = figure(len(datasets), 7.0, max(4.8, 0.16 * names))  # a line of the legend is .15 inches high
     for dataset, axis in zip(datasets, axes, strict=True):
         points: dict[str, dict[float, list[float]]] = {}
         for record in drawn:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from mgce import noise
 from mgce._files import plain
 from mgce.experiments.benchmark.records import keep_logits, rounded
-from mgce.experiments.methods import Method
+from mgce.experiments.methods import Method, stages
 from mgce.experiments.paper.specification import Place, document
 from mgce.experiments.paper.tabular import TabularRun, short
 from mgce.experiments.store import run_name
@@ -42,7 +42,7 @@ class RateRun(TabularRun):
         """
         transition = noise.symmetric(len(self._table(place).classes), self.noise)
         losses = [Method(*member).loss(self.hyperparameters, None, transition) for member in self.members]
-        fit, _, (logits, test) = self.train(place, losses)
+        fit, _, (logits, test) = self.train(place, stages(losses))
         keep_logits(place, run_name(document(self)), logits, test)
         records = []
         for group, seed in enumerate(self.seeds):

@@ -61,7 +61,8 @@ class Specification(Protocol):
         """Train; give the records, of types that JSON has."""
 
 
-# Fields that came later: left out while they are empty, so that runs keep the names that they had before.
+# Fields that came later: left out while they are empty, so that runs keep the names that they had before. Not where
+# they are an axis: that kind of run has had them from its first day.
 LATER = ("labels", "smoke")
 # By kind, the fields in which the runs on one data set may differ from those on another, as the paper has it. In
 # kinds that are not here, any.
@@ -77,8 +78,9 @@ BY_DATASET: Mapping[str, tuple[str, ...]] = {
 def document(specification: Specification) -> dict[str, Any]:
     """Give a specification as a dict of types that JSON has, with its kind and axes."""
     fields: dict[str, Any] = plain(asdict(specification))  # type: ignore[call-overload]
-    said = {name: value for name, value in fields.items() if value or name not in LATER}
-    return {"kind": specification.kind, "axes": list(specification.axes), **said}
+    axes = list(specification.axes)
+    said = {name: value for name, value in fields.items() if value or name not in LATER or name in axes}
+    return {"kind": specification.kind, "axes": axes, **said}
 
 
 def networks(specification: Mapping[str, Any]) -> set[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -139,7 +139,9 @@ class TabularRun:
                     records.append(published)
         return records
 
-    def train(self, place: Place, losses: Sequence[MemberLoss]) -> tuple[EnsembleFit, Outputs, Outputs]:
+    def train(
+        self, place: Place, losses: Sequence[MemberLoss] | Mapping[int, Sequence[MemberLoss]]
+    ) -> tuple[EnsembleFit, Outputs, Outputs]:
         """Train a network for each seed and loss; give with it its outputs on the validation and on the test rows."""
         table = self._table(place)
         parts = [_split(table, self, seed) for seed in self.seeds]
