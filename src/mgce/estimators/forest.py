@@ -26,7 +26,7 @@ LEAVES = (1, 2, 5, 10, 20, 50)
 # The most rows and trees of a forest that is grown only to choose splitter and leaf size: there are twelve such
 # forests (2 splitters x 6 leaf sizes), which together take seconds. A bootstrap sample misses a row with probability
 # 1/e, so a row has about 30 / e = 11 out-of-bag trees, enough to rank the candidates by accuracy.
-SELECTION_ROWS = 10_000
+SELECTION_ROWS = 5_000
 SELECTION_TREES = 30
 TREE_ROWS = 100_000  # the most rows in one tree's bootstrap sample, so that forests of millions of rows stay small
 

@@ -39,11 +39,11 @@ PENALTIES = {"linear": (1e-4, 1e-3, 1e-2), "fourier": (1e-3, 3e-3, 1e-2, 3e-2)}
 TOL = 1e-3
 MAX_ITER = 200
 TREES = 100  # trees of a forest: the default of scikit-learn's forests
-# The most rows that a model of 500 random features is fitted to: a hundred rows for each feature. Its matrix takes
-# 50,000 x 500 x 8 bytes = 200 MB and the fit about ten seconds; a million rows took five minutes and 13 GB.
-FOURIER_ROWS = 50_000
+# The most rows that a model of 500 random features is fitted to: sixty rows for each feature. Its matrix takes
+# 30,000 x 500 x 8 bytes = 120 MB and the fit about ten seconds; a million rows took five minutes and 13 GB.
+FOURIER_ROWS = 30_000
 # The most rows for boosting, whose forest and trees take about as long for them.
-BOOSTING_ROWS = 50_000
+BOOSTING_ROWS = 30_000
 # With more classes, two models are not among all: boosting, which grows a tree for each class in each of 100 steps, and
 # the one of 500 random features for each class. A trial of either on 2,000 rows of 100 classes takes 40 seconds.
 MANY_CLASSES = 50
