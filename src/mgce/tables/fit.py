@@ -25,7 +25,7 @@ from mgce.sets import calibrate
 from mgce.tables.candidates import AUTO, FEW_BETAS, MODELS, baselines, candidates
 from mgce.tables.choice import Choice, choose, count_fits, fit_candidate
 from mgce.tables.measures import Measures, measure
-from mgce.tables.model import TableModel, row_prints
+from mgce.tables.model import Predictions, TableModel, row_prints
 from mgce.tables.notes import notes_on
 from mgce.tables.rows import Rows, Split, split_rows
 from mgce.tables.suspects import Judgement, judge
@@ -122,27 +122,19 @@ def run(frame: pd.DataFrame, plan: FitPlan, on_step: OnStep | None = None, jobs:
         choice = choose(X[rows.train], y[rows.train], among, compared, **settings, on_fit=on_fit)
         on_fit("Judging the labels")
         judgement = judge(X, rows.target, rows.train, plan.seed, jobs, _members(choice.fitted))
-    held_out = rows.selected.iloc[rows.held_out]
-    given = rows.labels.iloc[rows.held_out]
-    if rows.groups is not None:
-        options["groups"] = np.concatenate([rows.groups[rows.held_out], rows.unknown_groups])
     model = _model(rows, transformer, choice.fitted, rows.train)
-    predicted = model.predict(held_out)
-    target = label_indices(given.to_numpy(dtype=str), model.classes, len(given), plan.target)
-    h, softmax = predicted.h, predicted.softmax
-    if len(rows.unknown):  # rows held out whose label is none of the classes: -1 counts as an error
-        unknown = model.predict(rows.unknown)
-        target = np.concatenate([target, np.full(len(rows.unknown), -1)])
-        h, softmax = np.concatenate([h, unknown.h]), np.concatenate([softmax, unknown.softmax])
-    certificate = certify(target, h, **options)
+    held_out = _predicted(model, rows)
+    if held_out.groups is not None:
+        options["groups"] = held_out.groups
+    certificate = certify(held_out.target, held_out.h, **options)
     with one_blas_thread(), one_torch_thread():
         on_fit("Shuffling columns")
-        measures = measure(model.pipeline, predicted.label, rows, certificate, plan.noise, plan.seed)
-    quality = _quality(predicted.margins, rows.target[rows.held_out], model.beta)
+        measures = measure(model.pipeline, held_out.known.label, rows, certificate, plan.noise, plan.seed)
+    quality = _quality(held_out.known.margins, rows.target[rows.held_out], model.beta)
     if plan.groups is None and plan.time is None:  # conformal prediction needs exchangeable rows
-        sets = calibrate(target, softmax, alpha=1 - plan.coverage, **_noise_options_of_sets(plan))
+        sets = calibrate(held_out.target, held_out.softmax, alpha=1 - plan.coverage, **_noise_options_of_sets(plan))
         model = replace(model, sets=sets)
-    set_size = 0.0 if model.sets is None else float(model.sets.predict(predicted.softmax).sum(1).mean())
+    set_size = 0.0 if model.sets is None else float(model.sets.predict(held_out.known.softmax).sum(1).mean())
     if plan.refit:  # the new model has no prediction sets, since no rows are left to calibrate them on
         on_fit("Fitting to all rows")
         transformer = preprocessor(rows.selected).fit(rows.selected)
@@ -166,6 +158,38 @@ def run(frame: pd.DataFrame, plan: FitPlan, on_step: OnStep | None = None, jobs:
             *dict.fromkeys(str(warning.message) for warning in caught),
             *_on_choice(choice),
         ],
+    )
+
+
+@dataclass(frozen=True)
+class _HeldOut:
+    """Predictions of the rows held out, those whose label is a class first."""
+
+    known: Predictions  # of the rows whose label is a class
+    target: (
+        IntArray  # of all rows held out: positions in the classes, -1 for a label that is none, an error of any model
+    )
+    h: NDArray[np.float64]
+    softmax: NDArray[np.float64]
+    groups: NDArray[Any] | None  # that certificates have to keep together
+
+
+def _predicted(model: TableModel, rows: Rows) -> _HeldOut:
+    given = rows.labels.iloc[rows.held_out].to_numpy(dtype=str)
+    known = model.predict(rows.selected.iloc[rows.held_out])
+    target = label_indices(given, model.classes, len(given), rows.columns.target)
+    groups = None
+    if rows.groups is not None:
+        groups = np.concatenate([rows.groups[rows.held_out], rows.unknown_groups])
+    if not len(rows.unknown):
+        return _HeldOut(known, target, known.h, known.softmax, groups)
+    unknown = model.predict(rows.unknown)
+    return _HeldOut(
+        known,
+        np.concatenate([target, np.full(len(rows.unknown), -1)]),
+        np.concatenate([known.h, unknown.h]),
+        np.concatenate([known.softmax, unknown.softmax]),
+        groups,
     )
 
 
