@@ -39,8 +39,9 @@ def render(results: Sequence[dict[str, Any]]) -> str:
         "Public tables, 1,000 training rows of each (breast_cancer has 427), drawn anew for each seed, whose labels "
         "are made wrong. Accuracy is that on up to 4,000 other rows, whose labels are right. Every method has the same "
         "rows and labels and its library's own settings, but for 1,000 iterations of logistic regression. "
-        "`mgce fit` holds out a quarter of its rows for the certificate and learns from 750; `--refit` fits what it "
-        "has chosen to all of them. With two classes pair noise is symmetric noise, and is not counted twice.",
+        "`mgce fit` averages the best models of several kinds; it holds out a quarter of its rows for the certificate "
+        "and learns from 750, and `--refit` fits what it has chosen to all of them. With two classes pair noise is "
+        "symmetric noise, and is not counted twice.",
         f"Here are {len(cells)} cells, each a table with a kind and rate of noise and a seed, of {len(tables)} tables "
         f"and {_counted(len(seeds), 'seed')}; the full plan has 36 cells for each of 3 seeds. `python -m "
         "benchmarks.tables` measures what is missing. TabPFN is not among the methods: its weights are a download of "
