@@ -231,7 +231,7 @@ def _suspects(fit: TableFit, plan: FitPlan, most: int) -> str:
         return words + paragraph("None: every label is the one the forest would give.")
     numbers = "" if plan.id else " Rows are numbered from 1; the line of column names is not counted."
     return words + table(
-        f"The {len(suspects)} most suspect rows. Of their labels, {judgement.wrong[suspects].mean():.0%} are expected "
+        f"The most suspect rows, {len(suspects)} of them. Of their labels, {judgement.wrong[suspects].mean():.0%} are expected "
         f"to be wrong.{numbers}",
         [plan.id or "row", "given", "suggested", "wrong"],
         [suspect_cells(fit, int(row)) for row in suspects],
