@@ -63,7 +63,7 @@ class World:
         return cls(label, probs)
 
     def right_where_sure(self) -> World:
-        """Give the same world with less sure errors: the classifier is right on the two fifths where it is most sure."""
+        """Give the same world with errors less sure: the two fifths where the classifier is most sure are right."""
         k, sure = self.probs.shape[1], self.probs.max(1)
         limit = np.quantile(sure, 0.6)
         wrong = (self.probs.argmax(1) != self.label) & (sure >= limit)

@@ -8,6 +8,8 @@ import pandas as pd
 import pytest
 
 from mgce.tables import report as fit_report
+from mgce.tables.candidates import MODELS
+from mgce.tables.choice import Average
 from mgce.tables.class_report import class_sections
 from mgce.tables.fit import FitPlan, run
 from web_pages import check_phone, check_structure
@@ -60,6 +62,16 @@ def test_what_was_tried_is_shown(page, fit):
     assert cells.count("chosen") == 1 and cells.count("for comparison") == 1
     points = sum(count > 0 for output in "hp" for count in fit.quality[f"reliability_{output}"]["count"])
     assert page.count("<circle") == points
+
+
+def test_the_members_of_an_average_are_listed(fit):
+    members = (fit.choice.candidate, replace(fit.choice.candidate, model="forest", settings="beta 1.4"))
+    average = Average(members, beta=1.4, scale=1.0)
+    trial = replace(fit.choice.trial, name=average.name, candidate=average)
+    averaged = replace(fit, choice=replace(fit.choice, trial=trial))
+    items = check_structure(fit_report.page(averaged, PLAN, "t.csv", "m", {}).decode()).text("li")
+    assert average.name == "average of linear and forest"
+    assert [f"{member.name}: {MODELS[member.model]}" in items for member in members] == [True, True]
 
 
 def test_classes_and_columns_are_shown(page, fit):

@@ -174,10 +174,9 @@ def _sets(fit: TableFit, plan: FitPlan) -> str:
 def _description(choice: Choice) -> str:
     """Describe what was chosen in a clause."""
     if isinstance(choice.candidate, Average):
-        members = "; ".join(f"{member.name} ({MODELS[member.model]})" for member in choice.candidate.members)
         return (
-            f"the mean of their probabilities, each the best of its kind and at most {100 * BEHIND:g} points of "
-            f"accuracy behind the best of all: {members}"
+            "the mean of the probabilities of the best candidate of each model, if it is at most "
+            f"{100 * BEHIND:g} points of accuracy behind the best of all"
         )
     return f"the {MODELS[choice.trial.model]}"
 
@@ -185,11 +184,13 @@ def _description(choice: Choice) -> str:
 def _choice(fit: TableFit) -> str:
     """Show the trials, and say how the model was chosen among them."""
     choice = fit.choice
+    chosen = paragraph(f"Chosen: {choice.trial.name}, {_description(choice)}.")
+    if isinstance(choice.candidate, Average):
+        chosen += bullets([f"{member.name}: {MODELS[member.model]}" for member in choice.candidate.members])
     words = (
-        f"Chosen: {choice.trial.name}, {_description(choice)}. All candidates were tried on few rows first, "
-        f"and then the best candidate of each model {choice.measured_on}. Labels that are wrong at random lower the "
-        "accuracy of all candidates alike. A smaller beta makes a model more robust to wrong labels; with infinity, "
-        "its loss is cross-entropy."
+        f"All candidates were tried on few rows first, and then the best candidate of each model {choice.measured_on}. "
+        "Labels that are wrong at random lower the accuracy of all candidates alike. A smaller beta makes a model more "
+        "robust to wrong labels; with infinity, its loss is cross-entropy."
     )
     rows = [
         [trial.name, _remark(trial, choice), f"{trial.rows:,}", f"{trial.accuracy:.1%}", f"{trial.seconds:.1f}"]
@@ -199,7 +200,7 @@ def _choice(fit: TableFit) -> str:
         "Accuracy against the labels as given, on the test rows of the cross-validation, and the processor time that "
         "it took."
     )
-    return paragraph(words) + table(caption, ["model", "", "rows", "accuracy", "seconds"], rows, words=2)
+    return chosen + paragraph(words) + table(caption, ["model", "", "rows", "accuracy", "seconds"], rows, words=2)
 
 
 def _remark(trial: Trial, choice: Choice) -> str:
@@ -231,8 +232,8 @@ def _suspects(fit: TableFit, plan: FitPlan, most: int) -> str:
         return words + paragraph("None: every label is the one the forest would give.")
     numbers = "" if plan.id else " Rows are numbered from 1; the line of column names is not counted."
     return words + table(
-        f"The most suspect rows, {len(suspects)} of them. Of their labels, {judgement.wrong[suspects].mean():.0%} are expected "
-        f"to be wrong.{numbers}",
+        f"The most suspect rows, {len(suspects)} of them. Of their labels, "
+        f"{judgement.wrong[suspects].mean():.0%} are expected to be wrong.{numbers}",
         [plan.id or "row", "given", "suggested", "wrong"],
         [suspect_cells(fit, int(row)) for row in suspects],
         words=3,
