@@ -1,7 +1,7 @@
 """Decision trees as arrays, which can be loaded from a file without running code, and are checked before use.
 
-scikit-learn's own trees are compiled objects that follow the indices in a file wherever these point. Here its code walks
-down the arrays once `Trees.check` has found that they are trees.
+scikit-learn's own trees are compiled objects that follow the indices in a file wherever these point. Here its code
+walks down the arrays once `Trees.check` has found that they are trees.
 """
 
 from __future__ import annotations
