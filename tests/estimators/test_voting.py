@@ -4,6 +4,7 @@ import torch
 from scipy.optimize import minimize_scalar
 from sklearn.datasets import load_iris, make_moons
 from sklearn.ensemble import VotingClassifier
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.naive_bayes import GaussianNB
@@ -57,6 +58,11 @@ def test_the_scale_is_the_best_for_rows_not_fitted_to():
         return float(mgce_loss(scale * torch.from_numpy(logs), torch.from_numpy(y), beta=2.0))
 
     assert clf.scale_ == pytest.approx(minimize_scalar(loss, bounds=(0, 100), method="bounded").x, rel=1e-3)
+
+
+def test_an_average_needs_a_fit():
+    with pytest.raises(NotFittedError):
+        MGCEVotingClassifier(members()).average_proba(X)
 
 
 def test_fitted_members_are_averaged_as_they_are():

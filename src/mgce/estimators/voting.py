@@ -13,6 +13,7 @@ from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import _BaseComposition
+from sklearn.utils.validation import check_is_fitted
 
 from mgce._validation import expected
 from mgce.estimators.base import FloatArray, RobustClassifier
@@ -161,7 +162,9 @@ class MGCEVotingClassifier(RobustClassifier, _BaseComposition):  # type: ignore[
         Returns:
             Probabilities, shape (n, k), with columns as in `classes_`. Unlike h and p, they do not depend on beta.
         """
-        members = self.estimators_ if members is None else members
+        if members is None:
+            check_is_fitted(self)
+            members = self.estimators_
         total = np.zeros((len(X), len(self.classes_)))
         for member in members:
             # A class that a classifier has not seen is not among its columns.

@@ -112,10 +112,11 @@ def choose(
         beta: loss parameter of an average's links; the models that it consists of have their own.
         budget: seconds of processor time (not of the clock, so that other programs on the machine do not use it up)
             for trials and final fit. A candidate is not tried if its trial is expected to end beyond the budget; the
-            first always is. From the time that its trial took, the time of each candidate's final fit is estimated;
-            candidates that would need more than the rest of the budget, the most accurate ones first, are left out.
-            The rest counts as at least half of the budget, however long the trials took; if every candidate is too
-            slow, the quickest is chosen. With `inf` the choice depends on the rows and the seed alone.
+            first always is. From the time that its trial took, the time of each candidate's final fit is estimated; one
+            that would need more than the rest of the budget is left out, and of those to average the least accurate
+            that do not fit into it. The rest counts as at least half of the budget, however long the trials took; if
+            every candidate is too slow, the quickest is chosen. With `inf` the choice depends on the rows and the seed
+            alone.
         seed: for drawing the rows of each rung and the folds.
         on_fit: called before each fit with a description of it.
 
