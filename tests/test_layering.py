@@ -29,7 +29,8 @@ ROOMS = {
     "mgce.linear": [
         {"arrays", "plan"},
         {"objective"},
-        {"dual", "interior_point", "linear_program"},
+        {"dual", "coef_system", "linear_program"},
+        {"interior_point"},
         {"progress"},
         {"first_order"},
         {"columns"},

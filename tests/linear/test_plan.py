@@ -6,6 +6,7 @@ SMALL = Size(100, 3, 5)
 MIDDLE = Size(10_000, 10, 30)  # 9e8 multiplications: too many where cross-validation waits
 LARGE = Size(20_000, 10, 30)  # 1.8e9: worth an attempt at first order
 HUGE = Size(10**6, 10, 100)
+WIDE = Size(100, 3, 10_000)  # 3e7 multiplications by its 300 margins, 9e12 by its 30,000 coefficients
 LONG = Size(10**7, 2, 2)  # 1.6e8 multiplications, but 4e7 numbers
 
 
@@ -19,6 +20,7 @@ LONG = Size(10**7, 2, 2)  # 1.6e8 multiplications, but 4e7 numbers
         (MIDDLE, 1.4, THOROUGH, ("interior", "lbfgs")),
         (LARGE, 1.4, THOROUGH, ("lbfgs", "interior")),
         (LARGE, 1.3, THOROUGH, ("interior", "lbfgs")),
+        (WIDE, 1.3, THOROUGH, ("interior", "lbfgs")),
         (HUGE, 1.0, THOROUGH, ("lbfgs",)),
         (LONG, 1.4, THOROUGH, ("lbfgs",)),
         (LONG, 1.4, QUICK, ("lbfgs",)),
@@ -30,4 +32,5 @@ def test_the_methods_that_a_size_allows(size, beta, patience, methods):
 
 def test_the_sizes_are_on_the_sides_of_the_limits_that_they_stand_for():
     assert MIDDLE.interior_work < FIRST_ORDER_WORK < LARGE.interior_work < THOROUGH.interior_work
+    assert WIDE.interior_work == WIDE.work_by_margins < THOROUGH.interior_work < WIDE.work_by_coefficients
     assert LONG.interior_work < QUICK.interior_work and LONG.entries > INTERIOR_ENTRIES

@@ -67,11 +67,14 @@ def cvxpy_value(x, tau, l1, beta):
     return program.value
 
 
+@pytest.mark.parametrize("wide", [False, True])  # fewer features than rows, or more
 @pytest.mark.parametrize("seed", range(20))
-def test_agrees_with_cvxpy(seed):
+def test_agrees_with_cvxpy(seed, wide):
     rng = np.random.default_rng(seed)
     beta = [1.0, 1.02, 1.05, 1.2, 1.4, 2.0, 3.0, 5.0, 8.0, 11.0][seed % 10]
     n, d, k = int(rng.integers(8, 60)), int(rng.integers(1, 5)), int(rng.integers(2, 6))
+    if wide:
+        n, d = n // 3 + 6, 40 * d
     x = np.hstack([rng.normal(size=(n, d)), np.ones((n, 1))])
     y = np.where(x[:, 0] > 0, 0, rng.integers(0, k, n))
     tau = one_hot(y, k).T @ x / n

@@ -25,7 +25,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mgce.linear.arrays import FloatArray, block_gram
+from mgce.linear.arrays import FloatArray
+from mgce.linear.coef_system import coef_system
 from mgce.linear.objective import LinearProblem
 
 # Share of the way to where the first variable would be zero that a step goes, since all have to stay positive. Values
@@ -162,23 +163,10 @@ class NewtonSystem:
         self.diagonal = self.ratio * curvature / self.stiff
         self.r = self.diagonal + self.w * (self.kappa * self.w.sum(1))[:, None]
         self.theta = (plus / pi_plus, minus / pi_minus)
-        self._factorise()
-
-    def _factorise(self) -> None:
-        from scipy import linalg
-
-        k, d = self.problem.tau.shape
-        weighted = (self.problem.weight[:, None] * below for below in self._pairs())
-        hessian = block_gram(self.problem.features, weighted, k, d)
-        # A coefficient without l1 term may be undetermined, if its feature is zero or a combination of others. A term
-        # hardly larger than rounding then makes the matrix invertible.
-        penalty = np.full((k, d), 1e-12 * (1 + hessian.diagonal().max()))
-        penalty[self.problem.l1 > 0] = 1 / (self.theta[0] + self.theta[1])
-        hessian[np.diag_indices(k * d)] += penalty.ravel()
-        if not np.isfinite(hessian).all():
-            raise np.linalg.LinAlgError
-        self.hessian = hessian
-        self.factor = linalg.cho_factor(hessian, check_finite=False)
+        spread = np.zeros_like(problem.tau)
+        spread[problem.l1 > 0] = self.theta[0] + self.theta[1]
+        pairs = (problem.weight[:, None] * below for below in self._pairs())
+        self.system = coef_system(problem.features, pairs, spread)
 
     def _pairs(self) -> Iterator[FloatArray]:
         """Yield for each class y the entries (y, 0..y-1) of all matrices C_i, shape (n, y).
@@ -212,7 +200,7 @@ class NewtonSystem:
         up = self.theta[0] * (aims[3] / plus - l1)
         down = self.theta[1] * (aims[4] / minus - l1)
         target[on] += (up - down) / (self.theta[0] + self.theta[1])
-        dmu = self._solve_coef(target)
+        dmu = self.system.solve(target)
         df = problem.margins(dmu)
         dnu = dnu_fixed - (self.r * df).sum(1) / self.r.sum(1)
         df_dnu = df + dnu[:, None]
@@ -229,12 +217,3 @@ class NewtonSystem:
     def _solve_h(self, right: FloatArray) -> FloatArray:
         """Solve `(diag(stiff) + gamma 1 1') x = right` for each row."""
         return np.asarray((right - (self.kappa * (right / self.stiff).sum(1))[:, None]) / self.stiff)
-
-    def _solve_coef(self, right: FloatArray) -> FloatArray:
-        from scipy import linalg
-
-        # With a step of iterative refinement: near the end the matrix is badly conditioned.
-        flat = right.ravel()
-        coef = linalg.cho_solve(self.factor, flat, check_finite=False)
-        coef += linalg.cho_solve(self.factor, flat - self.hessian @ coef, check_finite=False)
-        return np.asarray(coef.reshape(right.shape))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 # and one or two of shape (n, d). From 30 features on these are about as many numbers as n k d, and 2e7 are 160 MB; with
 # fewer features it takes more, up to thirty times that with one.
 INTERIOR_ENTRIES = 2e7
-# A step of the interior-point method takes n (k d)^2 multiplications. Above 1e9, a twentieth of a second, L-BFGS-B is
+# Multiplications in a step of the interior-point method. Above 1e9, a twentieth of a second, L-BFGS-B is
 # tried before it, since it may close the gap in less time. Below beta = 1.4 it never does.
 FIRST_ORDER_WORK = 1e9
 FIRST_ORDER_BETA = 1.4
@@ -22,7 +22,7 @@ class Patience:
     """How large a problem may be for the exact methods.
 
     Attributes:
-        interior_work: most multiplications n (k d)^2 of a step of the interior-point method, which takes 10 to 150
+        interior_work: most multiplications of a step of the interior-point method, which takes 10 to 150
             steps.
         program_entries: most numbers n k d in the matrix of the linear program of beta = 1; HiGHS takes seconds for
             2e5 and minutes for 2e6.
@@ -52,9 +52,19 @@ class Size:
         return self.n * self.k * self.d
 
     @property
+    def work_by_coefficients(self) -> int:
+        """Multiplications to make and factorise k d equations, for the coefficients: n (k d)^2 + (k d)^3 / 3."""
+        return self.n * (self.k * self.d) ** 2 + (self.k * self.d) ** 3 // 3
+
+    @property
+    def work_by_margins(self) -> int:
+        """Multiplications to make and factorise n k equations, for the margins: k d n^2 + 2 (n k)^3 / 3."""
+        return self.k * self.d * self.n**2 + 2 * (self.n * self.k) ** 3 // 3
+
+    @property
     def interior_work(self) -> int:
-        """The multiplications of a step of the interior-point method, up to a constant factor: n (k d)^2."""
-        return self.n * (self.k * self.d) ** 2
+        """The multiplications of a step of the interior-point method."""
+        return min(self.work_by_coefficients, self.work_by_margins)
 
 
 def interior_is_affordable(size: Size, patience: Patience) -> bool:

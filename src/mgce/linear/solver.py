@@ -48,9 +48,9 @@ def fit_linear(
     y. The objective is then the weighted mean of the margin loss, `-f_y - phi(f)` with f = mu psi(x), plus the l1 term.
 
     With method "auto", an interior-point method closes the gap for every beta, in 10 to 150 steps at a cost of
-    `n (k d)^2` each; for beta = 1 a linear program is tried before it. If the problem is too large for both, L-BFGS-B
-    is left: it closes the gap to about 1e-5 for beta >= 2; for beta < 1.4 the gap stays wide, though the value is good
-    to about 1e-3.
+    `n (k d)^2` each, or of `(n k)^3` where there are more features than rows; for beta = 1 a linear program is tried
+    before it. If the problem is too large for both, L-BFGS-B is left: it closes the gap to about 1e-5 for beta >= 2;
+    for beta < 1.4 the gap stays wide, though the value is good to about 1e-3.
 
     Args:
         features: psi, shape (n, d), dense or sparse; a column of ones makes an intercept.

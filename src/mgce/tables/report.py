@@ -193,23 +193,23 @@ def _choice(fit: TableFit) -> str:
         "robust to wrong labels; with infinity, its loss is cross-entropy."
     )
     rows = [
-        [trial.name, _remark(trial, choice), f"{trial.rows:,}", f"{trial.accuracy:.1%}", f"{trial.seconds:.1f}"]
+        [trial.name + _remark(trial, choice), f"{trial.rows:,}", f"{trial.accuracy:.1%}", f"{trial.seconds:.1f}"]
         for trial in choice.trials[:N_TRIALS]
     ]
     caption = (
         "Accuracy against the labels as given, on the test rows of the cross-validation, and the processor time that "
         "it took."
     )
-    return chosen + paragraph(words) + table(caption, ["model", "", "rows", "accuracy", "seconds"], rows, words=2)
+    return chosen + paragraph(words) + table(caption, ["model", "rows", "accuracy", "seconds"], rows)
 
 
 def _remark(trial: Trial, choice: Choice) -> str:
-    """Say whether a trial's model was chosen, or why it was not."""
+    """Say behind its name whether a trial's model was chosen, or why it was not."""
     if trial == choice.trial:
-        return "chosen"
+        return " (chosen)"
     if trial.candidate is None:
-        return "for comparison"
-    return f"not chosen: {trial.left_out}" if trial.left_out else ""
+        return " (for comparison)"
+    return f" (not chosen: {trial.left_out})" if trial.left_out else ""
 
 
 def _suspects(fit: TableFit, plan: FitPlan, most: int) -> str:
