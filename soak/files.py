@@ -65,7 +65,8 @@ def main(options: argparse.Namespace) -> int:
     results["attacks"] = attacks.run() if options.attacks else {}
     if options.record:
         reliability.write("files", options.record, {"machine": describe(), **results})
-    bad = [result["outcomes"].get(kind, 0) for result in results["readers"].values() for kind in BAD]
+    parts = [part for one in results["readers"].values() for part in (one, one.get("guided", {}))]
+    bad = [part.get("outcomes", {}).get(kind, 0) for part in parts for kind in BAD]
     return 1 if any(bad) or any(one["outcome"] in BAD for one in results["attacks"].values()) else 0
 
 

@@ -1,13 +1,16 @@
 """A short form of the soak of files, and that it finds what it looks for."""
 
+import json
 import os
 import signal
+import subprocess
+from pathlib import Path
 
 import pytest
 from soak.mutate import mutated
 from soak.readers import Reader
 
-from soak import attacks, files, readers
+from soak import attacks, files, guided, readers
 
 pytest.importorskip("skops")
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -26,6 +29,27 @@ def test_no_reader_fails(name, tmp_path):
 def test_no_reader_of_many_parts_fails(name, tmp_path):
     result = files.try_files(name, readers.readers()[name], range(20), tmp_path)
     assert result["bad"] == [] and sum(result["outcomes"].values()) == 20
+
+
+@pytest.mark.parametrize("name", list(readers.readers()))
+def test_files_that_reached_new_code_are_read_or_refused(name, tmp_path):
+    folder = Path(__file__).parents[2] / guided.CORPUS / name.replace(" ", "-")
+    reader = readers.readers()[name]
+    reader.setup(tmp_path)
+    for known in sorted(folder.iterdir()):
+        (tmp_path / reader.file).write_bytes(known.read_bytes())
+        assert files.outcome(reader.read, tmp_path / reader.file)[0] in ("value", "sentence"), known.name
+
+
+@pytest.mark.parametrize(("done", "outcomes"), [(10, {"value": 10}), (9, {"value": 9, "crash": 1})])
+def test_a_guided_process_that_ends_after_its_last_file_has_crashed_on_none(done, outcomes, tmp_path, monkeypatch):
+    def ends_badly(arguments, **options):
+        Path(arguments[-1]).write_text(json.dumps({"files": done, "outcomes": {"value": done}}))
+        return subprocess.CompletedProcess(arguments, -11, stderr="")
+
+    monkeypatch.setattr(guided.importlib.util, "find_spec", lambda name: True)
+    monkeypatch.setattr(guided.subprocess, "run", ends_badly)
+    assert guided.run("idx", 10, tmp_path)["outcomes"] == outcomes
 
 
 def test_a_mutated_file_is_that_of_its_number():
