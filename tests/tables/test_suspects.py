@@ -3,15 +3,21 @@ import io
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.optimize import minimize
 from scipy.stats import beta
 from sklearn.datasets import load_digits, load_iris
 from sklearn.metrics import average_precision_score
 
 from mgce.estimators import MGCEForestClassifier
+from mgce.noise.confident import confident_labels
+from mgce.tables import suspects
 from mgce.tables.suspects import judge, judgement, suspects_csv
 
 
-def test_by_hand():
+def test_by_hand(monkeypatch):
+    # Without rows given beforehand, and with steps to the end, q solves p = q T, or is zero where that is negative.
+    monkeypatch.setattr(suspects, "PRIOR_ROWS", 1e-12)
+    monkeypatch.setattr(suspects, "EM_STEPS", 10_000)
     probs = np.array([[0.9, 0.1], [0.8, 0.2], [0.2, 0.8], [0.3, 0.7], [0.88, 0.12]])
     target = np.array([0, 0, 1, 1, 1])
     found = judgement(probs, target)
@@ -22,8 +28,46 @@ def test_by_hand():
     q = np.stack([1.5 * probs[:, 0], probs[:, 1] - probs[:, 0] / 2], 1).clip(0)
     q /= q.sum(1, keepdims=True)
     wrong = [q[i, 0] / 3 / (q[i, 0] / 3 + q[i, 1]) for i in (2, 3, 4)]
-    np.testing.assert_allclose(found.wrong, [0, 0, *wrong], atol=1e-12)
+    np.testing.assert_allclose(found.wrong, [0, 0, *wrong], atol=1e-6)
     assert found.order()[0] == 4 and found.suspects(9).tolist() == [4]
+
+
+def test_the_noise_matrix_counts_rows_and_some_that_are_given_beforehand():
+    target, confident = np.array([0, 0, 0, 1, 1, 2]), np.array([0, 0, 1, 1, 1, 1])
+    # A third of the rows are issues. 10 rows of each class beforehand, a third of them with one of the other labels.
+    beforehand = 10 * np.array([[4, 1, 1], [1, 4, 1], [1, 1, 4]]) / 6
+    expected = (np.array([[2, 0, 0], [1, 2, 1], [0, 0, 0]]) + beforehand) / [[12], [14], [10]]
+    np.testing.assert_allclose(suspects._noise_matrix(target, confident, 3), expected)
+
+
+def test_each_step_makes_the_probabilities_likelier(monkeypatch):
+    rng = np.random.default_rng(0)
+    probs, target = rng.dirichlet(np.ones(4), size=30), np.arange(30) % 4
+    noise = suspects._noise_matrix(target, confident_labels(probs, target), 4)
+    least = [
+        minimize(
+            lambda a, p=p: -p @ np.log(np.exp(a) / np.exp(a).sum() @ noise), np.zeros(4), method="BFGS", tol=1e-9
+        ).fun
+        for p in probs
+    ]
+    monkeypatch.setattr(suspects, "EM_STEPS", 20_000)
+    right = suspects._right(probs, noise)
+    np.testing.assert_allclose(right.sum(1), 1)
+    np.testing.assert_allclose(-(probs * np.log(right @ noise)).sum(1), least, atol=1e-5)
+
+
+def test_rare_classes_do_not_spoil_the_ranking():
+    # Wrong labels at random; a class of 1 % of the rows has hardly any row from which its noise could be told.
+    rng = np.random.default_rng(1)
+    n, shares = 1000, np.array([0.6, 0.35, 0.03, 0.01, 0.01])
+    right = rng.choice(5, size=n, p=shares)
+    bad = rng.random(n) < 0.2
+    given = np.where(bad, (right + rng.integers(1, 5, n)) % 5, right)
+    X = rng.normal(size=(n, 6)) + 2 * rng.normal(size=(5, 6))[right]
+    found = judge(X, given, np.arange(n), 0)
+    prob_given = found.probs[np.arange(n), given]
+    margin = prob_given - np.where(np.eye(5, dtype=bool)[given], -1, found.probs).max(1)
+    assert average_precision_score(bad, found.wrong) > average_precision_score(bad, -margin) - 0.03
 
 
 def test_intervals_are_those_of_clopper_and_pearson():

@@ -21,6 +21,14 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 CONFIDENCE = 0.95  # of the intervals around estimated shares of wrong labels
+# Rows of each class that the estimate of the noise matrix is given beforehand, with wrong labels spread evenly: a class
+# of few rows says little about its noise. And steps of expectation maximisation: many more would fit q to the noise of
+# the probabilities. On ten tables of 1,000 rows with 20 % and 40 % of the labels wrong at random, and 40 % wrong as
+# pairs, the average precision is 87.6, 88.6 and 81.7 %. With 3 to 50 steps and 10 to 40 rows it is 87.0 to 89.0, 87.1
+# to 89.3 and 80.1 to 81.7 %, and with the exact solution of p = q T, cut off at zero, and no such rows, 83.8, 83.1 and
+# 78.3 %.
+PRIOR_ROWS = 10
+EM_STEPS = 10
 
 
 @dataclass(frozen=True)
@@ -82,8 +90,8 @@ def judge(
 
     Counting the rows by confident class and given label estimates the noise matrix T, whose entry (i, j) is the
     probability that a row of class i is given the label j. Class probabilities p, which the forest has learnt from
-    noisy labels, are then q T with probabilities q of the right classes, and Bayes' rule gives the probability that a
-    label is wrong.
+    noisy labels, are about q T with probabilities q of the right classes. Some steps of expectation maximisation for q
+    find them, and Bayes' rule then gives the probability that a label is wrong.
 
     Args:
         X: all rows, shape (n, d).
@@ -133,19 +141,30 @@ def _wrong(probs: FloatArray, target: IntArray, confident_class: IntArray) -> Fl
         target: given labels, shape (n,).
         confident_class: the class that each row confidently belongs to, shape (n,).
     """
-    k = probs.shape[1]
-    joint = np.zeros((k, k))
-    np.add.at(joint, (confident_class, target), 1)
-    # T_ij: the share of the rows of class i whose given label is j. A class that no row confidently belongs to is
-    # taken to keep its label.
-    totals = joint.sum(1, keepdims=True)
-    transition = np.where(totals > 0, joint / np.maximum(totals, 1), np.eye(k))
-    right = np.clip(probs @ np.linalg.pinv(transition), 0, None)  # q of p = q T: probabilities of the right class
-    right /= np.maximum(right.sum(1, keepdims=True), np.finfo(float).tiny)
-    by_class = right * transition[:, target].T  # P(right class, given label | row); its row sum is P(given label | row)
-    total = by_class.sum(1)
-    rows = np.arange(len(target))
-    return np.where(total > 0, 1 - by_class[rows, target] / np.where(total > 0, total, 1), 1.0)
+    noise = _noise_matrix(target, confident_class, probs.shape[1])
+    right = _right(probs, noise)
+    by_class = right * noise[:, target].T  # P(right class, given label | row); its row sum is P(given label | row)
+    return np.asarray(1 - by_class[np.arange(len(target)), target] / by_class.sum(1))
+
+
+def _right(probs: FloatArray, noise: FloatArray) -> FloatArray:
+    """Return probabilities q of the right classes, such that q T is near the class probabilities p."""
+    right = probs + 1e-6  # a class of probability zero would stay out, whatever T says
+    right /= right.sum(1, keepdims=True)
+    for _ in range(EM_STEPS):
+        right *= (probs / (right @ noise)) @ noise.T
+        right /= right.sum(1, keepdims=True)
+    return right
+
+
+def _noise_matrix(target: IntArray, confident_class: IntArray, k: int) -> FloatArray:
+    """Return the probabilities T_ij that a row of class i is given the label j, by counting."""
+    counts = np.zeros((k, k))
+    np.add.at(counts, (confident_class, target), 1)
+    share = max((confident_class != target).mean(), 1 / len(target))  # not zero: no label is certain to be right
+    alike = np.full((k, k), share / (k - 1))  # all wrong labels equally probable
+    np.fill_diagonal(alike, 1 - share)
+    return np.asarray((counts + PRIOR_ROWS * alike) / (counts.sum(1, keepdims=True) + PRIOR_ROWS))
 
 
 def suspects_csv(judged: Judgement, classes: NDArray[Any], names: pd.Series[Any]) -> bytes:
