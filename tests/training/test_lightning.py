@@ -2,6 +2,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -223,6 +224,18 @@ def logged(out):
     events = EventAccumulator(str(max((out / "tensorboard").iterdir()))).Reload()
     scalars = {tag: [(event.step, event.value) for event in events.Scalars(tag)] for tag in events.Tags()["scalars"]}
     return csv.read_bytes(), scalars
+
+
+def test_a_log_that_cannot_be_written_is_one_error(tmp_path, monkeypatch):
+    def full(self, data):
+        raise OSError(28, "No space left on device")
+
+    shown = []
+    monkeypatch.setattr("tensorboard.summary.writer.record_writer.RecordWriter.write", full)
+    monkeypatch.setattr(threading, "excepthook", before := shown.append)
+    with pytest.raises(OSError, match="No space left"):
+        train(tmp_path, replace(SETTINGS, epochs=2))
+    assert shown == [] and threading.excepthook == before
 
 
 def test_logs_hold_the_curves(tmp_path):

@@ -23,7 +23,7 @@ from mgce.experiments.paper.plan import BETAS, METHODS, Options
 from mgce.experiments.paper.report import write_report
 from mgce.experiments.paper.result import Result, page_name, to_text
 from mgce.experiments.paper.specification import Place, Specification, check_one_setting, document
-from mgce.experiments.paper.sweep import Workers, absent, check, pending, sweep
+from mgce.experiments.paper.sweep import Workers, absent, check, clean, pending, sweep
 from mgce.experiments.store import Run, Runs
 
 
@@ -85,6 +85,7 @@ def run_all(
 ) -> None:
     """Run the specifications that the store has no results of, with a progress bar, and pack the store."""
     check_one_setting([*(run.specification for run in store.read().values()), *map(document, specifications)])
+    clean(store, place)
     todo = pending(specifications, store)
     check(todo, replace(place, download=download))
     console = Terminal(stderr=True)

@@ -5,7 +5,9 @@ Needs Lightning, torchmetrics and TensorBoard: `pip install 'mgce[experiments]'`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -227,6 +229,18 @@ def _fit(model: ImageClassifier, data: ImageData, trainer: Trainer, resume: bool
     if ckpt_path is not None:
         read_checkpoint(ckpt_path)  # says in a sentence what Lightning would in a traceback
     try:
-        trainer.fit(model, datamodule=data, ckpt_path=ckpt_path, weights_only=True)
+        with _without_tracebacks_of_threads():
+            trainer.fit(model, datamodule=data, ckpt_path=ckpt_path, weights_only=True)
     except SystemExit:  # Lightning turns Ctrl-C into this; whether the process ends is for the caller to decide
         raise KeyboardInterrupt from None
+
+
+@contextlib.contextmanager
+def _without_tracebacks_of_threads() -> Iterator[None]:
+    """Let threads end silently if a file cannot be written: TensorBoard raises the error in this thread as well."""
+    shown = threading.excepthook
+    threading.excepthook = lambda ended: None if issubclass(ended.exc_type, OSError) else shown(ended)
+    try:
+        yield
+    finally:
+        threading.excepthook = shown

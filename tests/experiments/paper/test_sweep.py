@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import pytest
 
+from mgce.cli.reproduce import run_all
 from mgce.experiments.paper.specification import Place, check_no_network_twice
 from mgce.experiments.paper.sweep import Workers, absent, check, pending, sweep
 from mgce.experiments.paper.tabular import TabularRun
@@ -111,9 +112,12 @@ def test_checkpoints_stay_until_the_records_are_written(tmp_path, monkeypatch):
     monkeypatch.setattr(Runs, "write", write)
     do([Small(0), Small(1)], tmp_path)
     assert list((tmp_path / "scratch").iterdir()) == [] and len(Runs(tmp_path).read()) == 2
-    left.mkdir()  # a stop after the records were written
+    left.mkdir()  # a stop after the records were written, of the last run: nothing is left to do
+    (tmp_path / "scratch" / "another").mkdir()  # of a run that is not finished
+    done, place = [Small(0), Small(1)], Place(scratch=tmp_path / "scratch")
+    run_all(done, Runs(tmp_path), place, Workers(1), download=False)
+    assert [folder.name for folder in (tmp_path / "scratch").iterdir()] == ["another"]
     do([Small(2)], tmp_path)
-    assert list((tmp_path / "scratch").iterdir()) == []
     assert {run.machine["data"] for run in Runs(tmp_path).read().values()} == {"abc"}
 
 

@@ -83,6 +83,12 @@ def check(specifications: Sequence[Specification], place: Place) -> None:
         raise FileNotFoundError(" ".join(dict.fromkeys(missing.values())))
 
 
+def clean(store: Runs, place: Place) -> None:
+    """Remove what a stop left between the writing of a run and the removal of its scratch folder."""
+    for name in store.read():
+        _remove_scratch(place, name)
+
+
 def sweep(
     specifications: Sequence[Specification],
     store: Runs,
@@ -109,8 +115,6 @@ def sweep(
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
     scheduler = workers.scheduler
-    for name in store.read():  # what a stop left between writing a run and cleaning up after it
-        _remove_scratch(place, name)
     with _dask(scheduler) if scheduler else contextlib.nullcontext():
         options = {} if scheduler else {"backend": workers.backend}
         try:
