@@ -24,7 +24,9 @@ Result = dict[str, Any]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of the command."""
-    parser.add_argument("--faults", type=int, default=4, help="kills, and full disks, of each command")
+    parser.add_argument(
+        "--faults", type=int, default=4, help="kills, and full disks, of each command; at most one at each of its calls"
+    )
     parser.add_argument("--commands", help="names, with commas between them; all of them")
     parser.add_argument("--work", type=Path, default=WORK, help="folder of the shim and of the faults that are done")
     parser.add_argument("--record", metavar="WHEN", choices=("before", "after"), help=f"write {reliability.RESULTS}")
@@ -51,7 +53,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def _faults_of(name: str, options: argparse.Namespace) -> Result:
-    """Try faults at calls spread evenly over all that a command makes."""
+    """Try faults at calls spread evenly over all that a command makes, each at most once."""
     with tempfile.TemporaryDirectory() as base:
         whole = Path(base, "whole")
         _prepare(name, whole)
@@ -61,12 +63,10 @@ def _faults_of(name: str, options: argparse.Namespace) -> Result:
         expected = _files(whole)
         result: Result = {"calls": reference.calls, "kills": 0, "full disks": 0, "outcomes": {}, "bad": []}
         outcomes: Counter[str] = Counter()
+        count = min(options.faults, reference.calls)  # all calls, where they are fewer
         for kind in ("kills", "full disks"):
-            for number in range(options.faults):
-                at = (
-                    1
-                    + (number * reference.calls // options.faults + number // max(1, reference.calls)) % reference.calls
-                )
+            for number in range(count):
+                at = 1 + number * reference.calls // count
                 done = _one(name, at, kind, expected, options.work)
                 outcomes.update(done["outcomes"])
                 result[kind] += 1

@@ -21,7 +21,7 @@ at most:
 FAULTS = """
 A library between Python and the system counts the calls that change files in a command's folder (opening to create,
 writing, syncing, renaming, removing), and at one of them kills the process, a write half done, or says that the disk is
-full from now on. Afterwards no file may be half there, the same command has to end in the files of a run without faults
+full from now on: at a hundred calls spread evenly, or at every one where there are fewer. Afterwards no file may be half there, the same command has to end in the files of a run without faults
 and to leave nothing else, and no finished run may be done twice.
 """
 FORK = """
