@@ -21,8 +21,9 @@ at most:
 FAULTS = """
 A library between Python and the system counts the calls that change files in a command's folder (opening to create,
 writing, syncing, renaming, removing), and at one of them kills the process, a write half done, or says that the disk is
-full from now on: at a hundred calls spread evenly, or at every one where there are fewer. Afterwards no file may be half there, the same command has to end in the files of a run without faults
-and to leave nothing else, and no finished run may be done twice.
+full from now on: at calls spread evenly, or at every one where there are fewer of them. Afterwards no file may be half
+there, the same command has to end in the files of a run without faults and to leave nothing else, and no finished run
+may be done twice.
 """
 FORK = """
 A process that is forked from one that has used PyTorch's threads has none of them, and waits for ever when it asks for
