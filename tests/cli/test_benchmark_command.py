@@ -1,5 +1,7 @@
 import json
 
+import pandas as pd
+
 from commands import mgce
 from web_pages import check_structure
 
@@ -10,13 +12,24 @@ def test_a_smoke_run_and_its_report(tmp_path):
     assert result.returncode == 0, result.stderr
     assert "nce+rce" in result.stdout and "w/t/l" in result.stdout
     out = tmp_path / "out"
-    check_structure((out / "report.html").read_text())
+    # Nothing can be taken for a result: every file, title and row says what it is.
+    assert result.stdout.startswith("Smoke run, no results: ")
+    assert "Smoke run, no results: " in check_structure((out / "report-smoke.html").read_text()).text("h2")[0]
+    assert set(pd.read_csv(out / "rates-smoke.csv").run) == {"smoke"} and not (out / "rates.csv").exists()
     records = [json.loads(line) for line in (out / "records.jsonl").read_text().splitlines()]
     assert len(records) == 2 * 4 * 2  # losses, learning rates, seeds
     assert len(list((out / "logits").iterdir())) == 8
     again = mgce("report", "out", "--out", "again", folder=tmp_path)
     assert again.returncode == 0, again.stderr
-    assert (tmp_path / "again" / "rates.csv").read_bytes() == (out / "rates.csv").read_bytes()
+    assert (tmp_path / "again" / "rates-smoke.csv").read_bytes() == (out / "rates-smoke.csv").read_bytes()
+    real = mgce("benchmark", "rates", *options[1:], folder=tmp_path)
+    assert real.returncode == 2 and "all of --smoke or none" in real.stderr
+
+
+def test_a_folder_that_cannot_be_written_to_is_named_before_any_work(tmp_path):
+    (tmp_path / "out").write_text("")
+    result = mgce("benchmark", "rates", "--smoke", "--out", "out", folder=tmp_path)
+    assert result.returncode == 2 and result.stderr.startswith("Error: Expected `out` to be the path of a folder")
 
 
 def test_a_wrong_protocol_is_one_sentence(tmp_path):

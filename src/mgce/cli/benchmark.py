@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from mgce.cli.number_options import parse_numbers
+from mgce.cli.outputs import check_folder
 from mgce.cli.reproduce import default_jobs, run_all, show
 from mgce.experiments.benchmark.protocols import PROTOCOLS, Request, plan
 from mgce.experiments.benchmark.report import write_benchmark
@@ -45,6 +46,7 @@ def benchmark(
     )
     runs = plan(protocol, request)
     folder = (out or Path(f"mgce-benchmark-{protocol}{'-smoke' if smoke else ''}")).resolve()
+    check_folder("out", folder)
     data_dir = None if data_dir is None else data_dir.resolve()
     place = Place(data_dir, device, scratch=folder / "scratch", logits=folder / "logits")
     workers = Workers(jobs or default_jobs(place, "loky"))

@@ -75,6 +75,7 @@ class LossRun(ImageSettings):
         beta: of the loss, inf where it has none.
         beta_start: of MGCE in the first epoch, from where beta falls to its own over the first half of the epochs,
             beta - 1 by the same factor each epoch; None leaves it.
+        smoke: of a miniature, the protocol that it is one of; "" of others.
 
     The others are those of `ImageSettings`; no images are held out.
     """
@@ -96,6 +97,7 @@ class LossRun(ImageSettings):
     method: str
     beta: float
     beta_start: float | None = None
+    smoke: str = ""
     validation_size: float = 0.0
 
     def __post_init__(self) -> None:

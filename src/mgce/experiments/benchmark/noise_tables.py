@@ -14,7 +14,7 @@ from mgce.experiments.paper.comparison import percent
 from mgce.experiments.paper.result import Result
 from mgce.experiments.significance import tallies
 from mgce.experiments.store import Run
-from mgce.pages.png import figure, png
+from mgce.pages.png import figure, png, stamp
 
 KIND = "losses"
 TITLES = {
@@ -37,7 +37,7 @@ REDUCED_CAPTION = (
 def noise_tables(runs: Sequence[Run]) -> list[Result]:
     """Give a table with a picture for each protocol on images of which there are runs."""
     records = [
-        {**record, "protocol": run.specification["protocol"], "dataset": run.specification["dataset"]}
+        {**record, **{name: run.specification.get(name, "") for name in ("protocol", "dataset", "smoke")}}
         for run in runs
         if run.specification["kind"] == KIND
         for record in run.records
@@ -109,6 +109,8 @@ def _picture(protocol: str, records: list[dict[str, Any]]) -> bytes | None:
         suffix = " (reduced)" if protocol == "reduced" else ""
         axis.set(xlabel="rate of symmetric noise", ylabel="test accuracy, last epoch (%)", title=dataset + suffix)
         axis.legend(frameon=False, fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    if any(record["smoke"] for record in drawn):
+        stamp(chart)
     return png(chart)
 
 

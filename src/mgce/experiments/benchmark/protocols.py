@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from mgce._validation import check_choice, check_count, expected
@@ -130,6 +130,8 @@ def plan(protocol: str, request: Request) -> list[Specification]:
     """
     check_choice("protocol", protocol, tuple(PROTOCOLS))
     runs: Sequence[Any] = PROTOCOLS[protocol](request)
+    if request.smoke:
+        runs = [replace(run, smoke=protocol) for run in runs]
     rates = {run.noise for run in runs}
     if request.noise is not None and not rates.issuperset(request.noise):
         what = f"rates of this protocol ({', '.join(f'{rate:g}' for rate in sorted(rates))})"

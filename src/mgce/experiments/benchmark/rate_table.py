@@ -12,7 +12,7 @@ from mgce.experiments.paper.comparison import percent
 from mgce.experiments.paper.result import Result
 from mgce.experiments.significance import tallies
 from mgce.experiments.store import Run
-from mgce.pages.png import figure, png
+from mgce.pages.png import figure, png, stamp
 
 KIND = "rates"
 TITLE = "Learning rates: accuracy of each loss on tables with 40 % symmetric noise"
@@ -47,7 +47,8 @@ def rate_table(runs: Sequence[Run]) -> Result | None:
             cells.append(_cells(point) | {"w/t/l": "/".join(map(str, scores[point["loss"]]))})
             numbers.append(_numbers(point) | scores[point["loss"]]._asdict())
             points.append(point)
-    return Result("rates", TITLE, CAPTION, _filled(cells), _filled(numbers), _picture(points), words=2)
+    miniature = any(run.specification.get("smoke") for run in runs)
+    return Result("rates", TITLE, CAPTION, _filled(cells), _filled(numbers), _picture(points, miniature), words=2)
 
 
 def _by_loss(records: list[dict[str, Any]], dataset: str) -> dict[str, dict[float, list[dict[str, Any]]]]:
@@ -103,8 +104,8 @@ def _place(row: dict[str, Any], name: str) -> int:
     return list(row).index(name) if name in row else -1
 
 
-def _picture(points: list[Point]) -> bytes:
-    """Draw the accuracy of each loss at each learning rate, a panel for each data set."""
+def _picture(points: list[Point], miniature: bool) -> bytes:
+    """Draw the accuracy of each loss at each learning rate, a panel for each data set; stamp it if of smoke runs."""
     datasets = list(dict.fromkeys(point["dataset"] for point in points))
     rows = max(sum(point["dataset"] == dataset for point in points) for dataset in datasets)
     chart, axes = figure(len(datasets), 6.0, 1.2 + 0.22 * rows)
@@ -127,4 +128,6 @@ def _picture(points: list[Point]) -> bytes:
             tick.set_fontweight("bold" if tick.get_text().startswith("mgce") else "normal")
         axis.set(xlabel="test accuracy (%)", title=f"{dataset}, 40 % symmetric noise")
         axis.legend(frameon=False, fontsize=8, loc="lower right")
+    if miniature:
+        stamp(chart)
     return png(chart)

@@ -12,7 +12,7 @@ from mgce.experiments.benchmark.rate_table import KIND as RATES
 from mgce.experiments.benchmark.rate_table import rate_table
 from mgce.experiments.paper.page import section
 from mgce.experiments.paper.report import facts
-from mgce.experiments.paper.result import Result, files
+from mgce.experiments.paper.result import Result, files, page_name, smoke
 from mgce.experiments.paper.specification import check_no_network_twice, check_one_setting
 from mgce.experiments.store import Run, Runs
 from mgce.pages import web_page
@@ -39,11 +39,14 @@ def write_benchmark(directory: Path, out: Path) -> Mapping[str, Result]:
     check_no_network_twice([run.specification for run in runs])
     found = [*noise_tables(runs), rate_table(runs)]
     results = {result.name: result for result in found if result is not None}
+    if any(run.specification.get("smoke") for run in runs):
+        results = {name: smoke(result) for name, result in results.items()}
     contents = {name: content for result in results.values() for name, content in files(result).items()}
     sections = {result.title: section(result) for result in results.values()}
-    lead = headline(list(results.values()))
+    shown = list(results.values())
+    lead = headline(shown)
     page = web_page.document(TITLE, lead, {**sections, "Runs": web_page.facts(facts(runs))}, broad=True)
-    write_files(out, {**contents, "report.html": page})
+    write_files(out, {**contents, page_name(shown): page})
     return results
 
 
