@@ -28,10 +28,8 @@ may be done twice.
 FORK = """
 A process that is forked from one that has used PyTorch's threads has none of them, and waits for ever when it asks for
 them. PyTorch does so, and so does any loss or prediction of this package that is large enough to be shared out: for the
-estimators, more than ten million numbers. (Of the large predictions above, eight at once on two busy cores, none was
-done within 20 s; one alone took 2.3 s in a forked process, and as long in its parent.) Start workers by `spawn` or
-`forkserver`, or call
-`torch.set_num_threads(1)` first in a worker that was forked.
+estimators, more than ten million numbers, which the predictions above are not. Start workers by `spawn` or
+`forkserver`, or call `torch.set_num_threads(1)` first in a worker that was forked.
 """
 
 
@@ -89,19 +87,27 @@ def _faults(before: Results, after: Results) -> list[str]:
     rows = []
     for name, one in after["commands"].items():
         then = before.get("commands", {}).get(name)
-        was = "not tried" if then is None else f"{len(then['bad'])} of {then['kills'] + then['full disks']}"
+        was = "not tried" if then is None else f"{_lost(then)} of {then['kills'] + then['full disks']}"
         counts = [str(one[kind]) for kind in ("calls", "kills", "full disks")]
-        rows.append([name, was, *counts, str(len(one["bad"])), after["read-only"].get(name, "not tried")])
-    lost = sum(len(one["bad"]) for one in after["commands"].values())
+        rows.append([name, was, *counts, str(_lost(one)), after["read-only"].get(name, "not tried")])
+    lost = sum(_lost(one) for one in after["commands"].values())
     equal = {True: "the same bytes", False: "OTHER BYTES"}
     same = ", ".join(f"{name}: {equal[found]}" for name, found in after["determinism"].items())
     return [
         "## No fault loses a result",
-        f"{_joined(FAULTS)} **{lost or 'Nothing'}** was lost or left.",
+        f"{_joined(FAULTS)} **{lost or 'None'}** of the faults was bad: lost or left "
+        "something, or ended a command otherwise than by one sentence.",
         f"{_machine(after)} `python -m soak faults --faults 100 --record after` does it again.",
-        table(["command", "lost before", "calls", "kills", "full disks", "lost", "in a place of another user"], rows),
-        f"A model file of one seed, fitted in other circumstances: {same}.",
+        table(["command", "bad before", "calls", "kills", "full disks", "bad", "in a place of another user"], rows),
+        "Before, every fit wrote other bytes, so that none of its files could be told from a damaged one.",
+        f"A model file of one seed, fitted in other circumstances: {same}"
+        + (" (before: other bytes)." if not all(before.get("determinism", {"": True}).values()) else "."),
     ]
+
+
+def _lost(one: Results) -> int:
+    """Count the faults of which something was lost or left; of one fault several things may be."""
+    return len({what.partition(":")[0] for what in one["bad"]})
 
 
 def _load(before: Results, after: Results) -> list[str]:
