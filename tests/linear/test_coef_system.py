@@ -46,8 +46,8 @@ def test_free_coefficients_solve_their_equations(system):
 
 
 def test_the_smaller_equations_are_picked():
-    for n, d, by in ((4, 40, ByMargins), (40, 4, ByCoefficients)):
-        matrices, features, spread = problem(np.random.default_rng(0), n, d, 2, free=1)
+    for n, d, free, by in ((4, 40, 1, ByMargins), (40, 4, 1, ByCoefficients), (4, 40, 40, ByCoefficients)):
+        matrices, features, spread = problem(np.random.default_rng(0), n, d, 2, free)
         assert type(coef_system(features, pairs(matrices), spread)) is by
 
 

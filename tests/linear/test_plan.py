@@ -7,6 +7,7 @@ MIDDLE = Size(10_000, 10, 30)  # 9e8 multiplications: too many where cross-valid
 LARGE = Size(20_000, 10, 30)  # 1.8e9: worth an attempt at first order
 HUGE = Size(10**6, 10, 100)
 WIDE = Size(100, 3, 10_000)  # 3e7 multiplications by its 300 margins, 9e12 by its 30,000 coefficients
+FREE = Size(100, 3, 10_000, free=30_000)  # no coefficient has an l1 term, and each is one more equation
 LONG = Size(10**7, 2, 2)  # 1.6e8 multiplications, but 4e7 numbers
 
 
@@ -21,6 +22,7 @@ LONG = Size(10**7, 2, 2)  # 1.6e8 multiplications, but 4e7 numbers
         (LARGE, 1.4, THOROUGH, ("lbfgs", "interior")),
         (LARGE, 1.3, THOROUGH, ("interior", "lbfgs")),
         (WIDE, 1.3, THOROUGH, ("interior", "lbfgs")),
+        (FREE, 1.3, THOROUGH, ("lbfgs",)),
         (HUGE, 1.0, THOROUGH, ("lbfgs",)),
         (LONG, 1.4, THOROUGH, ("lbfgs",)),
         (LONG, 1.4, QUICK, ("lbfgs",)),

@@ -260,8 +260,9 @@ class MGCEClassifier(RobustClassifier):
         )  # fmt: skip
 
     def _size(self, rows: Rows) -> Size:
-        n, d = rows[0].shape
-        return Size(n, self.classes_.size, d)
+        (n, d), k = rows[0].shape, self.classes_.size
+        free = d if self.lambda0 == 0 else int(self.fit_intercept)  # columns whose coefficients have no penalty
+        return Size(n, k, d, k * free)
 
     def _earlier(self) -> tuple[NDArray[Any], FloatArray] | None:
         """Give the classes and coefficients of the last fit, if `warm_start`; to be called before they are replaced."""

@@ -134,7 +134,8 @@ def coef_system(features: FloatArray, pairs: Iterable[FloatArray], spread: Float
     Raises:
         numpy.linalg.LinAlgError: if rounding left no equations that can be solved.
     """
-    size = Size(features.shape[0], *spread.shape)
+    k, d = spread.shape
+    size = Size(features.shape[0], k, d, int((spread == 0).sum()))
     system = ByCoefficients if size.work_by_coefficients <= size.work_by_margins else ByMargins
     return system(features, pairs, spread)
 

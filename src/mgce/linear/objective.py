@@ -51,8 +51,9 @@ class LinearProblem:
 
     @property
     def size(self) -> Size:
-        """Rows, classes and features."""
-        return Size(self.weight.size, *self.tau.shape)
+        """Rows, classes, features, and coefficients without l1 term."""
+        k, d = self.tau.shape
+        return Size(self.weight.size, k, d, int((self.l1 == 0).sum()))
 
     @property
     def trivial_value(self) -> float:

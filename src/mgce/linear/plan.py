@@ -40,11 +40,12 @@ THOROUGH = Patience(interior_work=2e10, program_entries=2e6)
 
 @dataclass(frozen=True)
 class Size:
-    """Rows n, classes k and features d of a problem."""
+    """Rows n, classes k and features d of a problem, and how many of its k d coefficients have no l1 term."""
 
     n: int
     k: int
     d: int
+    free: int = 0
 
     @property
     def entries(self) -> int:
@@ -53,13 +54,13 @@ class Size:
 
     @property
     def work_by_coefficients(self) -> int:
-        """Multiplications to make and factorise k d equations, for the coefficients: n (k d)^2 + (k d)^3 / 3."""
+        """Multiplications to make and factorise the equations of k d coefficients: n (k d)^2 + (k d)^3 / 3."""
         return self.n * (self.k * self.d) ** 2 + (self.k * self.d) ** 3 // 3
 
     @property
     def work_by_margins(self) -> int:
-        """Multiplications to make and factorise n k equations, for the margins: k d n^2 + 2 (n k)^3 / 3."""
-        return self.k * self.d * self.n**2 + 2 * (self.n * self.k) ** 3 // 3
+        """Multiplications to make and factorise those of n k margins and `free`: k d n^2 + 2 (n k + free)^3 / 3."""
+        return self.k * self.d * self.n**2 + 2 * (self.n * self.k + self.free) ** 3 // 3
 
     @property
     def interior_work(self) -> int:
