@@ -168,7 +168,10 @@ def _with_points(frame: pd.DataFrame, text: Collection[str], decimal: str) -> pd
 
     Pandas leaves a column as text if any of its values is not a number, such as "unknown".
     """
-    for name in frame.select_dtypes(include=["object", "str"]).columns.difference(list(text)):
+    from pandas.api.types import is_string_dtype
+
+    # Text of any kind: pandas 2 has no dtype "str" by which to select it.
+    for name in frame.columns[[is_string_dtype(dtype) for dtype in frame.dtypes]].difference(list(text)):
         numbers = frame[name].astype("str").str.fullmatch(rf"\s*[-+]?\d*\{decimal}\d+\s*").fillna(False).astype(bool)
         pointed = frame[name].where(~numbers, frame[name].str.replace(decimal, ".", regex=False))
         frame[name] = pointed

@@ -32,9 +32,10 @@ TRUSTED = frozenset(
         "mgce.estimators.voting.MGCEVotingClassifier",
         "mgce.tables.model.TablePipeline",
         "numpy.dtype",
-        # Of CalibratedClassifierCV, of searches, of VotingClassifier and StackingClassifier.
+        # Of CalibratedClassifierCV, ColumnTransformer, searches, VotingClassifier and StackingClassifier.
         "sklearn.calibration._CalibratedClassifier",
         "sklearn.calibration._SigmoidCalibration",
+        "sklearn.compose._column_transformer._RemainderColsList",  # a list that ColumnTransformer has before 1.7
         "sklearn.metrics._scorer._PassthroughScorer",
         "sklearn.model_selection._split.KFold",
         "sklearn.model_selection._split.StratifiedKFold",
