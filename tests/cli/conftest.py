@@ -36,7 +36,7 @@ def people():
         }
     )
     frame.loc[::9, "age"] = np.nan
-    frame.loc[::13, "job"] = None
+    frame.loc[::13, "job"] = np.nan
     return frame
 
 
