@@ -25,6 +25,7 @@ full from now on: at calls spread evenly, or at every one where there are fewer 
 there, the same command has to end in the files of a run without faults and to leave nothing else, and no finished run
 may be done twice.
 """
+OTHER_BYTES = " Before, every fit wrote other bytes, and each of its faults counts as bad."
 FORK = """
 A process that is forked from one that has used PyTorch's threads has none of them, and waits for ever when it asks for
 them. PyTorch does so, and so does any loss or prediction of this package that is large enough to be shared out: for the
@@ -99,9 +100,8 @@ def _faults(before: Results, after: Results) -> list[str]:
         "something, or ended a command otherwise than by one sentence.",
         f"{_machine(after)} `python -m soak faults --faults 100 --record after` does it again.",
         table(["command", "bad before", "calls", "kills", "full disks", "bad", "in a place of another user"], rows),
-        "Before, every fit wrote other bytes, so that none of its files could be told from a damaged one.",
-        f"A model file of one seed, fitted in other circumstances: {same}"
-        + (" (before: other bytes)." if not all(before.get("determinism", {"": True}).values()) else "."),
+        f"A model file of one seed, fitted in other circumstances: {same}."
+        + ("" if all(before.get("determinism", {}).values()) else OTHER_BYTES),
     ]
 
 

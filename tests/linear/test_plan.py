@@ -6,7 +6,7 @@ SMALL = Size(100, 3, 5)
 MIDDLE = Size(10_000, 10, 30)  # 9e8 multiplications: too many where cross-validation waits
 LARGE = Size(20_000, 10, 30)  # 1.8e9: worth an attempt at first order
 HUGE = Size(10**6, 10, 100)
-WIDE = Size(100, 3, 10_000)  # 3e7 multiplications by its 300 margins, 9e12 by its 30,000 coefficients
+WIDE = Size(100, 3, 10_000)  # 3e8 multiplications by its 300 margins, 9e12 by its 30,000 coefficients
 FREE = Size(100, 3, 10_000, free=30_000)  # no coefficient has an l1 term, and each is one more equation
 LONG = Size(10**7, 2, 2)  # 1.6e8 multiplications, but 4e7 numbers
 

@@ -6,7 +6,7 @@ They are, for the step `dmu` of the coefficients (k, d) and a right-hand side of
 
 where row i of the features is psi_i, and C_i is a symmetric matrix (k, k) whose rows sum to zero, not negative. A
 coefficient whose spread is zero has no l1 term; it is called free, and its last term is left out. There are k d
-coefficients and n k margins: :func:`coef_system` picks the one of two classes that has fewer equations.
+coefficients and n k margins: :func:`coef_system` picks the one of two classes that has less work.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ class ByCoefficients:
 class ByMargins:
     r"""The equations for `dp_i = C_i df_i`, with `df_i = dmu psi_i`: n k of them, and one for each free coefficient.
 
-    Of a penalised coefficient `dmu = spread (right - sum_i dp_i psi_i')`. Put into df, with the moments of two rows in
-    class y called `K_y = Psi diag(spread_y) Psi'`, and with A_free what the free coefficients add to the margins,
+    Of a penalised coefficient `dmu = spread (right - sum_i dp_i psi_i')`. Put into df, with the products of
+    rows `K_y = Psi diag(spread_y) Psi'` for each class y, and A_free for what free coefficients add to the margins,
 
         dp + C (K dp) - C A_free dmu_free = C (spread right) Psi',   A_free' dp + tiny dmu_free = right_free.
 
@@ -81,10 +81,10 @@ class ByMargins:
         size = n * k
         matrix = np.empty((size + classes.size, size + classes.size))
         for z in range(k):
-            moments = (features * spread[z]) @ features.T
+            products = (features * spread[z]) @ features.T
             for y in range(k):
                 block = matrix[y * n : (y + 1) * n, z * n : (z + 1) * n]
-                np.multiply(self.matrices[:, y, z, None], moments, out=block)
+                np.multiply(self.matrices[:, y, z, None], products, out=block)
         matrix[np.diag_indices(size)] += 1
         matrix[:size, size:] = -reached.reshape(size, -1)
         matrix[size:, :size] = added.reshape(size, -1).T

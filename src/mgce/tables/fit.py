@@ -166,9 +166,7 @@ class _HeldOut:
     """Predictions of the rows held out, those whose label is a class first."""
 
     known: Predictions  # of the rows whose label is a class
-    target: (
-        IntArray  # of all rows held out: positions in the classes, -1 for a label that is none, an error of any model
-    )
+    target: IntArray  # of all rows held out: positions in the classes; -1, an error of any model, for other labels
     h: NDArray[np.float64]
     softmax: NDArray[np.float64]
     groups: NDArray[Any] | None  # that certificates have to keep together

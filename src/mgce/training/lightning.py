@@ -237,9 +237,14 @@ def _fit(model: ImageClassifier, data: ImageData, trainer: Trainer, resume: bool
 
 @contextlib.contextmanager
 def _without_tracebacks_of_threads() -> Iterator[None]:
-    """Let threads end silently if a file cannot be written: TensorBoard raises the error in this thread as well."""
+    """Let a thread of TensorBoard end silently: it raises its error in this thread as well."""
     shown = threading.excepthook
-    threading.excepthook = lambda ended: None if issubclass(ended.exc_type, OSError) else shown(ended)
+
+    def hook(ended: threading.ExceptHookArgs) -> None:
+        if not type(ended.thread).__module__.startswith("tensorboard."):
+            shown(ended)
+
+    threading.excepthook = hook
     try:
         yield
     finally:
