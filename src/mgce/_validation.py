@@ -73,6 +73,12 @@ def check_label_smoothing(label_smoothing: float) -> None:
         raise RuntimeError(expected("label_smoothing", "a float in [0, 1]", label_smoothing))
 
 
+def check_class_weight(weight: object) -> None:
+    """Require a tensor or None. What comes instead is most often a beta, which is given by its name."""
+    if weight is not None and not isinstance(weight, Tensor):
+        raise TypeError(expected("weight", "a tensor with a number for each class, or None", weight))
+
+
 def check_logits(logits: Tensor, dim: int = -1, name: str = "logits") -> None:
     """Require a floating-point tensor with at least one class along `dim`."""
     if not isinstance(logits, Tensor):

@@ -228,6 +228,8 @@ class LossContract:
             self.loss(logits.numpy(), target)
         with pytest.raises(TypeError, match="Expected `target` to be a torch.Tensor, but got 'list'"):
             self.loss(logits, [0, 1])
+        with pytest.raises(TypeError, match="Expected `weight` to be a tensor .*, but got 1.4"):
+            self.loss(logits, target, weight=1.4)
 
     @pytest.mark.slow
     def test_compile_fullgraph(self, target):

@@ -18,6 +18,9 @@ ARFF = """@RELATION covertype
 3301,1,Krummholz
 """
 
+# Where the data are cached: by the address that the description names; in scikit-learn 1.6 by their number.
+DATA_FILES = ("data/v1/download/2418/covertype.arff", "data/v1/download/2418")
+
 
 @pytest.fixture
 def cache(tmp_path):
@@ -51,7 +54,7 @@ def cache(tmp_path):
         "api/v1/json/data/180": json.dumps({"data_set_description": description}),
         "api/v1/json/data/features/180": json.dumps({"data_features": {"feature": features}}),
         "api/v1/json/data/qualities/180": json.dumps({"data_qualities": {"quality": []}}),
-        "data/v1/download/2418/covertype.arff": ARFF,
+        **dict.fromkeys(DATA_FILES, ARFF),
     }
     for name, content in documents.items():
         path = tmp_path / "openml" / "openml.org" / f"{name}.gz"
@@ -72,13 +75,14 @@ def test_covertype_is_read_from_the_cache_of_scikit_learn(tmp_path, cache, monke
 
 
 def test_a_damaged_cache_is_refused_with_a_sentence(tmp_path, cache):
-    path = cache / "data/v1/download/2418/covertype.arff.gz"
-    path.write_bytes(gzip.compress(ARFF.replace("2596", "2597").encode()))
+    paths = [cache / f"{name}.gz" for name in DATA_FILES]
+    for path in paths:
+        path.write_bytes(gzip.compress(ARFF.replace("2596", "2597").encode()))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # as a user has it, for whom warnings are no errors
         with pytest.raises(ValueError, match="Expected .*openml to have OpenML's covertype, but got .*md5"):
             load("covertype", data_dir=tmp_path)
-    assert path.exists()
+    assert all(path.exists() for path in paths)
 
 
 def test_without_a_local_copy_the_network_is_left_alone(tmp_path):

@@ -100,7 +100,7 @@ def test_a_parquet_file_is_read_as_pandas_reads_it(tmp_path):
 
 @pytest.mark.parametrize("name, limit", [("TABLE_CELLS", 1_000_000), ("EXPANDED_BYTES", 1 << 20)])
 def test_a_small_parquet_file_of_many_values_is_refused(tmp_path, monkeypatch, name, limit):
-    frame = pd.DataFrame({"a": np.zeros(600_000), "b": ["word"] * 600_000})
+    frame = pd.DataFrame({"a": np.zeros(600_000), "b": ["some longer words"] * 600_000})
     frame.to_parquet(tmp_path / "t.parquet")
     assert (tmp_path / "t.parquet").stat().st_size < 10_000
     monkeypatch.setattr(table_files, name, limit)

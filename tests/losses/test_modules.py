@@ -8,6 +8,7 @@ from torch import nn
 
 import mgce
 from mgce import GCELoss, LinearMGCELoss, LogitClip, MGCELoss, MinimaxLink, NCELoss, functional
+from mgce.losses.base import Loss
 
 LOGITS = torch.randn(6, 4)
 TARGET = torch.tensor([0, 1, 2, 3, 0, 1])
@@ -31,6 +32,17 @@ def test_it_takes_the_place_of_cross_entropy(module):
     assert not isinstance(ours, nn.CrossEntropyLoss)  # skorch and skada would softmax the logits
     with pytest.warns(UserWarning, match="reduction='sum'"):
         assert module(None, False).reduction == "sum"
+
+
+@pytest.mark.parametrize("name", [name for name in mgce.__all__ if name.endswith("Loss")])
+def test_what_is_no_weight_is_named(name):
+    """Which a beta is that comes without its name."""
+    loss = getattr(mgce, name)
+    if not issubclass(loss, Loss):
+        pytest.skip("takes no class weights in the first place")
+    sizes = {"in_features": 3, "num_classes": 4} if loss is LinearMGCELoss else {}
+    with pytest.raises(TypeError, match="Expected `weight` to be a tensor .*, but got 1.4"):
+        loss(**sizes, weight=1.4)
 
 
 def test_link_travels_with_the_loss():

@@ -98,6 +98,7 @@ def check_target(target: Tensor, rows: torch.Size, probs: torch.Size, ignore_ind
 
 def check_weight(weight: Tensor, k: int, logits: Tensor | None) -> None:
     """Require a number for each class, of the dtype of `logits` unless that is None."""
+    _validation.check_class_weight(weight)
     if weight.shape != (k,):
         raise RuntimeError(expected("weight", f"one number for each of the {k} classes", tuple(weight.shape)))
     if logits is None or logits.dtype == weight.dtype or torch.is_autocast_enabled(logits.device.type):

@@ -48,6 +48,7 @@ class Loss(_WeightedLoss):
         *,
         dim: int | None = None,
     ) -> None:
+        _validation.check_class_weight(weight)
         super().__init__(weight, size_average, reduce, reduction)
         _validation.check_choice("reduction", self.reduction, _validation.REDUCTIONS)
         _validation.check_label_smoothing(label_smoothing)
