@@ -75,8 +75,8 @@ def test_another_scorer_is_used(data):
     accuracy = clf.fit(X, y).scores_.item()
     plain = MGCEClassifier(lambda0=1e-2).fit(X[:100], y[:100])
     assert accuracy == accuracy_score(y[100:], plain.predict(X[100:]))
-    loss = clf.set_params(scoring="neg_brier_score").fit(X, y).scores_.item()
-    assert loss == get_scorer("neg_brier_score")(plain, X[100:], y[100:]) < 0
+    loss = clf.set_params(scoring="neg_log_loss").fit(X, y).scores_.item()
+    assert loss == get_scorer("neg_log_loss")(plain, X[100:], y[100:]) < 0
 
 
 def test_weights_weigh_fits_and_scores(data):

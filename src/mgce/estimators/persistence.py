@@ -40,6 +40,9 @@ TRUSTED = frozenset(
         "sklearn.model_selection._split.KFold",
         "sklearn.model_selection._split.StratifiedKFold",
         "sklearn.utils._bunch.Bunch",
+        # What a scorer is to be given; a part of it before 1.7.
+        "sklearn.utils._metadata_requests.MetadataRequest",
+        "sklearn.utils._metadata_requests.MethodMetadataRequest",
     }
 )
 

@@ -74,7 +74,7 @@ def check_arguments(
     return beta
 
 
-def check_target(target: Tensor, rows: torch.Size, probs: torch.Size, ignore_index: int) -> None:
+def check_target(target: Tensor, rows: tuple[int, ...], probs: tuple[int, ...], ignore_index: int) -> None:
     """Require class indices of the shape `rows`, or class probabilities of the shape `probs`."""
     if not isinstance(target, Tensor):
         raise TypeError(expected("target", "a torch.Tensor", type(target).__name__))

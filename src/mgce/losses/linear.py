@@ -199,7 +199,7 @@ def _check_target(
     input: Tensor, linear_weight: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int
 ) -> None:
     batch, k = input.shape[:-1], len(linear_weight)
-    probs = torch.Size((*batch, k))
+    probs = (*batch, k)
     check_target(target, batch, probs, ignore_index)
     check_device("target", target, input)
     if weight is not None:

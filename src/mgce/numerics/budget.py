@@ -40,5 +40,5 @@ def newton_steps(k: int, beta: float | Tensor, dtype: torch.dtype) -> int:
     """Give the number of steps that every row found needs, and one more: for where no value may be read."""
     # By comparisons, which a compiler can follow where beta is a symbol; a k that is one may stand for any number.
     row = 0 if isinstance(beta, Tensor) else max(i for i, smallest in enumerate(BETAS) if beta >= smallest)
-    column = next((i for i, most in enumerate(CLASSES) if k <= most), -1) if isinstance(k, int) else -1
+    column = len([most for most in CLASSES[:-1] if k > most]) if isinstance(k, int) else -1
     return STEPS[dtype][row][column]
