@@ -22,7 +22,8 @@ NEAR_MAE = 1.05  # beta of the variant that is for it
 SCALE = 4.0
 CORRECTED = ("ce+forward", "mgce+forward")  # they are told the noise
 # These have no gradient at rows whose label has little probability, as all labels have at first, so that a network has
-# to learn something by the loss without a cap: for so many epochs, of which the protocols have 30 to 200.
+# to learn something by the loss without a cap: for so many epochs, of which the protocols have 30 to 200, unless a run
+# says otherwise.
 CAPPED, CAPPED_FROM = ("mgce+cap", "mgce+trunc", "ce+trunc"), 3
 
 
@@ -58,15 +59,15 @@ class Method:
         return MemberLoss(self.name, self.beta, options)
 
 
-def stages(losses: Sequence[MemberLoss]) -> dict[int, list[MemberLoss]]:
-    """Give the losses from an epoch on by that epoch: those with a cap begin without it.
+def stages(losses: Sequence[MemberLoss], cap_from: int = CAPPED_FROM) -> dict[int, list[MemberLoss]]:
+    """Give the losses from an epoch on by that epoch: those with a cap have it from `cap_from` on.
 
     Example:
         >>> [[loss.family for loss in losses] for losses in stages([MemberLoss("mgce+cap", 1.4)]).values()]
         [['mgce'], ['mgce+cap']]
     """
     begin = [MemberLoss(loss.family.split("+")[0], loss.beta) if loss.family in CAPPED else loss for loss in losses]
-    return {0: begin, CAPPED_FROM: list(losses)} if begin != list(losses) else {0: begin}
+    return {0: begin, cap_from: list(losses)} if begin != list(losses) else {0: begin}
 
 
 def _all() -> tuple[Method, ...]:

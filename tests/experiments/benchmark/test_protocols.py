@@ -65,7 +65,9 @@ def test_reduced_has_few_images_and_an_annealed_beta():
     assert {run.dataset: run.rows for run in runs} == {"mnist": 2_000, "cifar10": 5_000, "cifar10n": 5_000}
     assert {run.noise_type for run in only(runs, dataset="cifar10n")} == {"human"}
     assert [(run.method, run.beta) for run in runs if run.beta_start is not None] == 4 * [("mgce", 1.05)]
-    assert len(runs) == 4 * (len(METHODS) + 1)
+    begun = {(run.method, run.cap_from) for run in runs if run.cap_from is not None}
+    assert begun == {(method, epoch) for method in ("mgce+trunc", "ce+trunc") for epoch in (1, 2)}
+    assert len(runs) == 4 * (len(METHODS) + 1 + 4)
 
 
 def test_rates_are_those_of_the_grid():

@@ -12,7 +12,7 @@ from mgce.experiments.benchmark.images import CONFUSED, SUPERCLASSES, LossRun, n
 from mgce.experiments.benchmark.settings import DIGITS
 from mgce.experiments.benchmark.tables import RateRun
 from mgce.experiments.methods import Method, stages
-from mgce.experiments.paper.specification import Place, document
+from mgce.experiments.paper.specification import Place, document, networks
 from mgce.experiments.store import run_name
 from mgce.noise import symmetric
 from mgce.training.member_losses import MemberLoss
@@ -87,9 +87,22 @@ def test_stages():
     assert {epoch: loss.family for epoch, loss in capped.items()} == {0: "mgce", 3: "mgce+cap"}
     truncated = replace(RUN, method="ce+trunc", beta=math.inf)._stages(symmetric(10, 0.4))
     assert {epoch: loss.family for epoch, loss in truncated.items()} == {0: "ce", 3: "ce+trunc"}
+    sooner = replace(RUN, method="ce+trunc", beta=math.inf, cap_from=1)
+    assert list(sooner._stages(symmetric(10, 0.4))) == [0, 1]
+    with pytest.raises(ValueError, match="Expected `method` to be one of 'mgce.cap'"):
+        replace(RUN, method="mgce", beta=1.4, cap_from=1)
     losses = [MemberLoss("sce"), MemberLoss("mgce+trunc", 1.05)]
     assert stages(losses) == {0: [losses[0], MemberLoss("mgce", 1.05)], 3: losses}
     assert stages(losses[:1]) == {0: losses[:1]}
+
+
+def test_the_epoch_of_a_threshold_is_an_axis_only_where_it_is_given():
+    """Runs keep the names that they had before there was one."""
+    run = replace(RUN, method="ce+trunc", beta=math.inf)
+    assert "cap_from" not in document(run) and "cap_from" not in document(run)["axes"]
+    sooner = document(replace(run, cap_from=1))
+    assert sooner["cap_from"] == 1 and sooner["axes"][-1] == "cap_from"
+    assert not networks(sooner) & networks(document(run))
 
 
 def test_hyperparameters_are_the_published_ones():

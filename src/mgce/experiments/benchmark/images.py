@@ -15,7 +15,7 @@ from mgce._validation import check_choice, check_count, check_fraction, expected
 from mgce.datasets import load_images
 from mgce.datasets.images import ImageDataset, Images
 from mgce.experiments.benchmark.records import keep_logits, rounded
-from mgce.experiments.methods import Method, stages
+from mgce.experiments.methods import CAPPED, CAPPED_FROM, Method, stages
 from mgce.experiments.paper.images import check_images, train_in_scratch
 from mgce.experiments.paper.specification import Place, document
 from mgce.experiments.store import run_name
@@ -75,6 +75,8 @@ class LossRun(ImageSettings):
         beta: of the loss, inf where it has none.
         beta_start: of MGCE in the first epoch, from where beta falls to its own over the first half of the epochs,
             beta - 1 by the same factor each epoch; None leaves it.
+        cap_from: of a loss with a cap or threshold, the epoch from which on it has that, from 1 on; None for
+            `mgce.experiments.methods.CAPPED_FROM`.
         smoke: of a miniature, the protocol that it is one of; "" of others.
 
     The others are those of `ImageSettings`; no images are held out.
@@ -83,7 +85,7 @@ class LossRun(ImageSettings):
     kind: ClassVar[str] = "losses"
     axes: ClassVar[tuple[str, ...]] = (
         *("noise_type", "noise", "labels", "seed", "method", "beta", "beta_start"),
-        *("lr", "l1", "weight_decay"),
+        *("lr", "l1", "weight_decay", "cap_from"),
     )
 
     protocol: str
@@ -97,6 +99,7 @@ class LossRun(ImageSettings):
     method: str
     beta: float
     beta_start: float | None = None
+    cap_from: int | None = None
     smoke: str = ""
     validation_size: float = 0.0
 
@@ -106,6 +109,9 @@ class LossRun(ImageSettings):
         check_fraction("noise", self.noise)
         check_choice("method", self.method, tuple(LOSSES))
         check_count("seed", self.seed, minimum=0)
+        if self.cap_from is not None:
+            check_choice("method", self.method, CAPPED)
+            check_count("cap_from", self.cap_from)
         if (self.noise_type == "human") != bool(self.labels):
             raise ValueError(expected("labels", "the name of human labels, where the noise is human", self.labels))
 
@@ -140,6 +146,7 @@ class LossRun(ImageSettings):
         del measures["reliability_p"]
         cell = {"noise_type": self.noise_type, "noise": self.noise, "labels": self.labels, "seed": self.seed}
         method = {"method": self.method, "beta": plain(self.beta), "beta_start": self.beta_start}
+        method |= {} if self.cap_from is None else {"cap_from": self.cap_from}
         best = max(fit.curves["test_accuracy"])
         return [{**cell, **method, "lr": self.lr, "best_accuracy": round(best, 6), **rounded(measures), **curves}]
 
@@ -147,7 +154,7 @@ class LossRun(ImageSettings):
         kind = None if self.noise_type == "human" else f"{self.noise_type} {self.noise:g}"
         loss = Method(self.method, self.beta).loss(self.dataset.removesuffix("n"), kind, transition)
         if self.beta_start is None:
-            return {epoch: stage[0] for epoch, stage in stages([loss]).items()}
+            return {epoch: stage[0] for epoch, stage in stages([loss], self.cap_from or CAPPED_FROM).items()}
         half = max(1, self.epochs // 2)
         factor = ((self.beta - 1) / (self.beta_start - 1)) ** (1 / half)
         betas = {epoch: 1 + (self.beta_start - 1) * factor**epoch for epoch in range(half)}

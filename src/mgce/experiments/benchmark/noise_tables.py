@@ -54,6 +54,8 @@ def noise_name(record: dict[str, Any]) -> str:
 def label(record: dict[str, Any]) -> str:
     """Name the loss of a record."""
     name = Method(record["method"], float(record["beta"])).label
+    if "cap_from" in record:
+        return f"{name}, epoch {record['cap_from']}"
     return name if record["beta_start"] is None else f"{name} from {record['beta_start']:g}"
 
 

@@ -25,6 +25,9 @@ LATER = [*map(Method, _LATER), Method("mgce", 1.0), Method("mgce+cap", NEAR_MAE)
 GROUPS = (FIRST, LATER, [method for method in METHODS if method not in [*FIRST, *LATER]])
 # Of MGCE: from nearly cross-entropy to nearly MAE.
 BETA_START = 11.0
+# Epochs from which on `mgce+trunc` and `ce+trunc` have their threshold, beside the third: they differ in which is best.
+CAP_FROM = (1, 2)
+TRUNCATED = ("mgce+trunc", "ce+trunc")
 
 # Learning rates from the paper's to thirty times that; the largest since many losses did best at 0.01.
 RATES = (0.01, 0.03, 0.003, 0.001)
@@ -105,7 +108,7 @@ def reduced(request: Request) -> list[Specification]:
         for group in GROUPS
         for dataset in datasets
         for cell in _reduced_cells(dataset)
-        for run in _with_annealed(request, group, dataset, {**cell, "seed": seed})
+        for run in _with_variants(request, group, dataset, {**cell, "seed": seed})
     ]
 
 
@@ -158,15 +161,15 @@ def _reduced_cells(dataset: str) -> list[Cell]:
     return _symmetric(0.4) if dataset == "cifar10" else _symmetric(0.4, 0.8)
 
 
-def _with_annealed(request: Request, group: Iterable[Method], dataset: str, cell: Cell) -> list[LossRun]:
-    """Plan the methods of a group, and after the MGCE of the last group the one whose beta falls."""
+def _with_variants(request: Request, group: Iterable[Method], dataset: str, cell: Cell) -> list[LossRun]:
+    """Plan the methods of a group, thresholds from several epochs on, and in the last group an MGCE whose beta falls."""
     settings = _sized(_known(REDUCED, dataset), request)
     methods = request.chosen(group)
     runs = [_loss_run("reduced", settings, dataset, method, cell) for method in methods]
     if group is GROUPS[-1] and (request.methods is None or "mgce" in request.methods):
         annealed = {**cell, "beta_start": BETA_START}
         runs.append(_loss_run("reduced", settings, dataset, Method("mgce", NEAR_MAE), annealed))
-    return runs
+    return runs + [replace(run, cap_from=epoch) for run in runs if run.method in TRUNCATED for epoch in CAP_FROM]
 
 
 def _symmetric(*rates: float) -> list[Cell]:

@@ -64,6 +64,7 @@ class Specification(Protocol):
 # Fields that came later: left out while they are empty, so that runs keep the names that they had before. Not where
 # they are an axis: that kind of run has had them from its first day.
 LATER = ("labels", "smoke")
+LATER_AXES = ("cap_from",)  # left out while they are None, and then no axes either
 # By kind, the fields in which the runs on one data set may differ from those on another, as the paper has it. In
 # kinds that are not here, any.
 BY_DATASET: Mapping[str, tuple[str, ...]] = {
@@ -78,9 +79,10 @@ BY_DATASET: Mapping[str, tuple[str, ...]] = {
 def document(specification: Specification) -> dict[str, Any]:
     """Give a specification as a dict of types that JSON has, with its kind and axes."""
     fields: dict[str, Any] = plain(asdict(specification))  # type: ignore[call-overload]
-    axes = list(specification.axes)
-    said = {name: value for name, value in fields.items() if value or name not in LATER or name in axes}
-    return {"kind": specification.kind, "axes": axes, **said}
+    unused = {name for name in LATER_AXES if fields.get(name) is None}
+    axes = [axis for axis in specification.axes if axis not in unused]
+    empty = {name for name in LATER if name not in axes and not fields.get(name)}
+    return {"kind": specification.kind, "axes": axes, **{n: v for n, v in fields.items() if n not in unused | empty}}
 
 
 def networks(specification: Mapping[str, Any]) -> set[str]:
@@ -149,6 +151,7 @@ def check_one_setting(documents: Sequence[Mapping[str, Any]]) -> None:
     for specification in documents:
         kind, dataset, miniature = (str(specification.get(name, "")) for name in ("kind", "dataset", "smoke"))
         setting = {name: value for name, value in specification.items() if name not in specification["axes"]}
+        setting["axes"] = [axis for axis in specification["axes"] if axis not in LATER_AXES]
         _check_same(settings.setdefault((kind, dataset, miniature), setting), setting, f" on {dataset}")
         if kind in BY_DATASET:
             own = (*BY_DATASET[kind], "dataset", "smoke")
