@@ -162,7 +162,7 @@ def _reduced_cells(dataset: str) -> list[Cell]:
 
 
 def _with_variants(request: Request, group: Iterable[Method], dataset: str, cell: Cell) -> list[LossRun]:
-    """Plan the methods of a group, thresholds from several epochs on, and in the last group an MGCE whose beta falls."""
+    """Plan the methods of a group, thresholds from several epochs on, and an MGCE whose beta falls in the last."""
     settings = _sized(_known(REDUCED, dataset), request)
     methods = request.chosen(group)
     runs = [_loss_run("reduced", settings, dataset, method, cell) for method in methods]
