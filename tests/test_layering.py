@@ -53,7 +53,7 @@ ROOMS = {
         {"benchmark"},
     ],
     "mgce.experiments.benchmark": [
-        {"records", "published"},
+        {"records", "published", "noise_picture"},
         {"tables", "images", "settings"},
         {"protocols", "noise_tables", "rate_table"},
         {"report"},

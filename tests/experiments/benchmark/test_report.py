@@ -54,6 +54,15 @@ def test_cells_are_sorted_with_published_numbers_and_tallies():
     assert result.numbers[0]["last_std"] == pytest.approx(0.1)
 
 
+def test_the_picture_is_of_rates_or_where_there_are_few_of_losses():
+    lines = noise_tables([*IMAGES, *(image_run("ce", "inf", 0, 0.9, noise=rate) for rate in (0.0, 0.2))])[0].image
+    human = [image_run(method, "inf", 0, 0.5) for method in ("ce", "sce")]
+    for run in human:
+        run.records[0] |= {"noise_type": "human", "labels": "worst", "noise": 0.0}
+    (few,) = noise_tables(IMAGES)
+    assert few.image != lines and noise_tables(human)[0].image.startswith(b"\x89PNG")
+
+
 def test_one_seed_decides_nothing_and_reduced_says_so():
     (result,) = noise_tables(
         [image_run("ce", "inf", 0, 0.1, protocol="reduced"), image_run("gce", 2.0, 0, 0.9, protocol="reduced")]
