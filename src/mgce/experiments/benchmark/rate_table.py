@@ -108,7 +108,7 @@ def _picture(points: list[Point], miniature: bool) -> bytes:
     """Draw the accuracy of each loss at each learning rate, a panel for each data set; stamp it if of smoke runs."""
     datasets = list(dict.fromkeys(point["dataset"] for point in points))
     rows = max(sum(point["dataset"] == dataset for point in points) for dataset in datasets)
-    chart, axes = figure(len(datasets), 6.0, 1.2 + 0.22 * rows)
+    chart, axes = figure(len(datasets), 6.0, 1.2 + 0.22 * (rows + 4))
     colours = {0.03: "#CC79A7", 0.01: "#D55E00", 0.003: "#009E73", 0.001: "#0072B2"}
     for dataset, axis in zip(datasets, axes, strict=True):
         own = [point for point in points if point["dataset"] == dataset][::-1]
@@ -126,7 +126,8 @@ def _picture(points: list[Point], miniature: bool) -> bytes:
         axis.set_yticks(range(len(own)), [point["loss"] for point in own], fontsize=8)
         for tick in axis.get_yticklabels():
             tick.set_fontweight("bold" if tick.get_text().startswith("mgce") else "normal")
-        axis.set(xlabel="test accuracy (%)", title=f"{dataset}, 40 % symmetric noise")
+        # Four rows below the last are left for the legend.
+        axis.set(xlabel="test accuracy (%)", ylim=(-4.5, len(own) - 0.3), title=f"{dataset}, 40 % symmetric noise")
         axis.legend(frameon=False, fontsize=8, loc="lower right")
     if miniature:
         stamp(chart)
