@@ -137,7 +137,7 @@ def test_bad_input_is_one_sentence_and_no_file(tmp_path, arguments, sentence):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_dask_workers_give_the_same_records(tmp_path):
     distributed = pytest.importorskip("distributed")
     assert mgce("reproduce", "table3", *SMOKE, "--out", "here", folder=tmp_path).returncode == 0
