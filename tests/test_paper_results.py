@@ -34,7 +34,7 @@ def test_tables_are_those_of_the_records(rendered):
     for path in committed:
         assert (out / path.name).read_bytes() == path.read_bytes(), path.name
     for path in folder.glob("*.csv"):  # numbers in full, whose last digits are those of NumPy and of the machine
-        pd.testing.assert_frame_equal(pd.read_csv(out / path.name), pd.read_csv(path), rtol=1e-9)
+        pd.testing.assert_frame_equal(pd.read_csv(out / path.name), pd.read_csv(path), rtol=1e-9, atol=1e-14)
 
 
 def test_every_number_that_differs_has_a_reason_and_every_reason_a_number(rendered):

@@ -16,4 +16,4 @@ def test_the_tables_are_the_rendering_of_the_committed_records(tmp_path, folder,
         assert (tmp_path / name).read_bytes() == (COMMITTED / folder / name).read_bytes()
     # Numbers in full, whose last digits are those of NumPy and of the machine.
     here, there = (pd.read_csv(of / f"{protocol}.csv") for of in (tmp_path, COMMITTED / folder))
-    pd.testing.assert_frame_equal(here, there, rtol=1e-9)
+    pd.testing.assert_frame_equal(here, there, rtol=1e-9, atol=1e-14)

@@ -2,6 +2,7 @@ import math
 
 import pytest
 
+from mgce.experiments.benchmark import noise_picture
 from mgce.experiments.benchmark.noise_tables import noise_tables
 from mgce.experiments.benchmark.published import published
 from mgce.experiments.benchmark.rate_table import rate_table
@@ -54,13 +55,23 @@ def test_cells_are_sorted_with_published_numbers_and_tallies():
     assert result.numbers[0]["last_std"] == pytest.approx(0.1)
 
 
-def test_the_picture_is_of_rates_or_where_there_are_few_of_losses():
+def test_the_picture_is_of_rates_or_where_there_are_few_of_losses(monkeypatch):
+    monkeypatch.setattr(noise_picture, "png", lambda chart: chart)
     lines = noise_tables([*IMAGES, *(image_run("ce", "inf", 0, 0.9, noise=rate) for rate in (0.0, 0.2))])[0].image
+    (axis,) = lines.axes
+    assert axis.get_xlabel() == "rate of symmetric noise"
+    drawn = {line.get_label(): line.get_xdata() for line in axis.lines}
+    assert list(drawn["ce"]) == [0.0, 0.2, 0.4, 0.8] and list(drawn["mgce 1.4"]) == [0.4, 0.8]
+    few = noise_tables(IMAGES)[0].image
+    assert [axis.get_title() for axis in few.axes] == ["cifar10, symmetric 0.4", "cifar10, symmetric 0.8"]
+    assert [tick.get_text() for tick in few.axes[0].get_yticklabels()] == ["ce", "gce", "mgce 1.4"]  # from below
+    dots = [line for line in few.axes[0].lines if line.get_marker() == "o"]
+    full, hollow = ([dot.get_xdata()[0] for dot in dots if dot.get_fillstyle() == style] for style in ("full", "none"))
+    assert full == pytest.approx([60.1, 80.1, 90.1]) and hollow == pytest.approx([95, 95, 95])
     human = [image_run(method, "inf", 0, 0.5) for method in ("ce", "sce")]
     for run in human:
         run.records[0] |= {"noise_type": "human", "labels": "worst", "noise": 0.0}
-    (few,) = noise_tables(IMAGES)
-    assert few.image != lines and noise_tables(human)[0].image.startswith(b"\x89PNG")
+    assert [axis.get_title() for axis in noise_tables(human)[0].image.axes] == ["cifar10, worst"]
 
 
 def test_one_seed_decides_nothing_and_reduced_says_so():
