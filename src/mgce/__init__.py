@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from mgce.losses.symmetric import RCELoss, UnhingedLoss
     from mgce.losses.temperature import TemperatureScaling
     from mgce.losses.tempered import BiTemperedLoss, TemperedSoftmax
+    from mgce.losses.trimmed import TrimmedLoss
     from mgce.losses.wrappers import ForwardCorrection, LogitClip, SumLoss
     from mgce.risk import RiskCertificate, certify
 
@@ -57,6 +58,7 @@ __all__ = [
     "TaylorCELoss",
     "TemperatureScaling",
     "TemperedSoftmax",
+    "TrimmedLoss",
     "UnhingedLoss",
     "certify",
     "datasets",
@@ -102,6 +104,7 @@ _HOMES = {
     "TaylorCELoss": "mgce.losses.reweighted",
     "TemperatureScaling": "mgce.losses.temperature",
     "TemperedSoftmax": "mgce.losses.tempered",
+    "TrimmedLoss": "mgce.losses.trimmed",
     "UnhingedLoss": "mgce.losses.symmetric",
 }
 

@@ -24,6 +24,8 @@ H = minimax_probs(LOGITS.double(), beta=1.4).gather(1, TARGET[:, None])[:, 0]
 
 
 def extra(name):
+    if name.endswith("+trim"):
+        return {"trim": 0.0, "n_classes": 4}
     return {"transition": torch.eye(4)} if name.endswith("+forward") else {}
 
 

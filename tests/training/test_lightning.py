@@ -247,9 +247,15 @@ def test_logs_hold_the_curves(tmp_path):
         assert scalars[name] == [(step, pytest.approx(value)) for step, value in enumerate(curve)]
 
 
-@pytest.mark.parametrize("epochs", [1, 2, 3])
-def test_resumed_training_is_that_without_a_stop(tmp_path, epochs):
-    options = {"noise_rate": 0.2, "seed": 3}
+TRIMMED = MemberLoss("mgce+trim", 1.4, {"trim": 0.3, "n_classes": 3})
+
+
+@pytest.mark.parametrize(
+    "epochs, more",
+    [(1, {}), (2, {}), (3, {}), (2, {"loss": TRIMMED}), (3, {"loss": {0: MemberLoss("ce"), 1: TRIMMED}})],
+)
+def test_resumed_training_is_that_without_a_stop(tmp_path, epochs, more):
+    options = {"noise_rate": 0.2, "seed": 3, **more}
     settings = replace(SETTINGS, jitter=0.2)
     whole = train(tmp_path / "whole", settings, **options)
     with pytest.raises(StopError):

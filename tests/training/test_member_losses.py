@@ -9,7 +9,9 @@ from mgce.noise import symmetric
 from mgce.training.member_losses import MemberLoss, MemberLosses
 
 FUNCTIONS = {"mgce": mgce_loss, "gce": gce_loss}
-OTHERS = [MemberLoss(name) for name in LOSSES if name not in WITH_BETA and name != "ce+forward"]
+TRIM = {"trim": 0.4, "n_classes": 4}
+TOLD = ("ce+forward", "mgce+forward", "ce+trim", "mgce+trim")
+OTHERS = [MemberLoss(name) for name in LOSSES if name not in (*WITH_BETA, *TOLD)]
 
 
 @pytest.mark.parametrize(
@@ -44,8 +46,10 @@ def test_every_loss_that_has_a_name_is_a_member():
         *[MemberLoss("nce+rce", options={"weights": (1.0, 10.0)})] * 2,
         MemberLoss("nce+rce", options={"weights": (2.0, 10.0)}),
         MemberLoss("ce+forward", options={"transition": T}),
-        *(MemberLoss(name, 1.4) for name in WITH_BETA if name != "mgce+forward"),
+        *(MemberLoss(name, 1.4) for name in WITH_BETA if name not in TOLD),
         MemberLoss("mgce+forward", 1.4, {"transition": T}),
+        MemberLoss("mgce+trim", 1.4, TRIM),
+        MemberLoss("ce+trim", options=TRIM),
     ]
     generator = torch.Generator().manual_seed(0)
     logits = torch.randn(len(members), 6, 4, generator=generator, dtype=torch.double)
@@ -65,3 +69,29 @@ def test_a_wrong_member_is_refused():
         MemberLoss("mgce", 0.5)
     with pytest.raises(ValueError, match="Expected `beta` to be inf, as 'sce' has no beta, but got 2"):
         MemberLoss("sce", 2.0)
+
+
+def test_each_network_trims_by_its_own_losses():
+    members = [MemberLoss("ce"), *[MemberLoss("mgce+trim", 1.4, TRIM)] * 2, MemberLoss("ce+trim", options=TRIM)]
+    groups, generator = 2, torch.Generator().manual_seed(0)
+    together = MemberLosses(members, torch.device("cpu"))
+    alone = [[member.module() for _ in range(groups)] for member in members]
+    for _ in range(4):
+        logits = torch.randn(len(members) * groups, 10, 4, generator=generator, dtype=torch.double)
+        target = torch.randint(4, (groups, 10), generator=generator)
+        weight = torch.full((groups, 10), 0.3, dtype=torch.double)
+        values, grads = together(logits, target, weight)
+        for number, (value, grad) in enumerate(zip(values, grads, strict=True)):
+            m, g = divmod(number, groups)
+            leaf = logits[number].clone().requires_grad_()
+            loss = 3 * alone[m][g](leaf, target[g])  # the weights of a network have the sum 3
+            torch.testing.assert_close(value, loss.detach(), rtol=1e-6, atol=0)
+            torch.testing.assert_close(grad, torch.autograd.grad(loss, leaf)[0], rtol=1e-6, atol=1e-12)
+    # On validation rows nothing is left out or taken up.
+    before = together(logits, target, weight, training=False)[0]
+    torch.testing.assert_close(together(logits, target, weight, training=False)[0], before)
+    torch.testing.assert_close(
+        before[:2], 3 * torch.stack([call(x, y) for call, x, y in zip(alone[0], logits[:2], target, strict=True)])
+    )
+    whole = 3 * mgce_loss(logits[2], target[0], beta=1.4)
+    torch.testing.assert_close(before[2], whole)

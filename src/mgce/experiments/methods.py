@@ -20,7 +20,6 @@ VARIANT_BETA = 1.4
 NEAR_MAE = 1.05  # beta of the variant that is for it
 # At a scale of 4 the loss of a row, at beta = 1.4, ends when its class leads by 0.35, which a network reaches sooner.
 SCALE = 4.0
-CORRECTED = ("ce+forward", "mgce+forward")  # they are told the noise
 # These have no gradient at rows whose label has little probability, as all labels have at first, so that a network has
 # to learn something by the loss without a cap: for so many epochs, of which the protocols have 30 to 200, unless a run
 # says otherwise.
@@ -48,14 +47,17 @@ class Method:
         Args:
             data: the data set, as `preset` has it.
             noise: kind and rate, as `preset` has it.
-            transition: matrix of the noise, for the methods that are told.
+            transition: matrix of the noise, for the methods that are told it or its rate.
         """
         # Where nothing was published for a data set, what was for CIFAR-10, with which all comparisons begin.
         published = preset(self.name, data, noise) or preset(self.name, "cifar10", noise)
         options = {**published, **({"scale": SCALE} if self.name.endswith("+scale") else {})}
         options.pop("beta", None)  # GCE's, which is `self.beta`
-        if self.name in CORRECTED:
+        if self.name.endswith("+forward"):
             options["transition"] = transition.tolist()
+        elif self.name.endswith("+trim"):
+            # A rate, as one would state it, and not 1 - .6 in floating point.
+            options |= {"trim": round(1 - float(transition.diagonal().mean()), 6), "n_classes": len(transition)}
         return MemberLoss(self.name, self.beta, options)
 
 
@@ -74,7 +76,7 @@ def _all() -> tuple[Method, ...]:
     several = {
         **{"gce": (GCE_BETA,), "gce+scale": (GCE_BETA,)},
         **{"mgce": MGCE_BETAS, "mgce+scale": (NEAR_MAE, VARIANT_BETA), "mgce+cap": (NEAR_MAE,)},
-        "mgce+trunc": (NEAR_MAE,),
+        **{"mgce+trunc": (NEAR_MAE,), "mgce+trim": (NEAR_MAE,)},
     }
     methods: list[Method] = []
     for name in LOSSES:

@@ -24,6 +24,7 @@ from mgce.losses.reweighted import EpsilonSoftmaxLoss, FocalLoss, TaylorCELoss
 from mgce.losses.scale import LogitScale
 from mgce.losses.symmetric import RCELoss, UnhingedLoss
 from mgce.losses.tempered import BiTemperedLoss
+from mgce.losses.trimmed import TrimmedLoss
 from mgce.losses.wrappers import ForwardCorrection, LogitClip, SumLoss
 
 Keywords = Mapping[str, Any]
@@ -68,6 +69,15 @@ def _forward_mgce(*, transition: Any, **keywords: Any) -> ForwardCorrection:
     return ForwardCorrection(MGCELoss(**keywords), torch.as_tensor(transition))
 
 
+def _trimmed(loss: Callable[..., nn.Module]) -> Callable[..., TrimmedLoss]:
+    """Give the constructor of a loss of the rows that cost least."""
+
+    def make(*, trim: float, n_classes: int, reduction: str = "mean", **keywords: Any) -> TrimmedLoss:
+        return TrimmedLoss(loss(reduction="none", **keywords), trim, n_classes, reduction=reduction)
+
+    return make
+
+
 LOSSES: Mapping[str, Callable[..., nn.Module]] = {
     "ce": _ce,
     "mae": _mae,
@@ -103,10 +113,12 @@ LOSSES: Mapping[str, Callable[..., nn.Module]] = {
     # A row counts as long as its label has at least half of the probability: no other class can have as much.
     "mgce+trunc": partial(CappedMGCELoss, threshold=0.5),
     "ce+trunc": partial(CappedMGCELoss, beta=math.inf, threshold=0.5),
+    "mgce+trim": _trimmed(MGCELoss),
+    "ce+trim": _trimmed(_ce),
 }
 WITH_BETA = (
     *("gce", "gce+scale", "mgce", "mgce+nce", "mgce+rce", "mgce+logitclip", "mgce+scale", "mgce+forward"),
-    *("mgce+cap", "mgce+trunc"),
+    *("mgce+cap", "mgce+trunc", "mgce+trim"),
 )
 
 # `weights` are those of the two losses of a sum. The L1 penalty of ANL-CE and JAL-CE is of the network's parameters,

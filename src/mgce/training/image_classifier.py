@@ -94,7 +94,7 @@ class ImageClassifier(LightningModule):
         self.settings, self.seed, self.watched, self.on_epoch = settings, seed, watched, on_epoch
         self.specification = dict(specification or {})
         self.stages = {0: loss} if isinstance(loss, MemberLoss) else dict(loss)
-        self.beta, self.criterion = self.stages[0].beta, self.stages[0].module()
+        self.begin(0)
         self.preprocessing = Preprocessing(mean, settings, std)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(derived_seed(seed, "weights"))
@@ -111,6 +111,13 @@ class ImageClassifier(LightningModule):
         """Map uint8 images (N, c, h, w) to logits (N, k); `criterion.link` turns those into probabilities."""
         logits: Tensor = self.network(self.preprocessing(images))
         return logits
+
+    def begin(self, epoch: int) -> None:
+        """Take the loss of an epoch; one that goes on keeps what it has seen."""
+        stage = max(first for first in self.stages if first <= epoch)
+        if stage != getattr(self, "_stage", None):
+            loss = self.stages[stage]
+            self._stage, self.beta, self.criterion = stage, loss.beta, loss.module().to(self.device)
 
     def penalty(self) -> Tensor:
         r"""Give :math:`\lambda_0 \lVert \mu \rVert_1`, with mu the weights that `settings.l1_on` names."""
@@ -142,8 +149,7 @@ class ImageClassifier(LightningModule):
         assert not isinstance(optimizer, list)
         for group in optimizer.param_groups:
             group["lr"] = self.settings.lr_at(self.current_epoch)
-        loss = self.stages[max(epoch for epoch in self.stages if epoch <= self.current_epoch)]
-        self.beta, self.criterion = loss.beta, loss.module().to(self.device)
+        self.begin(self.current_epoch)
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         """Give the objective of a batch; its penalty is part of it, so that the clipped gradient has both."""
@@ -207,6 +213,7 @@ class ImageClassifier(LightningModule):
             if then != value:
                 raise ValueError(expected(name, f"{then!r} as in the checkpoint, or no `resume`", value))
         self.curves = checkpoint["curves"]
+        self.begin(checkpoint["epoch"])
 
     def _log(self, epoch: int) -> None:
         for logger in self.loggers:
@@ -238,9 +245,11 @@ def load_classifier(
     checkpoint: Path, settings: ImageSettings, loss: MemberLoss | Mapping[int, MemberLoss], n_classes: int
 ) -> ImageClassifier:
     """Give the network of a checkpoint, ready to predict; the arguments are those of its training."""
-    state = read_checkpoint(checkpoint)["state_dict"]
+    content = read_checkpoint(checkpoint)
+    state = content["state_dict"]
     try:
         model = ImageClassifier(settings, loss, n_classes=n_classes, mean=state["preprocessing.mean"])
+        model.begin(content["epoch"])
         model.load_state_dict(state)
     except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
         raise _unreadable(checkpoint, error) from error
@@ -260,6 +269,8 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
         content: Any = torch.load(path, map_location="cpu", weights_only=True)
         if not all(isinstance(content[name], Mapping) for name in ("state_dict", "curves", "specification")):
             raise TypeError("a part of it is no dictionary")
+        if not isinstance(content["epoch"], int):
+            raise TypeError("its epoch is no number")
     except FileNotFoundError:
         raise
     except Exception as error:  # zipfile and PyTorch raise whatever they meet

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from mgce._validation import check_beta, check_choice, expected
 from mgce.losses.functional import gce_loss
 from mgce.losses.presets import LOSSES, WITH_BETA, robust_loss
+from mgce.losses.trimmed import RecentLosses, TrimmedLoss
 
 
 @dataclass(frozen=True)
@@ -68,16 +69,20 @@ class MemberLosses:
             self._members.append(len(betas))
             if shared is None:
                 self._calls.append(functools.partial(_gce, betas=torch.tensor(betas, device=device)))
-            else:
-                self._calls.append(shared.module(reduction="none").to(device))
+                continue
+            call = shared.module(reduction="none").to(device)
+            self._calls.append(_Trimmed(call) if isinstance(call, TrimmedLoss) else call)
 
-    def __call__(self, logits: Tensor, target: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    def __call__(
+        self, logits: Tensor, target: Tensor, weight: Tensor, *, training: bool = True
+    ) -> tuple[Tensor, Tensor]:
         r"""Compute the loss :math:`\sum_i w_i \ell(f_i, y_i)` of every network.
 
         Args:
             logits: f, shape (M*G, n, k), as `EnsembleMLP.layers` gives them: member m of group g is number `m * G + g`.
             target: class indices y, shape (G, n).
             weight: weight w of every row, shape (G, n).
+            training: whether a trimmed loss leaves out rows; the weight of these goes to the others.
 
         Returns:
             The loss of every network, shape (M*G), and its gradient with respect to the logits, shape (M*G, n, k).
@@ -90,9 +95,36 @@ class MemberLosses:
             with torch.enable_grad():
                 losses.append(call(leaves[-1], target.expand(members, *target.shape).reshape(-1)))
             weights.append(weight.expand(members, *weight.shape).reshape(-1))
+            if training and isinstance(call, _Trimmed):
+                weights[-1] = call.weights(losses[-1], target.expand(members, *target.shape), weights[-1], k)
         grad = torch.cat(torch.autograd.grad(losses, leaves, weights)).view_as(logits)
         loss = (torch.cat(losses).detach() * torch.cat(weights)).view(logits.shape[:2]).sum(1)
         return loss, grad
+
+
+class _Trimmed:
+    """A trimmed loss of several networks, each with quantiles of its own."""
+
+    def __init__(self, loss: TrimmedLoss) -> None:
+        self._loss = loss
+        self._recent: RecentLosses | None = None
+
+    def __call__(self, logits: Tensor, target: Tensor) -> Tensor:
+        losses: Tensor = self._loss.loss(logits, target)
+        return losses
+
+    def weights(self, losses: Tensor, target: Tensor, weight: Tensor, k: int) -> Tensor:
+        """Give the weights of rows (members, G, n) as one dimension; those of a network keep their sum."""
+        rows = target.flatten(0, 1)
+        if self._recent is None:
+            trim, window = self._loss.recent.trim, self._loss.recent.window
+            self._recent = RecentLosses(len(rows) * k, trim, window).to(losses.device)
+        label = rows + k * torch.arange(len(rows), device=rows.device)[:, None]
+        before = weight.view_as(rows)
+        kept = before * self._recent(losses, label.flatten()).view_as(rows)
+        total = kept.sum(1, keepdim=True)
+        factor = torch.where(total > 0, before.sum(1, keepdim=True) / total, 0)
+        return torch.flatten(kept * factor)
 
 
 def _gce(logits: Tensor, target: Tensor, betas: Tensor) -> Tensor:

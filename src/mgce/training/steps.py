@@ -70,7 +70,7 @@ class Training:
         """Give the mean loss of each network (G, M) on validation rows, features (G, n, d) and class indices (G, n)."""
         logits = self.model(features).transpose(0, 1).flatten(0, 1)
         weight = torch.full_like(target, 1 / target.shape[1], dtype=features.dtype)
-        return self.model.grid(self.losses(logits, target, weight)[0])
+        return self.model.grid(self.losses(logits, target, weight, training=False)[0])
 
     def _step(self, rows: Tensor) -> Tensor:
         """Take one step on rows (G, batch); give the mean loss of every network, (M*G)."""

@@ -1,0 +1,151 @@
+r"""A loss that leaves out, of the rows of each label, those that cost most."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from mgce import _validation
+from mgce._validation import expected
+from mgce.losses.arguments import class_dim
+from mgce.losses.wrappers import link_of
+
+# The share of rows below a quantile of 256 losses is right to 3 points, one standard error at 40 %. On MNIST with 200
+# rows of a class 64 ended two to three points below.
+WINDOW = 256
+
+
+class RecentLosses(nn.Module):
+    r"""The last losses of the rows of each label, and which rows are below their quantile.
+
+    Args:
+        labels: number of labels; rows with any other are left out of account.
+        trim: share of the rows to leave out, in [0, 1), or one for each label, shape (labels,).
+        window: how many losses are kept of each label.
+
+    Attributes:
+        losses: a buffer (labels + 1, window + 1), inf where there was none yet; its last row and column take what is
+            not to be kept.
+        count: how many losses there were of each label, a buffer (labels + 1,).
+    """
+
+    losses: Tensor
+    count: Tensor
+
+    def __init__(self, labels: int, trim: float | Tensor, window: int = WINDOW) -> None:
+        super().__init__()
+        self.labels, self.trim, self.window = labels, trim, window
+        self.register_buffer("losses", torch.full((labels + 1, window + 1), torch.inf))
+        self.register_buffer("count", torch.zeros(labels + 1, dtype=torch.int64))
+
+    def forward(self, losses: Tensor, target: Tensor) -> Tensor:
+        """Take up the losses (n,) of rows labelled `target` (n,); give which rows to keep (n,)."""
+        known = losses.detach().to(self.losses.dtype)
+        label = torch.where((target >= 0) & (target < self.labels), target, self.labels)
+        order = label.argsort(stable=True)
+        sorted_label = label[order]
+        new = torch.zeros_like(self.count).scatter_add_(0, label, torch.ones_like(label))
+        place = torch.arange(len(label), device=label.device) - (new.cumsum(0) - new)[sorted_label]
+        # Of a label with more rows than the window only the last stay; the others would overwrite each other.
+        slot = (self.count[sorted_label] + place) % self.window
+        slot = torch.where(place < new[sorted_label] - self.window, self.window, slot)
+        self.losses[sorted_label, slot] = known[order]
+        self.count += new
+        seen = self.count[:-1].clamp(max=self.window)
+        dropped = (self.trim * seen).floor().to(seen.dtype)
+        ranked = self.losses[:-1, :-1].sort(1).values
+        quantile = ranked.gather(1, (seen - dropped - 1).clamp(min=0)[:, None])
+        quantile = torch.cat([quantile[:, 0], quantile.new_full((1,), torch.inf)])
+        return ~(known > quantile[label])  # a loss of NaN is kept, for it to be seen
+
+
+class TrimmedLoss(nn.Module):
+    r"""Any loss, of the rows of each label but those that cost most.
+
+    .. math:: \frac{1}{\lvert K \rvert} \sum_{i \in K} \ell(f_i, y_i), \qquad K = \{i : \ell(f_i, y_i) \le q_{y_i}\}
+
+    with :math:`q_c` the quantile of level 1 - trim of the last `window` losses of rows labelled c, those of this call
+    among them. Wrong labels cost most as long as the network has not learnt them by heart, and rows that are left out
+    it does not learn. It needs no start without trimming; that each label has a quantile of its own keeps a class from
+    being left out as a whole. In `eval` mode all rows count, and nothing is taken up.
+
+    Choose `trim` as the share of wrong labels, or by the accuracy on validation rows with labels as noisy: what is
+    trimmed beyond the wrong labels are the hardest right ones. Not for one row at a time, since the losses before it
+    were of another network; not inside :mod:`torch.func`, as it keeps the losses in a buffer.
+
+    Args:
+        loss: a module that takes logits and class indices, with `reduction="none"`.
+        trim: share of the rows to leave out, in [0, 1).
+        n_classes: number of classes k.
+        window: how many losses are kept of each label, at least 1; k times so many numbers are sorted in a call.
+        reduction: `"mean"` over the rows kept, 0 if none is; `"sum"`; or `"none"`, which is 0 for those left out.
+
+    Shape:
+        As `loss` has it, with class indices as targets. Its `ignore_index` is not counted.
+
+    Raises:
+        TypeError, ValueError: if an argument is not one of those above, `loss` gives not one number for each target, or
+            `input` has not `n_classes` classes.
+
+    Example:
+        >>> criterion = TrimmedLoss(torch.nn.CrossEntropyLoss(reduction="none"), trim=0.5, n_classes=2)
+        >>> logits = torch.tensor([[3.0, 0.0], [0.0, 3.0]])
+        >>> criterion(logits, torch.tensor([0, 0]))
+        tensor(0.0486)
+        >>> criterion.eval()(logits, torch.tensor([0, 0]))
+        tensor(1.5486)
+
+    Reference: Shen and Sanghavi, Learning with bad training data via iterative trimmed loss minimization, 2019, where
+    the rows are chosen once an epoch.
+    """
+
+    def __init__(
+        self, loss: nn.Module, trim: float, n_classes: int, *, window: int = WINDOW, reduction: str = "mean"
+    ) -> None:
+        super().__init__()
+        _validation.check_number("trim", trim, 0, 1)
+        if trim == 1:
+            raise ValueError(expected("trim", "a number in [0, 1)", trim))
+        for name, value in (("n_classes", n_classes), ("window", window)):
+            _validation.check_count(name, value)
+        _validation.check_choice("reduction", reduction, _validation.REDUCTIONS)
+        for part in loss.modules():
+            if getattr(part, "reduction", "none") != "none":
+                raise ValueError(expected("loss", "a loss with reduction='none'", part.reduction))
+        self.loss, self.reduction = loss, reduction
+        self.recent = RecentLosses(n_classes, float(trim), window)
+        # The first that has one; the losses of a sum are to have the same.
+        self.ignore_index = next(
+            (i for part in loss.modules() if (i := getattr(part, "ignore_index", None)) is not None), -100
+        )
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """Compute the loss of logits against class indices."""
+        losses: Tensor = self.loss(input, target)
+        if target.is_floating_point():
+            raise TypeError(expected("target", "class indices, by which rows are trimmed", target.dtype))
+        if losses.shape != target.shape:
+            what = f"one number for each target, {tuple(target.shape)}"
+            raise ValueError(expected("loss", what, tuple(losses.shape)))
+        dim = getattr(self.loss, "dim", None)
+        k = input.shape[class_dim(input) if dim is None else dim]
+        if k != self.recent.labels:
+            raise ValueError(expected("n_classes", f"{k}, the number of classes of `input`", self.recent.labels))
+        rows = torch.ne(target, self.ignore_index).flatten()
+        kept = rows
+        if self.training:
+            kept = rows & self.recent(losses.flatten(), torch.where(rows, target.flatten(), -1))
+        losses = torch.where(kept.view_as(losses), losses, 0)
+        if self.reduction == "none":
+            return losses
+        # Of a few rows it may be that none is kept: 0, and no step. Without rows it is 0 / 0, as of cross-entropy.
+        return losses.sum() if self.reduction == "sum" else losses.sum() / torch.maximum(kept.sum(), rows.any())
+
+    @property
+    def link(self) -> nn.Module:
+        """The module that turns logits into probabilities: that of the loss."""
+        return link_of(self.loss)
+
+    def extra_repr(self) -> str:
+        """Show the hyperparameters."""
+        return f"trim={self.recent.trim:g}, n_classes={self.recent.labels}, window={self.recent.window}"

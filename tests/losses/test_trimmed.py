@@ -1,0 +1,216 @@
+"""TrimmedLoss against lists of the last losses, kept by hand."""
+
+import collections
+import copy
+import math
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from mgce import GCELoss, MGCELoss, NCELoss, RCELoss, SumLoss, TrimmedLoss, robust_loss
+from mgce.functional import minimax_probs
+
+K = 4
+CE = nn.CrossEntropyLoss
+
+
+def batches(sizes, seed=0, k=K):
+    generator = torch.Generator().manual_seed(seed)
+    for n in sizes:
+        yield torch.randn(n, k, generator=generator), torch.randint(k, (n,), generator=generator)
+
+
+class ByHand:
+    """The rows to keep, by a list of the last losses of each label."""
+
+    def __init__(self, trim, window):
+        self.trim, self.lists = trim, collections.defaultdict(lambda: collections.deque(maxlen=window))
+
+    def __call__(self, losses, target):
+        for loss, label in zip(losses.tolist(), target.tolist(), strict=True):
+            self.lists[label].append(loss)
+        return torch.tensor([a <= self.quantile(y) for a, y in zip(losses.tolist(), target.tolist(), strict=True)])
+
+    def quantile(self, label):
+        ranked = sorted(self.lists[label])
+        return ranked[len(ranked) - math.floor(self.trim * len(ranked) + 1e-6) - 1]
+
+
+@pytest.mark.parametrize("trim", [0.0, 0.25, 0.5, 0.9])
+@pytest.mark.parametrize("window", [1, 3, 16, 256])
+def test_rows_above_the_quantile_of_the_last_losses_of_their_label_are_left_out(trim, window):
+    criterion = TrimmedLoss(CE(reduction="none"), trim, K, window=window)
+    hand = ByHand(trim, window)
+    for logits, target in batches([1, 5, 40, 2, 0, 100, 7, 33]):  # of no label any, or more than the window has places
+        losses = F.cross_entropy(logits, target, reduction="none")
+        kept = hand(losses, target) if len(target) else torch.ones(0, dtype=torch.bool)
+        leaf = logits.clone().requires_grad_()
+        loss = criterion(leaf, target)
+        if len(target) == 0:
+            assert loss.isnan()  # as the mean of cross-entropy
+            continue
+        torch.testing.assert_close(loss.detach(), losses[kept].sum() / max(1, kept.sum()))
+        want = (logits.softmax(1) - F.one_hot(target, K)) * kept[:, None] / max(1, kept.sum())
+        torch.testing.assert_close(torch.autograd.grad(loss, leaf)[0], want)
+
+
+def test_of_many_rows_the_share_is_left_out_of_each_label():
+    criterion = TrimmedLoss(CE(reduction="none"), 0.3, K, reduction="none")  # whose losses are never 0
+    left_out = torch.zeros(K)
+    seen = torch.zeros(K)
+    for logits, target in batches([64] * 200):
+        shift = 3.0 * target  # labels whose rows cost more than all others are left out no more often
+        logits[torch.arange(64), target] -= shift
+        seen += torch.bincount(target, minlength=K)
+        left_out += torch.bincount(target[criterion(logits, target) == 0], minlength=K)
+    torch.testing.assert_close(left_out / seen, torch.full((K,), 0.3), atol=0.03, rtol=0)
+
+
+def test_nothing_trimmed_is_the_loss_itself():
+    for loss in (MGCELoss, GCELoss, CE):
+        criterion = TrimmedLoss(loss(reduction="none"), 0.0, K)
+        for logits, target in batches([9, 9, 9]):
+            torch.testing.assert_close(criterion(logits, target), loss()(logits, target))
+
+
+def test_evaluation_counts_all_rows_and_takes_nothing_up():
+    criterion = TrimmedLoss(CE(reduction="none"), 0.5, K)
+    (first, target), (second, other) = batches([30, 30])
+    criterion(first, target)
+    before = copy.deepcopy(criterion.state_dict())
+    torch.testing.assert_close(criterion.eval()(second, other), F.cross_entropy(second, other))
+    after = criterion.state_dict()
+    assert all(torch.equal(before[name], after[name]) for name in before)
+
+
+def test_training_goes_on_from_a_saved_state():
+    whole, first, then = (TrimmedLoss(CE(reduction="none"), 0.4, K, window=8) for _ in range(3))
+    data = list(batches([20, 20, 20, 20]))
+    want = [whole(*batch) for batch in data]
+    for batch in data[:2]:
+        first(*batch)
+    then.load_state_dict(first.state_dict())
+    torch.testing.assert_close([then(*batch) for batch in data[2:]], want[2:])
+
+
+def test_ignored_rows_are_no_rows():
+    a, b = (TrimmedLoss(CE(reduction="none", ignore_index=i), 0.4, K) for i in (-100, 2))
+    for logits, target in batches([50, 50, 50]):
+        rows = target != 2
+        missing = torch.where(rows, target, -100)
+        alone = TrimmedLoss(CE(reduction="none"), 0.4, K)
+        alone.load_state_dict(a.state_dict())
+        torch.testing.assert_close(a(logits, missing), alone(logits[rows], target[rows]))
+        b(logits, target)
+    torch.testing.assert_close(a.recent.losses[[0, 1, 3], :-1], b.recent.losses[[0, 1, 3], :-1])
+    assert a.recent.losses[2].isinf().all() and b.recent.count[2] == 0
+    assert TrimmedLoss(SumLoss([NCELoss(reduction="none", ignore_index=1)], [1.0]), 0.4, K).ignore_index == 1
+
+
+def test_images_of_labels_are_rows():
+    (logits, target), (more, other) = batches([24, 24])
+    flat, image = (TrimmedLoss(CE(reduction="none"), 0.4, K) for _ in range(2))
+    for x, y in ((logits, target), (more, other)):
+        pixels, labels = x.view(2, 3, 4, K).permute(0, 3, 1, 2), y.view(2, 3, 4)
+        torch.testing.assert_close(image(pixels, labels), flat(x, y))
+    one = TrimmedLoss(CE(reduction="none"), 0.4, K)  # a row without a batch is kept: it is the only one of its label
+    torch.testing.assert_close(one(logits[0], target[0]), F.cross_entropy(logits[0], target[0]))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_other_types(dtype):
+    criterion, exact = (TrimmedLoss(MGCELoss(reduction="none"), 0.25, K) for _ in range(2))
+    for logits, target in batches([40, 40]):
+        got = criterion(logits.to(dtype), target)
+        assert got.dtype == dtype
+        torch.testing.assert_close(got.double(), exact(logits.to(dtype).float(), target).double(), atol=0.02, rtol=0.02)
+
+
+def test_nan_is_not_left_out():
+    criterion = TrimmedLoss(CE(reduction="none"), 0.5, K)
+    logits, target = next(batches([40]))
+    logits[3] = math.nan
+    assert criterion(logits, target).isnan()
+
+
+def test_compiled_in_one_graph():
+    criterion = TrimmedLoss(MGCELoss(reduction="none"), 0.4, K, window=8)
+    compiled = torch.compile(copy.deepcopy(criterion), fullgraph=True)
+    for logits, target in batches([20, 20, 20]):
+        torch.testing.assert_close(compiled(logits, target), criterion(logits, target))
+
+
+def test_second_derivative_is_that_of_the_rows_kept():
+    criterion = TrimmedLoss(CE(reduction="none"), 0.4, K).double()
+    (before, labels), (logits, target) = batches([12, 12])
+    criterion(before.double(), labels)
+    frozen = criterion.state_dict()
+
+    def loss(x):
+        again = TrimmedLoss(CE(reduction="none"), 0.4, K).double()
+        again.load_state_dict(frozen)
+        return again(x, target)
+
+    assert torch.autograd.gradgradcheck(loss, logits.double().requires_grad_())
+
+
+def test_the_link_is_that_of_the_loss():
+    logits, _ = next(batches([5]))
+    criterion = TrimmedLoss(MGCELoss(beta=2.0, reduction="none"), 0.4, K)
+    torch.testing.assert_close(criterion.link(logits), minimax_probs(logits, beta=2.0))
+    torch.testing.assert_close(TrimmedLoss(CE(reduction="none"), 0.4, K).link(logits), logits.softmax(1))
+
+
+def test_wrong_labels_are_what_is_left_out():
+    # A linear classifier of two clouds, 40 % of the labels wrong: most of the rows left out have wrong labels.
+    generator = torch.Generator().manual_seed(1)
+    clean = torch.randint(2, (2000,), generator=generator)
+    x = torch.randn(2000, 2, generator=generator) + 3 * clean[:, None]
+    noisy = torch.where(torch.rand(2000, generator=generator) < 0.4, 1 - clean, clean)
+    model = nn.Linear(2, 2)
+    nn.init.zeros_(model.weight)
+    criterion = robust_loss("mgce+trim", beta=1.05, trim=0.4, n_classes=2, reduction="none")
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for _ in range(10):
+        for rows in torch.randperm(2000, generator=generator).split(50):
+            optimizer.zero_grad()
+            criterion(model(x[rows]), noisy[rows]).mean().backward()
+            optimizer.step()
+    losses = MGCELoss(beta=1.05, reduction="none")(model(x), noisy)
+    kept = criterion.recent(losses, noisy)
+    assert (noisy != clean)[~kept].float().mean() > 0.9
+    assert (noisy != clean)[kept].float().mean() < 0.1
+
+
+@pytest.mark.parametrize(
+    "make, error, message",
+    [
+        (lambda: TrimmedLoss(CE(), 0.4, K), ValueError, "Expected `loss` to be a loss with reduction='none'"),
+        (
+            lambda: TrimmedLoss(SumLoss([NCELoss(reduction="none"), RCELoss()], [1.0, 1.0]), 0.4, K),
+            ValueError,
+            "Expected `loss` to be a loss with reduction='none', but got 'mean'",
+        ),
+        (lambda: TrimmedLoss(CE(reduction="none"), 1.0, K), ValueError, "Expected `trim`"),
+        (lambda: TrimmedLoss(CE(reduction="none"), -0.1, K), ValueError, "Expected `trim`"),
+        (lambda: TrimmedLoss(CE(reduction="none"), "a", K), TypeError, "Expected `trim`"),
+        (lambda: TrimmedLoss(CE(reduction="none"), 0.4, 0), ValueError, "Expected `n_classes`"),
+        (lambda: TrimmedLoss(CE(reduction="none"), 0.4, K, window=0), ValueError, "Expected `window`"),
+        (lambda: TrimmedLoss(CE(reduction="none"), 0.4, K, reduction="max"), ValueError, "Expected `reduction`"),
+    ],
+)
+def test_bad_arguments(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
+
+
+def test_bad_targets():
+    criterion = TrimmedLoss(CE(reduction="none"), 0.4, K)
+    logits, _ = next(batches([5]))
+    with pytest.raises(TypeError, match="Expected `target` to be class indices, by which rows are trimmed"):
+        criterion(logits, logits.softmax(1))
+    few = TrimmedLoss(CE(reduction="none"), 0.4, 2)
+    with pytest.raises(ValueError, match="Expected `n_classes`"):
+        few(logits, torch.tensor([0, 1, 2, 3, 0]))
