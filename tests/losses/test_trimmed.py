@@ -26,11 +26,14 @@ class ByHand:
     """The rows to keep, by a list of the last losses of each label."""
 
     def __init__(self, trim, window):
-        self.trim, self.lists = trim, collections.defaultdict(lambda: collections.deque(maxlen=window))
+        self.trim, self.window = trim, window
+        self.lists = collections.defaultdict(lambda: collections.deque(maxlen=window))
 
     def __call__(self, losses, target):
-        for loss, label in zip(losses.tolist(), target.tolist(), strict=True):
-            self.lists[label].append(loss)
+        for label in target.unique().tolist():
+            own = losses[target == label].tolist()
+            step = max(1, len(own) / self.window)  # of more than the window has places for, as many evenly spaced
+            self.lists[label].extend(own[math.ceil(j * step - 1e-9)] for j in range(min(len(own), self.window)))
         return torch.tensor([a <= self.quantile(y) for a, y in zip(losses.tolist(), target.tolist(), strict=True)])
 
     def quantile(self, label):

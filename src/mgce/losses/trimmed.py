@@ -20,7 +20,7 @@ class RecentLosses(nn.Module):
 
     Args:
         labels: number of labels; rows with any other are left out of account.
-        trim: share of the rows to leave out, in [0, 1), or one for each label, shape (labels,).
+        trim: share of the rows to leave out, in [0, 1).
         window: how many losses are kept of each label.
 
     Attributes:
@@ -32,7 +32,7 @@ class RecentLosses(nn.Module):
     losses: Tensor
     count: Tensor
 
-    def __init__(self, labels: int, trim: float | Tensor, window: int = WINDOW) -> None:
+    def __init__(self, labels: int, trim: float, window: int = WINDOW) -> None:
         super().__init__()
         self.labels, self.trim, self.window = labels, trim, window
         self.register_buffer("losses", torch.full((labels + 1, window + 1), torch.inf))
@@ -46,9 +46,12 @@ class RecentLosses(nn.Module):
         sorted_label = label[order]
         new = torch.zeros_like(self.count).scatter_add_(0, label, torch.ones_like(label))
         place = torch.arange(len(label), device=label.device) - (new.cumsum(0) - new)[sorted_label]
-        # Of a label with more rows than the window only the last stay; the others would overwrite each other.
-        slot = (self.count[sorted_label] + place) % self.window
-        slot = torch.where(place < new[sorted_label] - self.window, self.window, slot)
+        before, rows = self.count[sorted_label], new[sorted_label]
+        slot = (before + place) % self.window
+        # Of a label with more rows than the window so many stay, evenly spaced: the last are neighbours in an image.
+        spaced = (before + rows + place * self.window // rows) % self.window
+        spaced = torch.where(place * self.window % rows < self.window, spaced, self.window)
+        slot = torch.where(rows > self.window, spaced, slot)
         self.losses[sorted_label, slot] = known[order]
         self.count += new
         seen = self.count[:-1].clamp(max=self.window)
