@@ -20,6 +20,7 @@ VARIANT_BETA = 1.4
 NEAR_MAE = 1.05  # beta of the variant that is for it
 # At a scale of 4 the loss of a row, at beta = 1.4, ends when its class leads by 0.35, which a network reaches sooner.
 SCALE = 4.0
+TRIMMED = ("mgce+trim", "ce+trim")
 # These have no gradient at rows whose label has little probability, as all labels have at first, so that a network has
 # to learn something by the loss without a cap: for so many epochs, of which the protocols have 30 to 200, unless a run
 # says otherwise.
@@ -55,7 +56,7 @@ class Method:
         options.pop("beta", None)  # GCE's, which is `self.beta`
         if self.name.endswith("+forward"):
             options["transition"] = transition.tolist()
-        elif self.name.endswith("+trim"):
+        elif self.name in TRIMMED:
             # A rate, as one would state it, and not 1 - .6 in floating point.
             options |= {"trim": round(1 - float(transition.diagonal().mean()), 6), "n_classes": len(transition)}
         return MemberLoss(self.name, self.beta, options)

@@ -111,6 +111,7 @@ def test_hyperparameters_are_the_published_ones():
     assert Method("ce+logitclip").loss("cifar10", "symmetric 0.8", T).options == {"delta": 1.5}
     assert Method("jal-ce").loss("mnist", None, T).options == {"weights": (1.0, 1.0), "c": 30.0}  # CIFAR-10's
     assert Method("ce+forward").loss("mnist", None, T).options == {"transition": T.tolist()}
+    assert Method("ce+trim").loss("mnist", None, T).options == {"trim": 0.8, "n_classes": 10}
 
 
 @pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")
@@ -142,3 +143,15 @@ def test_a_run_on_a_table_records_every_seed_and_keeps_its_logits(tmp_path):
         right = kept["logits"][group, member].argmax(1) == kept["target"][group]
         assert record["accuracy"] == pytest.approx(right.mean(), abs=1e-6)
         assert len(record["test_accuracy_by_epoch"]) == 2 and record["lr"] == 0.01
+
+
+def test_a_share_to_leave_out_is_an_axis_only_where_it_is_given():
+    run = RateRun("wine", 0.2, (0,), (("mgce+trim", 1.05),), lr=0.1, hidden=8, epochs=3)
+    assert "trim" not in document(run) and "trim" not in document(run)["axes"]
+    most = replace(run, trim=0.9)
+    assert document(most)["trim"] == 0.9 and not networks(document(most)) & networks(document(run))
+    (record,), (other,) = run.run(Place()), most.run(Place())
+    assert "trim" not in record and other["trim"] == 0.9
+    assert other["test_accuracy_by_epoch"] != record["test_accuracy_by_epoch"]
+    with pytest.raises(ValueError, match="Expected `members` to be one of 'mgce.trim', 'ce.trim', but got 'ce'"):
+        RateRun("wine", 0.2, (0,), (("ce", math.inf),), trim=0.2)

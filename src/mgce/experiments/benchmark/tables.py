@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from mgce import noise
 from mgce._files import plain
+from mgce._validation import check_choice, check_fraction
 from mgce.experiments.benchmark.records import keep_logits, rounded
-from mgce.experiments.methods import Method, stages
+from mgce.experiments.methods import TRIMMED, Method, stages
 from mgce.experiments.paper.specification import Place, document
 from mgce.experiments.paper.tabular import TabularRun, short
 from mgce.experiments.store import run_name
@@ -22,16 +23,25 @@ class RateRun(TabularRun):
 
     Attributes:
         hyperparameters: the data set whose published ones the losses have: for tables there are none.
+        trim: of losses that trim, the share to leave out; None for the share of wrong labels.
 
     The other fields are those of `TabularRun`; a member is a name in `mgce.losses.presets.LOSSES` and beta, inf where
     the loss has none.
     """
 
     kind: ClassVar[str] = "rates"
-    axes: ClassVar[tuple[str, ...]] = ("noise", "seeds", "members", "lr")
+    axes: ClassVar[tuple[str, ...]] = ("noise", "seeds", "members", "lr", "trim")
     methods: ClassVar[tuple[str, ...]] = tuple(LOSSES)
 
     hyperparameters: str = "cifar10"
+    trim: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.trim is not None:
+            check_fraction("trim", self.trim)
+            for name, _ in self.members:
+                check_choice("members", name, TRIMMED)
 
     def run(self, place: Place) -> list[dict[str, Any]]:
         """Train all networks; give a record of each at its epoch of best validation accuracy.
@@ -42,6 +52,8 @@ class RateRun(TabularRun):
         """
         transition = noise.symmetric(len(self._table(place).classes), self.noise)
         losses = [Method(*member).loss(self.hyperparameters, None, transition) for member in self.members]
+        trim = {} if self.trim is None else {"trim": self.trim}
+        losses = [replace(loss, options={**loss.options, **trim}) for loss in losses]
         fit, _, (logits, test) = self.train(place, stages(losses))
         keep_logits(place, run_name(document(self)), logits, test)
         records = []
@@ -59,6 +71,7 @@ class RateRun(TabularRun):
                         "best_epoch": int(fit.best_epoch[group, member]),
                         "validation_accuracy": float(fit.curves["validation"][:, group, member].max()),
                         "test_accuracy_by_epoch": short(fit.curves["test"][:, group, member]),
+                        **trim,
                         **rounded(measures),
                     }
                 )
