@@ -9,8 +9,20 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from mgce import GCELoss, MGCELoss, NCELoss, RCELoss, SumLoss, TrimmedLoss, robust_loss
+from mgce import (
+    ForwardCorrection,
+    GCELoss,
+    LogitClip,
+    LogitScale,
+    MGCELoss,
+    NCELoss,
+    RCELoss,
+    SumLoss,
+    TrimmedLoss,
+    robust_loss,
+)
 from mgce.functional import minimax_probs
+from mgce.noise import symmetric
 
 K = 4
 CE = nn.CrossEntropyLoss
@@ -78,6 +90,44 @@ def test_nothing_trimmed_is_the_loss_itself():
             torch.testing.assert_close(criterion(logits, target), loss()(logits, target))
 
 
+def test_class_weights_are_those_of_cross_entropy():
+    weight = torch.tensor([1.0, 2.0, 3.0, 4.0])
+    for make in (CE, MGCELoss, lambda **k: SumLoss([MGCELoss(**k)], [1.0])):
+        criterion = TrimmedLoss(make(weight=weight, reduction="none"), 0.0, K)
+        half = TrimmedLoss(make(weight=weight, reduction="none"), 0.5, K)
+        for logits, target in batches([9, 9]):
+            torch.testing.assert_close(criterion(logits, target), make(weight=weight)(logits, target))
+            before = copy.deepcopy(half)
+            before.reduction = "none"
+            kept = before(logits, target) > 0
+            torch.testing.assert_close(half(logits, target), make(weight=weight)(logits[kept], target[kept]))
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int64])
+def test_types_of_targets(dtype):
+    one, two = (TrimmedLoss(MGCELoss(reduction="none"), 0.4, K) for _ in range(2))
+    for logits, target in batches([20, 20]):
+        torch.testing.assert_close(one(logits, target.to(dtype)), two(logits, target))
+
+
+def test_the_dimension_of_the_classes_is_that_of_the_loss_inside_and_around():
+    generator = torch.Generator().manual_seed(0)
+    logits, target = 5 * torch.randn(3, 4, K, generator=generator), torch.randint(K, (3, 4), generator=generator)
+    T, inner = symmetric(K, 0.2).float(), MGCELoss(dim=-1, reduction="none")
+    wrappers = [
+        lambda loss: LogitClip(loss, 0.5),
+        lambda loss: ForwardCorrection(loss, T),
+        lambda loss: LogitScale(loss, 2.0),
+        lambda loss: SumLoss([loss], [2.0]),
+        lambda loss: LogitClip(LogitScale(loss, 2.0), 0.5),
+    ]
+    for wrap in wrappers:
+        want = wrap(inner)(logits, target).mean()
+        torch.testing.assert_close(want, wrap(MGCELoss())(logits.flatten(0, 1), target.flatten()))
+        torch.testing.assert_close(TrimmedLoss(wrap(inner), 0.0, K)(logits, target), want)
+        torch.testing.assert_close(wrap(TrimmedLoss(inner, 0.0, K))(logits, target), want)
+
+
 def test_evaluation_counts_all_rows_and_takes_nothing_up():
     criterion = TrimmedLoss(CE(reduction="none"), 0.5, K)
     (first, target), (second, other) = batches([30, 30])
@@ -134,8 +184,13 @@ def test_other_types(dtype):
 def test_nan_is_not_left_out():
     criterion = TrimmedLoss(CE(reduction="none"), 0.5, K)
     logits, target = next(batches([40]))
+    before = copy.deepcopy(criterion)
     logits[3] = math.nan
     assert criterion(logits, target).isnan()
+    rows = torch.arange(40) != 3  # and the others are as without it
+    before(logits[rows], target[rows])
+    (after, labels) = next(batches([40], seed=1))
+    torch.testing.assert_close(criterion(after, labels), before(after, labels))
 
 
 def test_compiled_in_one_graph():
@@ -196,7 +251,14 @@ def test_wrong_labels_are_what_is_left_out():
             ValueError,
             "Expected `loss` to be a loss with reduction='none', but got 'mean'",
         ),
-        (lambda: TrimmedLoss(CE(reduction="none"), 1.0, K), ValueError, "Expected `trim`"),
+        (lambda: TrimmedLoss(F.cross_entropy, 0.4, K), TypeError, "Expected `loss` to be a module"),
+        (
+            lambda: TrimmedLoss(SumLoss([CE(reduction="none", ignore_index=i) for i in (1, 2)], [1.0, 1.0]), 0.4, K),
+            ValueError,
+            "Expected `loss` to be made of losses with one ignore_index",
+        ),
+        (lambda: TrimmedLoss(CE(reduction="none"), 1.0, K), ValueError, "Expected `trim` to be below 1"),
+        (lambda: TrimmedLoss(CE(reduction="none"), math.nan, K), ValueError, "Expected `trim`"),
         (lambda: TrimmedLoss(CE(reduction="none"), -0.1, K), ValueError, "Expected `trim`"),
         (lambda: TrimmedLoss(CE(reduction="none"), "a", K), TypeError, "Expected `trim`"),
         (lambda: TrimmedLoss(CE(reduction="none"), 0.4, 0), ValueError, "Expected `n_classes`"),

@@ -95,3 +95,29 @@ def test_each_network_trims_by_its_own_losses():
     )
     whole = 3 * mgce_loss(logits[2], target[0], beta=1.4)
     torch.testing.assert_close(before[2], whole)
+
+
+def test_a_trimmed_loss_goes_on_where_others_change():
+    """Beside a member that gets a threshold a trimmed one is as it is alone."""
+    trimmed, cpu = MemberLoss("ce+trim", options=TRIM), torch.device("cpu")
+    first = MemberLosses([MemberLoss("mgce", 1.4), trimmed], cpu)
+    then = MemberLosses([MemberLoss("mgce+cap", 1.4), trimmed], cpu, [first])
+    alone, generator = MemberLosses([trimmed], cpu), torch.Generator().manual_seed(0)
+    target, weight = torch.randint(4, (2, 20), generator=generator), torch.full((2, 20), 0.05)
+    for losses in (first, first, then, then):
+        logits = torch.randn(4, 20, 4, generator=generator)
+        want = alone(logits[2:], target, weight)
+        torch.testing.assert_close([part[2:] for part in losses(logits, target, weight)], list(want))
+
+
+def test_rows_without_weight_are_not_taken_up():
+    generator = torch.Generator().manual_seed(0)
+    a, b = (MemberLosses([MemberLoss("ce+trim", options=TRIM)], torch.device("cpu")) for _ in range(2))
+    target = torch.randint(4, (1, 20), generator=generator)
+    weight = torch.where(torch.arange(20) < 10, 0.1, 0.0)[None]
+    for _ in range(3):
+        logits = torch.randn(1, 20, 4, generator=generator)
+        other = torch.where(weight[..., None] > 0, logits, 9 * torch.randn(1, 20, 4, generator=generator))
+        torch.testing.assert_close(a(logits, target, weight)[0], b(other, target, weight)[0])
+    with pytest.raises(ValueError, match="Expected `n_classes` to be 3, the number of classes of `input`, but got 4"):
+        MemberLosses([MemberLoss("ce+trim", options=TRIM)], logits.device)(logits[..., :3], target % 3, weight)

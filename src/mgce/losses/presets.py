@@ -24,7 +24,7 @@ from mgce.losses.reweighted import EpsilonSoftmaxLoss, FocalLoss, TaylorCELoss
 from mgce.losses.scale import LogitScale
 from mgce.losses.symmetric import RCELoss, UnhingedLoss
 from mgce.losses.tempered import BiTemperedLoss
-from mgce.losses.trimmed import TrimmedLoss
+from mgce.losses.trimmed import WINDOW, TrimmedLoss
 from mgce.losses.wrappers import ForwardCorrection, LogitClip, SumLoss
 
 Keywords = Mapping[str, Any]
@@ -72,8 +72,10 @@ def _forward_mgce(*, transition: Any, **keywords: Any) -> ForwardCorrection:
 def _trimmed(loss: Callable[..., nn.Module]) -> Callable[..., TrimmedLoss]:
     """Give the constructor of a loss of the rows that cost least."""
 
-    def make(*, trim: float, n_classes: int, reduction: str = "mean", **keywords: Any) -> TrimmedLoss:
-        return TrimmedLoss(loss(reduction="none", **keywords), trim, n_classes, reduction=reduction)
+    def make(
+        *, trim: float, n_classes: int, window: int = WINDOW, reduction: str = "mean", **keywords: Any
+    ) -> TrimmedLoss:
+        return TrimmedLoss(loss(reduction="none", **keywords), trim, n_classes, window=window, reduction=reduction)
 
     return make
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from mgce import _validation
-from mgce.losses.arguments import class_dim
-from mgce.losses.wrappers import link_of
+from mgce.losses.wrappers import check_input, link_of
 
 
 class ScaledLogits(nn.Module):
@@ -55,7 +54,7 @@ class LogitScale(nn.Module):
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Compute the loss of the scaled logits."""
-        _validation.check_logits(input, class_dim(input) if isinstance(input, Tensor) else -1, "input")
+        check_input(self.loss, input)
         loss: Tensor = self.loss(self.scaled(input), target)
         return loss
 

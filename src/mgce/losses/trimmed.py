@@ -2,13 +2,15 @@ r"""A loss that leaves out, of the rows of each label, those that cost most."""
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
 from mgce import _validation
 from mgce._validation import expected
-from mgce.losses.arguments import class_dim
-from mgce.losses.wrappers import link_of
+from mgce.losses.wrappers import check_input, link_of
 
 # The share of rows below a quantile of 256 losses is right to 3 points, one standard error at 40 %. On MNIST with 200
 # rows of a class 64 ended two to three points below.
@@ -31,17 +33,22 @@ class RecentLosses(nn.Module):
 
     losses: Tensor
     count: Tensor
+    rank: Tensor  # by number of losses, the place of the largest to keep among them in order
 
     def __init__(self, labels: int, trim: float, window: int = WINDOW) -> None:
         super().__init__()
         self.labels, self.trim, self.window = labels, trim, window
         self.register_buffer("losses", torch.full((labels + 1, window + 1), torch.inf))
         self.register_buffer("count", torch.zeros(labels + 1, dtype=torch.int64))
+        # 29 of 100 are to be left out at .29, although .29 * 100 is a little less in floating point.
+        ranks = [max(0, n - math.floor(trim * n + 1e-9) - 1) for n in range(window + 1)]
+        self.register_buffer("rank", torch.tensor(ranks), persistent=False)
 
     def forward(self, losses: Tensor, target: Tensor) -> Tensor:
         """Take up the losses (n,) of rows labelled `target` (n,); give which rows to keep (n,)."""
         known = losses.detach().to(self.losses.dtype)
-        label = torch.where((target >= 0) & (target < self.labels), target, self.labels)
+        # A row without a label, or of loss NaN, is not taken up, and kept: NaN is to be seen.
+        label = torch.where((target >= 0) & (target < self.labels) & ~known.isnan(), target, self.labels)
         order = label.argsort(stable=True)
         sorted_label = label[order]
         new = torch.zeros_like(self.count).scatter_add_(0, label, torch.ones_like(label))
@@ -54,12 +61,10 @@ class RecentLosses(nn.Module):
         slot = torch.where(rows > self.window, spaced, slot)
         self.losses[sorted_label, slot] = known[order]
         self.count += new
-        seen = self.count[:-1].clamp(max=self.window)
-        dropped = (self.trim * seen).floor().to(seen.dtype)
-        ranked = self.losses[:-1, :-1].sort(1).values
-        quantile = ranked.gather(1, (seen - dropped - 1).clamp(min=0)[:, None])
-        quantile = torch.cat([quantile[:, 0], quantile.new_full((1,), torch.inf)])
-        return ~(known > quantile[label])  # a loss of NaN is kept, for it to be seen
+        rank = self.rank[self.count[:-1].clamp(max=self.window)]
+        quantile = self.losses[:-1, :-1].sort(1).values.gather(1, rank[:, None])[:, 0]
+        quantile = torch.cat([quantile, quantile.new_full((1,), torch.inf)])
+        return ~(known > quantile[label])
 
 
 class TrimmedLoss(nn.Module):
@@ -68,20 +73,25 @@ class TrimmedLoss(nn.Module):
     .. math:: \frac{1}{\lvert K \rvert} \sum_{i \in K} \ell(f_i, y_i), \qquad K = \{i : \ell(f_i, y_i) \le q_{y_i}\}
 
     with :math:`q_c` the quantile of level 1 - trim of the last `window` losses of rows labelled c, those of this call
-    among them. Wrong labels cost most as long as the network has not learnt them by heart, and rows that are left out
-    it does not learn. It needs no start without trimming; that each label has a quantile of its own keeps a class from
-    being left out as a whole. In `eval` mode all rows count, and nothing is taken up.
+    among them: the smallest but the share `trim` of them, rounded down, and rows that cost as much as it are kept.
+    Wrong labels cost most as long as the network has not learnt them by heart, and rows left out it does not learn.
+    There need be no epochs without trimming; that each label has a quantile of its own keeps a class from being left
+    out as a whole. Of a label of which there were fewer than 1 / trim rows, none is left out.
 
     Choose `trim` as the share of wrong labels, or by the accuracy on validation rows with labels as noisy: what is
-    trimmed beyond the wrong labels are the hardest right ones. Not for one row at a time, since the losses before it
-    were of another network; not inside :mod:`torch.func`, as it keeps the losses in a buffer.
+    trimmed beyond the wrong labels are the hardest right ones. In `train` mode every call takes up its rows, also
+    without gradients; in `eval` mode all rows count, and nothing is taken up. The losses are kept in a buffer, which is
+    part of the `state_dict`, so that training goes on as it was; :func:`torch.func.vmap` cannot write to it. Processes
+    that train together have buffers of their own.
 
     Args:
         loss: a module that takes logits and class indices, with `reduction="none"`.
         trim: share of the rows to leave out, in [0, 1).
         n_classes: number of classes k.
-        window: how many losses are kept of each label, at least 1; k times so many numbers are sorted in a call.
-        reduction: `"mean"` over the rows kept, 0 if none is; `"sum"`; or `"none"`, which is 0 for those left out.
+        window: how many losses are kept of each label, at least 1: the buffer has (k + 1) (window + 1) numbers, which
+            a call sorts. A batch with more rows of a label enters as so many evenly spaced ones.
+        reduction: `"mean"` over the rows kept, by their class weights as in cross-entropy, and 0 if none is kept;
+            `"sum"`; or `"none"`, which is 0 for those left out.
 
     Shape:
         As `loss` has it, with class indices as targets. Its `ignore_index` is not counted.
@@ -106,21 +116,24 @@ class TrimmedLoss(nn.Module):
         self, loss: nn.Module, trim: float, n_classes: int, *, window: int = WINDOW, reduction: str = "mean"
     ) -> None:
         super().__init__()
-        _validation.check_number("trim", trim, 0, 1)
+        if not isinstance(loss, nn.Module):
+            raise TypeError(expected("loss", "a module", loss))
+        _validation.check_fraction("trim", trim)
         if trim == 1:
-            raise ValueError(expected("trim", "a number in [0, 1)", trim))
+            raise ValueError(expected("trim", "below 1", trim))
         for name, value in (("n_classes", n_classes), ("window", window)):
             _validation.check_count(name, value)
         _validation.check_choice("reduction", reduction, _validation.REDUCTIONS)
-        for part in loss.modules():
-            if getattr(part, "reduction", "none") != "none":
+        parts = [part for part in loss.modules() if hasattr(part, "reduction")]
+        for part in parts:
+            if part.reduction != "none":
                 raise ValueError(expected("loss", "a loss with reduction='none'", part.reduction))
+        ignored: set[Any] = {part.ignore_index for part in parts if hasattr(part, "ignore_index")} or {-100}
+        if len(ignored) > 1:
+            raise ValueError(expected("loss", "made of losses with one ignore_index", sorted(ignored)))
+        (self.ignore_index,) = ignored
         self.loss, self.reduction = loss, reduction
-        self.recent = RecentLosses(n_classes, float(trim), window)
-        # The first that has one; the losses of a sum are to have the same.
-        self.ignore_index = next(
-            (i for part in loss.modules() if (i := getattr(part, "ignore_index", None)) is not None), -100
-        )
+        self.recent = RecentLosses(int(n_classes), float(trim), int(window))
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Compute the loss of logits against class indices."""
@@ -130,19 +143,29 @@ class TrimmedLoss(nn.Module):
         if losses.shape != target.shape:
             what = f"one number for each target, {tuple(target.shape)}"
             raise ValueError(expected("loss", what, tuple(losses.shape)))
-        dim = getattr(self.loss, "dim", None)
-        k = input.shape[class_dim(input) if dim is None else dim]
-        if k != self.recent.labels:
-            raise ValueError(expected("n_classes", f"{k}, the number of classes of `input`", self.recent.labels))
-        rows = torch.ne(target, self.ignore_index).flatten()
-        kept = rows
-        if self.training:
-            kept = rows & self.recent(losses.flatten(), torch.where(rows, target.flatten(), -1))
+        self.check_classes(input.shape[check_input(self.loss, input)])
+        label = target.flatten().long()
+        rows = torch.ne(label, self.ignore_index)
+        kept = rows & self.recent(losses.flatten(), torch.where(rows, label, -1)) if self.training else rows
         losses = torch.where(kept.view_as(losses), losses, 0)
         if self.reduction == "none":
             return losses
         # Of a few rows it may be that none is kept: 0, and no step. Without rows it is 0 / 0, as of cross-entropy.
-        return losses.sum() if self.reduction == "sum" else losses.sum() / torch.maximum(kept.sum(), rows.any())
+        return losses.sum() if self.reduction == "sum" else losses.sum() / self._weight_of(label, kept, rows)
+
+    def check_classes(self, k: int) -> None:
+        """Require that there are so many classes."""
+        if k != self.recent.labels:
+            raise ValueError(expected("n_classes", f"{k}, the number of classes of `input`", self.recent.labels))
+
+    def _weight_of(self, label: Tensor, kept: Tensor, rows: Tensor) -> Tensor:
+        """Give what the mean divides by: the sum of the class weights of the rows kept, or their number."""
+        weights = (getattr(part, "weight", None) for part in self.loss.modules() if hasattr(part, "reduction"))
+        weight = next((weight for weight in weights if weight is not None), None)
+        if weight is None:
+            return torch.maximum(kept.sum(), rows.any())
+        total = torch.where(kept, weight[torch.where(kept, label, 0)], 0).sum()
+        return torch.where(kept.any() | ~rows.any(), total, 1)
 
     @property
     def link(self) -> nn.Module:

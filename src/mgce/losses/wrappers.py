@@ -144,7 +144,7 @@ class LogitClip(nn.Module):
 
     def __init__(self, loss: nn.Module, delta: float = 1.0) -> None:
         super().__init__()
-        self.clip = ClippedLogits(delta, getattr(loss, "dim", None))
+        self.clip = ClippedLogits(delta, dim_of(loss))
         self.loss = loss
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
@@ -248,7 +248,7 @@ class ForwardCorrection(nn.Module):
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Compute the loss of the corrected logits."""
-        dim = _dim(getattr(self.loss, "dim", None), input)
+        dim = check_input(self.loss, input)
         beta = _correctable(self.link.beta)
         corrected = forward_corrected_logits(input, self.transition, beta=beta, dim=dim)
         loss: Tensor = self.loss(corrected, target)
@@ -260,6 +260,16 @@ class ForwardCorrection(nn.Module):
         link = link_of(self.loss)
         assert isinstance(link, MinimaxLink)  # as `__init__` checks
         return MinimaxLink(beta=link.beta, dim=link.dim, output="worst_case")
+
+
+def dim_of(loss: nn.Module) -> int | None:
+    """Give the dimension of the classes that a loss, or one inside it, was given; None is where losses have it."""
+    return next((dim for part in loss.modules() if isinstance(dim := getattr(part, "dim", None), int)), None)
+
+
+def check_input(loss: nn.Module, input: Tensor) -> int:
+    """Check the input of a loss, and give the dimension of its classes."""
+    return _dim(dim_of(loss), input)
 
 
 def _dim(dim: int | None, input: Tensor) -> int:

@@ -104,7 +104,9 @@ def fit_ensemble(
             # Rewound, so that every part has the same initial weights and the same order of rows.
             for generator, state in zip(generators, states, strict=True):
                 generator.set_state(state)
-            own = {epoch: MemberLosses(stage[part], features.device) for epoch, stage in stages.items()}
+            own: dict[int, MemberLosses] = {}
+            for epoch in sorted(stages):
+                own[epoch] = MemberLosses(stages[epoch][part], features.device, list(own.values()))
             model = EnsembleMLP.initial(len(stages[0][part]), sizes, generators, features)
             training = Training(model, features, target, weight, own, settings)
 

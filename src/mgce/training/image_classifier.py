@@ -114,10 +114,9 @@ class ImageClassifier(LightningModule):
 
     def begin(self, epoch: int) -> None:
         """Take the loss of an epoch; one that goes on keeps what it has seen."""
-        stage = max(first for first in self.stages if first <= epoch)
-        if stage != getattr(self, "_stage", None):
-            loss = self.stages[stage]
-            self._stage, self.beta, self.criterion = stage, loss.beta, loss.module().to(self.device)
+        loss = self.stages[max(first for first in self.stages if first <= epoch)]
+        if loss != getattr(self, "_loss", None):
+            self._loss, self.beta, self.criterion = loss, loss.beta, loss.module().to(self.device)
 
     def penalty(self) -> Tensor:
         r"""Give :math:`\lambda_0 \lVert \mu \rVert_1`, with mu the weights that `settings.l1_on` names."""

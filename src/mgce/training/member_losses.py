@@ -59,19 +59,32 @@ class MemberLosses:
 
     Neighbours in the list of losses share one call where they can: all members of GCE, and of the others those with the
     same hyperparameters, since a fused kernel takes one beta.
+
+    Args:
+        losses: of the members.
+        device: of the logits.
+        earlier: those of the same members in the epochs before; a trimmed loss that goes on keeps what it has seen.
     """
 
-    def __init__(self, losses: Sequence[MemberLoss], device: torch.device) -> None:
+    def __init__(
+        self, losses: Sequence[MemberLoss], device: torch.device, earlier: Sequence[MemberLosses] = ()
+    ) -> None:
+        self._trimmed: list[tuple[int, MemberLoss, _Trimmed]] = []  # with the number of the first member
         self._members: list[int] = []  # how many neighbours each call serves
         self._calls: list[Callable[[Tensor, Tensor], Tensor]] = []
         for shared, run in groupby(losses, key=lambda member: None if member.family == "gce" else member):
-            betas = [member.beta for member in run]
+            betas, first = [member.beta for member in run], sum(self._members)
             self._members.append(len(betas))
             if shared is None:
                 self._calls.append(functools.partial(_gce, betas=torch.tensor(betas, device=device)))
                 continue
             call = shared.module(reduction="none").to(device)
-            self._calls.append(_Trimmed(call) if isinstance(call, TrimmedLoss) else call)
+            if isinstance(call, TrimmedLoss):
+                before = (kept for losses in earlier for kept in losses._trimmed if kept[:2] == (first, shared))
+                self._trimmed.append(next(before, (first, shared, _Trimmed(call))))
+                self._calls.append(self._trimmed[-1][2])
+            else:
+                self._calls.append(call)
 
     def __call__(
         self, logits: Tensor, target: Tensor, weight: Tensor, *, training: bool = True
@@ -118,9 +131,10 @@ class _Trimmed:
         rows = target.flatten(0, 1)
         if self._recent is None:
             trim, window = self._loss.recent.trim, self._loss.recent.window
+            self._loss.check_classes(k)
             self._recent = RecentLosses(len(rows) * k, trim, window).to(losses.device)
-        label = rows + k * torch.arange(len(rows), device=rows.device)[:, None]
         before = weight.view_as(rows)
+        label = torch.where(before > 0, rows + k * torch.arange(len(rows), device=rows.device)[:, None], -1)
         kept = before * self._recent(losses, label.flatten()).view_as(rows)
         total = kept.sum(1, keepdim=True)
         factor = torch.where(total > 0, before.sum(1, keepdim=True) / total, 0)
