@@ -41,6 +41,9 @@ class ByHand:
         self.trim, self.window = trim, window
         self.lists = collections.defaultdict(lambda: collections.deque(maxlen=window))
 
+    def share(self, label):
+        return self.trim[label] if isinstance(self.trim, list) else self.trim
+
     def __call__(self, losses, target):
         for label in target.unique().tolist():
             own = losses[target == label].tolist()
@@ -50,10 +53,10 @@ class ByHand:
 
     def quantile(self, label):
         ranked = sorted(self.lists[label])
-        return ranked[len(ranked) - math.floor(self.trim * len(ranked) + 1e-6) - 1]
+        return ranked[len(ranked) - math.floor(self.share(label) * len(ranked) + 1e-6) - 1]
 
 
-@pytest.mark.parametrize("trim", [0.0, 0.25, 0.5, 0.9])
+@pytest.mark.parametrize("trim", [0.0, 0.25, 0.5, 0.9, [0.29, 0.0, 0.7, 0.4]])
 @pytest.mark.parametrize("window", [1, 3, 16, 256])
 def test_rows_above_the_quantile_of_the_last_losses_of_their_label_are_left_out(trim, window):
     criterion = TrimmedLoss(CE(reduction="none"), trim, K, window=window)
@@ -259,6 +262,16 @@ def test_wrong_labels_are_what_is_left_out():
         ),
         (lambda: TrimmedLoss(CE(reduction="none"), 1.0, K), ValueError, "Expected `trim` to be below 1"),
         (lambda: TrimmedLoss(CE(reduction="none"), math.nan, K), ValueError, "Expected `trim`"),
+        (
+            lambda: TrimmedLoss(CE(reduction="none"), [0.1, 0.2], K),
+            ValueError,
+            "Expected `trim` to be one number, or one",
+        ),
+        (
+            lambda: TrimmedLoss(CE(reduction="none"), [0.1, 0.2, 0.3, 1.0], K),
+            ValueError,
+            "Expected `trim` to be below 1",
+        ),
         (lambda: TrimmedLoss(CE(reduction="none"), -0.1, K), ValueError, "Expected `trim`"),
         (lambda: TrimmedLoss(CE(reduction="none"), "a", K), TypeError, "Expected `trim`"),
         (lambda: TrimmedLoss(CE(reduction="none"), 0.4, 0), ValueError, "Expected `n_classes`"),

@@ -73,7 +73,7 @@ def _trimmed(loss: Callable[..., nn.Module]) -> Callable[..., TrimmedLoss]:
     """Give the constructor of a loss of the rows that cost least."""
 
     def make(
-        *, trim: float, n_classes: int, window: int = WINDOW, reduction: str = "mean", **keywords: Any
+        *, trim: float | Sequence[float], n_classes: int, window: int = WINDOW, reduction: str = "mean", **keywords: Any
     ) -> TrimmedLoss:
         return TrimmedLoss(loss(reduction="none", **keywords), trim, n_classes, window=window, reduction=reduction)
 

@@ -132,7 +132,7 @@ class _Trimmed:
         if self._recent is None:
             trim, window = self._loss.recent.trim, self._loss.recent.window
             self._loss.check_classes(k)
-            self._recent = RecentLosses(len(rows) * k, trim, window).to(losses.device)
+            self._recent = RecentLosses(trim * len(rows), window).to(losses.device)
         before = weight.view_as(rows)
         label = torch.where(before > 0, rows + k * torch.arange(len(rows), device=rows.device)[:, None], -1)
         kept = before * self._recent(losses, label.flatten()).view_as(rows)
