@@ -184,6 +184,13 @@ def test_other_types(dtype):
         torch.testing.assert_close(got.double(), exact(logits.to(dtype).float(), target).double(), atol=0.02, rtol=0.02)
 
 
+def test_a_mean_of_half_types_does_not_overflow():
+    logits, target = torch.zeros(4000, K, dtype=torch.float16), torch.zeros(4000, dtype=torch.int64)
+    logits[:, 0] = -20
+    criterion = TrimmedLoss(MGCELoss(beta=2.0, reduction="none"), 0.4, K)
+    torch.testing.assert_close(criterion(logits, target), MGCELoss(beta=2.0)(logits, target))
+
+
 def test_nan_is_not_left_out():
     criterion = TrimmedLoss(CE(reduction="none"), 0.5, K)
     logits, target = next(batches([40]))

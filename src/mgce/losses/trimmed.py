@@ -21,8 +21,7 @@ class RecentLosses(nn.Module):
     r"""The last losses of the rows of each label, and which rows are below their quantile.
 
     Args:
-        labels: number of labels; rows with any other are left out of account.
-        trim: share of the rows of each label to leave out, in [0, 1).
+        trim: by label, the share of its rows to leave out, in [0, 1); rows of no such label are not taken up.
         window: how many losses are kept of each label.
 
     Attributes:
@@ -41,9 +40,9 @@ class RecentLosses(nn.Module):
         self.register_buffer("losses", torch.full((self.labels + 1, window + 1), torch.inf))
         self.register_buffer("count", torch.zeros(self.labels + 1, dtype=torch.int64))
         # 29 of 100 are to be left out at .29, although .29 * 100 is a little less in floating point.
-        seen, share = torch.arange(window + 1), torch.tensor(self.trim, dtype=torch.float64, device="cpu")[:, None]
-        rank = (seen - (share * seen + 1e-9).floor() - 1).clamp(min=0).long()
-        self.register_buffer("rank", rank, persistent=False)
+        seen, share = (torch.tensor(x, dtype=torch.float64, device="cpu") for x in (range(window + 1), self.trim))
+        rank = (seen - (share[:, None] * seen + 1e-9).floor() - 1).clamp(min=0).long()
+        self.register_buffer("rank", rank.to(self.count.device), persistent=False)
 
     def forward(self, losses: Tensor, target: Tensor) -> Tensor:
         """Take up the losses (n,) of rows labelled `target` (n,); give which rows to keep (n,)."""
@@ -81,8 +80,8 @@ class TrimmedLoss(nn.Module):
 
     Choose `trim` as the share of wrong labels, or by the accuracy on validation rows with labels as noisy: what is
     trimmed beyond the wrong labels are the hardest right ones. Where classes are unequal give each label its own share:
-    of rows labelled as a rare class more are wrong, 68 % where it has 24 % of the rows, and 40 % of all labels of two
-    classes are wrong, and 17 % of the others.
+    if 40 % of the labels of two classes are wrong, which have 24 and 76 % of the rows, then so are 68 % of the rows
+    labelled as the first and 17 % of the others.
 
     In `train` mode every call takes up its rows, also without gradients; in `eval` mode all rows count, and nothing is
     taken up. The losses are kept in a buffer, which is part of the `state_dict`, so that training goes on as it was;
@@ -164,8 +163,11 @@ class TrimmedLoss(nn.Module):
         losses = torch.where(kept.view_as(losses), losses, 0)
         if self.reduction == "none":
             return losses
-        # Of a few rows it may be that none is kept: 0, and no step. Without rows it is 0 / 0, as of cross-entropy.
-        return losses.sum() if self.reduction == "sum" else losses.sum() / self._weight_of(label, kept, rows)
+        total = losses.sum(dtype=torch.promote_types(losses.dtype, torch.float32))  # half types would overflow
+        if self.reduction == "mean":
+            # Of a few rows it may be that none is kept: 0, and no step. Without rows it is 0 / 0, as of cross-entropy.
+            total = total / self._weight_of(label, kept, rows)
+        return total.to(losses.dtype)
 
     def check_classes(self, k: int) -> None:
         """Require that there are so many classes."""
