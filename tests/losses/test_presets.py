@@ -90,6 +90,10 @@ def test_scaled_logits_are_those_of_a_network_whose_last_layer_is_larger():
 def test_what_is_not_there_is_refused():
     with pytest.raises(ValueError, match="Expected `name` to be one of 'ce', 'mae'"):
         robust_loss("nothing")
+    with pytest.raises(
+        TypeError, match="TrimmedLoss.. missing 2 required keyword-only arguments: 'trim' and 'n_classes'"
+    ):
+        robust_loss("mgce+trim")
     with pytest.raises(TypeError, match="unexpected keyword argument 'a'"):
         robust_loss("nce+rce", a=1.0)
     assert preset("focal", "cifar10") == {}

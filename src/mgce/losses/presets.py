@@ -77,6 +77,7 @@ def _trimmed(loss: Callable[..., nn.Module]) -> Callable[..., TrimmedLoss]:
     ) -> TrimmedLoss:
         return TrimmedLoss(loss(reduction="none", **keywords), trim, n_classes, window=window, reduction=reduction)
 
+    make.__qualname__ = "TrimmedLoss"  # which an error about missing arguments names
     return make
 
 
