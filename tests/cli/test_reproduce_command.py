@@ -67,6 +67,7 @@ def test_a_killed_sweep_loses_no_finished_run_and_ends_in_the_same_bytes(tmp_pat
         assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
+@pytest.mark.nightly
 def test_a_stopped_sweep_says_where_its_runs_are_and_leaves_no_worker(tmp_path):
     process = subprocess.Popen(
         command("reproduce", "table3", "--smoke", "--dataset", "wine", "--seeds", "50", "--jobs", "2", "--out", "out"),

@@ -85,7 +85,7 @@ class TrimmedLoss(nn.Module):
 
     In `train` mode every call takes up its rows, also without gradients; in `eval` mode all rows count, and nothing is
     taken up. The losses are kept in a buffer, which is part of the `state_dict`, so that training goes on as it was;
-    :func:`torch.func.vmap` cannot write to it. Processes that train together have buffers of their own.
+    `torch.func.vmap` cannot write to it. Processes that train together have buffers of their own.
 
     Args:
         loss: a module that takes logits and class indices, with `reduction="none"`.
