@@ -160,6 +160,13 @@ def check_probs(probs: Tensor, name: str = "probs") -> None:
         raise ValueError(expected(name, "a tensor whose rows sum to one", sums[far][0].item()))
 
 
+def check_transition(transition: Tensor) -> None:
+    """Require a square matrix of probabilities whose rows sum to one."""
+    check_probs(transition, "transition")
+    if transition.shape[0] != transition.shape[1]:
+        raise ValueError(expected("transition", "a square matrix", tuple(transition.shape)))
+
+
 def check_labels(labels: Tensor, n_classes: int, name: str = "target") -> None:
     """Require an integer tensor of shape (N,) with values in [0, n_classes)."""
     if not isinstance(labels, Tensor):

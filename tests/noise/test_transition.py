@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mgce.noise import asymmetric, pair_flip, symmetric
+from mgce.noise import asymmetric, corrupt, inverse_noise_matrix, pair_flip, symmetric
 
 sizes = st.integers(2, 30)
 rates = st.floats(0, 1)
@@ -97,3 +97,34 @@ def test_bad_arguments(build, n_classes, rate, error, sentence):
 def test_bad_mappings(mapping, error, sentence):
     with pytest.raises(error, match=sentence):
         asymmetric(mapping, 3, 0.5)
+
+
+@pytest.mark.parametrize("noise", [symmetric(4, 0.4), pair_flip(4, 0.7), asymmetric({3: 1}, 4, 0.3)])
+def test_inverse_noise_matrix_counts_what_true_labels_are_seen_as(noise):
+    """With exact numbers of flips, the matrix is the table of the labels' counts, normalised."""
+    frequencies = torch.tensor([1000, 3000, 0, 6000])
+    labels = torch.arange(4).repeat_interleave(frequencies)
+    seen = corrupt(labels, noise, torch.Generator().manual_seed(0), exact=True).labels
+    counts = torch.zeros(4, 4, dtype=torch.double).index_put_((seen, labels), torch.ones(()).double(), True)
+    matrix = inverse_noise_matrix(noise, frequencies)
+    shown = counts.sum(1) > 0
+    torch.testing.assert_close(matrix[shown], (counts / counts.sum(1, keepdim=True))[shown], rtol=0, atol=1e-3)
+    torch.testing.assert_close(matrix[~shown], torch.eye(4).double()[~shown])
+    torch.testing.assert_close(matrix, inverse_noise_matrix(noise, frequencies / 7e5))
+
+
+@pytest.mark.parametrize(
+    "arguments, error, message",
+    [
+        (([[1.0]], torch.ones(1)), TypeError, "transition"),
+        ((torch.ones(2, 3) / 3, torch.ones(3)), ValueError, "Expected `transition` to be a square matrix"),
+        ((symmetric(3, 0.4), [1, 1, 1]), TypeError, "Expected `frequencies` to be a tensor"),
+        ((symmetric(3, 0.4), torch.ones(2)), ValueError, r"Expected `frequencies` to be a tensor of shape \(3,\)"),
+        ((symmetric(2, 0.4), torch.zeros(2)), ValueError, "Expected `frequencies` to be not negative and not"),
+        ((symmetric(2, 0.4), torch.tensor([1.0, -1.0])), ValueError, "frequencies"),
+        ((symmetric(2, 0.4), torch.tensor([1.0, torch.nan])), ValueError, "frequencies"),
+    ],
+)
+def test_inverse_noise_matrix_says_what_it_expects(arguments, error, message):
+    with pytest.raises(error, match=message):
+        inverse_noise_matrix(*arguments)

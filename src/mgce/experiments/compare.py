@@ -139,7 +139,8 @@ def run(
     )
     runs, epochs = plan.runs(), plan.epochs_for(train[0].shape[1])
     transition = NOISES[plan.noise_type](len(table.classes), plan.noise)
-    losses = [_loss(method, beta, transition) for method, beta in runs]
+    frequencies = torch.from_numpy(table.target).bincount(minlength=len(transition))
+    losses = [_loss(method, beta, transition, frequencies) for method, beta in runs]
     fit = fit_ensemble(
         *train,
         stages(losses),
@@ -173,12 +174,12 @@ def run(
     return records
 
 
-def _loss(method: str, beta: float, transition: Tensor) -> MemberLoss:
-    """Give the loss of a method; those that correct for the noise are told its matrix."""
+def _loss(method: str, beta: float, transition: Tensor, frequencies: Tensor) -> MemberLoss:
+    """Give the loss of a method; those that correct for the noise are told its matrix and the true classes."""
     families = {"mgce": "mgce", "mae": "mgce", "ce": "mgce", "gce": "gce", "softmax_mae": "gce"}
     if method in families:
         return MemberLoss(families[method], beta)
-    return Method(method, beta).loss("cifar10", None, transition)
+    return Method(method, beta).loss("cifar10", None, transition, frequencies)
 
 
 def _split(table: Table, plan: Comparison, seed: int) -> _Split:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from mgce._validation import check_choice
 from mgce.losses.presets import LOSSES, WITH_BETA, preset
+from mgce.noise import inverse_noise_matrix
 from mgce.training.member_losses import MemberLoss
 
 # q = .7, as all comparisons have it.
@@ -42,13 +43,14 @@ class Method:
         """How tables call it."""
         return f"{self.name} {self.beta:g}" if self.name.startswith("mgce") else self.name
 
-    def loss(self, data: str, noise: str | None, transition: Tensor) -> MemberLoss:
+    def loss(self, data: str, noise: str | None, transition: Tensor, frequencies: Tensor) -> MemberLoss:
         """Make it, with the hyperparameters published for a data set and a kind of noise, or for CIFAR-10.
 
         Args:
             data: the data set, as `preset` has it.
             noise: kind and rate, as `preset` has it.
-            transition: matrix of the noise, for the methods that are told it or its rate.
+            transition: matrix of the noise, for the methods that are told it.
+            frequencies: of the true classes, for those that are told the share of wrong labels by label.
         """
         # Where nothing was published for a data set, what was for CIFAR-10, with which all comparisons begin.
         published = preset(self.name, data, noise) or preset(self.name, "cifar10", noise)
@@ -57,8 +59,9 @@ class Method:
         if self.name.endswith("+forward"):
             options["transition"] = transition.tolist()
         elif self.name in TRIMMED:
-            # A rate, as one would state it, and not 1 - .6 in floating point.
-            options |= {"trim": round(1 - float(transition.diagonal().mean()), 6), "n_classes": len(transition)}
+            right = inverse_noise_matrix(transition, frequencies).diagonal()
+            # Shares as one would state them, and not 1 - .6 in floating point.
+            options |= {"trim": [round(1 - share, 6) for share in right.tolist()], "n_classes": len(right)}
         return MemberLoss(self.name, self.beta, options)
 
 

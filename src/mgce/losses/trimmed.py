@@ -81,7 +81,7 @@ class TrimmedLoss(nn.Module):
     Choose `trim` as the share of wrong labels, or by the accuracy on validation rows with labels as noisy: what is
     trimmed beyond the wrong labels are the hardest right ones. Where classes are unequal give each label its own share:
     if 40 % of the labels of two classes are wrong, which have 24 and 76 % of the rows, then so are 68 % of the rows
-    labelled as the first and 17 % of the others.
+    labelled as the first and 17 % of the others: :func:`mgce.noise.inverse_noise_matrix` computes it.
 
     In `train` mode every call takes up its rows, also without gradients; in `eval` mode all rows count, and nothing is
     taken up. The losses are kept in a buffer, which is part of the `state_dict`, so that training goes on as it was;

@@ -2,13 +2,14 @@
 
 from mgce.noise.corruption import CorruptedLabels, corrupt
 from mgce.noise.instances import corrupt_by_features
-from mgce.noise.transition import asymmetric, pair_flip, symmetric
+from mgce.noise.transition import asymmetric, inverse_noise_matrix, pair_flip, symmetric
 
 __all__ = [
     "CorruptedLabels",
     "asymmetric",
     "corrupt",
     "corrupt_by_features",
+    "inverse_noise_matrix",
     "pair_flip",
     "symmetric",
 ]

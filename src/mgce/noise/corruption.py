@@ -73,9 +73,7 @@ def corrupt(
 
 
 def _check(labels: Tensor, transition: Tensor, generator: torch.Generator) -> None:
-    _validation.check_probs(transition, "transition")
-    if transition.shape[0] != transition.shape[1]:
-        raise ValueError(_validation.expected("transition", "a square matrix", tuple(transition.shape)))
+    _validation.check_transition(transition)
     _validation.check_labels(labels, len(transition), "labels")
     if labels.dtype != torch.int64:
         raise ValueError(_validation.expected("labels", "a tensor of dtype torch.int64", labels.dtype))

@@ -117,6 +117,47 @@ def asymmetric(mapping: Mapping[int, int], n_classes: int, rate: float) -> Tenso
     return matrix
 
 
+def inverse_noise_matrix(transition: Tensor, frequencies: Tensor) -> Tensor:
+    r"""Give the probability of each true label for a label as it is seen.
+
+    .. math:: M_{zy} = \frac{\pi_y T_{yz}}{\sum_c \pi_c T_{cz}}
+
+    One minus its diagonal is the share of wrong labels by label, which `mgce.TrimmedLoss` takes as `trim`.
+
+    Args:
+        transition: the noise T, shape (k, k); rows are true classes and sum to one.
+        frequencies: of the true classes, pi: counts or shares, shape (k,), not negative and not all 0.
+
+    Returns:
+        M, float64, shape (k, k); rows are labels as they are seen and sum to one. The row of a label that is never seen
+        says that it is right.
+
+    Raises:
+        TypeError: if an argument is no tensor.
+        ValueError: if an argument is not as above.
+
+    Example:
+        >>> inverse_noise_matrix(symmetric(2, 0.4), torch.tensor([24.0, 76.0]))
+        tensor([[0.3214, 0.6786],
+                [0.1739, 0.8261]], dtype=torch.float64)
+
+    Reference: Northcutt, Jiang and Chuang, "Confident learning: estimating uncertainty in dataset labels", JAIR 2021.
+    """
+    _validation.check_transition(transition)
+    k = len(transition)
+    if not isinstance(frequencies, Tensor):
+        raise TypeError(_validation.expected("frequencies", "a tensor", frequencies))
+    if frequencies.shape != (k,):
+        what = f"a tensor of shape ({k},), one number for each class"
+        raise ValueError(_validation.expected("frequencies", what, tuple(frequencies.shape)))
+    true = frequencies.double()
+    if not (true.isfinite().all() and (true >= 0).all() and true.sum() > 0):
+        raise ValueError(_validation.expected("frequencies", "not negative and not all 0", frequencies.tolist()))
+    joint = (true[:, None] * transition.double()).T
+    seen = joint.sum(1, keepdim=True)
+    return torch.where(seen > 0, joint / seen, torch.eye(k, dtype=torch.float64, device=joint.device))
+
+
 def _check(n_classes: int, rate: float) -> None:
     _validation.check_count("n_classes", n_classes, minimum=2)
     _validation.check_fraction("rate", rate)

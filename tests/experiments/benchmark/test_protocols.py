@@ -78,8 +78,8 @@ def test_rates_are_those_of_the_grid():
     assert {run.seeds for run in runs} == {(0, 1, 2, 3, 4)} and {run.noise for run in runs} == {0.4}
     assert {run.members[0][0] for run in runs} == set(LOSSES)
     trimmed = {(*run.members, run.lr, run.trim) for run in runs if run.trim is not None}
-    assert trimmed == {(("mgce+trim", 1.05), 0.03, trim) for trim in (0.1, 0.2, 0.3, 0.5)}
-    assert len(runs) == 2 * (4 * len(METHODS) + 4)
+    assert trimmed == {(("mgce+trim", 1.05), 0.03, trim) for trim in (0.1, 0.2, 0.3, 0.4, 0.5)}
+    assert len(runs) == 2 * (4 * len(METHODS) + 5)
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)

@@ -18,6 +18,7 @@ from mgce.noise import symmetric
 from mgce.training.member_losses import MemberLoss
 
 RUN = LossRun(**{**DIGITS, "epochs": 1}, protocol="p1", dataset="digits", method="ce", beta=math.inf, noise=0.4)
+TOLD = symmetric(10, 0.4), torch.full((10,), 36)
 
 
 def images(n=2000, k=10, noisy=None):
@@ -28,18 +29,18 @@ def images(n=2000, k=10, noisy=None):
 
 
 def test_each_class_loses_the_same_count_to_each_other():
-    dataset, transition = noisy_images(replace(RUN, noise=0.45), images())
+    dataset, transition, _ = noisy_images(replace(RUN, noise=0.45), images())
     counts = np.zeros((10, 10), int)
     np.add.at(counts, (images().train.target, dataset.train.target), 1)
     assert (counts == 100 * np.eye(10, dtype=int) + 10).all()
     torch.testing.assert_close(transition, symmetric(10, 0.45))
     assert (dataset.test.target == images().test.target).all()
-    other, _ = noisy_images(replace(RUN, noise=0.45, seed=1), images())
+    other, *_ = noisy_images(replace(RUN, noise=0.45, seed=1), images())
     assert (other.train.target != dataset.train.target).any()
 
 
 def test_asymmetric_noise_confuses_the_classes_that_look_alike():
-    dataset, _ = noisy_images(replace(RUN, dataset="mnist", noise_type="asymmetric"), images())
+    dataset, *_ = noisy_images(replace(RUN, dataset="mnist", noise_type="asymmetric"), images())
     clean = images().train.target
     wrong = dataset.train.target != clean
     assert {(y, int(z)) for y, z in zip(clean[wrong], dataset.train.target[wrong], strict=True)} == set(
@@ -54,7 +55,7 @@ def test_superclasses_are_five_classes_each():
     assert sorted(label for group in SUPERCLASSES for label in group) == list(range(100))
     assert {len(group) for group in SUPERCLASSES} == {5}
     run = replace(RUN, dataset="cifar100", noise_type="asymmetric", noise=1.0)
-    dataset, _ = noisy_images(run, images(200, 100))
+    dataset, *_ = noisy_images(run, images(200, 100))
     after = {int(y): int(z) for y, z in zip(images(200, 100).train.target, dataset.train.target, strict=True)}
     assert after[4] == 30 and after[95] == 4  # beaver, dolphin; whale, beaver
 
@@ -62,7 +63,7 @@ def test_superclasses_are_five_classes_each():
 def test_human_labels_are_taken_as_they_are():
     labels = np.roll(images().train.target, 100)
     run = replace(RUN, noise_type="human", labels="worst", noise=0.0)
-    dataset, transition = noisy_images(run, images(noisy={"worst": labels}))
+    dataset, transition, _ = noisy_images(run, images(noisy={"worst": labels}))
     assert (dataset.train.target == labels).all()
     torch.testing.assert_close(transition[1, :2], torch.tensor([0.5, 0.5], dtype=torch.double))
     with pytest.raises(ValueError, match="Expected `labels` to be the name of human labels"):
@@ -70,25 +71,25 @@ def test_human_labels_are_taken_as_they_are():
 
 
 def test_a_part_of_the_images_has_the_classes_in_proportion():
-    dataset, _ = noisy_images(replace(RUN, rows=100, test_rows=50, noise=0.0), images())
+    dataset, *_ = noisy_images(replace(RUN, rows=100, test_rows=50, noise=0.0), images())
     assert (np.bincount(dataset.train.target) == 10).all() and (np.bincount(dataset.test.target) == 5).all()
-    larger, _ = noisy_images(replace(RUN, rows=200, seed=5, noise=0.0), images())
+    larger, *_ = noisy_images(replace(RUN, rows=200, seed=5, noise=0.0), images())
     of_larger = {image.tobytes() for image in larger.train.images}
     assert sum(image.tobytes() in of_larger for image in dataset.train.images) == 100
 
 
 def test_stages():
-    anneal = replace(RUN, method="mgce", beta=1.05, beta_start=11.0, epochs=8)._stages(symmetric(10, 0.4))
+    anneal = replace(RUN, method="mgce", beta=1.05, beta_start=11.0, epochs=8)._stages(*TOLD)
     betas = [anneal[epoch].beta for epoch in range(5)]
     assert betas[0] == 11.0 and betas[4] == 1.05 and sorted(anneal) == [0, 1, 2, 3, 4]
     ratios = np.diff(np.log(np.array(betas) - 1))
     np.testing.assert_allclose(ratios, ratios[0])
-    capped = replace(RUN, method="mgce+cap", beta=1.05)._stages(symmetric(10, 0.4))
+    capped = replace(RUN, method="mgce+cap", beta=1.05)._stages(*TOLD)
     assert {epoch: loss.family for epoch, loss in capped.items()} == {0: "mgce", 3: "mgce+cap"}
-    truncated = replace(RUN, method="ce+trunc", beta=math.inf)._stages(symmetric(10, 0.4))
+    truncated = replace(RUN, method="ce+trunc", beta=math.inf)._stages(*TOLD)
     assert {epoch: loss.family for epoch, loss in truncated.items()} == {0: "ce", 3: "ce+trunc"}
     sooner = replace(RUN, method="ce+trunc", beta=math.inf, cap_from=1)
-    assert list(sooner._stages(symmetric(10, 0.4))) == [0, 1]
+    assert list(sooner._stages(*TOLD)) == [0, 1]
     with pytest.raises(ValueError, match="Expected `method` to be one of 'mgce.cap'"):
         replace(RUN, method="mgce", beta=1.4, cap_from=1)
     losses = [MemberLoss("sce"), MemberLoss("mgce+trunc", 1.05)]
@@ -106,12 +107,32 @@ def test_the_epoch_of_a_threshold_is_an_axis_only_where_it_is_given():
 
 
 def test_hyperparameters_are_the_published_ones():
-    T = symmetric(10, 0.8)
-    assert Method("nce+agce").loss("mnist", None, T).options == {"weights": (0.0, 1.0), "a": 4.0, "q": 0.2}
-    assert Method("ce+logitclip").loss("cifar10", "symmetric 0.8", T).options == {"delta": 1.5}
-    assert Method("jal-ce").loss("mnist", None, T).options == {"weights": (1.0, 1.0), "c": 30.0}  # CIFAR-10's
-    assert Method("ce+forward").loss("mnist", None, T).options == {"transition": T.tolist()}
-    assert Method("ce+trim").loss("mnist", None, T).options == {"trim": 0.8, "n_classes": 10}
+    T, even = symmetric(10, 0.8), torch.ones(10)
+    assert Method("nce+agce").loss("mnist", None, T, even).options == {"weights": (0.0, 1.0), "a": 4.0, "q": 0.2}
+    assert Method("ce+logitclip").loss("cifar10", "symmetric 0.8", T, even).options == {"delta": 1.5}
+    assert Method("jal-ce").loss("mnist", None, T, even).options == {"weights": (1.0, 1.0), "c": 30.0}  # CIFAR-10's
+    assert Method("ce+forward").loss("mnist", None, T, even).options == {"transition": T.tolist()}
+    assert Method("ce+trim").loss("mnist", None, T, even).options == {"trim": [0.8] * 10, "n_classes": 10}
+
+
+HUMAN = {"noise_type": "human", "labels": "a"}
+
+
+@pytest.mark.parametrize("kind", [{"noise": 0.45}, {"noise_type": "asymmetric"}, HUMAN])
+def test_losses_that_trim_are_told_the_share_of_wrong_labels_by_label(kind):
+    data, generator = images(), np.random.default_rng(1)
+    clean = generator.choice(10, 2000, p=np.arange(1, 11) / 55)
+    wrong = np.where(generator.random(2000) < 0.3, (clean + 3) % 10, clean)
+    data = replace(data, train=Images(data.train.images, clean, {"a": wrong}))
+    run = replace(RUN, dataset="mnist", method="ce+trim", **{"noise": 0.0 if "labels" in kind else 0.4, **kind})
+    dataset, transition, frequencies = noisy_images(run, data)
+    seen = dataset.train.target
+    share = [(clean[seen == label] != label).mean() for label in range(10)]
+    assert np.ptp(share) > 0.1
+    told = run._stages(transition, frequencies)[0].options["trim"]
+    np.testing.assert_allclose(told, share, atol=0.01)  # of 36 labels of the rarest class, parts of one
+    part = noisy_images(replace(run, rows=500), data)
+    assert part.frequencies.sum() == 500
 
 
 @pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -130,8 +130,8 @@ class LossRun(ImageSettings):
         of h and p and the reliability curve of h; and by epoch the objective. Logits of the test images after the
         last epoch go to `place.logits`.
         """
-        dataset, transition = noisy_images(self, load_images(self.dataset, data_dir=place.data_dir))
-        stages = self._stages(transition)
+        images = noisy_images(self, load_images(self.dataset, data_dir=place.data_dir))
+        dataset, stages = images.dataset, self._stages(images.transition, images.frequencies)
         settings = ImageSettings(**{field.name: getattr(self, field.name) for field in fields(ImageSettings)})
         name = run_name(document(self))
         fit, logits = train_in_scratch(settings, dataset, place, name, loss=stages, seed=self.seed)
@@ -150,9 +150,9 @@ class LossRun(ImageSettings):
         best = max(fit.curves["test_accuracy"])
         return [{**cell, **method, "lr": self.lr, "best_accuracy": round(best, 6), **rounded(measures), **curves}]
 
-    def _stages(self, transition: Tensor) -> dict[int, MemberLoss]:
+    def _stages(self, transition: Tensor, frequencies: Tensor) -> dict[int, MemberLoss]:
         kind = None if self.noise_type == "human" else f"{self.noise_type} {self.noise:g}"
-        loss = Method(self.method, self.beta).loss(self.dataset.removesuffix("n"), kind, transition)
+        loss = Method(self.method, self.beta).loss(self.dataset.removesuffix("n"), kind, transition, frequencies)
         if self.beta_start is None:
             return {epoch: stage[0] for epoch, stage in stages([loss], self.cap_from or CAPPED_FROM).items()}
         half = max(1, self.epochs // 2)
@@ -161,11 +161,22 @@ class LossRun(ImageSettings):
         return {**{epoch: replace(loss, beta=beta) for epoch, beta in betas.items()}, half: loss}
 
 
-def noisy_images(run: LossRun, dataset: ImageDataset) -> tuple[ImageDataset, Tensor]:
-    """Give the training images of a run with its noisy labels, the test images, and the noise's transition matrix.
+class NoisyImages(NamedTuple):
+    """Images of a run.
 
-    Of human labels the matrix is that of their counts.
+    Attributes:
+        dataset: the training images with noisy labels, and the test images.
+        transition: the noise's matrix, (k, k); of human labels that of their counts.
+        frequencies: how many training images there are of each true class, (k,).
     """
+
+    dataset: ImageDataset
+    transition: Tensor
+    frequencies: Tensor
+
+
+def noisy_images(run: LossRun, dataset: ImageDataset) -> NoisyImages:
+    """Give the training images of a run with its noisy labels, the test images, and what the noise is."""
     train, k = dataset.train, len(dataset.classes)
     assert isinstance(train, Images)
     clean = torch.from_numpy(train.target)
@@ -177,12 +188,13 @@ def noisy_images(run: LossRun, dataset: ImageDataset) -> tuple[ImageDataset, Ten
         symmetric = run.noise_type == "symmetric"
         transition = noise.symmetric(k, run.noise) if symmetric else _asymmetric(run.dataset, k, run.noise)
         labels = noise.corrupt(clean, transition, derived_generator(run.seed, "noise"), exact=True).labels
-    kept = _sample(clean, run.rows).numpy()
+    kept = _sample(clean, run.rows)
     test = dataset.test
     assert isinstance(test, Images)
     shown = _sample(torch.from_numpy(test.target), run.test_rows).numpy()
-    part = Images(train.images[kept], labels.numpy()[kept])
-    return replace(dataset, train=part, test=Images(test.images[shown], test.target[shown])), transition
+    part = Images(train.images[kept.numpy()], labels[kept].numpy())
+    data = replace(dataset, train=part, test=Images(test.images[shown], test.target[shown]))
+    return NoisyImages(data, transition, clean[kept].bincount(minlength=k))
 
 
 def _asymmetric(dataset: str, k: int, rate: float) -> Tensor:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+import torch
+
 from mgce import noise
 from mgce._files import plain
 from mgce._validation import check_choice, check_fraction
@@ -23,7 +25,8 @@ class RateRun(TabularRun):
 
     Attributes:
         hyperparameters: the data set whose published ones the losses have: for tables there are none.
-        trim: of losses that trim, the share to leave out; None for the share of wrong labels.
+        trim: of losses that trim, the share of the rows of every label to leave out; None for that of wrong labels,
+            which differs by label.
 
     The other fields are those of `TabularRun`; a member is a name in `mgce.losses.presets.LOSSES` and beta, inf where
     the loss has none.
@@ -50,8 +53,9 @@ class RateRun(TabularRun):
         SCE of h and p and the reliability curve of h; and by epoch the test accuracy, whose last is that of the last
         epoch. Logits of the test rows go to `place.logits`, in float16: (seeds, members, n, k).
         """
-        transition = noise.symmetric(len(self._table(place).classes), self.noise)
-        losses = [Method(*member).loss(self.hyperparameters, None, transition) for member in self.members]
+        table = self._table(place)
+        told = noise.symmetric(len(table.classes), self.noise), torch.from_numpy(table.target).bincount()
+        losses = [Method(*member).loss(self.hyperparameters, None, *told) for member in self.members]
         trim = {} if self.trim is None else {"trim": self.trim}
         losses = [replace(loss, options={**loss.options, **trim}) for loss in losses]
         fit, _, (logits, test) = self.train(place, stages(losses))
