@@ -4,6 +4,7 @@ import collections
 import copy
 import math
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -91,6 +92,16 @@ def test_nothing_trimmed_is_the_loss_itself():
         criterion = TrimmedLoss(loss(reduction="none"), 0.0, K)
         for logits, target in batches([9, 9, 9]):
             torch.testing.assert_close(criterion(logits, target), loss()(logits, target))
+
+
+@pytest.mark.parametrize("kind", [tuple, torch.tensor, np.array])
+def test_a_share_for_each_label_as_they_come(kind):
+    """A list, a tensor or an array; a number in either is one share for all."""
+    shares = [0.0, 0.25, 0.5, 0.125]
+    assert TrimmedLoss(CE(reduction="none"), kind(shares), K).recent.trim == tuple(shares)
+    assert robust_loss("ce+trim", trim=kind(shares), n_classes=K).recent.trim == tuple(shares)
+    if kind is not tuple:
+        assert TrimmedLoss(CE(reduction="none"), kind(0.25), K).recent.trim == (0.25,) * K
 
 
 def test_class_weights_are_those_of_cross_entropy():

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from mgce._validation import check_choice
 from mgce.losses.asymmetric import AGCELoss, AMSELoss
@@ -73,7 +73,12 @@ def _trimmed(loss: Callable[..., nn.Module]) -> Callable[..., TrimmedLoss]:
     """Give the constructor of a loss of the rows that cost least."""
 
     def make(
-        *, trim: float | Sequence[float], n_classes: int, window: int = WINDOW, reduction: str = "mean", **keywords: Any
+        *,
+        trim: float | Sequence[float] | Tensor,
+        n_classes: int,
+        window: int = WINDOW,
+        reduction: str = "mean",
+        **keywords: Any,
     ) -> TrimmedLoss:
         return TrimmedLoss(loss(reduction="none", **keywords), trim, n_classes, window=window, reduction=reduction)
 

@@ -89,7 +89,7 @@ class TrimmedLoss(nn.Module):
 
     Args:
         loss: a module that takes logits and class indices, with `reduction="none"`.
-        trim: share of the rows of each label to leave out, in [0, 1); one for all labels, or one for each.
+        trim: share of the rows of each label to leave out, in [0, 1); one for all labels, or one for each, (k,).
         n_classes: number of classes k.
         window: how many losses are kept of each label, at least 1: the buffer has (k + 1) (window + 1) numbers, which
             a call sorts. A batch with more rows of a label enters as so many evenly spaced ones.
@@ -118,7 +118,7 @@ class TrimmedLoss(nn.Module):
     def __init__(
         self,
         loss: nn.Module,
-        trim: float | Sequence[float],
+        trim: float | Sequence[float] | Tensor,
         n_classes: int,
         *,
         window: int = WINDOW,
@@ -129,7 +129,8 @@ class TrimmedLoss(nn.Module):
             raise TypeError(expected("loss", "a module", loss))
         for name, value in (("n_classes", n_classes), ("window", window)):
             _validation.check_count(name, value)
-        shares: Sequence[Any] = trim if isinstance(trim, (list, tuple)) else [trim] * n_classes
+        given: Any = trim.tolist() if hasattr(trim, "tolist") else trim  # a tensor or an array
+        shares: Sequence[Any] = given if isinstance(given, (list, tuple)) else [given] * n_classes
         if len(shares) != n_classes:
             raise ValueError(expected("trim", f"one number, or one for each of {n_classes} classes", trim))
         for share in shares:
