@@ -105,12 +105,18 @@ def test_inverse_noise_matrix_counts_what_true_labels_are_seen_as(noise):
     frequencies = torch.tensor([1000, 3000, 0, 6000])
     labels = torch.arange(4).repeat_interleave(frequencies)
     seen = corrupt(labels, noise, torch.Generator().manual_seed(0), exact=True).labels
-    counts = torch.zeros(4, 4, dtype=torch.double).index_put_((seen, labels), torch.ones(()).double(), True)
+    counts = torch.zeros(4, 4, dtype=torch.double).index_put_((labels, seen), torch.ones(()).double(), True)
     matrix = inverse_noise_matrix(noise, frequencies)
-    shown = counts.sum(1) > 0
-    torch.testing.assert_close(matrix[shown], (counts / counts.sum(1, keepdim=True))[shown], rtol=0, atol=1e-3)
-    torch.testing.assert_close(matrix[~shown], torch.eye(4).double()[~shown])
+    shown = counts.sum(0) > 0
+    torch.testing.assert_close(matrix[:, shown], (counts / counts.sum(0))[:, shown], rtol=0, atol=1e-3)
+    torch.testing.assert_close(matrix[:, ~shown], torch.eye(4).double()[:, ~shown])
     torch.testing.assert_close(matrix, inverse_noise_matrix(noise, frequencies / 7e5))
+
+
+def test_true_frequencies_from_those_of_the_labels():
+    noise, frequencies = symmetric(3, 0.4), torch.tensor([0.1, 0.3, 0.6]).double()
+    found = torch.linalg.solve(noise.T, noise.T @ frequencies)
+    torch.testing.assert_close(inverse_noise_matrix(noise, found), inverse_noise_matrix(noise, frequencies))
 
 
 @pytest.mark.parametrize(

@@ -73,15 +73,15 @@ class TrimmedLoss(nn.Module):
     .. math:: \frac{1}{\lvert K \rvert} \sum_{i \in K} \ell(f_i, y_i), \qquad K = \{i : \ell(f_i, y_i) \le q_{y_i}\}
 
     with :math:`q_c` the quantile of level 1 - trim of the last `window` losses of rows labelled c, those of this call
-    among them: the smallest but the share `trim` of them, rounded down, and rows that cost as much as it are kept.
+    among them: of n losses the trim n largest, rounded down, are above it; rows that cost as much as it are kept.
     Wrong labels cost most as long as the network has not learnt them by heart, and rows left out it does not learn.
     There need be no epochs without trimming; that each label has a quantile of its own keeps a class from being left
     out as a whole. Of a label of which there were fewer than 1 / trim rows, none is left out.
 
-    Choose `trim` as the share of wrong labels, or by the accuracy on validation rows with labels as noisy: what is
-    trimmed beyond the wrong labels are the hardest right ones. Where classes are unequal give each label its own share:
-    if 40 % of the labels of two classes are wrong, which have 24 and 76 % of the rows, then so are 68 % of the rows
-    labelled as the first and 17 % of the others: :func:`mgce.noise.inverse_noise_matrix` computes it.
+    Choose `trim` as the share of wrong labels, or by the accuracy on validation rows with labels as noisy, 0 among the
+    candidates: what is trimmed beyond the wrong labels are the hardest right ones. Where classes are unequal give each
+    label its own share: of two classes with truly 24 and 76 % of the rows, 40 % of each labelled as the other, 68 % of
+    the rows labelled as the first are wrong, and 17 % of the others: :func:`mgce.noise.inverse_noise_matrix`.
 
     In `train` mode every call takes up its rows, also without gradients; in `eval` mode all rows count, and nothing is
     taken up. The losses are kept in a buffer, which is part of the `state_dict`, so that training goes on as it was;

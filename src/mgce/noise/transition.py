@@ -118,18 +118,21 @@ def asymmetric(mapping: Mapping[int, int], n_classes: int, rate: float) -> Tenso
 
 
 def inverse_noise_matrix(transition: Tensor, frequencies: Tensor) -> Tensor:
-    r"""Give the probability of each true label for a label as it is seen.
+    r"""Give the probability of each true label y, given the label z that is seen.
 
-    .. math:: M_{zy} = \frac{\pi_y T_{yz}}{\sum_c \pi_c T_{cz}}
+    .. math:: M_{yz} = \frac{\pi_y T_{yz}}{\sum_c \pi_c T_{cz}}
 
-    One minus its diagonal is the share of wrong labels by label, which `mgce.TrimmedLoss` takes as `trim`.
+    One minus its diagonal is the share of wrong labels among the rows labelled z, which `mgce.TrimmedLoss` takes as
+    `trim` where it is below 1, that is, where every class that labels are seen of occurs.
 
     Args:
         transition: the noise T, shape (k, k); rows are true classes and sum to one.
-        frequencies: of the true classes, pi: counts or shares, shape (k,), not negative and not all 0.
+        frequencies: of the true classes, :math:`\pi`: counts or shares, shape (k,), not negative and not all 0. Counts
+            q of labels as they are seen are about :math:`T^\top \pi`: `torch.linalg.solve(transition.T, q)`, the
+            better the more rows and the less noise there is.
 
     Returns:
-        M, float64, shape (k, k); rows are labels as they are seen and sum to one. The row of a label that is never seen
+        M, float64, shape (k, k); rows are true classes as in T, and columns sum to one. Of a label that is never seen M
         says that it is right.
 
     Raises:
@@ -138,8 +141,8 @@ def inverse_noise_matrix(transition: Tensor, frequencies: Tensor) -> Tensor:
 
     Example:
         >>> inverse_noise_matrix(symmetric(2, 0.4), torch.tensor([24.0, 76.0]))
-        tensor([[0.3214, 0.6786],
-                [0.1739, 0.8261]], dtype=torch.float64)
+        tensor([[0.3214, 0.1739],
+                [0.6786, 0.8261]], dtype=torch.float64)
 
     Reference: Northcutt, Jiang and Chuang, "Confident learning: estimating uncertainty in dataset labels", JAIR 2021.
     """
@@ -153,8 +156,8 @@ def inverse_noise_matrix(transition: Tensor, frequencies: Tensor) -> Tensor:
     true = frequencies.double()
     if not (true.isfinite().all() and (true >= 0).all() and true.sum() > 0):
         raise ValueError(_validation.expected("frequencies", "not negative and not all 0", frequencies.tolist()))
-    joint = (true[:, None] * transition.double()).T
-    seen = joint.sum(1, keepdim=True)
+    joint = true[:, None] * transition.double()
+    seen = joint.sum(0)
     return torch.where(seen > 0, joint / seen, torch.eye(k, dtype=torch.float64, device=joint.device))
 
 
