@@ -19,3 +19,61 @@ def test_the_tables_are_the_rendering_of_the_committed_records(tmp_path, folder,
     # Numbers in full, whose last digits are those of NumPy and of the machine.
     here, there = (pd.read_csv(of / f"{protocol}.csv") for of in (tmp_path, COMMITTED / folder))
     pd.testing.assert_frame_equal(here, there, rtol=1e-9, atol=1e-14)
+
+
+# The columns of the figures of docs/choosing.md: folder of the records, data set, noise, and column of its table.
+FIGURES = {
+    "letter, 40 %": ("losses/rates", "letter", None, "at_chosen"),
+    "adult, 40 %": ("losses/rates", "adult", None, "at_chosen"),
+    "MNIST, 40 %": ("losses-p1/p1", "mnist", "symmetric 0.4", "last"),
+    "MNIST, 80 %": ("losses-p1/p1", "mnist", "symmetric 0.8", "last"),
+    "2,000 of MNIST, 40 %": ("losses-reduced/reduced", "mnist", "symmetric 0.4", "last"),
+    "2,000 of MNIST, 80 %": ("losses-reduced/reduced", "mnist", "symmetric 0.8", "last"),
+    "5,000 of CIFAR-10, 40 %": ("losses-reduced/reduced", "cifar10", "symmetric 0.4", "last"),
+    "5,000 of CIFAR-10N": ("losses-reduced/reduced", "cifar10n", "worst", "last"),
+}
+README = {"cross-entropy": "ce", "GCE": "gce", "SCE": "sce", "MGCE": "mgce 1.05", "MGCE, trimmed": "mgce+trim 1.05"}
+
+
+def table(path, begins):
+    """Give the columns and, by the first cell, the rows of the Markdown table whose first line begins so."""
+    lines = (COMMITTED.parent / path).read_text().splitlines()
+    first = next(i for i, line in enumerate(lines) if line.startswith(begins))
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines[first:] if line.startswith("|")]
+    size = next((i for i, line in enumerate(lines[first:]) if not line.startswith("|")), len(cells))
+    return cells[0][1:], {row[0]: row[1:] for row in cells[2:size]}
+
+
+def measured(column):
+    """Give the percentage of each loss that is shown in a column."""
+    folder, dataset, noise, name = FIGURES[column]
+    frame = pd.read_csv(COMMITTED / f"{folder}.csv")
+    frame = frame[(frame["dataset"] == dataset) & (noise is None or frame["noise"] == noise)]
+    return frame.set_index("loss")[name].to_dict()
+
+
+def shown(rows, place):
+    return {loss: float(cells[place].strip("*")) for loss, cells in rows.items() if cells[place]}
+
+
+def test_the_figures_by_which_to_choose_are_those_of_the_records():
+    """Every cell is the record's to one decimal, no run is left out, and the best of each column is bold."""
+    columns, rows = table("docs/choosing.md", "| loss |")
+    assert columns == list(FIGURES)
+    rows = {loss.strip("`"): cells for loss, cells in rows.items()}
+    for place, column in enumerate(columns):
+        records, values = measured(column), shown(rows, place)
+        assert values == {loss: pytest.approx(records[loss], abs=0.051) for loss in rows if loss in records}
+        bold = {loss for loss, cells in rows.items() if "**" in cells[place]}
+        assert bold == {loss for loss, value in values.items() if value == max(values.values())}
+
+
+def test_the_figures_of_the_first_screen_are_those_of_the_records():
+    columns, rows = table("README.md", "| percent right after 40 % wrong labels |")
+    assert set(rows) == set(README)
+    for place, column in enumerate(columns):
+        records, values = measured(f"{column}, 40 %"), shown(rows, place)
+        runs = {name: records[README[name]] for name in rows if README[name] in records}
+        assert values == {name: pytest.approx(value, abs=0.051) for name, value in runs.items()}
+        # As it says: within three points of the best of all losses.
+        assert max(records.values()) - values["MGCE, trimmed"] < 3
