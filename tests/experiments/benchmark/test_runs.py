@@ -106,6 +106,20 @@ def test_the_epoch_of_a_threshold_is_an_axis_only_where_it_is_given():
     assert not networks(sooner) & networks(document(run))
 
 
+def test_a_share_to_trim_of_all_labels_alike_is_an_axis_only_where_it_is_given():
+    run = replace(RUN, method="ce+trim", beta=math.inf)
+    assert "trim" not in document(run) and "trim" not in document(run)["axes"]
+    fixed = replace(run, trim=0.25)
+    assert document(fixed)["trim"] == 0.25 and not networks(document(fixed)) & networks(document(run))
+    assert fixed._stages(*TOLD)[0].options == {"trim": 0.25, "n_classes": 10}
+    for keywords, message in (
+        ({"method": "ce"}, "Expected `method` to be one of 'mgce.trim'"),
+        ({"trim": 2}, "`trim`"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            replace(fixed, **keywords)
+
+
 def test_hyperparameters_are_the_published_ones():
     T, even = symmetric(10, 0.8), torch.ones(10)
     assert Method("nce+agce").loss("mnist", None, T, even).options == {"weights": (0.0, 1.0), "a": 4.0, "q": 0.2}

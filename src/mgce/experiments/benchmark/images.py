@@ -15,7 +15,7 @@ from mgce._validation import check_choice, check_count, check_fraction, expected
 from mgce.datasets import load_images
 from mgce.datasets.images import ImageDataset, Images
 from mgce.experiments.benchmark.records import keep_logits, rounded
-from mgce.experiments.methods import CAPPED, CAPPED_FROM, Method, stages
+from mgce.experiments.methods import CAPPED, CAPPED_FROM, TRIMMED, Method, stages
 from mgce.experiments.paper.images import check_images, train_in_scratch
 from mgce.experiments.paper.specification import Place, document
 from mgce.experiments.store import run_name
@@ -77,6 +77,8 @@ class LossRun(ImageSettings):
             beta - 1 by the same factor each epoch; None leaves it.
         cap_from: of a loss with a cap or threshold, the epoch from which on it has that, from 1 on; None for
             `mgce.experiments.methods.CAPPED_FROM`.
+        trim: of a loss that trims, the share of the rows of every label to leave out; None for that of wrong labels,
+            which differs by label.
         smoke: of a miniature, the protocol that it is one of; "" of others.
 
     The others are those of `ImageSettings`; no images are held out.
@@ -85,7 +87,7 @@ class LossRun(ImageSettings):
     kind: ClassVar[str] = "losses"
     axes: ClassVar[tuple[str, ...]] = (
         *("noise_type", "noise", "labels", "seed", "method", "beta", "beta_start"),
-        *("lr", "l1", "weight_decay", "cap_from"),
+        *("lr", "l1", "weight_decay", "cap_from", "trim"),
     )
 
     protocol: str
@@ -100,6 +102,7 @@ class LossRun(ImageSettings):
     beta: float
     beta_start: float | None = None
     cap_from: int | None = None
+    trim: float | None = None
     smoke: str = ""
     validation_size: float = 0.0
 
@@ -112,6 +115,9 @@ class LossRun(ImageSettings):
         if self.cap_from is not None:
             check_choice("method", self.method, CAPPED)
             check_count("cap_from", self.cap_from)
+        if self.trim is not None:
+            check_choice("method", self.method, TRIMMED)
+            check_fraction("trim", self.trim)
         if (self.noise_type == "human") != bool(self.labels):
             raise ValueError(expected("labels", "the name of human labels, where the noise is human", self.labels))
 
@@ -146,13 +152,15 @@ class LossRun(ImageSettings):
         del measures["reliability_p"]
         cell = {"noise_type": self.noise_type, "noise": self.noise, "labels": self.labels, "seed": self.seed}
         method = {"method": self.method, "beta": plain(self.beta), "beta_start": self.beta_start}
-        method |= {} if self.cap_from is None else {"cap_from": self.cap_from}
+        method |= {name: getattr(self, name) for name in ("cap_from", "trim") if getattr(self, name) is not None}
         best = max(fit.curves["test_accuracy"])
         return [{**cell, **method, "lr": self.lr, "best_accuracy": round(best, 6), **rounded(measures), **curves}]
 
     def _stages(self, transition: Tensor, frequencies: Tensor) -> dict[int, MemberLoss]:
         kind = None if self.noise_type == "human" else f"{self.noise_type} {self.noise:g}"
         loss = Method(self.method, self.beta).loss(self.dataset.removesuffix("n"), kind, transition, frequencies)
+        if self.trim is not None:
+            loss = replace(loss, options={**loss.options, "trim": self.trim})
         if self.beta_start is None:
             return {epoch: stage[0] for epoch, stage in stages([loss], self.cap_from or CAPPED_FROM).items()}
         half = max(1, self.epochs // 2)

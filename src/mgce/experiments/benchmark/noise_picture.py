@@ -23,6 +23,8 @@ def label(record: Record) -> str:
     name = Method(record["method"], float(record["beta"])).label
     if "cap_from" in record:
         return f"{name}, epoch {record['cap_from']}"
+    if "trim" in record:
+        return f"{name}, trim {record['trim']:g}"
     return name if record["beta_start"] is None else f"{name} from {record['beta_start']:g}"
 
 

@@ -10,7 +10,7 @@ from mgce._validation import check_choice, check_count, expected
 from mgce.experiments.benchmark.images import LossRun
 from mgce.experiments.benchmark.settings import DIGITS, HUMAN, P1, P2, REDUCED, TINY, Settings, of_method
 from mgce.experiments.benchmark.tables import RateRun
-from mgce.experiments.methods import GCE_BETA, METHODS, NEAR_MAE, Method
+from mgce.experiments.methods import GCE_BETA, METHODS, NEAR_MAE, TRIMMED, Method
 from mgce.experiments.paper.specification import Specification
 
 Cell = dict[str, Any]  # kind and rate of the noise, or the human labels
@@ -35,6 +35,8 @@ RATE_NOISE = 0.4
 # Shares to leave out when the share of wrong labels is not known, by one loss at the learning rate where most are best:
 # does the accuracy on noisy validation rows choose well among them?
 TRIMS, TRIM_METHOD, TRIM_RATE = (0.1, 0.2, 0.3, 0.4, 0.5), ("mgce+trim", NEAR_MAE), 0.03
+# On images, which have no validation rows: beside the share that is wrong, two that are too small and one too large.
+IMAGE_TRIMS, TRIMS_AT = (0.2, 0.3, 0.5), 0.4
 # Smaller than the networks of the paper's Table 3, 1024 units and 150 epochs, and of adult a part of the rows: a run of
 # five seeds then takes half a minute on one core.
 RATE_SETTINGS: dict[str, Settings] = {
@@ -167,14 +169,16 @@ def _reduced_cells(dataset: str) -> list[Cell]:
 
 
 def _with_variants(request: Request, group: Iterable[Method], dataset: str, cell: Cell) -> list[LossRun]:
-    """Plan the methods of a group, thresholds from several epochs on, and an MGCE whose beta falls in the last."""
+    """Plan the methods of a group, thresholds and shares to trim by several values, and in the last a falling beta."""
     settings = _sized(_known(REDUCED, dataset), request)
     methods = request.chosen(group)
     runs = [_loss_run("reduced", settings, dataset, method, cell) for method in methods]
     if group is GROUPS[-1] and (request.methods is None or "mgce" in request.methods):
         annealed = {**cell, "beta_start": BETA_START}
         runs.append(_loss_run("reduced", settings, dataset, Method("mgce", NEAR_MAE), annealed))
-    return runs + [replace(run, cap_from=epoch) for run in runs if run.method in TRUNCATED for epoch in CAP_FROM]
+    begun = [replace(run, cap_from=epoch) for run in runs if run.method in TRUNCATED for epoch in CAP_FROM]
+    trims = IMAGE_TRIMS if cell.get("noise") == TRIMS_AT else ()
+    return [*runs, *begun, *(replace(run, trim=trim) for run in runs if run.method in TRIMMED for trim in trims)]
 
 
 def _symmetric(*rates: float) -> list[Cell]:
