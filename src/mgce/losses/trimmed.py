@@ -79,9 +79,10 @@ class TrimmedLoss(nn.Module):
     out as a whole. Of a label of which there were fewer than 1 / trim rows, none is left out.
 
     Choose `trim` as the share of wrong labels, or by the accuracy on validation rows with labels as noisy, 0 among the
-    candidates: what is trimmed beyond the wrong labels are the hardest right ones. Where classes are unequal give each
-    label its own share: of two classes with truly 24 and 76 % of the rows, 40 % of each labelled as the other, 68 % of
-    the rows labelled as the first are wrong, and 17 % of the others: :func:`mgce.noise.inverse_noise_matrix`.
+    candidates: too large a share leaves out the hardest right labels, and of too small a one a network that can
+    memorises the wrong labels that are left. Where classes are unequal give each label its own share: of two classes
+    with truly 24 and 76 % of the rows, 40 % of each labelled as the other, 68 % of the rows labelled as the first are
+    wrong, and 17 % of the others: :func:`mgce.noise.inverse_noise_matrix`.
 
     In `train` mode every call takes up its rows, also without gradients; in `eval` mode all rows count, and nothing is
     taken up. The losses are kept in a buffer, which is part of the `state_dict`, so that training goes on as it was;
