@@ -122,14 +122,14 @@ def inverse_noise_matrix(transition: Tensor, frequencies: Tensor) -> Tensor:
 
     .. math:: M_{yz} = \frac{\pi_y T_{yz}}{\sum_c \pi_c T_{cz}}
 
-    One minus its diagonal is the share of wrong labels among the rows labelled z, which `mgce.TrimmedLoss` takes as
-    `trim` where it is below 1, that is, where every class that labels are seen of occurs.
+    One minus its diagonal is the share of wrong labels among the rows of each label, which `mgce.TrimmedLoss` takes as
+    `trim`. It is 1, which that does not take, for a label that is seen although its class does not occur.
 
     Args:
         transition: the noise T, shape (k, k); rows are true classes and sum to one.
         frequencies: of the true classes, :math:`\pi`: counts or shares, shape (k,), not negative and not all 0. Counts
-            q of labels as they are seen are about :math:`T^\top \pi`: `torch.linalg.solve(transition.T, q)`, the
-            better the more rows and the less noise there is.
+            q of labels as they are seen are about :math:`T^\top \pi`: `torch.linalg.solve(transition.T, q).clamp(min=0)`
+            estimates it, the better the more rows and the less noise there is.
 
     Returns:
         M, float64, shape (k, k); rows are true classes as in T, and columns sum to one. Of a label that is never seen M

@@ -54,7 +54,8 @@ class RateRun(TabularRun):
         epoch. Logits of the test rows go to `place.logits`, in float16: (seeds, members, n, k).
         """
         table = self._table(place)
-        told = noise.symmetric(len(table.classes), self.noise), torch.from_numpy(table.target).bincount()
+        k = len(table.classes)
+        told = noise.symmetric(k, self.noise), torch.from_numpy(table.target).bincount(minlength=k)
         losses = [Method(*member).loss(self.hyperparameters, None, *told) for member in self.members]
         trim = {} if self.trim is None else {"trim": self.trim}
         losses = [replace(loss, options={**loss.options, **trim}) for loss in losses]
