@@ -127,9 +127,9 @@ def inverse_noise_matrix(transition: Tensor, frequencies: Tensor) -> Tensor:
 
     Args:
         transition: the noise T, shape (k, k); rows are true classes and sum to one.
-        frequencies: of the true classes, :math:`\pi`: counts or shares, shape (k,), not negative and not all 0. Counts
-            q of labels as they are seen are about :math:`T^\top \pi`: `torch.linalg.solve(transition.T, q).clamp(min=0)`
-            estimates it, the better the more rows and the less noise there is.
+        frequencies: of the true classes, :math:`\pi`: counts or shares, shape (k,), not negative and not all 0. From
+            counts q of labels as they are seen `torch.linalg.solve(transition.T, q).clamp(min=0)` estimates it, the
+            better the more rows and the less noise there is.
 
     Returns:
         M, float64, shape (k, k); rows are true classes as in T, and columns sum to one. Of a label that is never seen M
