@@ -25,7 +25,7 @@ CAPTION = (
     "accuracy, which nobody can choose who has no clean labels. Wins, ties and losses are against all other "
     "losses of the cell, at the last epoch, by Welch's test with Holm's correction for all pairs, at 5 %; one "
     "seed decides nothing. “ce+forward”, “mgce+forward”, “ce+trim” and “mgce+trim” are told the noise; “trim 0.2” is "
-    "one share of the rows of every label instead, “epoch 1” a threshold from then on instead of from epoch 3."
+    "one share of the rows of every label instead, “epoch 1” a threshold that begins after one epoch instead of three."
 )
 REDUCED_CAPTION = (
     " REDUCED: few images, small batches and a small network, in which cross-entropy memorises wrong labels on a "
