@@ -165,7 +165,9 @@ def _loss_run(protocol: str, settings: Settings, dataset: str, method: Method, c
 def _reduced_cells(dataset: str) -> list[Cell]:
     if dataset == "cifar10n":
         return [_human("worst")]
-    return _symmetric(0.4) if dataset == "cifar10" else _symmetric(0.4, 0.8)
+    if dataset == "cifar10":
+        return _symmetric(0.4)
+    return [*_symmetric(0.4, 0.8), _asymmetric(0.4), *_symmetric(0.2, 0.6, 0.0)]
 
 
 def _with_variants(request: Request, group: Iterable[Method], dataset: str, cell: Cell) -> list[LossRun]:
@@ -177,7 +179,7 @@ def _with_variants(request: Request, group: Iterable[Method], dataset: str, cell
         annealed = {**cell, "beta_start": BETA_START}
         runs.append(_loss_run("reduced", settings, dataset, Method("mgce", NEAR_MAE), annealed))
     begun = [replace(run, cap_from=epoch) for run in runs if run.method in TRUNCATED for epoch in CAP_FROM]
-    trims = IMAGE_TRIMS if cell.get("noise") == TRIMS_AT else ()
+    trims = IMAGE_TRIMS if cell["noise_type"] == "symmetric" and cell["noise"] == TRIMS_AT else ()
     return [*runs, *begun, *(replace(run, trim=trim) for run in runs if run.method in TRIMMED for trim in trims)]
 
 
