@@ -48,7 +48,8 @@ class TabularRun:
         rows: how many rows are used, the same ones for all seeds, chosen at random; None for all.
         scaling: "standard" for what `preprocessor` does, or "pixels": features divided by 255, less their means
             over the training rows.
-        test_size: share of test rows, chosen by the seed, where no training part is published.
+        random_test: whether test rows are chosen by the seed even where a test part is published.
+        test_size: share of test rows, where they are chosen by the seed.
         validation_size: share of the training rows that choose the epoch.
         hidden: units of the hidden layer.
         epochs, batch_size, lr, momentum, l1, l1_on, max_norm: as `TrainingSettings` has them.
@@ -68,6 +69,7 @@ class TabularRun:
     members: tuple[tuple[str, float], ...]
     rows: int | None = None
     scaling: str = "standard"
+    random_test: bool = False
     test_size: float = 0.2
     validation_size: float = 0.1
     hidden: int = 1024
@@ -175,6 +177,8 @@ class TabularRun:
     def _table(self, place: Place) -> Table:
         """Load the table, and keep `rows` of its rows in their order."""
         table = load(self.dataset, data_dir=place.data_dir, download=place.download)
+        if self.random_test:
+            table = replace(table, n_train=None)
         if self.rows is None or self.rows >= len(table.target):
             return table
         kept = np.sort(np.random.default_rng(0).choice(len(table.target), self.rows, replace=False))
