@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from mgce.experiments.paper.specification import Place
+from mgce.datasets import load
+from mgce.experiments.paper import tabular
+from mgce.experiments.paper.specification import Place, document
 from mgce.experiments.paper.tabular import TabularRun, brier_score
+from mgce.training.member_losses import MemberLoss
 
 SMALL = TabularRun("wine", 0.2, (0, 1), (("mgce", 1.4), ("mae", 1.0)), hidden=8, epochs=3)
 
@@ -46,6 +49,19 @@ def test_a_seed_gives_the_same_whether_or_not_there_are_others():
         assert one.get("test_accuracy_by_epoch") == other.get("test_accuracy_by_epoch")
         if "objective_by_epoch" in one:
             np.testing.assert_allclose(one["objective_by_epoch"], other["objective_by_epoch"], rtol=1e-4)
+
+
+def test_test_rows_are_the_published_ones_or_drawn_by_the_seed(monkeypatch):
+    wine = replace(load("wine"), n_train=100)
+    monkeypatch.setattr(tabular, "load", lambda *_, **__: wine)
+    published, drawn = (
+        replace(SMALL, random_test=random_test).train(Place(), [MemberLoss("mgce", 1.4)])[2].target
+        for random_test in (False, True)
+    )
+    assert published.tolist() == 2 * [wine.target[100:].tolist()]
+    assert drawn.shape == (2, 36) and drawn[0].tolist() != drawn[1].tolist()  # a fifth of 178 rows
+    assert drawn[0].bincount().tolist() == drawn[1].bincount().tolist()  # the classes in proportion
+    assert "random_test" not in document(SMALL)  # so that runs keep the names they had
 
 
 @pytest.mark.parametrize(
