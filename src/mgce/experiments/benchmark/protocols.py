@@ -179,7 +179,7 @@ def _with_variants(request: Request, group: Iterable[Method], dataset: str, cell
         annealed = {**cell, "beta_start": BETA_START}
         runs.append(_loss_run("reduced", settings, dataset, Method("mgce", NEAR_MAE), annealed))
     begun = [replace(run, cap_from=epoch) for run in runs if run.method in TRUNCATED for epoch in CAP_FROM]
-    trims = IMAGE_TRIMS if cell["noise_type"] == "symmetric" and cell["noise"] == TRIMS_AT else ()
+    trims = IMAGE_TRIMS if cell.get("noise") == TRIMS_AT else ()
     return [*runs, *begun, *(replace(run, trim=trim) for run in runs if run.method in TRIMMED for trim in trims)]
 
 
