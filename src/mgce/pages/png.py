@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from typing import Any
 
 
-def figure(panels: int, width: float, height: float, columns: int = 2) -> tuple[Any, Any]:
-    """Make a figure of panels, each `width` x `height` inches, at most `columns` in a row; give it and its axes."""
+def figure(panels: int, width: float, height: float | Sequence[float], columns: int = 2) -> tuple[Any, Any]:
+    """Make a figure of panels, each `width` x `height` inches, at most `columns` in a row; give it and its axes.
+
+    Where each panel has a height of its own, a row is as high as its highest.
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     across = min(panels, columns)
-    down = -(-panels // across)
-    chart = Figure(figsize=(width * across, height * down), layout="constrained")
+    heights = panels * [height] if isinstance(height, int | float) else list(height)
+    rows = [max(heights[first : first + across]) for first in range(0, panels, across)]
+    chart = Figure(figsize=(width * across, sum(rows)), layout="constrained")
     FigureCanvasAgg(chart)
-    axes = chart.subplots(down, across, squeeze=False).ravel()
+    axes = chart.subplots(len(rows), across, squeeze=False, height_ratios=rows).ravel()
     for axis in axes:
         axis.grid(alpha=0.25)
     for axis in axes[panels:]:

@@ -29,15 +29,21 @@ def label(record: Record) -> str:
 
 
 def noise_picture(protocol: str, records: Sequence[Record]) -> bytes:
-    """Draw accuracy against the rate of symmetric noise; where fewer than three were run, that of each loss by name."""
-    symmetric = [record for record in records if record["noise_type"] == "symmetric"]
-    rates = _grouped(symmetric, lambda record: record["dataset"])
+    """Draw accuracy against the rate of symmetric noise, where three or more were run; then each noise by losses."""
     suffix = " (reduced)" if protocol == "reduced" else ""
-    if any(len({record["noise"] for record in own}) >= 3 for own in rates.values()):
-        chart = _lines(rates, suffix)
-    else:
-        cells = _grouped(records, lambda record: f"{record['dataset']}, {noise_name(record)}")
-        chart = _dots(cells, suffix)
+    symmetric = [record for record in records if record["noise_type"] == "symmetric"]
+    lines = {dataset: _by_rate(own) for dataset, own in _grouped(symmetric, lambda r: r["dataset"]).items()}
+    lines = {dataset: losses for dataset, losses in lines.items() if losses}
+    cells = _grouped(records, lambda record: f"{record['dataset']}, {noise_name(record)}")
+    dots = {cell: _grouped(own, label) for cell, own in cells.items()}
+    # A line of a legend is .16 inches high, the name of a loss at an axis .15, and a title with the axis about an inch.
+    heights = [max(4.8, 0.16 * len(losses)) for losses in lines.values()]
+    heights += [1 + 0.15 * len(own) for own in dots.values()]
+    chart, axes = figure(len(heights), 6.4, heights)
+    for (dataset, losses), axis in zip(lines.items(), axes, strict=False):
+        _draw_lines(axis, losses, dataset + suffix)
+    for (cell, own), axis in zip(dots.items(), axes[len(lines) :], strict=True):
+        _draw_dots(axis, own, cell + suffix)
     if any(record["smoke"] for record in records):
         stamp(chart)
     return png(chart)
@@ -48,44 +54,38 @@ def _grouped(records: Sequence[Record], key: Callable[[Record], str]) -> dict[st
     return {name: [record for record in records if key(record) == name] for name in sorted(set(map(key, records)))}
 
 
-def _dots(cells: Mapping[str, Sequence[Record]], suffix: str) -> Any:
-    """Draw the last and the best epoch of each loss, a panel for each cell, the best loss at its top."""
-    losses = {cell: _grouped(own, label) for cell, own in cells.items()}
-    # A name is .15 inches high, and a title with the axis below it about an inch.
-    chart, axes = figure(len(cells), 5.6, 1 + 0.15 * max(len(own) for own in losses.values()))
-    for (cell, own), axis in zip(losses.items(), axes, strict=True):
-        names = sorted(own, key=lambda name: statistics.fmean(r["accuracy"] for r in own[name]))
-        for y, name in enumerate(names):
-            colour = MGCE if name.startswith("mgce") else CE if name == "ce" else "#888888"
-            style = {"fmt": "o", "color": colour, "markersize": 4}
-            for key, filled in (("best_accuracy", "none"), ("accuracy", "full")):
-                values = [100 * record[key] for record in own[name]]
-                spread = statistics.stdev(values) if len(values) > 1 and filled == "full" else None
-                axis.errorbar(statistics.fmean(values), y, xerr=spread, fillstyle=filled, **style)
-        axis.set_yticks(range(len(names)), names, fontsize=7)
-        what = "test accuracy (%): last epoch full, best epoch hollow"
-        axis.set(xlabel=what, ylim=(-0.7, len(names) - 0.3), title=cell + suffix)
-    return chart
+def _by_rate(records: Sequence[Record]) -> dict[str, dict[float, float]]:
+    """Give by loss the mean accuracy at the last epoch, in percent, by rate, of losses with three rates or more."""
+    losses = {}
+    for name, own in _grouped(records, label).items():
+        rates = sorted({record["noise"] for record in own})
+        if len(rates) >= 3:
+            values = {rate: [100 * record["accuracy"] for record in own if record["noise"] == rate] for rate in rates}
+            losses[name] = {rate: statistics.fmean(accuracies) for rate, accuracies in values.items()}
+    return losses
 
 
-def _lines(datasets: Mapping[str, Sequence[Record]], suffix: str) -> Any:
-    """Draw accuracy at the last epoch against the rate of symmetric noise, a panel for each data set."""
-    losses = {dataset: _grouped(own, label) for dataset, own in datasets.items()}
-    # A line of the legend is .16 inches high.
-    chart, axes = figure(len(datasets), 7.0, max(4.8, 0.16 * max(len(own) for own in losses.values())))
-    for (dataset, own), axis in zip(losses.items(), axes, strict=True):
-        points = {name: _by_rate(records) for name, records in own.items()}
-        for number, (name, by_rate) in enumerate(sorted(points.items(), key=lambda item: -item[1][max(item[1])])):
-            axis.plot(by_rate.keys(), by_rate.values(), label=name, **_style(name, number))
-        axis.set(xlabel="rate of symmetric noise", ylabel="test accuracy, last epoch (%)", title=dataset + suffix)
-        axis.legend(frameon=False, fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    return chart
+def _draw_lines(axis: Any, losses: Mapping[str, Mapping[float, float]], title: str) -> None:
+    """Draw accuracy against the rate of noise, the legend in the order of accuracy at the largest rate."""
+    for number, (name, by_rate) in enumerate(sorted(losses.items(), key=lambda item: -item[1][max(item[1])])):
+        axis.plot(by_rate.keys(), by_rate.values(), label=name, **_style(name, number))
+    axis.set(xlabel="rate of symmetric noise", ylabel="test accuracy, last epoch (%)", title=title)
+    axis.legend(frameon=False, fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
-def _by_rate(records: Sequence[Record]) -> dict[float, float]:
-    """Give the mean accuracy in percent by rate of noise."""
-    rates = sorted({record["noise"] for record in records})
-    return {rate: 100 * statistics.fmean(r["accuracy"] for r in records if r["noise"] == rate) for rate in rates}
+def _draw_dots(axis: Any, losses: Mapping[str, Sequence[Record]], title: str) -> None:
+    """Draw the last and the best epoch of each loss, the best loss at the top."""
+    names = sorted(losses, key=lambda name: statistics.fmean(record["accuracy"] for record in losses[name]))
+    for y, name in enumerate(names):
+        colour = MGCE if name.startswith("mgce") else CE if name == "ce" else "#888888"
+        style = {"fmt": "o", "color": colour, "markersize": 4}
+        for key, filled in (("best_accuracy", "none"), ("accuracy", "full")):
+            values = [100 * record[key] for record in losses[name]]
+            spread = statistics.stdev(values) if len(values) > 1 and filled == "full" else None
+            axis.errorbar(statistics.fmean(values), y, xerr=spread, fillstyle=filled, **style)
+    axis.set_yticks(range(len(names)), names, fontsize=7)
+    what = "test accuracy (%): last epoch full, best epoch hollow"
+    axis.set(xlabel=what, ylim=(-0.7, len(names) - 0.3), title=title)
 
 
 def _style(name: str, number: int) -> dict[str, Any]:
