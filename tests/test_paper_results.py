@@ -18,9 +18,11 @@ from mgce.experiments.store import Runs
 
 RESULTS = Path(__file__).parents[1] / "results" / "paper"
 PIXELS = RESULTS.with_name("paper-pixels")  # MNIST with pixels in [0, 1]
+# Other test rows than in the first: of MNIST the published images, of letter 4,000 random rows for each seed.
+TEST_ROWS = RESULTS.with_name("paper-test-rows")
 
 
-@pytest.fixture(scope="module", params=[RESULTS, PIXELS], ids=lambda folder: folder.name)
+@pytest.fixture(scope="module", params=[RESULTS, PIXELS, TEST_ROWS], ids=lambda folder: folder.name)
 def rendered(tmp_path_factory, request):
     out = tmp_path_factory.mktemp("paper")
     return request.param, out, write_report(request.param, out)
