@@ -153,7 +153,8 @@ def test_a_pack_that_was_stopped_anywhere_loses_nothing(store, tmp_path, monkeyp
 
 def test_the_published_records_are_read():
     results = Path(__file__).parents[2] / "results"
-    runs = [run for name in ("paper", "paper-pixels", "paper-test-rows") for run in Runs(results / name).read().values()]
+    folders = [Runs(results / name) for name in ("paper", "paper-pixels", "paper-test-rows")]
+    runs = [run for folder in folders for run in folder.read().values()]
     assert len(runs) >= 143 and sum(len(run.records) for run in runs) >= 598
 
 
