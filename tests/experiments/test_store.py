@@ -153,9 +153,9 @@ def test_a_pack_that_was_stopped_anywhere_loses_nothing(store, tmp_path, monkeyp
 
 def test_the_published_records_are_read():
     results = Path(__file__).parents[2] / "results"
-    folders = [Runs(results / name) for name in ("paper", "paper-pixels", "paper-test-rows")]
-    runs = [run for folder in folders for run in folder.read().values()]
-    assert len(runs) >= 143 and sum(len(run.records) for run in runs) >= 598
+    for name, runs, records in (("paper", 136, 590), ("paper-pixels", 11, 13), ("paper-test-rows", 5, 15)):
+        read = Runs(results / name).read().values()
+        assert len(read) >= runs and sum(len(run.records) for run in read) >= records, name
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such bits")

@@ -63,10 +63,12 @@ def test_p2_has_the_human_labels():
 def test_reduced_has_few_images_and_an_annealed_beta():
     runs = reduced(Request(seeds=1))
     assert {run.dataset: run.rows for run in runs} == {"mnist": 2_000, "cifar10": 5_000, "cifar10n": 5_000}
-    cells = {name: {(run.noise_type, run.noise) for run in only(runs, dataset=name)} for name in ("mnist", "cifar10")}
-    assert cells["mnist"] == {("symmetric", rate) for rate in (0, 0.2, 0.4, 0.6, 0.8)} | {("asymmetric", 0.4)}
-    assert cells["cifar10"] == {("symmetric", 0.4)}
-    assert {run.noise_type for run in only(runs, dataset="cifar10n")} == {"human"}
+    first = [("mnist", "symmetric", 0.4), ("mnist", "symmetric", 0.8)]
+    others = [("cifar10", "symmetric", 0.4), ("cifar10n", "human", 0.0), ("mnist", "asymmetric", 0.4)]
+    last = [("mnist", "symmetric", rate) for rate in (0.2, 0.6, 0.0)]
+    cells = [(run.dataset, run.noise_type, run.noise) for run in only(runs, method="ce")]
+    assert cells == [*first, *others, *last]  # what tells most first
+    assert {run.noise for run in reduced(Request(smoke=True))} == {0.4, 0.8}
     assert [(run.method, run.beta) for run in runs if run.beta_start is not None] == 8 * [("mgce", 1.05)]
     begun = {(run.method, run.cap_from) for run in runs if run.cap_from is not None}
     assert begun == {(method, epoch) for method in ("mgce+trunc", "ce+trunc") for epoch in (1, 2)}

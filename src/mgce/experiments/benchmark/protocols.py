@@ -79,14 +79,13 @@ def p1(request: Request) -> list[Specification]:
     """Plan P1: a network by each loss, data set, kind and rate of noise and seed."""
     datasets = request.datasets or (("digits",) if request.smoke else ("mnist",))
     settings = {name: DIGITS if request.smoke else _known(P1, name) for name in datasets}
-    stages = [_symmetric(0.4, 0.8), [_asymmetric(0.4)], _symmetric(0.2, 0.6, 0.0)]
     return [
         _loss_run("p1", settings[dataset], dataset, method, {**cell, "seed": seed})
         for seed in range(request.seeds or (1 if request.smoke else 3))
         for group in GROUPS
-        for cells in (stages[:1] if request.smoke else stages)
+        for stage in _stages(request)
         for dataset in datasets
-        for cell in cells
+        for cell in _p1_cells(stage)
         for method in request.chosen(group)
     ]
 
@@ -111,8 +110,9 @@ def reduced(request: Request) -> list[Specification]:
         run
         for seed in range(request.seeds or (1 if request.smoke else 3))
         for group in GROUPS
+        for stage in _stages(request)
         for dataset in datasets
-        for cell in _reduced_cells(dataset)
+        for cell in _reduced_cells(dataset, stage)
         for run in _with_variants(request, group, dataset, {**cell, "seed": seed})
     ]
 
@@ -162,12 +162,12 @@ def _loss_run(protocol: str, settings: Settings, dataset: str, method: Method, c
     return LossRun(**{**of_method(settings, dataset, method), **shared, **cell})
 
 
-def _reduced_cells(dataset: str) -> list[Cell]:
-    if dataset == "cifar10n":
-        return [_human("worst")]
-    if dataset == "cifar10":
-        return _symmetric(0.4)
-    return [*_symmetric(0.4, 0.8), _asymmetric(0.4), *_symmetric(0.2, 0.6, 0.0)]
+def _reduced_cells(dataset: str, stage: int) -> list[Cell]:
+    """Give the cells of a stage: MNIST has those of P1, and the other data sets one cell, in the first stage."""
+    if dataset in ("cifar10", "cifar10n"):
+        only = [_human("worst")] if dataset == "cifar10n" else _symmetric(0.4)
+        return only if stage == 0 else []
+    return _p1_cells(stage)
 
 
 def _with_variants(request: Request, group: Iterable[Method], dataset: str, cell: Cell) -> list[LossRun]:
@@ -181,6 +181,15 @@ def _with_variants(request: Request, group: Iterable[Method], dataset: str, cell
     begun = [replace(run, cap_from=epoch) for run in runs if run.method in TRUNCATED for epoch in CAP_FROM]
     trims = IMAGE_TRIMS if cell.get("noise") == TRIMS_AT else ()
     return [*runs, *begun, *(replace(run, trim=trim) for run in runs if run.method in TRIMMED for trim in trims)]
+
+
+def _stages(request: Request) -> range:
+    """Give the stages, of cells that tell less and less; a miniature has the first."""
+    return range(1 if request.smoke else 3)
+
+
+def _p1_cells(stage: int) -> list[Cell]:
+    return (_symmetric(0.4, 0.8), [_asymmetric(0.4)], _symmetric(0.2, 0.6, 0.0))[stage]
 
 
 def _symmetric(*rates: float) -> list[Cell]:
