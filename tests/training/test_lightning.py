@@ -349,16 +349,20 @@ def test_mixed_precision(tmp_path):
 def test_a_network_to_compile_has_its_channels_last_and_is_the_same(tmp_path, monkeypatch):
     compiled = []
     monkeypatch.setattr(torch.nn.Module, "compile", lambda module: compiled.append(module))  # it takes a minute
+    # In double precision, where the order of a sum changes little, and where oneDNN is not used: with AVX2 it writes past
+    # an array in the gradient of a 1 x 1 convolution of stride 2 of fewer than 8 channels, side by side (issue 6035).
     settings = replace(SETTINGS, epochs=2)
-    plain, fit = train(tmp_path / "plain", settings), train(tmp_path / "fast", settings, compiled=True)
+    plain, fit = (
+        train(tmp_path / name, settings, precision="64-true", compiled=name == "fast") for name in ("plain", "fast")
+    )
     (network,) = compiled
     assert network.conv1.weight.is_contiguous(memory_format=torch.channels_last)
     for name, curve in plain.curves.items():
-        np.testing.assert_allclose(fit.curves[name], curve, rtol=0.02, atol=0.02, err_msg=name)
+        np.testing.assert_allclose(fit.curves[name], curve, rtol=1e-5, atol=1e-6, err_msg=name)
     weights, others = (load(result.checkpoint)["state_dict"] for result in (fit, plain))
     assert weights.keys() == others.keys()
     for name, value in others.items():
-        torch.testing.assert_close(weights[name], value, rtol=1e-3, atol=1e-3)
+        torch.testing.assert_close(weights[name], value, rtol=1e-5, atol=1e-6)
 
 
 def test_the_objective_is_the_mean_over_rows():
