@@ -349,8 +349,8 @@ def test_mixed_precision(tmp_path):
 def test_a_network_to_compile_has_its_channels_last_and_is_the_same(tmp_path, monkeypatch):
     compiled = []
     monkeypatch.setattr(torch.nn.Module, "compile", lambda module: compiled.append(module))  # it takes a minute
-    # In double precision: the order of a sum changes little, and oneDNN is not used, which with AVX2 writes past an array in
-    # the gradient of a 1 x 1 convolution of stride 2 of fewer than 8 channels, side by side (its issue 6035).
+    # In double precision: the order of a sum changes little, and oneDNN is not used. With AVX2 it writes past an array
+    # in the gradient of a 1 x 1 convolution of stride 2 of fewer than 8 channels, side by side (its issue 6035).
     settings = replace(SETTINGS, epochs=2)
     plain, fit = (
         train(tmp_path / name, settings, precision="64-true", compiled=name == "fast") for name in ("plain", "fast")
