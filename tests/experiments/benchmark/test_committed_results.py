@@ -30,7 +30,7 @@ FIGURES = {
     "MNIST, 80 %": ("losses-p1/p1", "mnist", "symmetric 0.8", "last"),
     "2,000 of MNIST, 40 %": ("losses-reduced/reduced", "mnist", "symmetric 0.4", "last"),
     "2,000 of MNIST, 80 %": ("losses-reduced/reduced", "mnist", "symmetric 0.8", "last"),
-    "2,000 of MNIST, 40 % asymmetric": ("losses-reduced/reduced", "mnist", "asymmetric 0.4", "last"),
+    "2,000 of MNIST, asymmetric": ("losses-reduced/reduced", "mnist", "asymmetric 0.4", "last"),
     "5,000 of CIFAR-10, 40 %": ("losses-reduced/reduced", "cifar10", "symmetric 0.4", "last"),
     "5,000 of CIFAR-10N": ("losses-reduced/reduced", "cifar10n", "worst", "last"),
 }
