@@ -17,7 +17,8 @@ from mgce.experiments.store import Run
 DATASETS = ("mnist", "covertype", "letter", "adult")
 # Fields of `TabularRun` that are not its defaults.
 SETTINGS: dict[str, dict[str, Any]] = {
-    # The paper says "70K samples": with test rows at random its numbers come out, with the published ones a point more.
+    # The paper says "70K samples": with test rows at random its accuracies come out,
+    # with the published ones a point more.
     "mnist": {"random_test": True},
     "fashion_mnist": {"scaling": "pixels"},
     "covertype_sample": {"rows": 110_393},  # as many as the paper has
