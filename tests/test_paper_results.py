@@ -107,7 +107,7 @@ def test_the_committed_runs_become_part_of_a_full_grid():
     left = Counter()
     for run in rest:
         left[run.dataset] += len(run.seeds) * len(run.members)
-    # 3 noise rates, 5 seeds, 18 networks; of the first seed those that are there are not asked for again: of MNIST one of
-    # each method, of covertype also GCE at 11 and, on clean labels, MGCE at 1.05 and 1.18
+    # 3 noise rates, 5 seeds, 18 networks. Of the first seed those that are there are not asked for again: of MNIST one
+    # of each method, of covertype GCE at 11 as well and, on clean labels, MGCE at 1.05 and 1.18.
     assert left == {"covertype_sample": 3 * (5 * 18 - 5) - 2, "mnist": 3 * (5 * 18 - 4)}
     check_one_setting([run.specification for run in Runs(RESULTS).read().values()] + [document(run) for run in grid])
