@@ -65,7 +65,7 @@ def _on_gpu(numbers: list[int], seconds: float, out: Path) -> None:
     every = {
         1: ("tests", kernels.cells),
         2: ("losses", losses.cells),
-        3: ("training", lambda: training.cells(data_dir, seconds)),
+        3: ("training", lambda: training.cells(data_dir)),
     }
     for number in numbers:
         name, cells = every[number]

@@ -17,6 +17,8 @@ import mgce
 # Calls of each contestant on the device that are timed; those before them, in which kernels are compiled; and calls
 # between two readings of the wall clock, so many that waiting for the device at their end counts little.
 TURNS, WARM_UP, REPEATS = 60, 3, 20
+# Clock ticks that the device waits before a call, half a millisecond: so long the host has to launch all of it.
+LEAD = 1_000_000
 CACHE_BYTES = 2**28  # more than any device's last cache holds
 COPIED_BYTES = 2**30  # likewise
 PACKAGES = ("torch", "triton", "lightning", "liger-kernel", "quack-kernels", "cut-cross-entropy")
@@ -24,7 +26,12 @@ DEVICE = "cuda"
 
 
 def describe() -> dict[str, str]:
-    """Name the device, its driver and its clocks now, and the versions of what is measured."""
+    """Name the device, its driver and its clocks now, and the versions of what is measured.
+
+    Raises:
+        RuntimeError: if a fault has spoiled the device for this process.
+    """
+    torch.cuda.synchronize()
     facts = {"python": platform.python_version(), "mgce": mgce.__version__, "cuda": str(torch.version.cuda)}
     for package in PACKAGES:
         try:
@@ -37,7 +44,8 @@ def describe() -> dict[str, str]:
     facts["multiprocessors"] = str(properties.multi_processor_count)
     facts["memory"] = f"{properties.total_memory / 2**30:.0f} GiB"
     facts["last cache"] = f"{properties.L2_cache_size / 2**20:.0f} MiB"
-    return {**facts, "driver": _nvidia_smi("driver_version"), "clocks": _nvidia_smi("clocks.sm,clocks.mem,power.draw")}
+    driver, _, clocks = _nvidia_smi("driver_version,clocks.sm,clocks.mem,power.draw").partition(", ")
+    return {**facts, "driver": driver, "clocks": clocks}
 
 
 def _nvidia_smi(fields: str) -> str:
@@ -63,6 +71,7 @@ def device_seconds(calls: Sequence[Callable[[], Any]]) -> list[float]:
     for turn in range(WARM_UP + TURNS):
         for call, events in zip(calls, spans, strict=True):
             start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            torch.cuda._sleep(LEAD)
             cache.zero_()
             start.record()
             call()

@@ -5,8 +5,10 @@ from __future__ import annotations
 import functools
 import os
 import shutil
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -19,7 +21,17 @@ TESTS = {
     "rows that are read once": ["tests/kernels/test_cuda_stream.py"],
     "hard rows": ["tests/kernels/test_cuda.py", "-k", "hard_rows or margins"],
     "calls of every kind": ["tests/kernels/test_cuda.py", "-k", "not hard_rows and not margins"],
+    "losses in networks": ["tests/kernels/test_losses_on_device.py"],
+    "metrics, noise, tables": [
+        "tests/metrics/test_streaming.py",
+        "tests/noise/test_corruption.py",
+        "tests/training/test_ensemble.py",
+        "tests/estimators/test_mlp.py",
+        "-k",
+        "gpu or accelerator",
+    ],
 }
+CUDA = "/usr/local/cuda/bin"  # where NVIDIA's installer puts its programs, on no search path
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 # Rows held in registers, with and without packed candidates, read in chunks, and read once.
 CALLS = """
@@ -47,7 +59,9 @@ def run_tests(chosen: list[str], progress: Progress) -> dict[str, Any]:
     """Run tests, and count what passed, failed and was skipped; `failures` says which and why."""
     report = ROOT / "build" / "gpu-tests.xml"
     report.parent.mkdir(exist_ok=True)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", *chosen]
+    # Warnings are no errors here: the device's software may be of other versions, which warn of other things.
+    options = ["-q", "-p", "no:cacheprovider", "-W", "default", f"--junitxml={report}"]
+    command = [sys.executable, "-m", "pytest", *options, *chosen]
     code, said = _run(command, progress.left)
     return {"returned": code, **(counts(report.read_text()) if code in (0, 1) else {"output": said})}
 
@@ -69,7 +83,7 @@ def counts(report: str) -> dict[str, Any]:
 
 def sanitize(tool: str, progress: Progress) -> dict[str, Any]:
     """Run a call of each way under a tool of the sanitizer, if it is installed."""
-    program = shutil.which("compute-sanitizer")
+    program = shutil.which("compute-sanitizer") or shutil.which("compute-sanitizer", path=CUDA)
     if program is None:
         return {"missing": "compute-sanitizer is not installed"}
     code, said = _run([program, "--tool", tool, "--error-exitcode", "9", sys.executable, "-c", CALLS], progress.left)
@@ -78,8 +92,20 @@ def sanitize(tool: str, progress: Progress) -> dict[str, Any]:
 
 def _run(command: list[str], seconds: float) -> tuple[int, str]:
     """Give how a command ended, and the end of what it said; where its time is over, `TimeoutExpired`."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
-    done = subprocess.run(
-        command, cwd=ROOT, env=environment, timeout=seconds, capture_output=True, text=True, check=False
-    )
-    return done.returncode, (done.stdout + done.stderr)[-2000:]
+    path = os.pathsep.join(filter(None, [str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH")]))
+    with subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": path},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        try:
+            said, _ = process.communicate(timeout=seconds)
+        finally:
+            # Of the sanitizer the program that it watches goes on, on the device, unless the whole group is stopped.
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+    return process.returncode, said[-2000:]

@@ -40,6 +40,7 @@ def render(results: Mapping[str, Any]) -> str:
     return "\n\n".join(
         [
             _machine(results),
+            *_failed(results),
             "### Tests on the device",
             _tests(cells["tests"]),
             "### Losses",
@@ -69,6 +70,12 @@ def _machine(results: Mapping[str, Any]) -> str:
         )
     lines = {", ".join(f"{fact} {value}" for fact, value in machine.items()) for machine in machines.values()}
     return f"Measured on: {'; '.join(sorted(lines))}. {command}"
+
+
+def _failed(results: Mapping[str, Any]) -> list[str]:
+    """Name the cells that could not be measured, and what they said."""
+    failed = {key: said for stage in results.values() for key, said in stage.get("failed", {}).items()}
+    return [f"Failed: {key}: `{' '.join(said.split())[:200]}`" for key, said in failed.items()]
 
 
 def _tests(cells: Cells) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+import traceback
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from subprocess import TimeoutExpired
 from typing import Any, NamedTuple
@@ -28,48 +29,58 @@ Cells = Mapping[str, Callable[[Progress], dict[str, Any]]]  # what to measure, b
 def run(name: str, cells: Cells, path: Path, seconds: float, facts: Callable[[], dict[str, str]]) -> bool:
     """Measure the cells of a stage that have no result yet, and tell whether all of them have one now.
 
-    No cell is begun when less time is left than the longest took so far, in this run or before; one whose processes
-    are stopped at the end of the time has no result.
+    No cell is begun when less time is left than the one before it took; one whose processes are stopped at the end of
+    the time has no result. Neither has one that fails: what it said is written, the others go on, and the next run
+    tries it again after those that it has not tried.
 
     Args:
         name: of the stage.
         cells: what to measure.
         path: JSON file of the stage, which holds what was measured before.
         seconds: how long this may take.
-        facts: gives the machine, its clocks among it.
+        facts: gives the machine, its clocks among it; raises if it can no longer be used.
 
     Raises:
         ValueError: if the file holds results of another machine.
+        Exception: of `facts`, after a cell that spoiled the machine for this process.
     """
     end = time.monotonic() + seconds
-    machine = facts()
+    machine, taken = facts(), 0.0
     results = _read(path, name, machine)
     for key in _missing(cells, results):
         left = end - time.monotonic()
-        if left < max((cell["taken"] for cell in results["cells"].values()), default=0.0):
+        if left < taken:
             break
-        start = time.monotonic()
+        before, start = facts()[CLOCKS], time.monotonic()
         try:
             found = cells[key](Progress(left, results["cells"]))
         except TimeoutExpired:
             break
-        clocks = {"before": machine[CLOCKS], "after": facts()[CLOCKS]}
-        results["cells"][key] = {**found, "taken": time.monotonic() - start, CLOCKS: clocks}
+        except Exception as error:  # of a kernel, a compiler or a file: the others can be measured all the same
+            traceback.print_exc()
+            results["failed"][key] = f"{type(error).__name__}: {error}"[:1000]
+            _write(path, results)
+            facts()
+            continue
+        taken = time.monotonic() - start
+        results["cells"][key] = {**found, "taken": taken, CLOCKS: {"before": before, "after": facts()[CLOCKS]}}
+        results["failed"].pop(key, None)
         _write(path, results)
-        print(f"{name}: {key}: {results['cells'][key]['taken']:.0f} s", flush=True)
-    missing = len(list(_missing(cells, results)))
+        print(f"{name}: {key}: {taken:.0f} s", flush=True)
+    missing = len(_missing(cells, results))
     print(f"{name}: {len(cells) - missing} of {len(cells)} cells are measured", flush=True)
     return missing == 0
 
 
-def _missing(cells: Cells, results: Mapping[str, Any]) -> Iterator[str]:
-    return (key for key in cells if key not in results["cells"])
+def _missing(cells: Cells, results: Mapping[str, Any]) -> list[str]:
+    """Name the cells without a result, those that failed before last."""
+    return sorted((key for key in cells if key not in results["cells"]), key=lambda key: key in results["failed"])
 
 
 def _read(path: Path, name: str, machine: Mapping[str, str]) -> dict[str, Any]:
     constant = {fact: value for fact, value in machine.items() if fact != CLOCKS}
     if not path.exists():
-        return {"stage": name, "machine": constant, "cells": {}}
+        return {"stage": name, "machine": constant, "cells": {}, "failed": {}}
     results: dict[str, Any] = json.loads(path.read_text())
     if results["machine"] != constant:
         then = results["machine"]

@@ -39,17 +39,15 @@ MACHINES = {"float32": ("32-true", False), "bfloat16": ("bf16-mixed", False), "c
 GROUPS, MEMBERS, ALONE, ROWS, COLUMNS, CLASSES, EPOCHS = 15, 13, 3, 12_000, 16, 26, 3
 
 
-def cells(data_dir: Path | None, seconds: float) -> Cells:
-    """Give a cell for each way to train images faster, for tables, and for each method on FashionMNIST.
+def cells(data_dir: Path | None) -> Cells:
+    """Give a cell for tables, for each way to train images faster, and for each method on FashionMNIST.
 
     Args:
         data_dir: folder of the data sets.
-        seconds: for all methods on FashionMNIST together.
     """
     speeds = {f"images, {name}": functools.partial(images_per_second, data_dir, name) for name in MACHINES}
-    share = SHARE * seconds / len(METHODS)
-    runs = {f"{DATASET}, {name}": functools.partial(train_images, data_dir, name, share) for name in METHODS}
-    return {**speeds, "tables": networks_at_once, **runs}
+    runs = {f"{DATASET}, {name}": functools.partial(train_images, data_dir, name) for name in METHODS}
+    return {"tables": networks_at_once, **speeds, **runs}
 
 
 def images_per_second(data_dir: Path | None, name: str, progress: Progress) -> dict[str, Any]:
@@ -74,12 +72,20 @@ def images_per_second(data_dir: Path | None, name: str, progress: Progress) -> d
     return {"images": images, "first_epoch": ends[1] - ends[0], "images_per_second": images / (ends[-1] - ends[-2])}
 
 
-def train_images(data_dir: Path | None, method: str, share: float, progress: Progress) -> dict[str, Any]:
-    """Train a network on FashionMNIST, for as many epochs as fit at the speed that was measured before."""
-    speed = progress.cells["images, compiled"]
-    epoch = speed["images"] / speed["images_per_second"]
+def train_images(data_dir: Path | None, method: str, progress: Progress) -> dict[str, Any]:
+    """Train a network on FashionMNIST, for as many epochs as fit at the speed that was measured before.
+
+    Every method has as many epochs as the first, which has its share of the time that is left.
+    """
     settings = _settings()
-    epochs = epochs_that_fit(settings["epochs"], min(share, SHARE * progress.left) - speed["first_epoch"], epoch)
+    done = [cell["epochs"] for name, cell in progress.cells.items() if name.startswith(f"{DATASET}, ")]
+    if done:
+        epochs = done[0]
+    else:
+        speed = progress.cells["images, compiled"]
+        epoch = speed["images"] / speed["images_per_second"]
+        share = SHARE * progress.left / len(METHODS) - speed["first_epoch"]
+        epochs = epochs_that_fit(settings["epochs"], share, epoch)
     given = {"dataset": DATASET, "noise": NOISE, "seed": SEED, "method": method, "beta": METHODS[method]}
     run = ImageRun(**{**settings, "epochs": epochs, **given})
     records = run.run(Place(data_dir=data_dir, device=DEVICE))

@@ -104,7 +104,8 @@ def some():
     yield rows("fp32", 90, 16384, 11.0, **EVERY)
     yield rows("bf16", 90, 128000, 1.4, **PLAIN)
     yield cached_rows("bf16", 1.4, cuda_plan.LARGEST_CHUNK_WARPS, **EVERY)
-    yield compile_kernel(cuda_rows.scale_kernel, "fp16", 90, {"BLOCK": 4096})
+    yield compile_kernel(cuda_rows.scale_kernel, "fp16", 90, {"ROWS": 1, "BLOCK": cuda_plan.SCALED_BLOCK})
+    yield compile_kernel(cuda_rows.scale_kernel, "bf16", 90, {"ROWS": cuda_plan.SCALED_BLOCK // 16, "BLOCK": 16})
 
 
 def every():

@@ -20,7 +20,7 @@ from mgce.kernels import cuda, cuda_math
 from mgce.kernels.cuda import loss_and_grad, scale_
 from mgce.numerics.link import worst_case_probs
 from mgce.numerics.normalizer import normalized_logits
-from triton_truth import DEVICE, check_against_truth
+from triton_truth import DEVICE, check_against_truth, check_same
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, where the interpreter divides by zero
 
@@ -206,7 +206,8 @@ def test_gradient_over_the_logits(way: str, dtype: torch.dtype) -> None:
     room[:, 5:305] = x
     view = room[:, 5:305]
     over_loss, over_grad = loss_and_grad(view, y, label_smoothing=0.1, beta=1.4, inplace=True)
-    assert over_grad is view and torch.equal(view, grad) and torch.equal(over_loss, loss)
+    assert over_grad is view
+    check_same((over_loss, over_grad), (loss, grad))
     assert (room[:, :5] == 0).all() and (room[:, 305:] == 0).all()
     if dtype in HALF:
         _, fine = loss_and_grad(x, y, label_smoothing=0.1, beta=1.4, grad_dtype=torch.float32)
@@ -225,9 +226,7 @@ def test_rows_of_any_stride(way: str) -> None:
         (wide[:1, 3:300].expand(3, -1), probs[3:, :297]),
         (wide[:3, 3:300], columns),
     ):
-        want = loss_and_grad(x.contiguous(), q.contiguous(), beta=1.4)
-        got = loss_and_grad(x, q, beta=1.4)
-        assert torch.equal(got[0], want[0]) and torch.equal(got[1], want[1])
+        check_same(loss_and_grad(x, q, beta=1.4), loss_and_grad(x.contiguous(), q.contiguous(), beta=1.4))
 
 
 def test_labels_and_weights_of_any_stride() -> None:
@@ -235,8 +234,7 @@ def test_labels_and_weights_of_any_stride() -> None:
     y, weight = torch.arange(10, device=DEVICE), torch.rand(40, device=DEVICE)
     want = loss_and_grad(x, y[::2].contiguous(), weight[::2].contiguous(), beta=1.4)
     for labels in (y[::2], y[::2].to(torch.uint8), y[:5].as_strided((5,), (2,))):
-        got = loss_and_grad(x, labels, weight[::2], beta=1.4)
-        assert torch.equal(got[0], want[0]) and torch.equal(got[1], want[1])
+        check_same(loss_and_grad(x, labels, weight[::2], beta=1.4), want)
 
 
 def test_offsets_beyond_32_bits() -> None:
@@ -249,8 +247,7 @@ def test_offsets_beyond_32_bits() -> None:
     x.copy_(torch.randn(3, k, generator=torch.Generator().manual_seed(0)))
     y = torch.arange(3, device=DEVICE)
     want = loss_and_grad(x.contiguous(), y, beta=1.4)
-    got = loss_and_grad(x, y, beta=1.4, inplace=True)
-    assert torch.equal(got[0], want[0]) and torch.equal(x, want[1])
+    check_same(loss_and_grad(x, y, beta=1.4, inplace=True), want)
 
 
 def test_a_row_does_not_depend_on_its_neighbours() -> None:
@@ -274,14 +271,15 @@ def test_no_row_counts() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, *HALF])
-def test_scaling_of_the_gradient(dtype: torch.dtype) -> None:
-    grad = torch.randn(5, 5000, generator=torch.Generator().manual_seed(0)).to(DEVICE, dtype)
+@pytest.mark.parametrize(("n", "k"), [(5, 5000), (5, 1), (600, 10), (5, 4096)])
+def test_scaling_of_the_gradient(n: int, k: int, dtype: torch.dtype) -> None:
+    grad = torch.randn(n, k + 3, generator=torch.Generator().manual_seed(0)).to(DEVICE, dtype)[:, 1 : k + 1]
     same = scale_(grad.clone(), torch.ones((), device=DEVICE))
     assert torch.equal(same, grad)
     torch.testing.assert_close(scale_(grad.clone(), torch.tensor(3.0, device=DEVICE)), grad * 3)
-    factor = torch.arange(5.0, device=DEVICE)
+    factor = torch.arange(float(n), device=DEVICE)
     torch.testing.assert_close(scale_(grad.clone(), factor), (grad * factor[:, None]).to(dtype))
-    torch.testing.assert_close(scale_(grad.clone(), factor[:1].expand(5)), grad * 0)
+    torch.testing.assert_close(scale_(grad.clone(), factor[:1].expand(n)), grad * 0)
 
 
 def test_what_it_cannot_take_is_said() -> None:

@@ -79,8 +79,11 @@ def scale(grad: Tensor, factor: Tensor) -> None:
     """Multiply the rows of `grad` by `factor`, shape () or (n,), in place."""
     n, k = grad.shape
     stride = factor.stride(0) if factor.ndim else 0
-    block = min(4096, cuda_plan.power_of_two(k))
-    cuda_rows.scale_kernel[(n,)](grad, factor, n, k, grad.stride(0), stride, BLOCK=block, enable_fp_fusion=True)
+    block = min(cuda_plan.SCALED_BLOCK, cuda_plan.power_of_two(k))
+    rows = cuda_plan.SCALED_BLOCK // block
+    cuda_rows.scale_kernel[(-(-n // rows),)](
+        grad, factor, n, k, grad.stride(0), stride, ROWS=rows, BLOCK=block, enable_fp_fusion=True
+    )
 
 
 def _launch_chunks(batch: Batch, plan: Plan, most: int, marks: Tensor | None) -> None:

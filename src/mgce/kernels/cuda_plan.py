@@ -15,6 +15,7 @@ SMALLEST_PACKED_BLOCK = 4096  # a shorter row is evaluated whole in a few instru
 # Longer rows are read so many classes at a time, by so many warps: eight numbers for each of 256 threads.
 CHUNK, CHUNK_WARPS = 2048, 8
 CHUNKED_PROGRAMS = 4  # for each multiprocessor, so that some compute while others wait for memory
+SCALED_BLOCK = 4096  # numbers of the gradient that a program scales at a time: of short rows, those of many
 # From this beta on most classes are candidates, and few steps are made: packing would cost more than it saves.
 LARGEST_PACKED_BETA = 8.0
 # `powers` forms v^(beta - 1) from v, v^2, v^4, v^8 (twice) and the root of v: up to an exponent of 15.5.

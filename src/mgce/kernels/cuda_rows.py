@@ -189,13 +189,16 @@ def scale_kernel(
     k: tl.tensor,
     grad_stride: tl.tensor,
     factor_stride: tl.tensor,
+    ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
 ) -> None:
-    """Multiply row i by factor i, and leave it alone where that is 1."""
-    row = tl.program_id(0).to(tl.int64)
-    by = tl.load(factor + row * factor_stride).to(tl.float32)
-    if by != 1:
+    """Multiply row i by factor i, and leave it alone where that is 1; a program has `ROWS` rows, read in blocks."""
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    by = tl.load(factor + row * factor_stride, mask=row < n, other=1).to(tl.float32)
+    scaled = by != 1
+    if tl.max(scaled.to(tl.int32), 0) > 0:
         for start in range(0, k, BLOCK):
             col = start + tl.arange(0, BLOCK)
-            at = grad + row * grad_stride + col
-            tl.store(at, tl.load(at, mask=col < k, other=0).to(tl.float32) * by, mask=col < k)
+            at = grad + row[:, None] * grad_stride + col[None, :]
+            inside = scaled[:, None] & (col < k)[None, :]
+            tl.store(at, tl.load(at, mask=inside, other=0).to(tl.float32) * by[:, None], mask=inside)
