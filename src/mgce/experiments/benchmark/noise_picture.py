@@ -67,8 +67,11 @@ def _by_rate(records: Sequence[Record]) -> dict[str, dict[float, float]]:
 
 def _draw_lines(axis: Any, losses: Mapping[str, Mapping[float, float]], title: str) -> None:
     """Draw accuracy against the rate of noise, the legend in the order of accuracy at the largest rate."""
-    for number, (name, by_rate) in enumerate(sorted(losses.items(), key=lambda item: -item[1][max(item[1])])):
-        axis.plot(by_rate.keys(), by_rate.values(), label=name, **_style(name, number))
+    drawn = {True: 0, False: 0}  # lines of MGCE, and others
+    for name, by_rate in sorted(losses.items(), key=lambda item: -item[1][max(item[1])]):
+        ours = name.startswith("mgce")
+        axis.plot(by_rate.keys(), by_rate.values(), label=name, **_style(name, drawn[ours]))
+        drawn[ours] += 1
     axis.set(xlabel="rate of symmetric noise", ylabel="test accuracy, last epoch (%)", title=title)
     axis.legend(frameon=False, fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
 
@@ -89,10 +92,10 @@ def _draw_dots(axis: Any, losses: Mapping[str, Sequence[Record]], title: str) ->
 
 
 def _style(name: str, number: int) -> dict[str, Any]:
-    """Give the line of a loss: MGCE bold in blue, cross-entropy black, the others in colours of their own."""
+    """Give the line of a loss, of which so many of its kind are drawn: MGCE bold in blues, cross-entropy black."""
     if name.startswith("mgce"):
-        shades = ("#08306b", "#2171b5", MGCE, "#6baed6", "#56B4E9")
-        return {"color": shades[number % 5], "linewidth": 2.2, "marker": "o"}
+        shades = ("#08306b", "#2171b5", "#56B4E9", "#9ecae1")
+        return {"color": shades[number % 4], "linewidth": 2.2, "marker": "osDv^"[number % 5], "markersize": 5}
     if name == "ce":
         return {"color": CE, "linewidth": 1.8, "marker": "s", "linestyle": "--"}
     colours = ("#E69F00", "#D55E00", "#009E73", "#CC79A7", "#999999", "#8C564B", "#BCBD22", "#7F3C8D")
