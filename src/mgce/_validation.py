@@ -131,9 +131,9 @@ def check_fraction(name: str, value: object) -> None:
 def check_number(name: str, value: object, low: float, high: float = math.inf, *, above: bool = False) -> None:
     """Require `value` to be a finite number in [low, high], or in (low, high] where it has to be `above` low."""
     what = f"a finite number in {'(' if above else '['}{low:g}, {high:g}{')' if math.isinf(high) else ']'}"
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(expected(name, what, value))
-    if not low <= value <= high or math.isinf(value) or (above and value == low):
+    if not low <= float(value) <= high or math.isinf(value) or (above and value == low):
         raise ValueError(expected(name, what, value))
 
 

@@ -234,6 +234,26 @@ def test_masked_classes_are_as_if_they_were_not_there() -> None:
     assert torch.equal(impossible, torch.full((8,), torch.inf))
 
 
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("k", [4, 300])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_masked_label_costs_infinitely_much(dtype: torch.dtype, k: int, smoothing: float, reduction: str) -> None:
+    """As of cross-entropy, also in sums over classes and rows; what it is for is that it can be told from NaN."""
+    x = torch.randn(9, k, dtype=dtype, generator=torch.Generator().manual_seed(0))
+    y = torch.arange(9) % 4
+    x[2, 2], x[5, 1] = -torch.inf, -torch.inf
+    for target in (y, F.one_hot(y, k).to(dtype)):
+        want = F.cross_entropy(x, target, reduction=reduction, label_smoothing=smoothing)
+        loss, grad = loss_and_grad(x, target, None, -100, reduction, smoothing, beta=1.4)
+        assert torch.equal(loss == torch.inf, want == torch.inf) and not loss.isnan().any()
+        exact = mgce_loss(x, target, reduction=reduction, label_smoothing=smoothing, beta=1.4, backend="reference")
+        torch.testing.assert_close(loss, exact.to(dtype))
+        assert grad is not None and grad.isfinite().all()
+    x[3, 0] = torch.nan
+    assert loss_and_grad(x, y, None, -100, "sum", smoothing, beta=1.4)[0].isnan()
+
+
 @pytest.mark.parametrize("label", [-1, 10, 2**40])
 def test_labels_out_of_range(label: int) -> None:
     x = torch.zeros(300, 10)

@@ -90,3 +90,8 @@ def test_module_has_the_link_of_mgce():
     criterion = CappedMGCELoss(beta=1.05)
     torch.testing.assert_close(criterion.link(LOGITS), minimax_probs(LOGITS, beta=1.05))
     assert criterion(LOGITS, TARGET) <= 1.05
+
+
+def test_one_beta_for_all_rows():
+    with pytest.raises(TypeError, match="Expected `beta` to be one number for all rows"):
+        CappedMGCELoss(beta=torch.tensor([1.4, 2.0]))

@@ -1,6 +1,8 @@
 import math
+import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch.nn import functional as F
@@ -16,7 +18,7 @@ from mgce.functional import (
     nce_loss,
     nnce_loss,
 )
-from mgce.losses.presets import LOSSES, PRESETS, PRESETS_BY_NOISE, preset
+from mgce.losses.presets import HYPERPARAMETERS, LOSSES, PRESETS, PRESETS_BY_NOISE, preset
 
 LOGITS, TARGET = torch.randn(9, 4, generator=torch.Generator().manual_seed(0)), torch.arange(9) % 4
 P = LOGITS.double().softmax(-1).gather(1, TARGET[:, None])[:, 0]
@@ -90,14 +92,89 @@ def test_scaled_logits_are_those_of_a_network_whose_last_layer_is_larger():
 def test_what_is_not_there_is_refused():
     with pytest.raises(ValueError, match="Expected `name` to be one of 'ce', 'mae'"):
         robust_loss("nothing")
+    for name in ("mgce+trim", "ce+trim"):
+        with pytest.raises(
+            TypeError, match=f"Expected `trim` to be given, as '{re.escape(name)}' has no default of it"
+        ):
+            robust_loss(name)
+    with pytest.raises(TypeError, match="Expected `transition` to be given"):
+        robust_loss("ce+forward", "cifar10")
     with pytest.raises(
-        TypeError, match="TrimmedLoss.. missing 2 required keyword-only arguments: 'trim' and 'n_classes'"
+        TypeError, match=r"Expected `a` to be a hyperparameter of 'nce\+rce', which has weights, log_zero, but got 1.0"
     ):
-        robust_loss("mgce+trim")
-    with pytest.raises(TypeError, match="unexpected keyword argument 'a'"):
         robust_loss("nce+rce", a=1.0)
     assert preset("focal", "cifar10") == {}
     assert robust_loss("agce", "mnist", q=0.5).q == 0.5
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_loss_takes_its_hyperparameters_and_no_others(name):
+    """Beta above all: cross-entropy and MAE are GCE at its ends, and stay what they are called."""
+    values = {"weights": (0.5, 0.5), "beta": 2.0, "log_zero": -1.0, "a": 2.0, "q": 0.5, "floor": 1e-3, "c": 3.0}
+    values |= {"m": 10.0, "delta": 2.0, "t1": 0.5, "t2": 1.5, "gamma": 2.0, "order": 3, "scale": 2.0, "threshold": 0.9}
+    values |= {"transition": torch.full((4, 4), 0.25), "trim": 0.5, "n_classes": 4, "window": 8}
+    assert {one for names in HYPERPARAMETERS.values() for one in names} <= set(values)
+    plain = robust_loss(name, **extra(name))(LOGITS, TARGET)
+    for keyword, value in values.items():
+        if keyword in HYPERPARAMETERS[name]:
+            changed = robust_loss(name, **{**extra(name), keyword: value})
+            if keyword not in ("window", "n_classes"):  # which change nothing where no row is left out
+                assert not torch.allclose(changed(LOGITS, TARGET), plain, rtol=1e-6), keyword
+        else:
+            with pytest.raises(TypeError, match=f"Expected `{keyword}` to be a hyperparameter of"):
+                robust_loss(name, **{**extra(name), keyword: value})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "match"),
+    [
+        (("sce", "cifar-10"), ValueError, "Expected `data` to be one of 'cifar10', 'cifar100', .*, but got 'cifar-10'"),
+        (("sce", "CIFAR10"), ValueError, "Expected `data` to be one of"),
+        (("sce", ["cifar10"]), ValueError, "Expected `data` to be one of"),
+        (("ce+logitclip", None, "symmetric 0.8"), ValueError, "Expected `data` to be given where `noise` is"),
+        (("ce+logitclip", "cifar10", "sym 0.8"), ValueError, "Expected `noise` to be a kind and a rate"),
+        (("ce+logitclip", "cifar10", "symmetric 80"), ValueError, "Expected `noise` to be a kind and a rate"),
+        (("ce+logitclip", "cifar10", 0.8), ValueError, "Expected `noise` to be a kind and a rate"),
+    ],
+)
+def test_a_typing_error_is_not_taken_for_a_data_set_without_a_preset(arguments, error, match):
+    with pytest.raises(error, match=match):
+        robust_loss(*arguments)
+
+
+def test_a_rate_may_be_written_in_several_ways():
+    for noise in ("symmetric 0.8", "symmetric .8", "symmetric 0.80"):
+        assert preset("ce+logitclip", "cifar10", noise) == {"delta": 1.5}
+
+
+def test_numbers_of_numpy_are_numbers():
+    assert robust_loss("agce", a=np.float32(0.5), q=np.float64(0.5))(LOGITS, TARGET) == robust_loss(
+        "agce", a=0.5, q=0.5
+    )(LOGITS, TARGET)
+    for name, keyword in (("ce_eps", "m"), ("mgce+scale", "scale"), ("focal", "gamma"), ("jal-ce", "c")):
+        value = robust_loss(name, **{keyword: np.int64(3)})(LOGITS, TARGET)
+        torch.testing.assert_close(value, robust_loss(name, **{keyword: 3})(LOGITS, TARGET))
+    torch.testing.assert_close(
+        robust_loss("sce", weights=np.array([1, 2]))(LOGITS, TARGET), robust_loss("sce", weights=(1, 2))(LOGITS, TARGET)
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("name", [name for name in LOSSES if name != "unhinged"])
+def test_half_types_are_computed_in_float32(name, dtype):
+    """The result is that of float32, rounded once; a type that holds the logits holds a multiple of them, too."""
+    logits = torch.tensor([[20000.0, 19999.0, 0.0], [30.0, 29.75, 0.0], [-3.0, 1.0, 2.0]]).to(dtype)
+    keywords = {"transition": torch.eye(3)} if name.endswith("+forward") else {}
+    keywords |= {"trim": 0.0, "n_classes": 3} if name.endswith("+trim") else {}
+    keywords |= {"scale": 4.3} if name.endswith("+scale") else {}
+    criterion = robust_loss(name, reduction="none", **keywords)
+    if name.endswith(("+logitclip", "+forward")):
+        logits = logits[1:]  # whose changed logits are rounded: to some thousandths
+    got = criterion(logits, torch.tensor([1, 0, 1])[: len(logits)])
+    want = criterion(logits.float(), torch.tensor([1, 0, 1])[: len(logits)])
+    assert got.dtype == dtype and criterion.link(logits).dtype == dtype
+    loose = 20 if name.endswith(("+logitclip", "+forward")) else 1
+    torch.testing.assert_close(got.float(), want, rtol=loose * torch.finfo(dtype).eps, atol=1e-6)
 
 
 def test_the_page_of_losses_has_a_row_for_each():

@@ -71,3 +71,24 @@ def test_bad_input():
         TemperatureScaling().fit(torch.full((2, 3), math.nan), torch.zeros(2, dtype=torch.int64))
     with pytest.raises(ValueError, match="Expected `target`"):
         TemperatureScaling().fit(torch.zeros(2, 3), torch.tensor([0, 3]))
+    with pytest.raises(ValueError, match="N >= 1"):
+        TemperatureScaling().fit(torch.zeros(0, 3), torch.zeros(0, dtype=torch.int64))
+    with pytest.raises(ValueError, match="and in each row a number, but got -inf"):
+        TemperatureScaling().fit(torch.full((2, 3), -math.inf), torch.zeros(2, dtype=torch.int64))
+    with pytest.raises(ValueError, match=r"Expected `target` to be of shape \(2,\), to match `logits`, but got \(3,\)"):
+        TemperatureScaling().fit(torch.zeros(2, 3), torch.tensor([0, 1, 2]))
+    with pytest.raises(ValueError, match="no farther apart than float32 reaches"):
+        TemperatureScaling().fit(torch.tensor([[0.0, 1e300]], dtype=torch.float64), torch.tensor([0]))
+
+
+def test_labels_may_be_bytes():
+    logits = torch.tensor([[2.0, 0.0], [2.0, 0.0], [0.0, 2.0]])
+    target = torch.tensor([0, 1, 1])
+    fits = [TemperatureScaling().fit(logits, labels).temperature for labels in (target, target.to(torch.uint8))]
+    assert torch.equal(*fits)
+
+
+def test_a_masked_class_is_masked_at_an_infinite_temperature():
+    scaling = TemperatureScaling(beta=2.0).fit(torch.tensor([[0.0, 1.0], [0.0, 2.0]]), torch.tensor([0, 0]))
+    assert scaling.temperature == math.inf
+    torch.testing.assert_close(scaling(torch.tensor([[1.0, 0.0, -math.inf]])), torch.tensor([[0.5, 0.5, 0.0]]))

@@ -202,6 +202,17 @@ def test_a_mean_of_half_types_does_not_overflow():
     torch.testing.assert_close(criterion(logits, target), MGCELoss(beta=2.0)(logits, target))
 
 
+def test_class_weights_of_half_types_do_not_overflow():
+    """More rows than float16 counts, 65504."""
+    target = torch.zeros(70000, dtype=torch.int64)
+    logits = torch.zeros(70000, K, dtype=torch.float16, requires_grad=True)
+    weight = torch.ones(K, dtype=torch.float16)
+    criterion = TrimmedLoss(MGCELoss(weight=weight, reduction="none"), 0.4, K)
+    loss = criterion(logits, target)
+    torch.testing.assert_close(loss, TrimmedLoss(MGCELoss(reduction="none"), 0.4, K)(logits, target))
+    assert loss > 0.5
+
+
 def test_nan_is_not_left_out():
     criterion = TrimmedLoss(CE(reduction="none"), 0.5, K)
     logits, target = next(batches([40]))
@@ -270,7 +281,7 @@ def test_wrong_labels_are_what_is_left_out():
         (
             lambda: TrimmedLoss(SumLoss([NCELoss(reduction="none"), RCELoss()], [1.0, 1.0]), 0.4, K),
             ValueError,
-            "Expected `loss` to be a loss with reduction='none', but got 'mean'",
+            "Expected `losses` to be losses of one reduction, but got .'mean', 'none'.",
         ),
         (lambda: TrimmedLoss(F.cross_entropy, 0.4, K), TypeError, "Expected `loss` to be a module"),
         (
@@ -288,7 +299,7 @@ def test_wrong_labels_are_what_is_left_out():
         (
             lambda: TrimmedLoss(CE(reduction="none"), [0.1, 0.2, 0.3, 1.0], K),
             ValueError,
-            "Expected `trim` to be below 1",
+            r"Expected `trim\[3\]` to be below 1, so that some rows of a label are learnt",
         ),
         (lambda: TrimmedLoss(CE(reduction="none"), -0.1, K), ValueError, "Expected `trim`"),
         (lambda: TrimmedLoss(CE(reduction="none"), "a", K), TypeError, "Expected `trim`"),

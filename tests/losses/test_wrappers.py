@@ -5,10 +5,11 @@ import mpmath
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional as F
 
 from contracts.loss_contract import K
 from contracts.robust_loss_contract import RobustLossContract, softmax
-from mgce import BiTemperedLoss, ForwardCorrection, GCELoss, LogitClip, MGCELoss, NCELoss, RCELoss, SumLoss
+from mgce import BiTemperedLoss, ForwardCorrection, GCELoss, LogitClip, LogitScale, MGCELoss, NCELoss, RCELoss, SumLoss
 from mgce.functional import (
     clip_logits,
     forward_corrected_logits,
@@ -266,6 +267,43 @@ def test_links():
     torch.testing.assert_close(corrected.link(LOGITS), worst_case_probs(LOGITS, beta=2.0))
 
 
+def test_the_link_of_a_sum_is_that_of_a_loss_that_counts():
+    criterion = SumLoss([MGCELoss(), NCELoss()], [0, 1])
+    torch.testing.assert_close(criterion.link(LOGITS), LOGITS.softmax(-1))
+    got = ForwardCorrection(criterion, symmetric(K, 0.2))(LOGITS, TARGET)
+    torch.testing.assert_close(got, ForwardCorrection(NCELoss(), symmetric(K, 0.2))(LOGITS, TARGET))
+
+
+@pytest.mark.parametrize("losses", [[MGCELoss(), NCELoss()], [NCELoss(), MGCELoss()], [MGCELoss(), MGCELoss(beta=2.0)]])
+def test_noise_is_corrected_for_one_link(losses):
+    """A sum does not change when its terms change places, and neither does what is refused."""
+    for criterion in (SumLoss(losses, [1, 1]), LogitScale(SumLoss(losses, [1, 1]))):
+        with pytest.raises(ValueError, match="Expected `loss` to be a .*link"):
+            ForwardCorrection(criterion, symmetric(K, 0.2))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_logits_of_any_size_are_clipped_to_the_length(dtype):
+    """Also where the square of a logit, or its product with delta, is beyond the type."""
+    for size in (1.0, 1e18, 1e20, 1e30, *((1e200, 1e300) if dtype == torch.float64 else ())):
+        for delta in (1.0, 1e-3, 1e20):
+            rows = torch.tensor([[0.75 * size, size, 0.0, -math.inf]], dtype=torch.float64).to(dtype)
+            if delta * size * 1.25 <= 1:
+                continue
+            got = clip_logits(rows, delta=delta).double() * delta
+            want = torch.tensor([[0.6, 0.8, 0.0, -math.inf]], dtype=torch.float64)
+            torch.testing.assert_close(got, want, rtol=4 * torch.finfo(dtype).eps, atol=0)
+    assert clip_logits(torch.tensor([[1.0, math.nan]])).isnan().all()
+    zero = torch.zeros(2, 3, requires_grad=True)
+    (grad,) = torch.autograd.grad(clip_logits(zero).sum(), zero)
+    assert torch.equal(grad, torch.ones(2, 3))
+
+
+def test_clipping_has_the_derivatives_of_its_formula():
+    rows = torch.tensor([[3.0, -4.0, 1.0], [0.1, 0.2, -0.3]], dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(clip_logits, rows) and torch.autograd.gradgradcheck(clip_logits, rows)
+
+
 def test_wrappers_nest_and_copy():
     inner = ForwardCorrection(SumLoss([CE(), RCELoss()], [1.0, 2.0]), symmetric(K, 0.2))
     criterion = copy.deepcopy(LogitClip(inner, 0.5)).double()
@@ -280,6 +318,7 @@ def test_wrappers_nest_and_copy():
         (lambda: SumLoss([], []), "Expected `weights` to be one number for each of 0 losses"),
         (lambda: SumLoss([CE()], [1.0, 2.0]), "Expected `weights` to be one number for each of 1 losses"),
         (lambda: SumLoss([CE()], [math.inf]), r"Expected `weights\[0\]`"),
+        (lambda: SumLoss([CE(reduction="none"), NCELoss()], [1, 1]), "Expected `losses` to be losses of one reduction"),
         (lambda: LogitClip(CE(), 0), "Expected `delta`"),
         (
             lambda: ForwardCorrection(CE(), torch.ones(2, 2)),
@@ -299,4 +338,22 @@ def test_wrappers_nest_and_copy():
 )
 def test_bad_arguments(make, match):
     with pytest.raises(ValueError, match=match):
+        make()
+
+
+@pytest.mark.parametrize(
+    "make, name",
+    [
+        (lambda: LogitScale("ce"), "loss"),
+        (lambda: LogitClip(F.cross_entropy), "loss"),
+        (lambda: LogitClip(NCELoss), "loss"),
+        (lambda: ForwardCorrection(None, torch.eye(2)), "loss"),
+        (lambda: SumLoss(NCELoss(), [1.0]), "losses"),
+        (lambda: SumLoss(None, [1.0]), "losses"),
+        (lambda: SumLoss([NCELoss()], 1.0), "weights"),
+        (lambda: SumLoss([NCELoss(), "rce"], [1.0, 1.0]), r"losses\[1\]"),
+    ],
+)
+def test_what_is_no_loss_is_named(make, name):
+    with pytest.raises(TypeError, match=f"Expected `{name}` to be a (module|sequence), but got"):
         make()

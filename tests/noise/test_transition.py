@@ -5,6 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mgce import MGCELoss, TrimmedLoss
 from mgce.noise import asymmetric, corrupt, inverse_noise_matrix, pair_flip, symmetric
 
 sizes = st.integers(2, 30)
@@ -119,6 +120,26 @@ def test_true_frequencies_from_those_of_the_labels():
     torch.testing.assert_close(inverse_noise_matrix(noise, found), inverse_noise_matrix(noise, frequencies))
 
 
+def test_the_recipe_for_counts_runs_to_its_end():
+    """Of a rare class the estimate may be 0; the shares can be given to the loss all the same."""
+    noise = symmetric(10, 0.4)
+    labels = torch.arange(10).repeat_interleave(torch.tensor([1000] * 9 + [5]))
+    shares = []
+    for seed in range(8):
+        counts = corrupt(labels, noise, torch.Generator().manual_seed(seed)).labels.bincount()
+        matrix = inverse_noise_matrix(noise, torch.linalg.solve(noise.T, counts.double()).clamp(min=0))
+        trim = (1 - matrix.diagonal()).clamp(max=0.99)
+        TrimmedLoss(MGCELoss(reduction="none"), trim, 10)(torch.zeros(3, 10), torch.tensor([0, 5, 9]))
+        shares.append(trim[-1].item())
+    assert 0.99 in shares and min(shares) < 0.99
+
+
+def test_an_entry_below_0_by_rounding_is_0():
+    noise = torch.tensor([[1.0002, -0.0002], [0.2, 0.8]])
+    matrix = inverse_noise_matrix(noise, torch.ones(2))
+    assert matrix.min() == 0 and matrix.max() == 1
+
+
 @pytest.mark.parametrize(
     "arguments, error, message",
     [
@@ -129,6 +150,7 @@ def test_true_frequencies_from_those_of_the_labels():
         ((symmetric(2, 0.4), torch.zeros(2)), ValueError, "Expected `frequencies` to be not negative and not"),
         ((symmetric(2, 0.4), torch.tensor([1.0, -1.0])), ValueError, "frequencies"),
         ((symmetric(2, 0.4), torch.tensor([1.0, torch.nan])), ValueError, "frequencies"),
+        ((symmetric(2, 0.4), torch.ones(2, dtype=torch.complex64)), ValueError, "Expected `frequencies` to be real"),
     ],
 )
 def test_inverse_noise_matrix_says_what_it_expects(arguments, error, message):

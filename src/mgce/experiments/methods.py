@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from mgce._validation import check_choice
-from mgce.losses.presets import LOSSES, WITH_BETA, preset
+from mgce.losses.presets import DATA, LOSSES, WITH_BETA, preset
 from mgce.noise import inverse_noise_matrix
 from mgce.training.member_losses import MemberLoss
 
@@ -53,7 +53,7 @@ class Method:
             frequencies: of the true classes, for those that are told the share of wrong labels by label.
         """
         # Where nothing was published for a data set, what was for CIFAR-10, with which all comparisons begin.
-        published = preset(self.name, data, noise) or preset(self.name, "cifar10", noise)
+        published = (data in DATA and preset(self.name, data, noise)) or preset(self.name, "cifar10", noise)
         options = {**published, **({"scale": SCALE} if self.name.endswith("+scale") else {})}
         options.pop("beta", None)  # GCE's, which is `self.beta`
         if self.name.endswith("+forward"):

@@ -163,7 +163,8 @@ template <class T> struct Power {
     }
 };
 
-// A sum of float64 numbers, with what rounding took from it beside it (Knuth's two-sum).
+// A sum of float64 numbers, with what rounding took from it beside it (Knuth's two-sum); that is NaN once a sum is
+// infinite, as the loss of a masked class is, and does not count then.
 struct Total {
     double sum = 0, lost = 0;
     INLINE_MEMBER void add(double x) {
@@ -171,7 +172,7 @@ struct Total {
         lost += (sum - (next - shadow)) + (x - shadow);
         sum = next;
     }
-    INLINE_MEMBER double value() const { return sum + lost; }
+    INLINE_MEMBER double value() const { return std::isfinite(sum) ? sum + lost : sum; }
 };
 
 // A candidate is kept as x = f - max f, or, in the lower half of the support, as beta + x: that is exact, and positive,

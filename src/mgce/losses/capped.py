@@ -7,6 +7,7 @@ import math
 from torch import Tensor
 
 from mgce import _validation
+from mgce._validation import expected
 from mgce.losses.modules import MinimaxLink
 from mgce.losses.scored import loss_of_logits
 from mgce.losses.scored_module import ScoredLoss
@@ -36,7 +37,8 @@ def capped_mgce_loss(logits: Tensor, dim: int, *, beta: float = 1.4, threshold: 
 
     Reference: paper, equations (3) and (14); Zhang and Sabuncu, 2018, section 3.3, for the threshold.
     """
-    _validation.check_beta(beta)
+    if isinstance(_validation.check_beta(beta), Tensor):
+        raise TypeError(expected("beta", "one number for all rows", beta))
     _validation.check_number("threshold", threshold, 0, 1)
     if threshold == 0:
         cap = beta

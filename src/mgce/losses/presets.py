@@ -7,7 +7,9 @@ CE+LogitClip. FashionMNIST has those of MNIST. Where paper and public configurat
 
 from __future__ import annotations
 
+import inspect
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -15,8 +17,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from mgce._validation import check_choice
+from mgce._validation import check_choice, expected
 from mgce.losses.asymmetric import AGCELoss, AMSELoss
+from mgce.losses.base import Loss
 from mgce.losses.capped import CappedMGCELoss
 from mgce.losses.modules import GCELoss, MGCELoss
 from mgce.losses.normalized import NCELoss, NNCELoss
@@ -82,7 +85,6 @@ def _trimmed(loss: Callable[..., nn.Module]) -> Callable[..., TrimmedLoss]:
     ) -> TrimmedLoss:
         return TrimmedLoss(loss(reduction="none", **keywords), trim, n_classes, window=window, reduction=reduction)
 
-    make.__qualname__ = "TrimmedLoss"  # which an error about missing arguments names
     return make
 
 
@@ -124,10 +126,39 @@ LOSSES: Mapping[str, Callable[..., nn.Module]] = {
     "mgce+trim": _trimmed(MGCELoss),
     "ce+trim": _trimmed(_ce),
 }
-WITH_BETA = (
-    *("gce", "gce+scale", "mgce", "mgce+nce", "mgce+rce", "mgce+logitclip", "mgce+scale", "mgce+forward"),
-    *("mgce+cap", "mgce+trunc", "mgce+trim"),
-)
+# What each takes besides the arguments of cross-entropy; those of `REQUIRED` have no default.
+HYPERPARAMETERS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("ce", "mae", "nce", "unhinged"), ()),
+    **dict.fromkeys(("gce", "mgce", "mgce+cap"), ("beta",)),
+    **dict.fromkeys(("nce+mae", "poly-1"), ("weights",)),
+    **dict.fromkeys(("sce", "nce+rce"), ("weights", "log_zero")),
+    "rce": ("log_zero",),
+    "agce": ("a", "q"),
+    "nce+agce": ("weights", "a", "q"),
+    "anl-ce": ("weights", "floor"),
+    "jal-ce": ("weights", "c"),
+    "ce_eps": ("m", "floor"),
+    "ce_eps+mae": ("weights", "m", "floor"),
+    "ce+logitclip": ("delta",),
+    "ce+forward": ("transition",),
+    "bi-tempered": ("t1", "t2"),
+    "focal": ("gamma",),
+    "taylor-ce": ("order",),
+    "ce+scale": ("scale",),
+    "gce+scale": ("scale", "beta"),
+    "mgce+nce": ("weights", "beta"),
+    "mgce+rce": ("weights", "beta", "log_zero"),
+    "mgce+logitclip": ("delta", "beta"),
+    "mgce+scale": ("scale", "beta"),
+    "mgce+forward": ("transition", "beta"),
+    "mgce+trunc": ("threshold", "beta"),
+    "ce+trunc": ("threshold",),
+    "mgce+trim": ("trim", "n_classes", "window", "beta"),
+    "ce+trim": ("trim", "n_classes", "window"),
+}
+REQUIRED = ("transition", "trim", "n_classes")
+SHARED = tuple(inspect.signature(Loss.__init__).parameters)[1:]
+WITH_BETA = tuple(name for name in LOSSES if "beta" in HYPERPARAMETERS[name])
 
 # `weights` are those of the two losses of a sum. The L1 penalty of ANL-CE and JAL-CE is of the network's parameters,
 # not of its logits: it is the trainer's, and so is their weight decay of 0.
@@ -202,20 +233,23 @@ PRESETS_BY_NOISE: Mapping[tuple[str, str], Mapping[str, Keywords]] = {
     },
 }
 
+DATA = tuple(sorted({data for by_data in PRESETS.values() for data in by_data} | {"fashion_mnist"}))
+
 
 def preset(name: str, data: str, noise: str | None = None) -> dict[str, Any]:
     """Give the hyperparameters of a loss that were published for a data set.
 
     Args:
         name: of the loss, a key of `LOSSES`.
-        data: name of the data set, as in `PRESETS`: `"mnist"`, `"cifar10"`, ...; `"fashion_mnist"` is as MNIST.
-        noise: kind and rate, as `"symmetric 0.8"`, for the few losses whose authors tell one from another.
+        data: name of the data set, as in `DATA`: `"mnist"`, `"cifar10"`, ...; `"fashion_mnist"` is as MNIST.
+        noise: kind and rate, as `"symmetric 0.8"` or `"asymmetric 0.4"`, for the few losses whose authors tell one from
+            another.
 
     Returns:
         Keywords for :func:`robust_loss`; none where nothing was published, and the defaults hold.
 
     Raises:
-        ValueError: if there is no loss of that name.
+        TypeError, ValueError: if there is no loss or data set of that name, or the noise is not as above.
 
     Example:
         >>> preset("nce+agce", "cifar10")
@@ -224,8 +258,9 @@ def preset(name: str, data: str, noise: str | None = None) -> dict[str, Any]:
         {'delta': 1.5}
     """
     check_choice("name", name, tuple(LOSSES))
+    check_choice("data", data, DATA)
     data = "mnist" if data == "fashion_mnist" else data
-    by_noise = PRESETS_BY_NOISE.get((name, data), {}).get(noise or "", {})
+    by_noise = PRESETS_BY_NOISE.get((name, data), {}).get(_spelt(noise), {})
     return {**PRESETS.get(name, {}).get(data, {}), **by_noise}
 
 
@@ -243,7 +278,8 @@ def robust_loss(name: str, data: str | None = None, noise: str | None = None, **
         A module that takes logits and targets, and has a `link`.
 
     Raises:
-        TypeError, ValueError, RuntimeError: if there is no loss of that name, or a hyperparameter is not one of its.
+        TypeError, ValueError, RuntimeError: if there is no loss or data set of that name, the noise is not as above, or
+            a hyperparameter is not one of the loss's, or missing.
 
     Example:
         >>> criterion = robust_loss("nce+rce", "cifar10")
@@ -251,5 +287,25 @@ def robust_loss(name: str, data: str | None = None, noise: str | None = None, **
         tensor(7.5407)
     """
     check_choice("name", name, tuple(LOSSES))
+    if data is None and noise is not None:
+        raise ValueError(expected("data", "given where `noise` is", data))
+    own = HYPERPARAMETERS[name]
+    for keyword in keywords:
+        if keyword not in (*own, *SHARED):
+            takes = ", ".join(own) or "none"
+            raise TypeError(expected(keyword, f"a hyperparameter of {name!r}, which has {takes}", keywords[keyword]))
+    for keyword in own:
+        if keyword in REQUIRED and keyword not in keywords:
+            raise TypeError(expected(keyword, f"given, as {name!r} has no default of it", "nothing"))
     found = preset(name, data, noise) if data is not None else {}
     return LOSSES[name](**{**found, **keywords})
+
+
+def _spelt(noise: str | None) -> str:
+    """Give the name of a kind and a rate of noise as the keys have it."""
+    if noise is None:
+        return ""
+    kind, _, rate = noise.partition(" ") if isinstance(noise, str) else ("", "", "")
+    if kind not in ("symmetric", "asymmetric") or not re.fullmatch(r"0?\.\d+|0|1(\.0*)?", rate):
+        raise ValueError(expected("noise", "a kind and a rate, as 'symmetric 0.4' or 'asymmetric 0.4'", noise))
+    return f"{kind} {float(rate):g}"

@@ -5,20 +5,21 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from mgce import _validation
-from mgce.losses.wrappers import check_input, link_of
+from mgce.losses.arguments import HALF_TYPES, result_dtype
+from mgce.losses.wrappers import check_input, check_loss, link_of, weight_of
 
 
-class ScaledLogits(nn.Module):
-    """Multiply logits by a constant."""
+class ScaledLink(nn.Module):
+    """The probabilities of logits times a constant."""
 
-    def __init__(self, scale: float) -> None:
+    def __init__(self, scale: float, link: nn.Module) -> None:
         super().__init__()
-        _validation.check_number("scale", scale, 0, above=True)
-        self.scale = scale
+        self.scale, self.link = scale, link
 
     def forward(self, logits: Tensor) -> Tensor:
-        """Map logits to logits; a masked class stays masked."""
-        return self.scale * logits
+        """Map logits to probabilities."""
+        probs: Tensor = self.link(_scaled(logits, self.scale))
+        return probs.to(logits.dtype)
 
     def extra_repr(self) -> str:
         """Show the hyperparameter."""
@@ -34,11 +35,12 @@ class LogitScale(nn.Module):
     symmetric and convex where the loss is. Probabilities, too, are those of the scaled logits: `link` scales first.
 
     Args:
-        loss: a module that takes logits and targets.
+        loss: a module that takes logits and targets. The product of half types is in float32, in which it keeps its
+            digits, unless there are class weights of a half type, whose type the logits have to have.
         scale: above 0.
 
     Raises:
-        TypeError, ValueError: if `scale` is not one of those above.
+        TypeError, ValueError: if an argument is not one of those above.
 
     Example:
         >>> LogitScale(torch.nn.CrossEntropyLoss(), 2.0)(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
@@ -49,16 +51,30 @@ class LogitScale(nn.Module):
 
     def __init__(self, loss: nn.Module, scale: float = 1.0) -> None:
         super().__init__()
-        self.scaled = ScaledLogits(scale)
-        self.loss = loss
+        check_loss("loss", loss)
+        _validation.check_number("scale", scale, 0, above=True)
+        self.loss, self.scale = loss, scale
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Compute the loss of the scaled logits."""
         check_input(self.loss, input)
-        loss: Tensor = self.loss(self.scaled(input), target)
-        return loss
+        weight = weight_of(self.loss)
+        if input.dtype not in HALF_TYPES or (weight is not None and weight.dtype in HALF_TYPES):
+            loss: Tensor = self.loss(self.scale * input, target)
+            return loss
+        loss = self.loss(_scaled(input, self.scale), target)
+        return loss.to(result_dtype(input, target, weight))
 
     @property
     def link(self) -> nn.Module:
         """The module that turns logits into probabilities: those of the scaled logits."""
-        return nn.Sequential(self.scaled, link_of(self.loss))
+        return ScaledLink(self.scale, link_of(self.loss))
+
+    def extra_repr(self) -> str:
+        """Show the hyperparameter."""
+        return f"scale={self.scale:g}"
+
+
+def _scaled(logits: Tensor, scale: float) -> Tensor:
+    """Give logits times a constant; a masked class stays masked, and half types become float32."""
+    return scale * (logits.float() if logits.dtype in HALF_TYPES else logits)

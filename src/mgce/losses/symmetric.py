@@ -35,7 +35,9 @@ def rce_loss(log_p: Tensor, dim: int, *, log_zero: float = math.log(1e-4)) -> Te
 
     Reference: Wang et al., Symmetric cross entropy for robust learning with noisy labels, 2019.
     """
-    _validation.check_number("-log_zero", -log_zero, 0, above=True)
+    _validation.check_number("log_zero", log_zero, -math.inf, 0)
+    if log_zero == 0:
+        raise ValueError(_validation.expected("log_zero", "below 0", log_zero))
     return -log_zero * expm1(log_p)
 
 

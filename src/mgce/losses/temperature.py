@@ -56,26 +56,41 @@ class TemperatureScaling(nn.Module):
 
     def forward(self, logits: Tensor) -> Tensor:
         """Map logits to probabilities of the same shape."""
-        scaled: Tensor = self.link(logits / self.temperature.to(logits.dtype))
-        return scaled
+        scaled = logits / self.temperature.to(logits.dtype)
+        probs: Tensor = self.link(torch.where(logits == -math.inf, logits, scaled))  # masked at T = inf too
+        return probs
 
     @torch.no_grad()
     def fit(self, logits: Tensor, target: Tensor) -> TemperatureScaling:
         """Find the temperature.
 
         Args:
-            logits: of rows that the model was not trained on, shape (N, k).
+            logits: of rows that the model was not trained on, shape (N, k), N >= 1; -inf masks a class, not all of a
+                row. No two may be farther apart than float32 reaches.
             target: their class indices, shape (N,).
 
         Returns:
             self.
+
+        Raises:
+            TypeError, ValueError: if an argument is not one of those above.
         """
         _validation.check_logits(logits)
-        if logits.ndim != 2 or not bool((logits < math.inf).all()):
-            raise ValueError(expected("logits", "of shape (N, k), without NaN or inf", tuple(logits.shape)))
+        if logits.ndim != 2 or len(logits) == 0:
+            raise ValueError(expected("logits", "of shape (N, k), N >= 1", tuple(logits.shape)))
+        top = logits.double().amax(1, keepdim=True)
+        if not bool(top.isfinite().all()):
+            raise ValueError(
+                expected("logits", "without NaN or inf, and in each row a number", top[~top.isfinite()][0].item())
+            )
         _validation.check_labels(target, logits.shape[1])
-        f = logits.double() - logits.double().amax(1, keepdim=True)  # no sum below loses digits to a common shift
+        if len(target) != len(logits):
+            raise ValueError(expected("target", f"of shape ({len(logits)},), to match `logits`", tuple(target.shape)))
+        target = target.long()
+        f = logits.double() - top  # no sum below loses digits to a common shift
         largest = -float(torch.where(f > -math.inf, f, 0).min())
+        if largest > torch.finfo(torch.float32).max:
+            raise ValueError(expected("logits", "no farther apart than float32 reaches", largest))
         if largest == 0 or self._slope(f, target, 2.0**-STEPS / largest) >= 0:
             self.temperature.fill_(math.inf)
             return self

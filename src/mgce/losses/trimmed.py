@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from mgce import _validation
 from mgce._validation import expected
-from mgce.losses.wrappers import check_input, link_of
+from mgce.losses.wrappers import check_input, check_loss, link_of, weight_of
 
 # The share of rows below a quantile of 256 losses is right to 3 points, one standard error at 40 %. In one run on
 # MNIST with 200 rows of a class, 64 ended three points below.
@@ -126,18 +126,18 @@ class TrimmedLoss(nn.Module):
         reduction: str = "mean",
     ) -> None:
         super().__init__()
-        if not isinstance(loss, nn.Module):
-            raise TypeError(expected("loss", "a module", loss))
+        check_loss("loss", loss)
         for name, value in (("n_classes", n_classes), ("window", window)):
             _validation.check_count(name, value)
         given: Any = trim.tolist() if hasattr(trim, "tolist") else trim  # a tensor or an array
         shares: Sequence[Any] = given if isinstance(given, (list, tuple)) else [given] * n_classes
         if len(shares) != n_classes:
             raise ValueError(expected("trim", f"one number, or one for each of {n_classes} classes", trim))
-        for share in shares:
-            _validation.check_fraction("trim", share)
+        for label, share in enumerate(shares):
+            name = "trim" if shares is not given else f"trim[{label}]"
+            _validation.check_fraction(name, share)
             if share == 1:
-                raise ValueError(expected("trim", "below 1", share))
+                raise ValueError(expected(name, "below 1, so that some rows of a label are learnt", share))
         _validation.check_choice("reduction", reduction, _validation.REDUCTIONS)
         parts = [part for part in loss.modules() if hasattr(part, "reduction")]
         for part in parts:
@@ -178,11 +178,10 @@ class TrimmedLoss(nn.Module):
 
     def _weight_of(self, label: Tensor, kept: Tensor, rows: Tensor) -> Tensor:
         """Give what the mean divides by: the sum of the class weights of the rows kept, or their number."""
-        weights = (getattr(part, "weight", None) for part in self.loss.modules() if hasattr(part, "reduction"))
-        weight = next((weight for weight in weights if weight is not None), None)
+        weight = weight_of(self.loss)
         if weight is None:
             return torch.maximum(kept.sum(), rows.any())
-        total = torch.where(kept, weight[torch.where(kept, label, 0)], 0).sum()
+        total = torch.where(kept, weight.float()[torch.where(kept, label, 0)], 0).sum()
         return torch.where(kept.any() | ~rows.any(), total, 1)
 
     @property

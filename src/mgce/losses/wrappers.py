@@ -3,7 +3,8 @@ r"""Losses made of losses: a weighted sum, a loss of clipped logits, a loss of p
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -23,15 +24,15 @@ class SumLoss(nn.Module):
     .. math:: \ell(f, y) = \sum_i w_i \ell_i(f, y)
 
     Bounded, symmetric or convex if each loss of positive weight is (and with luck otherwise: cross-entropy plus
-    :math:`\epsilon` MAE is convex for :math:`|\epsilon| \le 1`). Each loss has its own class weights and reduction:
-    give all the same.
+    :math:`\epsilon` MAE is convex for :math:`|\epsilon| \le 1`). Each loss has its own class weights: give all the
+    same.
 
     Args:
-        losses: modules that take logits and targets.
+        losses: modules that take logits and targets, with one reduction.
         weights: a finite number for each. A loss of weight 0 is not computed.
 
     Raises:
-        TypeError, ValueError: if there is no loss, or not a weight for each.
+        TypeError, ValueError: if there is no loss, not a weight for each, or the reductions differ.
 
     Example:
         >>> from mgce import NCELoss, RCELoss
@@ -44,12 +45,21 @@ class SumLoss(nn.Module):
 
     def __init__(self, losses: Sequence[nn.Module], weights: Sequence[float]) -> None:
         super().__init__()
+        given: dict[str, Any] = {"losses": losses, "weights": weights}
+        for name, values in given.items():
+            if isinstance(values, str) or not isinstance(values, Iterable):
+                raise TypeError(expected(name, "a sequence", values))
+        losses, weights = list(losses), list(weights)
         if not losses or len(losses) != len(weights):
-            raise ValueError(expected("weights", f"one number for each of {len(losses)} losses", list(weights)))
-        for i, weight in enumerate(weights):
+            raise ValueError(expected("weights", f"one number for each of {len(losses)} losses", weights))
+        for i, (loss, weight) in enumerate(zip(losses, weights, strict=True)):
+            check_loss(f"losses[{i}]", loss)
             _validation.check_number(f"weights[{i}]", weight, -math.inf)
+        reductions = {_reduction_of(loss) for loss in losses} - {None}
+        if len(reductions) > 1:
+            raise ValueError(expected("losses", "losses of one reduction", sorted(map(str, reductions))))
         self.losses = nn.ModuleList(losses)
-        self.weights = tuple(weights)
+        self.weights = tuple(map(float, weights))
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Compute the sum for logits and targets."""
@@ -58,8 +68,12 @@ class SumLoss(nn.Module):
 
     @property
     def link(self) -> nn.Module:
-        """The module that turns logits into probabilities: that of the first loss."""
-        return link_of(self.losses[0])
+        """The module that turns logits into probabilities: that of the first loss whose weight is not 0."""
+        return link_of(next(self.counted(), self.losses[0]))
+
+    def counted(self) -> Iterator[nn.Module]:
+        """Give the losses whose weight is not 0."""
+        return (loss for weight, loss in zip(self.weights, self.losses, strict=True) if weight != 0)
 
     def extra_repr(self) -> str:
         """Show the weights."""
@@ -95,11 +109,13 @@ def clip_logits(logits: Tensor, *, delta: float = 1.0, dim: int = -1) -> Tensor:
     x = logits.float() if logits.dtype in HALF_TYPES else logits
     on = x != -torch.inf
     kept = torch.where(on, x, 0)
-    squared = (kept * delta).square().sum(dim, keepdim=True)
-    factor = torch.rsqrt(torch.where(squared > 1, squared, 1))
-    # Only a number above 1 takes another branch; NaN has to come through.
-    factor = torch.where(squared.isnan(), squared, factor)
-    return torch.where(on, kept * factor, x).to(logits.dtype)
+    # Divided by the largest, which is a constant to the derivative: the squares of large logits would be infinite.
+    largest = kept.detach().abs().amax(dim, keepdim=True)
+    unit = kept / torch.where(largest == 0, 1, largest)
+    squared = unit.square().sum(dim, keepdim=True)
+    length = torch.where(squared == 0, 1, squared).sqrt() * delta
+    short = largest * length <= 1  # not where there is a NaN, which has to come through
+    return torch.where(on, torch.where(short, kept, unit / length), x).to(logits.dtype)
 
 
 class ClippedLogits(nn.Module):
@@ -144,6 +160,7 @@ class LogitClip(nn.Module):
 
     def __init__(self, loss: nn.Module, delta: float = 1.0) -> None:
         super().__init__()
+        check_loss("loss", loss)
         self.clip = ClippedLogits(delta, dim_of(loss))
         self.loss = loss
 
@@ -238,10 +255,14 @@ class ForwardCorrection(nn.Module):
 
     def __init__(self, loss: nn.Module, transition: Tensor) -> None:
         super().__init__()
+        check_loss("loss", loss)
         link = link_of(loss)
         if not isinstance(link, MinimaxLink):
             raise ValueError(expected("loss", "a loss of softmax, or of MGCE's link", type(loss).__name__))
         _correctable(link.beta)
+        for part in loss.modules():
+            if isinstance(part, SumLoss) and len({str(link_of(one)) for one in part.counted()}) > 1:
+                raise ValueError(expected("loss", "a sum of losses with one link", [*map(link_of, part.counted())]))
         _check_transition(transition)
         self.loss = loss
         self.register_buffer("transition", transition)
@@ -260,6 +281,24 @@ class ForwardCorrection(nn.Module):
         link = link_of(self.loss)
         assert isinstance(link, MinimaxLink)  # as `__init__` checks
         return MinimaxLink(beta=link.beta, dim=link.dim, output="worst_case")
+
+
+def check_loss(name: str, loss: object) -> None:
+    """Require a module."""
+    if not isinstance(loss, nn.Module):
+        raise TypeError(expected(name, "a module", loss))
+
+
+def weight_of(loss: nn.Module) -> Tensor | None:
+    """Give the class weights of a loss, or of one inside it."""
+    weights = (getattr(part, "weight", None) for part in loss.modules() if hasattr(part, "reduction"))
+    return next((weight for weight in weights if weight is not None), None)
+
+
+def _reduction_of(loss: nn.Module) -> str | None:
+    """Give the reduction of a loss, or of the one that it is around; None where it has none."""
+    reductions = (getattr(part, "reduction", None) for part in loss.modules())
+    return next((reduction for reduction in reductions if isinstance(reduction, str)), None)
 
 
 def dim_of(loss: nn.Module) -> int | None:

@@ -123,13 +123,15 @@ def inverse_noise_matrix(transition: Tensor, frequencies: Tensor) -> Tensor:
     .. math:: M_{yz} = \frac{\pi_y T_{yz}}{\sum_c \pi_c T_{cz}}
 
     One minus its diagonal is the share of wrong labels among the rows of each label, which `mgce.TrimmedLoss` takes as
-    `trim`. It is 1, which that does not take, for a label that is seen although its class does not occur.
+    `trim`. It is 1, which that does not take, for a label that is seen although its class does not occur, or does not
+    by an estimate of the frequencies: then a share just below, as by `(1 - M.diagonal()).clamp(max=0.99)`, leaves out
+    next to all of its rows.
 
     Args:
         transition: the noise T, shape (k, k); rows are true classes and sum to one.
         frequencies: of the true classes, :math:`\pi`: counts or shares, shape (k,), not negative and not all 0. From
-            counts q of labels as they are seen `torch.linalg.solve(transition.T, q).clamp(min=0)` estimates it, the
-            better the more rows and the less noise there is.
+            counts q of labels as they are seen `torch.linalg.solve(transition.T, q.double()).clamp(min=0)` estimates
+            it, the better the more rows and the less noise there is.
 
     Returns:
         M, float64, shape (k, k); rows are true classes as in T, and columns sum to one. Of a label that is never seen M
@@ -150,13 +152,15 @@ def inverse_noise_matrix(transition: Tensor, frequencies: Tensor) -> Tensor:
     k = len(transition)
     if not isinstance(frequencies, Tensor):
         raise TypeError(_validation.expected("frequencies", "a tensor", frequencies))
+    if frequencies.is_complex():
+        raise ValueError(_validation.expected("frequencies", "real numbers", frequencies.dtype))
     if frequencies.shape != (k,):
         what = f"a tensor of shape ({k},), one number for each class"
         raise ValueError(_validation.expected("frequencies", what, tuple(frequencies.shape)))
     true = frequencies.double()
     if not (true.isfinite().all() and (true >= 0).all() and true.sum() > 0):
         raise ValueError(_validation.expected("frequencies", "not negative and not all 0", frequencies.tolist()))
-    joint = true[:, None] * transition.double()
+    joint = true[:, None] * transition.double().clamp(min=0)  # rounding may have taken a 0 below it
     seen = joint.sum(0)
     return torch.where(seen > 0, joint / seen, torch.eye(k, dtype=torch.float64, device=joint.device))
 
