@@ -1,6 +1,7 @@
 import json
 
 import pandas as pd
+import pytest
 
 from commands import mgce
 from web_pages import check_structure
@@ -30,6 +31,20 @@ def test_a_folder_that_cannot_be_written_to_is_named_before_any_work(tmp_path):
     (tmp_path / "out").write_text("")
     result = mgce("benchmark", "rates", "--smoke", "--out", "out", folder=tmp_path)
     assert result.returncode == 2 and result.stderr.startswith("Error: Expected `out` to be the path of a folder")
+
+
+@pytest.mark.parametrize("protocol", ["p1", "p2", "reduced"])
+@pytest.mark.parametrize("smoke", [True, False])
+def test_a_data_set_of_another_protocol_is_one_sentence(tmp_path, protocol, smoke):
+    result = mgce("benchmark", protocol, "--dataset", "letter", *(["--smoke"] if smoke else []), folder=tmp_path)
+    assert result.returncode == 2 and result.stderr.startswith("Error: Expected `dataset` to be"), result.stderr
+    assert result.stderr.count("\n") == 1 and not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("jobs", ["0", "-3"])
+def test_the_number_of_jobs(tmp_path, jobs):
+    result = mgce("benchmark", "rates", "--smoke", "--jobs", jobs, folder=tmp_path)
+    assert result.returncode == 2 and result.stderr == f"Error: Expected `jobs` to be at least 1, but got {jobs}.\n"
 
 
 def test_a_wrong_protocol_is_one_sentence(tmp_path):

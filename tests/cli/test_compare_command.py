@@ -48,6 +48,14 @@ def test_compare_takes_a_file_of_mixed_columns(tmp_path):
         (["t.csv", "--target", "y"], "Error: Expected `dataset` to be a data set with enough rows of every class"),
         (["iris", "--noise", "1.5"], "Error: Expected `noise` to be a float in [0, 1], but got 1.5."),
         (["iris", "--device", "nowhere"], "Error: Expected `device` to be a device that this PyTorch can use"),
+        (
+            ["iris", "--noise", "1", "--methods", "mgce+trim"],
+            "Error: Expected `noise` to be such that mgce+trim, which",
+        ),
+        (
+            ["iris", "--lr", "1e20", "--epochs", "30", "--seeds", "1"],
+            "Error: Expected `lr` to be so small that training",
+        ),
         (["iris", "--betas", "0.5"], "Error: Expected `beta` to be a float in [1, inf], but got 0.5."),
         (["iris", "--betas", "1.4,x"], "Error: Expected `betas` to be numbers"),
     ],

@@ -112,6 +112,8 @@ def test_a_network(mgce, table, tmp_path):
         (["--suspects", "-1"], "Expected `suspects` to be an integer of at least 0, but got -1."),
         (["--cleaned", "people.csv"], "Expected `cleaned` to be the path of a file that serves for nothing else"),
         (["--cleaned", "people.html"], "Expected `cleaned` to be the path of a file that serves for nothing else"),
+        (["--cleaned", "people.txt"], "Expected `cleaned` to be the path of a .csv or .parquet file"),
+        (["--seed", "99999999999999999999"], "Expected `seed` to be an integer in [0, 2^32), but got 9999"),
         (["--beta", "nan"], "Expected `beta` to be a float in [1, inf], but got nan."),
         (["--beta", "low"], "Expected `beta` to be a number in [1, inf] or 'cv', but got 'low'."),
         (["--model", "tree"], "Expected `model` to be one of 'auto', 'forest', 'linear', 'mlp', "),
@@ -142,6 +144,7 @@ def test_bad_options_are_refused(refuses, people, table, options, sentence):
     [
         ("nowhere.csv", None, "Expected `table` to be the path of a file that exists, but got 'nowhere.csv'."),
         ("t.csv", b"", "Expected `table` to be a table, but t.csv could not be read: "),
+        ("t.csv", b"x,sick\n1,a\n2,b\n3,a\n", "Expected `table` to be rows enough that two classes have two each"),
         ("t.csv", b"x,sick\n", "Expected `table` to be a table with rows, but got 'none'."),
         ("t.csv", b"\xff\xfe,sick\n1,2\n", "Expected `table` to be a table in the encoding utf-8, but got 't.csv, "),
         (

@@ -49,7 +49,7 @@ def benchmark(
     check_folder("out", folder)
     data_dir = None if data_dir is None else data_dir.resolve()
     place = Place(data_dir, device, scratch=folder / "scratch", logits=folder / "logits")
-    workers = Workers(jobs or default_jobs(place, "loky"))
+    workers = Workers(default_jobs(place, "loky") if jobs is None else jobs)
     run_all(runs, Runs(folder), place, workers, download=download)
     results = write_benchmark(folder, folder)
     show(results, list(results), folder)

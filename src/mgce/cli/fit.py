@@ -143,6 +143,8 @@ class _Outputs:
         written = [self.model, self.report, self.suspects]
         if self.cleaned is not None:
             check_output("cleaned", self.cleaned, table, *written)
+            if self.cleaned.suffix.lower() not in (".csv", ".parquet"):
+                raise ValueError(expected("cleaned", "the path of a .csv or .parquet file", str(self.cleaned)))
             written.append(self.cleaned)
         check_json(json_file, table, *written)
 

@@ -60,7 +60,7 @@ def reproduce(
     folder = out or Path("mgce-reproduce-smoke" if smoke else "mgce-reproduce")
     check_folder("out", folder)
     place = Place(None if data_dir is None else data_dir.resolve(), device, scratch=(folder / "scratch").resolve())
-    workers = Workers(jobs or default_jobs(place, backend), backend, scheduler)
+    workers = Workers(default_jobs(place, backend) if jobs is None else jobs, backend, scheduler)
     store = Runs(folder)
     specifications = plan(name, options)
     if name == "all":

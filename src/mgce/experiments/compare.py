@@ -130,7 +130,8 @@ def run(
         probabilities h and the worst-case probabilities p, ECE, SCE and the reliability curve.
 
     Raises:
-        ValueError: if the rows do not suffice for the splits, or there is no such device.
+        ValueError: if the rows do not suffice for the splits, the outputs of a network are not finite, or there is no
+            such device.
     """
     check_device(device)
     splits = [_split(table, plan, seed) for seed in range(plan.seeds)]
@@ -169,6 +170,9 @@ def run(
             for name, curve in fit.curves.items():
                 record[f"{name}_accuracy_by_epoch"] = [round(v, 6) for v in curve[:, seed, member].tolist()]
             record["validation_accuracy"] = max(record["validation_accuracy_by_epoch"])
+            if not bool(logits[seed, member].isfinite().all()):
+                what = f"so small that training stays finite, which that of {method} with seed {seed} does not"
+                raise ValueError(expected("lr", what, plan.lr))
             measures = evaluate(logits[seed, member], test[1][seed], beta, link=losses[member].link())
             records.append(record | measures)
     return records

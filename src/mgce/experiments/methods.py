@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from mgce._validation import check_choice
+from mgce._validation import check_choice, expected
 from mgce.losses.presets import DATA, LOSSES, WITH_BETA, preset
 from mgce.noise import inverse_noise_matrix
 from mgce.training.member_losses import MemberLoss
@@ -60,6 +60,9 @@ class Method:
             options["transition"] = transition.tolist()
         elif self.name in TRIMMED:
             right = inverse_noise_matrix(transition, frequencies).diagonal()
+            if right.min() <= 0:
+                what = f"such that {self.name}, which leaves out wrong labels, has a right one of every class"
+                raise ValueError(expected("noise", what, "noise in which all labels of a class are wrong"))
             # Shares as one would state them, and not 1 - .6 in floating point.
             options |= {"trim": [round(1 - share, 6) for share in right.tolist()], "n_classes": len(right)}
         return MemberLoss(self.name, self.beta, options)

@@ -66,6 +66,8 @@ class FitPlan(Split):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice("model", self.model, (AUTO, *MODELS))
+        if not 0 <= self.seed < 2**32:  # what NumPy's generators take
+            raise ValueError(expected("seed", "an integer in [0, 2^32)", self.seed))
         if self.beta is not None:
             check_beta(self.beta)
         if not 0 < self.coverage < 1:

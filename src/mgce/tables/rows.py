@@ -114,6 +114,9 @@ def split_rows(frame: pd.DataFrame, split: Split) -> Rows:
     unknown = held_out & ~keep
     groups = None if split.groups is None else _group_names(labelled[split.groups])
     kept, held_out = labelled[keep], held_out[keep]
+    if labels[keep].nunique() < 2:
+        what = "rows enough that two classes have two each to learn from, beside those held out"
+        raise ValueError(expected("table", what, f"{len(labelled)} with a label"))
     table = make_table("table", columns.select(kept), labels[keep])
     _check_size(len(kept), len(table.classes))
     return Rows(

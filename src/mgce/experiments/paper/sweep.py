@@ -29,7 +29,7 @@ class Workers:
         scheduler: address of the Dask scheduler, `tcp://...`; for Dask, and only for Dask.
 
     Raises:
-        ValueError: if the backend is unknown, or `scheduler` is missing or superfluous.
+        ValueError: if there are no jobs, the backend is unknown, or `scheduler` is missing or superfluous.
     """
 
     jobs: int = 1
@@ -38,6 +38,9 @@ class Workers:
 
     def __post_init__(self) -> None:
         check_choice("backend", self.backend, BACKENDS)
+        if self.jobs < 1 and not (self.jobs == -1 and self.backend == "dask"):
+            what = "at least 1" + (", or -1" if self.backend == "dask" else "")
+            raise ValueError(expected("jobs", what, self.jobs))
         if (self.scheduler is not None) != (self.backend == "dask"):
             what = "the address of a scheduler" if self.backend == "dask" else "left out without the backend 'dask'"
             raise ValueError(expected("scheduler", what, self.scheduler))
