@@ -271,7 +271,10 @@ def plan_figure(options: Options, datasets: Sequence[str], item: str = SMOKE_ITE
 def _test_logits(
     model: torch.nn.Module, dataset: ImageDataset, settings: ImageSettings, device: torch.device
 ) -> Tensor:
-    """Give the logits of all test images, computed in float32 on the device of training, as a tensor on the CPU."""
+    """Give the logits of all test images, computed in float32 on the device of training, as a tensor on the CPU.
+
+    A GPU multiplies float32 in convolutions with TF32's 10 bits of the mantissa, unless PyTorch is told not to.
+    """
     part = (dataset if settings.size is None else resized(dataset, settings.size)).test
     batches = batches_of(part, evaluation_batches(len(part), settings.batch_size, 0, 1), device, num_workers=0)
     with torch.no_grad():
