@@ -29,9 +29,9 @@ Cells = Mapping[str, Callable[[Progress], dict[str, Any]]]  # what to measure, b
 def run(name: str, cells: Cells, path: Path, seconds: float, facts: Callable[[], dict[str, str]]) -> bool:
     """Measure the cells of a stage that have no result yet, and tell whether all of them have one now.
 
-    No cell is begun when less time is left than the one before it took; one whose processes are stopped at the end of
-    the time has no result. Neither has one that fails: what it said is written, the others go on, and the next run
-    tries it again after those that it has not tried.
+    No cell is begun when less time is left than the one measured before it took; one whose processes are stopped at the
+    end of the time has no result. Neither has one that fails: what it said is written, the others go on, and the next
+    run tries it again after those that it has not tried.
 
     Args:
         name: of the stage.
@@ -86,6 +86,7 @@ def _read(path: Path, name: str, machine: Mapping[str, str]) -> dict[str, Any]:
         then = results["machine"]
         differ = ", ".join(sorted(fact for fact in {*constant, *then} if constant.get(fact) != then.get(fact)))
         raise ValueError(f"Expected {path} to hold results of this machine, but got another ({differ}): move it away.")
+    results.setdefault("failed", {})
     return results
 
 

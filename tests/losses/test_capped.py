@@ -93,5 +93,6 @@ def test_module_has_the_link_of_mgce():
 
 
 def test_one_beta_for_all_rows():
-    with pytest.raises(TypeError, match="Expected `beta` to be one number for all rows"):
+    with pytest.raises(TypeError, match=r"Expected `beta` to be one number for all rows, but got .* shape \(2,\)"):
         CappedMGCELoss(beta=torch.tensor([1.4, 2.0]))
+    torch.testing.assert_close(CappedMGCELoss(beta=torch.tensor(1.4))(LOGITS, TARGET), CappedMGCELoss()(LOGITS, TARGET))

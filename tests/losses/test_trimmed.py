@@ -213,6 +213,14 @@ def test_class_weights_of_half_types_do_not_overflow():
     assert loss > 0.5
 
 
+def test_class_weights_of_float64_keep_their_digits():
+    logits, target = next(batches([40]))
+    weight = torch.tensor([0.1, 0.3, 0.7, 0.9], dtype=torch.float64)
+    criterion = TrimmedLoss(CE(weight=weight, reduction="none"), 0.0, K)
+    want = CE(weight=weight)(logits.double(), target)
+    torch.testing.assert_close(criterion(logits.double(), target), want, rtol=1e-14, atol=0)
+
+
 def test_nan_is_not_left_out():
     criterion = TrimmedLoss(CE(reduction="none"), 0.5, K)
     logits, target = next(batches([40]))

@@ -9,7 +9,18 @@ from torch.nn import functional as F
 
 from contracts.loss_contract import K
 from contracts.robust_loss_contract import RobustLossContract, softmax
-from mgce import BiTemperedLoss, ForwardCorrection, GCELoss, LogitClip, LogitScale, MGCELoss, NCELoss, RCELoss, SumLoss
+from mgce import (
+    BiTemperedLoss,
+    ForwardCorrection,
+    GCELoss,
+    LogitClip,
+    LogitScale,
+    MGCELoss,
+    NCELoss,
+    RCELoss,
+    SumLoss,
+    TrimmedLoss,
+)
 from mgce.functional import (
     clip_logits,
     forward_corrected_logits,
@@ -277,9 +288,49 @@ def test_the_link_of_a_sum_is_that_of_a_loss_that_counts():
 @pytest.mark.parametrize("losses", [[MGCELoss(), NCELoss()], [NCELoss(), MGCELoss()], [MGCELoss(), MGCELoss(beta=2.0)]])
 def test_noise_is_corrected_for_one_link(losses):
     """A sum does not change when its terms change places, and neither does what is refused."""
-    for criterion in (SumLoss(losses, [1, 1]), LogitScale(SumLoss(losses, [1, 1]))):
-        with pytest.raises(ValueError, match="Expected `loss` to be a .*link"):
+    none = copy.deepcopy(losses)
+    for loss in none:
+        loss.reduction = "none"
+    for criterion in (SumLoss(losses, [1, 1]), TrimmedLoss(SumLoss(none, [1, 1]), 0.2, K)):
+        with pytest.raises(ValueError, match="Expected `loss` to be a sum of losses with one link"):
             ForwardCorrection(criterion, symmetric(K, 0.2))
+
+
+def test_one_link_may_be_said_in_two_ways():
+    losses = [CE(), NCELoss(dim=1)]
+    got = ForwardCorrection(SumLoss(losses, [1, 1]), symmetric(K, 0.2))(LOGITS, TARGET)
+    want = sum(ForwardCorrection(loss, symmetric(K, 0.2))(LOGITS, TARGET) for loss in losses)
+    torch.testing.assert_close(got, want)
+
+
+class Focal(nn.Module):
+    """A loss as users write them: another inside, class weights of its own, a reduction that is nobody's business."""
+
+    def __init__(self, weight=None):
+        super().__init__()
+        self.ce = CE(reduction="none")
+        self.register_buffer("class_weight", weight)
+
+    def forward(self, input, target):
+        losses = F.cross_entropy(input, target, self.class_weight, reduction="none")
+        return ((1 - (-self.ce(input, target)).exp()) * losses).mean()
+
+
+def test_losses_of_users_are_losses():
+    criterion = SumLoss([Focal(), MGCELoss()], [1, 1])
+    torch.testing.assert_close(criterion(LOGITS, TARGET), Focal()(LOGITS, TARGET) + MGCELoss()(LOGITS, TARGET))
+    SumLoss([CE(reduction="none"), NCELoss()], [0, 1])(LOGITS, TARGET)  # what is not computed may differ
+    half = LOGITS.half()
+    for loss in (Focal(), Focal(torch.ones(K).half())):
+        torch.testing.assert_close(LogitScale(loss, 2.0)(half, TARGET), loss(2 * half, TARGET), rtol=2e-3, atol=0)
+
+
+def test_class_weights_that_are_a_number():
+    loss = CE()
+    loss.weight = None
+    outer = nn.Module()
+    outer.weight, outer.reduction, outer.forward = 0.5, "mean", lambda x, y: 0.5 * loss(x, y)
+    torch.testing.assert_close(LogitScale(outer)(LOGITS.half(), TARGET), 0.5 * loss(LOGITS.half(), TARGET))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
@@ -294,6 +345,12 @@ def test_logits_of_any_size_are_clipped_to_the_length(dtype):
             want = torch.tensor([[0.6, 0.8, 0.0, -math.inf]], dtype=torch.float64)
             torch.testing.assert_close(got, want, rtol=4 * torch.finfo(dtype).eps, atol=0)
     assert clip_logits(torch.tensor([[1.0, math.nan]])).isnan().all()
+    for delta in (1e-13, 1e-20, 1e-30):  # far too long for any row to be clipped
+        row = torch.tensor([[1.0, 2.0]], requires_grad=True)
+        (grad,) = torch.autograd.grad(clip_logits(row, delta=delta).square().sum(), row, create_graph=True)
+        assert torch.equal(grad, 2 * row) and torch.equal(
+            torch.autograd.grad(grad.sum(), row)[0], torch.full((1, 2), 2.0)
+        )
     zero = torch.zeros(2, 3, requires_grad=True)
     (grad,) = torch.autograd.grad(clip_logits(zero).sum(), zero)
     assert torch.equal(grad, torch.ones(2, 3))

@@ -37,8 +37,9 @@ def capped_mgce_loss(logits: Tensor, dim: int, *, beta: float = 1.4, threshold: 
 
     Reference: paper, equations (3) and (14); Zhang and Sabuncu, 2018, section 3.3, for the threshold.
     """
-    if isinstance(_validation.check_beta(beta), Tensor):
-        raise TypeError(expected("beta", "one number for all rows", beta))
+    number = _validation.check_beta(beta)
+    if isinstance(number, Tensor) and number.ndim > 0:
+        raise TypeError(expected("beta", "one number for all rows", f"a tensor of shape {tuple(number.shape)}"))
     _validation.check_number("threshold", threshold, 0, 1)
     if threshold == 0:
         cap = beta

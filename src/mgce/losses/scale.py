@@ -36,7 +36,7 @@ class LogitScale(nn.Module):
 
     Args:
         loss: a module that takes logits and targets. The product of half types is in float32, in which it keeps its
-            digits, unless there are class weights of a half type, whose type the logits have to have.
+            digits, unless the loss has class weights or other tensors of a half type, which logits have to match.
         scale: above 0.
 
     Raises:
@@ -58,12 +58,12 @@ class LogitScale(nn.Module):
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Compute the loss of the scaled logits."""
         check_input(self.loss, input)
-        weight = weight_of(self.loss)
-        if input.dtype not in HALF_TYPES or (weight is not None and weight.dtype in HALF_TYPES):
+        own = (tensor.dtype for tensors in (self.loss.parameters(), self.loss.buffers()) for tensor in tensors)
+        if input.dtype not in HALF_TYPES or any(dtype in HALF_TYPES for dtype in own):
             loss: Tensor = self.loss(self.scale * input, target)
             return loss
         loss = self.loss(_scaled(input, self.scale), target)
-        return loss.to(result_dtype(input, target, weight))
+        return loss.to(result_dtype(input, target, weight_of(self.loss)))
 
     @property
     def link(self) -> nn.Module:

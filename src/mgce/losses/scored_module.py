@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -43,7 +44,9 @@ class ScoredLoss(Loss):
         # The function checks its hyperparameters; a row is computed here, so that a bad one is refused when given.
         self.function(torch.zeros(2, device="cpu"), torch.tensor(0, device="cpu"), **hyperparameters)
         for name, default in self.defaults.items():
-            setattr(self, name, hyperparameters.get(name, default))
+            value = hyperparameters.get(name, default)
+            # A number of NumPy's as one of Python's: the others do not compile.
+            setattr(self, name, value.item() if isinstance(value, np.generic) else value)
 
     def hyperparameters(self) -> dict[str, Any]:
         """Give what this loss has and cross-entropy has not, by name."""

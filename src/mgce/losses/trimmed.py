@@ -181,7 +181,8 @@ class TrimmedLoss(nn.Module):
         weight = weight_of(self.loss)
         if weight is None:
             return torch.maximum(kept.sum(), rows.any())
-        total = torch.where(kept, weight.float()[torch.where(kept, label, 0)], 0).sum()
+        weight = weight.to(torch.promote_types(weight.dtype, torch.float32))  # half types count to 65504 or 256
+        total = torch.where(kept, weight[torch.where(kept, label, 0)], 0).sum()
         return torch.where(kept.any() | ~rows.any(), total, 1)
 
     @property

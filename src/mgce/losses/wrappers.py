@@ -28,7 +28,7 @@ class SumLoss(nn.Module):
     same.
 
     Args:
-        losses: modules that take logits and targets, with one reduction.
+        losses: modules that take logits and targets; those that say their `reduction` have to have the same.
         weights: a finite number for each. A loss of weight 0 is not computed.
 
     Raises:
@@ -55,9 +55,10 @@ class SumLoss(nn.Module):
         for i, (loss, weight) in enumerate(zip(losses, weights, strict=True)):
             check_loss(f"losses[{i}]", loss)
             _validation.check_number(f"weights[{i}]", weight, -math.inf)
-        reductions = {_reduction_of(loss) for loss in losses} - {None}
+        given_by = (getattr(loss, "reduction", None) for loss, weight in zip(losses, weights, strict=True) if weight)
+        reductions = {reduction for reduction in given_by if isinstance(reduction, str)}
         if len(reductions) > 1:
-            raise ValueError(expected("losses", "losses of one reduction", sorted(map(str, reductions))))
+            raise ValueError(expected("losses", "losses of one reduction", sorted(reductions)))
         self.losses = nn.ModuleList(losses)
         self.weights = tuple(map(float, weights))
 
@@ -115,7 +116,8 @@ def clip_logits(logits: Tensor, *, delta: float = 1.0, dim: int = -1) -> Tensor:
     squared = unit.square().sum(dim, keepdim=True)
     length = torch.where(squared == 0, 1, squared).sqrt() * delta
     short = largest * length <= 1  # not where there is a NaN, which has to come through
-    return torch.where(on, torch.where(short, kept, unit / length), x).to(logits.dtype)
+    # Where it is not taken nothing is divided: a derivative of 0 / delta^2 would be NaN.
+    return torch.where(on, torch.where(short, kept, unit / torch.where(short, 1, length)), x).to(logits.dtype)
 
 
 class ClippedLogits(nn.Module):
@@ -261,8 +263,9 @@ class ForwardCorrection(nn.Module):
             raise ValueError(expected("loss", "a loss of softmax, or of MGCE's link", type(loss).__name__))
         _correctable(link.beta)
         for part in loss.modules():
-            if isinstance(part, SumLoss) and len({str(link_of(one)) for one in part.counted()}) > 1:
-                raise ValueError(expected("loss", "a sum of losses with one link", [*map(link_of, part.counted())]))
+            links = [link_of(one) for one in part.counted()] if isinstance(part, SumLoss) else []
+            if any(not isinstance(one, MinimaxLink) or one.beta != link.beta for one in links):
+                raise ValueError(expected("loss", "a sum of losses with one link", links))
         _check_transition(transition)
         self.loss = loss
         self.register_buffer("transition", transition)
@@ -292,13 +295,7 @@ def check_loss(name: str, loss: object) -> None:
 def weight_of(loss: nn.Module) -> Tensor | None:
     """Give the class weights of a loss, or of one inside it."""
     weights = (getattr(part, "weight", None) for part in loss.modules() if hasattr(part, "reduction"))
-    return next((weight for weight in weights if weight is not None), None)
-
-
-def _reduction_of(loss: nn.Module) -> str | None:
-    """Give the reduction of a loss, or of the one that it is around; None where it has none."""
-    reductions = (getattr(part, "reduction", None) for part in loss.modules())
-    return next((reduction for reduction in reductions if isinstance(reduction, str)), None)
+    return next((weight for weight in weights if isinstance(weight, Tensor)), None)
 
 
 def dim_of(loss: nn.Module) -> int | None:
