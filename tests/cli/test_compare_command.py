@@ -39,6 +39,19 @@ def test_compare_takes_a_file_of_mixed_columns(tmp_path):
     assert (tmp_path / "results" / "table.csv").is_file()
 
 
+def test_numbers_are_not_cut_off_in_a_narrow_terminal(tmp_path):
+    wide, narrow = (
+        mgce("compare", "iris", *SMALL, "--methods", "ce_eps+mae,ce+trim", folder=tmp_path, columns=columns)
+        for columns in (200, 40)
+    )
+    tables = [
+        [line.split() for line in done.stdout.splitlines() if line.lstrip().startswith(("method", "ce"))]
+        for done in (wide, narrow)
+    ]
+    assert tables[0] == tables[1] and "…" not in narrow.stdout
+    assert [row[0] for row in tables[0]] == ["method", "ce_eps+mae", "ce+trim"] and "trim" in tables[0][0]
+
+
 @pytest.mark.parametrize(
     "arguments, sentence",
     [
@@ -48,10 +61,8 @@ def test_compare_takes_a_file_of_mixed_columns(tmp_path):
         (["t.csv", "--target", "y"], "Error: Expected `dataset` to be a data set with enough rows of every class"),
         (["iris", "--noise", "1.5"], "Error: Expected `noise` to be a float in [0, 1], but got 1.5."),
         (["iris", "--device", "nowhere"], "Error: Expected `device` to be a device that this PyTorch can use"),
-        (
-            ["iris", "--noise", "1", "--methods", "mgce+trim"],
-            "Error: Expected `noise` to be such that mgce+trim, which",
-        ),
+        (["iris", "--trims", "1"], "Error: Expected `trims` to be below 1"),
+        (["iris", "--trims", "0.2,0.2"], "Error: Expected `trims` to be one or more values, none of them twice"),
         (
             ["iris", "--lr", "1e20", "--epochs", "30", "--seeds", "1"],
             "Error: Expected `lr` to be so small that training",

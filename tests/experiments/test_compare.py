@@ -49,6 +49,23 @@ def without_rounding(record):
     return {name: record[name] for name in kept}
 
 
+def test_the_share_to_trim_is_a_candidate_and_no_method_is_told_it():
+    plan = replace(PLAN, methods=("ce", "mgce+trim", "ce+trim"), trims=(0.0, 0.3))
+    records = run(load("wine"), plan)
+    runs = [("ce", math.inf, None), *(("mgce+trim", 1.05, trim) for trim in (0.0, 0.3))]
+    runs += [("ce+trim", math.inf, trim) for trim in (0.0, 0.3)]
+    assert [(r["method"], r["beta"], r["trim"]) for r in records] == runs * 2
+    by_run = {(r["method"], r["trim"], r["seed"]): without_rounding(r) | {"method": ""} for r in records}
+    assert by_run["ce+trim", 0.0, 0] == by_run["ce", None, 0] != by_run["ce+trim", 0.3, 0]
+    chosen = select.best_candidate(records)
+    assert [(r["method"], r["seed"]) for r in chosen] == [(m, s) for s in range(2) for m in plan.methods]
+    ce, *trimmed = select.summarize(chosen)
+    assert ce["trims"] == [] and all(sum(count for _, count in row["trims"]) == 2 for row in trimmed)
+    shown = render.cells([ce, {**trimmed[0], "trims": [(0.0, 1), (0.3, 1)]}])
+    assert [row["trim"] for row in shown] == ["", "0-30"]
+    assert "trim" not in render.cells([ce])[0]
+
+
 def test_clean_labels_are_learnt_better_than_noisy_ones():
     plan = {"seeds": 2, "betas": (1.4,), "epochs": 30, "lr": 5e-3, "methods": ("mgce", "ce")}
     clean = run(load("wine"), Comparison(noise=0.0, **plan))
@@ -69,6 +86,8 @@ def test_clean_labels_are_learnt_better_than_noisy_ones():
         ({"seeds": 0}, "Expected `seeds`"),
         ({"epochs": 0}, "Expected `epochs`"),
         ({"lr": 0.0}, "Expected `lr`"),
+        ({"trims": (0.2, 1.0)}, "Expected `trims` to be below 1"),
+        ({"trims": ()}, "Expected `trims` to be one or more values"),
         ({"test_size": 1.0}, "Expected `test_size`"),
     ],
 )
@@ -77,7 +96,7 @@ def test_a_wrong_plan_is_refused(wrong, message):
         Comparison(**wrong)
 
 
-def test_best_beta_and_summary_of_hand_made_records():
+def test_best_candidate_and_summary_of_hand_made_records():
     def record(method, beta, seed, validation, value):
         measures = {m: value for m in select.MEASURES}
         return {"method": method, "beta": beta, "seed": seed, "validation_accuracy": validation, **measures}
@@ -89,27 +108,27 @@ def test_best_beta_and_summary_of_hand_made_records():
         record("mgce", 2.0, 1, 0.9, 0.1),
         record("ce", math.inf, 0, 0.1, 0.25),
     ]
-    chosen = select.best_beta(records)
+    chosen = select.best_candidate(records)
     assert [(r["beta"], r["seed"]) for r in chosen] == [(2.0, 0), (1.4, 1), (math.inf, 0)]
     mgce, ce = select.summarize(chosen)
     assert abs(mgce["accuracy"] - 0.7) < 1e-15 and abs(mgce["accuracy_std"] - math.sqrt(0.02)) < 1e-15
     assert math.isnan(ce["accuracy_std"])
-    assert render.cells([mgce, ce]) == [
-        ("mgce", "1.4-2", *(["70.0 ± 14.1"] * 5)),
-        ("ce", "inf", *(["25.0"] * 5)),
+    assert [list(row.values()) for row in render.cells([mgce, ce])] == [
+        ["mgce", "1.4-2", *(["70.0 ± 14.1"] * 5)],
+        ["ce", "inf", *(["25.0"] * 5)],
     ]
     header, first, _ = render.to_csv([mgce, ce]).decode().splitlines()
-    assert header.startswith("method,betas,seeds,accuracy,accuracy_std,ece_h")
-    assert first.startswith('mgce,"1.4 x1, 2 x1",2,0.7')
+    assert header.startswith("method,betas,trims,seeds,accuracy,accuracy_std,ece_h")
+    assert first.startswith('mgce,"1.4 x1, 2 x1",,2,0.7')
 
 
 def test_figures_are_png(records):
     for figure in (render.accuracy_figure, render.reliability_figure):
-        assert figure(select.best_beta(records), "wine").startswith(b"\x89PNG")
+        assert figure(select.best_candidate(records), "wine").startswith(b"\x89PNG")
 
 
 def test_every_loss_can_be_compared():
-    plan = Comparison(seeds=1, epochs=2, hidden=8, methods=tuple(METHODS), betas=(1.4,))
+    plan = Comparison(seeds=1, epochs=2, hidden=8, methods=tuple(METHODS), betas=(1.4,), trims=(0.2,))
     records = run(load("wine"), plan)
     assert [record["method"] for record in records] == list(METHODS)
     assert set(LOSSES) < set(METHODS)

@@ -26,7 +26,7 @@ from mgce.experiments.compare import METHODS, Comparison, run
 from mgce.tables.notes import without_label
 
 DEFAULT = Comparison()
-BETAS = ",".join(map(str, DEFAULT.betas))
+BETAS, TRIMS = (",".join(map(str, values)) for values in (DEFAULT.betas, DEFAULT.trims))
 
 
 def compare(
@@ -42,6 +42,9 @@ def compare(
     noise_type: Annotated[str, typer.Option(help="symmetric or pair.")] = DEFAULT.noise_type,
     methods: Annotated[str, typer.Option(help=f"all, or some of {','.join(METHODS)}.")] = ",".join(DEFAULT.methods),
     betas: Annotated[str, typer.Option(help="Candidates for beta of mgce and gce.")] = BETAS,
+    trims: Annotated[
+        str, typer.Option(help="Candidates for the share of rows of each label that mgce+trim and ce+trim leave out.")
+    ] = TRIMS,
     seeds: Annotated[int, typer.Option(help="Splits, noises and initialisations.")] = DEFAULT.seeds,
     epochs: Annotated[
         int | None, typer.Option(help="Passes over the training rows [50, and at least 700 steps].")
@@ -56,9 +59,9 @@ def compare(
 ) -> None:
     """Train a network by each loss on rows with wrong labels, and compare the networks on test rows with right ones.
 
-    For each seed, beta and the epoch are those of best accuracy on the validation rows, whose labels
-    are noisy too. Prints test accuracy and calibration errors as mean ± standard deviation over the
-    seeds; writes table.csv, runs.json, accuracy.png and reliability.png.
+    For each seed, beta, the share to trim and the epoch are those of best accuracy on the validation
+    rows, whose labels are noisy too. Prints test accuracy and calibration errors as mean ± standard
+    deviation over the seeds; writes table.csv, runs.json, accuracy.png and reliability.png.
     """
     form = TextFormat(sep, decimal, encoding)
     table = load(dataset, target, data_dir=data_dir, download=download, drop=columns_of(drop), form=form)
@@ -67,6 +70,7 @@ def compare(
         noise_type=noise_type,
         methods=tuple(METHODS) if methods == "all" else tuple(methods.split(",")),
         betas=parse_numbers("betas", betas),
+        trims=parse_numbers("trims", trims),
         seeds=seeds,
         epochs=epochs,
         hidden=hidden,
@@ -80,14 +84,14 @@ def compare(
     start = time.monotonic()
     with nothing_written_if_interrupted(console):
         records = _run_with_progress(console, table, plan, device)
-        chosen = select.best_beta(records)
+        chosen = select.best_candidate(records)
         rows = select.summarize(chosen)
         files = _contents(table, plan, records, chosen, rows)
     write_files(folder, files)
     write_json(json_file, {"dataset": table.name, "folder": str(folder), "methods": rows})
     for sentence in without_label(table.unlabelled):
         console.print(f"Note: {sentence}", markup=False)
-    console.print(_grid(rows, table, plan), markup=False)
+    console.print_whole(_grid(rows, table, plan))
     console.print(f"{len(records)} networks in {time.monotonic() - start:.0f} s. {', '.join(files)} are in {folder}/")
 
 
@@ -108,7 +112,7 @@ def _contents(
         table: the data set.
         plan: the settings.
         records: of all runs.
-        chosen: those of the records that have the best beta of their method and seed.
+        chosen: those of the records that have the best beta and share to trim of their method and seed.
         rows: means and standard deviations over the seeds, by method.
     """
     title = _title(table, plan)
@@ -143,9 +147,9 @@ def _grid(rows: list[dict[str, Any]], table: Table, plan: Comparison) -> Grid:
         "calibrated to labels as noisy as those trained on."
     )
     grid = Grid(title=title, caption=caption, box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
-    for number, name in enumerate(render.HEADER):
-        # The first two columns, method and beta, are text.
-        grid.add_column(name, justify="left" if number < 2 else "right", no_wrap=True)
-    for row in render.cells(rows):
-        grid.add_row(*row)
+    cells = render.cells(rows)
+    for name in cells[0]:
+        grid.add_column(name, justify="right" if name in render.COLUMNS else "left", no_wrap=True)
+    for row in cells:
+        grid.add_row(*row.values())
     return grid

@@ -24,6 +24,14 @@ class Terminal(Console):
         for text, style, control in super().render(renderable, options):
             yield Segment(text if control else printable(text, keep="\n"), style, control)
 
+    def print_whole(self, renderable: RenderableType) -> None:
+        """Print without markup, as wide as it is: in a narrow terminal, lines that wrap are better than cut ones."""
+        before = self.width
+        # More columns than any of our tables has: what a measure is bounded by.
+        self.width = max(before, self.measure(renderable, options=self.options.update(width=1000)).maximum)
+        self.print(renderable, markup=False)
+        self.width = before
+
 
 @contextmanager
 def nothing_written_if_interrupted(console: Console) -> Iterator[None]:

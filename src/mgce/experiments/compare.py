@@ -17,8 +17,9 @@ from mgce.datasets import Table, preprocessor
 from mgce.datasets.splits import Rows, stratified_split
 from mgce.estimators.linear_cv import BETAS
 from mgce.experiments.methods import METHODS as LOSS_METHODS
-from mgce.experiments.methods import Method, stages
+from mgce.experiments.methods import TRIMMED, Method, stages
 from mgce.losses.presets import LOSSES
+from mgce.losses.trimmed import check_trim
 from mgce.metrics.evaluation import evaluate
 from mgce.training.ensemble import fit_ensemble, stack_groups
 from mgce.training.member_losses import MemberLoss
@@ -31,10 +32,13 @@ METHODS = {
     "ce": "cross-entropy",
     "mae": "convex minimax MAE: MGCE at beta = 1",
     "softmax_mae": "MAE of softmax: GCE at beta = 1, not convex",
-    # The others of `mgce.robust_loss`, with the hyperparameters published for CIFAR-10; variants of MGCE at beta = 1.4.
+    # The others of `mgce.robust_loss`, with the hyperparameters published for CIFAR-10. Variants of MGCE have beta =
+    # 1.4, or 1.05 if they give up rows; the share that trimming leaves out is chosen by validation.
     **{name: "see docs/losses.md" for name in LOSSES if name not in ("mgce", "gce", "ce", "mae")},
 }
 NOISES = {"symmetric": noise.symmetric, "pair": noise.pair_flip}
+
+Run = tuple[str, float, float | None]  # method, beta, and the share to trim of the methods that do
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,7 @@ class Comparison:
         noise_type: a key of `NOISES`.
         methods: keys of `METHODS`.
         betas: candidates for the beta of mgce and gce.
+        trims: candidates for the share of the rows of each label that mgce+trim and ce+trim leave out.
         seeds: how many; each has its own split, noise and initial weights.
         test_size: share of all rows that are for the test.
         validation_size: share of the other rows that choose the epoch and beta.
@@ -61,6 +66,7 @@ class Comparison:
     noise_type: str = "symmetric"
     methods: tuple[str, ...] = ("mgce", "gce", "ce", "mae")
     betas: tuple[float, ...] = BETAS
+    trims: tuple[float, ...] = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
     seeds: int = 5
     test_size: float = 0.25
     validation_size: float = 0.2
@@ -72,13 +78,7 @@ class Comparison:
     def __post_init__(self) -> None:
         check_fraction("noise", self.noise)
         check_choice("noise_type", self.noise_type, tuple(NOISES))
-        for method in self.methods:
-            check_choice("methods", method, tuple(METHODS))
-        for beta in self.betas:
-            check_beta(beta)
-        for name, values in (("methods", self.methods), ("betas", self.betas)):
-            if not values or len(set(values)) < len(values):
-                raise ValueError(expected(name, "one or more values, none of them twice", values))
+        self._check_candidates()
         for name in ("seeds", "hidden", "batch_size"):
             check_count(name, getattr(self, name))
         if self.epochs is not None:
@@ -89,11 +89,27 @@ class Comparison:
         if not self.lr > 0:
             raise ValueError(expected("lr", "a positive float", self.lr))
 
-    def runs(self) -> list[tuple[str, float]]:
-        """List method and beta of every network of a seed."""
+    def _check_candidates(self) -> None:
+        for method in self.methods:
+            check_choice("methods", method, tuple(METHODS))
+        for beta in self.betas:
+            check_beta(beta)
+        for trim in self.trims:
+            check_trim("trims", trim)
+        for name, values in (("methods", self.methods), ("betas", self.betas), ("trims", self.trims)):
+            if not values or len(set(values)) < len(values):
+                raise ValueError(expected(name, "one or more values, none of them twice", values))
+
+    def runs(self) -> list[Run]:
+        """List what every network of a seed is trained by."""
         fixed = {method.name: (method.beta,) for method in LOSS_METHODS if method.name not in ("mgce", "gce")}
         fixed |= {"ce": (math.inf,), "mae": (1.0,), "softmax_mae": (1.0,)}
-        return [(method, beta) for method in self.methods for beta in fixed.get(method, self.betas)]
+        return [
+            (method, beta, trim)
+            for method in self.methods
+            for beta in fixed.get(method, self.betas)
+            for trim in (self.trims if method in TRIMMED else (None,))
+        ]
 
     def epochs_for(self, rows: int) -> int:
         """Give the epochs for this many training rows: as asked, or 50, or more if 50 are fewer than 700 steps.
@@ -116,7 +132,7 @@ class _Split:
 def run(
     table: Table, plan: Comparison, *, device: str = "cpu", on_epoch: Callable[[int, int], None] | None = None
 ) -> list[dict[str, Any]]:
-    """Train a network for every seed, method and beta, all at once, and give a record of each.
+    """Train a network for every seed, method, beta and share to trim, all at once, and give a record of each.
 
     Args:
         table: the data.
@@ -125,9 +141,10 @@ def run(
         on_epoch: called after each epoch with the number of epochs done, and of all.
 
     Returns:
-        A record of each network, ready for JSON: method, beta, seed, the epoch of best validation accuracy, the
-        validation and the test accuracy by epoch, and at the best epoch the test accuracy and, for the minimax
-        probabilities h and the worst-case probabilities p, ECE, SCE and the reliability curve.
+        A record of each network, ready for JSON: method, beta, trim (None if the method leaves out no rows), seed, the
+        epoch of best validation accuracy, the validation and the test accuracy by epoch, and at the best epoch the test
+        accuracy and, for the minimax probabilities h and the worst-case probabilities p, ECE, SCE and the reliability
+        curve.
 
     Raises:
         ValueError: if the rows do not suffice for the splits, the outputs of a network are not finite, or there is no
@@ -141,7 +158,7 @@ def run(
     runs, epochs = plan.runs(), plan.epochs_for(train[0].shape[1])
     transition = NOISES[plan.noise_type](len(table.classes), plan.noise)
     frequencies = torch.from_numpy(table.target).bincount(minlength=len(transition))
-    losses = [_loss(method, beta, transition, frequencies) for method, beta in runs]
+    losses = [_loss(run, transition, frequencies) for run in runs]
     fit = fit_ensemble(
         *train,
         stages(losses),
@@ -164,8 +181,8 @@ def run(
         logits = fit.model(test[0])
     records = []
     for seed in range(plan.seeds):
-        for member, (method, beta) in enumerate(runs):
-            record: dict[str, Any] = {"method": method, "beta": beta, "seed": seed}
+        for member, (method, beta, trim) in enumerate(runs):
+            record: dict[str, Any] = {"method": method, "beta": beta, "trim": trim, "seed": seed}
             record["best_epoch"] = int(fit.best_epoch[seed, member])
             for name, curve in fit.curves.items():
                 record[f"{name}_accuracy_by_epoch"] = [round(v, 6) for v in curve[:, seed, member].tolist()]
@@ -178,12 +195,13 @@ def run(
     return records
 
 
-def _loss(method: str, beta: float, transition: Tensor, frequencies: Tensor) -> MemberLoss:
-    """Give the loss of a method; those that correct for the noise are told its matrix and the true classes."""
+def _loss(run: Run, transition: Tensor, frequencies: Tensor) -> MemberLoss:
+    """Give the loss of a run; forward correction is told the matrix of the noise, and no other is told anything."""
+    method, beta, _ = run
     families = {"mgce": "mgce", "mae": "mgce", "ce": "mgce", "gce": "gce", "softmax_mae": "gce"}
     if method in families:
         return MemberLoss(families[method], beta)
-    return Method(method, beta).loss("cifar10", None, transition, frequencies)
+    return Method(*run).loss("cifar10", None, transition, frequencies)
 
 
 def _split(table: Table, plan: Comparison, seed: int) -> _Split:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from mgce._validation import check_choice, expected
 from mgce.losses.presets import DATA, LOSSES, WITH_BETA, preset
+from mgce.losses.trimmed import check_trim
 from mgce.noise import inverse_noise_matrix
 from mgce.training.member_losses import MemberLoss
 
@@ -30,13 +31,24 @@ CAPPED, CAPPED_FROM = ("mgce+cap", "mgce+trunc", "ce+trunc"), 3
 
 @dataclass(frozen=True)
 class Method:
-    """A loss of the comparison: its name in `mgce.losses.presets.LOSSES`, and beta, inf where it has none."""
+    """A loss of the comparison.
+
+    Attributes:
+        name: in `mgce.losses.presets.LOSSES`.
+        beta: in [1, inf]; inf where it has none.
+        trim: of a loss that trims, the share of the rows of every label to leave out, in [0, 1); None for that of wrong
+            labels, which differs by label.
+    """
 
     name: str
     beta: float = math.inf
+    trim: float | None = None
 
     def __post_init__(self) -> None:
         check_choice("methods", self.name, tuple(LOSSES))
+        if self.trim is not None:
+            check_choice("methods", self.name, TRIMMED)
+            check_trim("trim", self.trim)
 
     @property
     def label(self) -> str:
@@ -59,13 +71,18 @@ class Method:
         if self.name.endswith("+forward"):
             options["transition"] = transition.tolist()
         elif self.name in TRIMMED:
-            right = inverse_noise_matrix(transition, frequencies).diagonal()
-            if right.min() <= 0:
-                what = f"such that {self.name}, which leaves out wrong labels, has a right one of every class"
-                raise ValueError(expected("noise", what, "noise in which all labels of a class are wrong"))
-            # Shares as one would state them, and not 1 - .6 in floating point.
-            options |= {"trim": [round(1 - share, 6) for share in right.tolist()], "n_classes": len(right)}
+            trim = self._wrong_labels(transition, frequencies) if self.trim is None else self.trim
+            options |= {"trim": trim, "n_classes": len(transition)}
         return MemberLoss(self.name, self.beta, options)
+
+    def _wrong_labels(self, transition: Tensor, frequencies: Tensor) -> list[float]:
+        """Give the share of wrong labels of each label."""
+        right = inverse_noise_matrix(transition, frequencies).diagonal()
+        if right.min() <= 0:
+            what = f"such that {self.name}, which leaves out wrong labels, has a right one of every class"
+            raise ValueError(expected("noise", what, "noise in which all labels of a class are wrong"))
+        # Shares as one would state them, and not 1 - .6 in floating point.
+        return [round(1 - share, 6) for share in right.tolist()]
 
 
 def stages(losses: Sequence[MemberLoss], cap_from: int = CAPPED_FROM) -> dict[int, list[MemberLoss]]:

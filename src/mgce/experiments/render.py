@@ -17,7 +17,7 @@ from mgce.experiments.select import MEASURES
 from mgce.metrics.evaluation import pool
 from mgce.pages.png import figure, png
 
-HEADER = ("method", "beta", "accuracy", "ECE(h)", "ECE(p)", "SCE(h)", "SCE(p)")
+COLUMNS = {"accuracy": "accuracy", "ECE(h)": "ece_h", "ECE(p)": "ece_p", "SCE(h)": "sce_h", "SCE(p)": "sce_p"}
 # Okabe and Ito's colours, told apart by readers of any colour vision.
 COLOURS = {"mgce": "#0072B2", "gce": "#E69F00", "ce": "#D55E00", "mae": "#009E73", "softmax_mae": "#CC79A7"}
 # For methods without a colour of their own, in the order in which they come.
@@ -26,25 +26,34 @@ LINES = ("-", "--", ":", "-.")  # ten methods each
 PANELS_ACROSS = 6  # reliability curves in a row at most
 
 
-def cells(rows: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
-    """Give the table as text: for each summary a tuple in the order of `HEADER`, percentages as `mean ± deviation`."""
+def cells(rows: Sequence[dict[str, Any]]) -> list[dict[str, str]]:
+    """Give the table as text: for each summary its cells by column, percentages as `mean ± deviation`.
+
+    The share to trim, in percent too, is a column if a method trims.
+    """
+    trims = any(row["trims"] for row in rows)
     return [
-        (row["method"], beta_range(row["betas"]), *(percent(row[m], row[f"{m}_std"]) for m in MEASURES)) for row in rows
+        {
+            "method": row["method"],
+            "beta": value_range(row["betas"]),
+            **({"trim": value_range([(100 * trim, count) for trim, count in row["trims"]])} if trims else {}),
+            **{name: percent(row[m], row[f"{m}_std"]) for name, m in COLUMNS.items()},
+        }
+        for row in rows
     ]
 
 
-def beta_range(betas: Sequence[tuple[float, int]]) -> str:
-    """Show the beta that all seeds took, or the smallest and the largest: `1.4`, `1.05-2`.
+def value_range(taken: Sequence[tuple[float, int]]) -> str:
+    """Show the beta or share that all seeds took, or the smallest and the largest: `1.4`, `1.05-2`; "" of none.
 
-    `betas` are pairs of a beta and the number of seeds that took it.
+    `taken` are pairs of a value and the number of seeds that took it, by rising value.
     """
-    values = [beta for beta, _ in betas]
-    return "-".join(f"{beta:.4g}" for beta in dict.fromkeys((min(values), max(values))))
+    return "-".join(dict.fromkeys(f"{value:.4g}" for value, _ in (*taken[:1], *taken[-1:])))
 
 
-def show_betas(betas: Sequence[tuple[float, int]]) -> str:
-    """Show which beta was taken by how many seeds: `1.4 x3, 2 x2`."""
-    return ", ".join(f"{beta:g} x{count}" for beta, count in betas)
+def show_taken(taken: Sequence[tuple[float, int]]) -> str:
+    """Show which value was taken by how many seeds: `1.4 x3, 2 x2`."""
+    return ", ".join(f"{value:g} x{count}" for value, count in taken)
 
 
 def percent(mean: float, std: float) -> str:
@@ -54,12 +63,12 @@ def percent(mean: float, std: float) -> str:
 
 def to_csv(rows: Sequence[dict[str, Any]]) -> bytes:
     """Give the table as CSV, numbers in full."""
-    columns = ["method", "betas", "seeds", *(f"{m}{suffix}" for m in MEASURES for suffix in ("", "_std"))]
+    columns = ["method", "betas", "trims", "seeds", *(f"{m}{suffix}" for m in MEASURES for suffix in ("", "_std"))]
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
     for row in rows:
-        writer.writerow({**row, "betas": show_betas(row["betas"])})
+        writer.writerow({**row, **{name: show_taken(row[name]) for name in ("betas", "trims")}})
     return text.getvalue().encode()
 
 

@@ -1,4 +1,4 @@
-"""From the records of networks to the numbers of a table: which beta counts, and means over the seeds."""
+"""From the records of networks to the numbers of a table: which candidate counts, and means over the seeds."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ MEASURES = ("accuracy", "ece_h", "ece_p", "sce_h", "sce_p")
 HELD_OUT_LOSS = "validation_brier"  # which decides where validation accuracies are equal, if the records have it
 
 
-def best_beta(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def best_candidate(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Keep for each method and seed the record of best validation accuracy.
 
     Where several have the same, the one of least loss on the validation rows counts; where their records do not all
-    say it, the one of smallest beta.
+    say it, the one of smallest beta, and of those of smallest share to trim.
     """
     by_seed: dict[tuple[str, int], list[dict[str, Any]]] = {}
     for record in records:
@@ -34,8 +34,8 @@ def tied(candidates: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 def one_beta(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Keep for each method the records of one beta, that of best mean validation accuracy over the seeds.
 
-    Of the candidates, only those count that all seeds of the method have. Where several are equal, `best_beta` says
-    what decides.
+    Of the candidates, only those count that all seeds of the method have. Where several are equal, `best_candidate`
+    says what decides.
     """
     kept: list[dict[str, Any]] = []
     for method in dict.fromkeys(record["method"] for record in records):
@@ -59,21 +59,29 @@ def _mean(beta: float, records: Sequence[dict[str, Any]]) -> dict[str, Any]:
 def _order(equals: Sequence[dict[str, Any]]) -> Any:
     """Give the key by which records of equal validation accuracy are ordered."""
     if all(HELD_OUT_LOSS in record for record in equals):
-        return lambda record: (record[HELD_OUT_LOSS], record["beta"])
-    return lambda record: record["beta"]
+        return lambda record: (record[HELD_OUT_LOSS], *_candidate(record))
+    return _candidate
+
+
+def _candidate(record: dict[str, Any]) -> tuple[float, float]:
+    """Give beta and the share to trim, 0 where the method leaves out no rows."""
+    return record["beta"], record.get("trim") or 0.0
 
 
 def summarize(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Give for each method a dict: the betas taken, and mean and standard deviation of every measure over the seeds.
+    """Give for each method a dict: what was chosen, and mean and standard deviation of every measure over the seeds.
 
-    `betas` are pairs of a beta and the number of seeds that took it, by rising beta. The standard deviation is that of
-    the sample (ddof = 1), and NaN for a single seed.
+    `betas` are pairs of a beta and the number of seeds that took it, by rising beta; `trims` the same of the shares to
+    trim, empty if the method leaves out no rows. The standard deviation is that of the sample (ddof = 1), and NaN for
+    a single seed.
     """
     summaries = []
     for method in dict.fromkeys(record["method"] for record in records):
         chosen = [record for record in records if record["method"] == method]
         betas = Counter(record["beta"] for record in chosen)
-        summary: dict[str, Any] = {"method": method, "seeds": len(chosen), "betas": sorted(betas.items())}
+        trims = Counter(record["trim"] for record in chosen if record.get("trim") is not None)
+        summary: dict[str, Any] = {"method": method, "seeds": len(chosen)}
+        summary |= {"betas": sorted(betas.items()), "trims": sorted(trims.items())}
         for measure in MEASURES:
             values = np.array([record[measure] for record in chosen])
             summary[measure] = float(values.mean())

@@ -67,6 +67,13 @@ class RecentLosses(nn.Module):
         return ~(known > quantile[label])
 
 
+def check_trim(name: str, share: Any) -> None:
+    """Require `share` to be a share of the rows of a label that can be left out, in [0, 1)."""
+    _validation.check_fraction(name, share)
+    if share == 1:
+        raise ValueError(expected(name, "below 1, so that some rows of a label are learnt", share))
+
+
 class TrimmedLoss(nn.Module):
     r"""Any loss, of the rows of each label but those that cost most.
 
@@ -135,9 +142,7 @@ class TrimmedLoss(nn.Module):
             raise ValueError(expected("trim", f"one number, or one for each of {n_classes} classes", trim))
         for label, share in enumerate(shares):
             name = "trim" if shares is not given else f"trim[{label}]"
-            _validation.check_fraction(name, share)
-            if share == 1:
-                raise ValueError(expected(name, "below 1, so that some rows of a label are learnt", share))
+            check_trim(name, share)
         _validation.check_choice("reduction", reduction, _validation.REDUCTIONS)
         parts = [part for part in loss.modules() if hasattr(part, "reduction")]
         for part in parts:

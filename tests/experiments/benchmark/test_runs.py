@@ -127,6 +127,15 @@ def test_hyperparameters_are_the_published_ones():
     assert Method("jal-ce").loss("mnist", None, T, even).options == {"weights": (1.0, 1.0), "c": 30.0}  # CIFAR-10's
     assert Method("ce+forward").loss("mnist", None, T, even).options == {"transition": T.tolist()}
     assert Method("ce+trim").loss("mnist", None, T, even).options == {"trim": [0.8] * 10, "n_classes": 10}
+    assert Method("ce+trim", trim=0.3).loss("mnist", None, T, even).options == {"trim": 0.3, "n_classes": 10}
+    nothing_right = (1 - torch.eye(10)) / 9
+    with pytest.raises(
+        ValueError, match="Expected `noise` to be such that ce.trim, which leaves out wrong labels, has"
+    ):
+        Method("ce+trim").loss("mnist", None, nothing_right, even)
+    for name, trim in (("ce+trim", 1.0), ("ce", 0.3)):
+        with pytest.raises(ValueError, match=r"Expected `(trim|methods)`"):
+            Method(name, trim=trim)
 
 
 HUMAN = {"noise_type": "human", "labels": "a"}

@@ -20,6 +20,7 @@ from mgce.experiments.paper.images import check_images, train_in_scratch
 from mgce.experiments.paper.specification import Place, document
 from mgce.experiments.store import run_name
 from mgce.losses.presets import LOSSES
+from mgce.losses.trimmed import check_trim
 from mgce.metrics.evaluation import evaluate
 from mgce.training.image_settings import ImageSettings
 from mgce.training.member_losses import MemberLoss
@@ -117,7 +118,7 @@ class LossRun(ImageSettings):
             check_count("cap_from", self.cap_from)
         if self.trim is not None:
             check_choice("method", self.method, TRIMMED)
-            check_fraction("trim", self.trim)
+            check_trim("trim", self.trim)
         if (self.noise_type == "human") != bool(self.labels):
             raise ValueError(expected("labels", "the name of human labels, where the noise is human", self.labels))
 
@@ -158,9 +159,8 @@ class LossRun(ImageSettings):
 
     def _stages(self, transition: Tensor, frequencies: Tensor) -> dict[int, MemberLoss]:
         kind = None if self.noise_type == "human" else f"{self.noise_type} {self.noise:g}"
-        loss = Method(self.method, self.beta).loss(self.dataset.removesuffix("n"), kind, transition, frequencies)
-        if self.trim is not None:
-            loss = replace(loss, options={**loss.options, "trim": self.trim})
+        method = Method(self.method, self.beta, self.trim)
+        loss = method.loss(self.dataset.removesuffix("n"), kind, transition, frequencies)
         if self.beta_start is None:
             return {epoch: stage[0] for epoch, stage in stages([loss], self.cap_from or CAPPED_FROM).items()}
         half = max(1, self.epochs // 2)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
 
 from mgce import noise
 from mgce._files import plain
-from mgce._validation import check_choice, check_fraction
+from mgce._validation import check_choice
 from mgce.experiments.benchmark.records import keep_logits, rounded
 from mgce.experiments.methods import TRIMMED, Method, stages
 from mgce.experiments.paper.specification import Place, document
 from mgce.experiments.paper.tabular import TabularRun, short
 from mgce.experiments.store import run_name
 from mgce.losses.presets import LOSSES
+from mgce.losses.trimmed import check_trim
 from mgce.metrics.evaluation import evaluate
 
 
@@ -42,7 +43,7 @@ class RateRun(TabularRun):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.trim is not None:
-            check_fraction("trim", self.trim)
+            check_trim("trim", self.trim)
             for name, _ in self.members:
                 check_choice("members", name, TRIMMED)
 
@@ -56,9 +57,7 @@ class RateRun(TabularRun):
         table = self._table(place)
         k = len(table.classes)
         told = noise.symmetric(k, self.noise), torch.from_numpy(table.target).bincount(minlength=k)
-        losses = [Method(*member).loss(self.hyperparameters, None, *told) for member in self.members]
-        trim = {} if self.trim is None else {"trim": self.trim}
-        losses = [replace(loss, options={**loss.options, **trim}) for loss in losses]
+        losses = [Method(*member, self.trim).loss(self.hyperparameters, None, *told) for member in self.members]
         fit, _, (logits, test) = self.train(place, stages(losses))
         keep_logits(place, run_name(document(self)), logits, test)
         records = []
@@ -76,7 +75,7 @@ class RateRun(TabularRun):
                         "best_epoch": int(fit.best_epoch[group, member]),
                         "validation_accuracy": float(fit.curves["validation"][:, group, member].max()),
                         "test_accuracy_by_epoch": short(fit.curves["test"][:, group, member]),
-                        **trim,
+                        **({} if self.trim is None else {"trim": self.trim}),
                         **rounded(measures),
                     }
                 )

@@ -14,7 +14,7 @@ from mgce.experiments.paper.image_settings import NOISE_RATES
 from mgce.experiments.paper.plan import Options
 from mgce.experiments.paper.result import PLUS_MINUS, Result
 from mgce.experiments.paper.specification import Specification
-from mgce.experiments.select import best_beta
+from mgce.experiments.select import best_candidate
 from mgce.experiments.significance import LEVEL, Difference, holm, paired_difference
 from mgce.experiments.store import Run
 
@@ -94,7 +94,7 @@ def render(runs: Sequence[Run]) -> Result | None:
 def _cells(dataset: str, noise: float, block: Sequence[dict[str, Any]]) -> list[Cell]:
     """Compare MGCE with each other method on the seeds that both have."""
     accuracy: dict[str, dict[int, float]] = {}
-    for record in best_beta(block):
+    for record in best_candidate(block):
         accuracy.setdefault(record["method"], {})[record["seed"]] = 100 * record["accuracy"]
     own, cells = accuracy.get("mgce", {}), []
     for method in OTHERS:

@@ -12,8 +12,8 @@ from mgce.experiments.paper.agreement import Verdict, agreement, judge, notes_of
 from mgce.experiments.paper.plan import METHODS
 from mgce.experiments.paper.published import PUBLISHED_AS, published_row
 from mgce.experiments.paper.result import Result
-from mgce.experiments.render import beta_range
-from mgce.experiments.select import HELD_OUT_LOSS, MEASURES, best_beta, one_beta, summarize, tied
+from mgce.experiments.render import value_range
+from mgce.experiments.select import HELD_OUT_LOSS, MEASURES, best_candidate, one_beta, summarize, tied
 from mgce.experiments.significance import Summary
 
 SHOWN_METHODS = (*METHODS, "mae_published")
@@ -118,7 +118,7 @@ def _rows(table: str, dataset: str, noise: float, block: Records) -> list[Row]:
     paper = {method: {} if smoke else _paper(table, dataset, method, noise) for method in SHOWN_METHODS}
     if not block and not any(paper.values()):
         return []
-    chosen = {summary["method"]: summary for summary in summarize(best_beta(block))}
+    chosen = {summary["method"]: summary for summary in summarize(best_candidate(block))}
     candidates = {method: {record["beta"] for record in block if record["method"] == method} for method in CHOOSING}
     several = [record for record in block if len(candidates.get(record["method"], ())) > 1]
     fixed = {summary["method"]: summary for summary in summarize(one_beta(several))}
@@ -206,7 +206,7 @@ def _cells(row: Row) -> dict[str, str]:
         "dataset": row.dataset,
         "η": f"{row.noise:g}",
         "method": LABELS.get(row.method, row.method),
-        "β": "" if betas is None else beta_range(betas) + " (fixed)" * row.single,
+        "β": "" if betas is None else value_range(betas) + " (fixed)" * row.single,
         "seeds": str(row.chosen.get("seeds", "")),
         "accuracy": show(_pair(row.chosen, "accuracy")),
         "paper's": show(row.paper.get("accuracy")),
