@@ -27,7 +27,7 @@ class Terminal(Console):
     def print_whole(self, renderable: RenderableType) -> None:
         """Print without markup, as wide as it is: in a narrow terminal, lines that wrap are better than cut ones."""
         before = self.width
-        # More columns than any of our tables has: what a measure is bounded by.
+        # A measure ends at the width it is given: 1000 characters are more than any of our tables has.
         self.width = max(before, self.measure(renderable, options=self.options.update(width=1000)).maximum)
         self.print(renderable, markup=False)
         self.width = before
