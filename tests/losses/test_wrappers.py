@@ -13,6 +13,7 @@ from mgce import (
     BiTemperedLoss,
     ForwardCorrection,
     GCELoss,
+    LinearMGCELoss,
     LogitClip,
     LogitScale,
     MGCELoss,
@@ -414,3 +415,20 @@ def test_bad_arguments(make, match):
 def test_what_is_no_loss_is_named(make, name):
     with pytest.raises(TypeError, match=f"Expected `{name}` to be a (module|sequence), but got"):
         make()
+
+
+@pytest.mark.parametrize(
+    "wrap, name",
+    [
+        (LogitScale, "loss"),
+        (LogitClip, "loss"),
+        (lambda loss: ForwardCorrection(loss, torch.eye(5)), "loss"),
+        (lambda loss: TrimmedLoss(loss, 0.4, 5), "loss"),
+        (lambda loss: SumLoss([NCELoss(reduction="none"), loss], [1.0, 1.0]), r"losses\[1\]"),
+        (lambda loss: LogitClip(SumLoss([loss], [1.0])), r"losses\[0\]"),
+    ],
+)
+@pytest.mark.parametrize("head", [LinearMGCELoss, getattr(torch.nn, "LinearCrossEntropyLoss", LinearMGCELoss)])
+def test_losses_with_a_head_of_their_own_take_no_logits(wrap, name, head):
+    with pytest.raises(TypeError, match=f"Expected `{name}` to be a loss of logits, without a linear head, but got"):
+        wrap(head(8, 5, reduction="none"))

@@ -13,9 +13,12 @@ from torch.nn import functional as F
 from mgce import _validation
 from mgce._validation import expected
 from mgce.losses.arguments import HALF_TYPES, class_dim
-from mgce.losses.modules import MinimaxLink
+from mgce.losses.modules import LinearMGCELoss, MinimaxLink
 from mgce.numerics import exponential
 from mgce.numerics.link import worst_case_probs
+
+# Losses with a linear head of their own: they take features. PyTorch has one since 2.13.
+HEADS = (LinearMGCELoss, getattr(nn, "LinearCrossEntropyLoss", LinearMGCELoss))
 
 
 class SumLoss(nn.Module):
@@ -287,9 +290,12 @@ class ForwardCorrection(nn.Module):
 
 
 def check_loss(name: str, loss: object) -> None:
-    """Require a module."""
+    """Require a module that takes logits, and not the input of a linear head that it has."""
     if not isinstance(loss, nn.Module):
         raise TypeError(expected(name, "a module", loss))
+    for part in loss.modules():
+        if isinstance(part, HEADS):
+            raise TypeError(expected(name, "a loss of logits, without a linear head", type(part).__name__))
 
 
 def weight_of(loss: nn.Module) -> Tensor | None:
