@@ -25,6 +25,8 @@ def test_a_smoke_run_and_its_report(tmp_path):
     assert (tmp_path / "again" / "rates-smoke.csv").read_bytes() == (out / "rates-smoke.csv").read_bytes()
     real = mgce("benchmark", "rates", *options[1:], folder=tmp_path)
     assert real.returncode == 2 and "all of --smoke or none" in real.stderr
+    nowhere = mgce("benchmark", "rates", *options, "--device", "nowhere", folder=tmp_path)  # and nothing left to run
+    assert nowhere.returncode == 2 and nowhere.stderr.startswith("Error: Expected `device` to be a device that this")
 
 
 def test_a_folder_that_cannot_be_written_to_is_named_before_any_work(tmp_path):

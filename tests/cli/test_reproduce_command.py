@@ -128,6 +128,7 @@ def test_a_grid_grows_and_all_says_what_is_missing(tmp_path):
         (["reproduce", "table3", "--seeds", "0"], "Error: Expected `seeds`"),
         (["reproduce", "table3", "--dataset", "nowhere"], "Error: Expected `dataset` to be one of"),
         (["reproduce", "table3", "--smoke", "--backend", "dask"], "Error: Expected `scheduler`"),
+        (["reproduce", "table3", "--smoke", "--device", "nowhere"], "Error: Expected `device` to be a device"),
         (["report", "nowhere"], "Error: Expected `runs` to be a folder"),
     ],
 )

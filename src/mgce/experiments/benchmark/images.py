@@ -123,7 +123,7 @@ class LossRun(ImageSettings):
             raise ValueError(expected("labels", "the name of human labels, where the noise is human", self.labels))
 
     def check(self, place: Place) -> None:
-        """Raise an error if Lightning, the device or the data set is missing."""
+        """Raise an error if Lightning or the data set is missing."""
         check_images(self.dataset, place)
 
     def data_checksum(self, place: Place) -> str:

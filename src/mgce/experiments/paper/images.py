@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from mgce._files import plain
-from mgce._validation import check_choice, check_device
+from mgce._validation import check_choice
 from mgce.datasets import load_images
 from mgce.datasets.images import ImageDataset, Images
 from mgce.experiments.paper.image_settings import HUMAN, PAPER
@@ -73,7 +73,7 @@ class ImageRun(ImageSettings):
     smoke: str = ""
 
     def check(self, place: Place) -> None:
-        """Raise an error if Lightning, the device or the data set is missing."""
+        """Raise an error if Lightning or the data set is missing."""
         check_images(self.dataset, place)
 
     def data_checksum(self, place: Place) -> str:
@@ -123,10 +123,9 @@ def with_labels(dataset: ImageDataset, labels: str) -> ImageDataset:
 
 
 def check_images(dataset: str, place: Place) -> None:
-    """Raise an error if Lightning, the device or the data set is missing."""
+    """Raise an error if Lightning or the data set is missing."""
     if not all(map(find_spec, ("lightning", "tensorboard"))):
         raise ModuleNotFoundError("Expected Lightning for images, but it is missing: pip install 'mgce[experiments]'.")
-    check_device(place.device)
     load_images(dataset, data_dir=place.data_dir, download=place.download)
 
 

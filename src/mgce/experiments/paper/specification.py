@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from mgce._files import plain
-from mgce._validation import expected
+from mgce._validation import check_device, expected
 from mgce.experiments.store import Run
 
 
@@ -25,6 +25,9 @@ class Place:
             writes its records removes that afterwards. None keeps nothing.
         logits: folder in which a run that knows how leaves the logits of its test rows, so that another measure of
             them needs no training; None keeps none.
+
+    Raises:
+        ValueError: if this PyTorch cannot use the device.
     """
 
     data_dir: Path | None = None
@@ -32,6 +35,9 @@ class Place:
     download: bool = False
     scratch: Path | None = None
     logits: Path | None = None
+
+    def __post_init__(self) -> None:
+        check_device(self.device)
 
 
 class Specification(Protocol):
@@ -52,7 +58,7 @@ class Specification(Protocol):
     def dataset(self) -> str: ...  # noqa: D102
 
     def check(self, place: Place) -> None:
-        """Raise an error if the run's device or data set is missing."""
+        """Raise an error if the run's data set is missing."""
 
     def data_checksum(self, place: Place) -> str:
         """Give a SHA-256 of the data as they are read."""
