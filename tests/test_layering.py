@@ -56,6 +56,7 @@ ROOMS = {
         {"records", "published", "noise_picture"},
         {"tables", "images", "settings"},
         {"protocols", "noise_tables", "rate_table"},
+        {"training_table"},
         {"report"},
     ],
     "mgce.experiments.paper": [

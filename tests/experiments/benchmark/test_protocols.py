@@ -1,6 +1,8 @@
+from dataclasses import asdict, replace
+
 import pytest
 
-from mgce.experiments.benchmark.protocols import PROTOCOLS, Request, p1, p2, plan, rates, reduced
+from mgce.experiments.benchmark.protocols import PROTOCOLS, Request, p1, p2, plan, rates, reduced, training
 from mgce.experiments.methods import METHODS, Method
 from mgce.experiments.paper.specification import (
     check_no_network_twice,
@@ -75,6 +77,27 @@ def test_reduced_has_few_images_and_an_annealed_beta():
     trimmed = {(run.method, run.trim, run.noise) for run in runs if run.trim is not None}
     assert trimmed == {(method, trim, 0.4) for method in ("mgce+trim", "ce+trim") for trim in (0.2, 0.3, 0.5)}
     assert len(runs) == 8 * (len(METHODS) + 1 + 4) + 3 * 6
+
+
+def test_training_changes_one_setting_at_a_time():
+    usual = only(
+        reduced(Request(seeds=1)), dataset="mnist", noise=0.4, noise_type="symmetric", cap_from=None, trim=None
+    )
+    usual = {(run.method, run.beta): run for run in usual if run.beta_start is None}
+    runs = training(Request())
+    changed = []
+    for run in runs:
+        base = replace(usual[run.method, run.beta], protocol="training")
+        changed.append({name: value for name, value in asdict(run).items() if value != getattr(base, name)})
+    assert {len(settings) for settings in changed} == {0, 1}
+    assert {name for settings in changed for name in settings} == {"lr", "weight_decay", "l1"}
+    of_loss = [
+        sorted(map(str, (own for own, run in zip(changed, runs, strict=True) if run.method == name)))
+        for name in ("ce", "mgce")
+    ]
+    assert of_loss[0] == of_loss[1] and len(set(of_loss[0])) == len(of_loss[0])  # all losses alike, no setting twice
+    human = training(Request(datasets=("cifar10n",), methods=("ce",)))
+    assert {(run.dataset, run.labels, run.rows) for run in human} == {("cifar10n", "worst", 5_000)}
 
 
 def test_rates_are_those_of_the_grid():

@@ -7,6 +7,7 @@ from mgce.experiments.benchmark.noise_tables import noise_tables
 from mgce.experiments.benchmark.published import published
 from mgce.experiments.benchmark.rate_table import rate_table
 from mgce.experiments.benchmark.report import headline, write_benchmark
+from mgce.experiments.benchmark.training_table import training_table
 from mgce.experiments.store import Run, Runs
 from web_pages import check_structure
 
@@ -29,6 +30,12 @@ def rate_run(method, lr, validation, accuracies, beta="inf"):
     ]
     specification = {"kind": "rates", "axes": ["lr", "method"], "dataset": "letter", "lr": lr, "method": method}
     return Run(specification, records, {"seconds": 2.0})
+
+
+def training_run(method, beta, seed, accuracy, **settings):
+    run = image_run(method, beta, seed, accuracy, protocol="training", best=accuracy + 0.05)
+    run.specification.update({"dataset": "mnist", "lr": 0.01, "weight_decay": 1e-3, "l1": 0.0, **settings})
+    return run
 
 
 IMAGES = [
@@ -93,6 +100,45 @@ def test_the_learning_rate_is_chosen_by_validation_and_not_by_the_test():
     assert rows["mgce 1.4"]["lr 0.001"] == "" and rows["mgce 1.4"]["w/t/l"] == "1/0/0"
     assert [row["loss"] for row in result.cells] == ["mgce 1.4", "ce"]
     assert rate_table([]) is None
+
+
+TRAINING = [
+    training_run("mgce", 1.05, 0, 0.70),
+    training_run("mgce", 1.05, 1, 0.72),
+    training_run("mgce", 1.05, 0, 0.90, weight_decay=0.1),
+    training_run("mgce", 1.05, 0, 0.60, l1=1e-4),
+    training_run("ce", "inf", 0, 0.75),
+    training_run("ce", "inf", 0, 0.80, lr=0.001),
+    training_run("ce", "inf", 0, 0.65, lr=0.1),
+]
+
+
+def test_settings_of_training_are_columns_and_the_best_loss_is_first():
+    assert training_table(IMAGES) is None and noise_tables(TRAINING) == []
+    result = training_table(TRAINING)
+    assert result.name == "training"
+    where = {"dataset": "mnist", "noise": "symmetric 0.4"}
+    changed = ["lr 0.001", "lr 0.1", "decay 0.1", "L1 0.0001"]
+    assert list(result.cells[0]) == [*where, "loss", "seeds", "reduced", *changed]
+    values = ["mgce 1.05", "2", "71.00 ± 1.41", "", "", "90.00", "60.00"]
+    assert list(result.cells[0].values()) == [*where.values(), *values]
+    assert list(result.cells[1].values()) == [*where.values(), "ce", "1", "75.00", "80.00", "65.00", "", ""]
+    numbers = {(row["loss"], row["setting"]): row for row in result.numbers}
+    assert len(numbers) == 6 and numbers["mgce 1.05", "decay 0.1"]["weight_decay"] == 0.1
+    assert numbers["mgce 1.05", "reduced"]["last"] == pytest.approx(71)
+    assert numbers["ce", "lr 0.1"]["best"] == pytest.approx(70)
+    assert "mnist symmetric 0.4: mgce 1.05 is first of 2" in headline([result])
+
+
+def test_the_picture_of_settings_has_each_loss_against_each_setting(monkeypatch):
+    monkeypatch.setattr("mgce.experiments.benchmark.training_table.png", lambda chart: chart)
+    axes = training_table(TRAINING).image.axes
+    assert [axis.get_xlabel() for axis in axes] == ["learning rate", "weight decay", "L1 penalty"]
+    ticks = [[tick.get_text() for tick in axis.get_xticklabels()] for axis in axes]
+    assert ticks == [["0.001", "0.01", "0.1"], ["0.001", "0.1"], ["0", "0.0001"]]
+    drawn = {line.get_label(): line for line in axes[0].lines if not line.get_label().startswith("_")}
+    assert list(drawn["ce"].get_xdata()) == [0, 1, 2] and list(drawn["mgce 1.05"].get_xdata()) == [1]
+    assert drawn["ce"].get_ydata() == pytest.approx([80, 75, 65])
 
 
 def test_published_numbers():

@@ -1,0 +1,117 @@
+"""The table and the picture of losses on images by settings of training."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from typing import Any
+
+from mgce.experiments.benchmark.noise_picture import CE, MGCE, Record, label, noise_name
+from mgce.experiments.benchmark.noise_tables import KIND
+from mgce.experiments.benchmark.settings import REDUCED
+from mgce.experiments.paper.agreement import show
+from mgce.experiments.paper.comparison import percent
+from mgce.experiments.paper.result import Result
+from mgce.experiments.store import Run
+from mgce.pages.png import figure, png, stamp
+
+NAME = "training"
+TITLE = "Settings of training: accuracy of each loss on few images (reduced)"
+CAPTION = (
+    "Percent right at the last epoch; mean ± standard deviation over the seeds. Networks of the reduced protocol, to "
+    "be compared with one another and nothing else: “reduced” has its learning rate, weight decay and L1 penalty on "
+    "all weights and biases, every other column one of them changed. Losses are ordered by their best column."
+)
+# Settings by name, in the order of the columns, and how these call them.
+SETTINGS = {"lr": "lr", "weight_decay": "decay", "l1": "L1"}
+AXES = {"lr": "learning rate", "weight_decay": "weight decay", "l1": "L1 penalty"}
+COLOURS = {"ce": CE, "mgce": MGCE, "gce": "#E69F00", "sce": "#009E73", "nce+agce": "#CC79A7"}
+ByLoss = dict[str, dict[str, list[Record]]]  # records by loss and column
+
+
+def training_table(runs: Sequence[Run]) -> Result | None:
+    """Give a row for each data set, noise and loss; None without runs."""
+    records = [
+        {**record, **{name: run.specification.get(name, "") for name in ("dataset", "smoke", *SETTINGS)}}
+        for run in runs
+        if run.specification["kind"] == KIND and run.specification["protocol"] == NAME
+        for record in run.records
+    ]
+    if not records:
+        return None
+    columns = sorted({_place(record) for record in records})
+    cells, numbers, panels = [], [], {}
+    for where in sorted({(record["dataset"], noise_name(record)) for record in records}):
+        table = _by_loss([record for record in records if (record["dataset"], noise_name(record)) == where])
+        panels[", ".join(where)] = table
+        place = dict(zip(("dataset", "noise"), where, strict=True))
+        for loss, by_column in table.items():
+            last = {name: [record["accuracy"] for record in by_column.get(name, [])] for _, _, name in columns}
+            seeds = str(max(map(len, last.values())))
+            shown = {name: show(percent(values)) for name, values in last.items()}
+            cells.append({**place, "loss": loss, "seeds": seeds, **shown})
+            numbers += [_numbers({**place, "loss": loss, "setting": name}, own) for name, own in by_column.items()]
+    image = _picture(panels, any(record["smoke"] for record in records))
+    return Result(NAME, TITLE, CAPTION, cells, numbers, image, words=3)
+
+
+def _by_loss(records: Sequence[Record]) -> ByLoss:
+    """Give the records of a data set and noise by loss, the best first, and by column, in their order."""
+    table: ByLoss = {}
+    for record in sorted(records, key=lambda record: (_place(record), record["seed"])):
+        table.setdefault(label(record), {}).setdefault(_place(record)[-1], []).append(record)
+    best = {loss: max(map(_accuracy, by_column.values())) for loss, by_column in table.items()}
+    return {loss: table[loss] for loss in sorted(table, key=lambda loss: -best[loss])}
+
+
+def _place(record: Record) -> tuple[int, float, str]:
+    """Say where the column of a record stands, and its name: which setting is changed, and to what."""
+    for number, (setting, word) in enumerate(SETTINGS.items(), 1):
+        if record[setting] != REDUCED[record["dataset"]][setting]:
+            return number, record[setting], f"{word} {record[setting]:g}"
+    return 0, 0.0, "reduced"
+
+
+def _accuracy(records: Sequence[Record], which: str = "accuracy") -> float:
+    return 100 * statistics.fmean(record[which] for record in records)
+
+
+def _numbers(words: dict[str, str], records: Sequence[Record]) -> dict[str, Any]:
+    row: dict[str, Any] = {**words, **{setting: records[0][setting] for setting in SETTINGS}, "seeds": len(records)}
+    for key, name in {"last": "accuracy", "best": "best_accuracy", "ece_h": "ece_h"}.items():
+        row[key], row[f"{key}_std"] = percent([record[name] for record in records]) or (None, None)
+    return row
+
+
+def _picture(tables: dict[str, ByLoss], miniature: bool) -> bytes:
+    """Draw the last and the best epoch of each loss against each setting, a row of panels for each data set."""
+    chart, axes = figure(len(SETTINGS) * len(tables), 3.4, 3.4, columns=len(SETTINGS))
+    for row, (where, table) in enumerate(tables.items()):
+        panels = axes[row * len(SETTINGS) :][: len(SETTINGS)]
+        for axis, setting in zip(panels, SETTINGS, strict=True):
+            _draw(axis, table, setting)
+            axis.sharey(panels[0])
+            axis.set(xlabel=AXES[setting], ylabel="test accuracy (%)", title=f"{where} (reduced)")
+        panels[-1].legend(frameon=False, fontsize=7, title="full: last epoch\ndashed: best", title_fontsize=7)
+    if miniature:
+        stamp(chart)
+    return png(chart)
+
+
+def _draw(axis: Any, table: ByLoss, setting: str) -> None:
+    """Draw the losses against the values of a setting, side by side, as one of them may be 0."""
+    of_setting = {loss: _by_value(by_column, setting) for loss, by_column in table.items()}
+    values = sorted({value for by_value in of_setting.values() for value in by_value})
+    for loss, by_value in of_setting.items():
+        places = [values.index(value) for value in by_value]
+        style = {"color": COLOURS.get(loss.split(" ")[0]), "marker": "o", "markersize": 4}
+        axis.plot(places, [_accuracy(own) for own in by_value.values()], label=loss, **style)
+        best = [_accuracy(own, "best_accuracy") for own in by_value.values()]
+        axis.plot(places, best, **style, linestyle="--", linewidth=0.8, fillstyle="none")
+    axis.set_xticks(range(len(values)), [f"{value:g}" for value in values])
+
+
+def _by_value(by_column: dict[str, list[Record]], setting: str) -> dict[float, list[Record]]:
+    """Give the records in which no other setting is changed by the value of this one, in its order."""
+    shown = [own for name, own in by_column.items() if name.split(" ")[0] in ("reduced", SETTINGS[setting])]
+    return {own[0][setting]: own for own in sorted(shown, key=lambda own: own[0][setting])}
