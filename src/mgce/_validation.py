@@ -128,13 +128,17 @@ def check_fraction(name: str, value: object) -> None:
         raise ValueError(expected(name, what, value))
 
 
-def check_number(name: str, value: object, low: float, high: float = math.inf, *, above: bool = False) -> None:
-    """Require `value` to be a finite number in [low, high], or in (low, high] where it has to be `above` low."""
-    what = f"a finite number in {'(' if above else '['}{low:g}, {high:g}{')' if math.isinf(high) else ']'}"
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(expected(name, what, value))
-    if not low <= float(value) <= high or math.isinf(value) or (above and value == low):
-        raise ValueError(expected(name, what, value))
+def check_number(name: str, value: Any, low: float, high: float = math.inf, *, above: bool = False) -> None:
+    """Require `value` to be a finite number in [low, high], or in (low, high] where it has to be `above` low.
+
+    Compared only, and put into words only where it is wrong: a compiler that traces a changing number can do no more.
+    """
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if is_number and low <= value <= high and abs(value) != math.inf and not (above and value == low):
+        return
+    left = "(" if above or low == -math.inf else "["
+    what = f"a finite number in {left}{low:g}, {high:g}{')' if high == math.inf else ']'}"
+    raise (ValueError if is_number else TypeError)(expected(name, what, value))
 
 
 def check_probs(probs: Tensor, name: str = "probs") -> None:

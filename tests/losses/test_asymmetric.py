@@ -70,6 +70,8 @@ def test_with_a_tiny_a_it_is_gce():
         (lambda: AGCELoss(a=0), ValueError, r"Expected `a` to be a finite number in \[1e-30, inf\), but got 0."),
         (lambda: AGCELoss(q=-1), ValueError, "Expected `q`"),
         (lambda: AGCELoss(q="1"), TypeError, "Expected `q`"),
+        (lambda: AGCELoss(q=2000.0), ValueError, r"Expected `q` to be such that \(a \+ 1\)\^q is at most 1e38, with a"),
+        (lambda: AGCELoss(a=1e30, q=2), ValueError, r"Expected `q` to be such that"),
         (lambda: AMSELoss(c=0.5), ValueError, r"Expected `c` to be a finite number in \[1, inf\), but got 0.5."),
         (lambda: AMSELoss(a=1), TypeError, "unexpected keyword argument 'a'"),
     ],

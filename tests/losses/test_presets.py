@@ -23,6 +23,12 @@ from mgce.losses.presets import HYPERPARAMETERS, LOSSES, PRESETS, PRESETS_BY_NOI
 LOGITS, TARGET = torch.randn(9, 4, generator=torch.Generator().manual_seed(0)), torch.arange(9) % 4
 P = LOGITS.double().softmax(-1).gather(1, TARGET[:, None])[:, 0]
 H = minimax_probs(LOGITS.double(), beta=1.4).gather(1, TARGET[:, None])[:, 0]
+# Hyperparameters, none at its default.
+CHANGED = {
+    **{"weights": (0.5, 0.5), "beta": 2.0, "log_zero": -1.0, "a": 2.0, "q": 0.5, "floor": 1e-3, "c": 3.0, "m": 10.0},
+    **{"delta": 2.0, "t1": 0.5, "t2": 1.5, "gamma": 2.0, "order": 3, "scale": 2.0, "threshold": 0.9},
+    **{"transition": torch.full((4, 4), 0.25), "trim": 0.5, "n_classes": 4, "window": 8},
+}
 
 
 def extra(name):
@@ -47,9 +53,12 @@ def test_every_loss_takes_the_arguments_of_cross_entropy(name):
 @pytest.mark.parametrize("name, data", [(name, data) for name, table in PRESETS.items() for data in table])
 def test_every_preset_makes_its_loss(name, data):
     assert robust_loss(name, data)(LOGITS, TARGET).isfinite()
-    for noise, keywords in PRESETS_BY_NOISE.get((name, data), {}).items():
-        assert preset(name, data, noise) == {**preset(name, data), **keywords}
-        assert robust_loss(name, data, noise)(LOGITS, TARGET) != robust_loss(name, data)(LOGITS, TARGET)
+    for kind, by_rate in PRESETS_BY_NOISE.get((name, data), {}).items():
+        for rate, keywords in by_rate.items():
+            noise = f"{kind} {rate}"
+            assert preset(name, data, noise) == {**preset(name, data), **keywords}
+            same = robust_loss(name, data, noise)(LOGITS, TARGET) == robust_loss(name, data)(LOGITS, TARGET)
+            assert same == (not keywords)
 
 
 @pytest.mark.parametrize(
@@ -110,12 +119,9 @@ def test_what_is_not_there_is_refused():
 @pytest.mark.parametrize("name", LOSSES)
 def test_a_loss_takes_its_hyperparameters_and_no_others(name):
     """Beta above all: cross-entropy and MAE are GCE at its ends, and stay what they are called."""
-    values = {"weights": (0.5, 0.5), "beta": 2.0, "log_zero": -1.0, "a": 2.0, "q": 0.5, "floor": 1e-3, "c": 3.0}
-    values |= {"m": 10.0, "delta": 2.0, "t1": 0.5, "t2": 1.5, "gamma": 2.0, "order": 3, "scale": 2.0, "threshold": 0.9}
-    values |= {"transition": torch.full((4, 4), 0.25), "trim": 0.5, "n_classes": 4, "window": 8}
-    assert {one for names in HYPERPARAMETERS.values() for one in names} <= set(values)
+    assert {one for names in HYPERPARAMETERS.values() for one in names} <= set(CHANGED)
     plain = robust_loss(name, **extra(name))(LOGITS, TARGET)
-    for keyword, value in values.items():
+    for keyword, value in CHANGED.items():
         if keyword in HYPERPARAMETERS[name]:
             changed = robust_loss(name, **{**extra(name), keyword: value})
             if keyword not in ("window", "n_classes"):  # which change nothing where no row is left out
@@ -123,6 +129,35 @@ def test_a_loss_takes_its_hyperparameters_and_no_others(name):
         else:
             with pytest.raises(TypeError, match=f"Expected `{keyword}` to be a hyperparameter of"):
                 robust_loss(name, **{**extra(name), keyword: value})
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_loss_compiles_whole_while_its_hyperparameters_change(name):
+    """As in a sweep: a compiler takes a number that has changed for a symbol, of which less can be computed."""
+    torch._dynamo.reset()
+    for keyword in (None, *HYPERPARAMETERS[name]):
+        keywords = {**extra(name), **({} if keyword is None else {keyword: CHANGED[keyword]})}
+        criterion, plain = (robust_loss(name, **keywords) for _ in range(2))
+        compiled = torch.compile(criterion, backend="eager", fullgraph=True)
+        torch.testing.assert_close(compiled(LOGITS, TARGET), plain(LOGITS, TARGET))
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_loss_compiles_whole_with_dynamic_shapes(name):
+    torch._dynamo.reset()
+    criterion, plain = (robust_loss(name, **extra(name)) for _ in range(2))
+    compiled = torch.compile(criterion, backend="eager", fullgraph=True, dynamic=True)
+    for rows in (4, 9):
+        torch.testing.assert_close(compiled(LOGITS[:rows], TARGET[:rows]), plain(LOGITS[:rows], TARGET[:rows]))
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_the_link_is_over_the_dimension_of_the_classes(name):
+    logits = LOGITS.unflatten(0, (3, 3))
+    last, second = robust_loss(name, dim=-1, **extra(name)), robust_loss(name, **extra(name))
+    torch.testing.assert_close(last.link(logits).sum(-1), torch.ones(3, 3))
+    torch.testing.assert_close(last.link(logits), second.link(logits.movedim(-1, 1)).movedim(1, -1))
 
 
 @pytest.mark.parametrize(
@@ -145,6 +180,15 @@ def test_a_typing_error_is_not_taken_for_a_data_set_without_a_preset(arguments, 
 def test_a_rate_may_be_written_in_several_ways():
     for noise in ("symmetric 0.8", "symmetric .8", "symmetric 0.80"):
         assert preset("ce+logitclip", "cifar10", noise) == {"delta": 1.5}
+
+
+def test_a_rate_that_was_not_published_has_what_was_for_the_next_larger_one():
+    """LogitClip: 1 up to 40 % symmetric, 1.5 above, 2.5 where asymmetric, as its docstring has it."""
+    deltas = {"symmetric 0.2": 1.0, "symmetric 0.4": 1.0, "symmetric 0.45": 1.5, "symmetric 0.7": 1.5}
+    deltas |= {"symmetric 0.9": 1.5, "asymmetric 0": 1.0, "asymmetric 0.05": 2.5, "asymmetric 0.45": 2.5}
+    assert {noise: preset("ce+logitclip", "cifar10", noise)["delta"] for noise in deltas} == deltas
+    weights = {"symmetric 0": 0.1, "symmetric 0.5": 0.0125, "symmetric 0.9": 0.0075, "asymmetric 0.4": 0.1}
+    assert {noise: preset("ce_eps+mae", "cifar100", noise)["weights"][0] for noise in weights} == weights
 
 
 def test_numbers_of_numpy_are_numbers():

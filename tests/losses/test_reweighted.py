@@ -82,6 +82,14 @@ def test_of_leading_classes_that_tie_one_leads():
     assert sorted((-each).exp().tolist()) == pytest.approx([1 / 30, 1 / 30, 28 / 30])
 
 
+def test_the_leading_class_is_that_of_the_logits():
+    """However small its lead, of which the logarithms of softmax keep nothing."""
+    each = epsilon_softmax_loss(torch.tensor([[0.0, 1e-8, -1.0]]), torch.tensor([1]))
+    assert each == pytest.approx(epsilon_softmax_loss(torch.tensor([[0.0, 1e-8, -1.0]]).double(), torch.tensor([1])))
+    logits = 1e-3 * torch.randn(1000, 1000, generator=torch.Generator().manual_seed(0))
+    assert (epsilon_softmax_loss(logits, logits.argmax(1), reduction="none") < 1).all()
+
+
 @pytest.mark.parametrize(
     "make, error, match",
     [

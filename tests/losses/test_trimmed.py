@@ -162,6 +162,31 @@ def test_training_goes_on_from_a_saved_state():
     torch.testing.assert_close([then(*batch) for batch in data[2:]], want[2:])
 
 
+@pytest.mark.parametrize("assign", [False, True])
+def test_a_loss_made_without_data_is_filled_in_later(assign):
+    """As large models are made: on the device `meta`, then from a saved state, or from new."""
+    kept, new = (TrimmedLoss(CE(reduction="none"), [0.1, 0.4, 0.0, 0.7], K, window=8) for _ in range(2))
+    first, second = batches([20, 20])
+    kept(*first)
+    with torch.device("meta"):
+        criterion = TrimmedLoss(CE(reduction="none"), [0.1, 0.4, 0.0, 0.7], K, window=8)
+    if not assign:
+        criterion.to_empty(device="cpu")
+        criterion.recent.rank.fill_(-1)  # as memory that was not written to may be
+    criterion.load_state_dict(copy.deepcopy(kept.state_dict()), assign=assign)
+    torch.testing.assert_close(criterion(*second), kept(*second))
+    criterion.recent.rank.fill_(-1)
+    criterion.recent.reset_parameters()
+    torch.testing.assert_close(criterion(*second), new(*second))
+
+
+@pytest.mark.parametrize("shape", [(), (1,)])
+def test_one_row(shape):
+    criterion = TrimmedLoss(CE(reduction="none"), 0.4, K)
+    logits, target = torch.arange(4.0), torch.full(shape, 1)
+    assert criterion(logits, target) == F.cross_entropy(logits, target) and criterion.recent.count[1] == 1
+
+
 def test_ignored_rows_are_no_rows():
     a, b = (TrimmedLoss(CE(reduction="none", ignore_index=i), 0.4, K) for i in (-100, 2))
     for logits, target in batches([50, 50, 50]):
@@ -289,11 +314,11 @@ def test_wrong_labels_are_what_is_left_out():
         (
             lambda: TrimmedLoss(SumLoss([NCELoss(reduction="none"), RCELoss()], [1.0, 1.0]), 0.4, K),
             ValueError,
-            "Expected `losses` to be losses of one reduction, but got .'mean', 'none'.",
+            "Expected `losses` to be losses of one reduction, but got .'none', 'mean'.",
         ),
         (lambda: TrimmedLoss(F.cross_entropy, 0.4, K), TypeError, "Expected `loss` to be a module"),
         (
-            lambda: TrimmedLoss(SumLoss([CE(reduction="none", ignore_index=i) for i in (1, 2)], [1.0, 1.0]), 0.4, K),
+            lambda: TrimmedLoss(SumLoss([CE(reduction="none", ignore_index=i) for i in (1, 2)], [1.0, 0.0]), 0.4, K),
             ValueError,
             "Expected `loss` to be made of losses with one ignore_index",
         ),

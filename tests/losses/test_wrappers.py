@@ -298,8 +298,8 @@ def test_noise_is_corrected_for_one_link(losses):
 
 
 def test_one_link_may_be_said_in_two_ways():
-    losses = [CE(), NCELoss(dim=1)]
-    got = ForwardCorrection(SumLoss(losses, [1, 1]), symmetric(K, 0.2))(LOGITS, TARGET)
+    losses = [CE(), NCELoss(dim=1), NCELoss()]
+    got = ForwardCorrection(SumLoss(losses, [1, 1, 1]), symmetric(K, 0.2))(LOGITS, TARGET)
     want = sum(ForwardCorrection(loss, symmetric(K, 0.2))(LOGITS, TARGET) for loss in losses)
     torch.testing.assert_close(got, want)
 
@@ -375,8 +375,10 @@ def test_wrappers_nest_and_copy():
     [
         (lambda: SumLoss([], []), "Expected `weights` to be one number for each of 0 losses"),
         (lambda: SumLoss([CE()], [1.0, 2.0]), "Expected `weights` to be one number for each of 1 losses"),
-        (lambda: SumLoss([CE()], [math.inf]), r"Expected `weights\[0\]`"),
+        (lambda: SumLoss([CE()], [math.inf]), r"Expected `weights\[0\]` to be a finite number in \(-inf, inf\)"),
         (lambda: SumLoss([CE(reduction="none"), NCELoss()], [1, 1]), "Expected `losses` to be losses of one reduction"),
+        (lambda: SumLoss([CE(ignore_index=1), NCELoss()], [1, 1]), r"losses of one ignore_index, but got .1, -100"),
+        (lambda: SumLoss([NCELoss(), RCELoss(dim=-1)], [1, 1]), r"of one dim, but got .None, -1"),
         (lambda: LogitClip(CE(), 0), "Expected `delta`"),
         (
             lambda: ForwardCorrection(CE(), torch.ones(2, 2)),

@@ -8,10 +8,12 @@ import torch
 from torch import Tensor
 
 from mgce import _validation
+from mgce._validation import expected
 from mgce.losses.scored import expm1, loss_of_log_probs
 from mgce.losses.scored_module import ScoredLoss
 
 LEAST_A = 1e-30  # a number of float32, well above its smallest, so that log(a + p) is finite at p = 0
+LARGEST = math.log(1e38)  # of float32
 
 
 @loss_of_log_probs
@@ -25,7 +27,8 @@ def agce_loss(log_p: Tensor, dim: int, *, a: float = 0.6, q: float = 0.6) -> Ten
 
     Hyperparameters:
         a: at least 1e-30.
-        q: above 0. Both defaults are those published for CIFAR-10 and CIFAR-100.
+        q: above 0, and (a + 1)^q at most 1e38, the size of numbers in float32. Both defaults are those published for
+            CIFAR-10 and CIFAR-100.
 
     Example:
         >>> agce_loss(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
@@ -35,6 +38,8 @@ def agce_loss(log_p: Tensor, dim: int, *, a: float = 0.6, q: float = 0.6) -> Ten
     """
     _validation.check_number("a", a, LEAST_A)
     _validation.check_number("q", q, 0, above=True)
+    if q * math.log1p(a) > LARGEST:
+        raise ValueError(expected("q", f"such that (a + 1)^q is at most 1e38, with a = {a:g}", q))
     scale: float = (a + 1) ** q / q
     # log((a + p) / (a + 1)), near p = 1 from 1 - p, so that it keeps its digits there.
     near = torch.log1p(expm1(log_p.clamp(min=-1)) / (a + 1))

@@ -41,11 +41,11 @@ def capped_mgce_loss(logits: Tensor, dim: int, *, beta: float = 1.4, threshold: 
     if isinstance(number, Tensor) and number.ndim > 0:
         raise TypeError(expected("beta", "one number for all rows", f"a tensor of shape {tuple(number.shape)}"))
     _validation.check_number("threshold", threshold, 0, 1)
+    scores = normalized_logits(logits, beta=beta, dim=dim)
     if threshold == 0:
-        cap = beta
-    else:
-        cap = -math.log(threshold) if math.isinf(beta) else -beta * math.expm1(math.log(threshold) / beta)
-    return normalized_logits(logits, beta=beta, dim=dim).clamp(min=-cap)
+        return scores.clamp(min=-beta)
+    least = math.log(threshold)
+    return scores.clamp(min=least if beta == math.inf else beta * math.expm1(least / beta))
 
 
 class CappedMGCELoss(ScoredLoss):
@@ -58,4 +58,4 @@ class CappedMGCELoss(ScoredLoss):
     @property
     def link(self) -> MinimaxLink:
         """The module that turns logits into the minimax probabilities, over the loss's dimension of classes."""
-        return MinimaxLink(beta=self.beta, dim=None)
+        return MinimaxLink(beta=self.beta, dim=self.dim)

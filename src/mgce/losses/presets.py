@@ -215,21 +215,20 @@ PRESETS: Mapping[str, Mapping[str, Keywords]] = {
     "ce+logitclip": {"cifar10": {"delta": 1.0}, "cifar100": {"delta": 0.5}, "webvision": {"delta": 1.2}},
 }
 
-# What replaces them for some kinds and rates of noise.
-PRESETS_BY_NOISE: Mapping[tuple[str, str], Mapping[str, Keywords]] = {
+# What replaces them for some kinds of noise, by the rate up to which it does; a larger rate has that of the largest.
+PRESETS_BY_NOISE: Mapping[tuple[str, str], Mapping[str, Mapping[float, Keywords]]] = {
     ("ce_eps+mae", "cifar100"): {
-        "symmetric 0.2": {"weights": (0.05, 2.0)},
-        "symmetric 0.4": {"weights": (0.03, 2.0)},
-        "symmetric 0.6": {"weights": (0.0125, 2.0)},  # .00125 in the public configuration
-        "symmetric 0.8": {"weights": (0.0075, 2.0)},
+        "symmetric": {
+            0.0: {},
+            0.2: {"weights": (0.05, 2.0)},
+            0.4: {"weights": (0.03, 2.0)},
+            0.6: {"weights": (0.0125, 2.0)},  # .00125 in the public configuration
+            0.8: {"weights": (0.0075, 2.0)},
+        }
     },
     ("ce+logitclip", "cifar10"): {
-        "symmetric 0.6": {"delta": 1.5},
-        "symmetric 0.8": {"delta": 1.5},
-        "asymmetric 0.1": {"delta": 2.5},
-        "asymmetric 0.2": {"delta": 2.5},
-        "asymmetric 0.3": {"delta": 2.5},
-        "asymmetric 0.4": {"delta": 2.5},
+        "symmetric": {0.4: {}, 0.8: {"delta": 1.5}},
+        "asymmetric": {0.0: {}, 0.4: {"delta": 2.5}},
     },
 }
 
@@ -243,7 +242,7 @@ def preset(name: str, data: str, noise: str | None = None) -> dict[str, Any]:
         name: of the loss, a key of `LOSSES`.
         data: name of the data set, as in `DATA`: `"mnist"`, `"cifar10"`, ...; `"fashion_mnist"` is as MNIST.
         noise: kind and rate, as `"symmetric 0.8"` or `"asymmetric 0.4"`, for the few losses whose authors tell one from
-            another.
+            another. A rate between those published has what was for the next larger one.
 
     Returns:
         Keywords for :func:`robust_loss`; none where nothing was published, and the defaults hold.
@@ -260,7 +259,9 @@ def preset(name: str, data: str, noise: str | None = None) -> dict[str, Any]:
     check_choice("name", name, tuple(LOSSES))
     check_choice("data", data, DATA)
     data = "mnist" if data == "fashion_mnist" else data
-    by_noise = PRESETS_BY_NOISE.get((name, data), {}).get(_spelt(noise), {})
+    kind, rate = _kind_and_rate(noise)
+    by_rate = PRESETS_BY_NOISE.get((name, data), {}).get(kind, {0.0: {}})
+    by_noise = by_rate[min((known for known in by_rate if known >= rate), default=max(by_rate))]
     return {**PRESETS.get(name, {}).get(data, {}), **by_noise}
 
 
@@ -301,11 +302,11 @@ def robust_loss(name: str, data: str | None = None, noise: str | None = None, **
     return LOSSES[name](**{**found, **keywords})
 
 
-def _spelt(noise: str | None) -> str:
-    """Give the name of a kind and a rate of noise as the keys have it."""
+def _kind_and_rate(noise: str | None) -> tuple[str, float]:
+    """Give the kind and the rate of noise."""
     if noise is None:
-        return ""
+        return "", 0.0
     kind, _, rate = noise.partition(" ") if isinstance(noise, str) else ("", "", "")
     if kind not in ("symmetric", "asymmetric") or not re.fullmatch(r"0?\.\d+|0|1(\.0*)?", rate):
         raise ValueError(expected("noise", "a kind and a rate, as 'symmetric 0.4' or 'asymmetric 0.4'", noise))
-    return f"{kind} {float(rate):g}"
+    return kind, float(rate)

@@ -10,9 +10,10 @@ import math
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from mgce import _validation
-from mgce.losses.scored import expm1, loss_of_log_probs
+from mgce.losses.scored import expm1, loss_of_log_probs, loss_of_logits
 from mgce.losses.scored_module import ScoredLoss
 
 
@@ -66,8 +67,8 @@ def taylor_ce_loss(log_p: Tensor, dim: int, *, order: int = 2) -> Tensor:
     return -total
 
 
-@loss_of_log_probs
-def epsilon_softmax_loss(log_p: Tensor, dim: int, *, m: float = 1e5, floor: float = 1e-8) -> Tensor:
+@loss_of_logits
+def epsilon_softmax_loss(logits: Tensor, dim: int, *, m: float = 1e5, floor: float = 1e-8) -> Tensor:
     r"""Compute CE_eps, the cross-entropy of a softmax whose leading class is given m more.
 
     .. math:: \ell(f, y) = -\log \max\Big(\frac{p_y + m\,[y = \arg\max f]}{m + 1}, \mathrm{floor}\Big),
@@ -89,7 +90,8 @@ def epsilon_softmax_loss(log_p: Tensor, dim: int, *, m: float = 1e5, floor: floa
     """
     _validation.check_number("m", m, 0)
     _validation.check_number("floor", floor, 0, 0.5, above=True)
-    leader = log_p.argmax(dim, keepdim=True)
+    log_p = F.log_softmax(logits, dim)
+    leader = logits.argmax(dim, keepdim=True)  # of logits, since a small lead is lost to rounding in log_p
     leads = torch.zeros_like(log_p).scatter(dim, leader, 1.0) > 0
     lead = torch.log1p(expm1(torch.where(leads, log_p, 0)) / (m + 1))
     return torch.where(leads, lead, log_p - math.log1p(m)).clamp(min=math.log(floor))

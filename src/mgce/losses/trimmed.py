@@ -39,10 +39,23 @@ class RecentLosses(nn.Module):
         self.trim, self.labels, self.window = tuple(trim), len(trim), window
         self.register_buffer("losses", torch.full((self.labels + 1, window + 1), torch.inf))
         self.register_buffer("count", torch.zeros(self.labels + 1, dtype=torch.int64))
+        self.register_buffer("rank", self._rank(), persistent=False)
+
+    def reset_parameters(self) -> None:
+        """Forget all losses; for who makes modules without data, on the device `meta`, and fills them in later."""
+        self.losses.fill_(torch.inf)
+        self.count.zero_()
+        self.rank = self._rank()
+
+    def _load_from_state_dict(self, *arguments: Any) -> None:
+        super()._load_from_state_dict(*arguments)
+        self.rank = self._rank()  # which is not in the dict, and has no values yet in a module made on `meta`
+
+    def _rank(self) -> Tensor:
         # 29 of 100 are to be left out at .29, although .29 * 100 is a little less in floating point.
-        seen, share = (torch.tensor(x, dtype=torch.float64, device="cpu") for x in (range(window + 1), self.trim))
+        seen, share = (torch.tensor(x, dtype=torch.float64, device="cpu") for x in (range(self.window + 1), self.trim))
         rank = (seen - (share[:, None] * seen + 1e-9).floor() - 1).clamp(min=0).long()
-        self.register_buffer("rank", rank.to(self.count.device), persistent=False)
+        return rank.to(self.count.device)
 
     def forward(self, losses: Tensor, target: Tensor) -> Tensor:
         """Take up the losses (n,) of rows labelled `target` (n,); give which rows to keep (n,)."""
@@ -93,7 +106,8 @@ class TrimmedLoss(nn.Module):
 
     In `train` mode every call takes up its rows, also without gradients; in `eval` mode all rows count, and nothing is
     taken up. The losses are kept in a buffer, which is part of the `state_dict`, so that training goes on as it was;
-    `torch.func.vmap` cannot write to it. Processes that train together have buffers of their own.
+    `torch.func.vmap` cannot write to it, and under `torch.utils.checkpoint`, which computes twice, rows would be taken
+    up twice: leave the loss outside of it. Processes that train together have buffers of their own.
 
     Args:
         loss: a module that takes logits and class indices, with `reduction="none"`.
@@ -160,8 +174,9 @@ class TrimmedLoss(nn.Module):
         losses: Tensor = self.loss(input, target)
         if target.is_floating_point():
             raise TypeError(expected("target", "class indices, by which rows are trimmed", target.dtype))
-        if losses.shape != target.shape:
-            what = f"one number for each target, {tuple(target.shape)}"
+        shape = target.shape if input.ndim > 1 else target.shape[1:]  # of one row, the target may be () or (1,)
+        if losses.shape != shape:
+            what = f"one number for each target, {tuple(shape)}"
             raise ValueError(expected("loss", what, tuple(losses.shape)))
         self.check_classes(input.shape[check_input(self.loss, input)])
         label = target.flatten().long()
