@@ -10,7 +10,8 @@ COMMITTED = Path(__file__).parents[3] / "results"
 
 
 @pytest.mark.parametrize(
-    ("folder", "protocol"), [("losses", "rates"), ("losses-reduced", "reduced"), ("losses-p1", "p1")]
+    ("folder", "protocol"),
+    [("losses", "rates"), ("losses-reduced", "reduced"), ("losses-training", "training"), ("losses-p1", "p1")],
 )
 def test_the_tables_are_the_rendering_of_the_committed_records(tmp_path, folder, protocol):
     results = write_benchmark(COMMITTED / folder, tmp_path)

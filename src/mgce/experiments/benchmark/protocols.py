@@ -41,7 +41,7 @@ IMAGE_TRIMS, TRIMS_AT = (0.2, 0.3, 0.5), 0.4
 # weight decay of 0.3 neither MGCE nor cross-entropy learns anything.
 TRAINING: Mapping[str, tuple[float, ...]] = {
     "weight_decay": (0.1, 0.03, 0.2, 0.01),
-    "l1": (3e-3, 1e-3, 1e-2, 1e-4),
+    "l1": (3e-3, 1e-3, 1e-2, 3e-4, 1e-4),
     "lr": (0.03, 0.003, 0.001),
 }
 # Losses that memorise on few images, each of its kind, and one that hardly does.
