@@ -20,11 +20,13 @@ TITLE = "Settings of training: accuracy of each loss on few images (reduced)"
 CAPTION = (
     "Percent right at the last epoch; mean ± standard deviation over the seeds. Networks of the reduced protocol, to "
     "be compared with one another and nothing else: “reduced” has its learning rate, weight decay and L1 penalty on "
-    "all weights and biases, every other column one of them changed. Losses are ordered by their best column."
+    "all weights and biases, every other column one of them changed. Losses are ordered by their best column. Lines "
+    "that leave the picture at the bottom are of networks that learn little or nothing."
 )
 # Settings by name, in the order of the columns, and how these call them.
 SETTINGS = {"lr": "lr", "weight_decay": "decay", "l1": "L1"}
 AXES = {"lr": "learning rate", "weight_decay": "weight decay", "l1": "L1 penalty"}
+BELOW = 7.0  # points below the lowest unchanged run that pictures show: the losses differ by less
 COLOURS = {"ce": CE, "mgce": MGCE, "gce": "#E69F00", "sce": "#009E73", "nce+agce": "#CC79A7"}
 ByLoss = dict[str, dict[str, list[Record]]]  # records by loss and column
 
@@ -84,18 +86,36 @@ def _numbers(words: dict[str, str], records: Sequence[Record]) -> dict[str, Any]
 
 
 def _picture(tables: dict[str, ByLoss], miniature: bool) -> bytes:
-    """Draw the last and the best epoch of each loss against each setting, a row of panels for each data set."""
-    chart, axes = figure(len(SETTINGS) * len(tables), 3.4, 3.4, columns=len(SETTINGS))
-    for row, (where, table) in enumerate(tables.items()):
-        panels = axes[row * len(SETTINGS) :][: len(SETTINGS)]
-        for axis, setting in zip(panels, SETTINGS, strict=True):
+    """Draw the last and the best epoch of each loss against each setting that was changed, by data set."""
+    changed = {where: _changed(table) for where, table in tables.items()}
+    panels = sum(map(len, changed.values()))
+    chart, axes = figure(panels, 3.4, 3.4, columns=len(SETTINGS))
+    rest = iter(axes)
+    for where, table in tables.items():
+        axis = None
+        for setting in changed[where]:
+            axis = next(rest)
             _draw(axis, table, setting)
-            axis.sharey(panels[0])
-            axis.set(xlabel=AXES[setting], ylabel="test accuracy (%)", title=f"{where} (reduced)")
-        panels[-1].legend(frameon=False, fontsize=7, title="full: last epoch\ndashed: best", title_fontsize=7)
+            title = f"{where} (reduced)"
+            axis.set(xlabel=AXES[setting], ylabel="test accuracy (%)", ylim=_limits(table), title=title)
+        if axis is not None:
+            axis.legend(frameon=False, fontsize=7, title="full: last epoch\ndashed: best", title_fontsize=7)
     if miniature:
         stamp(chart)
     return png(chart)
+
+
+def _changed(table: ByLoss) -> list[str]:
+    """Give the settings that have more than one value."""
+    records = [own[0] for by_column in table.values() for own in by_column.values()]
+    return [setting for setting in SETTINGS if len({record[setting] for record in records}) > 1]
+
+
+def _limits(table: ByLoss) -> tuple[float, float]:
+    """Give the range to draw: what lies far below the unchanged runs has learnt next to nothing."""
+    every = [own for by_column in table.values() for own in by_column.values()]
+    unchanged = [by_column["reduced"] for by_column in table.values() if "reduced" in by_column] or every
+    return min(map(_accuracy, unchanged)) - BELOW, max(_accuracy(own, "best_accuracy") for own in every) + 1
 
 
 def _draw(axis: Any, table: ByLoss, setting: str) -> None:
