@@ -52,4 +52,5 @@ def test_the_number_of_jobs(tmp_path, jobs):
 def test_a_wrong_protocol_is_one_sentence(tmp_path):
     result = mgce("benchmark", "p3", folder=tmp_path)
     assert result.returncode == 2
-    assert result.stderr == "Error: Expected `protocol` to be one of 'p1', 'p2', 'reduced', 'rates', but got 'p3'.\n"
+    names = "'p1', 'p2', 'reduced', 'training', 'rates'"
+    assert result.stderr == f"Error: Expected `protocol` to be one of {names}, but got 'p3'.\n"
