@@ -321,6 +321,9 @@ def test_losses_of_users_are_losses():
     criterion = SumLoss([Focal(), MGCELoss()], [1, 1])
     torch.testing.assert_close(criterion(LOGITS, TARGET), Focal()(LOGITS, TARGET) + MGCELoss()(LOGITS, TARGET))
     SumLoss([CE(reduction="none"), NCELoss()], [0, 1])(LOGITS, TARGET)  # what is not computed may differ
+    own = Focal()
+    own.reduction, own.ignore_index, own.dim = None, None, torch.zeros(2)  # names that mean something else there
+    SumLoss([own, NCELoss()], [1, 1])(LOGITS, TARGET)
     half = LOGITS.half()
     for loss in (Focal(), Focal(torch.ones(K).half())):
         torch.testing.assert_close(LogitScale(loss, 2.0)(half, TARGET), loss(2 * half, TARGET), rtol=2e-3, atol=0)

@@ -52,6 +52,7 @@ class RecentLosses(nn.Module):
         self.rank = self._rank()  # which is not in the dict, and has no values yet in a module made on `meta`
 
     def _rank(self) -> Tensor:
+        """Compute the buffer `rank` on the device of the others."""
         # 29 of 100 are to be left out at .29, although .29 * 100 is a little less in floating point.
         seen, share = (torch.tensor(x, dtype=torch.float64, device="cpu") for x in (range(self.window + 1), self.trim))
         rank = (seen - (share[:, None] * seen + 1e-9).floor() - 1).clamp(min=0).long()

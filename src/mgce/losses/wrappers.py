@@ -189,7 +189,7 @@ def forward_corrected_logits(logits: Tensor, transition: Tensor, *, beta: float 
     they are observed, and p estimates those before the noise. It needs k^2 numbers a row.
 
     f' has the small probabilities to the power 1 / (beta - 1). Near beta = 1 these are lost to rounding: the loss of f'
-    keeps its digits, but of float32 its link is p T to .3 at beta = 1.05 only, and to 1e-6 at 1.4.
+    keeps its digits, but in float32 its link is p T within .3 only at beta = 1.05, and within 1e-6 at 1.4.
 
     Args:
         logits: f, any shape with k classes along `dim`; -inf masks a class, whose label may still come by noise. Half
@@ -332,17 +332,14 @@ def link_of(loss: nn.Module) -> nn.Module:
 def _check_alike(losses: Sequence[nn.Module]) -> None:
     """Require losses that say their reduction, ignored index or dimension of classes to say the same.
 
-    What is inside a loss is its own business: it may well take the mean of another's `reduction="none"`.
+    What is inside a loss is its own business: it may well take the mean of another's `reduction="none"`. So is an
+    attribute of that name that is neither a word nor a number; but None is the dimension 1, save for a single row.
     """
     for name in ("reduction", "ignore_index", "dim"):
-        values = [getattr(loss, name) for loss in losses if hasattr(loss, name)]
-        if any(_meant(name, value) != _meant(name, values[0]) for value in values):
-            raise ValueError(expected("losses", f"losses of one {name}", values))
-
-
-def _meant(name: str, value: Any) -> Any:
-    """Give the dimension 1 for None, which is that but for a single row."""
-    return 1 if name == "dim" and value is None else value
+        given = [getattr(loss, name) for loss in losses if hasattr(loss, name)]
+        meant = (1 if name == "dim" and value is None else value for value in given)
+        if len({value for value in meant if isinstance(value, (str, int))}) > 1:
+            raise ValueError(expected("losses", f"losses of one {name}", given))
 
 
 def _correctable(beta: object) -> float:
