@@ -199,3 +199,15 @@ def test_a_share_to_leave_out_is_an_axis_only_where_it_is_given():
     assert other["test_accuracy_by_epoch"] != record["test_accuracy_by_epoch"]
     with pytest.raises(ValueError, match="Expected `members` to be one of 'mgce.trim', 'ce.trim', but got 'ce'"):
         RateRun("wine", 0.2, (0,), (("ce", math.inf),), trim=0.2)
+
+
+def test_a_penalty_of_its_own_is_an_axis_only_where_it_is_given():
+    run = RateRun("wine", 0.2, (0,), (("ce", math.inf),), lr=0.1, hidden=8, epochs=3)
+    assert "penalty" not in document(run) and "penalty" not in document(run)["axes"]
+    much, same = replace(run, penalty=0.1), replace(run, penalty=run.l1)
+    assert document(much)["penalty"] == 0.1 and not networks(document(much)) & networks(document(run))
+    (record,), (other,), (equal,) = (which.run(Place()) for which in (run, much, same))
+    assert "penalty" not in record and other["penalty"] == 0.1
+    assert equal["test_accuracy_by_epoch"] == record["test_accuracy_by_epoch"] != other["test_accuracy_by_epoch"]
+    with pytest.raises(ValueError, match="`l1`"):
+        replace(run, penalty=-1.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import torch
@@ -18,6 +18,7 @@ from mgce.experiments.store import run_name
 from mgce.losses.presets import LOSSES
 from mgce.losses.trimmed import check_trim
 from mgce.metrics.evaluation import evaluate
+from mgce.training.settings import TrainingSettings
 
 
 @dataclass(frozen=True)
@@ -28,17 +29,19 @@ class RateRun(TabularRun):
         hyperparameters: the data set whose published ones the losses have: for tables there are none.
         trim: of losses that trim, the share of the rows of every label to leave out; None for that of wrong labels,
             which differs by label.
+        penalty: the L1 penalty in place of `l1`; None for that.
 
     The other fields are those of `TabularRun`; a member is a name in `mgce.losses.presets.LOSSES` and beta, inf where
     the loss has none.
     """
 
     kind: ClassVar[str] = "rates"
-    axes: ClassVar[tuple[str, ...]] = ("noise", "seeds", "members", "lr", "trim")
+    axes: ClassVar[tuple[str, ...]] = ("noise", "seeds", "members", "lr", "trim", "penalty")
     methods: ClassVar[tuple[str, ...]] = tuple(LOSSES)
 
     hyperparameters: str = "cifar10"
     trim: float | None = None
+    penalty: float | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -60,6 +63,7 @@ class RateRun(TabularRun):
         losses = [Method(*member, self.trim).loss(self.hyperparameters, None, *told) for member in self.members]
         fit, _, (logits, test) = self.train(place, stages(losses))
         keep_logits(place, run_name(document(self)), logits, test)
+        given = {"trim": self.trim, "penalty": self.penalty}
         records = []
         for group, seed in enumerate(self.seeds):
             for member, ((name, beta), loss) in enumerate(zip(self.members, losses, strict=True)):
@@ -75,8 +79,12 @@ class RateRun(TabularRun):
                         "best_epoch": int(fit.best_epoch[group, member]),
                         "validation_accuracy": float(fit.curves["validation"][:, group, member].max()),
                         "test_accuracy_by_epoch": short(fit.curves["test"][:, group, member]),
-                        **({} if self.trim is None else {"trim": self.trim}),
+                        **{name: value for name, value in given.items() if value is not None},
                         **rounded(measures),
                     }
                 )
         return records
+
+    def _settings(self) -> TrainingSettings:
+        settings = super()._settings()
+        return settings if self.penalty is None else replace(settings, l1=self.penalty)

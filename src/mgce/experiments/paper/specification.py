@@ -70,7 +70,7 @@ class Specification(Protocol):
 # Fields that came later: left out while they are empty, so that runs keep the names that they had before. Not where
 # they are an axis: that kind of run has had them from its first day.
 LATER = ("labels", "smoke", "random_test")
-LATER_AXES = ("cap_from", "trim")  # left out while they are None, and then no axes either
+LATER_AXES = ("cap_from", "trim", "penalty")  # left out while they are None, and then no axes either
 # By kind, the fields in which the runs on one data set may differ from those on another, as the paper has it. In
 # kinds that are not here, any.
 BY_DATASET: Mapping[str, tuple[str, ...]] = {
