@@ -112,8 +112,8 @@ def test_rates_are_those_of_the_grid():
     assert trimmed == {(("mgce+trim", 1.05), 0.03, trim) for trim in (0.1, 0.2, 0.3, 0.4, 0.5)}
     penalised = {(*run.members, run.lr, run.penalty) for run in runs if run.penalty is not None}
     losses = (("mgce", 1.05), ("ce", math.inf))
-    assert penalised == {(loss, 0.03, size) for loss in losses for size in (0.0, 1e-4, 3e-4, 1e-3)}
-    assert len(runs) == 2 * (4 * len(METHODS) + 5 + 8)
+    assert penalised == {(loss, 0.03, size) for loss in losses for size in (0.0, 1e-4, 3e-4, 1e-3, 3e-3)}
+    assert len(runs) == 2 * (4 * len(METHODS) + 5 + 10)
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
