@@ -1,4 +1,5 @@
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -26,6 +27,15 @@ def test_welch_without_spread_or_without_seeds():
     assert welch([0.5, 0.5], [0.5, 0.5]) == 1
     assert welch([0.5, 0.5], [0.6, 0.6]) == 0
     assert welch([0.5], [0.9, 0.8]) == 1
+
+
+def test_welch_with_a_sample_without_spread_is_the_test_of_one_sample():
+    # As of a network that learns nothing and gives every seed the share of the largest class.
+    sample, constant = [0.78, 0.81, 0.80, 0.83, 0.79], 0.760993
+    expected = stats.ttest_1samp(sample, constant).pvalue
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert welch(sample, [constant] * 5) == pytest.approx(expected, rel=1e-10)
 
 
 def test_difference_of_means_is_scipys():
