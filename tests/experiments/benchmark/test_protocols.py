@@ -20,7 +20,7 @@ def only(runs, **fields):
 
 
 def test_p1_is_as_published():
-    (run,) = only(p1(Request(seeds=1)), method="ce", noise=0.4, noise_type="symmetric")
+    (run,) = only(p1(Request(seeds=1)), method="ce", noise=0.4, noise_type="symmetric", l1=0.0)
     assert (run.architecture, run.epochs, run.lr, run.weight_decay, run.batch_size) == ("convnet2", 50, 0.01, 1e-3, 128)
     assert (run.momentum, run.max_norm, run.schedule, run.validation_size) == (0.9, 5.0, "cosine", 0.0)
     assert (run.padding, run.crop, run.flip, run.rotation, run.rows, run.l1) == (0, 28, False, 0.0, None, 0.0)
@@ -42,6 +42,15 @@ def test_single_losses_have_their_own_penalties():
     assert found["cifar10", "anl-ce"] == found["cifar10", "jal-ce"] == (5e-5, 0.0)
     assert found["cifar100", "anl-ce"] == (5e-7, 0.0) and found["cifar100", "jal-ce"] == (5e-7, 1e-5)
     assert found["cifar100", "ce"] == (0.0, 1e-5)
+
+
+def test_p1_ends_with_penalties_for_mgce_and_cross_entropy_in_small_networks():
+    runs = p1(Request(datasets=("mnist", "cifar10"), seeds=1, noise=(0.4,)))
+    penalised = [run for run in runs if run.l1 > 0 and run.method not in ("anl-ce", "jal-ce")]
+    assert runs[-len(penalised) :] == penalised
+    assert {(run.dataset, run.method, run.beta, run.l1) for run in penalised} == {
+        ("mnist", method, beta, size) for method, beta in (("mgce", 1.05), ("ce", math.inf)) for size in (3e-4, 1e-3)
+    }
 
 
 def test_the_cells_that_tell_most_come_first():

@@ -12,11 +12,11 @@ from mgce.experiments.store import Run, Runs
 from web_pages import check_structure
 
 
-def image_run(method, beta, seed, accuracy, *, protocol="p1", noise=0.4, best=None):
+def image_run(method, beta, seed, accuracy, *, protocol="p1", noise=0.4, best=None, l1=0.0):
     cell = {"noise_type": "symmetric", "noise": noise, "labels": "", "seed": seed, "method": method, "beta": beta}
     numbers = {"accuracy": accuracy, "best_accuracy": best or accuracy, "ece_h": 0.1, "beta_start": None}
     axes = ["noise", "seed", "method", "beta"]
-    specification = {"kind": "losses", "axes": axes, "protocol": protocol, "dataset": "cifar10", **cell}
+    specification = {"kind": "losses", "axes": axes, "protocol": protocol, "dataset": "cifar10", "l1": l1, **cell}
     return Run(specification, [{**cell, **numbers}], {"seconds": 1.0})
 
 
@@ -60,6 +60,14 @@ def test_cells_are_sorted_with_published_numbers_and_tallies():
     assert [row["published"] for row in rows] == ["", "82.24", "58.46"]
     assert rows[0]["last"] == "90.10 ± 0.10" and rows[0]["best"] == "95.00 ± 0.00"
     assert result.numbers[0]["last_std"] == pytest.approx(0.1)
+
+
+def test_a_penalty_that_a_loss_does_not_have_itself_is_named_and_has_no_published_number():
+    own, other = image_run("anl-ce", "inf", 0, 0.8, l1=5e-5), image_run("ce", "inf", 0, 0.7, l1=1e-3)
+    rows = {row["loss"]: row for row in noise_tables([own, other, image_run("ce", "inf", 0, 0.6)])[0].cells}
+    assert set(rows) == {"anl-ce", "ce", "ce, L1 0.001"}
+    assert rows["ce, L1 0.001"]["published"] == "" != rows["ce"]["published"]
+    assert rows["ce, L1 0.001"]["last"] == "70.00"
 
 
 def test_the_picture_is_of_rates_where_there_are_three_and_of_losses(monkeypatch):

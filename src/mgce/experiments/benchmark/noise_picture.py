@@ -25,6 +25,8 @@ def label(record: Record) -> str:
         return f"{name}, epoch {record['cap_from']}"
     if "trim" in record:
         return f"{name}, trim {record['trim']:g}"
+    if "penalty" in record:
+        return f"{name}, L1 {record['penalty']:g}"
     return name if record["beta_start"] is None else f"{name} from {record['beta_start']:g}"
 
 
