@@ -94,7 +94,7 @@ def test_training_changes_one_setting_at_a_time():
         reduced(Request(seeds=1)), dataset="mnist", noise=0.4, noise_type="symmetric", cap_from=None, trim=None
     )
     usual = {(run.method, run.beta): run for run in usual if run.beta_start is None}
-    runs = training(Request())
+    runs = only(training(Request()), noise=0.4, noise_type="symmetric")
     changed = []
     for run in runs:
         base = replace(usual[run.method, run.beta], protocol="training")
@@ -106,6 +106,12 @@ def test_training_changes_one_setting_at_a_time():
         for name in ("ce", "mgce")
     ]
     assert of_loss[0] == of_loss[1] and len(set(of_loss[0])) == len(of_loss[0])  # all losses alike, no setting twice
+    others = [run for run in training(Request(methods=("ce",))) if run not in runs]
+    cells = {("symmetric", 0.8), ("asymmetric", 0.4)}
+    assert {(run.noise_type, run.noise, run.l1) for run in others} == {
+        (*cell, size) for cell in cells for size in (0.0, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2)
+    }
+    assert {(run.lr, run.weight_decay) for run in others} == {(0.01, 1e-3)}
     human = training(Request(datasets=("cifar10n",), methods=("ce",)))
     assert {(run.dataset, run.labels, run.rows) for run in human} == {("cifar10n", "worst", 5_000)}
 

@@ -133,16 +133,20 @@ def reduced(request: Request) -> list[Specification]:
 
 
 def training(request: Request) -> list[Specification]:
-    """Plan the networks of the reduced protocol by settings of training: one for each, loss, data set and seed."""
+    """Plan the networks of the reduced protocol by settings of training: one for each, loss, data set and seed.
+
+    The first cell of a data set has all settings, the others only the penalty, which does most.
+    """
     datasets = request.datasets or ("mnist",)
     settings = {name: _sized(_known(REDUCED, name), request) for name in datasets}
-    variants = [{}, *({name: value} for name, values in TRAINING.items() for value in values)]
+    penalties: list[Settings] = [{}, *({"l1": size} for size in TRAINING["l1"])]
+    variants = [*penalties, *({name: value} for name in ("weight_decay", "lr") for value in TRAINING[name])]
     return [
         _loss_run("training", {**settings[dataset], **variant}, dataset, method, {**cell, "seed": seed})
         for seed in range(request.seeds or 1)
         for dataset in datasets
-        for cell in _reduced_cells(dataset, 0)[:1]
-        for variant in variants
+        for number, cell in enumerate(_training_cells(dataset, request))
+        for variant in (penalties if number else variants)
         for method in request.chosen(TRAINED)
     ]
 
@@ -201,6 +205,12 @@ def _reduced_cells(dataset: str, stage: int) -> list[Cell]:
         only = [_human("worst")] if dataset == "cifar10n" else _symmetric(0.4)
         return only if stage == 0 else []
     return _p1_cells(stage)
+
+
+def _training_cells(dataset: str, request: Request) -> list[Cell]:
+    """Give the cells of the first two stages; of a miniature, the first cell."""
+    cells = _reduced_cells(dataset, 0) + _reduced_cells(dataset, 1)
+    return cells[:1] if request.smoke else cells
 
 
 def _with_variants(request: Request, group: Iterable[Method], dataset: str, cell: Cell) -> list[LossRun]:
