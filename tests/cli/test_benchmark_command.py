@@ -8,7 +8,7 @@ from web_pages import check_structure
 
 
 def test_a_smoke_run_and_its_report(tmp_path):
-    options = ["--smoke", "--methods", "ce,nce+rce", "--dataset", "wine", "--jobs", "1", "--out", "out"]
+    options = ["--smoke", "--methods", "gce,nce+rce", "--dataset", "wine", "--jobs", "1", "--out", "out"]
     result = mgce("benchmark", "rates", *options, folder=tmp_path)
     assert result.returncode == 0, result.stderr
     assert "nce+rce" in result.stdout and "w/t/l" in result.stdout
