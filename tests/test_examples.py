@@ -20,7 +20,7 @@ NEEDS = {
     "skorch_search": ["skorch"],
 }
 SLOW = ("export_onnx", "hugging_face")  # to import, and PyTorch's exporter
-NIGHTLY = ("choosing_a_loss", "noisy_csv")  # ten seconds and more
+NIGHTLY = ("choosing_a_loss", "l1_penalty", "noisy_csv")  # ten seconds and more
 # These need nothing but what the other tests have imported, and leave nothing behind: no process of their own.
 QUICK = (
     "certificates_and_sets",
