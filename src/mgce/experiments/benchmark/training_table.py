@@ -96,8 +96,8 @@ def _picture(tables: dict[str, ByLoss], miniature: bool) -> bytes:
         for setting in changed[where]:
             axis = next(rest)
             _draw(axis, table, setting)
-            title = f"{where} (reduced)"
-            axis.set(xlabel=AXES[setting], ylabel="test accuracy (%)", ylim=_limits(table), title=title)
+            axis.set_title(f"{where} (reduced)", fontsize=10)  # the longest is as wide as a panel
+            axis.set(xlabel=AXES[setting], ylabel="test accuracy (%)", ylim=_limits(table))
         if axis is not None:
             axis.legend(frameon=False, fontsize=7, title="full: last epoch\ndashed: best", title_fontsize=7)
     if miniature:
