@@ -83,7 +83,8 @@ def test_the_figures_by_which_to_choose_are_those_of_the_records(begins, width):
         records, values = measured(column), shown(rows, place)
         assert values == {loss: pytest.approx(records[loss], abs=0.051) for loss in rows if loss in records}
         bold = {loss for loss, cells in rows.items() if "**" in cells[place]}
-        compared = {loss: value for loss, value in values.items() if ", L1" not in loss}  # sizes were chosen by the test
+        # The sizes of the penalty are chosen by the test, and compared with nothing.
+        compared = {loss: value for loss, value in values.items() if ", L1" not in loss}
         assert bold == {loss for loss, value in compared.items() if value == max(compared.values())}
 
 
