@@ -3,10 +3,10 @@ A penalty against memorising
 ============================
 
 A network with room for all labels learns the wrong ones by heart, with MGCE as with cross-entropy. An L1 penalty on its
-weights keeps it from that, and rows whose labels are as noisy choose the size: nothing here knows which labels are
-right, nor how many.
+weights and biases, which is not the `weight_decay` of an optimizer, keeps it from most of that, and rows whose labels
+are as noisy choose the size: nothing that trains or chooses knows which labels are right, nor how many.
 
-Runs in seconds: `python examples/l1_penalty.py`.
+Runs in 10 to 30 seconds: `python examples/l1_penalty.py`.
 """
 
 import matplotlib.pyplot as plt
@@ -17,6 +17,7 @@ from sklearn.model_selection import train_test_split
 from mgce import MGCELoss
 from mgce.noise import corrupt, symmetric
 
+# For a loss that is the mean over a batch. Where the largest is chosen, try a larger one.
 SIZES = (0.0, 0.0003, 0.001, 0.003)
 
 digits, classes = (torch.from_numpy(array) for array in load_digits(return_X_y=True))
@@ -37,12 +38,14 @@ def accuracies(criterion, size):
             (criterion(network(X[rows]), noisy[rows]) + size * penalty).backward()
             optimizer.step()
     pairs = ((X_valid, noisy_valid), (X_test, y_test))
-    return [100 * (network(inputs).argmax(1) == labels).float().mean().item() for inputs, labels in pairs]
+    with torch.no_grad():
+        return [100 * (network(inputs).argmax(1) == labels).float().mean().item() for inputs, labels in pairs]
 
 
 # %%
 # Four in ten of the validation labels are wrong, so that no network can have many more than 60 % of them right. What
-# they say is enough to choose by.
+# they say is enough to choose by, to the 3 points that 300 labels scatter. With beta near 1 MGCE resists wrong
+# labels most.
 
 for name, criterion in (("cross-entropy", torch.nn.CrossEntropyLoss()), ("MGCE", MGCELoss(beta=1.05))):
     valid, test = zip(*(accuracies(criterion, size) for size in SIZES), strict=True)

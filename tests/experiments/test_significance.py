@@ -25,6 +25,7 @@ def test_welch_is_the_equation():
 
 def test_welch_without_spread_or_without_seeds():
     assert welch([0.5, 0.5], [0.5, 0.5]) == 1
+    assert welch([0.1] * 2, [0.1] * 3) == 1  # though the mean of three is not .1 in floating point
     assert welch([0.5, 0.5], [0.6, 0.6]) == 0
     assert welch([0.5], [0.9, 0.8]) == 1
 

@@ -105,6 +105,8 @@ def welch(first: Sequence[float], second: Sequence[float]) -> float:
     """
     if min(len(first), len(second)) < 2:
         return 1.0
+    if len(set(first)) == len(set(second)) == 1:  # equal, or surely not, and means of them differ by rounding
+        return float(first[0] == second[0])
     a, b = (Summary(statistics.fmean(sample), statistics.stdev(sample), len(sample)) for sample in (first, second))
     return difference_of_means(a, b).p
 

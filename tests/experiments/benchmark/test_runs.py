@@ -209,5 +209,5 @@ def test_a_penalty_of_its_own_is_an_axis_only_where_it_is_given():
     (record,), (other,), (equal,) = (which.run(Place()) for which in (run, much, same))
     assert "penalty" not in record and other["penalty"] == 0.1
     assert equal["test_accuracy_by_epoch"] == record["test_accuracy_by_epoch"] != other["test_accuracy_by_epoch"]
-    with pytest.raises(ValueError, match="`l1`"):
+    with pytest.raises(ValueError, match="`penalty`"):
         replace(run, penalty=-1.0)

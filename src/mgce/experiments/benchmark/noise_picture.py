@@ -21,13 +21,9 @@ def noise_name(record: Record) -> str:
 def label(record: Record) -> str:
     """Name the loss of a record."""
     name = Method(record["method"], float(record["beta"])).label
-    if "cap_from" in record:
-        return f"{name}, epoch {record['cap_from']}"
-    if "trim" in record:
-        return f"{name}, trim {record['trim']:g}"
-    if "penalty" in record:
-        return f"{name}, L1 {record['penalty']:g}"
-    return name if record["beta_start"] is None else f"{name} from {record['beta_start']:g}"
+    name += "" if record["beta_start"] is None else f" from {record['beta_start']:g}"
+    variants = {"cap_from": "epoch", "trim": "trim", "penalty": "L1"}
+    return name + "".join(f", {word} {record[key]:g}" for key, word in variants.items() if key in record)
 
 
 def noise_picture(protocol: str, records: Sequence[Record]) -> bytes:

@@ -28,7 +28,7 @@ CAPTION = (
     "losses of the cell, at the last epoch, by Welch's test with Holm's correction for all pairs, at 5 %; one "
     "seed decides nothing. “ce+forward”, “mgce+forward”, “ce+trim” and “mgce+trim” are told the noise; “trim 0.2” is "
     "one share of the rows of every label instead, “epoch 1” a threshold that begins after one epoch instead of three, "
-    "“L1 0.001” an L1 penalty of that size on all weights and biases, which the protocols do not have."
+    "“L1 0.001” an L1 penalty of that size on all weights and biases, which is not the protocol's."
 )
 REDUCED_CAPTION = (
     " REDUCED: few images, small batches and a small network, in which cross-entropy memorises wrong labels on a "
@@ -53,7 +53,7 @@ def noise_tables(runs: Sequence[Run]) -> list[Result]:
 
 
 def _penalty(specification: Mapping[str, Any]) -> dict[str, float]:
-    """Give the L1 penalty of a run by the name that tables have for it, where the loss has none of that size itself."""
+    """Give the L1 penalty of a run, where it is not what its loss has by the protocol, which itself has none."""
     method = Method(specification["method"], float(specification["beta"]))
     own = of_method({"l1": 0.0, "weight_decay": 0.0}, specification["dataset"], method)["l1"]
     return {} if specification["l1"] == own else {"penalty": specification["l1"]}

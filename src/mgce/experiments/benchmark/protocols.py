@@ -44,8 +44,8 @@ IMAGE_TRIMS, TRIMS_AT = (0.2, 0.3, 0.5), 0.4
 # Is it the training that lets a loss memorise? Its settings, each changed alone; those that tell most first. With a
 # weight decay of 0.3 neither MGCE nor cross-entropy learns anything.
 TRAINING: Mapping[str, tuple[float, ...]] = {
-    "weight_decay": (0.1, 0.03, 0.2, 0.01),
     "l1": (3e-3, 1e-3, 1e-2, 3e-4, 1e-4),
+    "weight_decay": (0.1, 0.03, 0.2, 0.01),
     "lr": (0.03, 0.003, 0.001),
 }
 # Losses that memorise on few images, each of its kind, and one that hardly does.
@@ -133,14 +133,14 @@ def reduced(request: Request) -> list[Specification]:
 
 
 def training(request: Request) -> list[Specification]:
-    """Plan the networks of the reduced protocol by settings of training: one for each, loss, data set and seed.
+    """Plan the networks of the reduced protocol by settings of training: one for each, loss, cell and seed.
 
     The first cell of a data set has all settings, the others only the penalty, which does most.
     """
     datasets = request.datasets or ("mnist",)
     settings = {name: _sized(_known(REDUCED, name), request) for name in datasets}
-    penalties: list[Settings] = [{}, *({"l1": size} for size in TRAINING["l1"])]
-    variants = [*penalties, *({name: value} for name in ("weight_decay", "lr") for value in TRAINING[name])]
+    variants: list[Settings] = [{}, *({name: value} for name, values in TRAINING.items() for value in values)]
+    penalties = [variant for variant in variants if set(variant) <= {"l1"}]
     return [
         _loss_run("training", {**settings[dataset], **variant}, dataset, method, {**cell, "seed": seed})
         for seed in range(request.seeds or 1)
