@@ -68,9 +68,17 @@ def check_device(device: str) -> None:
 
 
 def check_label_smoothing(label_smoothing: float) -> None:
-    """Require a float in [0, 1]; a RuntimeError, as cross_entropy raises."""
+    """Require a float in [0, 1]; where cross_entropy raises a TypeError or a RuntimeError, the same."""
+    if not hasattr(label_smoothing, "__float__"):
+        raise TypeError(expected("label_smoothing", "a float in [0, 1]", label_smoothing))
     if not 0 <= label_smoothing <= 1:
         raise RuntimeError(expected("label_smoothing", "a float in [0, 1]", label_smoothing))
+
+
+def check_ignore_index(ignore_index: int) -> None:
+    """Require an integer."""
+    if not hasattr(ignore_index, "__index__"):
+        raise TypeError(expected("ignore_index", "an integer", ignore_index))
 
 
 def check_class_weight(weight: object) -> None:

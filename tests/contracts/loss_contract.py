@@ -199,6 +199,9 @@ class LossContract:
             (RuntimeError, "Expected `weight`.*5 classes", (2, K), [0, 1], {"weight": torch.ones(4)}),
             (RuntimeError, "Expected `weight`.*dtype", (2, K), [0, 1], {"weight": torch.ones(K).double()}),
             (RuntimeError, "Expected `label_smoothing`", (2, K), [0, 1], {"label_smoothing": 1.5}),
+            (TypeError, "Expected `label_smoothing`.*but got None", (2, K), [0, 1], {"label_smoothing": None}),
+            (TypeError, "Expected `ignore_index` to be an integer, but got 1.5", (2, K), [0, 1], {"ignore_index": 1.5}),
+            (TypeError, "Expected `ignore_index`.*but got None", (2, K), [0, 1], {"ignore_index": None}),
             (
                 ValueError,
                 "Expected `reduction` to be one of 'none', 'mean', 'sum'",

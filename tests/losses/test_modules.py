@@ -176,6 +176,10 @@ def test_bad_hyperparameters_are_refused_when_made(make):
             make(reduction="avg")
         with pytest.raises(RuntimeError, match="Expected `label_smoothing`"):
             make(label_smoothing=2)
+        with pytest.raises(TypeError, match="Expected `label_smoothing`"):
+            make(label_smoothing=None)
+        with pytest.raises(TypeError, match="Expected `ignore_index` to be an integer, but got 1.5"):
+            make(ignore_index=1.5)
 
 
 def test_copies_and_pickles():

@@ -63,6 +63,8 @@ def is_commonest(input: Tensor, target: Tensor, options: LossOptions, beta: Beta
         and type(beta) is float
         and 1 <= beta < LARGEST_BETA
         and options.reduction in REDUCTIONS
+        and type(options.ignore_index) is int
+        and isinstance(options.label_smoothing, (float, int))
         and 0 <= options.label_smoothing <= 1
         and not (input.is_neg() or input._is_zerotensor() or target.is_neg() or target._is_zerotensor())
         and cpu.obstacle() is None

@@ -43,6 +43,7 @@ def check_options(options: LossOptions, beta: Beta) -> Beta:
     """Check what is not a tensor, and beta; give beta as a float or a tensor."""
     beta = _validation.check_beta(beta)
     _validation.check_choice("reduction", options.reduction, _validation.REDUCTIONS)
+    _validation.check_ignore_index(options.ignore_index)
     _validation.check_label_smoothing(options.label_smoothing)
     return beta
 

@@ -51,6 +51,7 @@ class Loss(_WeightedLoss):
         _validation.check_class_weight(weight)
         super().__init__(weight, size_average, reduce, reduction)
         _validation.check_choice("reduction", self.reduction, _validation.REDUCTIONS)
+        _validation.check_ignore_index(ignore_index)
         _validation.check_label_smoothing(label_smoothing)
         self.ignore_index = ignore_index
         self.label_smoothing = label_smoothing
