@@ -67,17 +67,17 @@ def check_device(device: str) -> None:
         raise ValueError(expected("device", "a device that this PyTorch can use", got)) from None
 
 
-def check_label_smoothing(label_smoothing: float) -> None:
+def check_label_smoothing(label_smoothing: Any) -> None:
     """Require a float in [0, 1]; where cross_entropy raises a TypeError or a RuntimeError, the same."""
-    if not hasattr(label_smoothing, "__float__"):
+    if not isinstance(label_smoothing, (Real, Tensor)):
         raise TypeError(expected("label_smoothing", "a float in [0, 1]", label_smoothing))
     if not 0 <= label_smoothing <= 1:
         raise RuntimeError(expected("label_smoothing", "a float in [0, 1]", label_smoothing))
 
 
-def check_ignore_index(ignore_index: int) -> None:
+def check_ignore_index(ignore_index: Any) -> None:
     """Require an integer."""
-    if not hasattr(ignore_index, "__index__"):
+    if not isinstance(ignore_index, (Integral, Tensor)):
         raise TypeError(expected("ignore_index", "an integer", ignore_index))
 
 
