@@ -71,7 +71,7 @@ def check_label_smoothing(label_smoothing: Any) -> None:
     """Require a float in [0, 1]; where cross_entropy raises a TypeError or a RuntimeError, the same."""
     if not isinstance(label_smoothing, (Real, Tensor)):
         raise TypeError(expected("label_smoothing", "a float in [0, 1]", label_smoothing))
-    if not 0 <= label_smoothing <= 1:
+    if not 0 <= label_smoothing <= 1:  # type: ignore[operator]  # a Real compares with numbers
         raise RuntimeError(expected("label_smoothing", "a float in [0, 1]", label_smoothing))
 
 
