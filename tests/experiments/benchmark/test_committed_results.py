@@ -41,6 +41,7 @@ FIGURES = {
 README = {
     **{"cross-entropy": "ce", "GCE": "gce", "SCE": "sce", "MGCE": "mgce 1.05"},
     **{"cross-entropy, trimmed": "ce+trim", "MGCE, trimmed": "mgce+trim 1.05"},
+    **{"cross-entropy, L1": "ce, L1", "MGCE, L1": "mgce 1.05, L1"},
 }
 
 
