@@ -80,8 +80,10 @@ def _table(protocol: str, records: list[dict[str, Any]]) -> Result:
             )
             numbers.append({**row, "last": last, "best": best, "published": known, **scores[name]._asdict()})
     caption = CAPTION + (REDUCED_CAPTION if protocol == "reduced" else "")
+    if not any(row["published"] for row in cells):
+        cells = [{name: text for name, text in row.items() if name != "published"} for row in cells]
     flat = [_flat(row) for row in numbers]
-    return Result(protocol, TITLES[protocol], caption, cells, flat, noise_picture(protocol, records), words=3)
+    return Result(protocol, TITLES[protocol], caption, cells, flat, noise_picture(protocol, records), words=3, parts=2)
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:

@@ -58,6 +58,7 @@ def rate_table(runs: Sequence[Run]) -> Result | None:
         _filled(numbers),
         _picture(points, miniature),
         words=2,
+        parts=1,
     )
 
 

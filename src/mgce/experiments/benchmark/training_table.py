@@ -54,7 +54,7 @@ def training_table(runs: Sequence[Run]) -> Result | None:
             cells.append({**place, "loss": loss, "seeds": seeds, **shown})
             numbers += [_numbers({**place, "loss": loss, "setting": name}, own) for name, own in by_column.items()]
     image = _picture(panels, any(record["smoke"] for record in records))
-    return Result(NAME, TITLE, CAPTION, cells, numbers, image, words=3)
+    return Result(NAME, TITLE, CAPTION, cells, numbers, image, words=3, parts=2)
 
 
 def _by_loss(records: Sequence[Record]) -> ByLoss:

@@ -92,7 +92,7 @@ def compare_methods(
     caption = " ".join([CAPTION, _ties(records), *([TEST] if verdicts else [])]).replace("  ", " ")
     cells, numbers = list(map(_cells, rows)), list(map(_flat, rows))
     sentence = f"{title.partition(':')[0]}: {found}." if found else ""
-    return Result(name, title, caption, cells, numbers, notes=notes_of(verdicts), words=4, agreement=sentence)
+    return Result(name, title, caption, cells, numbers, notes=notes_of(verdicts), words=4, parts=2, agreement=sentence)
 
 
 def ordered(found: set[str], datasets: Sequence[str]) -> list[str]:

@@ -25,6 +25,7 @@ class Result:
         image: the figure as PNG.
         notes: sentences below the table, by a key such as `letter/0.2/gce/accuracy`.
         words: how many of the first columns hold words and not numbers.
+        parts: how many of the first columns are the same in a part of the table; an empty line parts them in the text.
         agreement: a sentence on how many of our numbers agree with the paper's; "" if none stand beside them. If any
             do, the notes are on those that do not.
     """
@@ -37,6 +38,7 @@ class Result:
     image: bytes | None = None
     notes: Mapping[str, str] = field(default_factory=dict)
     words: int = 1
+    parts: int = 0
     agreement: str = ""
 
 
@@ -79,7 +81,10 @@ def to_text(result: Result) -> str:
     """Give title, table, caption and notes as lines."""
     import pandas as pd
 
-    table = pd.DataFrame(list(result.cells)).to_string(index=False)
+    head, *rows = pd.DataFrame(list(result.cells)).to_string(index=False).splitlines()
+    of_row = [tuple(cells.values())[: result.parts] for cells in result.cells]
+    starts = [i > 0 and of_row[i] != of_row[i - 1] for i in range(len(rows))]
+    table = "\n".join([head, *("\n" * start + row for start, row in zip(starts, rows, strict=True))])
     caption = textwrap.fill(result.caption, WIDTH)
     notes = [textwrap.fill(f"- {note}", WIDTH, subsequent_indent="  ") for note in result.notes.values()]
     return "\n\n".join([result.title, table, caption, *(["\n".join(notes)] if notes else [])]) + "\n"
