@@ -47,7 +47,7 @@ README = {
 
 def table(path, begins):
     """Give the columns and, by the first cell, the rows of the Markdown table whose first line begins so."""
-    lines = (COMMITTED.parent / path).read_text().splitlines()
+    lines = [line.strip() for line in (COMMITTED.parent / path).read_text().splitlines()]
     after = itertools.dropwhile(lambda line: not line.startswith(begins), lines)
     of_table = itertools.takewhile(lambda line: line.startswith("|"), after)
     header, _, *rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in of_table]
@@ -104,3 +104,71 @@ def test_the_figures_of_the_first_screen_are_those_of_the_records():
         # As it says: within three points of the best loss that was run.
         for trimmed in ("cross-entropy, trimmed", "MGCE, trimmed"):
             assert max(records.values()) - values[trimmed] < 3
+
+
+def percentages(folder, dataset, loss, variants, column):
+    """Give the percentages in a column of a table of records for a loss and its variants."""
+    frame = pd.read_csv(COMMITTED / f"{folder}.csv").set_index(["dataset", "loss"])[column]
+    return [float(frame[dataset, f"{loss}{variant}"]) for variant in variants]
+
+
+SIZES = [f", L1 {size}" for size in ("0", "0.0001", "0.0003", "0.001", "0.003")]
+SHARES = [f", trim 0.{tenths}" for tenths in range(1, 6)]
+RATES = ("losses/rates", "letter")
+
+
+@pytest.mark.parametrize(
+    "begins, rows",
+    [
+        (
+            "| | L1 0 |",
+            {
+                "MGCE": ("losses/rates", "adult", "mgce 1.05", SIZES, "last"),
+                "cross-entropy": ("losses/rates", "adult", "ce", SIZES, "last"),
+            },
+        ),
+        (
+            "| L1 | 0 | .0001 |",
+            {
+                "MGCE, test labels": (*RATES, "mgce 1.05", SIZES, "at_chosen"),
+                "MGCE, labels of the validation rows": (*RATES, "mgce 1.05", SIZES, "validation"),
+                "cross-entropy, test labels": (*RATES, "ce", SIZES, "at_chosen"),
+                "cross-entropy, labels of the validation rows": (*RATES, "ce", SIZES, "validation"),
+            },
+        ),
+        (
+            "| MGCE, left out | 0 |",
+            {
+                "test labels": (*RATES, "mgce", [" 1.05", *(f"+trim 1.05{share}" for share in SHARES)], "at_chosen"),
+                "labels of the validation rows": (
+                    *(*RATES, "mgce", [" 1.05", *(f"+trim 1.05{share}" for share in SHARES)], "validation"),
+                ),
+            },
+        ),
+    ],
+)
+def test_small_tables_of_the_protocols_are_those_of_the_records(begins, rows):
+    _, shown = table("docs/protocols.md", begins)
+    assert set(shown) == set(rows)
+    for name, of in rows.items():
+        values = percentages(*of)
+        assert list(map(float, shown[name][: len(values)])) == pytest.approx(values, abs=0.051)
+
+
+def test_what_a_penalty_does_by_p1_is_that_of_the_records():
+    """Accuracy at the last epoch, and the calibration error in brackets."""
+    columns, shown = table("docs/protocols.md", "| | 40 %, none |")
+    frame = pd.read_csv(COMMITTED / "losses-p1" / "p1.csv").set_index(["noise", "loss"])[["last", "ece_h"]]
+    noises = {"40 %": "symmetric 0.4", "asymmetric": "asymmetric 0.4", "80 %": "symmetric 0.8"}
+    assert set(shown) == {"MGCE", "cross-entropy"}
+    for name, loss in (("MGCE", "mgce 1.05"), ("cross-entropy", "ce")):
+        noise = ""
+        for column, cell in zip(columns, shown[name], strict=True):
+            given, _, size = column.rpartition(", ")
+            noise = noises.get(given, noise)
+            run = (noise, loss if size == "none" else f"{loss}, L1 0{size}")
+            assert (cell == "not run") == (run not in frame.index)
+            if cell != "not run":
+                accuracy, error = cell.rstrip(")").split(" (")
+                assert float(accuracy) == pytest.approx(frame.loc[run, "last"], abs=0.051)
+                assert float(error) == pytest.approx(frame.loc[run, "ece_h"], abs=0.51)

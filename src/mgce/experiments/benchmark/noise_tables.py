@@ -68,17 +68,18 @@ def _table(protocol: str, records: list[dict[str, Any]]) -> Result:
                 samples.setdefault(label(record), []).append(record)
         scores = tallies({name: [r["accuracy"] for r in own] for name, own in samples.items()})
         for name, own in sorted(samples.items(), key=lambda item: -statistics.fmean(r["accuracy"] for r in item[1])):
-            last, best = (percent([r[key] for r in own]) for key in ("accuracy", "best_accuracy"))
+            last, best, ece = (percent([r[key] for r in own]) for key in ("accuracy", "best_accuracy", "ece_h"))
             known = None if "penalty" in own[0] else published(protocol, dataset, noise, own[0]["method"])
             row = {"dataset": dataset, "noise": noise, "loss": name, "seeds": len(own)}
             cells.append(
                 {
                     **{key: str(value) for key, value in row.items()},
                     **{"last": show(last), "best": show(best), "published": "" if known is None else f"{known:.2f}"},
-                    **{"ECE(h)": show(percent([r["ece_h"] for r in own])), "w/t/l": "/".join(map(str, scores[name]))},
+                    **{"ECE(h)": show(ece), "w/t/l": "/".join(map(str, scores[name]))},
                 }
             )
-            numbers.append({**row, "last": last, "best": best, "published": known, **scores[name]._asdict()})
+            measures = {"last": last, "best": best, "ece_h": ece}
+            numbers.append({**row, "published": known, **scores[name]._asdict(), **measures})
     caption = CAPTION + (REDUCED_CAPTION if protocol == "reduced" else "")
     if not any(row["published"] for row in cells):
         cells = [{name: text for name, text in row.items() if name != "published"} for row in cells]
@@ -87,7 +88,8 @@ def _table(protocol: str, records: list[dict[str, Any]]) -> Result:
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:
-    flat = {key: value for key, value in row.items() if key not in ("last", "best")}
-    for key in ("last", "best"):
+    measures = ("last", "best", "ece_h")
+    flat = {key: value for key, value in row.items() if key not in measures}
+    for key in measures:
         flat[key], flat[f"{key}_std"] = row[key] or (None, None)
     return flat
