@@ -113,7 +113,7 @@ def percentages(folder, dataset, loss, variants, column):
 
 
 SIZES = [f", L1 {size}" for size in ("0", "0.0001", "0.0003", "0.001", "0.003")]
-SHARES = [f", trim 0.{tenths}" for tenths in range(1, 6)]
+TRIMMED = [" 1.05", *(f"+trim 1.05, trim 0.{tenths}" for tenths in range(1, 6))]
 RATES = ("losses/rates", "letter")
 
 
@@ -139,10 +139,8 @@ RATES = ("losses/rates", "letter")
         (
             "| MGCE, left out | 0 |",
             {
-                "test labels": (*RATES, "mgce", [" 1.05", *(f"+trim 1.05{share}" for share in SHARES)], "at_chosen"),
-                "labels of the validation rows": (
-                    *(*RATES, "mgce", [" 1.05", *(f"+trim 1.05{share}" for share in SHARES)], "validation"),
-                ),
+                "test labels": (*RATES, "mgce", TRIMMED, "at_chosen"),
+                "labels of the validation rows": (*RATES, "mgce", TRIMMED, "validation"),
             },
         ),
     ],
