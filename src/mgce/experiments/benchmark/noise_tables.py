@@ -78,18 +78,18 @@ def _table(protocol: str, records: list[dict[str, Any]]) -> Result:
                     **{"ECE(h)": show(ece), "w/t/l": "/".join(map(str, scores[name]))},
                 }
             )
-            measures = {"last": last, "best": best, "ece_h": ece}
+            measures = _flat({"last": last, "best": best, "ece_h": ece})
             numbers.append({**row, "published": known, **scores[name]._asdict(), **measures})
     caption = CAPTION + (REDUCED_CAPTION if protocol == "reduced" else "")
     if not any(row["published"] for row in cells):
         cells = [{name: text for name, text in row.items() if name != "published"} for row in cells]
-    flat = [_flat(row) for row in numbers]
-    return Result(protocol, TITLES[protocol], caption, cells, flat, noise_picture(protocol, records), words=3, parts=2)
+    picture = noise_picture(protocol, records)
+    return Result(protocol, TITLES[protocol], caption, cells, numbers, picture, words=3, parts=2)
 
 
-def _flat(row: dict[str, Any]) -> dict[str, Any]:
-    measures = ("last", "best", "ece_h")
-    flat = {key: value for key, value in row.items() if key not in measures}
-    for key in measures:
-        flat[key], flat[f"{key}_std"] = row[key] or (None, None)
+def _flat(measures: Mapping[str, tuple[float, float | None] | None]) -> dict[str, float | None]:
+    """Give mean and deviation of each measure a column of its own."""
+    flat: dict[str, float | None] = {}
+    for key, measure in measures.items():
+        flat[key], flat[f"{key}_std"] = measure or (None, None)
     return flat

@@ -9,7 +9,7 @@ import torch
 
 from mgce import noise
 from mgce._files import plain
-from mgce._validation import check_choice, expected
+from mgce._validation import check_choice, check_number
 from mgce.experiments.benchmark.records import keep_logits, rounded
 from mgce.experiments.methods import TRIMMED, Method, stages
 from mgce.experiments.paper.specification import Place, document
@@ -44,8 +44,8 @@ class RateRun(TabularRun):
     penalty: float | None = None
 
     def __post_init__(self) -> None:
-        if self.penalty is not None and not self.penalty >= 0:
-            raise ValueError(expected("penalty", "a float of at least 0", self.penalty))
+        if self.penalty is not None:
+            check_number("penalty", self.penalty, 0)
         super().__post_init__()
         if self.trim is not None:
             check_trim("trim", self.trim)
