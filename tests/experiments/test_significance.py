@@ -101,3 +101,12 @@ def test_tallies_count_every_pair_once():
     assert [found[str(i)].wins for i in range(4)] == [0, 1, 2, 3]
     assert [found[str(i)].losses for i in range(4)] == [3, 2, 1, 0]
     assert all(sum(tally) == 3 for tally in found.values())
+
+
+def test_methods_of_one_number_are_compared_with_none_and_blunt_no_test():
+    samples = {"a": [0.90, 0.91, 0.92], "b": [0.93, 0.94, 0.95]}  # p = .021: told apart alone, not among three pairs
+    single = {f"one seed {i}": [0.1 * i] for i in range(9)}
+    found = tallies(samples | single)
+    assert {name: found[name] for name in samples} == tallies(samples)
+    assert tallies(samples)["b"].wins == 1
+    assert all(found[name] == (0, 0, 0) for name in single)

@@ -131,6 +131,9 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def tallies(samples: Mapping[str, Sequence[float]], level: float = LEVEL) -> dict[str, Tally]:
     """Compare every method with every other by Welch's test, corrected by Holm's method for the number of pairs.
 
+    A method of one number has no deviation, so that no test can tell it from another: it is compared with none, and
+    counts in no correction, which would only blunt the tests of the others.
+
     Args:
         samples: numbers of each method, one for each seed; more is better.
         level: probability that there is a win or a loss among methods that are all alike.
@@ -139,7 +142,7 @@ def tallies(samples: Mapping[str, Sequence[float]], level: float = LEVEL) -> dic
         >>> tallies({"a": [0.90, 0.91, 0.92], "b": [0.97, 0.98, 0.99], "c": [0.96, 0.98, 0.99]})["b"]
         Tally(wins=1, ties=1, losses=0)
     """
-    pairs = list(combinations(samples, 2))
+    pairs = list(combinations((name for name, sample in samples.items() if len(sample) > 1), 2))
     corrected = holm([welch(samples[a], samples[b]) for a, b in pairs])
     scores = {name: [0, 0, 0] for name in samples}
     for (a, b), p in zip(pairs, corrected, strict=True):

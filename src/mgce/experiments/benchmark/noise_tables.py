@@ -24,11 +24,12 @@ TITLES = {
 }
 CAPTION = (
     "Percent; mean ± standard deviation over the seeds. “Last” is the last epoch, “best” the epoch of best test "
-    "accuracy, which nobody can choose who has no clean labels. Wins, ties and losses are against all other "
-    "losses of the cell, at the last epoch, by Welch's test with Holm's correction for all pairs, at 5 %; one "
-    "seed decides nothing. “ce+forward”, “mgce+forward”, “ce+trim” and “mgce+trim” are told the noise; “trim 0.2” is "
-    "one share of the rows of every label instead, “epoch 1” a threshold that begins after one epoch instead of three, "
-    "“L1 0.001” an L1 penalty of that size on all weights and biases, which is not the protocol's."
+    "accuracy, which nobody can choose who has no clean labels. Wins, ties and losses (w/t/l) are against all other "
+    "losses of the cell with at least two seeds, at the last epoch, by Welch's test with Holm's correction for all "
+    "pairs of them, at 5 %; a loss of one seed cannot be tested, and has none. “ce+forward”, “mgce+forward”, "
+    "“ce+trim” and “mgce+trim” are told the noise; “trim 0.2” is one share of the rows of every label instead, “epoch "
+    "1” a threshold that begins after one epoch instead of three, “L1 0.001” an L1 penalty of that size on all "
+    "weights and biases, which is not the protocol's."
 )
 REDUCED_CAPTION = (
     " REDUCED: few images, small batches and a small network, in which cross-entropy memorises wrong labels on a "
@@ -75,14 +76,14 @@ def _table(protocol: str, records: list[dict[str, Any]]) -> Result:
                 {
                     **{key: str(value) for key, value in row.items()},
                     **{"last": show(last), "best": show(best), "published": "" if known is None else f"{known:.2f}"},
-                    **{"ECE(h)": show(ece), "w/t/l": "/".join(map(str, scores[name]))},
+                    **{"ECE(h)": show(ece), "w/t/l": "/".join(map(str, scores[name])) if len(own) > 1 else ""},
                 }
             )
             measures = _flat({"last": last, "best": best, "ece_h": ece})
             numbers.append({**row, "published": known, **scores[name]._asdict(), **measures})
     caption = CAPTION + (REDUCED_CAPTION if protocol == "reduced" else "")
-    if not any(row["published"] for row in cells):
-        cells = [{name: text for name, text in row.items() if name != "published"} for row in cells]
+    empty = {name for name in ("published", "w/t/l") if not any(row[name] for row in cells)}
+    cells = [{name: text for name, text in row.items() if name not in empty} for row in cells]
     picture = noise_picture(protocol, records)
     return Result(protocol, TITLES[protocol], caption, cells, numbers, picture, words=3, parts=2)
 
