@@ -56,7 +56,7 @@ ROOMS = {
         {"records", "published", "noise_picture"},
         {"tables", "images", "settings"},
         {"protocols", "noise_tables", "rate_table"},
-        {"training_table"},
+        {"training_table", "selection_table"},
         {"report"},
     ],
     "mgce.experiments.paper": [

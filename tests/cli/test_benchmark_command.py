@@ -52,5 +52,5 @@ def test_the_number_of_jobs(tmp_path, jobs):
 def test_a_wrong_protocol_is_one_sentence(tmp_path):
     result = mgce("benchmark", "p3", folder=tmp_path)
     assert result.returncode == 2
-    names = "'p1', 'p2', 'reduced', 'training', 'rates'"
+    names = "'p1', 'p2', 'reduced', 'training', 'selection', 'rates'"
     assert result.stderr == f"Error: Expected `protocol` to be one of {names}, but got 'p3'.\n"

@@ -170,3 +170,13 @@ def test_what_a_penalty_does_by_p1_is_that_of_the_records():
                 accuracy, error = cell.rstrip(")").split(" (")
                 assert float(accuracy) == pytest.approx(frame.loc[run, "last"], abs=0.051)
                 assert float(error) == pytest.approx(frame.loc[run, "ece_h"], abs=0.51)
+
+
+def test_the_last_epochs_by_learning_rate_are_those_of_the_records():
+    """The right half of the table of penalties on adult."""
+    columns, shown = table("docs/protocols.md", "| | L1 0 |")
+    assert columns[-4:] == ["rate .001", ".003", ".01", ".03"]
+    frame = pd.read_csv(COMMITTED / "losses" / "rates.csv").set_index(["dataset", "loss"])
+    for name, loss in (("MGCE", "mgce 1.05"), ("cross-entropy", "ce")):
+        values = [float(frame.loc[("adult", loss), f"last_lr_{rate}"]) for rate in ("0.001", "0.003", "0.01", "0.03")]
+        assert list(map(float, shown[name][-4:])) == pytest.approx(values, abs=0.051)

@@ -3,7 +3,7 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from mgce.experiments.benchmark.protocols import PROTOCOLS, Request, p1, p2, plan, rates, reduced, training
+from mgce.experiments.benchmark.protocols import PROTOCOLS, Request, p1, p2, plan, rates, reduced, selection, training
 from mgce.experiments.methods import METHODS, Method
 from mgce.experiments.paper.specification import (
     check_no_network_twice,
@@ -114,6 +114,23 @@ def test_training_changes_one_setting_at_a_time():
     assert {(run.lr, run.weight_decay) for run in others} == {(0.01, 1e-3)}
     human = training(Request(datasets=("cifar10n",), methods=("ce",)))
     assert {(run.dataset, run.labels, run.rows) for run in human} == {("cifar10n", "worst", 5_000)}
+
+
+def test_selection_holds_images_out_and_has_every_value_for_every_loss():
+    runs = selection(Request(seeds=1, datasets=("mnist",)))
+    assert {(run.validation_size, run.rows, run.lr, run.epochs) for run in runs} == {(0.2, 2_000, 0.01, 30)}
+    cells = [("symmetric", 0.4), ("symmetric", 0.8), ("asymmetric", 0.4)]
+    assert list(dict.fromkeys((run.noise_type, run.noise) for run in runs)) == cells
+    cell = only(runs, noise=0.4, noise_type="symmetric")
+    sizes = {name: {run.l1 for run in only(cell, method=name)} for name in ("mgce", "ce", "gce", "sce", "nce+agce")}
+    assert set(map(tuple, map(sorted, sizes.values()))) == {(0.0, 3e-4, 1e-3, 3e-3, 1e-2)}
+    shares = {name: [run.trim for run in only(cell, method=name)] for name in ("mgce+trim", "ce+trim")}
+    assert set(map(tuple, shares.values())) == {(0.2, 0.3, 0.4, 0.5, 0.6)}
+    assert {run.beta for run in cell if "mgce" in run.method} == {1.05}
+    rest = {run.method: run.l1 for run in cell if run.method not in sizes.keys() | shares.keys()}
+    assert rest == {"nce+rce": 0.0, "anl-ce": 1e-6, "ce_eps+mae": 0.0, "mae": 0.0}
+    assert {run.dataset for run in selection(Request())} == {"mnist", "fashion_mnist"}
+    assert {run.labels for run in selection(Request(datasets=("cifar10n",)))} == {"worst"}
 
 
 def test_rates_are_those_of_the_grid():

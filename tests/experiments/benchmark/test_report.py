@@ -7,6 +7,7 @@ from mgce.experiments.benchmark.noise_tables import noise_tables
 from mgce.experiments.benchmark.published import published
 from mgce.experiments.benchmark.rate_table import rate_table
 from mgce.experiments.benchmark.report import headline, write_benchmark
+from mgce.experiments.benchmark.selection_table import selection_table
 from mgce.experiments.benchmark.training_table import training_table
 from mgce.experiments.store import Run, Runs
 from web_pages import check_structure
@@ -148,6 +149,56 @@ def test_the_picture_of_settings_has_each_loss_against_each_setting(monkeypatch)
     drawn = {line.get_label(): line for line in axes[0].lines if not line.get_label().startswith("_")}
     assert list(drawn["ce"].get_xdata()) == [0, 1, 2] and list(drawn["mgce 1.05"].get_xdata()) == [1]
     assert drawn["ce"].get_ydata() == pytest.approx([80, 75, 65])
+
+
+def selected_run(method, beta, seed, noisy, test, *, l1=0.0, trim=None):
+    run = training_run(method, beta, seed, test[max(range(len(noisy)), key=noisy.__getitem__)], l1=l1)
+    run.specification["protocol"] = "selection"
+    run.records[0] |= {"validation_accuracy_by_epoch": noisy, "test_accuracy_by_epoch": test}
+    run.records[0] |= {} if trim is None else {"trim": trim}
+    return run
+
+
+SELECTED = [  # accuracies on noisy labels, and on right ones, by epoch
+    selected_run("mgce", 1.05, 0, [0.50, 0.40], [0.80, 0.60]),
+    selected_run("mgce", 1.05, 0, [0.45, 0.48], [0.85, 0.90], l1=0.001),
+    selected_run("mgce", 1.05, 0, [0.52, 0.48], [0.75, 0.95], l1=0.01),
+    selected_run("mgce", 1.05, 1, [0.52, 0.40], [0.82, 0.62]),
+    selected_run("mgce", 1.05, 1, [0.40, 0.41], [0.83, 0.88], l1=0.001),
+    selected_run("mgce", 1.05, 1, [0.51, 0.50], [0.70, 0.80], l1=0.01),
+    selected_run("mgce", 1.05, 2, [0.52, 0.40], [0.99, 0.99]),  # with no other size yet
+    selected_run("mgce+trim", 1.05, 0, [0.49, 0.49], [0.91, 0.92], trim=0.3),
+    selected_run("anl-ce", "inf", 0, [0.30, 0.30], [0.65, 0.70], l1=1e-6),
+]
+
+
+def test_noisy_labels_choose_the_value_and_the_epoch():
+    assert selection_table(TRAINING) is None and selection_table(SELECTED[1:3]) is not None
+    result = selection_table(SELECTED)
+    rows = {row["loss"]: row for row in result.cells}
+    assert list(rows) == ["mgce 1.05", "mgce 1.05, trim", "mgce 1.05, L1", "anl-ce"]
+    penalised = rows["mgce 1.05, L1"]
+    # Last epoch: of seed 0 .001 and .01 are equal, and the smaller is taken; of seed 1 .01. At the best one .01 and 0.
+    assert penalised["chosen"] == "0.001 0.01" and penalised["last"] == "85.00 ± 7.07"
+    assert penalised["best value"] == "91.50 ± 4.95" and penalised["stopped"] == "78.50 ± 4.95"
+    assert rows["mgce 1.05"]["seeds"] == "3" and rows["mgce 1.05"]["chosen"] == rows["mgce 1.05"]["best value"] == ""
+    assert rows["mgce 1.05, trim"]["chosen"] == "0.3" and rows["mgce 1.05, trim"]["seeds"] == "1"
+    assert rows["mgce 1.05, trim"]["stopped"] == "80.00"  # not to trim
+    assert rows["anl-ce"]["last"] == "70.00" and rows["anl-ce"]["stopped"] == "65.00"
+    numbers = {row["loss"]: row for row in result.numbers}
+    assert numbers["mgce 1.05, L1"]["stopped_value"] == "0.01 0"
+    assert numbers["mgce 1.05, L1"]["last"] == pytest.approx(85) and result.image.startswith(b"\x89PNG")
+
+
+def test_the_picture_of_what_is_chosen_has_both_epochs(monkeypatch):
+    monkeypatch.setattr("mgce.experiments.benchmark.selection_table.png", lambda chart: chart)
+    (axis,) = selection_table(SELECTED).image.axes
+    assert axis.get_title() == "mnist, symmetric 0.4 (reduced)"
+    names = [tick.get_text() for tick in axis.get_yticklabels()]
+    assert names == ["anl-ce", "mgce 1.05, L1", "mgce 1.05, trim", "mgce 1.05"]  # from below
+    dots = [line for line in axis.lines if line.get_marker() == "o"]
+    full, hollow = ([dot.get_xdata()[0] for dot in dots if dot.get_fillstyle() == style] for style in ("full", "none"))
+    assert full == pytest.approx([65, 78.5, 80, 87]) and hollow == pytest.approx([70, 85, 92, 221 / 3])
 
 
 def test_published_numbers():

@@ -172,6 +172,18 @@ def test_a_run_on_images_records_the_last_epoch_and_keeps_its_logits(tmp_path, m
     assert sum(record["reliability_h"]["count"]) == 360
 
 
+@pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")
+def test_a_run_with_images_held_out_records_the_epoch_that_their_noisy_labels_choose(tmp_path):
+    pytest.importorskip("lightning")
+    run = replace(RUN, epochs=6, lr=0.3, validation_size=0.2, noise=0.6)
+    (record,) = run.run(Place(logits=tmp_path / "logits"))
+    noisy, test = record["validation_accuracy_by_epoch"], record["test_accuracy_by_epoch"]
+    assert len(noisy) == len(test) == 6 and np.argmax(noisy) < 5  # or the epoch would be the last one anyway
+    assert record["accuracy"] == pytest.approx(test[np.argmax(noisy)], abs=1e-4)
+    assert abs(record["accuracy"] - test[-1]) > 1e-3
+    assert max(noisy) < 0.6 < max(test)  # four in ten of the labels held out are right
+
+
 def test_a_run_on_a_table_records_every_seed_and_keeps_its_logits(tmp_path):
     run = RateRun("wine", 0.2, (0, 1), (("nce+rce", math.inf), ("mgce+scale", 1.4)), lr=0.01, hidden=8, epochs=2)
     records = run.run(Place(logits=tmp_path))

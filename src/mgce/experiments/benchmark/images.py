@@ -82,7 +82,7 @@ class LossRun(ImageSettings):
             which differs by label.
         smoke: of a miniature, the protocol that it is one of; "" of others.
 
-    The others are those of `ImageSettings`; no images are held out.
+    The others are those of `ImageSettings`; unless it is said, no images are held out.
     """
 
     kind: ClassVar[str] = "losses"
@@ -131,11 +131,11 @@ class LossRun(ImageSettings):
         return load_images(self.dataset, data_dir=place.data_dir).checksum()
 
     def run(self, place: Place) -> list[dict[str, Any]]:
-        """Train the network; give its record after the last epoch.
+        """Train the network; give its record after the last epoch or, with images held out, after the one they choose.
 
-        The record holds what the cell is; test accuracy after the last and at the best epoch, and by epoch; ECE and SCE
-        of h and p and the reliability curve of h; and by epoch the objective. Logits of the test images after the
-        last epoch go to `place.logits`.
+        The record holds what the cell is; test accuracy after that epoch and at the best one, and by epoch; ECE and SCE
+        of h and p and the reliability curve of h; and by epoch the objective, and the accuracy on images held out,
+        whose labels are as noisy as those trained on. Logits of the test images after that epoch go to `place.logits`.
         """
         images = noisy_images(self, load_images(self.dataset, data_dir=place.data_dir))
         dataset, stages = images.dataset, self._stages(images.transition, images.frequencies)
@@ -146,7 +146,8 @@ class LossRun(ImageSettings):
         keep_logits(place, name, logits, target)
         curves = {
             f"{curve}_by_epoch": [float(f"{value:.5g}") for value in fit.curves[curve]]
-            for curve in ("test_accuracy", "objective")
+            for curve in ("test_accuracy", "objective", "validation_accuracy")
+            if curve in fit.curves
         }
         loss = stages[max(stages)]
         measures = evaluate(logits, target, loss.beta, link=loss.link())

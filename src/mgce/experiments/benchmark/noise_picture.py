@@ -41,7 +41,8 @@ def noise_picture(protocol: str, records: Sequence[Record]) -> bytes:
     for (dataset, losses), axis in zip(lines.items(), axes, strict=False):
         _draw_lines(axis, losses, dataset + suffix)
     for (cell, own), axis in zip(dots.items(), axes[len(lines) :], strict=True):
-        _draw_dots(axis, own, cell + suffix)
+        pairs = {loss: [(r["accuracy"], r["best_accuracy"]) for r in records] for loss, records in own.items()}
+        draw_dots(axis, pairs, cell + suffix, "last epoch full, best epoch hollow")
     if any(record["smoke"] for record in records):
         stamp(chart)
     return png(chart)
@@ -74,19 +75,18 @@ def _draw_lines(axis: Any, losses: Mapping[str, Mapping[float, float]], title: s
     axis.legend(frameon=False, fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
-def _draw_dots(axis: Any, losses: Mapping[str, Sequence[Record]], title: str) -> None:
-    """Draw the last and the best epoch of each loss, the best loss at the top."""
-    names = sorted(losses, key=lambda name: statistics.fmean(record["accuracy"] for record in losses[name]))
+def draw_dots(axis: Any, losses: Mapping[str, Sequence[tuple[float, float]]], title: str, words: str) -> None:
+    """Draw two accuracies of each loss, given by seed; the best loss by the first, a full dot, at the top."""
+    names = sorted(losses, key=lambda name: statistics.fmean(full for full, _ in losses[name]))
     for y, name in enumerate(names):
         colour = MGCE if name.startswith("mgce") else CE if name == "ce" else "#888888"
         style = {"fmt": "o", "color": colour, "markersize": 4}
-        for key, filled in (("best_accuracy", "none"), ("accuracy", "full")):
-            values = [100 * record[key] for record in losses[name]]
-            spread = statistics.stdev(values) if len(values) > 1 and filled == "full" else None
-            axis.errorbar(statistics.fmean(values), y, xerr=spread, fillstyle=filled, **style)
+        full, hollow = ([100 * pair[number] for pair in losses[name]] for number in (0, 1))
+        axis.errorbar(statistics.fmean(hollow), y, fillstyle="none", **style)
+        spread = statistics.stdev(full) if len(full) > 1 else None
+        axis.errorbar(statistics.fmean(full), y, xerr=spread, fillstyle="full", **style)
     axis.set_yticks(range(len(names)), names, fontsize=7)
-    what = "test accuracy (%): last epoch full, best epoch hollow"
-    axis.set(xlabel=what, ylim=(-0.7, len(names) - 0.3), title=title)
+    axis.set(xlabel=f"test accuracy (%): {words}", ylim=(-0.7, len(names) - 0.3), title=title)
 
 
 def _style(name: str, number: int) -> dict[str, Any]:

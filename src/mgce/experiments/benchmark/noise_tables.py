@@ -79,16 +79,19 @@ def _table(protocol: str, records: list[dict[str, Any]]) -> Result:
                     **{"ECE(h)": show(ece), "w/t/l": "/".join(map(str, scores[name])) if len(own) > 1 else ""},
                 }
             )
-            measures = _flat({"last": last, "best": best, "ece_h": ece})
+            measures = flat({"last": last, "best": best, "ece_h": ece})
             numbers.append({**row, "published": known, **scores[name]._asdict(), **measures})
     caption = CAPTION + (REDUCED_CAPTION if protocol == "reduced" else "")
-    empty = {name for name in ("published", "w/t/l") if not any(row[name] for row in cells)}
-    cells = [{name: text for name, text in row.items() if name not in empty} for row in cells]
     picture = noise_picture(protocol, records)
-    return Result(protocol, TITLES[protocol], caption, cells, numbers, picture, words=3, parts=2)
+    return Result(protocol, TITLES[protocol], caption, without_empty(cells), numbers, picture, words=3, parts=2)
 
 
-def _flat(measures: Mapping[str, tuple[float, float | None] | None]) -> dict[str, float | None]:
+def without_empty(cells: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
+    """Give the rows of a table without the columns in which no row has anything."""
+    return [{name: text for name, text in row.items() if any(other[name] for other in cells)} for row in cells]
+
+
+def flat(measures: Mapping[str, tuple[float, float | None] | None]) -> dict[str, float | None]:
     """Give mean and deviation of each measure a column of its own."""
     flat: dict[str, float | None] = {}
     for key, measure in measures.items():

@@ -50,6 +50,11 @@ TRAINING: Mapping[str, tuple[float, ...]] = {
 }
 # Losses that memorise on few images, each of its kind, and one that hardly does.
 TRAINED = [Method("mgce", NEAR_MAE), Method("ce"), Method("gce", GCE_BETA), Method("sce"), Method("nce+agce")]
+# What can be chosen by images held out with labels as noisy as those trained on: of these losses an L1 penalty, 0 among
+# the sizes, of two a share of every label to trim. Beside them losses as published, with the epoch to choose alone.
+HELD_OUT, SIZES, SHARES = 0.2, (0.0, 3e-4, 1e-3, 3e-3, 1e-2), (0.2, 0.3, 0.4, 0.5, 0.6)
+TRIMMING = [Method("ce+trim"), Method("mgce+trim", NEAR_MAE)]
+AS_PUBLISHED = [Method("nce+rce"), Method("anl-ce"), Method("ce_eps+mae"), Method("mae")]
 # Smaller than the networks of the paper's Table 3, 1024 units and 150 epochs, and of adult a part of the rows: a run of
 # five seeds then takes half a minute on one core.
 RATE_SETTINGS: dict[str, Settings] = {
@@ -151,6 +156,19 @@ def training(request: Request) -> list[Specification]:
     ]
 
 
+def selection(request: Request) -> list[Specification]:
+    """Plan networks of the reduced protocol with a part of the noisy images held out, by what these can choose."""
+    datasets = request.datasets or (("mnist",) if request.smoke else ("mnist", "fashion_mnist"))
+    settings = {name: {**_sized(_known(REDUCED, name), request), "validation_size": HELD_OUT} for name in datasets}
+    return [
+        run
+        for seed in range(request.seeds or (1 if request.smoke else 3))
+        for dataset in datasets
+        for cell in _training_cells(dataset, request)
+        for run in _candidates(request, settings[dataset], dataset, {**cell, "seed": seed})
+    ]
+
+
 def rates(request: Request) -> list[Specification]:
     """Plan small networks on tables by all losses: one run for each data set, learning rate and loss."""
     datasets = request.datasets or (("digits",) if request.smoke else tuple(RATE_SETTINGS))
@@ -190,6 +208,7 @@ PROTOCOLS: Mapping[str, Callable[[Request], list[Specification]]] = {
     "p2": p2,
     "reduced": reduced,
     "training": training,
+    "selection": selection,
     "rates": rates,
 }
 
@@ -224,6 +243,17 @@ def _with_variants(request: Request, group: Iterable[Method], dataset: str, cell
     begun = [replace(run, cap_from=epoch) for run in runs if run.method in TRUNCATED for epoch in CAP_FROM]
     trims = IMAGE_TRIMS if cell.get("noise") == TRIMS_AT else ()
     return [*runs, *begun, *(replace(run, trim=trim) for run in runs if run.method in TRIMMED for trim in trims)]
+
+
+def _candidates(request: Request, settings: Settings, dataset: str, cell: Cell) -> list[LossRun]:
+    """Plan the losses of a cell, with each value that may be chosen."""
+
+    def run(method: Method, **changed: Any) -> LossRun:
+        return replace(_loss_run("selection", settings, dataset, method, cell), **changed)
+
+    penalised = [run(method, l1=size) for method in request.chosen(TRAINED) for size in SIZES]
+    trimmed = [run(method, trim=share) for method in request.chosen(TRIMMING) for share in SHARES]
+    return [*penalised, *trimmed, *map(run, request.chosen(AS_PUBLISHED))]
 
 
 def _stages(request: Request) -> range:

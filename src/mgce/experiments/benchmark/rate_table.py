@@ -82,6 +82,7 @@ def _point(dataset: str, name: str, by_rate: dict[float, list[dict[str, Any]]]) 
         "dataset": dataset,
         "loss": name,
         "by_rate": {lr: [r["accuracy"] for r in by_rate[lr]] for lr in sorted(by_rate)},
+        "last_by_rate": {lr: [r["test_accuracy_by_epoch"][-1] for r in by_rate[lr]] for lr in sorted(by_rate)},
         "chosen": chosen,
         "validation": [r["validation_accuracy"] for r in records],
         "at_chosen": [r["accuracy"] for r in records],
@@ -103,6 +104,7 @@ def _cells(point: Point) -> dict[str, str]:
 def _numbers(point: Point) -> dict[str, Any]:
     row = {"dataset": point["dataset"], "loss": point["loss"], "chosen": point["chosen"], "seconds": point["seconds"]}
     values = {f"lr_{lr:g}": accuracies for lr, accuracies in point["by_rate"].items()}
+    values |= {f"last_lr_{lr:g}": accuracies for lr, accuracies in point["last_by_rate"].items()}
     values |= {key: point[key] for key in ("validation", "at_chosen", "last", "best", "ece_h")}
     for key, sample in values.items():
         row[key], row[f"{key}_std"] = percent(sample) or (None, None)

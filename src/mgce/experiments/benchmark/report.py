@@ -10,6 +10,7 @@ from mgce.experiments.benchmark.noise_tables import KIND as LOSSES
 from mgce.experiments.benchmark.noise_tables import noise_tables
 from mgce.experiments.benchmark.rate_table import KIND as RATES
 from mgce.experiments.benchmark.rate_table import rate_table
+from mgce.experiments.benchmark.selection_table import selection_table
 from mgce.experiments.benchmark.training_table import training_table
 from mgce.experiments.paper.page import section
 from mgce.experiments.paper.report import facts
@@ -38,7 +39,7 @@ def write_benchmark(directory: Path, out: Path) -> Mapping[str, Result]:
     runs = list(Runs(directory).read().values())
     check_one_setting([run.specification for run in runs])
     check_no_network_twice([run.specification for run in runs])
-    found = [*noise_tables(runs), training_table(runs), rate_table(runs)]
+    found = [*noise_tables(runs), training_table(runs), selection_table(runs), rate_table(runs)]
     results = {result.name: result for result in found if result is not None}
     if any(run.specification.get("smoke") for run in runs):
         results = {name: smoke(result) for name, result in results.items()}

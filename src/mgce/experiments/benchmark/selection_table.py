@@ -1,0 +1,170 @@
+"""The table and the picture of losses on images of which noisy labels choose a value and the epoch."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from mgce.experiments.benchmark.noise_picture import Record, draw_dots, noise_name
+from mgce.experiments.benchmark.noise_tables import KIND, flat, without_empty
+from mgce.experiments.benchmark.settings import REDUCED, of_method
+from mgce.experiments.methods import Method
+from mgce.experiments.paper.agreement import show
+from mgce.experiments.paper.comparison import percent
+from mgce.experiments.paper.result import Result
+from mgce.experiments.significance import Tally, tallies
+from mgce.experiments.store import Run
+from mgce.pages.png import figure, png, stamp
+
+NAME = "selection"
+TITLE = "Chosen by noisy labels: accuracy of each loss on few images (reduced)"
+CAPTION = (
+    "Percent right on test images; mean ± standard deviation over the seeds. Networks of the reduced protocol, to be "
+    "compared with one another and nothing else, with a fifth of the training images held out. These have labels as "
+    "noisy as those trained on, and choose all that is chosen here: “stopped” is at the epoch that they choose, "
+    "“last” at the last one. “L1” is with an L1 penalty on all weights and biases, “trim” with a share of the rows of "
+    "every label left out; its size or share they choose too, for either epoch by the accuracy on them there, 0 among "
+    "what there is to choose. “Chosen” is what they chose for the last epoch, by seed, and “best value” the accuracy "
+    "there if the test images choose it. ECE(h) is where it is stopped. Wins, ties and losses (w/t/l) are against all "
+    "other losses of the cell with at least two seeds, stopped, by Welch's test with Holm's correction for all pairs "
+    "of them, at 5 %."
+)
+Measures = dict[str, tuple[float, float] | None]
+ByValue = dict[float, Record]  # the networks of a loss and seed by what is to be chosen
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the images held out choose for a loss and seed.
+
+    Attributes:
+        last: the network with the value chosen for the last epoch; `last_value` is that value.
+        stopped: the network with the value chosen for the best epoch; `stopped_value` is that value.
+        best: test accuracy at the last epoch with the best value by the test.
+    """
+
+    last: Record
+    last_value: float
+    stopped: Record
+    stopped_value: float
+    best: float
+
+
+def selection_table(runs: Sequence[Run]) -> Result | None:
+    """Give a row for each data set, noise and loss; None without runs."""
+    records = [
+        {**record, **{name: run.specification.get(name, "") for name in ("dataset", "smoke", "l1")}}
+        for run in runs
+        if run.specification["kind"] == KIND and run.specification["protocol"] == NAME
+        for record in run.records
+    ]
+    places = sorted({(record["dataset"], noise_name(record)) for record in records})
+    found = {where: _by_loss([r for r in records if (r["dataset"], noise_name(r)) == where]) for where in places}
+    tables = {where: table for where, table in found.items() if table}
+    if not tables:
+        return None
+    cells, numbers = [], []
+    for (dataset, noise), table in tables.items():
+        scores = tallies({loss: [choice.stopped["accuracy"] for choice in own] for loss, own in table.items()})
+        for loss, own in table.items():
+            row, measures = {"dataset": dataset, "noise": noise, "loss": loss}, _measures(own)
+            cells.append({**row, "seeds": str(len(own)), **_shown(loss, own, measures, scores[loss])})
+            values = {name: _joined(own, name) for name in ("last_value", "stopped_value")}
+            numbers.append({**row, "seeds": len(own), **values, **scores[loss]._asdict(), **flat(measures)})
+    picture = _picture(tables, any(record["smoke"] for record in records))
+    return Result(NAME, TITLE, CAPTION, without_empty(cells), numbers, picture, words=3, parts=2)
+
+
+def _by_loss(records: Sequence[Record]) -> dict[str, list[Choice]]:
+    """Give by loss what is chosen, by seed; the best loss first."""
+    losses: dict[str, list[Record]] = {}
+    for record in records:
+        name = Method(record["method"].removesuffix("+trim"), float(record["beta"])).label
+        losses.setdefault(name, []).append(record)
+    rows = {name + suffix: own for name, some in losses.items() for suffix, own in _rows(some).items()}
+    table = {name: _choices(networks) for name, networks in rows.items()}
+    return dict(sorted(((name, own) for name, own in table.items() if own), key=lambda item: -_mean(item[1])))
+
+
+def _rows(records: Sequence[Record]) -> dict[str, list[tuple[float, Record]]]:
+    """Give the networks of a loss with what is to be chosen: nothing, the size of its penalty, the share to trim."""
+    first = records[0]
+    method = Method(first["method"].removesuffix("+trim"), float(first["beta"]))
+    usual_size = of_method(REDUCED[first["dataset"]], first["dataset"], method)["l1"]
+    trimmed = [(record["trim"], record) for record in records if "trim" in record]
+    sizes = [(record["l1"], record) for record in records if "trim" not in record]
+    usual = [(size, record) for size, record in sizes if size == usual_size]
+    rows = {"": usual}
+    if len(sizes) > len(usual):
+        rows[", L1"] = sizes
+    if trimmed:
+        rows[", trim"] = [(0.0, record) for _, record in usual] + trimmed
+    return rows
+
+
+def _choices(networks: Sequence[tuple[float, Record]]) -> list[Choice]:
+    """Choose for each seed in which every value was run."""
+    values = {value for value, _ in networks}
+    by_seed: dict[int, ByValue] = {}
+    for value, record in networks:
+        by_seed.setdefault(record["seed"], {})[value] = record
+    return [_choice(by_value) for _, by_value in sorted(by_seed.items()) if by_value.keys() == values]
+
+
+def _choice(by_value: ByValue) -> Choice:
+    """Choose by the accuracy on the images held out, at the last and at the best epoch; of equals the smaller value."""
+    last = _first_best(by_value, lambda record: record["validation_accuracy_by_epoch"][-1])
+    stopped = _first_best(by_value, lambda record: max(record["validation_accuracy_by_epoch"]))
+    best = max(record["test_accuracy_by_epoch"][-1] for record in by_value.values())
+    return Choice(by_value[last], last, by_value[stopped], stopped, best)
+
+
+def _first_best(by_value: ByValue, noisy: Callable[[Record], float]) -> float:
+    return max(sorted(by_value), key=lambda value: noisy(by_value[value]))
+
+
+def _mean(choices: Sequence[Choice]) -> float:
+    return statistics.fmean(choice.stopped["accuracy"] for choice in choices)
+
+
+def _measures(choices: Sequence[Choice]) -> Measures:
+    samples = {
+        "stopped": [choice.stopped["accuracy"] for choice in choices],
+        "last": [choice.last["test_accuracy_by_epoch"][-1] for choice in choices],
+        "best": [choice.best for choice in choices],
+        "ece_h": [choice.stopped["ece_h"] for choice in choices],
+    }
+    return {name: percent(sample) for name, sample in samples.items()}
+
+
+def _joined(choices: Sequence[Choice], name: str) -> str:
+    """Give what was chosen, by seed."""
+    return " ".join(f"{getattr(choice, name):g}" for choice in choices)
+
+
+def _shown(loss: str, choices: Sequence[Choice], measures: Measures, score: Tally) -> dict[str, str]:
+    several = ", " in loss
+    return {
+        "stopped": show(measures["stopped"]),
+        "last": show(measures["last"]),
+        "chosen": _joined(choices, "last_value") if several else "",
+        "best value": show(measures["best"]) if several else "",
+        "ECE(h)": show(measures["ece_h"]),
+        "w/t/l": "/".join(map(str, score)) if len(choices) > 1 else "",
+    }
+
+
+def _picture(tables: Mapping[tuple[str, str], Mapping[str, Sequence[Choice]]], miniature: bool) -> bytes:
+    """Draw each loss, stopped and at the last epoch, a panel for each data set and noise."""
+    # The name of a loss takes .15 inches, and a title with the axis about an inch.
+    chart, axes = figure(len(tables), 6.4, [1 + 0.15 * len(table) for table in tables.values()])
+    for axis, (where, table) in zip(axes, tables.items(), strict=True):
+        pairs = {
+            loss: [(c.stopped["accuracy"], c.last["test_accuracy_by_epoch"][-1]) for c in own]
+            for loss, own in table.items()
+        }
+        draw_dots(axis, pairs, f"{', '.join(where)} (reduced)", "stopped by noisy labels full, last epoch hollow")
+    if miniature:
+        stamp(chart)
+    return png(chart)
