@@ -53,7 +53,7 @@ ROOMS = {
         {"benchmark"},
     ],
     "mgce.experiments.benchmark": [
-        {"records", "published", "noise_picture"},
+        {"records", "published", "noise_picture", "columns"},
         {"tables", "images", "settings"},
         {"protocols", "noise_tables", "rate_table"},
         {"training_table", "selection_table"},

@@ -11,7 +11,13 @@ COMMITTED = Path(__file__).parents[3] / "results"
 
 @pytest.mark.parametrize(
     ("folder", "protocol"),
-    [("losses", "rates"), ("losses-reduced", "reduced"), ("losses-training", "training"), ("losses-p1", "p1")],
+    [
+        ("losses", "rates"),
+        ("losses-p1", "p1"),
+        ("losses-reduced", "reduced"),
+        ("losses-training", "training"),
+        ("losses-selection", "selection"),
+    ],
 )
 def test_the_tables_are_the_rendering_of_the_committed_records(tmp_path, folder, protocol):
     results = write_benchmark(COMMITTED / folder, tmp_path)
@@ -180,3 +186,23 @@ def test_the_last_epochs_by_learning_rate_are_those_of_the_records():
     for name, loss in (("MGCE", "mgce 1.05"), ("cross-entropy", "ce")):
         values = [float(frame.loc[("adult", loss), f"last_lr_{rate}"]) for rate in ("0.001", "0.003", "0.01", "0.03")]
         assert list(map(float, shown[name][-4:])) == pytest.approx(values, abs=0.051)
+
+
+@pytest.mark.parametrize(
+    "begins, chosen, values",
+    [
+        ("| L1 | 0 | .0003 |", "L1", ("0", "0.0003", "0.001", "0.003", "0.01")),
+        ("| left out | 0 |", "trim", ("0", "0.2", "0.3", "0.4", "0.5", "0.6")),
+    ],
+)
+def test_what_noisy_labels_can_choose_is_that_of_the_records(begins, chosen, values):
+    columns, shown = table("docs/protocols.md", begins)
+    percent = [name.endswith("%") for name in columns]
+    numbers = [float(name.rstrip(" %")) / (100 if share else 1) for name, share in zip(columns, percent, strict=True)]
+    assert numbers == pytest.approx(list(map(float, values)))
+    frame = pd.read_csv(COMMITTED / "losses-selection" / "selection.csv").set_index(["dataset", "loss"])
+    for name, loss in (("MGCE", "mgce 1.05"), ("cross-entropy", "ce")):
+        for words, column in (("noisy labels", "noisy"), ("test labels", "last")):
+            measured = [float(frame.loc[("mnist", f"{loss}, {chosen}"), f"{column}_{value}"]) for value in values]
+            assert list(map(float, shown.pop(f"{name}, {words}"))) == pytest.approx(measured, abs=0.051)
+    assert not shown

@@ -3,6 +3,7 @@ import math
 import pytest
 
 from mgce.experiments.benchmark import noise_picture
+from mgce.experiments.benchmark.columns import filled
 from mgce.experiments.benchmark.noise_tables import noise_tables
 from mgce.experiments.benchmark.published import published
 from mgce.experiments.benchmark.rate_table import rate_table
@@ -102,6 +103,13 @@ def test_a_loss_of_one_seed_is_not_compared_and_reduced_says_so():
     assert rows == {"ce": "0/1/0", "sce": "0/1/0", "gce": ""}
 
 
+def test_columns_that_single_rows_have_are_in_the_order_of_the_rows():
+    """Not in that of a set, which differs from one process to the next."""
+    rows = [{"loss": 0, name: 1} for name in "abcdefgh"]
+    assert [list(row) for row in filled(rows)] == 8 * [["loss", *"abcdefgh"]]
+    assert [sum(value == "" for value in row.values()) for row in filled(rows)] == 8 * [7]
+
+
 def test_the_learning_rate_is_chosen_by_validation_and_not_by_the_test():
     result = rate_table(RATES)
     rows = {row["loss"]: row for row in result.cells}
@@ -187,6 +195,8 @@ def test_noisy_labels_choose_the_value_and_the_epoch():
     assert rows["anl-ce"]["last"] == "70.00" and rows["anl-ce"]["stopped"] == "65.00"
     numbers = {row["loss"]: row for row in result.numbers}
     assert numbers["mgce 1.05, L1"]["stopped_value"] == "0.01 0"
+    by_value = {name: numbers["mgce 1.05, L1"][name] for name in ("noisy_0.001", "last_0.001", "noisy_0.01", "last_0")}
+    assert list(by_value.values()) == pytest.approx([44.5, 89, 49, 61])
     assert numbers["mgce 1.05, L1"]["last"] == pytest.approx(85) and result.image.startswith(b"\x89PNG")
 
 

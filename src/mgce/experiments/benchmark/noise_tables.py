@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mgce.experiments.benchmark.columns import flat, without_empty
 from mgce.experiments.benchmark.noise_picture import label, noise_name, noise_picture
 from mgce.experiments.benchmark.published import published
 from mgce.experiments.benchmark.settings import of_method
@@ -84,16 +85,3 @@ def _table(protocol: str, records: list[dict[str, Any]]) -> Result:
     caption = CAPTION + (REDUCED_CAPTION if protocol == "reduced" else "")
     picture = noise_picture(protocol, records)
     return Result(protocol, TITLES[protocol], caption, without_empty(cells), numbers, picture, words=3, parts=2)
-
-
-def without_empty(cells: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
-    """Give the rows of a table without the columns in which no row has anything."""
-    return [{name: text for name, text in row.items() if any(other[name] for other in cells)} for row in cells]
-
-
-def flat(measures: Mapping[str, tuple[float, float | None] | None]) -> dict[str, float | None]:
-    """Give mean and deviation of each measure a column of its own."""
-    flat: dict[str, float | None] = {}
-    for key, measure in measures.items():
-        flat[key], flat[f"{key}_std"] = measure or (None, None)
-    return flat

@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
+from mgce.experiments.benchmark.columns import filled
 from mgce.experiments.methods import Method
 from mgce.experiments.paper.agreement import show
 from mgce.experiments.paper.comparison import percent
@@ -54,8 +55,8 @@ def rate_table(runs: Sequence[Run]) -> Result | None:
         "rates",
         TITLE,
         CAPTION + ("" if miniature else NETWORKS),
-        _filled(cells),
-        _filled(numbers),
+        filled(cells),
+        filled(numbers),
         _picture(points, miniature),
         words=2,
         parts=1,
@@ -109,16 +110,6 @@ def _numbers(point: Point) -> dict[str, Any]:
     for key, sample in values.items():
         row[key], row[f"{key}_std"] = percent(sample) or (None, None)
     return row
-
-
-def _filled(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Give all rows the columns of any, in one order, since not every loss has run at every rate."""
-    names = sorted({name for row in rows for name in row}, key=lambda name: max(_place(row, name) for row in rows))
-    return [{name: row.get(name, "") for name in names} for row in rows]
-
-
-def _place(row: dict[str, Any], name: str) -> int:
-    return list(row).index(name) if name in row else -1
 
 
 def _picture(points: list[Point], miniature: bool) -> bytes:

@@ -6,8 +6,9 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from mgce.experiments.benchmark.columns import filled, flat, without_empty
 from mgce.experiments.benchmark.noise_picture import Record, draw_dots, noise_name
-from mgce.experiments.benchmark.noise_tables import KIND, flat, without_empty
+from mgce.experiments.benchmark.noise_tables import KIND
 from mgce.experiments.benchmark.settings import REDUCED, of_method
 from mgce.experiments.methods import Method
 from mgce.experiments.paper.agreement import show
@@ -21,14 +22,13 @@ NAME = "selection"
 TITLE = "Chosen by noisy labels: accuracy of each loss on few images (reduced)"
 CAPTION = (
     "Percent right on test images; mean ± standard deviation over the seeds. Networks of the reduced protocol, to be "
-    "compared with one another and nothing else, with a fifth of the training images held out. These have labels as "
-    "noisy as those trained on, and choose all that is chosen here: “stopped” is at the epoch that they choose, "
-    "“last” at the last one. “L1” is with an L1 penalty on all weights and biases, “trim” with a share of the rows of "
-    "every label left out; its size or share they choose too, for either epoch by the accuracy on them there, 0 among "
-    "what there is to choose. “Chosen” is what they chose for the last epoch, by seed, and “best value” the accuracy "
-    "there if the test images choose it. ECE(h) is where it is stopped. Wins, ties and losses (w/t/l) are against all "
-    "other losses of the cell with at least two seeds, stopped, by Welch's test with Holm's correction for all pairs "
-    "of them, at 5 %."
+    "compared with one another and nothing else. A fifth of the training images is held out, with labels as noisy as "
+    "the others. They choose: for “stopped” the epoch; for “L1” the size of an L1 penalty on all weights and biases, "
+    "and for “trim” the share of the rows of every label to leave out, 0 among both. “Last” is the last epoch, for "
+    "which they choose size and share anew: “chosen” shows what, by seed, and “best value” the accuracy if the test "
+    "images choose. ECE(h) is of the network that was stopped. Wins, ties and losses (w/t/l) are against all other "
+    "losses of the cell with at least two seeds, stopped, by Welch's test with Holm's correction for all pairs of "
+    "them, at 5 %."
 )
 Measures = dict[str, tuple[float, float] | None]
 ByValue = dict[float, Record]  # the networks of a loss and seed by what is to be chosen
@@ -39,11 +39,13 @@ class Choice:
     """What the images held out choose for a loss and seed.
 
     Attributes:
+        by_value: the networks to choose from.
         last: the network with the value chosen for the last epoch; `last_value` is that value.
         stopped: the network with the value chosen for the best epoch; `stopped_value` is that value.
         best: test accuracy at the last epoch with the best value by the test.
     """
 
+    by_value: ByValue
     last: Record
     last_value: float
     stopped: Record
@@ -71,9 +73,10 @@ def selection_table(runs: Sequence[Run]) -> Result | None:
             row, measures = {"dataset": dataset, "noise": noise, "loss": loss}, _measures(own)
             cells.append({**row, "seeds": str(len(own)), **_shown(loss, own, measures, scores[loss])})
             values = {name: _joined(own, name) for name in ("last_value", "stopped_value")}
+            measures |= _by_value(own)
             numbers.append({**row, "seeds": len(own), **values, **scores[loss]._asdict(), **flat(measures)})
     picture = _picture(tables, any(record["smoke"] for record in records))
-    return Result(NAME, TITLE, CAPTION, without_empty(cells), numbers, picture, words=3, parts=2)
+    return Result(NAME, TITLE, CAPTION, without_empty(cells), filled(numbers), picture, words=3, parts=2)
 
 
 def _by_loss(records: Sequence[Record]) -> dict[str, list[Choice]]:
@@ -117,7 +120,7 @@ def _choice(by_value: ByValue) -> Choice:
     last = _first_best(by_value, lambda record: record["validation_accuracy_by_epoch"][-1])
     stopped = _first_best(by_value, lambda record: max(record["validation_accuracy_by_epoch"]))
     best = max(record["test_accuracy_by_epoch"][-1] for record in by_value.values())
-    return Choice(by_value[last], last, by_value[stopped], stopped, best)
+    return Choice(by_value, by_value[last], last, by_value[stopped], stopped, best)
 
 
 def _first_best(by_value: ByValue, noisy: Callable[[Record], float]) -> float:
@@ -136,6 +139,17 @@ def _measures(choices: Sequence[Choice]) -> Measures:
         "ece_h": [choice.stopped["ece_h"] for choice in choices],
     }
     return {name: percent(sample) for name, sample in samples.items()}
+
+
+def _by_value(choices: Sequence[Choice]) -> Measures:
+    """Give accuracy at the last epoch by what there was to choose, on noisy labels held out and on the test's."""
+    curves = {"noisy": "validation_accuracy_by_epoch", "last": "test_accuracy_by_epoch"}
+    values = sorted(choices[0].by_value) if len(choices[0].by_value) > 1 else []
+    return {
+        f"{name}_{value:g}": percent([choice.by_value[value][curve][-1] for choice in choices])
+        for value in values
+        for name, curve in curves.items()
+    }
 
 
 def _joined(choices: Sequence[Choice], name: str) -> str:

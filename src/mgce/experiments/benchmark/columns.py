@@ -1,0 +1,35 @@
+"""Columns of the tables of losses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+def without_empty(cells: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
+    """Give the rows of a table without the columns in which no row has anything."""
+    return [{name: text for name, text in row.items() if any(other[name] for other in cells)} for row in cells]
+
+
+def flat(measures: Mapping[str, tuple[float, float | None] | None]) -> dict[str, float | None]:
+    """Give mean and deviation of each measure a column of its own."""
+    columns: dict[str, float | None] = {}
+    for key, measure in measures.items():
+        columns[key], columns[f"{key}_std"] = measure or (None, None)
+    return columns
+
+
+def filled(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Give all rows the columns of any, in one order, as not every row has all of them.
+
+    Example:
+        >>> filled([{"loss": "ce", "last": 1}, {"loss": "mae", "best": 2, "last": 3}])
+        [{'loss': 'ce', 'best': '', 'last': 1}, {'loss': 'mae', 'best': 2, 'last': 3}]
+    """
+    every = dict.fromkeys(name for row in rows for name in row)  # in order, by which sorting leaves what is level
+    names = sorted(every, key=lambda name: max(_place(row, name) for row in rows))
+    return [{name: row.get(name, "") for name in names} for row in rows]
+
+
+def _place(row: dict[str, Any], name: str) -> int:
+    return list(row).index(name) if name in row else -1
