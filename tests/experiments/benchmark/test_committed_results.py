@@ -206,3 +206,14 @@ def test_what_noisy_labels_can_choose_is_that_of_the_records(begins, chosen, val
             measured = [float(frame.loc[("mnist", f"{loss}, {chosen}"), f"{column}_{value}"]) for value in values]
             assert list(map(float, shown.pop(f"{name}, {words}"))) == pytest.approx(measured, abs=0.051)
     assert not shown
+
+
+def test_what_is_stopped_by_noisy_labels_is_that_of_the_records():
+    columns, rows = table("docs/choosing.md", "| at the epoch that they choose |")
+    frame = pd.read_csv(COMMITTED / "losses-selection" / "selection.csv").set_index(["dataset", "loss"])["stopped"]
+    losses = {"trimmed CE": "ce, trim", "MGCE, L1": "mgce 1.05, L1", "MGCE, trimmed": "mgce 1.05, trim"}
+    losses |= {"SCE": "sce", "GCE": "gce", "NCE+AGCE": "nce+agce", "CE": "ce", "MGCE": "mgce 1.05"}
+    assert set(columns) == set(losses) and set(rows) == {"MNIST", "FashionMNIST"}
+    for dataset, name in (("mnist", "MNIST"), ("fashion_mnist", "FashionMNIST")):
+        measured = [float(frame[dataset, losses[column]]) for column in columns]
+        assert list(map(float, rows[name])) == pytest.approx(measured, abs=0.051)
