@@ -82,7 +82,7 @@ class LossRun(ImageSettings):
             which differs by label.
         smoke: of a miniature, the protocol that it is one of; "" of others.
 
-    The others are those of `ImageSettings`; unless it is said, no images are held out.
+    The others are those of `ImageSettings`; by default no images are held out.
     """
 
     kind: ClassVar[str] = "losses"

@@ -71,7 +71,7 @@ def selection_table(runs: Sequence[Run]) -> Result | None:
         scores = tallies({loss: [choice.stopped["accuracy"] for choice in own] for loss, own in table.items()})
         for loss, own in table.items():
             row, measures = {"dataset": dataset, "noise": noise, "loss": loss}, _measures(own)
-            cells.append({**row, "seeds": str(len(own)), **_shown(loss, own, measures, scores[loss])})
+            cells.append({**row, "seeds": str(len(own)), **_shown(own, measures, scores[loss])})
             values = {name: _joined(own, name) for name in ("last_value", "stopped_value")}
             measures |= _by_value(own)
             numbers.append({**row, "seeds": len(own), **values, **scores[loss]._asdict(), **flat(measures)})
@@ -157,8 +157,8 @@ def _joined(choices: Sequence[Choice], name: str) -> str:
     return " ".join(f"{getattr(choice, name):g}" for choice in choices)
 
 
-def _shown(loss: str, choices: Sequence[Choice], measures: Measures, score: Tally) -> dict[str, str]:
-    several = ", " in loss
+def _shown(choices: Sequence[Choice], measures: Measures, score: Tally) -> dict[str, str]:
+    several = len(choices[0].by_value) > 1
     return {
         "stopped": show(measures["stopped"]),
         "last": show(measures["last"]),
