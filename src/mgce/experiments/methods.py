@@ -55,6 +55,11 @@ class Method:
         """How tables call it."""
         return f"{self.name} {self.beta:g}" if self.name.startswith("mgce") else self.name
 
+    @property
+    def untrimmed(self) -> Method:
+        """The loss that it trims; itself where it trims none."""
+        return Method(self.name.removesuffix("+trim"), self.beta)
+
     def loss(self, data: str, noise: str | None, transition: Tensor, frequencies: Tensor) -> MemberLoss:
         """Make it, with the hyperparameters published for a data set and a kind of noise, or for CIFAR-10.
 

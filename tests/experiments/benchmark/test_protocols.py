@@ -129,6 +129,11 @@ def test_selection_holds_images_out_and_has_every_value_for_every_loss():
     assert {run.beta for run in cell if "mgce" in run.method} == {1.05}
     rest = {run.method: run.l1 for run in cell if run.method not in sizes.keys() | shares.keys()}
     assert rest == {"nce+rce": 0.0, "anl-ce": 1e-6, "ce_eps+mae": 0.0, "mae": 0.0}
+    alone = selection(Request(seeds=1, datasets=("mnist",), methods=("ce+trim",)))
+    assert {(run.method, run.trim) for run in alone} == {
+        ("ce", None),
+        *(("ce+trim", share) for share in shares["ce+trim"]),
+    }
     assert {run.dataset for run in selection(Request())} == {"mnist", "fashion_mnist"}
     assert {run.labels for run in selection(Request(datasets=("cifar10n",)))} == {"worst"}
 

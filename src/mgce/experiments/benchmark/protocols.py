@@ -252,8 +252,10 @@ def _candidates(request: Request, settings: Settings, dataset: str, cell: Cell) 
         return replace(_loss_run("selection", settings, dataset, method, cell), **changed)
 
     penalised = [run(method, l1=size) for method in request.chosen(TRAINED) for size in SIZES]
-    trimmed = [run(method, trim=share) for method in request.chosen(TRIMMING) for share in SHARES]
-    return [*penalised, *trimmed, *map(run, request.chosen(AS_PUBLISHED))]
+    trimming = request.chosen(TRIMMING)
+    untrimmed = [run(method.untrimmed) for method in trimming]  # the share 0, which may be among the penalised
+    trimmed = [run(method, trim=share) for method in trimming for share in SHARES]
+    return list(dict.fromkeys([*penalised, *untrimmed, *trimmed, *map(run, request.chosen(AS_PUBLISHED))]))
 
 
 def _stages(request: Request) -> range:

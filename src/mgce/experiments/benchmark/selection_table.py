@@ -83,18 +83,20 @@ def _by_loss(records: Sequence[Record]) -> dict[str, list[Choice]]:
     """Give by loss what is chosen, by seed; the best loss first."""
     losses: dict[str, list[Record]] = {}
     for record in records:
-        name = Method(record["method"].removesuffix("+trim"), float(record["beta"])).label
-        losses.setdefault(name, []).append(record)
+        losses.setdefault(_untrimmed(record).label, []).append(record)
     rows = {name + suffix: own for name, some in losses.items() for suffix, own in _rows(some).items()}
     table = {name: _choices(networks) for name, networks in rows.items()}
     return dict(sorted(((name, own) for name, own in table.items() if own), key=lambda item: -_mean(item[1])))
 
 
+def _untrimmed(record: Record) -> Method:
+    return Method(record["method"], float(record["beta"])).untrimmed
+
+
 def _rows(records: Sequence[Record]) -> dict[str, list[tuple[float, Record]]]:
     """Give the networks of a loss with what is to be chosen: nothing, the size of its penalty, the share to trim."""
-    first = records[0]
-    method = Method(first["method"].removesuffix("+trim"), float(first["beta"]))
-    usual_size = of_method(REDUCED[first["dataset"]], first["dataset"], method)["l1"]
+    dataset = records[0]["dataset"]
+    usual_size = of_method(REDUCED[dataset], dataset, _untrimmed(records[0]))["l1"]
     trimmed = [(record["trim"], record) for record in records if "trim" in record]
     sizes = [(record["l1"], record) for record in records if "trim" not in record]
     usual = [(size, record) for size, record in sizes if size == usual_size]
