@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from mgce.experiments.benchmark.columns import filled
+from mgce.experiments.benchmark.columns import filled, flat
 from mgce.experiments.methods import Method
 from mgce.experiments.paper.agreement import show
 from mgce.experiments.paper.comparison import percent
@@ -103,13 +103,11 @@ def _cells(point: Point) -> dict[str, str]:
 
 
 def _numbers(point: Point) -> dict[str, Any]:
-    row = {"dataset": point["dataset"], "loss": point["loss"], "chosen": point["chosen"], "seconds": point["seconds"]}
+    row = {name: point[name] for name in ("dataset", "loss", "chosen", "seconds")}
     values = {f"lr_{lr:g}": accuracies for lr, accuracies in point["by_rate"].items()}
     values |= {f"last_lr_{lr:g}": accuracies for lr, accuracies in point["last_by_rate"].items()}
     values |= {key: point[key] for key in ("validation", "at_chosen", "last", "best", "ece_h")}
-    for key, sample in values.items():
-        row[key], row[f"{key}_std"] = percent(sample) or (None, None)
-    return row
+    return row | flat({key: percent(sample) for key, sample in values.items()})
 
 
 def _picture(points: list[Point], miniature: bool) -> bytes:

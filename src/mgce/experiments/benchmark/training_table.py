@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
+from mgce.experiments.benchmark.columns import flat
 from mgce.experiments.benchmark.noise_picture import CE, MGCE, Record, label, noise_name
 from mgce.experiments.benchmark.noise_tables import KIND
 from mgce.experiments.benchmark.settings import REDUCED
@@ -80,9 +81,8 @@ def _accuracy(records: Sequence[Record], which: str = "accuracy") -> float:
 
 def _numbers(words: dict[str, str], records: Sequence[Record]) -> dict[str, Any]:
     row: dict[str, Any] = {**words, **{setting: records[0][setting] for setting in SETTINGS}, "seeds": len(records)}
-    for key, name in {"last": "accuracy", "best": "best_accuracy", "ece_h": "ece_h"}.items():
-        row[key], row[f"{key}_std"] = percent([record[name] for record in records]) or (None, None)
-    return row
+    measures = {"last": "accuracy", "best": "best_accuracy", "ece_h": "ece_h"}
+    return row | flat({key: percent([record[name] for record in records]) for key, name in measures.items()})
 
 
 def _picture(tables: dict[str, ByLoss], miniature: bool) -> bytes:
