@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
+from fractions import Fraction
 from numbers import Integral, Real
 from typing import Any
 
@@ -37,7 +39,10 @@ def check_beta(beta: Any) -> float | Tensor:
         return beta
     if isinstance(beta, bool) or not isinstance(beta, Real):
         raise TypeError(expected("beta", what, beta))
-    number: float = float(beta)
+    try:
+        number = float(beta)
+    except OverflowError:  # an integer that is larger than any float
+        number = math.inf if beta >= 1 else -math.inf  # type: ignore[operator]  # a Real compares with numbers
     if not number >= 1:  # NaN is not
         raise ValueError(expected("beta", what, beta))
     return number
@@ -79,6 +84,12 @@ def check_ignore_index(ignore_index: Any) -> None:
     """Require an integer."""
     if not isinstance(ignore_index, (Integral, Tensor)):
         raise TypeError(expected("ignore_index", "an integer", ignore_index))
+
+
+def check_dim(dim: object) -> None:
+    """Require an integer, which may count from the end."""
+    if isinstance(dim, bool) or not isinstance(dim, Integral):
+        raise TypeError(expected("dim", "an integer or None", dim))
 
 
 def check_class_weight(weight: object) -> None:
@@ -132,7 +143,7 @@ def check_fraction(name: str, value: object) -> None:
     what = "a float in [0, 1]"
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(expected(name, what, value))
-    if not 0 <= float(value) <= 1:
+    if not 0 <= value <= 1:  # type: ignore[operator]  # a Real compares with numbers
         raise ValueError(expected(name, what, value))
 
 
@@ -141,8 +152,10 @@ def check_number(name: str, value: Any, low: float, high: float = math.inf, *, a
 
     Compared only, and put into words only where it is wrong: a compiler that traces a changing number can do no more.
     """
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
-    if is_number and low <= value <= high and abs(value) != math.inf and not (above and value == low):
+    is_number = isinstance(value, Real) and not isinstance(value, (bool, Fraction))  # tensors take no fractions
+    # An integer may be larger than any float. Other numbers are not compared with that: those of NumPy's would warn.
+    finite = is_number and (abs(value) <= sys.float_info.max if isinstance(value, int) else abs(value) != math.inf)
+    if finite and low <= value <= high and not (above and value == low):
         return
     left = "(" if above or low == -math.inf else "["
     what = f"a finite number in {left}{low:g}, {high:g}{')' if high == math.inf else ']'}"

@@ -135,6 +135,21 @@ class LossContract:
         flat_q = q.movedim(1, -1).reshape(-1, K)
         torch.testing.assert_close(self.loss(logits, q), self.loss(flat_logits, flat_q))
 
+    @pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
+    @pytest.mark.parametrize("reduction", ["none", "mean"])
+    def test_images_with_channels_last_have_the_gradient_of_others(self, reduction, label_smoothing):
+        logits, target = torch.randn(2, K, 3, 4, dtype=torch.float64), torch.randint(K, (2, 3, 4))
+        keywords = {"reduction": reduction, "label_smoothing": label_smoothing}
+        last = logits.to(memory_format=torch.channels_last)
+        assert last.stride() != logits.stride()
+        moved = logits.movedim(1, -1).contiguous().requires_grad_()  # (N, d1, d2, C), as `dim=-1` has them
+        got = [logits.requires_grad_(), last.requires_grad_(), moved.movedim(-1, 1)]
+        values = [self.loss(f, target, **keywords) for f in got]
+        want, *others = [torch.autograd.grad(value.sum(), f)[0] for value, f in zip(values, got, strict=True)]
+        for value, gradient in zip(values, others, strict=False):
+            torch.testing.assert_close(value, values[0])
+            torch.testing.assert_close(gradient, want)
+
     def test_unbatched(self, logits, target):
         one = self.loss(logits[0], target[0])
         assert one.shape == ()

@@ -93,6 +93,13 @@ def test_module_has_the_link_of_mgce():
 
 
 def test_one_beta_for_all_rows():
-    with pytest.raises(TypeError, match=r"Expected `beta` to be one number for all rows, but got .* shape \(2,\)"):
-        CappedMGCELoss(beta=torch.tensor([1.4, 2.0]))
-    torch.testing.assert_close(CappedMGCELoss(beta=torch.tensor(1.4))(LOGITS, TARGET), CappedMGCELoss()(LOGITS, TARGET))
+    for beta in (torch.tensor([1.4, 2.0]), torch.nn.Parameter(torch.tensor(1.4))):  # its cap would not be learnt
+        with pytest.raises(TypeError, match=r"Expected `beta` to be one number for all rows, but got .* shape \("):
+            CappedMGCELoss(beta=beta)
+
+
+@pytest.mark.parametrize("beta", [1e39, 1e300, 10**400])
+def test_a_beta_beyond_the_type_is_infinite(beta):
+    torch.testing.assert_close(
+        capped_mgce_loss(LOGITS.float(), TARGET, beta=beta), torch.nn.functional.cross_entropy(LOGITS.float(), TARGET)
+    )

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from contracts.robust_loss_contract import RobustLossContract, softmax
-from mgce import NNCELoss
+from mgce import NCELoss, NNCELoss
 from mgce.functional import nce_loss, nnce_loss
 
 
@@ -44,3 +44,15 @@ def test_a_masked_label_has_the_loss_that_it_tends_to():
 def test_bad_hyperparameters(floor):
     with pytest.raises(ValueError, match=r"Expected `floor` to be a finite number in \(0, 0.5\]"):
         NNCELoss(floor=floor)
+
+
+def test_a_floor_that_all_classes_may_be_below_is_refused():
+    with pytest.raises(ValueError, match="Expected `floor` to be below 1 / 4, for so many classes, but got 0.25"):
+        nnce_loss(torch.zeros(1, 4), torch.tensor([0]), floor=0.25)
+    assert nnce_loss(torch.zeros(1, 3), torch.tensor([0]), floor=0.25) == pytest.approx(2 / 3)
+
+
+def test_a_dimension_is_an_integer():
+    for dim in (1.5, "a", True):
+        with pytest.raises(TypeError, match="Expected `dim` to be an integer or None, but got"):
+            NCELoss(dim=dim)

@@ -105,3 +105,10 @@ def test_the_leading_class_is_that_of_the_logits():
 def test_bad_hyperparameters(make, error, match):
     with pytest.raises(error, match=match):
         make()
+
+
+def test_what_is_no_hyperparameter_is_named():
+    with pytest.raises(TypeError, match="Expected `alpha` to be a hyperparameter of FocalLoss, which has gamma, but"):
+        FocalLoss(alpha=0.5)
+    with pytest.raises(ValueError, match="Expected `order` to be at most 10000, but got 10001"):
+        TaylorCELoss(order=10001)

@@ -45,6 +45,14 @@ def test_unhinged_is_that_of_two_classes():
         torch.testing.assert_close(value, 1 - sign * v)
 
 
+@pytest.mark.parametrize("offset", [1e4, -1e4, 3e8])
+def test_unhinged_keeps_the_digits_of_differences(offset):
+    logits, target = torch.randint(-512, 512, (9, K)) * 32.0, torch.randint(K, (9,))  # exact with any of the offsets
+    value = unhinged_loss(logits + offset, target)
+    torch.testing.assert_close(value, unhinged_loss((logits + offset - offset).double(), target).float())
+    assert unhinged_loss(torch.tensor([[math.inf, 0.0]]), torch.tensor([1])) == math.inf
+
+
 def test_modules_call_the_functions():
     logits, target = torch.randn(9, K), torch.randint(K, (9,))
     assert RCELoss(log_zero=-4, reduction="sum")(logits, target) == rce_loss(

@@ -100,3 +100,15 @@ def test_bad_hyperparameters(keywords):
     if "t2" in keywords:
         with pytest.raises(ValueError, match="Expected `t`"):
             TemperedSoftmax(keywords["t2"])
+
+
+def test_a_temperature_at_which_powers_overflow_is_refused():
+    logits, target = torch.zeros(1, 100), torch.tensor([0])
+    with pytest.raises(
+        ValueError, match=r"Expected `t2` to be such that k\^\(t2 - 1\) is at most 3.4e\+38 in torch.float32"
+    ):
+        bi_tempered_loss(logits, target, t2=21.0)
+    assert bi_tempered_loss(logits, target, t2=20.0).isfinite()
+    assert bi_tempered_loss(logits.double(), target, t2=21.0).isfinite()
+    with pytest.raises(ValueError, match="Expected `t` to be such that"):
+        TemperedSoftmax(t=21.0)(logits)

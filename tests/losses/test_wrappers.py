@@ -149,7 +149,6 @@ def test_sums():
     # 0 * inf would be NaN: a loss of weight 0 is not there.
     masked = torch.tensor([[0.0, -math.inf, 1.0]])
     assert SumLoss([CE(), RCELoss()], [0.0, 1.0])(masked, torch.tensor([1])).isfinite()
-    assert SumLoss([RCELoss()], [0.0])(LOGITS, TARGET) == 0
     assert "weights=(2.0, 3.0)" in repr(SumLoss([NCELoss(), CE()], (2.0, 3.0)))
 
 
@@ -327,6 +326,19 @@ def test_losses_of_users_are_losses():
     half = LOGITS.half()
     for loss in (Focal(), Focal(torch.ones(K).half())):
         torch.testing.assert_close(LogitScale(loss, 2.0)(half, TARGET), loss(2 * half, TARGET), rtol=2e-3, atol=0)
+
+
+def test_weights_that_are_all_0_are_refused():
+    with pytest.raises(ValueError, match="Expected `weights` to be not all 0, but got"):
+        SumLoss([RCELoss(), NCELoss()], [0.0, 0])
+
+
+@pytest.mark.parametrize("wrap", [LogitScale, LogitClip, lambda loss: SumLoss([loss], [1.0])])
+def test_class_weights_have_to_be_of_the_type_of_half_logits(wrap):
+    loss = wrap(NCELoss(torch.ones(K)))
+    with pytest.raises(RuntimeError, match="Expected `weight` to be of the dtype of `input`, torch.float16"):
+        loss(LOGITS.half(), TARGET)
+    assert loss.half()(LOGITS.half(), TARGET).dtype == torch.float16
 
 
 def test_class_weights_that_are_a_number():

@@ -12,7 +12,7 @@ from mgce._validation import expected
 from mgce.losses.scored import expm1, loss_of_log_probs
 from mgce.losses.scored_module import ScoredLoss
 
-LEAST_A = 1e-30  # a number of float32, well above its smallest, so that log(a + p) is finite at p = 0
+LEAST = 1e-30  # a number of float32, well above its smallest: log(a + p) is finite at p = 0, and so is 1 / q
 LARGEST = math.log(1e38)  # of float32
 
 
@@ -27,8 +27,8 @@ def agce_loss(log_p: Tensor, dim: int, *, a: float = 0.6, q: float = 0.6) -> Ten
 
     Hyperparameters:
         a: at least 1e-30.
-        q: above 0, and (a + 1)^q at most 1e38, the size of numbers in float32. Both defaults are those published for
-            CIFAR-10 and CIFAR-100.
+        q: at least 1e-30, and (a + 1)^q at most 1e38, the size of numbers in float32. Both defaults are those published
+            for CIFAR-10 and CIFAR-100.
 
     Example:
         >>> agce_loss(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
@@ -36,15 +36,17 @@ def agce_loss(log_p: Tensor, dim: int, *, a: float = 0.6, q: float = 0.6) -> Ten
 
     Reference: Zhou et al., Asymmetric loss functions for learning with noisy labels, 2021.
     """
-    _validation.check_number("a", a, LEAST_A)
-    _validation.check_number("q", q, 0, above=True)
+    _validation.check_number("a", a, LEAST)
+    _validation.check_number("q", q, LEAST)
     if q * math.log1p(a) > LARGEST:
         raise ValueError(expected("q", f"such that (a + 1)^q is at most 1e38, with a = {a:g}", q))
     scale: float = (a + 1) ** q / q
-    # log((a + p) / (a + 1)), near p = 1 from 1 - p, so that it keeps its digits there.
-    near = torch.log1p(expm1(log_p.clamp(min=-1)) / (a + 1))
-    far = torch.log(a + log_p.exp()) - math.log1p(a)
-    return scale * expm1(q * torch.where(log_p > -1, near, far))
+    # log((a + p) / (a + 1)) from 1 - p, which keeps its digits near p = 1 and, where a is at least 1, everywhere.
+    near = torch.log1p(expm1(log_p if a >= 1 else log_p.clamp(min=-1)) / (a + 1))
+    if a < 1:
+        far = torch.log(a + log_p.exp()) - math.log1p(a)
+        near = torch.where(log_p > -1, near, far)
+    return scale * expm1(q * near)
 
 
 @loss_of_log_probs
@@ -57,7 +59,7 @@ def amse_loss(log_p: Tensor, dim: int, *, c: float = 30.0) -> Tensor:
     in the logits. A class of logit -inf is left out of the mean, and so of k.
 
     Hyperparameters:
-        c: at least 1, what p_y is drawn to; 1 is the mean square error. The default is that published for CIFAR-10.
+        c: in [1, 1e18], what p_y is drawn to; 1 is the mean square error. The default is that published for CIFAR-10.
 
     Example:
         >>> amse_loss(torch.tensor([[1.0, 0.0]]), torch.tensor([1]), c=1.0)
@@ -65,7 +67,7 @@ def amse_loss(log_p: Tensor, dim: int, *, c: float = 30.0) -> Tensor:
 
     Reference: Wang et al., Joint asymmetric loss for learning with noisy labels, 2025.
     """
-    _validation.check_number("c", c, 1)
+    _validation.check_number("c", c, 1, 1e18)  # its square is finite in float32
     p = log_p.exp()
     squares = p * p
     others = (squares.sum(dim, keepdim=True) - squares).clamp(min=0)

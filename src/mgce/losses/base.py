@@ -53,6 +53,8 @@ class Loss(_WeightedLoss):
         _validation.check_choice("reduction", self.reduction, _validation.REDUCTIONS)
         _validation.check_ignore_index(ignore_index)
         _validation.check_label_smoothing(label_smoothing)
+        if dim is not None:
+            _validation.check_dim(dim)
         self.ignore_index = ignore_index
         self.label_smoothing = label_smoothing
         self.dim = dim
@@ -93,13 +95,13 @@ class RobustLoss(Loss, WithBeta):
 
 def store_beta(module: WithBeta, beta: Beta) -> None:
     """Keep a float as it is, a parameter as a parameter, and another tensor as a buffer, in place of what was there."""
-    _validation.check_beta(_in_range(beta))
+    number = _validation.check_beta(_in_range(beta))
     if hasattr(module, "raw_beta"):
         del module.raw_beta
     if isinstance(beta, Tensor) and not isinstance(beta, nn.Parameter):
         module.register_buffer("raw_beta", beta)
     else:
-        module.raw_beta = beta
+        module.raw_beta = beta if isinstance(beta, Tensor) else number
 
 
 def _in_range(beta: Beta) -> Beta:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import torch
 from torch import Tensor
 
 from mgce import _validation
@@ -38,14 +39,14 @@ def capped_mgce_loss(logits: Tensor, dim: int, *, beta: float = 1.4, threshold: 
     Reference: paper, equations (3) and (14); Zhang and Sabuncu, 2018, section 3.3, for the threshold.
     """
     number = _validation.check_beta(beta)
-    if isinstance(number, Tensor) and number.ndim > 0:
+    if isinstance(number, Tensor):
         raise TypeError(expected("beta", "one number for all rows", f"a tensor of shape {tuple(number.shape)}"))
     _validation.check_number("threshold", threshold, 0, 1)
-    scores = normalized_logits(logits, beta=beta, dim=dim)
+    scores = normalized_logits(logits, beta=number, dim=dim)
     if threshold == 0:
-        return scores.clamp(min=-beta)
+        return scores.clamp(min=-number if number <= torch.finfo(scores.dtype).max else -math.inf)
     least = math.log(threshold)
-    return scores.clamp(min=least if beta == math.inf else beta * math.expm1(least / beta))
+    return scores.clamp(min=least if number == math.inf else number * math.expm1(least / number))
 
 
 class CappedMGCELoss(ScoredLoss):

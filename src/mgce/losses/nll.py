@@ -24,6 +24,8 @@ def nll(
     target = target.long()
     if weight is not None:
         weight = weight.to(scores.dtype)
+    # Of four dimensions with other strides, as images with their channels last, it has no derivative.
+    scores = scores.contiguous()
     try:
         hard = F.nll_loss(scores, target, weight, None, ignore_index, None, reduction)
     except IndexError:

@@ -41,10 +41,11 @@ def nnce_loss(log_p: Tensor, dim: int, *, floor: float = 1e-7) -> Tensor:
     .. math:: \ell(f, y) = 1 - \frac{A + \log p_y}{\sum_j (A + \log p_j)}, \qquad A = -\log \mathrm{floor}
 
     with each p = softmax(f) raised to `floor` first. In [0, 1]; symmetric, the sum over the classes is k - 1; not
-    convex in the logits. It needs fewer than 1 / floor classes: with as many it may be 0 / 0.
+    convex in the logits.
 
     Hyperparameters:
-        floor: in (0, 0.5], the least probability; the loss of a class below it is 1, flat in its own logit.
+        floor: in (0, 1 / k), the least probability, as at 1 / k all losses may be 0 / 0; the loss of a class below it
+            is 1, flat in its own logit.
 
     Example:
         >>> nnce_loss(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
@@ -53,6 +54,9 @@ def nnce_loss(log_p: Tensor, dim: int, *, floor: float = 1e-7) -> Tensor:
     Reference: Ye et al., Active negative loss functions for learning with noisy labels, 2023.
     """
     _validation.check_number("floor", floor, 0, 0.5, above=True)
+    k = log_p.shape[dim]
+    if floor * k >= 1:
+        raise ValueError(_validation.expected("floor", f"below 1 / {k}, for so many classes", floor))
     least = math.log(floor)
     lifted = (log_p - least).clamp(min=0)
     return lifted / lifted.sum(dim, keepdim=True) - 1

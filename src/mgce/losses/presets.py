@@ -65,11 +65,19 @@ def _scaled(loss: Callable[..., nn.Module]) -> Callable[..., LogitScale]:
 
 
 def _forward_ce(*, transition: Any, **keywords: Any) -> ForwardCorrection:
-    return ForwardCorrection(_ce(**keywords), torch.as_tensor(transition))
+    return ForwardCorrection(_ce(**keywords), _matrix(transition))
 
 
 def _forward_mgce(*, transition: Any, **keywords: Any) -> ForwardCorrection:
-    return ForwardCorrection(MGCELoss(**keywords), torch.as_tensor(transition))
+    return ForwardCorrection(MGCELoss(**keywords), _matrix(transition))
+
+
+def _matrix(transition: Any) -> Tensor:
+    """Give a transition matrix as a tensor, from whatever holds its numbers."""
+    try:
+        return torch.as_tensor(transition)
+    except (TypeError, ValueError, RuntimeError):  # rows of several lengths, or words
+        raise ValueError(expected("transition", "a matrix of numbers, (k, k)", transition)) from None
 
 
 def _trimmed(loss: Callable[..., nn.Module]) -> Callable[..., TrimmedLoss]:
@@ -80,9 +88,12 @@ def _trimmed(loss: Callable[..., nn.Module]) -> Callable[..., TrimmedLoss]:
         trim: float | Sequence[float] | Tensor,
         n_classes: int,
         window: int = WINDOW,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
         reduction: str = "mean",
         **keywords: Any,
     ) -> TrimmedLoss:
+        reduction = Loss(None, size_average, reduce=reduce, reduction=reduction).reduction
         return TrimmedLoss(loss(reduction="none", **keywords), trim, n_classes, window=window, reduction=reduction)
 
     return make

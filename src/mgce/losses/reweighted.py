@@ -16,6 +16,8 @@ from mgce import _validation
 from mgce.losses.scored import expm1, loss_of_log_probs, loss_of_logits
 from mgce.losses.scored_module import ScoredLoss
 
+LARGEST_ORDER = 10_000  # each costs a multiplication: far more than anybody uses, and still less than a second
+
 
 @loss_of_log_probs
 def focal_loss(log_p: Tensor, dim: int, *, gamma: float = 0.5) -> Tensor:
@@ -26,7 +28,7 @@ def focal_loss(log_p: Tensor, dim: int, *, gamma: float = 0.5) -> Tensor:
     In [0, inf), unbounded; not symmetric; convex in the logits at gamma = 0 only, where it is cross-entropy.
 
     Hyperparameters:
-        gamma: at least 0. The default is what comparisons under label noise use; its authors use 2 for detection.
+        gamma: in [0, 1e30]. The default is what comparisons under label noise use; its authors use 2 for detection.
 
     Example:
         >>> focal_loss(torch.tensor([[1.0, 0.0]]), torch.tensor([1]), gamma=2.0)
@@ -34,7 +36,7 @@ def focal_loss(log_p: Tensor, dim: int, *, gamma: float = 0.5) -> Tensor:
 
     Reference: Lin et al., Focal loss for dense object detection, 2017.
     """
-    _validation.check_number("gamma", gamma, 0)
+    _validation.check_number("gamma", gamma, 0, 1e30)  # well below the largest number of float32
     # At p = 0 the factor is 1, and at p = 1, where it has no derivative, the loss and its derivatives are 0.
     inside = (log_p < 0) & (log_p > -torch.inf)
     safe = torch.where(inside, log_p, -1)
@@ -51,7 +53,7 @@ def taylor_ce_loss(log_p: Tensor, dim: int, *, order: int = 2) -> Tensor:
     cross-entropy with t.
 
     Hyperparameters:
-        order: integer t of at least 1; its authors try 2 to 6.
+        order: integer t from 1 to 10,000; its authors try 2 to 6.
 
     Example:
         >>> taylor_ce_loss(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
@@ -60,6 +62,8 @@ def taylor_ce_loss(log_p: Tensor, dim: int, *, order: int = 2) -> Tensor:
     Reference: Feng et al., Can cross entropy loss be robust to label noise?, 2020.
     """
     _validation.check_count("order", order)
+    if order > LARGEST_ORDER:
+        raise ValueError(_validation.expected("order", f"at most {LARGEST_ORDER}", order))
     rest = -expm1(log_p)
     total = torch.zeros_like(rest)
     for i in range(order, 0, -1):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from mgce import _validation
-from mgce.losses.arguments import HALF_TYPES, result_dtype
-from mgce.losses.wrappers import check_input, check_loss, link_of, weight_of
+from mgce.losses.arguments import HALF_TYPES
+from mgce.losses.wrappers import check_input, check_loss, in_float32, link_of
 
 
 class ScaledLink(nn.Module):
@@ -37,7 +37,7 @@ class LogitScale(nn.Module):
     Args:
         loss: a module that takes logits and targets. The product of half types is in float32, in which it keeps its
             digits, unless the loss has class weights or other tensors of a half type, which logits have to match.
-        scale: above 0.
+        scale: above 0, and at most 1e30, so that products are finite in float32.
 
     Raises:
         TypeError, ValueError: if an argument is not one of those above.
@@ -52,18 +52,13 @@ class LogitScale(nn.Module):
     def __init__(self, loss: nn.Module, scale: float = 1.0) -> None:
         super().__init__()
         check_loss("loss", loss)
-        _validation.check_number("scale", scale, 0, above=True)
+        _validation.check_number("scale", scale, 0, 1e30, above=True)
         self.loss, self.scale = loss, scale
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Compute the loss of the scaled logits."""
         check_input(self.loss, input)
-        own = (tensor.dtype for tensors in (self.loss.parameters(), self.loss.buffers()) for tensor in tensors)
-        if input.dtype not in HALF_TYPES or any(dtype in HALF_TYPES for dtype in own):
-            loss: Tensor = self.loss(self.scale * input, target)
-            return loss
-        loss = self.loss(_scaled(input, self.scale), target)
-        return loss.to(result_dtype(input, target, weight_of(self.loss)))
+        return in_float32(self, lambda logits, target: self.loss(self.scale * logits, target), input, target)
 
     @property
     def link(self) -> nn.Module:

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from mgce._validation import expected
 from mgce.losses.arguments import with_class_dim
 from mgce.losses.base import Loss
 from mgce.losses.modules import MinimaxLink
@@ -41,6 +42,10 @@ class ScoredLoss(Loss):
         **hyperparameters: Any,
     ) -> None:
         super().__init__(weight, size_average, ignore_index, reduce, reduction, label_smoothing, dim=dim)
+        for name, value in hyperparameters.items():
+            if name not in self.defaults:
+                what = f"a hyperparameter of {type(self).__name__}, which has {', '.join(self.defaults) or 'none'}"
+                raise TypeError(expected(name, what, value))
         # The function checks its hyperparameters; a row is computed here, so that a bad one is refused when given.
         self.function(torch.zeros(2, device="cpu"), torch.tensor(0, device="cpu"), **hyperparameters)
         for name, default in self.defaults.items():

@@ -26,7 +26,7 @@ def rce_loss(log_p: Tensor, dim: int, *, log_zero: float = math.log(1e-4)) -> Te
     :math:`-\sum_j p_j \log q_j`.
 
     Hyperparameters:
-        log_zero: less than 0, what log 0 counts as, -A. Papers write -4; the published results were computed with
+        log_zero: in [-1e30, 0), what log 0 counts as, -A. Papers write -4; the published results were computed with
             log 1e-4 = -9.21, the default.
 
     Example:
@@ -35,7 +35,7 @@ def rce_loss(log_p: Tensor, dim: int, *, log_zero: float = math.log(1e-4)) -> Te
 
     Reference: Wang et al., Symmetric cross entropy for robust learning with noisy labels, 2019.
     """
-    _validation.check_number("log_zero", log_zero, -math.inf, 0)
+    _validation.check_number("log_zero", log_zero, -1e30, 0)  # well within the range of float32
     if log_zero == 0:
         raise ValueError(_validation.expected("log_zero", "below 0", log_zero))
     return -log_zero * expm1(log_p)
@@ -60,8 +60,11 @@ def unhinged_loss(logits: Tensor, dim: int) -> Tensor:
     2015, whose two classes have the logits (v, -v).
     """
     on = logits != -torch.inf
-    mean = torch.where(on, logits, 0).sum(dim, keepdim=True) / on.sum(dim, keepdim=True)
-    return logits - mean - 1
+    # From the largest on: what all logits have in common would round their differences away.
+    largest = logits.detach().amax(dim, keepdim=True)
+    centred = logits - torch.where(largest.isfinite(), largest, 0)
+    mean = torch.where(on, centred, 0).sum(dim, keepdim=True) / on.sum(dim, keepdim=True)
+    return centred - mean - 1
 
 
 class RCELoss(ScoredLoss):

@@ -2,6 +2,8 @@ r"""The bi-tempered logistic loss: softmax with a heavier tail, and a logarithm 
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -29,11 +31,11 @@ def bi_tempered_loss(logits: Tensor, dim: int, *, t1: float = 0.8, t2: float = 1
     with :math:`\lambda(f)` such that p sums to one. In [0, 1 / (1 - t1)), unbounded at t1 = 1; not symmetric; convex in
     the logits at t1 = t2 = 1 only, where it is cross-entropy. Against class probabilities q it is
     :math:`\sum_y q_y \ell(f, y)`, which differs from the divergence from q by a number that depends on q alone.
-    k^(t2 - 1) has to be finite in the type of the logits. The module's `link` turns logits into p.
+    The module's `link` turns logits into p.
 
     Hyperparameters:
         t1: in [0, 1], the temperature of the logarithm.
-        t2: at least 1, that of the softmax.
+        t2: at least 1, that of the softmax; k^(t2 - 1) has to be finite in the type of the logits.
 
     Example:
         >>> bi_tempered_loss(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
@@ -43,7 +45,7 @@ def bi_tempered_loss(logits: Tensor, dim: int, *, t1: float = 0.8, t2: float = 1
     """
     _validation.check_number("t1", t1, 0, 1)
     _validation.check_number("t2", t2, 1)
-    log_p = _tempered_log_softmax(logits, t2, dim)
+    log_p = _tempered_log_softmax(logits, t2, dim, "t2")
     if t1 == 1:
         return log_p
     powers = torch.exp((2 - t1) * log_p)
@@ -53,9 +55,13 @@ def bi_tempered_loss(logits: Tensor, dim: int, *, t1: float = 0.8, t2: float = 1
     return own - others / (2 - t1)
 
 
-def _tempered_log_softmax(logits: Tensor, t: float, dim: int) -> Tensor:
+def _tempered_log_softmax(logits: Tensor, t: float, dim: int, name: str) -> Tensor:
     if t == 1:
         return F.log_softmax(logits, dim)
+    k, largest = logits.shape[dim], torch.finfo(logits.dtype).max
+    if (t - 1) * math.log(k) > math.log(largest):
+        what = f"such that k^({name} - 1) is at most {largest:.3g} in {logits.dtype}, with k = {k}"
+        raise ValueError(_validation.expected(name, what, t))
     below = logits.detach().amax(dim, keepdim=True) - logits
     fixed, shift = below.detach(), torch.zeros_like(below.sum(dim, keepdim=True)).detach()
     for _ in range(STEPS):
@@ -103,7 +109,7 @@ class TemperedSoftmax(nn.Module):
         dim = class_dim(logits) if self.dim is None else self.dim
         _validation.check_logits(logits, dim)
         x = logits.float() if logits.dtype in HALF_TYPES else logits
-        return _tempered_log_softmax(x, self.t, dim).exp().to(logits.dtype)
+        return _tempered_log_softmax(x, self.t, dim, "t").exp().to(logits.dtype)
 
     def extra_repr(self) -> str:
         """Show the hyperparameters."""

@@ -107,8 +107,8 @@ class TrimmedLoss(nn.Module):
 
     In `train` mode every call takes up its rows, also without gradients; in `eval` mode all rows count, and nothing is
     taken up. The losses are kept in a buffer, which is part of the `state_dict`, so that training goes on as it was;
-    `torch.func.vmap` cannot write to it, and under `torch.utils.checkpoint`, which computes twice, rows would be taken
-    up twice: leave the loss outside of it. Processes that train together have buffers of their own.
+    the transforms of `torch.func` cannot write to it, and under `torch.utils.checkpoint`, which computes twice, rows
+    would be taken up twice: leave the loss outside of it. Processes that train together have buffers of their own.
 
     Args:
         loss: a module that takes logits and class indices, with `reduction="none"`.
@@ -172,6 +172,7 @@ class TrimmedLoss(nn.Module):
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Compute the loss of logits against class indices."""
+        dim = check_input(self.loss, input)
         losses: Tensor = self.loss(input, target)
         if target.is_floating_point():
             raise TypeError(expected("target", "class indices, by which rows are trimmed", target.dtype))
@@ -179,7 +180,7 @@ class TrimmedLoss(nn.Module):
         if losses.shape != shape:
             what = f"one number for each target, {tuple(shape)}"
             raise ValueError(expected("loss", what, tuple(losses.shape)))
-        self.check_classes(input.shape[check_input(self.loss, input)])
+        self.check_classes(input.shape[dim])
         label = target.flatten().long()
         rows = torch.ne(label, self.ignore_index)
         kept = rows & self.recent(losses.flatten(), torch.where(rows, label, -1)) if self.training else rows

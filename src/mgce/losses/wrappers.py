@@ -3,7 +3,7 @@ r"""Losses made of losses: a weighted sum, a loss of clipped logits, a loss of p
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -12,11 +12,12 @@ from torch.nn import functional as F
 
 from mgce import _validation
 from mgce._validation import expected
-from mgce.losses.arguments import HALF_TYPES, class_dim
+from mgce.losses.arguments import HALF_TYPES, check_weight, class_dim, result_dtype
 from mgce.losses.modules import LinearMGCELoss, MinimaxLink
 from mgce.numerics import exponential
 from mgce.numerics.link import worst_case_probs
 
+LARGEST_DELTA = 1e30  # well below the largest number of float32, so that the length it gives is above 0
 # Losses with a linear head of their own: they take features. PyTorch has one since 2.13.
 HEADS = (LinearMGCELoss, getattr(nn, "LinearCrossEntropyLoss", LinearMGCELoss))
 
@@ -33,10 +34,11 @@ class SumLoss(nn.Module):
     Args:
         losses: modules that take logits and targets; those that say their `reduction`, `ignore_index` or `dim` have to
             have the same.
-        weights: a finite number for each. A loss of weight 0 is not computed.
+        weights: a finite number for each, one of them not 0. A loss of weight 0 is not computed. Half types are summed
+            in float32, as :class:`mgce.LogitScale` has it.
 
     Raises:
-        TypeError, ValueError: if there is no loss, not a weight for each, or the losses differ as above.
+        TypeError, ValueError: if there is no loss, not a weight for each, all are 0, or the losses differ as above.
 
     Example:
         >>> from mgce import NCELoss, RCELoss
@@ -59,19 +61,24 @@ class SumLoss(nn.Module):
         for i, (loss, weight) in enumerate(zip(losses, weights, strict=True)):
             check_loss(f"losses[{i}]", loss)
             _validation.check_number(f"weights[{i}]", weight, -math.inf)
+        if not any(weights):
+            raise ValueError(expected("weights", "not all 0", weights))
         _check_alike([loss for loss, weight in zip(losses, weights, strict=True) if weight])
         self.losses = nn.ModuleList(losses)
         self.weights = tuple(map(float, weights))
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Compute the sum for logits and targets."""
+        return in_float32(self, self._sum, input, target)
+
+    def _sum(self, input: Tensor, target: Tensor) -> Tensor:
         terms = [w * loss(input, target) for w, loss in zip(self.weights, self.losses, strict=True) if w != 0]
-        return torch.stack(terms).sum(0) if terms else 0 * self.losses[0](input, target)
+        return torch.stack(terms).sum(0)
 
     @property
     def link(self) -> nn.Module:
         """The module that turns logits into probabilities: that of the first loss whose weight is not 0."""
-        return link_of(next(self.counted(), self.losses[0]))
+        return link_of(next(self.counted()))
 
     def counted(self) -> Iterator[nn.Module]:
         """Give the losses whose weight is not 0."""
@@ -90,7 +97,7 @@ def clip_logits(logits: Tensor, *, delta: float = 1.0, dim: int = -1) -> Tensor:
     Args:
         logits: f, any shape with k classes along `dim`; -inf masks a class, and does not count for the length. Half
             types are computed in float32.
-        delta: above 0.
+        delta: above 0, and at most 1e30.
         dim: dimension of the classes.
 
     Returns:
@@ -106,7 +113,7 @@ def clip_logits(logits: Tensor, *, delta: float = 1.0, dim: int = -1) -> Tensor:
 
     Reference: Wei et al., Mitigating memorization of noisy labels by clipping the model prediction, 2023.
     """
-    _validation.check_number("delta", delta, 0, above=True)
+    _validation.check_number("delta", delta, 0, LARGEST_DELTA, above=True)
     _validation.check_logits(logits, dim)
     x = logits.float() if logits.dtype in HALF_TYPES else logits
     on = x != -torch.inf
@@ -126,7 +133,7 @@ class ClippedLogits(nn.Module):
 
     def __init__(self, delta: float = 1.0, dim: int | None = None) -> None:
         super().__init__()
-        _validation.check_number("delta", delta, 0, above=True)
+        _validation.check_number("delta", delta, 0, LARGEST_DELTA, above=True)
         self.delta = delta
         self.dim = dim
 
@@ -148,8 +155,10 @@ class LogitClip(nn.Module):
     the loss is; not convex. Probabilities, too, are those of the clipped logits: `link` clips first.
 
     Args:
-        loss: a module that takes logits and targets.
-        delta: above 0. 1 is published for CIFAR-10 with up to 40 % symmetric noise, 1.5 for more, 2.5 for asymmetric.
+        loss: a module that takes logits and targets. Half types are clipped in float32, as :class:`mgce.LogitScale`
+            has it.
+        delta: above 0, and at most 1e30. 1 is published for CIFAR-10 with up to 40 % symmetric noise, 1.5 for more, 2.5
+            for asymmetric.
 
     Raises:
         TypeError, ValueError: if `delta` is not one of those above.
@@ -170,8 +179,7 @@ class LogitClip(nn.Module):
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Compute the loss of the clipped logits."""
         _dim(self.clip.dim, input)
-        loss: Tensor = self.loss(self.clip(input), target)
-        return loss
+        return in_float32(self, lambda logits, target: self.loss(self.clip(logits), target), input, target)
 
     @property
     def link(self) -> nn.Module:
@@ -243,7 +251,8 @@ class ForwardCorrection(nn.Module):
     probabilities before the noise.
 
     Args:
-        loss: a module that takes logits and targets, for softmax or with MGCE's `link`.
+        loss: a module that takes logits and targets, for softmax or with MGCE's `link`. Half types are corrected in
+            float32, as :class:`mgce.LogitScale` has it.
         transition: T, shape (k, k), rows that sum to one, as :mod:`mgce.noise` makes them; kept as a buffer.
 
     Raises:
@@ -278,9 +287,13 @@ class ForwardCorrection(nn.Module):
         """Compute the loss of the corrected logits."""
         dim = check_input(self.loss, input)
         beta = _correctable(self.link.beta)
-        corrected = forward_corrected_logits(input, self.transition, beta=beta, dim=dim)
-        loss: Tensor = self.loss(corrected, target)
-        return loss
+
+        def corrected(logits: Tensor, target: Tensor) -> Tensor:
+            mixed = forward_corrected_logits(logits, self.transition, beta=beta, dim=dim)
+            loss: Tensor = self.loss(mixed, target)
+            return loss
+
+        return in_float32(self.loss, corrected, input, target)
 
     @property
     def link(self) -> MinimaxLink:
@@ -308,6 +321,22 @@ def weight_of(loss: nn.Module) -> Tensor | None:
 def dim_of(loss: nn.Module) -> int | None:
     """Give the dimension of the classes that a loss, or one inside it, was given; None is where losses have it."""
     return next((dim for part in loss.modules() if isinstance(dim := getattr(part, "dim", None), int)), None)
+
+
+def in_float32(loss: nn.Module, function: Callable[[Tensor, Tensor], Tensor], input: Tensor, target: Tensor) -> Tensor:
+    """Compute a function of logits and targets in float32 where these are of a half type, and give the loss as that.
+
+    Not where the loss has class weights, or other tensors, of a half type: logits have to match those.
+    """
+    if not isinstance(input, Tensor) or input.dtype not in HALF_TYPES:
+        return function(input, target)
+    own = (tensor.dtype for tensors in (loss.parameters(), loss.buffers()) for tensor in tensors)
+    if any(dtype in HALF_TYPES for dtype in own):
+        return function(input, target)
+    weight = weight_of(loss)
+    if weight is not None and isinstance(target, Tensor) and target.shape != input.shape:
+        check_weight(weight, len(weight), input)  # which logits of float32 would match
+    return function(input.float(), target).to(result_dtype(input, target, weight))
 
 
 def check_input(loss: nn.Module, input: Tensor) -> int:
@@ -343,11 +372,10 @@ def _check_alike(losses: Sequence[nn.Module]) -> None:
 
 
 def _correctable(beta: object) -> float:
-    _validation.check_beta(beta)
-    if isinstance(beta, Tensor) or beta == 1:
+    number = _validation.check_beta(beta)
+    if isinstance(number, Tensor) or number == 1:
         raise ValueError(expected("beta", "one number above 1, where p determines logits", beta))
-    assert isinstance(beta, (int, float))
-    return float(beta)
+    return number if number <= torch.finfo(torch.float32).max else math.inf
 
 
 def _check_transition(transition: Tensor) -> None:
