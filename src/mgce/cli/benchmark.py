@@ -12,7 +12,7 @@ from mgce.cli.outputs import check_folder
 from mgce.cli.reproduce import default_jobs, run_all, show
 from mgce.experiments.benchmark.protocols import PROTOCOLS, Request, plan
 from mgce.experiments.benchmark.report import write_benchmark
-from mgce.experiments.paper.specification import Place
+from mgce.experiments.paper.specification import PRECISIONS, Place
 from mgce.experiments.paper.sweep import Workers
 from mgce.experiments.store import Runs
 
@@ -28,6 +28,10 @@ def benchmark(
     download: Annotated[bool, typer.Option("--download", help="Download missing data into --data-dir.")] = False,
     out: Annotated[Path | None, typer.Option(help="Folder for runs and results [mgce-benchmark-PROTOCOL].")] = None,
     device: Annotated[str, typer.Option(help="Where to train: cpu, cuda, ...")] = "cpu",
+    precision: Annotated[
+        str | None,
+        typer.Option(help=f"Of images: {', '.join(PRECISIONS)} [bf16-mixed on a GPU or a processor with AMX]."),
+    ] = None,
     jobs: Annotated[int | None, typer.Option(help="Runs at a time [one on each core; 1 unless on cpu].")] = None,
 ) -> None:
     """Compare every robust loss by a protocol that published such comparisons, or by a smaller one of ours.
@@ -48,7 +52,7 @@ def benchmark(
     folder = (out or Path(f"mgce-benchmark-{protocol}{'-smoke' if smoke else ''}")).resolve()
     check_folder("out", folder)
     data_dir = None if data_dir is None else data_dir.resolve()
-    place = Place(data_dir, device, scratch=folder / "scratch", logits=folder / "logits")
+    place = Place(data_dir, device, scratch=folder / "scratch", precision=precision, logits=folder / "logits")
     workers = Workers(default_jobs(place, "loky") if jobs is None else jobs)
     run_all(runs, Runs(folder), place, workers, download=download)
     results = write_benchmark(folder, folder)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from mgce._validation import check_choice, check_count, expected
+from mgce.training.logit_layer import LogitLayer
 
 # Channels of the convolutions of each block; a block ends by halving height and width. And units of the hidden layer.
 CONVNETS: dict[str, tuple[tuple[tuple[int, ...], ...], int]] = {
@@ -59,7 +60,7 @@ class ConvNet(nn.Module):
         self.hidden = nn.Sequential(
             nn.Flatten(), nn.Linear(channels * side * side, units), nn.BatchNorm1d(units), nn.ReLU()
         )
-        self.fc = nn.Linear(units, n_classes)
+        self.fc = LogitLayer(units, n_classes)
         initialize_uniformly(self)
         # The channels of a pixel side by side in memory: on one core a step of training takes a third less time.
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload] # PyTorch's types lack this form

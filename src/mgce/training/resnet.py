@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from mgce._validation import check_choice, check_count
+from mgce.training.logit_layer import LogitLayer
 
 STEMS = ("cifar", "imagenet")
 
@@ -131,7 +132,7 @@ class ResNet(nn.Module):
                 blocks.append(block(channels, width << stage, stride))
                 channels = (width << stage) * block.expansion
             self.add_module(f"layer{stage + 1}", nn.Sequential(*blocks))
-        self.fc = nn.Linear(channels, n_classes)
+        self.fc = LogitLayer(channels, n_classes)
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")

@@ -156,7 +156,8 @@ class LossRun(ImageSettings):
         method = {"method": self.method, "beta": plain(self.beta), "beta_start": self.beta_start}
         method |= {name: getattr(self, name) for name in ("cap_from", "trim") if getattr(self, name) is not None}
         best = max(fit.curves["test_accuracy"])
-        return [{**cell, **method, "lr": self.lr, "best_accuracy": round(best, 6), **rounded(measures), **curves}]
+        training = {"lr": self.lr, "precision": place.image_precision}
+        return [{**cell, **method, **training, "best_accuracy": round(best, 6), **rounded(measures), **curves}]
 
     def _stages(self, transition: Tensor, frequencies: Tensor) -> dict[int, MemberLoss]:
         kind = None if self.noise_type == "human" else f"{self.noise_type} {self.noise:g}"

@@ -92,6 +92,7 @@ class ImageRun(ImageSettings):
         fit, logits = self._train(dataset, place)
         target = torch.from_numpy(dataset.test.target)
         record = {"method": self.method, "beta": plain(self.beta), "noise": self.noise, "seed": self.seed}
+        record["precision"] = place.image_precision
         record["best_epoch"] = fit.best_epoch
         record["validation_accuracy"] = fit.metrics.get("validation_accuracy")
         measures = evaluate(logits, target, self.beta, softmax=self.method == "gce")
@@ -144,12 +145,11 @@ def train_in_scratch(
     from mgce.training.lightning import Machine, train_images
 
     device = torch.device(place.device)
-    on_gpu = device.type == "cuda"
     machine = Machine(
         accelerator=device.type,
         devices=1 if device.index is None else [device.index],
-        precision="bf16-mixed" if on_gpu else "32-true",
-        compiled=on_gpu,
+        precision=place.image_precision,
+        compiled=device.type == "cuda",
     )
     with _scratch(place, name) as folder, _without_chatter():
         fit = train_images(

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
+import torch
+
 from mgce._files import plain
-from mgce._validation import check_device, expected
+from mgce._validation import check_choice, check_device, expected
 from mgce.experiments.store import Run
+
+PRECISIONS = ("32-true", "bf16-mixed")  # as `lightning.Trainer` has it
 
 
 @dataclass(frozen=True)
@@ -23,21 +27,38 @@ class Place:
         download: whether data sets that are missing may be downloaded.
         scratch: folder in which a long run keeps a folder of its own with what it needs to go on after a stop; whoever
             writes its records removes that afterwards. None keeps nothing.
+        precision: in which networks for images are trained, one of `PRECISIONS`; None is bfloat16 in the forward and
+            backward pass where the device has units that multiply matrices of it, a GPU or AMX, and float32 elsewhere.
         logits: folder in which a run that knows how leaves the logits of its test rows, so that another measure of
             them needs no training; None keeps none.
 
     Raises:
-        ValueError: if this PyTorch cannot use the device.
+        ValueError: if this PyTorch cannot use the device, or there is no such precision.
     """
 
     data_dir: Path | None = None
     device: str = "cpu"
     download: bool = False
     scratch: Path | None = None
+    precision: str | None = None
     logits: Path | None = None
 
     def __post_init__(self) -> None:
         check_device(self.device)
+        if self.precision is not None:
+            check_choice("precision", self.precision, PRECISIONS)
+
+    @property
+    def image_precision(self) -> str:
+        """The precision of networks for images on this device, one of `PRECISIONS`."""
+        has_units = self.device.startswith("cuda") or _multiplies_bfloat16()
+        return self.precision or ("bf16-mixed" if has_units else "32-true")
+
+
+def _multiplies_bfloat16() -> bool:
+    """Say whether the processor has units that multiply matrices of bfloat16; False where PyTorch cannot tell."""
+    capabilities: Callable[[], dict[str, Any]] = getattr(torch.cpu, "get_capabilities", dict)  # not before PyTorch 2.10
+    return bool(capabilities().get("amx_bf16", False))
 
 
 class Specification(Protocol):
