@@ -104,6 +104,14 @@ class LossContract:
         (gradient,) = torch.autograd.grad(self.loss(logits, q, reduction="sum"), q)
         torch.testing.assert_close(gradient, self.table(logits))
 
+    @pytest.mark.parametrize("scale", [0.1, 3.0, 300.0])
+    def test_class_indices_have_the_loss_and_the_gradient_of_one_hot_targets(self, logits, target, scale):
+        leaf = (scale * logits).requires_grad_()
+        index, one_hot = (self.loss(leaf, t, reduction="none") for t in (target, F.one_hot(target, K).double()))
+        torch.testing.assert_close(index, one_hot)
+        got, want = (torch.autograd.grad(value.sum(), leaf)[0] for value in (index, one_hot))
+        torch.testing.assert_close(got, want)
+
     def test_label_smoothing_mixes_with_the_uniform_target(self, logits, target):
         q = 0.8 * F.one_hot(target, K).double() + 0.2 / K
         smoothed = self.loss(logits, target, label_smoothing=0.2, reduction="none")

@@ -9,15 +9,16 @@ from torch import Tensor
 
 from mgce import _validation
 from mgce._validation import expected
-from mgce.losses.scored import expm1, loss_of_log_probs
+from mgce.losses.scored import expm1, loss_of_log_prob, loss_of_log_probs
 from mgce.losses.scored_module import ScoredLoss
+from mgce.losses.wanted import Wanted
 
 LEAST = 1e-30  # a number of float32, well above its smallest: log(a + p) is finite at p = 0, and so is 1 / q
 LARGEST = math.log(1e38)  # of float32
 
 
-@loss_of_log_probs
-def agce_loss(log_p: Tensor, dim: int, *, a: float = 0.6, q: float = 0.6) -> Tensor:
+@loss_of_log_prob
+def agce_loss(log_p: Tensor, *, a: float = 0.6, q: float = 0.6) -> Tensor:
     r"""Compute asymmetric generalized cross-entropy.
 
     .. math:: \ell(f, y) = \frac{(a + 1)^q - (a + p_y)^q}{q}, \qquad p = \mathrm{softmax}(f)
@@ -50,7 +51,7 @@ def agce_loss(log_p: Tensor, dim: int, *, a: float = 0.6, q: float = 0.6) -> Ten
 
 
 @loss_of_log_probs
-def amse_loss(log_p: Tensor, dim: int, *, c: float = 30.0) -> Tensor:
+def amse_loss(log_p: Tensor, wanted: Wanted, *, c: float = 30.0) -> Tensor:
     r"""Compute the asymmetric mean square error, the passive part of the joint asymmetric loss JAL-CE.
 
     .. math:: \ell(f, y) = \frac1k \sum_j (p_j - c\,[j = y])^2, \qquad p = \mathrm{softmax}(f)
@@ -68,10 +69,10 @@ def amse_loss(log_p: Tensor, dim: int, *, c: float = 30.0) -> Tensor:
     Reference: Wang et al., Joint asymmetric loss for learning with noisy labels, 2025.
     """
     _validation.check_number("c", c, 1, 1e18)  # its square is finite in float32
-    p = log_p.exp()
-    squares = p * p
-    others = (squares.sum(dim, keepdim=True) - squares).clamp(min=0)
-    return -(others + (p - c) ** 2) / (log_p != -torch.inf).sum(dim, keepdim=True)
+    p, on = log_p.exp(), log_p != -torch.inf
+    own = wanted.of(p)
+    others = ((p * p).sum(wanted.dim, wanted.keepdim) - own * own).clamp(min=0)
+    return -(others + (own - c) ** 2) / on.sum(wanted.dim, wanted.keepdim)
 
 
 class AGCELoss(ScoredLoss):

@@ -6,17 +6,21 @@ import math
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from mgce import _validation
 from mgce._validation import expected
+from mgce.losses.functional import mgce_loss
 from mgce.losses.modules import MinimaxLink
 from mgce.losses.scored import loss_of_logits
 from mgce.losses.scored_module import ScoredLoss
+from mgce.losses.wanted import Wanted
 from mgce.numerics.normalizer import normalized_logits
+from mgce.numerics.root import LARGEST_BETA
 
 
 @loss_of_logits
-def capped_mgce_loss(logits: Tensor, dim: int, *, beta: float = 1.4, threshold: float = 0.0) -> Tensor:
+def capped_mgce_loss(logits: Tensor, wanted: Wanted, *, beta: float = 1.4, threshold: float = 0.0) -> Tensor:
     r"""Compute the alpha-loss of the minimax probabilities h, as if none was below a threshold.
 
     .. math:: \ell(f, y) = \beta \big(1 - \max(h_y, t)^{1/\beta}\big)
@@ -42,7 +46,12 @@ def capped_mgce_loss(logits: Tensor, dim: int, *, beta: float = 1.4, threshold: 
     if isinstance(number, Tensor):
         raise TypeError(expected("beta", "one number for all rows", f"a tensor of shape {tuple(number.shape)}"))
     _validation.check_number("threshold", threshold, 0, 1)
-    scores = normalized_logits(logits, beta=number, dim=dim)
+    if number >= LARGEST_BETA:
+        scores = wanted.of(F.log_softmax(logits, wanted.dim))
+    elif wanted.target is None:
+        scores = normalized_logits(logits, beta=number, dim=wanted.dim)
+    else:  # the fused kernel gives the loss of the label
+        scores = -mgce_loss(logits, wanted.target, None, wanted.ignore_index, "none", beta=number)
     if threshold == 0:
         return scores.clamp(min=-number if number <= torch.finfo(scores.dtype).max else -math.inf)
     least = math.log(threshold)

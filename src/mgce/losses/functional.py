@@ -21,6 +21,7 @@ from mgce.losses.composite import composite_mgce_loss
 from mgce.losses.fused import fused_mgce_loss, loss_of_rows
 from mgce.losses.nll import nll
 from mgce.losses.scored import expm1
+from mgce.losses.wanted import Wanted
 from mgce.numerics import root
 from mgce.numerics.root import Beta
 
@@ -148,18 +149,23 @@ def gce_loss(
     options = LossOptions(ignore_index, reduction, label_smoothing)
     input, target = with_class_dim(input, target, dim)
     beta = check_arguments(input, target, weight, options, beta)
-    half = input.dtype in HALF_TYPES
-    log_probs = F.log_softmax(input, class_dim(input), dtype=torch.float32 if half else None)
+    half, dim = input.dtype in HALF_TYPES, class_dim(input)
+    log_probs = F.log_softmax(input, dim, dtype=torch.float32 if half else None)
+    dtype = result_dtype(input, target, weight)
+    if not isinstance(beta, Tensor) and beta >= root.LARGEST_BETA:
+        return nll(log_probs, target, weight, options).to(dtype)
+    wanted = Wanted.by(input, target, options)
+    log_probs = wanted.of(log_probs)
     if isinstance(beta, Tensor):
-        rows = log_probs.movedim(class_dim(input), -1).shape[:-1]
-        beta = _validation.broadcast_beta(beta, rows).to(log_probs.dtype).unsqueeze(class_dim(input))
+        rows = input.movedim(dim, -1).shape[:-1]
+        beta = _validation.broadcast_beta(beta, rows).to(log_probs.dtype)
+        beta = beta.unsqueeze(dim) if wanted.keepdim else beta
         finite = ~(beta >= root.LARGEST_BETA)
         b = torch.where(finite, beta, 1)
         scores = torch.where(finite, b * expm1(log_probs / b), log_probs)
     else:
-        scores = log_probs if beta >= root.LARGEST_BETA else beta * expm1(log_probs / beta)
-    loss = nll(scores, target, weight, options)
-    return loss.to(result_dtype(input, target, weight))
+        scores = beta * expm1(log_probs / beta)
+    return wanted.loss(scores, target, weight, options).to(dtype)
 
 
 def alpha_loss(probs: Tensor, target: Tensor, *, beta: Beta, dim: int = -1, reduction: str = "mean") -> Tensor:

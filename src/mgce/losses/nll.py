@@ -20,22 +20,44 @@ def nll(
     """Reduce minus the scores as `cross_entropy` reduces minus the log-probabilities, smoothing and all."""
     if target.shape == scores.shape:
         return _soft_nll(scores, target, weight, options)
-    ignore_index, reduction, label_smoothing = options
+    label_smoothing = options.label_smoothing
     target = target.long()
     if weight is not None:
         weight = weight.to(scores.dtype)
-    # Of four dimensions with other strides, as images with their channels last, it has no derivative.
-    scores = scores.contiguous()
-    try:
-        hard = F.nll_loss(scores, target, weight, None, ignore_index, None, reduction)
-    except IndexError:
-        k = scores.shape[class_dim(scores)]
-        wrong = target[((target < 0) | (target >= k)) & (target != ignore_index)]
-        raise IndexError(_validation.target_out_of_range(wrong[0].item(), k, ignore_index)) from None
+    hard = _hard_nll(scores, target, weight, options.ignore_index, options.reduction)
     if label_smoothing == 0:
         return hard
     smooth = _uniform_nll(scores, target, weight, options)
     return (1 - label_smoothing) * hard + label_smoothing * smooth
+
+
+def of_labels(values: Tensor, target: Tensor, ignore_index: int) -> Tensor:
+    """Give of each row of values the one of its label, 0 for rows to ignore, in the shape of the target."""
+    return -_hard_nll(values, target.long(), None, ignore_index, "none")
+
+
+def nll_of_labels(scores: Tensor, target: Tensor, weight: Tensor | None, options: LossOptions) -> Tensor:
+    """Reduce minus the scores of the labels, of the shape of index targets, as :func:`nll` does those of all classes.
+
+    There is no smoothing, for which the scores of the other classes count.
+    """
+    kept = target != options.ignore_index
+    counts = kept if weight is None else weight.to(scores.dtype)[torch.where(kept, target, 0).long()] * kept
+    rows = torch.where(kept, scores if weight is None else scores * counts, 0)
+    if options.reduction == "none":
+        return -rows
+    return -rows.sum() if options.reduction == "sum" else rows.sum() / -counts.sum()
+
+
+def _hard_nll(scores: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str) -> Tensor:
+    # Of four dimensions with other strides, as images with their channels last, it has no derivative.
+    scores = scores.contiguous()
+    try:
+        return F.nll_loss(scores, target, weight, None, ignore_index, None, reduction)
+    except IndexError:
+        k = scores.shape[class_dim(scores)]
+        wrong = target[((target < 0) | (target >= k)) & (target != ignore_index)]
+        raise IndexError(_validation.target_out_of_range(wrong[0].item(), k, ignore_index)) from None
 
 
 def _uniform_nll(scores: Tensor, target: Tensor, weight: Tensor | None, options: LossOptions) -> Tensor:

@@ -10,10 +10,11 @@ from torch import Tensor
 from mgce import _validation
 from mgce.losses.scored import loss_of_log_probs
 from mgce.losses.scored_module import ScoredLoss
+from mgce.losses.wanted import Wanted
 
 
 @loss_of_log_probs
-def nce_loss(log_p: Tensor, dim: int) -> Tensor:
+def nce_loss(log_p: Tensor, wanted: Wanted) -> Tensor:
     r"""Compute normalized cross-entropy, the active part of the active-passive losses.
 
     .. math:: \ell(f, y) = \frac{\log p_y}{\sum_j \log p_j}, \qquad p = \mathrm{softmax}(f)
@@ -27,15 +28,15 @@ def nce_loss(log_p: Tensor, dim: int) -> Tensor:
 
     Reference: Ma et al., Normalized loss functions for deep learning with noisy labels, 2020.
     """
-    masked = log_p == -torch.inf
-    kept = torch.where(masked, 0, log_p)
-    total = kept.sum(dim, keepdim=True)
+    total = torch.where(log_p == -torch.inf, 0, log_p).sum(wanted.dim, wanted.keepdim)
     alone = total == 0  # one class, of log-probability 0: the numerator is 0 as well
-    return torch.where(masked, -1, kept / torch.where(alone, 1, -total))
+    own = wanted.of(log_p)
+    masked = own == -torch.inf
+    return torch.where(masked, -1, torch.where(masked, 0, own) / torch.where(alone, 1, -total))
 
 
 @loss_of_log_probs
-def nnce_loss(log_p: Tensor, dim: int, *, floor: float = 1e-7) -> Tensor:
+def nnce_loss(log_p: Tensor, wanted: Wanted, *, floor: float = 1e-7) -> Tensor:
     r"""Compute normalized negative cross-entropy, the passive part of the active negative loss ANL-CE.
 
     .. math:: \ell(f, y) = 1 - \frac{A + \log p_y}{\sum_j (A + \log p_j)}, \qquad A = -\log \mathrm{floor}
@@ -54,12 +55,12 @@ def nnce_loss(log_p: Tensor, dim: int, *, floor: float = 1e-7) -> Tensor:
     Reference: Ye et al., Active negative loss functions for learning with noisy labels, 2023.
     """
     _validation.check_number("floor", floor, 0, 0.5, above=True)
-    k = log_p.shape[dim]
+    k = log_p.shape[wanted.dim]
     if floor * k >= 1:
         raise ValueError(_validation.expected("floor", f"below 1 / {k}, for so many classes", floor))
     least = math.log(floor)
     lifted = (log_p - least).clamp(min=0)
-    return lifted / lifted.sum(dim, keepdim=True) - 1
+    return wanted.of(lifted) / lifted.sum(wanted.dim, wanted.keepdim) - 1
 
 
 class NCELoss(ScoredLoss):

@@ -13,14 +13,15 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from mgce import _validation
-from mgce.losses.scored import expm1, loss_of_log_probs, loss_of_logits
+from mgce.losses.scored import expm1, loss_of_log_prob, loss_of_logits
 from mgce.losses.scored_module import ScoredLoss
+from mgce.losses.wanted import Wanted
 
 LARGEST_ORDER = 10_000  # each costs a multiplication: far more than anybody uses, and still less than a second
 
 
-@loss_of_log_probs
-def focal_loss(log_p: Tensor, dim: int, *, gamma: float = 0.5) -> Tensor:
+@loss_of_log_prob
+def focal_loss(log_p: Tensor, *, gamma: float = 0.5) -> Tensor:
     r"""Compute the focal loss: cross-entropy that counts rows it is sure of less.
 
     .. math:: \ell(f, y) = -(1 - p_y)^\gamma \log p_y, \qquad p = \mathrm{softmax}(f)
@@ -43,8 +44,8 @@ def focal_loss(log_p: Tensor, dim: int, *, gamma: float = 0.5) -> Tensor:
     return torch.where(inside, (-expm1(safe)) ** gamma * safe, torch.where(log_p == 0, 0, log_p))
 
 
-@loss_of_log_probs
-def taylor_ce_loss(log_p: Tensor, dim: int, *, order: int = 2) -> Tensor:
+@loss_of_log_prob
+def taylor_ce_loss(log_p: Tensor, *, order: int = 2) -> Tensor:
     r"""Compute Taylor cross-entropy: the Taylor series of -log at 1, cut after `order` terms.
 
     .. math:: \ell(f, y) = \sum_{i=1}^{t} \frac{(1 - p_y)^i}{i}, \qquad p = \mathrm{softmax}(f)
@@ -72,7 +73,7 @@ def taylor_ce_loss(log_p: Tensor, dim: int, *, order: int = 2) -> Tensor:
 
 
 @loss_of_logits
-def epsilon_softmax_loss(logits: Tensor, dim: int, *, m: float = 1e5, floor: float = 1e-8) -> Tensor:
+def epsilon_softmax_loss(logits: Tensor, wanted: Wanted, *, m: float = 1e5, floor: float = 1e-8) -> Tensor:
     r"""Compute CE_eps, the cross-entropy of a softmax whose leading class is given m more.
 
     .. math:: \ell(f, y) = -\log \max\Big(\frac{p_y + m\,[y = \arg\max f]}{m + 1}, \mathrm{floor}\Big),
@@ -94,9 +95,9 @@ def epsilon_softmax_loss(logits: Tensor, dim: int, *, m: float = 1e5, floor: flo
     """
     _validation.check_number("m", m, 0)
     _validation.check_number("floor", floor, 0, 0.5, above=True)
-    log_p = F.log_softmax(logits, dim)
-    leader = logits.argmax(dim, keepdim=True)  # of logits, since a small lead is lost to rounding in log_p
-    leads = torch.zeros_like(log_p).scatter(dim, leader, 1.0) > 0
+    log_p = wanted.of(F.log_softmax(logits, wanted.dim))
+    leader = logits.argmax(wanted.dim, wanted.keepdim)  # of logits, since a small lead is lost to rounding in log_p
+    leads = wanted.are(leader, log_p)
     lead = torch.log1p(expm1(torch.where(leads, log_p, 0)) / (m + 1))
     return torch.where(leads, lead, log_p - math.log1p(m)).clamp(min=math.log(floor))
 

@@ -1,4 +1,4 @@
-"""The way of a loss that needs no kernel: it gives a score for each class, the rest is that of cross-entropy."""
+"""The way of a loss that needs no kernel: it gives a score for a class, the rest is that of cross-entropy."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from mgce.kernels.options import LossOptions
-from mgce.losses.arguments import HALF_TYPES, check_arguments, class_dim, result_dtype
-from mgce.losses.nll import nll
+from mgce.losses.arguments import HALF_TYPES, check_arguments, result_dtype
+from mgce.losses.wanted import Wanted
 from mgce.numerics import exponential
 
 ARGUMENTS = """    Args:
@@ -50,7 +50,7 @@ class LossFunction(Protocol):
 
 
 def loss_of_logits(scores: Callable[..., Tensor]) -> LossFunction:
-    """Make a loss of `scores(logits, dim, **hyperparameters)`, minus the loss of each class.
+    """Make a loss of `scores(logits, wanted, **hyperparameters)`, minus the loss of each class that is `Wanted`.
 
     The loss has the arguments of `cross_entropy`, in its signature and its docstring too. Half types are computed in
     float32. The docstring of scores becomes that of the loss, its `Hyperparameters` arguments among the others.
@@ -69,8 +69,9 @@ def loss_of_logits(scores: Callable[..., Tensor]) -> LossFunction:
         options = LossOptions(ignore_index, reduction, label_smoothing)
         check_arguments(input, target, weight, options)
         rows = input.float() if input.dtype in HALF_TYPES else input
-        each = scores(rows, class_dim(input), **hyperparameters)
-        return nll(each, target, weight, options).to(result_dtype(input, target, weight))
+        wanted = Wanted.by(rows, target, options)
+        loss = wanted.loss(scores(rows, wanted, **hyperparameters), target, weight, options)
+        return loss.to(result_dtype(input, target, weight))
 
     own = hyperparameters_of(scores)
     shared = [
@@ -85,11 +86,21 @@ def loss_of_logits(scores: Callable[..., Tensor]) -> LossFunction:
 
 
 def loss_of_log_probs(scores: Callable[..., Tensor]) -> LossFunction:
-    """Make a loss of `scores(log_p, dim, **hyperparameters)`, with log_p the log-softmax of the logits."""
+    """Make a loss of `scores(log_p, wanted, **hyperparameters)`, with log_p the log-softmax of the logits."""
 
     @functools.wraps(scores)
-    def of_logits(logits: Tensor, dim: int, **hyperparameters: float) -> Tensor:
-        return scores(F.log_softmax(logits, dim), dim, **hyperparameters)
+    def of_logits(logits: Tensor, wanted: Wanted, **hyperparameters: float) -> Tensor:
+        return scores(F.log_softmax(logits, wanted.dim), wanted, **hyperparameters)
+
+    return loss_of_logits(of_logits)
+
+
+def loss_of_log_prob(score: Callable[..., Tensor]) -> LossFunction:
+    """Make a loss of `score(log_p, **hyperparameters)`, where the score of a class depends on its own log_p alone."""
+
+    @functools.wraps(score)
+    def of_logits(logits: Tensor, wanted: Wanted, **hyperparameters: float) -> Tensor:
+        return score(wanted.of(F.log_softmax(logits, wanted.dim)), **hyperparameters)
 
     return loss_of_logits(of_logits)
 

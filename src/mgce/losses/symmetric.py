@@ -11,12 +11,13 @@ import torch
 from torch import Tensor
 
 from mgce import _validation
-from mgce.losses.scored import expm1, loss_of_log_probs, loss_of_logits
+from mgce.losses.scored import expm1, loss_of_log_prob, loss_of_logits
 from mgce.losses.scored_module import ScoredLoss
+from mgce.losses.wanted import Wanted
 
 
-@loss_of_log_probs
-def rce_loss(log_p: Tensor, dim: int, *, log_zero: float = math.log(1e-4)) -> Tensor:
+@loss_of_log_prob
+def rce_loss(log_p: Tensor, *, log_zero: float = math.log(1e-4)) -> Tensor:
     r"""Compute reverse cross-entropy: MAE times the number that stands for -log 0.
 
     .. math:: \ell(f, y) = -\sum_j p_j \log [j = y] = A (1 - p_y), \qquad p = \mathrm{softmax}(f), \quad A = -\log 0
@@ -42,7 +43,7 @@ def rce_loss(log_p: Tensor, dim: int, *, log_zero: float = math.log(1e-4)) -> Te
 
 
 @loss_of_logits
-def unhinged_loss(logits: Tensor, dim: int) -> Tensor:
+def unhinged_loss(logits: Tensor, wanted: Wanted) -> Tensor:
     r"""Compute the unhinged loss: linear in the logits.
 
     .. math:: \ell(f, y) = 1 - f_y + \frac1k \sum_j f_j
@@ -61,10 +62,10 @@ def unhinged_loss(logits: Tensor, dim: int) -> Tensor:
     """
     on = logits != -torch.inf
     # From the largest on: what all logits have in common would round their differences away.
-    largest = logits.detach().amax(dim, keepdim=True)
+    largest = logits.detach().amax(wanted.dim, keepdim=True)
     centred = logits - torch.where(largest.isfinite(), largest, 0)
-    mean = torch.where(on, centred, 0).sum(dim, keepdim=True) / on.sum(dim, keepdim=True)
-    return centred - mean - 1
+    mean = torch.where(on, centred, 0).sum(wanted.dim, wanted.keepdim) / on.sum(wanted.dim, wanted.keepdim)
+    return wanted.of(centred) - mean - 1
 
 
 class RCELoss(ScoredLoss):

@@ -12,6 +12,7 @@ from mgce import _validation
 from mgce.losses.arguments import HALF_TYPES, class_dim
 from mgce.losses.scored import expm1, loss_of_logits
 from mgce.losses.scored_module import ScoredLoss
+from mgce.losses.wanted import Wanted
 from mgce.numerics import exponential
 
 # Newton's steps for the normalizer. It climbs to the root from one side, on a function that is nearly a line: 1 to
@@ -20,7 +21,7 @@ STEPS = 10
 
 
 @loss_of_logits
-def bi_tempered_loss(logits: Tensor, dim: int, *, t1: float = 0.8, t2: float = 1.2) -> Tensor:
+def bi_tempered_loss(logits: Tensor, wanted: Wanted, *, t1: float = 0.8, t2: float = 1.2) -> Tensor:
     r"""Compute the bi-tempered logistic loss, the Bregman divergence of a tempered softmax from the label.
 
     .. math::
@@ -45,11 +46,12 @@ def bi_tempered_loss(logits: Tensor, dim: int, *, t1: float = 0.8, t2: float = 1
     """
     _validation.check_number("t1", t1, 0, 1)
     _validation.check_number("t2", t2, 1)
-    log_p = _tempered_log_softmax(logits, t2, dim, "t2")
+    every = _tempered_log_softmax(logits, t2, wanted.dim, "t2")
+    log_p = wanted.of(every)
     if t1 == 1:
         return log_p
-    powers = torch.exp((2 - t1) * log_p)
-    others = (powers.sum(dim, keepdim=True) - powers).clamp(min=0)
+    powers = torch.exp((2 - t1) * every)
+    others = (powers.sum(wanted.dim, wanted.keepdim) - wanted.of(powers)).clamp(min=0)
     # Near p = 1 the two halves cancel, and rounding may leave a loss below 0.
     own = (expm1((1 - t1) * log_p) / (1 - t1) - expm1((2 - t1) * log_p) / (2 - t1)).clamp(max=0)
     return own - others / (2 - t1)
