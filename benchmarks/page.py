@@ -13,11 +13,12 @@ from benchmarks.markdown import machine_line, table
 CPU = Path("results/benchmarks/cpu.json")
 GPU = Path("results/benchmarks/gpu")  # a file for each stage of `python -m benchmarks gpu`
 KERNELS = Path("results/benchmarks/kernel.json")  # written by `benchmarks.against`
+NAMED = Path("results/benchmarks/named.json")  # written by `benchmarks.named`
 PAGE = Path("docs/performance.md")
 
 
-def render(results: dict[str, Any], kernels: dict[str, Any], on_gpu: dict[str, Any]) -> str:
-    """Give the page as Markdown, from results of the CPU, of two kernels and of the stages on a GPU that there are."""
+def render(results: dict[str, Any], kernels: dict[str, Any], named: dict[str, Any], on_gpu: dict[str, Any]) -> str:
+    """Give the page as Markdown, from results of the CPU, two kernels, losses by name and what there is of a GPU."""
     parts = [
         "# Performance",
         "Ratios of time, forward and backward, measured in one run with the contestants taking turns; each is a ratio "
@@ -32,6 +33,8 @@ def render(results: dict[str, Any], kernels: dict[str, Any], on_gpu: dict[str, A
         "## Against other losses",
         "Time over that of the fused kernel at beta = 1.4, margins N(0, 1).",
         _peers(results["grid"]["peers"]),
+        "## Losses by name",
+        _named(named),
         "## Number of classes",
         _scaling(results["scaling"]),
         "## The physical limit",
@@ -84,6 +87,22 @@ def _peers(peers: list[dict[str, Any]]) -> str:
     ours = {"torch": "plain operations (`torch`)", "reference": 'float64 (`"reference"`)', "MRCpy": "`MRCpy`"}
     shown = [ours.get(name, f"`entmax.{name}`") for name in names]
     return table(["n x k", *shown], rows)
+
+
+def _named(named: dict[str, Any]) -> str:
+    cells = named["cells"]
+    base = [f"{cell['n']} x {cell['k']}: {1e3 * cell['seconds']['F.cross_entropy']:.2f} ms" for cell in cells]
+    names = [name for name in cells[0]["seconds"] if name != "F.cross_entropy"]
+    rows = []
+    for name in names:
+        times = [(cell["seconds"].get(name), cell["seconds"]["F.cross_entropy"]) for cell in cells]
+        rows.append([f"`{name}`", *("" if time is None else f"{time / base:.1f}" for time, base in times)])
+    text = (
+        "Time of the losses of [](losses.md), by their defaults and as plain operations but for MGCE, over that of "
+        f"`F.cross_entropy` ({'; '.join(base)}), margins N(0, 1). `python -m benchmarks.named` measures them again. "
+    )
+    heads = [f"{cell['n']} x {cell['k']}" for cell in cells]
+    return text + machine_line(named["machine"]) + "\n\n" + table(["loss", *heads], rows)
 
 
 def _scaling(scaling: dict[str, Any]) -> str:
@@ -141,7 +160,8 @@ def _first_call(first_call: dict[str, Any]) -> str:
 def main() -> None:
     """Write the page."""
     kernels = json.loads(KERNELS.read_text())
-    PAGE.write_text(render(json.loads(CPU.read_text()), kernels, gpu_page.read(GPU)))
+    named = json.loads(NAMED.read_text())
+    PAGE.write_text(render(json.loads(CPU.read_text()), kernels, named, gpu_page.read(GPU)))
     print(f"Written to {PAGE}.")
 
 

@@ -17,6 +17,8 @@ from mgce.losses.modules import LinearMGCELoss, MinimaxLink
 from mgce.numerics import exponential
 from mgce.numerics.link import worst_case_probs
 
+# A product of probabilities that float64 rounds to 0 is at most 1e-308, 1e-18 of this.
+LEAST_MIXED = 1e-290
 LARGEST_DELTA = 1e30  # well below the largest number of float32, so that the length it gives is above 0
 # Losses with a linear head of their own: they take features. PyTorch has one since 2.13.
 HEADS = (LinearMGCELoss, getattr(nn, "LinearCrossEntropyLoss", LinearMGCELoss))
@@ -194,7 +196,8 @@ def forward_corrected_logits(logits: Tensor, transition: Tensor, *, beta: float 
 
     with p the softmax at beta = inf, where f' is log(p T), and below it the worst-case probabilities of MGCE, which
     estimate the distribution of the labels as softmax does for cross-entropy. So the loss of f' sees the labels as
-    they are observed, and p estimates those before the noise. It needs k^2 numbers a row.
+    they are observed, and p estimates those before the noise. It takes a matrix product on the CPU; on a GPU, compiled,
+    under the transforms of `torch.func`, and where a label is all but impossible, below 1e-290, k^2 numbers a row.
 
     f' has the small probabilities to the power 1 / (beta - 1). Near beta = 1 these are lost to rounding: the loss of f'
     keeps its digits, but in float32 its link is p T within .3 only at beta = 1.05, and within 1e-6 at 1.4.
@@ -231,7 +234,7 @@ def forward_corrected_logits(logits: Tensor, transition: Tensor, *, beta: float 
         )
     x = (logits.float() if logits.dtype in HALF_TYPES else logits).movedim(dim, -1)
     log_p = F.log_softmax(x, -1) if beta == math.inf else _log(worst_case_probs(x, beta=beta))
-    mixed = _log_sum_exp(log_p.unsqueeze(-1) + _log(transition.to(x.dtype)))
+    mixed = _log_mixture(log_p, transition)
     if beta != math.inf:
         # The inverse of MGCE's link: h = p^alpha, normalized, and f' = beta (h^(1 / beta) - 1), whose phi is 0.
         mixed = beta * exponential.expm1(F.log_softmax(beta / (beta - 1) * mixed, -1) / beta)
@@ -389,6 +392,18 @@ def _check_transition(transition: Tensor) -> None:
 def _log(probs: Tensor) -> Tensor:
     """Give the logarithm, whose derivative at 0 is 0 and not infinite: what is -inf stays so."""
     return torch.where(probs == 0, -torch.inf, torch.where(probs == 0, 1, probs).log())
+
+
+def _log_mixture(log_p: Tensor, transition: Tensor) -> Tensor:
+    """Give log(p T), by a matrix product where that keeps all digits, as it does unless a label is all but impossible.
+
+    Else, and where values cannot be read, by k^2 numbers a row.
+    """
+    if _validation.is_concrete(log_p) and _validation.is_concrete(transition):
+        mixed = log_p.double().exp() @ transition.double()
+        if (mixed > LEAST_MIXED).all():
+            return mixed.log().to(log_p.dtype)
+    return _log_sum_exp(log_p.unsqueeze(-1) + _log(transition.to(log_p.dtype)))
 
 
 def _log_sum_exp(x: Tensor) -> Tensor:
