@@ -41,8 +41,9 @@ def nll_of_labels(scores: Tensor, target: Tensor, weight: Tensor | None, options
 
     There is no smoothing, for which the scores of the other classes count.
     """
+    target = target.long()  # uint8 takes an ignored index of -100 for 156
     kept = target != options.ignore_index
-    counts = kept if weight is None else weight.to(scores.dtype)[torch.where(kept, target, 0).long()] * kept
+    counts = kept if weight is None else weight.to(scores.dtype)[torch.where(kept, target, 0)] * kept
     rows = torch.where(kept, scores if weight is None else scores * counts, 0)
     if options.reduction == "none":
         return -rows

@@ -1,0 +1,58 @@
+"""Against class indices a loss computes with the label's score alone: the numbers are those of all classes' scores."""
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from mgce.losses.presets import HYPERPARAMETERS, LOSSES, robust_loss
+from mgce.noise import symmetric
+
+K = 200  # classes beyond 127 and the 156 that -100 is in uint8
+OPTIONS = {"transition": symmetric(K, 0.4), "trim": 0.4, "n_classes": K}
+UNTRIMMED = [name for name in LOSSES if "trim" not in HYPERPARAMETERS[name]]
+
+
+def make(name, **keywords):
+    given = {key: value for key, value in OPTIONS.items() if key in HYPERPARAMETERS[name]}
+    return robust_loss(name, **given, **keywords)
+
+
+def value_and_gradient(loss, logits, target):
+    leaf = logits.clone().requires_grad_()
+    value = loss(leaf, target)
+    return value.detach(), torch.autograd.grad(value.sum(), leaf)[0]
+
+
+@pytest.mark.parametrize("name", UNTRIMMED)
+def test_every_class_of_uint8_targets_counts(name):
+    logits, target = 3 * torch.randn(4, K, dtype=torch.float64), torch.tensor([156, 3, 199, 0])
+    of_bytes = value_and_gradient(make(name), logits, target.byte())
+    torch.testing.assert_close(of_bytes, value_and_gradient(make(name), logits, target))
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", UNTRIMMED)
+def test_labels_have_the_loss_and_gradient_of_one_hot_targets(name, weighted, reduction):
+    """Images, some pixels ignored, against the same by class probabilities, where all classes have their score."""
+    logits = 3 * torch.randn(2, K, 2, 3, dtype=torch.float64)
+    target = torch.randint(K, (2, 2, 3))
+    target[0, 0, 0] = target[1, 1, 2] = 7
+    weight = torch.rand(K, dtype=torch.float64) if weighted else None
+    value, gradient = value_and_gradient(make(name, weight=weight, ignore_index=7, reduction=reduction), logits, target)
+    each, of_each = value_and_gradient(
+        make(name, weight=weight, reduction="none"), logits, F.one_hot(target, K).movedim(-1, 1).double()
+    )
+    kept = target != 7
+    count = (kept if weight is None else weight[target] * kept).sum() if reduction == "mean" else 1
+    want = each * kept if reduction == "none" else (each * kept).sum() / count
+    torch.testing.assert_close(value, want)
+    torch.testing.assert_close(gradient, of_each * kept[:, None] / count)
+
+
+@pytest.mark.parametrize("name", UNTRIMMED)
+def test_a_row_that_is_ignored_may_hold_nan(name):
+    logits, target = torch.randn(4, K), torch.tensor([156, -100, 3, 0])
+    removed = make(name)(logits[target >= 0], target[target >= 0])
+    logits[1] = torch.nan
+    torch.testing.assert_close(make(name)(logits, target), removed)
