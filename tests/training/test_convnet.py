@@ -56,3 +56,15 @@ def test_wrong_arguments_are_refused():
         ConvNet("convnet3", 10, in_channels=1, size=28)
     with pytest.raises(ValueError, match="Expected `size` to be at least 8, but got 7"):
         ConvNet("convnet6", 10, in_channels=3, size=7)
+
+
+@pytest.mark.parametrize(
+    "network", [ConvNet("convnet2", 10, in_channels=1, size=28), ResNet("resnet18", 10, in_channels=1, width=4)]
+)
+def test_logits_are_not_rounded_in_mixed_precision(network):
+    images = torch.randn(8, 1, 28, 28)
+    with torch.autocast("cpu", torch.bfloat16):
+        logits = network(images)
+    assert logits.dtype == torch.float32
+    assert (logits != logits.bfloat16()).float().mean() > 0.9
+    torch.testing.assert_close(logits, network(images), rtol=0, atol=0.1)  # some per cent of their size

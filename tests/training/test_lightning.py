@@ -29,6 +29,7 @@ from mgce.training.image_classifier import ImageClassifier, WeightedMean
 from mgce.training.image_data import pixel_mean, training_batches
 from mgce.training.lightning import Machine, train_images
 from mgce.training.member_losses import MemberLoss
+from mgce.training.resnet import ResNet
 from mgce.training.seeds import derived_generator
 from training.tiny_images import SETTINGS, tiny_images
 
@@ -334,14 +335,16 @@ def test_mixed_precision(tmp_path):
 
     def look(module, args, output):
         if isinstance(module, torch.nn.Conv2d):
-            dtypes.add(output.dtype)
+            dtypes.add((module.training, output.dtype))
+        if isinstance(module, ResNet):
+            assert output.dtype == torch.float32
 
     handle = register_module_forward_hook(look)
     try:
         fit = train(tmp_path, precision="bf16-mixed")
     finally:
         handle.remove()
-    assert dtypes == {torch.bfloat16}
+    assert dtypes == {(True, torch.bfloat16), (False, torch.float32)}
     assert fit.curves["test_accuracy"][-1] > 0.9
     assert load(fit.checkpoint)["state_dict"]["network.conv1.weight"].dtype == torch.float32
 

@@ -160,9 +160,13 @@ class ImageClassifier(LightningModule):
         return loss + self.penalty() if self.settings.l1 > 0 else loss
 
     def validation_step(self, batch: Batch, batch_idx: int, dataloader_idx: int = 0) -> None:
-        """Count the right predictions of a batch; for test images, add both outputs to their calibration errors."""
+        """Count the right predictions of a batch; for test images, add both outputs to their calibration errors.
+
+        Not in mixed precision: the curves are then those of the weights, as the records of the last epoch are.
+        """
         images, target = batch
-        logits = self(images).float()
+        with torch.autocast(self.device.type, enabled=False):
+            logits = self(images)
         part = self.watched[dataloader_idx]
         self._metric(f"{part}_accuracy").update(logits, target)
         if part == "test":

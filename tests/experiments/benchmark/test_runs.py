@@ -176,7 +176,7 @@ def test_a_run_on_images_records_the_last_epoch_and_keeps_its_logits(tmp_path, m
 def test_a_run_with_images_held_out_records_the_epoch_that_their_noisy_labels_choose(tmp_path):
     pytest.importorskip("lightning")
     run = replace(RUN, epochs=6, lr=0.3, validation_size=0.2, noise=0.6)
-    (record,) = run.run(Place(logits=tmp_path / "logits"))
+    (record,) = run.run(Place(precision="32-true", logits=tmp_path / "logits"))
     noisy, test = record["validation_accuracy_by_epoch"], record["test_accuracy_by_epoch"]
     assert len(noisy) == len(test) == 6 and np.argmax(noisy) < 5  # or the epoch would be the last one anyway
     assert record["accuracy"] == pytest.approx(test[np.argmax(noisy)], abs=1e-4)

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import torch
 import typer
+from torch.nn.modules.module import register_module_forward_hook
 from typer.testing import CliRunner
 
 pytest.importorskip("lightning")
@@ -44,7 +45,7 @@ def binned_error(confidence, hit):
 @LEAF
 def test_numbers_are_those_of_the_network_that_was_kept(tmp_path):
     run = tiny("ce", math.inf)
-    (record,) = run.run(Place())
+    (record,) = run.run(Place(precision="32-true"))
     loss = MemberLoss("mgce", math.inf)
     dataset = load_images("digits")
     fit = lightning.train_images(settings_of(run), dataset, tmp_path, loss=loss, noise_rate=0.2, machine=CPU)
@@ -76,6 +77,29 @@ def test_a_run_depends_on_its_specification_alone():
     assert json.loads(json.dumps(records, allow_nan=False)) == records
 
 
+def test_precision_is_mixed_where_the_device_multiplies_bfloat16(monkeypatch):
+    dtypes = set()
+
+    def look(module, args, output):
+        if isinstance(module, torch.nn.Conv2d) and module.training:
+            dtypes.add(output.dtype)
+
+    handle = register_module_forward_hook(look)
+    try:
+        for amx, want in ((True, torch.bfloat16), (False, torch.float32)):
+            monkeypatch.setattr(torch.cpu, "get_capabilities", lambda amx=amx: {"amx_bf16": amx}, raising=False)
+            (record,) = tiny(epochs=1).run(Place())
+            assert dtypes == {want} and record["precision"] == Place().image_precision
+            dtypes.clear()
+        monkeypatch.delattr(torch.cpu, "get_capabilities")  # PyTorch before 2.10
+        assert Place().image_precision == "32-true"
+    finally:
+        handle.remove()
+    assert Place(device="cpu", precision="bf16-mixed").image_precision == "bf16-mixed"
+    with pytest.raises(ValueError, match="Expected `precision` to be one of '32-true', 'bf16-mixed', but got 'half'."):
+        Place(precision="half")
+
+
 class StopError(Exception):
     pass
 
@@ -87,17 +111,17 @@ def test_a_stopped_run_goes_on_and_ends_in_the_same_records(tmp_path, monkeypatc
             raise StopError
 
     run, trained = tiny(), []
-    (want,) = run.run(Place())
+    (want,) = run.run(Place(precision="32-true"))
     folder = tmp_path / run_name(document(run))
     options = {"loss": MemberLoss("mgce", 1.4), "noise_rate": 0.2, "machine": CPU, "on_epoch": stop}
     with pytest.raises(StopError):
         lightning.train_images(settings_of(run), load_images("digits"), folder, **options)
     whole = lightning.train_images
     monkeypatch.setattr(lightning, "train_images", lambda *a, **k: whole(*a, on_epoch=trained.append, **k))
-    assert run.run(Place(scratch=tmp_path)) == [want]
+    assert run.run(Place(scratch=tmp_path, precision="32-true")) == [want]
     assert trained == [3]
     (folder / "best.ckpt").unlink()  # the checkpoints stay until the records are written, and this one was lost
-    assert run.run(Place(scratch=tmp_path)) == [want]
+    assert run.run(Place(scratch=tmp_path, precision="32-true")) == [want]
     assert trained == [3, 1, 2, 3]
 
 
