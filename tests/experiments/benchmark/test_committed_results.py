@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from mgce.experiments.benchmark.report import write_benchmark
+from mgce.experiments.store import Runs
 
 COMMITTED = Path(__file__).parents[3] / "results"
 
@@ -206,6 +207,24 @@ def test_what_noisy_labels_can_choose_is_that_of_the_records(begins, chosen, val
             measured = [float(frame.loc[("mnist", f"{loss}, {chosen}"), f"{column}_{value}"]) for value in values]
             assert list(map(float, shown.pop(f"{name}, {words}"))) == pytest.approx(measured, abs=0.051)
     assert not shown
+
+
+def test_mixed_precision_ends_as_the_records_say():
+    """The same runs, by name, in both precisions; a run has one network."""
+    found = {folder: Runs(COMMITTED / folder).read() for folder in ("losses-precision", "losses-reduced")}
+    mixed, plain = found.values()
+    assert all(run.records[0]["precision"] == "bf16-mixed" for run in mixed.values())
+    pairs = [(mixed[name].records[0], plain[name].records[0]) for name in mixed if name in plain]
+    assert len(pairs) == 11 and all(record.get("precision", "32-true") == "32-true" for _, record in pairs)
+    columns, shown = table("docs/protocols.md", "| | cross-entropy | MGCE | GCE |")
+    losses = dict(zip(("ce", "mgce", "gce", "nce+agce"), columns, strict=True))
+    for place, row in enumerate(("mixed precision", "float32")):
+        frame = pd.DataFrame([pair[place] for pair in pairs])
+        means = 100 * frame.groupby("method")["accuracy"].mean()
+        assert list(map(float, shown[row])) == pytest.approx([means[loss] for loss in losses], abs=0.051)
+    differences = pd.Series([100 * (one["accuracy"] - other["accuracy"]) for one, other in pairs])
+    told = [differences.mean(), differences.std(), differences.abs().max()]
+    assert told == pytest.approx([0.1, 0.4, 1.2], abs=0.051)
 
 
 def selected():
