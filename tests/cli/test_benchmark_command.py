@@ -27,6 +27,8 @@ def test_a_smoke_run_and_its_report(tmp_path):
     assert real.returncode == 2 and "all of --smoke or none" in real.stderr
     nowhere = mgce("benchmark", "rates", *options, "--device", "nowhere", folder=tmp_path)  # and nothing left to run
     assert nowhere.returncode == 2 and nowhere.stderr.startswith("Error: Expected `device` to be a device that this")
+    half = mgce("benchmark", "rates", *options, "--precision", "half", folder=tmp_path)
+    assert half.returncode == 2 and half.stderr.startswith("Error: Expected `precision` to be one of '32-true'")
 
 
 def test_a_folder_that_cannot_be_written_to_is_named_before_any_work(tmp_path):

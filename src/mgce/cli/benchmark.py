@@ -9,10 +9,10 @@ import typer
 
 from mgce.cli.number_options import parse_numbers
 from mgce.cli.outputs import check_folder
-from mgce.cli.reproduce import default_jobs, run_all, show
+from mgce.cli.reproduce import PRECISION_HELP, default_jobs, run_all, show
 from mgce.experiments.benchmark.protocols import PROTOCOLS, Request, plan
 from mgce.experiments.benchmark.report import write_benchmark
-from mgce.experiments.paper.specification import PRECISIONS, Place
+from mgce.experiments.paper.specification import Place
 from mgce.experiments.paper.sweep import Workers
 from mgce.experiments.store import Runs
 
@@ -28,10 +28,7 @@ def benchmark(
     download: Annotated[bool, typer.Option("--download", help="Download missing data into --data-dir.")] = False,
     out: Annotated[Path | None, typer.Option(help="Folder for runs and results [mgce-benchmark-PROTOCOL].")] = None,
     device: Annotated[str, typer.Option(help="Where to train: cpu, cuda, ...")] = "cpu",
-    precision: Annotated[
-        str | None,
-        typer.Option(help=f"Of images: {', '.join(PRECISIONS)} [bf16-mixed on a GPU or a processor with AMX]."),
-    ] = None,
+    precision: Annotated[str | None, typer.Option(help=PRECISION_HELP)] = None,
     jobs: Annotated[int | None, typer.Option(help="Runs at a time [one on each core; 1 unless on cpu].")] = None,
 ) -> None:
     """Compare every robust loss by a protocol that published such comparisons, or by a smaller one of ours.

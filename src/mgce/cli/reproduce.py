@@ -22,9 +22,12 @@ from mgce.experiments.paper.items import ITEMS, chosen, plan
 from mgce.experiments.paper.plan import BETAS, METHODS, Options
 from mgce.experiments.paper.report import write_report
 from mgce.experiments.paper.result import Result, page_name, to_text
-from mgce.experiments.paper.specification import Place, Specification, check_one_setting, document
+from mgce.experiments.paper.specification import PRECISIONS, Place, Specification, check_one_setting, document
 from mgce.experiments.paper.sweep import Workers, absent, check, clean, pending, sweep
 from mgce.experiments.store import Run, Runs
+
+
+PRECISION_HELP = f"Of images: {', '.join(PRECISIONS)} [bf16-mixed on a GPU or a processor with AMX]."
 
 
 def reproduce(
@@ -38,6 +41,7 @@ def reproduce(
     download: Annotated[bool, typer.Option("--download", help="Download missing data into --data-dir.")] = False,
     out: Annotated[Path | None, typer.Option(help="Folder for runs and results [mgce-reproduce].")] = None,
     device: Annotated[str, typer.Option(help="Where to train: cpu, cuda, ...")] = "cpu",
+    precision: Annotated[str | None, typer.Option(help=PRECISION_HELP)] = None,
     jobs: Annotated[int | None, typer.Option(help="Runs at a time [one on each core; 1 unless on cpu].")] = None,
     backend: Annotated[str, typer.Option(help="loky, or dask.")] = "loky",
     scheduler: Annotated[str | None, typer.Option(help="Address of the Dask scheduler.")] = None,
@@ -59,7 +63,8 @@ def reproduce(
     names = chosen(name)
     folder = out or Path("mgce-reproduce-smoke" if smoke else "mgce-reproduce")
     check_folder("out", folder)
-    place = Place(None if data_dir is None else data_dir.resolve(), device, scratch=(folder / "scratch").resolve())
+    data_dir = None if data_dir is None else data_dir.resolve()
+    place = Place(data_dir, device, scratch=(folder / "scratch").resolve(), precision=precision)
     workers = Workers(default_jobs(place, backend) if jobs is None else jobs, backend, scheduler)
     store = Runs(folder)
     specifications = plan(name, options)
