@@ -26,7 +26,6 @@ from mgce.experiments.paper.specification import PRECISIONS, Place, Specificatio
 from mgce.experiments.paper.sweep import Workers, absent, check, clean, pending, sweep
 from mgce.experiments.store import Run, Runs
 
-
 PRECISION_HELP = f"Of images: {', '.join(PRECISIONS)} [bf16-mixed on a GPU or a processor with AMX]."
 
 
