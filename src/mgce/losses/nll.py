@@ -44,10 +44,10 @@ def nll_of_labels(scores: Tensor, target: Tensor, weight: Tensor | None, options
     target = target.long()  # uint8 takes an ignored index of -100 for 156
     kept = target != options.ignore_index
     counts = kept if weight is None else weight.to(scores.dtype)[torch.where(kept, target, 0)] * kept
-    rows = torch.where(kept, scores if weight is None else scores * counts, 0)
+    rows = torch.where(kept, -scores if weight is None else -scores * counts, 0)
     if options.reduction == "none":
-        return -rows
-    return -rows.sum() if options.reduction == "sum" else rows.sum() / -counts.sum()
+        return rows
+    return rows.sum() if options.reduction == "sum" else rows.sum() / counts.sum()
 
 
 def _hard_nll(scores: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str) -> Tensor:
