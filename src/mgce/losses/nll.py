@@ -43,8 +43,11 @@ def nll_of_labels(scores: Tensor, target: Tensor, weight: Tensor | None, options
     """
     target = target.long()  # uint8 takes an ignored index of -100 for 156
     kept = target != options.ignore_index
-    counts = kept if weight is None else weight.to(scores.dtype)[torch.where(kept, target, 0)] * kept
-    rows = torch.where(kept, -scores if weight is None else -scores * counts, 0)
+    counts, costs = kept, -scores
+    if weight is not None:
+        counts = torch.where(kept, weight.to(scores.dtype)[torch.where(kept, target, 0)], 0)
+        costs = costs * counts
+    rows = torch.where(kept, costs, 0)
     if options.reduction == "none":
         return rows
     return rows.sum() if options.reduction == "sum" else rows.sum() / counts.sum()
