@@ -126,7 +126,8 @@ def test_selection_holds_images_out_and_has_every_value_for_every_loss():
     assert set(map(tuple, map(sorted, sizes.values()))) == {(0.0, 3e-4, 1e-3, 3e-3, 1e-2)}
     shares = {name: [run.trim for run in only(cell, method=name)] for name in ("mgce+trim", "ce+trim")}
     assert set(map(tuple, shares.values())) == {(0.2, 0.3, 0.4, 0.5, 0.6)}
-    assert {run.beta for run in cell if "mgce" in run.method} == {1.05}
+    assert {run.beta for run in cell if run.method.startswith("mgce") and (run.trim or run.l1)} == {1.05}
+    assert {run.beta for run in only(cell, method="mgce", l1=0.0)} == {1.0, 1.05, 1.4, 2.0, 5.0}
     rest = {run.method: run.l1 for run in cell if run.method not in sizes.keys() | shares.keys()}
     assert rest == {"nce+rce": 0.0, "anl-ce": 1e-6, "ce_eps+mae": 0.0, "mae": 0.0}
     alone = selection(Request(seeds=1, datasets=("mnist",), methods=("ce+trim",)))

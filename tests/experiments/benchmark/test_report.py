@@ -200,6 +200,19 @@ def test_noisy_labels_choose_the_value_and_the_epoch():
     assert numbers["mgce 1.05, L1"]["last"] == pytest.approx(85) and result.image.startswith(b"\x89PNG")
 
 
+def test_noisy_labels_choose_beta_where_there_are_several():
+    several = [
+        selected_run("mgce", 1.05, 0, [0.50, 0.40], [0.80, 0.60]),
+        selected_run("mgce", 5.0, 0, [0.45, 0.51], [0.85, 0.90]),
+        selected_run("ce", "inf", 0, [0.55, 0.48], [0.75, 0.95]),
+        selected_run("mgce", 5.0, 0, [0.99, 0.99], [0.99, 0.99], l1=0.01),  # another penalty is another choice
+        selected_run("mgce+trim", 1.05, 0, [0.99, 0.99], [0.99, 0.99], trim=0.3),
+    ]
+    assert "mgce, beta" not in {row["loss"] for row in selection_table([several[0], *several[2:]]).cells}
+    (row,) = (row for row in selection_table(several).cells if row["loss"] == "mgce, beta")
+    assert [row[name] for name in ("chosen", "last", "stopped", "best value")] == ["5", "90.00", "75.00", "95.00"]
+
+
 def test_the_picture_of_what_is_chosen_has_both_epochs(monkeypatch):
     monkeypatch.setattr("mgce.experiments.benchmark.selection_table.png", lambda chart: chart)
     (axis,) = selection_table(SELECTED).image.axes

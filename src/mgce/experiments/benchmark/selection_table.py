@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,11 +25,11 @@ CAPTION = (
     "Percent right on test images; mean ± standard deviation over the seeds. Networks of the reduced protocol, to be "
     "compared with one another and nothing else. A fifth of the training images is held out, with labels as noisy as "
     "the others. They choose: for “stopped” the epoch; for “L1” the size of an L1 penalty on all weights and biases, "
-    "and for “trim” the share of the rows of every label to leave out, 0 among both. “Last” is the last epoch, for "
-    "which they choose size and share anew: “chosen” shows what, by seed, and “best value” the accuracy if the test "
-    "images choose. ECE(h) is of the network that was stopped. Wins, ties and losses (w/t/l) are against all other "
-    "losses of the cell with at least two seeds, stopped, by Welch's test with Holm's correction for all pairs of "
-    "them, at 5 %."
+    "for “trim” the share of the rows of every label to leave out, 0 among both, and for “mgce, beta” beta, where inf "
+    "is cross-entropy. “Last” is the last epoch, for which they choose the value anew: “chosen” shows what, by seed, "
+    "and “best value” the accuracy if the test images choose. ECE(h) is of the network that was stopped. Wins, ties "
+    "and losses (w/t/l) are against all other losses of the cell with at least two seeds, stopped, by Welch's test "
+    "with Holm's correction for all pairs of them, at 5 %."
 )
 Measures = dict[str, tuple[float, float] | None]
 ByValue = dict[float, Record]  # the networks of a loss and seed by what is to be chosen
@@ -85,8 +86,17 @@ def _by_loss(records: Sequence[Record]) -> dict[str, list[Choice]]:
     for record in records:
         losses.setdefault(_untrimmed(record).label, []).append(record)
     rows = {name + suffix: own for name, some in losses.items() for suffix, own in _rows(some).items()}
+    betas = _betas(losses)
+    if len({beta for beta, _ in betas} - {math.inf}) > 1:
+        rows["mgce, beta"] = betas
     table = {name: _choices(networks) for name, networks in rows.items()}
     return dict(sorted(((name, own) for name, own in table.items() if own), key=lambda item: -_mean(item[1])))
+
+
+def _betas(losses: Mapping[str, Sequence[Record]]) -> list[tuple[float, Record]]:
+    """Give the networks of MGCE with their beta, those of cross-entropy with infinity; of the usual penalty."""
+    of_beta = {method.beta: own for own in losses.values() if (method := _untrimmed(own[0])).name in ("mgce", "ce")}
+    return [(beta, record) for beta, own in of_beta.items() for _, record in _rows(own)[""]]
 
 
 def _untrimmed(record: Record) -> Method:
