@@ -227,6 +227,16 @@ def test_mixed_precision_ends_as_the_records_say():
     assert told == pytest.approx([0.1, 0.4, 1.2], abs=0.051)
 
 
+def test_what_beta_does_where_noisy_labels_choose_is_that_of_the_records():
+    columns, shown = table("docs/protocols.md", "| beta | 1 | 1.05 |")
+    frame = selected()
+    for dataset, name in (("mnist", "MNIST"), ("fashion_mnist", "FashionMNIST")):
+        for words, column in (("noisy labels", "noisy"), ("test labels", "last")):
+            measured = [float(frame.loc[(dataset, "mgce, beta"), f"{column}_{beta}"]) for beta in columns]
+            assert list(map(float, shown.pop(f"{name}, {words}"))) == pytest.approx(measured, abs=0.051)
+    assert not shown
+
+
 def selected():
     """Give what noisy labels choose where they are wrong at random."""
     frame = pd.read_csv(COMMITTED / "losses-selection" / "selection.csv")
