@@ -55,7 +55,7 @@ TRAINED = [Method("mgce", NEAR_MAE), Method("ce"), Method("gce", GCE_BETA), Meth
 # choose alone.
 HELD_OUT, SIZES, SHARES = 0.2, (0.0, 3e-4, 1e-3, 3e-3, 1e-2), (0.2, 0.3, 0.4, 0.5, 0.6)
 TRIMMING = [Method("ce+trim"), Method("mgce+trim", NEAR_MAE)]
-# The betas of `mgce compare`, of which 1.05 and, as cross-entropy, inf are there already; and 1, minimax MAE.
+# From minimax MAE towards cross-entropy; 1.05 and, as cross-entropy, inf are there already.
 TRIED_BETAS = [Method("mgce", beta) for beta in (1.0, 1.4, 2.0, 5.0)]
 AS_PUBLISHED = [Method("nce+rce"), Method("anl-ce"), Method("ce_eps+mae"), Method("mae")]
 # Smaller than the networks of the paper's Table 3, 1024 units and 150 epochs, and of adult a part of the rows: a run of
