@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-import torch
 from torch import nn
 from torch.nn import functional as F
 
@@ -50,7 +49,7 @@ def main(seconds: float = 20.0) -> None:
         times = cells[-1]["seconds"]
         base = times["F.cross_entropy"]
         print(f"{n} x {k}", *(f"{name} {time / base:.1f}" for name, time in times.items()), sep="; ", flush=True)
-    page.NAMED.write_text(json.dumps({"machine": machine, "threads": torch.get_num_threads(), "cells": cells}) + "\n")
+    page.NAMED.write_text(json.dumps({"machine": machine, "cells": cells}) + "\n")
     page.main()
 
 

@@ -449,3 +449,20 @@ def test_what_is_no_loss_is_named(make, name):
 def test_losses_with_a_head_of_their_own_take_no_logits(wrap, name, head):
     with pytest.raises(TypeError, match=f"Expected `{name}` to be a loss of logits, without a linear head, but got"):
         wrap(head(8, 5, reduction="none"))
+
+
+@pytest.mark.parametrize("depth", [1.0, 600.0, 680.0, 2000.0])
+def test_a_label_all_but_impossible_keeps_its_digits(depth):
+    """Label 1 comes of class 1 alone: beyond some depth its probability is no number of float64, its logarithm is."""
+    transition = asymmetric({0: 2}, 3, 0.4).double()
+    logits = torch.tensor([[0.0, -depth, -depth / 2], [0.5, 0.0, 1.0]], dtype=torch.float64, requires_grad=True)
+    got = forward_corrected_logits(logits, transition)
+    for row, values in zip(got.tolist(), logits.tolist(), strict=True):
+        p = softmax(values)
+        want = [mpmath.log(mpmath.fsum(p[i] * transition[i, j].item() for i in range(3))) for j in range(3)]
+        assert row == pytest.approx(list(map(float, want)), rel=1e-13, abs=1e-15)
+    # The way of k^2 numbers a row, which transforms take, has the same values and derivatives.
+    other = torch.func.vmap(lambda f: forward_corrected_logits(f, transition))(logits)
+    torch.testing.assert_close(other, got)
+    ours, theirs = (torch.autograd.grad(value.sum(), logits)[0] for value in (got, other))
+    torch.testing.assert_close(ours, theirs)
