@@ -1,7 +1,8 @@
 import pytest
 import torch
 
-from mgce.training.resnet import ResNet
+from mgce.training.image_settings import ImageSettings
+from mgce.training.resnet import ARCHITECTURES, STEMS, ResNet
 
 
 def n_parameters(network):
@@ -31,6 +32,28 @@ def test_stem_decides_the_size_of_each_stage(stem, sides):
         stage.register_forward_hook(lambda module, args, output: found.append(output.shape[2:]))
     assert network(torch.zeros(2, 1, 32, 32)).shape == (2, 10)
     assert found == [(side, side) for side in sides]
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("stem", STEMS)
+def test_no_stride_meets_one_pixel(architecture, stem):
+    """There the gradient in bfloat16 is what the memory held, and now and then NaN."""
+
+    def narrowest(side):
+        network = ResNet(architecture, 10, stem=stem, width=2).eval()
+        sides = []
+        for module in network.modules():
+            if isinstance(module, torch.nn.Conv2d) and module.kernel_size[0] > module.stride[0] > 1:
+                module.register_forward_pre_hook(lambda module, args: sides.append(args[0].shape[-1]))
+        network(torch.zeros(1, 3, side, side))
+        return min(sides)
+
+    smallest = STEMS[stem]
+    assert narrowest(smallest) == 2 and narrowest(smallest - 1) == 1
+    settings = {"architecture": architecture, "stem": stem}
+    assert ImageSettings(**settings, crop=smallest).crop == smallest
+    with pytest.raises(ValueError, match=f"Expected `crop` to be an integer of at least {smallest}"):
+        ImageSettings(**settings, crop=smallest - 1)
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,8 @@ class ImageSettings(DescentSettings):
             `"channels"`, and they are then divided by the standard deviation; both of the training images.
         size: height and width to which images in files are resized; None where they have one size.
         padding: pixels of value zero, after the subtraction of the mean, on each side before the random crop.
-        crop: height and width of that crop; a test image is cropped in the middle.
+        crop: height and width of that crop, at least 5 for the stem `"cifar"` and 17 for `"imagenet"`; a test image is
+            cropped in the middle.
         flip: whether half of the training images are mirrored.
         rotation: a training image is turned by an angle uniform in [-rotation, rotation] degrees, about its centre and
             with the nearest pixel, zero where there is none; 0 leaves it.
@@ -75,9 +76,9 @@ class ImageSettings(DescentSettings):
         check_choice("schedule", self.schedule, ("steps", "cosine"))
         check_number("rotation", self.rotation, 0, 180)
         check_number("weight_decay", self.weight_decay, 0)
-        check_choice("stem", self.stem, STEMS)
-        for name in ("width", "crop"):
-            check_count(name, getattr(self, name))
+        check_choice("stem", self.stem, tuple(STEMS))
+        check_count("width", self.width)
+        check_count("crop", self.crop, minimum=STEMS[self.stem] if self.architecture in ARCHITECTURES else 1)
         check_count("padding", self.padding, minimum=0)
         if self.size is not None:
             check_count("size", self.size)

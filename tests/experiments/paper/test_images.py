@@ -191,7 +191,7 @@ def test_smoke_plans_are_small():
     plan = table1.plan(Options(smoke=True))
     assert len(plan) == 3 * 2 * 6 and {run.dataset for run in plan} == {"digits"}
     (run, *_) = figure4.plan(Options(smoke=True, datasets=("webvision",)))
-    assert (run.architecture, run.stem, run.size, run.epochs) == ("resnet50", "imagenet", 8, 2)
+    assert (run.architecture, run.stem, run.size, run.epochs) == ("resnet50", "imagenet", 32, 2)
 
 
 ITEMS = {"table1": table1, "table2": table2, "figure3": figure3, "figure4": figure4, "figure5": figure5}
