@@ -16,16 +16,18 @@ if TYPE_CHECKING:
     )
     from mgce.losses.asymmetric import AGCELoss, AMSELoss
     from mgce.losses.capped import CappedMGCELoss
+    from mgce.losses.clipped import LogitClip
+    from mgce.losses.forward import ForwardCorrection
     from mgce.losses.modules import GCELoss, LinearMGCELoss, MGCELoss, MinimaxLink
     from mgce.losses.normalized import NCELoss, NNCELoss
     from mgce.losses.presets import robust_loss
     from mgce.losses.reweighted import EpsilonSoftmaxLoss, FocalLoss, TaylorCELoss
     from mgce.losses.scale import LogitScale
+    from mgce.losses.sums import SumLoss
     from mgce.losses.symmetric import RCELoss, UnhingedLoss
     from mgce.losses.temperature import TemperatureScaling
     from mgce.losses.tempered import BiTemperedLoss, TemperedSoftmax
     from mgce.losses.trimmed import TrimmedLoss
-    from mgce.losses.wrappers import ForwardCorrection, LogitClip, SumLoss
     from mgce.risk import RiskCertificate, certify
 
 __version__ = "0.2.0"
@@ -81,10 +83,10 @@ _HOMES = {
     "certify": "mgce.risk",
     "EpsilonSoftmaxLoss": "mgce.losses.reweighted",
     "FocalLoss": "mgce.losses.reweighted",
-    "ForwardCorrection": "mgce.losses.wrappers",
+    "ForwardCorrection": "mgce.losses.forward",
     "GCELoss": "mgce.losses.modules",
     "LinearMGCELoss": "mgce.losses.modules",
-    "LogitClip": "mgce.losses.wrappers",
+    "LogitClip": "mgce.losses.clipped",
     "LogitScale": "mgce.losses.scale",
     "MGCEBoostingClassifier": "mgce.estimators",
     "MGCEClassifier": "mgce.estimators",
@@ -100,7 +102,7 @@ _HOMES = {
     "RCELoss": "mgce.losses.symmetric",
     "RiskCertificate": "mgce.risk",
     "robust_loss": "mgce.losses.presets",
-    "SumLoss": "mgce.losses.wrappers",
+    "SumLoss": "mgce.losses.sums",
     "TaylorCELoss": "mgce.losses.reweighted",
     "TemperatureScaling": "mgce.losses.temperature",
     "TemperedSoftmax": "mgce.losses.tempered",

@@ -2,6 +2,8 @@
 
 from mgce.losses.asymmetric import agce_loss, amse_loss
 from mgce.losses.capped import capped_mgce_loss
+from mgce.losses.clipped import clip_logits
+from mgce.losses.forward import forward_corrected_logits
 from mgce.losses.functional import alpha_loss, gce_loss, mgce_loss
 from mgce.losses.linear import linear_mgce_loss
 from mgce.losses.normalized import nce_loss, nnce_loss
@@ -9,7 +11,6 @@ from mgce.losses.reweighted import epsilon_softmax_loss, focal_loss, taylor_ce_l
 from mgce.losses.symmetric import rce_loss, unhinged_loss
 from mgce.losses.tempered import bi_tempered_loss
 from mgce.losses.vocab_parallel import vocab_parallel_mgce_loss
-from mgce.losses.wrappers import clip_logits, forward_corrected_logits
 from mgce.numerics.link import minimax_probs, minimax_to_worst_case, worst_case_probs, worst_case_to_minimax
 from mgce.numerics.normalizer import normalized_logits, normalizer
 

@@ -21,14 +21,16 @@ from mgce._validation import check_choice, expected
 from mgce.losses.asymmetric import AGCELoss, AMSELoss
 from mgce.losses.base import Loss
 from mgce.losses.capped import CappedMGCELoss
+from mgce.losses.clipped import LogitClip
+from mgce.losses.forward import ForwardCorrection
 from mgce.losses.modules import GCELoss, MGCELoss
 from mgce.losses.normalized import NCELoss, NNCELoss
 from mgce.losses.reweighted import EpsilonSoftmaxLoss, FocalLoss, TaylorCELoss
 from mgce.losses.scale import LogitScale
+from mgce.losses.sums import SumLoss
 from mgce.losses.symmetric import RCELoss, UnhingedLoss
 from mgce.losses.tempered import BiTemperedLoss
 from mgce.losses.trimmed import WINDOW, TrimmedLoss
-from mgce.losses.wrappers import ForwardCorrection, LogitClip, SumLoss
 
 Keywords = Mapping[str, Any]
 

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from mgce import _validation
 from mgce.losses.arguments import HALF_TYPES
-from mgce.losses.wrappers import check_input, check_loss, in_float32, link_of
+from mgce.losses.wrapping import check_input, check_loss, in_float32, link_of
 
 
 class ScaledLink(nn.Module):

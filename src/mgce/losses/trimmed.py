@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from mgce import _validation
 from mgce._validation import expected
-from mgce.losses.wrappers import check_input, check_loss, link_of, weight_of
+from mgce.losses.wrapping import check_input, check_loss, link_of, weight_of
 
 # The share of rows below a quantile of 256 losses is right to 3 points, one standard error at 40 %. In one run on
 # MNIST with 200 rows of a class, 64 ended three points below.

@@ -1,0 +1,177 @@
+"""A loss of probabilities that went through known noise."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from mgce import _validation
+from mgce._validation import expected
+from mgce.losses.arguments import HALF_TYPES
+from mgce.losses.modules import MinimaxLink
+from mgce.losses.sums import SumLoss
+from mgce.losses.wrapping import check_input, check_loss, in_float32, link_of
+from mgce.numerics import exponential
+from mgce.numerics.link import worst_case_probs
+
+# A product of probabilities that float64 rounds to 0 is at most 1e-308, 1e-18 of this.
+LEAST_MIXED = 1e-290
+
+
+def forward_corrected_logits(logits: Tensor, transition: Tensor, *, beta: float = math.inf, dim: int = -1) -> Tensor:
+    r"""Compute logits whose probabilities are those of the labels after noise.
+
+    .. math:: \mathrm{link}(f') = p(f) T
+
+    with p the softmax at beta = inf, where f' is log(p T), and below it the worst-case probabilities of MGCE, which
+    estimate the distribution of the labels as softmax does for cross-entropy. So the loss of f' sees the labels as
+    they are observed, and p estimates those before the noise. It takes a matrix product on the CPU; on a GPU, compiled,
+    under the transforms of `torch.func`, and where a label is all but impossible, below 1e-290, k^2 numbers a row.
+
+    f' has the small probabilities to the power 1 / (beta - 1). Near beta = 1 these are lost to rounding: the loss of f'
+    keeps its digits, but in float32 its link is p T within .3 only at beta = 1.05, and within 1e-6 at 1.4.
+
+    Args:
+        logits: f, any shape with k classes along `dim`; -inf masks a class, whose label may still come by noise. Half
+            types are computed in float32.
+        transition: T, shape (k, k), rows that sum to one: T[i, j] is the probability that class i is labelled j, as
+            :mod:`mgce.noise` has it.
+        beta: in (1, inf], that of the loss; at 1 the probabilities do not determine logits.
+        dim: dimension of the classes.
+
+    Returns:
+        f', of the shape and the dtype of `logits`; -inf where no class leads to a label (-beta, where beta is finite).
+
+    Raises:
+        TypeError, ValueError, RuntimeError, IndexError: as :func:`~mgce.functional.normalizer`; ValueError if `beta` is
+            1, or `transition` not one of those above.
+
+    Example:
+        >>> T = torch.tensor([[0.8, 0.2], [0.2, 0.8]])
+        >>> forward_corrected_logits(torch.tensor([50.0, 0.0]), T).exp()
+        tensor([0.8000, 0.2000])
+
+    Reference: Patrini et al., Making deep neural networks robust to label noise: a loss correction approach, 2017.
+    """
+    beta = _correctable(beta)
+    _validation.check_logits(logits, dim)
+    k = logits.shape[dim]
+    _check_transition(transition)
+    if len(transition) != k:
+        raise ValueError(
+            expected("transition", f"of shape ({k}, {k}), one row for each class", tuple(transition.shape))
+        )
+    x = (logits.float() if logits.dtype in HALF_TYPES else logits).movedim(dim, -1)
+    log_p = F.log_softmax(x, -1) if beta == math.inf else _log(worst_case_probs(x, beta=beta))
+    mixed = _log_mixture(log_p, transition)
+    if beta != math.inf:
+        # The inverse of MGCE's link: h = p^alpha, normalized, and f' = beta (h^(1 / beta) - 1), whose phi is 0.
+        mixed = beta * exponential.expm1(F.log_softmax(beta / (beta - 1) * mixed, -1) / beta)
+    return mixed.movedim(-1, dim).to(logits.dtype)
+
+
+class ForwardCorrection(nn.Module):
+    r"""Any loss of probabilities, of the labels that known noise makes of them.
+
+    .. math:: \ell(f', y) \quad\text{with}\quad \mathrm{link}(f') = p(f) T,
+        \qquad \text{for cross-entropy} \quad -\log (p T)_y
+
+    p is softmax, or the worst-case probabilities where the loss is MGCE: those that its minimiser makes equal to the
+    distribution of the labels. At T = I the loss is then min(beta, MGCE): nothing pulls at a class that has left the
+    support of p, and the nearer beta is to 1 the sooner one has. Bounded if the loss is, and for cross-entropy by the
+    largest -log T[i, y]; neither symmetric nor convex in general, even where the loss is. `link` gives the
+    probabilities before the noise.
+
+    Args:
+        loss: a module that takes logits and targets, for softmax or with MGCE's `link`. Half types are corrected in
+            float32, as :class:`mgce.LogitScale` has it.
+        transition: T, shape (k, k), rows that sum to one, as :mod:`mgce.noise` makes them; kept as a buffer.
+
+    Raises:
+        TypeError, ValueError: if `loss` has another link or beta = 1, or `transition` is not a transition matrix.
+
+    Example:
+        >>> criterion = ForwardCorrection(torch.nn.CrossEntropyLoss(), torch.tensor([[0.8, 0.2], [0.2, 0.8]]))
+        >>> criterion(torch.tensor([[50.0, 0.0]]), torch.tensor([1]))
+        tensor(1.6094)
+
+    Reference: Patrini et al., Making deep neural networks robust to label noise: a loss correction approach, 2017.
+    """
+
+    transition: Tensor
+
+    def __init__(self, loss: nn.Module, transition: Tensor) -> None:
+        super().__init__()
+        check_loss("loss", loss)
+        link = link_of(loss)
+        if not isinstance(link, MinimaxLink):
+            raise ValueError(expected("loss", "a loss of softmax, or of MGCE's link", type(loss).__name__))
+        _correctable(link.beta)
+        for part in loss.modules():
+            links = [link_of(one) for one in part.counted()] if isinstance(part, SumLoss) else []
+            if any(not isinstance(one, MinimaxLink) or one.beta != link.beta for one in links):
+                raise ValueError(expected("loss", "a sum of losses with one link", links))
+        _check_transition(transition)
+        self.loss = loss
+        self.register_buffer("transition", transition)
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """Compute the loss of the corrected logits."""
+        dim = check_input(self.loss, input)
+        beta = _correctable(self.link.beta)
+
+        def corrected(logits: Tensor, target: Tensor) -> Tensor:
+            mixed = forward_corrected_logits(logits, self.transition, beta=beta, dim=dim)
+            loss: Tensor = self.loss(mixed, target)
+            return loss
+
+        return in_float32(self.loss, corrected, input, target)
+
+    @property
+    def link(self) -> MinimaxLink:
+        """The module that turns logits into the probabilities of the classes before the noise."""
+        link = link_of(self.loss)
+        assert isinstance(link, MinimaxLink)  # as `__init__` checks
+        return MinimaxLink(beta=link.beta, dim=link.dim, output="worst_case")
+
+
+def _correctable(beta: object) -> float:
+    number = _validation.check_beta(beta)
+    if isinstance(number, Tensor) or number == 1:
+        raise ValueError(expected("beta", "one number above 1, where p determines logits", beta))
+    return number if number <= torch.finfo(torch.float32).max else math.inf
+
+
+def _check_transition(transition: Tensor) -> None:
+    if not isinstance(transition, Tensor) or transition.ndim != 2 or transition.shape[0] != transition.shape[1]:
+        got = tuple(transition.shape) if isinstance(transition, Tensor) else type(transition).__name__
+        raise ValueError(expected("transition", "a tensor of shape (k, k)", got))
+    if _validation.is_concrete(transition):
+        _validation.check_probs(transition, "transition")
+
+
+def _log(probs: Tensor) -> Tensor:
+    """Give the logarithm, whose derivative at 0 is 0 and not infinite: what is -inf stays so."""
+    return torch.where(probs == 0, -torch.inf, torch.where(probs == 0, 1, probs).log())
+
+
+def _log_mixture(log_p: Tensor, transition: Tensor) -> Tensor:
+    """Give log(p T), by a matrix product where that keeps all digits, as it does unless a label is all but impossible.
+
+    Else, and where values cannot be read, by k^2 numbers a row.
+    """
+    if _validation.is_concrete(log_p) and _validation.is_concrete(transition):
+        mixed = log_p.double().exp() @ transition.double()
+        if (mixed > LEAST_MIXED).all():
+            return mixed.log().to(log_p.dtype)
+    return _log_sum_exp(log_p.unsqueeze(-1) + _log(transition.to(log_p.dtype)))
+
+
+def _log_sum_exp(x: Tensor) -> Tensor:
+    """Give `x.logsumexp(-2)`, whose derivative in PyTorch is NaN where all are -inf."""
+    top = x.detach().amax(-2, keepdim=True)
+    top = torch.where(top == -torch.inf, 0, top)
+    return _log(torch.exp(x - top).sum(-2)) + top.squeeze(-2)
