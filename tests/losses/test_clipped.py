@@ -115,3 +115,17 @@ def test_logits_of_any_size_are_clipped_to_the_length(dtype):
 def test_clipping_has_the_derivatives_of_its_formula():
     rows = torch.tensor([[3.0, -4.0, 1.0], [0.1, 0.2, -0.3]], dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(clip_logits, rows) and torch.autograd.gradgradcheck(clip_logits, rows)
+
+
+@pytest.mark.parametrize("delta", [1e-9, 1e-3, 1.0, 1e9])
+def test_where_no_value_may_be_read_rows_are_clipped_alike(delta):
+    """Under a transform, which takes the way of rows of any size; around the length, far from it, and at zero."""
+    unit = torch.tensor([[0.6, -0.7, 0.0], [0.3, 0.1, -0.2], [1.01, 0.0, 0.0], [40.0, -9.0, 1.0], [0.0, 0.0, 0.0]])
+    for dtype in (torch.float32, torch.float64):
+        rows = unit.to(dtype).requires_grad_()
+        here = delta * clip_logits(rows / delta, delta=delta)
+        there = delta * torch.func.vmap(lambda row: clip_logits(row, delta=delta))(rows / delta)
+        torch.testing.assert_close(here, there)
+        firsts = [torch.autograd.grad(f.sin().sum(), rows, create_graph=True)[0] for f in (here, there)]
+        torch.testing.assert_close(*firsts)
+        torch.testing.assert_close(*(torch.autograd.grad(first.square().sum(), rows)[0] for first in firsts))

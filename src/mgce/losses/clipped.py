@@ -9,6 +9,8 @@ from mgce import _validation
 from mgce.losses.arguments import HALF_TYPES
 from mgce.losses.wrapping import check_loss, checked_dim, dim_of, in_float32, link_of
 
+# Between its reciprocal and this, the squares that decide whether a row is clipped are normal numbers of float32.
+DIRECT = 1e9
 LARGEST_DELTA = 1e30  # well below the largest number of float32, so that the length it gives is above 0
 
 
@@ -39,6 +41,15 @@ def clip_logits(logits: Tensor, *, delta: float = 1.0, dim: int = -1) -> Tensor:
     _validation.check_number("delta", delta, 0, LARGEST_DELTA, above=True)
     _validation.check_logits(logits, dim)
     x = logits.float() if logits.dtype in HALF_TYPES else logits
+    if _validation.is_concrete(x) and 1 / DIRECT <= delta <= DIRECT:
+        squared = x.square().sum(dim, keepdim=True) * delta**2
+        if squared.isfinite().all():  # no NaN, no -inf, and no square beyond the type
+            return (x * squared.clamp(min=1).rsqrt()).to(logits.dtype)
+    return _clipped_whatever_the_size(x, delta, dim).to(logits.dtype)
+
+
+def _clipped_whatever_the_size(x: Tensor, delta: float, dim: int) -> Tensor:
+    """Clip rows whose squares may be beyond the type, and that may have -inf, without reading a value."""
     on = x != -torch.inf
     kept = torch.where(on, x, 0)
     # Divided by the largest, which is a constant to the derivative: the squares of large logits would be infinite.
@@ -48,7 +59,7 @@ def clip_logits(logits: Tensor, *, delta: float = 1.0, dim: int = -1) -> Tensor:
     length = torch.where(squared == 0, 1, squared).sqrt() * delta
     short = largest * length <= 1  # not where there is a NaN, which has to come through
     # Where it is not taken nothing is divided: a derivative of 0 / delta^2 would be NaN.
-    return torch.where(on, torch.where(short, kept, unit / torch.where(short, 1, length)), x).to(logits.dtype)
+    return torch.where(on, torch.where(short, kept, unit / torch.where(short, 1, length)), x)
 
 
 class ClippedLogits(nn.Module):
