@@ -162,6 +162,8 @@ class LossContract:
         one = self.loss(logits[0], target[0])
         assert one.shape == ()
         torch.testing.assert_close(one, self.loss(logits[:1], target[:1]))
+        for reduction in ("none", "sum"):  # of one row cross_entropy takes a target of shape (1,), too
+            torch.testing.assert_close(self.loss(logits[0], target[:1], reduction=reduction), one)
         q = torch.softmax(logits[1], -1)
         torch.testing.assert_close(self.loss(logits[0], q), self.loss(logits[:1], q[None]))
 

@@ -56,3 +56,13 @@ def test_a_row_that_is_ignored_may_hold_nan(name):
     removed = make(name)(logits[target >= 0], target[target >= 0])
     logits[1] = torch.nan
     torch.testing.assert_close(make(name)(logits, target), removed)
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize("name", LOSSES)
+def test_the_target_of_one_row_may_have_a_dimension(name, reduction):
+    row = torch.randn(K)
+    for label in (3, -100):
+        got = make(name, reduction=reduction)(row, torch.tensor([label]))
+        assert got.shape == F.cross_entropy(row, torch.tensor([label]), reduction=reduction).shape == ()
+        torch.testing.assert_close(got, make(name, reduction=reduction)(row, torch.tensor(label)), equal_nan=True)

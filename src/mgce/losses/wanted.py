@@ -19,7 +19,7 @@ class Wanted(NamedTuple):
 
     Attributes:
         dim: dimension of the classes in the logits.
-        target: class indices; None is all classes.
+        target: class indices, of one row a scalar; None is all classes.
         ignore_index: index of rows that do not count.
     """
 
@@ -30,8 +30,10 @@ class Wanted(NamedTuple):
     @classmethod
     def by(cls, logits: Tensor, target: Tensor, options: LossOptions) -> Wanted:
         """Give what a loss needs of logits (C), (N, C) or (N, C, d1, ..., dK) against a target."""
-        all_count = target.is_floating_point() or options.label_smoothing > 0
-        return cls(class_dim(logits), None if all_count else target, options.ignore_index)
+        dim = class_dim(logits)
+        if target.is_floating_point() or options.label_smoothing > 0:
+            return cls(dim, None, options.ignore_index)
+        return cls(dim, target if dim else target.reshape(()), options.ignore_index)  # (1,) is taken for one row too
 
     @property
     def keepdim(self) -> bool:
@@ -52,4 +54,4 @@ class Wanted(NamedTuple):
         """Reduce minus the scores of the classes wanted as `cross_entropy` reduces minus the log-probabilities."""
         if self.target is None:
             return nll(scores, target, weight, options)
-        return nll_of_labels(scores, target, weight, options)
+        return nll_of_labels(scores, self.target, weight, options)
