@@ -25,6 +25,7 @@ from mgce.datasets import load_images
 from mgce.datasets.images import ImageFiles, Images
 from mgce.experiments.paper.image_settings import PAPER
 from mgce.metrics.evaluation import evaluate
+from mgce.noise import symmetric
 from mgce.training.image_classifier import ImageClassifier, WeightedMean
 from mgce.training.image_data import pixel_mean, training_batches
 from mgce.training.lightning import Machine, train_images
@@ -249,11 +250,19 @@ def test_logs_hold_the_curves(tmp_path):
 
 
 TRIMMED = MemberLoss("mgce+trim", 1.4, {"trim": 0.3, "n_classes": 3})
+CORRECTED = MemberLoss("ce+forward", options={"transition": symmetric(3, 0.2)})  # a tensor
 
 
 @pytest.mark.parametrize(
     "epochs, more",
-    [(1, {}), (2, {}), (3, {}), (2, {"loss": TRIMMED}), (3, {"loss": {0: MemberLoss("ce"), 1: TRIMMED}})],
+    [
+        (1, {}),
+        (2, {}),
+        (3, {}),
+        (2, {"loss": TRIMMED}),
+        (1, {"loss": CORRECTED}),
+        (3, {"loss": {0: MemberLoss("ce"), 1: TRIMMED}}),
+    ],
 )
 def test_resumed_training_is_that_without_a_stop(tmp_path, epochs, more):
     options = {"noise_rate": 0.2, "seed": 3, **more}
@@ -318,6 +327,8 @@ def test_checkpoint_of_other_settings_is_refused(tmp_path):
         train(tmp_path, replace(SETTINGS, epochs=1, lr=0.1), resume=True)
     with pytest.raises(ValueError, match="Expected `seed` to be 0 as in the checkpoint"):
         train(tmp_path, replace(SETTINGS, epochs=1), seed=1, resume=True)
+    with pytest.raises(ValueError, match="Expected `precision` to be '32-true' as in the checkpoint"):
+        train(tmp_path, replace(SETTINGS, epochs=1), precision="bf16-mixed", resume=True)
 
 
 def test_global_random_state_is_neither_read_nor_changed(tmp_path):

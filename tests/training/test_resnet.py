@@ -21,7 +21,9 @@ def n_parameters(network):
 )
 def test_number_of_parameters_is_the_published_one(architecture, stem, n_classes, published):
     with torch.device("meta"):
-        assert n_parameters(ResNet(architecture, n_classes, stem=stem)) == published
+        network = ResNet(architecture, n_classes, stem=stem)
+        assert n_parameters(network) == published
+        assert network(torch.empty(2, 3, 32, 32)).shape == (2, n_classes)
 
 
 @pytest.mark.parametrize(("stem", "sides"), [("cifar", (32, 16, 8, 4)), ("imagenet", (8, 4, 2, 1))])

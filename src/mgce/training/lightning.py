@@ -165,6 +165,7 @@ def train_images(
     if settings.size is not None:
         parts = resized(parts, settings.size)
     n_devices = machine.devices if isinstance(machine.devices, int) else len(machine.devices)
+    trainer = _trainer(settings, out, machine)
     mean, std = standardizing(parts.train, settings, seed, suggested_max_num_workers(n_devices))
     model = ImageClassifier(
         settings,
@@ -174,13 +175,13 @@ def train_images(
         std=std,
         seed=seed,
         watched=("test",) if parts.validation is None else ("test", "validation"),
-        specification=_specification(settings, dataset, loss, noise_rate, seed),
+        specification=_specification(settings, dataset, loss, noise_rate, seed, trainer.precision),
         on_epoch=on_epoch,
     )
     if machine.compiled:
         nn.utils.convert_conv2d_weight_memory_format(model.network, torch.channels_last)
         model.network.compile()  # in place: the names of the weights stay
-    _fit(model, ImageData(parts, settings, seed), _trainer(settings, out, machine), resume)
+    _fit(model, ImageData(parts, settings, seed), trainer, resume)
     return ImageFit(best_epoch(model.curves), model.curves, out / "best.ckpt")
 
 
@@ -190,12 +191,20 @@ def _specification(
     loss: MemberLoss | Mapping[int, MemberLoss],
     noise_rate: float,
     seed: int,
+    precision: str,
 ) -> dict[str, Any]:
     """Give everything that training depends on, by which a checkpoint of another training is told apart."""
     stages = {0: loss} if isinstance(loss, MemberLoss) else loss
-    losses = {str(epoch): asdict(stage) for epoch, stage in stages.items()}
-    given = {"dataset": dataset.name, "noise_rate": noise_rate, "seed": seed, "loss": losses}
+    losses = {str(epoch): _as_lists(asdict(stage)) for epoch, stage in stages.items()}
+    given = {"dataset": dataset.name, "noise_rate": noise_rate, "seed": seed, "loss": losses, "precision": precision}
     return {**given, **asdict(settings)}
+
+
+def _as_lists(value: Any) -> Any:
+    """Give options of a loss with lists in place of tensors and arrays, which have no one answer to `==`."""
+    if isinstance(value, Mapping):
+        return {name: _as_lists(part) for name, part in value.items()}
+    return value.tolist() if hasattr(value, "tolist") else value
 
 
 def _trainer(settings: ImageSettings, out: Path, machine: Machine) -> Trainer:

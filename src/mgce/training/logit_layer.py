@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import torch
 from torch import Tensor, nn
 
@@ -21,5 +23,8 @@ class LogitLayer(nn.Linear):
 
     def forward(self, input: Tensor) -> Tensor:
         """Map features to logits."""
-        with torch.autocast(input.device.type, enabled=False):
+        kind = input.device.type
+        # Where there is no mixed precision, as on the device `meta`, it cannot be left out either.
+        exact = torch.autocast(kind, enabled=False) if torch.amp.is_autocast_available(kind) else nullcontext()
+        with exact:
             return super().forward(input.to(self.weight.dtype))

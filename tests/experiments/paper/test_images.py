@@ -112,7 +112,7 @@ def test_a_stopped_run_goes_on_and_ends_in_the_same_records(tmp_path, monkeypatc
 
     run, trained = tiny(), []
     (want,) = run.run(Place(precision="32-true"))
-    folder = tmp_path / run_name(document(run))
+    folder = tmp_path / run_name(document(run)) / "32-true"
     options = {"loss": MemberLoss("mgce", 1.4), "noise_rate": 0.2, "machine": CPU, "on_epoch": stop}
     with pytest.raises(StopError):
         lightning.train_images(settings_of(run), load_images("digits"), folder, **options)
@@ -123,6 +123,8 @@ def test_a_stopped_run_goes_on_and_ends_in_the_same_records(tmp_path, monkeypatc
     (folder / "best.ckpt").unlink()  # the checkpoints stay until the records are written, and this one was lost
     assert run.run(Place(scratch=tmp_path, precision="32-true")) == [want]
     assert trained == [3, 1, 2, 3]
+    run.run(Place(scratch=tmp_path, precision="bf16-mixed"))  # takes up nothing of the other precision
+    assert trained == [3, 1, 2, 3, 1, 2, 3]
 
 
 def test_data_and_lightning_are_asked_for_before_anything_runs(tmp_path, monkeypatch):

@@ -171,13 +171,13 @@ def _scratch(place: Place, name: str) -> Iterator[Path]:
     """Give a folder for the checkpoints of a run.
 
     Without `place.scratch` it is a temporary one. A folder in `place.scratch` has the name of the run and stays: until
-    the run's records are written, its checkpoints are all there is of it.
+    the run's records are written, its checkpoints are all there is of it. Those of another precision are not taken up.
     """
     if place.scratch is None:
         with tempfile.TemporaryDirectory() as temporary:
             yield Path(temporary)
         return
-    yield place.scratch / name
+    yield place.scratch / name / place.image_precision
 
 
 def plan_images(
