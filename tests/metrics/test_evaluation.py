@@ -1,10 +1,15 @@
 import math
 
 import numpy as np
+import pytest
 import torch
 from scipy.special import softmax
 
-from mgce.metrics.evaluation import evaluate, pool, rank_classes
+from mgce import ForwardCorrection, LogitClip, LogitScale, MGCELoss
+from mgce.metrics.evaluation import both_outputs, evaluate, pool, rank_classes
+from mgce.noise import symmetric
+
+MEASURES = ("accuracy", "ece_h", "sce_h", "ece_p", "sce_p")
 
 
 def test_equal_logits_are_ranked_by_index():
@@ -21,6 +26,22 @@ def test_evaluate_uses_the_link_of_the_loss():
     for beta, is_softmax in ((math.inf, False), (1.4, True), (1.0, True)):
         assert abs(evaluate(logits, target, beta, softmax=is_softmax)["ece_h"] - ece) < 1e-12
     assert abs(evaluate(logits, target, 1.4)["ece_h"] - ece) > 1e-3
+
+
+@pytest.mark.parametrize("around", [lambda loss: loss, lambda loss: LogitScale(LogitClip(loss, 1e-3), 0.5)])
+def test_a_link_that_gives_p_is_not_taken_for_one_of_h(around):
+    """As that of forward correction: labels drawn by p, which is calibrated then, and h too sure of itself."""
+    logits = 3 * torch.randn(20_000, 3, dtype=torch.float64)
+    loss = around(ForwardCorrection(MGCELoss(), symmetric(3, 0.2).double()))
+    p = loss.link(logits)
+    target = torch.multinomial(p, 1)[:, 0]
+    outputs = both_outputs(logits, 1.4, loss.link)
+    torch.testing.assert_close(outputs["p"], p)
+    torch.testing.assert_close(outputs["h"], around(MGCELoss()).link(logits))
+    found = evaluate(logits, target, 1.4, link=loss.link)
+    assert found["ece_p"] < 0.02 < 0.05 < found["ece_h"]
+    as_mgce = evaluate(logits, target, 1.4, link=around(MGCELoss()).link)
+    assert {name: found[name] for name in MEASURES} == pytest.approx({name: as_mgce[name] for name in MEASURES})
 
 
 def test_evaluate_predicts_by_the_logits_where_p_is_tied():

@@ -139,7 +139,14 @@ def test_validation_labels_are_noisy_and_test_labels_are_clean(tmp_path):
     assert abs(metrics["validation_accuracy"] - 0.6) < 0.11  # 192 labels: three standard deviations
 
 
-@pytest.mark.parametrize("loss", [MemberLoss("mgce", 1.4), MemberLoss("gce", 1.4)])
+@pytest.mark.parametrize(
+    "loss",
+    [
+        MemberLoss("mgce", 1.4),
+        MemberLoss("gce", 1.4),
+        MemberLoss("mgce+forward", 1.4, {"transition": symmetric(3, 0.2).tolist()}),
+    ],
+)
 def test_weights_kept_are_those_of_the_epoch_reported(tmp_path, loss):
     dataset, settings = tiny_images(480), replace(SETTINGS, epochs=6, milestones=(3,))
     fit = train(tmp_path, settings, dataset, loss=loss, noise_rate=0.2)
@@ -150,7 +157,7 @@ def test_weights_kept_are_those_of_the_epoch_reported(tmp_path, loss):
     model.load_state_dict({name: value for name, value in kept["state_dict"].items()})
     with torch.no_grad():
         logits = model(torch.from_numpy(dataset.test.images))
-    measures = evaluate(logits, torch.from_numpy(dataset.test.target), loss.beta, softmax=loss.family == "gce")
+    measures = evaluate(logits, torch.from_numpy(dataset.test.target), loss.beta, link=loss.link())
     for name in ("ece_h", "sce_h", "ece_p", "sce_p"):
         assert fit.metrics[name] == pytest.approx(measures[name], abs=1e-6)
     assert fit.metrics["test_accuracy"] == pytest.approx(measures["accuracy"])

@@ -7,20 +7,21 @@ that is meant to be calibrated.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
+from mgce.losses.modules import MinimaxLink
 from mgce.metrics.calibration import (
     ReliabilityCurve,
     expected_calibration_error,
     reliability_curve,
     static_calibration_error,
 )
-from mgce.numerics.link import minimax_probs, minimax_to_worst_case
+from mgce.numerics.link import minimax_to_worst_case, worst_case_to_minimax
 
 N_BINS = 15  # as many as Guo et al. (ICML 2017) have, and most papers since
 FloatArray = NDArray[np.float64]
@@ -55,13 +56,21 @@ def measure(logits: Tensor, target: Tensor, outputs: Mapping[str, Tensor]) -> di
     return result
 
 
+def both_outputs(logits: Tensor, beta: float, link: nn.Module) -> dict[str, Tensor]:
+    """Give h and p of logits (N, k) by the link of a loss of this beta, which gives h or, as forward correction's, p."""
+    probs: Tensor = link(logits)
+    if any(isinstance(part, MinimaxLink) and part.output == "worst_case" for part in link.modules()):
+        return {"h": worst_case_to_minimax(probs, beta=beta), "p": probs}
+    return {"h": probs, "p": minimax_to_worst_case(probs, beta=beta)}
+
+
 def evaluate(
     logits: Tensor,
     target: Tensor,
     beta: float,
     *,
     softmax: bool = False,
-    link: Callable[[Tensor], Tensor] | None = None,
+    link: nn.Module | None = None,
 ) -> dict[str, Any]:
     """Measure both outputs of a classifier, and draw the reliability curve of each.
 
@@ -71,15 +80,14 @@ def evaluate(
         beta: that of the loss it was trained by; inf for one without beta, whose p is h.
         softmax: whether h is the softmax of the logits, as it is after training by generalized cross-entropy, instead
             of the minimax probabilities at beta.
-        link: gives h of the logits, where it is neither.
+        link: that of the loss, where h is neither.
 
     Returns:
         What :func:`measure` gives for `h` and `p`, and `reliability_h` and `reliability_p`: lists of the count, mean
         confidence and accuracy of every bin, ready for JSON.
     """
     logits = logits.double()
-    h = minimax_probs(logits, beta=math.inf if softmax else beta) if link is None else link(logits)
-    outputs = {"h": h, "p": minimax_to_worst_case(h, beta=beta)}
+    outputs = both_outputs(logits, beta, MinimaxLink(beta=math.inf if softmax else beta) if link is None else link)
     order, place = rank_classes(logits, target)
     curves = {
         f"reliability_{name}": _plain(reliability_curve(probs.gather(-1, order), place, N_BINS))

@@ -20,9 +20,8 @@ from torchmetrics.classification import MulticlassAccuracy
 from mgce._files import replacing
 from mgce._limits import check_zip
 from mgce._validation import expected
-from mgce.functional import minimax_to_worst_case
 from mgce.metrics import ExpectedCalibrationError, StaticCalibrationError
-from mgce.metrics.evaluation import rank_classes
+from mgce.metrics.evaluation import both_outputs, rank_classes
 from mgce.training.convnet import CONVNETS, ConvNet, initialize_uniformly
 from mgce.training.image_data import Preprocessing
 from mgce.training.image_settings import ImageSettings
@@ -172,10 +171,8 @@ class ImageClassifier(LightningModule):
         if part == "test":
             link = self.criterion.link
             assert isinstance(link, nn.Module)
-            h = link(logits.double())
-            p = minimax_to_worst_case(h, beta=self.beta)
             order, place = rank_classes(logits, target)
-            for output, probs in (("h", h), ("p", p)):
+            for output, probs in both_outputs(logits.double(), self.beta, link).items():
                 self._metric(f"ece_{output}").update(probs.gather(-1, order), place)
                 self._metric(f"sce_{output}").update(probs, target)
 
