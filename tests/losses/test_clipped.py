@@ -3,6 +3,7 @@ import math
 import mpmath
 import pytest
 import torch
+from torch.nn import functional as F
 
 from contracts.robust_loss_contract import RobustLossContract, softmax
 from mgce import GCELoss, LogitClip, MGCELoss
@@ -117,7 +118,19 @@ def test_clipping_has_the_derivatives_of_its_formula():
     assert torch.autograd.gradcheck(clip_logits, rows) and torch.autograd.gradgradcheck(clip_logits, rows)
 
 
-@pytest.mark.parametrize("delta", [1e-9, 1e-3, 1.0, 1e9])
+@pytest.mark.parametrize("size", [1.0, 1e3, 1e7, 2e7, 1e9, 1e12, 1e15, 1e18, 1e20, 1e25])
+def test_derivatives_of_rows_of_any_size_are_those_in_float64(size):
+    found = []
+    for dtype in (torch.float32, torch.float64):
+        unit = torch.tensor([[3.0, 1.0, 2.0]], dtype=dtype, requires_grad=True)
+        loss = F.cross_entropy(clip_logits(size * unit), torch.tensor([1]))
+        (first,) = torch.autograd.grad(loss, unit, create_graph=True)
+        found.append((first, *torch.autograd.grad(first[0, 1], unit)))
+    for low, high in zip(*found, strict=True):
+        torch.testing.assert_close(low.double(), high, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("delta", [1e-9, 1e-3, 1.0, 1e3, 1e9])
 def test_where_no_value_may_be_read_rows_are_clipped_alike(delta):
     """Under a transform, which takes the way of rows of any size; around the length, far from it, and at zero."""
     unit = torch.tensor([[0.6, -0.7, 0.0], [0.3, 0.1, -0.2], [1.01, 0.0, 0.0], [40.0, -9.0, 1.0], [0.0, 0.0, 0.0]])

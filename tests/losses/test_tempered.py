@@ -1,3 +1,4 @@
+import itertools
 import math
 
 import mpmath
@@ -105,10 +106,23 @@ def test_bad_hyperparameters(keywords):
 def test_a_temperature_at_which_powers_overflow_is_refused():
     logits, target = torch.zeros(1, 100), torch.tensor([0])
     with pytest.raises(
-        ValueError, match=r"Expected `t2` to be such that k\^\(t2 - 1\) is at most 3.4e\+38 in torch.float32"
+        ValueError, match=r"Expected `t2` to be such that k\^\(3 \(t2 - 1\)\) is at most 3.4e\+38 in torch.float32"
     ):
-        bi_tempered_loss(logits, target, t2=21.0)
-    assert bi_tempered_loss(logits, target, t2=20.0).isfinite()
-    assert bi_tempered_loss(logits.double(), target, t2=21.0).isfinite()
-    with pytest.raises(ValueError, match="Expected `t` to be such that"):
+        bi_tempered_loss(logits, target, t2=7.5)
+    assert bi_tempered_loss(logits, target, t2=7.4).isfinite()
+    assert bi_tempered_loss(logits.double(), target, t2=7.5).isfinite()
+    with pytest.raises(ValueError, match=r"Expected `t` to be such that k\^\(t - 1\) is at most"):
         TemperedSoftmax(t=21.0)(logits)
+    assert TemperedSoftmax(t=20.0)(logits).isfinite().all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("k", [2, 10, 1000, 32000])
+def test_derivatives_are_finite_up_to_the_largest_temperature(k, dtype):
+    largest = 1 + math.log(torch.finfo(dtype).max) / (3 * math.log(k))
+    for t1, size in itertools.product((0.0, 0.8, 1.0), (0.1, 1.0, 1e4)):
+        logits = (size * torch.randn(2, k, dtype=dtype)).requires_grad_()
+        value = bi_tempered_loss(logits, torch.tensor([0, 1]), t1=t1, t2=0.9999 * largest)
+        (first,) = torch.autograd.grad(value, logits, create_graph=True)
+        (second,) = torch.autograd.grad(first.square().sum(), logits)
+        assert value.isfinite() and first.isfinite().all() and second.isfinite().all()

@@ -9,8 +9,10 @@ from mgce import _validation
 from mgce.losses.arguments import HALF_TYPES
 from mgce.losses.wrapping import check_loss, checked_dim, dim_of, in_float32, link_of
 
-# Between its reciprocal and this, the squares that decide whether a row is clipped are normal numbers of float32.
-DIRECT = 1e9
+# Rows of squared length s, in units of the one to clip to, are clipped by s^(-1/2) up to this: its second derivative,
+# s^(-5/2), is a normal number of float32 still, and NaN, -inf and squares beyond the type are not up to this.
+LARGEST_SQUARE = 1e15
+DIRECT = 1e3  # between its reciprocal and this is a delta whose square takes no digits of those numbers
 LARGEST_DELTA = 1e30  # well below the largest number of float32, so that the length it gives is above 0
 
 
@@ -43,7 +45,7 @@ def clip_logits(logits: Tensor, *, delta: float = 1.0, dim: int = -1) -> Tensor:
     x = logits.float() if logits.dtype in HALF_TYPES else logits
     if _validation.is_concrete(x) and 1 / DIRECT <= delta <= DIRECT:
         squared = x.square().sum(dim, keepdim=True) * delta**2
-        if squared.isfinite().all():  # no NaN, no -inf, and no square beyond the type
+        if (squared <= LARGEST_SQUARE).all():
             return (x * squared.clamp(min=1).rsqrt()).to(logits.dtype)
     return _clipped_whatever_the_size(x, delta, dim).to(logits.dtype)
 

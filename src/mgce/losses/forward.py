@@ -17,8 +17,9 @@ from mgce.losses.wrapping import check_input, check_loss, in_float32, link_of
 from mgce.numerics import exponential
 from mgce.numerics.link import worst_case_probs
 
-# A product of probabilities that float64 rounds to 0 is at most 1e-308, 1e-18 of this.
-LEAST_MIXED = 1e-290
+# What float64 rounds to 0 in a product of probabilities, at most 1e-308, is nothing beside this; and the second
+# derivative of its logarithm, 1 / LEAST_MIXED^2, is below the largest number of float64.
+LEAST_MIXED = 1e-150
 
 
 def forward_corrected_logits(logits: Tensor, transition: Tensor, *, beta: float = math.inf, dim: int = -1) -> Tensor:
@@ -29,7 +30,7 @@ def forward_corrected_logits(logits: Tensor, transition: Tensor, *, beta: float 
     with p the softmax at beta = inf, where f' is log(p T), and below it the worst-case probabilities of MGCE, which
     estimate the distribution of the labels as softmax does for cross-entropy. So the loss of f' sees the labels as
     they are observed, and p estimates those before the noise. It takes a matrix product on the CPU; on a GPU, compiled,
-    under the transforms of `torch.func`, and where a label is all but impossible, below 1e-290, k^2 numbers a row.
+    under the transforms of `torch.func`, and where a label is all but impossible, below 1e-150, k^2 numbers a row.
 
     f' has the small probabilities to the power 1 / (beta - 1). Near beta = 1 these are lost to rounding: the loss of f'
     keeps its digits, but in float32 its link is p T within .3 only at beta = 1.05, and within 1e-6 at 1.4.

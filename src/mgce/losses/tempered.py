@@ -39,7 +39,7 @@ def bi_tempered_loss(logits: Tensor, wanted: Wanted, *, t1: float = 0.8, t2: flo
 
     Hyperparameters:
         t1: in [0, 1], the temperature of the logarithm.
-        t2: at least 1, that of the softmax; k^(t2 - 1) has to be finite in the type of the logits.
+        t2: at least 1, that of the softmax; k^(3 (t2 - 1)) has to be finite in the type of the logits.
 
     Example:
         >>> bi_tempered_loss(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
@@ -49,7 +49,9 @@ def bi_tempered_loss(logits: Tensor, wanted: Wanted, *, t1: float = 0.8, t2: flo
     """
     _validation.check_number("t1", t1, 0, 1)
     _validation.check_number("t2", t2, 1)
-    every = _tempered_log_softmax(logits, t2, wanted.dim, "t2")
+    # The shift is about k^(t2 - 1), and its second derivative is computed by the third power of the reciprocal.
+    _check_power(logits, wanted.dim, "t2", t2, 3)
+    every = _tempered_log_softmax(logits, t2, wanted.dim)
     log_p = wanted.of(every)
     if t1 == 1:
         return log_p
@@ -60,13 +62,18 @@ def bi_tempered_loss(logits: Tensor, wanted: Wanted, *, t1: float = 0.8, t2: flo
     return own - others / (2 - t1)
 
 
-def _tempered_log_softmax(logits: Tensor, t: float, dim: int, name: str) -> Tensor:
+def _check_power(logits: Tensor, dim: int, name: str, t: float, power: int) -> None:
+    """Require the power of k^(t - 1) to be finite in the type of the logits."""
+    k, largest = logits.shape[dim], torch.finfo(logits.dtype).max
+    if power * (t - 1) * math.log(k) > math.log(largest):
+        shown = f"k^({name} - 1)" if power == 1 else f"k^({power} ({name} - 1))"
+        what = f"such that {shown} is at most {largest:.3g} in {logits.dtype}, with k = {k}"
+        raise ValueError(_validation.expected(name, what, t))
+
+
+def _tempered_log_softmax(logits: Tensor, t: float, dim: int) -> Tensor:
     if t == 1:
         return F.log_softmax(logits, dim)
-    k, largest = logits.shape[dim], torch.finfo(logits.dtype).max
-    if (t - 1) * math.log(k) > math.log(largest):
-        what = f"such that k^({name} - 1) is at most {largest:.3g} in {logits.dtype}, with k = {k}"
-        raise ValueError(_validation.expected(name, what, t))
     below = logits.detach().amax(dim, keepdim=True) - logits
     fixed, shift = below.detach(), torch.zeros_like(below.sum(dim, keepdim=True)).detach()
     for _ in range(STEPS):
@@ -116,7 +123,8 @@ class TemperedSoftmax(nn.Module):
         dim = class_dim(logits) if self.dim is None else self.dim
         _validation.check_logits(logits, dim)
         x = logits.float() if logits.dtype in HALF_TYPES else logits
-        return _tempered_log_softmax(x, self.t, dim, "t").exp().to(logits.dtype)
+        _check_power(x, dim, "t", self.t, 1)
+        return _tempered_log_softmax(x, self.t, dim).exp().to(logits.dtype)
 
     def extra_repr(self) -> str:
         """Show the hyperparameters."""

@@ -57,7 +57,7 @@ def measure(logits: Tensor, target: Tensor, outputs: Mapping[str, Tensor]) -> di
 
 
 def both_outputs(logits: Tensor, beta: float, link: nn.Module) -> dict[str, Tensor]:
-    """Give h and p of logits (N, k) by the link of a loss of this beta, which gives h or, as forward correction's, p."""
+    """Give h and p of logits (N, k) by the link of a loss of this beta: it gives h, or p after forward correction."""
     probs: Tensor = link(logits)
     if any(isinstance(part, MinimaxLink) and part.output == "worst_case" for part in link.modules()):
         return {"h": worst_case_to_minimax(probs, beta=beta), "p": probs}
