@@ -74,7 +74,7 @@ def check_device(device: str) -> None:
 
 def check_label_smoothing(label_smoothing: Any) -> None:
     """Require a float in [0, 1]; where cross_entropy raises a TypeError or a RuntimeError, the same."""
-    if not isinstance(label_smoothing, (Real, Tensor)):
+    if isinstance(label_smoothing, Fraction) or not isinstance(label_smoothing, (Real, Tensor)):
         raise TypeError(expected("label_smoothing", "a float in [0, 1]", label_smoothing))
     if not 0 <= label_smoothing <= 1:  # type: ignore[operator]  # a Real compares with numbers
         raise RuntimeError(expected("label_smoothing", "a float in [0, 1]", label_smoothing))
@@ -82,7 +82,7 @@ def check_label_smoothing(label_smoothing: Any) -> None:
 
 def check_ignore_index(ignore_index: Any) -> None:
     """Require an integer."""
-    if not isinstance(ignore_index, (Integral, Tensor)):
+    if isinstance(ignore_index, bool) or not isinstance(ignore_index, (Integral, Tensor)):
         raise TypeError(expected("ignore_index", "an integer", ignore_index))
 
 

@@ -5,6 +5,7 @@ A loss inherits the suite by naming its function; the expected values are built 
 """
 
 import math
+from fractions import Fraction
 
 import pytest
 import torch
@@ -226,6 +227,8 @@ class LossContract:
             (RuntimeError, "Expected `label_smoothing`", (2, K), [0, 1], {"label_smoothing": 1.5}),
             (TypeError, "Expected `label_smoothing`.*but got None", (2, K), [0, 1], {"label_smoothing": None}),
             (TypeError, "Expected `ignore_index` to be an integer, but got 1.5", (2, K), [0, 1], {"ignore_index": 1.5}),
+            (TypeError, "Expected `ignore_index` to be an integer", (2, K), [0, 1], {"ignore_index": True}),
+            (TypeError, "Expected `label_smoothing`", (2, K), [0, 1], {"label_smoothing": Fraction(1, 10)}),
             (
                 ValueError,
                 "Expected `reduction` to be one of 'none', 'mean', 'sum'",

@@ -111,6 +111,9 @@ def test_a_number_is_refused_in_a_sentence_or_gives_a_finite_loss(name, hyperpar
             loss = criterion(logits, TARGET)
             loss.backward()
             assert loss.isfinite() and logits.grad.isfinite().all()
+            masked = logits.detach().index_fill(1, torch.tensor([0]), -torch.inf)
+            assert not criterion(masked, TARGET.clamp(min=1)).isnan()
+        assert repr(criterion)
 
 
 @pytest.mark.parametrize("name", LOSSES)

@@ -354,3 +354,9 @@ def test_bad_targets():
     few = TrimmedLoss(CE(reduction="none"), 0.4, 2)
     with pytest.raises(ValueError, match="Expected `n_classes`"):
         few(logits, torch.tensor([0, 1, 2, 3, 0]))
+
+
+@pytest.mark.parametrize("sizes", [{"window": 10**400}, {"n_classes": 10**400}, {"window": 10**6, "n_classes": 10**5}])
+def test_a_buffer_beyond_all_memory_is_refused(sizes):
+    with pytest.raises(ValueError, match=r"Expected `window` to be such that \(n_classes \+ 1\) \(window \+ 1\) is at"):
+        TrimmedLoss(CE(reduction="none"), 0.1, **{"n_classes": 3, **sizes})

@@ -105,6 +105,7 @@ def test_bad_arguments(make, match):
         (lambda: SumLoss(NCELoss(), [1.0]), "losses"),
         (lambda: SumLoss(None, [1.0]), "losses"),
         (lambda: SumLoss([NCELoss()], 1.0), "weights"),
+        (lambda: SumLoss([NCELoss()], torch.tensor(1.0)), "weights"),
         (lambda: SumLoss([NCELoss(), "rce"], [1.0, 1.0]), r"losses\[1\]"),
     ],
 )

@@ -25,11 +25,18 @@ from mgce.training.image_settings import ImageSettings
         ("schedule", "linear"),
         ("rotation", -1.0),
         ("weight_decay", -1e-4),
+        ("flip", "yes"),
+        ("nesterov", "a"),
     ],
 )
 def test_bad_settings(name, value):
     with pytest.raises(ValueError, match=f"Expected `{name}` to be"):
         ImageSettings(**{name: value})
+
+
+def test_momentum_of_nesterov_is_above_0():
+    with pytest.raises(ValueError, match="Expected `momentum` to be above 0, with Nesterov's, but got 0.0."):
+        ImageSettings(nesterov=True, momentum=0.0)
 
 
 def test_the_cosine_begins_at_the_learning_rate_and_would_end_at_0():

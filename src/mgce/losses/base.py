@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from typing import Any
 
 import torch
@@ -111,4 +113,6 @@ def _in_range(beta: Beta) -> Beta:
 
 def show(beta: Any) -> str:
     """Write beta as `repr` of a module has it: a number, or the shape of a tensor."""
-    return f"tensor{tuple(beta.shape)}" if isinstance(beta, Tensor) and beta.ndim else f"{float(beta):g}"
+    if isinstance(beta, Tensor) and beta.ndim:
+        return f"tensor{tuple(beta.shape)}"
+    return f"{math.inf if beta > sys.float_info.max else float(beta):g}"  # an integer may be larger than any float

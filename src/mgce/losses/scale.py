@@ -37,7 +37,7 @@ class LogitScale(nn.Module):
     Args:
         loss: a module that takes logits and targets. The product of half types is in float32, in which it keeps its
             digits, unless the loss has class weights or other tensors of a half type, which logits have to match.
-        scale: above 0, and at most 1e30, so that products are finite in float32.
+        scale: in [1e-30, 1e30], so that products are numbers in float32.
 
     Raises:
         TypeError, ValueError: if an argument is not one of those above.
@@ -52,7 +52,7 @@ class LogitScale(nn.Module):
     def __init__(self, loss: nn.Module, scale: float = 1.0) -> None:
         super().__init__()
         check_loss("loss", loss)
-        _validation.check_number("scale", scale, 0, 1e30, above=True)
+        _validation.check_number("scale", scale, 1e-30, 1e30)
         self.loss, self.scale = loss, scale
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:

@@ -15,6 +15,7 @@ from mgce.losses.wrapping import check_input, check_loss, link_of, weight_of
 # The share of rows below a quantile of 256 losses is right to 3 points, one standard error at 40 %. In one run on
 # MNIST with 200 rows of a class, 64 ended three points below.
 WINDOW = 256
+LARGEST_BUFFER = 10**10  # numbers, 40 GB
 
 
 class RecentLosses(nn.Module):
@@ -151,6 +152,9 @@ class TrimmedLoss(nn.Module):
         check_loss("loss", loss)
         for name, value in (("n_classes", n_classes), ("window", window)):
             _validation.check_count(name, value)
+        if (n_classes + 1) * (window + 1) > LARGEST_BUFFER:
+            what = f"such that (n_classes + 1) (window + 1) is at most {LARGEST_BUFFER:.0e}"
+            raise ValueError(expected("window", what, f"window={window} and n_classes={n_classes}"))
         given: Any = trim.tolist() if hasattr(trim, "tolist") else trim  # a tensor or an array
         shares: Sequence[Any] = given if isinstance(given, (list, tuple)) else [given] * n_classes
         if len(shares) != n_classes:

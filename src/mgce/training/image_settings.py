@@ -36,7 +36,7 @@ class ImageSettings(DescentSettings):
         validation_size: share of the training images that choose the epoch, in [0, 1), where no validation part is
             published; 0 takes the last epoch.
         weight_decay: of all weights and biases, beside the penalty and not part of the clipped gradient.
-        nesterov: whether the momentum is Nesterov's.
+        nesterov: whether the momentum is Nesterov's; then it is above 0.
         schedule: `"steps"` as the milestones say, or `"cosine"`, half a wave from `lr` down to 0.
 
     The other settings are those of `DescentSettings`; `batch_size` counts the images of a step on all devices together.
@@ -74,6 +74,10 @@ class ImageSettings(DescentSettings):
         check_choice("initialization", self.initialization, ("normal", "uniform"))
         check_choice("standardization", self.standardization, ("pixel", "channels"))
         check_choice("schedule", self.schedule, ("steps", "cosine"))
+        for name in ("flip", "nesterov"):
+            check_choice(name, getattr(self, name), (True, False))
+        if self.nesterov and self.momentum == 0:
+            raise ValueError(expected("momentum", "above 0, with Nesterov's", self.momentum))
         check_number("rotation", self.rotation, 0, 180)
         check_number("weight_decay", self.weight_decay, 0)
         check_choice("stem", self.stem, tuple(STEMS))

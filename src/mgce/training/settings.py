@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mgce._validation import check_choice, check_count, expected
+from mgce._validation import check_choice, check_count, check_fraction, check_number, expected
 
 OPTIMIZERS = ("sgd", "adam")
 
@@ -49,17 +50,18 @@ class DescentSettings:
 
     def __post_init__(self) -> None:
         check_choice("l1_on", self.l1_on, ("last", "all"))
+        if not isinstance(self.milestones, Sequence):
+            raise TypeError(expected("milestones", "a sequence of integers", self.milestones))
         for epoch in self.milestones:
             check_count("milestones", epoch)
         check_count("epochs", self.epochs)
         check_count("batch_size", self.batch_size)
         for name in ("lr", "gamma") if self.max_norm is None else ("lr", "gamma", "max_norm"):
-            if not getattr(self, name) > 0:
-                raise ValueError(expected(name, "a positive float", getattr(self, name)))
-        if not 0 <= self.momentum < 1:
+            check_number(name, getattr(self, name), 0, above=True)
+        check_fraction("momentum", self.momentum)
+        if self.momentum == 1:
             raise ValueError(expected("momentum", "a float in [0, 1)", self.momentum))
-        if not self.l1 >= 0:
-            raise ValueError(expected("l1", "a float of at least 0", self.l1))
+        check_number("l1", self.l1, 0)
 
     def lr_at(self, epoch: int) -> float:
         """Give the learning rate of an epoch, counted from 0."""
