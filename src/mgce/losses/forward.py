@@ -82,9 +82,9 @@ class ForwardCorrection(nn.Module):
 
     p is softmax, or the worst-case probabilities where the loss is MGCE: those that its minimiser makes equal to the
     distribution of the labels. At T = I the loss is then min(beta, MGCE): nothing pulls at a class that has left the
-    support of p, and the nearer beta is to 1 the sooner one has. A class may be lost for all rows so: look whether each is
-    still predicted. Bounded if the loss is, and for cross-entropy by the largest -log T[i, y]; neither symmetric nor convex
-    in general, even where the loss is. `link` gives the probabilities before the noise.
+    support of p, and the nearer beta is to 1 the sooner one has. A class may be lost for all rows so: look whether each
+    is still predicted. Bounded if the loss is, and for cross-entropy by the largest -log T[i, y]; neither symmetric nor
+    convex in general, even where the loss is. `link` gives the probabilities before the noise.
 
     Args:
         loss: a module that takes logits and targets, for softmax or with MGCE's `link`. Half types are corrected in
