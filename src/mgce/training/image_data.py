@@ -197,12 +197,13 @@ class Preprocessing(nn.Module):
         std: what is then divided by, (c, h, w); ones if not given; a buffer.
 
     Example:
-        >>> mean = torch.full((1, 2, 2), 0.5)
-        >>> Preprocessing(mean, ImageSettings(padding=1, crop=4))(torch.full((1, 1, 2, 2), 255, dtype=torch.uint8))
-        tensor([[[[0.0000, 0.0000, 0.0000, 0.0000],
-                  [0.0000, 0.5000, 0.5000, 0.0000],
-                  [0.0000, 0.5000, 0.5000, 0.0000],
-                  [0.0000, 0.0000, 0.0000, 0.0000]]]])
+        >>> mean = torch.full((1, 3, 3), 0.5)
+        >>> Preprocessing(mean, ImageSettings(padding=1, crop=5))(torch.full((1, 1, 3, 3), 255, dtype=torch.uint8))
+        tensor([[[[0.0000, 0.0000, 0.0000, 0.0000, 0.0000],
+                  [0.0000, 0.5000, 0.5000, 0.5000, 0.0000],
+                  [0.0000, 0.5000, 0.5000, 0.5000, 0.0000],
+                  [0.0000, 0.5000, 0.5000, 0.5000, 0.0000],
+                  [0.0000, 0.0000, 0.0000, 0.0000, 0.0000]]]])
 
     Reference: paper, section 5.1; He et al., CVPR 2016, section 4.2.
     """
