@@ -14,11 +14,21 @@ CPU = Path("results/benchmarks/cpu.json")
 GPU = Path("results/benchmarks/gpu")  # a file for each stage of `python -m benchmarks gpu`
 KERNELS = Path("results/benchmarks/kernel.json")  # written by `benchmarks.against`
 NAMED = Path("results/benchmarks/named.json")  # written by `benchmarks.named`
+PROBS = Path("results/benchmarks/probs.json")  # written by `benchmarks.probs`
 PAGE = Path("docs/performance.md")
 
 
-def render(results: dict[str, Any], kernels: dict[str, Any], named: dict[str, Any], on_gpu: dict[str, Any]) -> str:
-    """Give the page as Markdown, from results of the CPU, two kernels, losses by name and what there is of a GPU."""
+def render(
+    results: dict[str, Any],
+    kernels: dict[str, Any],
+    named: dict[str, Any],
+    probs: dict[str, Any],
+    on_gpu: dict[str, Any],
+) -> str:
+    """Give the page as Markdown.
+
+    It is of results of the CPU, two kernels, losses by name, probabilities and what there is of a GPU.
+    """
     parts = [
         "# Performance",
         "Ratios of time, forward and backward, measured in one run with the contestants taking turns; each is a ratio "
@@ -35,6 +45,8 @@ def render(results: dict[str, Any], kernels: dict[str, Any], named: dict[str, An
         _peers(results["grid"]["peers"]),
         "## Losses by name",
         _named(named),
+        "## Probabilities",
+        _probs(probs),
         "## Number of classes",
         _scaling(results["scaling"]),
         "## The physical limit",
@@ -107,6 +119,24 @@ def _named(named: dict[str, Any]) -> str:
     return text + machine_line(named["machine"]) + "\n\n" + table(["loss", *heads], rows)
 
 
+def _probs(probs: dict[str, Any]) -> str:
+    cells = probs["cells"]
+    names = [name for name in cells[0]["forward"] if name != "softmax"]
+    rows = []
+    for cell in cells:
+        for passes, shown in (("forward", "forward"), ("both", "forward and backward")):
+            base = cell[passes]["softmax"]
+            ratios = [f"{cell[passes][name] / base:.1f}" for name in names]
+            rows.append([f"{cell['n']} x {cell['k']}", shown, f"{1e3 * base:.3f} ms", *ratios])
+    text = (
+        f"Time over that of `torch.softmax`, at beta = {probs['beta']:g}, margins N(0, 1). `entmax_bisect` and "
+        "`normmax_bisect` are of the `entmax` package, and give the same numbers as the function before each. "
+        "`python -m benchmarks.probs` measures them again. "
+    )
+    shown_names = [f"`{name}`" for name in names]
+    return text + machine_line(probs["machine"]) + "\n\n" + table(["n x k", "", "softmax", *shown_names], rows)
+
+
 def _scaling(scaling: dict[str, Any]) -> str:
     rows = [
         [str(k), f"{1e3 * t['ours']:.2f} ms", f"{1e3 * t['cross_entropy']:.2f} ms"]
@@ -161,9 +191,8 @@ def _first_call(first_call: dict[str, Any]) -> str:
 
 def main() -> None:
     """Write the page."""
-    kernels = json.loads(KERNELS.read_text())
-    named = json.loads(NAMED.read_text())
-    PAGE.write_text(render(json.loads(CPU.read_text()), kernels, named, gpu_page.read(GPU)))
+    measured = [json.loads(file.read_text()) for file in (CPU, KERNELS, NAMED, PROBS)]
+    PAGE.write_text(render(*measured, gpu_page.read(GPU)))
     print(f"Written to {PAGE}.")
 
 

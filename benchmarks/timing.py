@@ -22,6 +22,7 @@ def medians(
     *,
     seconds: float = 1.0,
     least: int = 5,
+    backward: bool = True,
 ) -> dict[str, float]:
     """Give the median seconds of forward and backward of each loss, the losses taking turns.
 
@@ -30,6 +31,7 @@ def medians(
         leaves: the tensors that get gradients, which are cleared before each turn.
         seconds: how long to measure, all losses together.
         least: turns that each loss has at least, unless its first one was long: then it has no other.
+        backward: False for functions of which the forward pass alone counts.
     """
     taken: dict[str, list[float]] = {name: [] for name in contestants}
     deadline = time.perf_counter() + seconds
@@ -41,7 +43,9 @@ def medians(
             for leaf in leaves:
                 leaf.grad = None
             start = time.perf_counter()
-            loss().backward()
+            value = loss()
+            if backward:
+                value.backward()
             taken[name].append(time.perf_counter() - start)
         rounds += 1
     return {name: statistics.median(times[WARM_UP:] or times) for name, times in taken.items()}

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from mgce import functional
 from mgce.kernels import cuda
+from mgce.numerics import implicit
 
 Outputs = dict[str, Tensor]
 Loss = Callable[[Tensor, Tensor, float], Tensor]  # logits, labels and beta to the loss of each row
@@ -64,13 +65,16 @@ def _named(backend: str) -> Loss:
 
 
 def _torch(f: Tensor, labels: Tensor, beta: float) -> Outputs:
-    """Give the loss and its gradient, and the normalizer and both links, which are plain operations too."""
-    links = {
-        "t": functional.normalized_logits(f, beta=beta).amax(-1),
-        "h": functional.minimax_probs(f, beta=beta),
-        "p": functional.worst_case_probs(f, beta=beta),
-    }
-    return {**_loss_and_gradient(_named("torch"), f, labels, beta), **links}
+    """Give the loss and its gradient, t and both probabilities by plain operations."""
+    x, t, _, _ = implicit.solve(f, beta, -1)
+    probs = {"h": implicit.minimax(x, t, beta), "p": implicit.worst_case(x, t, beta)}
+    return {**_loss_and_gradient(_named("torch"), f, labels, beta), "t": t, **probs}
+
+
+def _cpu(f: Tensor, labels: Tensor, beta: float) -> Outputs:
+    """Give the loss and its gradient, t and both probabilities by the CPU kernel."""
+    probs = {"h": functional.minimax_probs(f, beta=beta), "p": functional.worst_case_probs(f, beta=beta)}
+    return {**by_loss(_named("cpu"))(f, labels, beta), **probs}
 
 
 def _cuda(f: Tensor, labels: Tensor, beta: float) -> Outputs:
@@ -106,7 +110,7 @@ _INTERPRETED = not torch.cuda.is_available()
 BACKENDS = {
     "reference": Backend(by_loss(_named("reference"))),
     "torch": Backend(_torch, largest_beta=math.inf),
-    "cpu": Backend(by_loss(_named("cpu"))),
+    "cpu": Backend(_cpu),
     "linear": Backend(by_loss(_linear_head), (F64, F32), most_classes=4097, masks=False, share=0.25),
     "cuda": Backend(_cuda, (F32, F16, BF16), share=0.05 if _INTERPRETED else 1, rows=16 if _INTERPRETED else 1 << 20),
     "compile": Backend(_compiled, (F64, F32), most_classes=1025, share=0.0005),

@@ -11,11 +11,12 @@ ROOT = Path(__file__).parents[1]
 RESULTS = json.loads((ROOT / page.CPU).read_text())
 KERNELS = json.loads((ROOT / page.KERNELS).read_text())
 NAMED = json.loads((ROOT / page.NAMED).read_text())
+PROBS = json.loads((ROOT / page.PROBS).read_text())
 ON_GPU = gpu_page.read(ROOT / page.GPU)
 
 
 def test_page_is_the_rendering_of_the_saved_results():
-    assert (ROOT / page.PAGE).read_text() == page.render(RESULTS, KERNELS, NAMED, ON_GPU)
+    assert (ROOT / page.PAGE).read_text() == page.render(RESULTS, KERNELS, NAMED, PROBS, ON_GPU)
 
 
 def test_page_of_the_estimators_is_the_rendering_of_their_results():
@@ -29,16 +30,19 @@ def test_page_of_the_estimators_is_the_rendering_of_their_results():
 def test_a_changed_result_changes_the_page():
     results = json.loads(json.dumps(RESULTS))
     results["grid"]["cells"][0]["seconds"]["1.4"] *= 2
-    assert page.render(results, KERNELS, NAMED, ON_GPU) != page.render(RESULTS, KERNELS, NAMED, ON_GPU)
+    assert page.render(results, KERNELS, NAMED, PROBS, ON_GPU) != page.render(RESULTS, KERNELS, NAMED, PROBS, ON_GPU)
     del results["bandwidth"]
     with pytest.raises(KeyError):
-        page.render(results, KERNELS, NAMED, ON_GPU)
+        page.render(results, KERNELS, NAMED, PROBS, ON_GPU)
     kernels = json.loads(json.dumps(KERNELS))
     kernels["cells"][0]["this"] *= 2
-    assert page.render(RESULTS, kernels, NAMED, ON_GPU) != page.render(RESULTS, KERNELS, NAMED, ON_GPU)
+    assert page.render(RESULTS, kernels, NAMED, PROBS, ON_GPU) != page.render(RESULTS, KERNELS, NAMED, PROBS, ON_GPU)
     named = json.loads(json.dumps(NAMED))
     named["cells"][0]["seconds"]["gce"] *= 2
-    assert page.render(RESULTS, KERNELS, named, ON_GPU) != page.render(RESULTS, KERNELS, NAMED, ON_GPU)
+    assert page.render(RESULTS, KERNELS, named, PROBS, ON_GPU) != page.render(RESULTS, KERNELS, NAMED, PROBS, ON_GPU)
+    probs = json.loads(json.dumps(PROBS))
+    probs["cells"][0]["both"]["minimax_probs"] *= 2
+    assert page.render(RESULTS, KERNELS, NAMED, probs, ON_GPU) != page.render(RESULTS, KERNELS, NAMED, PROBS, ON_GPU)
 
 
 def test_page_of_the_tables_is_the_rendering_of_their_results():

@@ -14,6 +14,7 @@ ROOMS = {
         {"_validation", "_files", "_limits", "_threads"},
         {"numerics"},
         {"kernels"},
+        {"link"},
         {"losses"},
         {"functional"},
         {"linear"},

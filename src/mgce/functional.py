@@ -1,5 +1,7 @@
 """Every function of logits and probabilities: the losses, the normalizer, the links."""
 
+from mgce.link.normalizer import normalized_logits, normalizer
+from mgce.link.probs import minimax_probs, minimax_to_worst_case, worst_case_probs, worst_case_to_minimax
 from mgce.losses.asymmetric import agce_loss, amse_loss
 from mgce.losses.capped import capped_mgce_loss
 from mgce.losses.clipped import clip_logits
@@ -11,8 +13,6 @@ from mgce.losses.reweighted import epsilon_softmax_loss, focal_loss, taylor_ce_l
 from mgce.losses.symmetric import rce_loss, unhinged_loss
 from mgce.losses.tempered import bi_tempered_loss
 from mgce.losses.vocab_parallel import vocab_parallel_mgce_loss
-from mgce.numerics.link import minimax_probs, minimax_to_worst_case, worst_case_probs, worst_case_to_minimax
-from mgce.numerics.normalizer import normalized_logits, normalizer
 
 __all__ = [
     "agce_loss",

@@ -19,8 +19,7 @@ from torch import Tensor
 from mgce.functional import mgce_loss
 from mgce.kernels import cpu
 from mgce.kernels.options import LossOptions
-from mgce.numerics.link import worst_case_probs
-from mgce.numerics.normalizer import normalized_logits
+from plain import loss_and_gradient, normalized_logits
 
 BETAS = (1.0, 1.02, 1.05, 1.18, 1.4, 1.5, 2.0, 2.7, 3.0, 5.0, 11.0, 100.0, 1e4, 1e9)
 DTYPES = (torch.float32, torch.float64)
@@ -51,11 +50,6 @@ def rows_of(k: int) -> dict[str, Tensor]:
     return {name: x.double() for name, x in {**random, **built}.items()}
 
 
-def truth(x: Tensor, y: Tensor, beta: float) -> tuple[Tensor, Tensor]:
-    loss = -normalized_logits(x, beta=beta).gather(1, y[:, None])[:, 0]
-    return loss, worst_case_probs(x, beta=beta) - F.one_hot(y, x.shape[1])
-
-
 def error(got: Tensor, want: Tensor) -> float:
     difference = torch.where(got == want, 0, got - want).abs()  # equal infinities
     return (difference / want.abs().clamp(min=1).where(want.isfinite(), 1)).max().item()
@@ -68,9 +62,9 @@ def test_no_worse_than_the_eager_path(beta: float, k: int, dtype: torch.dtype) -
     slack = 16 * torch.finfo(dtype).eps
     for name, x in rows_of(k).items():
         y = torch.arange(len(x)) % k
-        want = truth(x, y, beta)
+        want = loss_and_gradient(x, y, beta)
         got = loss_and_grad(x.to(dtype), y, reduction="none", beta=beta)
-        eager = truth(x.to(dtype), y, beta)
+        eager = loss_and_gradient(x.to(dtype), y, beta)
         assert error(got[0], want[0]) <= 2 * error(eager[0], want[0]) + slack, name
         if beta >= 1.18:  # below, p is steeper at the edge of the support than floats can follow
             steep = 2e-5 if dtype == torch.float32 else 1e-11 if beta < 1.4 else 1e-13
@@ -116,7 +110,7 @@ def test_near_ties_at_a_lead_of_beta(k: int, beta: float, dtype: torch.dtype) ->
         x = x.to(dtype)
         y = torch.zeros(400, dtype=torch.int64)
         loss, grad = loss_and_grad(x, y, reduction="none", beta=beta)
-        want, _ = truth(x.double(), y, beta)
+        want, _ = loss_and_gradient(x.double(), y, beta)
         assert error(loss, want) <= 16 * torch.finfo(dtype).eps
         assert grad.sum(1).abs().max() <= 16 * torch.finfo(dtype).eps
         assert (grad[:, 1:] >= 0).all() and (grad[:, 0] <= 0).all()
@@ -133,7 +127,8 @@ def test_no_memory_is_read_that_was_not_written(k: int, soft: bool) -> None:
         f"y = torch.arange(100) % {k};"
         f"o = LossOptions(reduction='none', label_smoothing={0.1 * soft});"
         "[digest.update(v.numpy().tobytes()) for x, b in rows"
-        "  for v in cpu.loss_and_grad(x, y[: len(x)].clone(), None, o, beta=b)]; print(digest.hexdigest())"
+        "  for v in (*cpu.loss_and_grad(x, y[: len(x)].clone(), None, o, beta=b),"
+        f"    *cpu.root_and_probs(x, beta=b, minimax={soft}))]; print(digest.hexdigest())"
     )
     path = os.pathsep.join([str(Path(cpu.__file__).parents[2]), str(Path(__file__).parents[1])])
     digests = {in_new_process(code, MALLOC_PERTURB_=byte, PYTHONPATH=path) for byte in ("0", "85", "255")}
@@ -145,7 +140,7 @@ def test_no_memory_is_read_that_was_not_written(k: int, soft: bool) -> None:
 def test_many_classes(k: int, beta: float) -> None:
     x = torch.randn(3, k, generator=torch.Generator().manual_seed(0)) * torch.tensor([[0.01], [1.0], [10.0]])
     y = torch.tensor([0, k // 2, k - 1])
-    want = truth(x.double(), y, beta)
+    want = loss_and_gradient(x.double(), y, beta)
     loss, grad = loss_and_grad(x, y, reduction="none", beta=beta)
     torch.testing.assert_close(loss.double(), want[0], rtol=1e-6, atol=2e-6)
     torch.testing.assert_close(grad.double(), want[1], rtol=0, atol=2e-6 if beta == 1 or beta > 1.18 else 1e-3)

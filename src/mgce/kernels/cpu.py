@@ -11,7 +11,6 @@ import ctypes
 import functools
 import sys
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,6 +24,9 @@ SERIAL_CLASSES = 20_000
 ROW_CLASSES = 100
 
 _DONE, _NO_MEMORY = -1, -2
+# What is written beside the loss, which without a target is -t.
+_GRADIENT, _WORST_CASE, _MINIMAX = 0, 1, 2
+_ROWS = LossOptions(reduction="none")
 # What PyTorch calls the instruction sets of the processor, and the variant compiled for each.
 _VARIANTS = {"AVX512": "avx512", "AVX2": "avx2"}
 
@@ -38,6 +40,7 @@ class _Options(ctypes.Structure):
         ("mean", ctypes.c_int64),
         ("beta", ctypes.c_double),
         ("label_smoothing", ctypes.c_double),
+        ("output", ctypes.c_int64),
     )
 
 
@@ -93,37 +96,62 @@ def loss_and_grad(
     """
     n, k = logits.shape
     reduced = options.reduction != "none"
-    run, plan = _plan(options, beta, k, logits.dtype)
     loss = logits.new_empty(() if reduced else n)
     grad = (logits if inplace else torch.empty_like(logits)) if want_grad else None
-    threads = torch.get_num_threads() if n * (k + ROW_CLASSES) > SERIAL_CLASSES else 1
     labels = not target.is_floating_point()
-    status = run(
-        plan.address,
-        n,
-        logits.data_ptr(),
+    status = _run(
+        logits,
+        _plan(options, beta, k, logits.dtype, _GRADIENT),
         target.data_ptr() if labels else None,
         None if labels else target.data_ptr(),
         None if weight is None else weight.data_ptr(),
         None if reduced else loss.data_ptr(),
         loss.data_ptr() if reduced else None,
         None if grad is None else grad.data_ptr(),
-        threads,
-        _team(),
     )
-    if status == _NO_MEMORY:
-        raise MemoryError("The kernel found no memory to work in.")
     if status != _DONE:
         raise IndexError(target_out_of_range(int(target[status]), k, options.ignore_index))
     return loss, grad
 
 
+def root_and_probs(logits: Tensor, *, beta: float, minimax: bool) -> tuple[Tensor, Tensor]:
+    """Compute `t = phi + max f` and h, or p, of a batch of rows.
+
+    Args:
+        logits: as for :func:`loss_and_grad`.
+        beta: float in [1, 2^64).
+        minimax: whether h is wanted, and not p.
+
+    Returns:
+        t, shape (N,), and the probabilities, shape (N, k). A row that holds NaN or +inf, or only -inf, is NaN.
+
+    Raises:
+        MemoryError: if there is no room to work in.
+    """
+    minus_t, probs = logits.new_empty(len(logits)), torch.empty_like(logits)
+    plan = _plan(_ROWS, beta, logits.shape[1], logits.dtype, _MINIMAX if minimax else _WORST_CASE)
+    _run(logits, plan, None, None, None, minus_t.data_ptr(), None, probs.data_ptr())
+    return minus_t.neg_(), probs
+
+
+def _run(logits: Tensor, plan: _Plan, *pointers: int | None) -> int:
+    """Run the kernel, and give what it returns: that it is done, or the number of a row whose label is no class."""
+    n, k = logits.shape
+    threads = torch.get_num_threads() if n * (k + ROW_CLASSES) > SERIAL_CLASSES else 1
+    status: int = plan.run(plan.address, n, logits.data_ptr(), *pointers, threads, _team())
+    if status == _NO_MEMORY:
+        raise MemoryError("The kernel found no memory to work in.")
+    return status
+
+
 class _Plan:
     """What the kernel prepares for some options, kept as long as this object."""
 
-    def __init__(self, library: ctypes.CDLL, options: LossOptions, beta: float, k: int, name: str) -> None:
+    def __init__(self, options: LossOptions, beta: float, k: int, dtype: torch.dtype, output: int) -> None:
+        library, name = _library(), str(dtype).removeprefix("torch.")
+        self.run = getattr(library, f"mgce_run_{name}")
         mean = options.reduction == "mean"
-        filled = _Options(k, options.ignore_index, mean, beta, options.label_smoothing)
+        filled = _Options(k, options.ignore_index, mean, beta, options.label_smoothing, output)
         self.address = getattr(library, f"mgce_make_plan_{name}")(ctypes.byref(filled))
         if not self.address:
             raise MemoryError("The kernel found no memory to work in.")
@@ -134,10 +162,8 @@ class _Plan:
             self._free(self.address)
 
 
-@functools.lru_cache(maxsize=256)  # an annealed beta leaves a plan of 1 KB behind at each step
-def _plan(options: LossOptions, beta: float, k: int, dtype: torch.dtype) -> tuple[Any, _Plan]:
-    library, name = _library(), str(dtype).removeprefix("torch.")
-    return getattr(library, f"mgce_run_{name}"), _Plan(library, options, beta, k, name)
+# An annealed beta leaves a plan of 1 KB behind at each step.
+_plan = functools.lru_cache(maxsize=256)(_Plan)
 
 
 @functools.cache

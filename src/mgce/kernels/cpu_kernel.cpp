@@ -26,6 +26,7 @@ struct Options {
     int64_t mean;  // 1 if the loss is divided by the number of rows, or by the sum of their weights
     double beta;
     double label_smoothing;
+    int64_t output;  // 0: the gradient; or, without a target, 1: p, 2: h
 };
 
 template <class T> struct Plan {
@@ -206,16 +207,21 @@ template <class T> INLINE void pack_again(Group<T>& group, int r, T beta) {
     group.all[r] = false;
 }
 
-// Where a Newton step on the beta-norm takes t, and by how much more than rounding that is away.
+// The largest step that ends Newton's method, over 1 - t. The sum of h may be off by so much times the classes in the
+// support.
+template <class T> INLINE T tolerance_of(const Options& options) { return Simd<T>::eps / (options.output ? 4 : 1); }
+
+// Where a Newton step on the beta-norm takes t, and by how much more than the tolerance that is away.
 template <class T>
-INLINE Vector<T> newton_step(Vector<T> t, Vector<T> excess, Vector<T> w_sum, T beta, bool first, Vector<T>& error) {
+INLINE Vector<T> newton_step(Vector<T> t, Vector<T> excess, Vector<T> w_sum, T beta, T tolerance, bool first,
+                             Vector<T>& error) {
     Vector<T> norm_excess = -beta * exp2_minus_1<T>(log2_1p<T>(excess) * (T(-1) / beta));
     Vector<T> moved = not_above(t - norm_excess * (excess + T(1)) / w_sum, Vector<T>{});
     // The first point may have been rounded to the left of the root; after it t falls, and only this guard keeps rounding
     // from making it cycle where the support collapses.
     if (!first) moved = not_above(moved, t);
     Vector<T> change = t - moved;
-    error = larger(change, -change) - Simd<T>::eps * (T(1) - moved);
+    error = larger(change, -change) - tolerance * (T(1) - moved);
     return moved;
 }
 
@@ -223,6 +229,7 @@ INLINE Vector<T> newton_step(Vector<T> t, Vector<T> excess, Vector<T> w_sum, T b
 template <class T, Form form> INLINE void solve(Group<T>& group, int rows, const Plan<T>& plan) {
     constexpr int lanes = Simd<T>::lanes;
     const T beta = T(plan.options.beta), inverse_beta = T(1 / plan.options.beta);
+    const T tolerance = tolerance_of<T>(plan.options);
     for (int r = 0; r < lanes; ++r) {
         // A row without candidates is one that is skipped; a step of zero leaves it alone.
         group.error[r] = r < rows && group.count[r] > 0;
@@ -248,9 +255,18 @@ template <class T, Form form> INLINE void solve(Group<T>& group, int rows, const
         }
         if (!moving) break;
         Vector<T> error;
-        store(group.t, newton_step<T>(load(group.t), load(group.excess), load(group.w_sum), beta, step == 0, error));
+        Vector<T> t = load(group.t), excess = load(group.excess), w_sum = load(group.w_sum);
+        store(group.t, newton_step<T>(t, excess, w_sum, beta, tolerance, step == 0, error));
         store(group.error, error);
     }
+    // The last step may take classes out of the support. To a gradient that is a rounding error; probabilities are those
+    // at t, so that they keep their sum.
+    if (!plan.options.output) return;
+    for (int r = 0; r < rows; ++r)
+        if (group.count[r] > 0)
+            group.w_sum[r] = T(weights<T, form>(group.x + r * group.stride, group.w + r * group.stride, group.count[r],
+                                                group.t[r], inverse_beta, plan.power)
+                                   .w);
 }
 
 // For rows of few classes: class j of the group is one vector, with a row for each lane, and all classes are candidates.
@@ -260,6 +276,7 @@ INLINE void solve_few(const Call<T>& call, Group<T>& group, int64_t first, int r
     const Options& options = call.plan->options;
     const int64_t k = options.classes;
     const T beta = T(options.beta), inverse_beta = T(1 / options.beta), infinity = std::numeric_limits<T>::infinity();
+    const T tolerance = tolerance_of<T>(options);
     T *x = group.x, *w = group.w;
     for (int64_t j = 0; j < k; ++j) store(x + j * lanes, Vector<T>{});
     for (int r = 0; r < rows; ++r)
@@ -282,7 +299,7 @@ INLINE void solve_few(const Call<T>& call, Group<T>& group, int64_t first, int r
     store(group.peak, choose(good, peak, splat(std::numeric_limits<T>::quiet_NaN())));
     Vector<T> t = not_above(jensen_bound(size, total, beta), Vector<T>{}), at = t, w_sum, error;
     Mask<T> moving = first_lanes<T>(rows);
-    for (int64_t step = 0; step < max_steps; ++step) {
+    auto evaluate = [&](Vector<T> point) {
         Vector<T> h_sum{};
         w_sum = Vector<T>{};
         for (int64_t start = 0; start < k; start += short_chain) {
@@ -290,7 +307,7 @@ INLINE void solve_few(const Call<T>& call, Group<T>& group, int64_t first, int r
             for (int64_t j = start; j < k && j < start + short_chain; ++j) {
                 Vector<T> v;
                 Mask<T> inside;
-                Vector<T> u = weight<T, form>(load(x + j * lanes), at, inverse_beta, call.plan->power, v, inside);
+                Vector<T> u = weight<T, form>(load(x + j * lanes), point, inverse_beta, call.plan->power, v, inside);
                 store(w + j * lanes, u);
                 w_part += u;
                 h_part += u * v;
@@ -298,12 +315,17 @@ INLINE void solve_few(const Call<T>& call, Group<T>& group, int64_t first, int r
             h_sum += h_part;
             w_sum += w_part;
         }
+        return h_sum;
+    };
+    for (int64_t step = 0; step < max_steps; ++step) {
+        Vector<T> h_sum = evaluate(at);
         // A row that has come to rest is evaluated where it was, so that it does not depend on the others.
-        t = choose(moving, newton_step<T>(at, h_sum - T(1), w_sum, beta, step == 0, error), t);
+        t = choose(moving, newton_step<T>(at, h_sum - T(1), w_sum, beta, tolerance, step == 0, error), t);
         moving &= is_greater(error, Vector<T>{});
         if (!bits_of(moving)) break;
         at = choose(moving, t, at);
     }
+    if (options.output) evaluate(t);
     store(group.t, t);
     store(group.w_sum, w_sum);
     for (int r = 0; r < rows; ++r)
@@ -371,12 +393,50 @@ INLINE void write_gradient(const Call<T>& call, const Group<T>& group, int r, in
     for (int64_t i = 0; i < group.count[r]; ++i) grad[number[i]] += w[i] * scale;
 }
 
+// Write h = w v for one row. As t is rounded, the sum is off one by up to its slope times that; so much is taken back in
+// the direction of w, which is the derivative of h.
+template <class T> INLINE void write_minimax(const Call<T>& call, Group<T>& group, int r, int64_t row) {
+    constexpr int lanes = Simd<T>::lanes;
+    const int64_t k = call.plan->options.classes;
+    const T inverse_beta = T(1 / call.plan->options.beta), t = group.t[r];
+    T* h = call.grad + row * k;
+    Total total;
+    if (k <= few_classes) {  // as solve_few left them
+        const T *x = group.x + r, *w = group.w + r;
+        for (int64_t j = 0; j < k; ++j) {
+            T kept = x[j * lanes], v = (kept + t) * inverse_beta + (kept > 0 ? 0 : 1);
+            total.add(h[j] = w[j * lanes] * std::max(v, T(0)));
+        }
+        const T rate = T((total.value() - 1) / group.w_sum[r]);
+        for (int64_t j = 0; j < k; ++j) h[j] = std::max(h[j] - w[j * lanes] * rate, T(0));
+        return;
+    }
+    T *x = group.x + r * group.stride, *w = group.w + r * group.stride;
+    for (int64_t i = 0; i < group.count[r]; i += lanes) {  // h in the place of x
+        Vector<T> product = load(w + i) * base(load(x + i), splat(t), inverse_beta);
+        store(x + i, product);
+        total.add(lane_sum(product));
+    }
+    const T rate = T((total.value() - 1) / group.w_sum[r]);
+    if (!group.all[r]) std::memset(h, 0, k * sizeof(T));
+    const int32_t* number = group.number + r * group.stride;
+    for (int64_t i = 0; i < group.count[r]; i += lanes) {
+        Vector<T> corrected = larger(load(x + i) - load(w + i) * rate, Vector<T>{});
+        if (group.all[r])
+            store_row(h, i, k, corrected);
+        else
+            store(x + i, corrected);
+    }
+    if (!group.all[r])
+        for (int64_t i = 0; i < group.count[r]; ++i) h[number[i]] = x[i];
+}
+
 template <class T> INLINE void fill(T* row, int64_t k, T value) {
     for (int64_t i = 0; i < k; ++i) row[i] = value;
 }
 
 // Write the loss of a row, and its gradient if wanted.
-template <class T> INLINE void finish_row(const Call<T>& call, const Group<T>& group, int r, int64_t row) {
+template <class T> INLINE void finish_row(const Call<T>& call, Group<T>& group, int r, int64_t row) {
     const int64_t k = call.plan->options.classes;
     const T peak = group.peak[r];
     T* grad = call.grad ? call.grad + row * k : nullptr;
@@ -386,7 +446,9 @@ template <class T> INLINE void finish_row(const Call<T>& call, const Group<T>& g
         if (grad) fill(grad, k, value);
         return;
     }
-    double mass = 0, loss = 0;
+    // Without a target the loss is -t, and its gradient p.
+    const int64_t output = call.plan->options.output;
+    double mass = output ? 1 : 0, loss = 0;
     T hard = 0;
     int64_t label = 0;
     if (call.labels) {
@@ -403,6 +465,7 @@ template <class T> INLINE void finish_row(const Call<T>& call, const Group<T>& g
     }
     call.losses[row] = T(loss - mass * double(group.t[r]));
     if (!grad) return;
+    if (output == 2) return write_minimax(call, group, r, row);
     write_gradient(call, group, r, row, T(mass), call.soft);
     if (call.labels) grad[label] -= hard;
 }
@@ -538,7 +601,7 @@ template <class T> Plan<T>* make_plan(const Options* options) {
     if (!memory) return nullptr;
     Plan<T>* plan = new (memory) Plan<T>;
     plan->options = *options;
-    plan->power.choose(options->beta - 1);
+    plan->power.choose(options->beta - 1, options->output ? lowest_normal<T> : lowest_of_losses);
     return plan;
 }
 

@@ -72,12 +72,13 @@ template <class T> INLINE Vector<T> whole_power(Vector<T> x, Vector<T>& rest) {
     return bits_as<Vector<T>>(bits_as<Bits<T>>(shifted) << Integer(fraction));
 }
 
-// A weight below 2 to this power is as good as zero, and products of such would be subnormal numbers, which are slow.
-constexpr int lowest_exponent = -100;
+// To a loss a weight below 2 to this power is as good as zero, and products of such would be subnormal numbers, which
+// are slow. A probability is kept as long as it is a normal number.
+constexpr int lowest_of_losses = -100;
+template <class T> constexpr int lowest_normal = std::numeric_limits<T>::min_exponent - 1;
 
-// 2^x for x <= 1; zero for x at or below -100.
-template <class T> INLINE Vector<T> exp2(Vector<T> x) {
-    const Vector<T> lowest = splat(T(lowest_exponent));
+// 2^x for x <= 1; zero for x at or below the lowest, that of a normal number or above.
+template <class T> INLINE Vector<T> exp2(Vector<T> x, Vector<T> lowest) {
     Mask<T> kept = is_greater(x, lowest);
     Vector<T> rest, scale = whole_power<T>(choose(kept, x, lowest), rest);
     return zero_unless<T>(kept, scale + scale * (rest * polynomial<T>(Series<T>::power, rest)));
@@ -105,23 +106,25 @@ template <class T> struct Power {
     alignas(64) T scale[entries];
     T series[terms];
     T exponent;
-    T smallest_factor;  // the v with v^a = 2^lowest_exponent, below which `products` gives zero like the other forms
+    T lowest;           // the exponent of 2 at or below which v^a counts as zero
+    T smallest_factor;  // the v with v^a = 2^lowest, below which `products` gives zero like the other forms
     int32_t whole, half;
     Form form;
 
     // Whole and half exponents cost a few products; from `largest_by_table` on a short series would not do.
-    void choose(double a) {
+    void choose(double a, int lowest_exponent) {
         exponent = T(a);
+        lowest = T(lowest_exponent);
         smallest_factor = T(a < 1 ? 0 : std::exp2(lowest_exponent / a));
         whole = int32_t(a <= largest_by_products ? a : 0);
         half = a > whole;
         bool halves = a <= largest_by_products && 2 * a == std::floor(2 * a);
         form = halves ? Form::products : a <= largest_by_table ? Form::table : Form::logarithm;
-        if (form == Form::table) fill(a);
+        if (form == Form::table) fill(a, lowest_exponent);
     }
 
     // Interpolate (1 + u/3)^a at the Chebyshev nodes of |u| <= 1, and write the result in powers of f = u/3.
-    void fill(double a) {
+    void fill(double a, int lowest_exponent) {
         const long double pi = 3.14159265358979323846264338327950288L;
         long double value[terms], sum[terms] = {}, before[terms] = {1}, now[terms] = {0, 1};
         for (int i = 0; i < terms; ++i) value[i] = powl(1 + cosl(pi * (i + 0.5L) / terms) / 3, a);
@@ -158,7 +161,7 @@ template <class T> struct Power {
             Split<T> v = split<T>(s, one);
             return look_up(power.scale, v.exponent) * polynomial<T>(power.series, v.f);
         } else {
-            return exp2<T>(log2_of<T>(split<T>(s, one)) * power.exponent);
+            return exp2<T>(log2_of<T>(split<T>(s, one)) * power.exponent, splat(power.lowest));
         }
     }
 };
@@ -180,6 +183,12 @@ struct Total {
 template <class T> INLINE Vector<T> kept_as(Vector<T> x, Mask<T> candidate, T beta) {
     Vector<T> value = choose(is_greater(splat(beta * T(-0.5)), x), x + beta, x);
     return choose(candidate, value, splat(T(-2) * beta));
+}
+
+// Give v of classes kept so, zero off the support.
+template <class T> INLINE Vector<T> base(Vector<T> kept, Vector<T> t, T inverse_beta) {
+    Vector<T> one = choose(is_greater(kept, Vector<T>{}), Vector<T>{}, splat(T(1)));
+    return larger((kept + t) * inverse_beta + one, Vector<T>{});
 }
 
 // Give w = v^(beta - 1) and v of classes kept so, both zero off the support.

@@ -28,7 +28,7 @@ def choose(backend: str, input: Tensor, target: Tensor, weight: Tensor | None, b
     if backend in ("torch", "reference"):
         return backend
     kernel = backend if backend != "auto" else "cpu" if input.is_cpu else "cuda"
-    obstacle = _obstacle(kernel, input, target, weight, beta)
+    obstacle = _obstacle(kernel, (input, target) if weight is None else (input, target, weight), beta)
     if obstacle is None:
         return kernel
     if backend == "auto":
@@ -90,6 +90,11 @@ def loss_and_grad(
     )
 
 
+def can_solve(rows: Tensor, beta: Beta) -> bool:
+    """Tell whether `cpu.root_and_probs` can run on rows of logits, of shape (..., k), float32 or float64."""
+    return not is_traced() and _obstacle("cpu", (rows,), beta) is None
+
+
 def obstacle_of_machine(tensor: Tensor) -> str | None:
     """Say why the kernel of a tensor's device cannot be used on this machine, or None where it can."""
     return cpu.obstacle() if tensor.is_cpu else cuda.obstacle()
@@ -111,14 +116,15 @@ def is_batched(tensor: Tensor) -> bool:
     return functorch.is_functorch_wrapped_tensor(tensor) or functorch.is_legacy_batchedtensor(tensor)
 
 
-def _obstacle(kernel: str, input: Tensor, target: Tensor, weight: Tensor | None, beta: Beta) -> str | None:
-    """Say why a kernel cannot run a call, or None where it can."""
+def _obstacle(kernel: str, tensors: tuple[Tensor, ...], beta: Beta) -> str | None:
+    """Say why a kernel cannot run a call with these tensors, the logits first, or None where it can."""
+    input = tensors[0]
     if isinstance(beta, Tensor):
         return "`beta` is a tensor"
     if beta >= LARGEST_BETA:
         return "`beta` is inf, or as good as inf, which is cross-entropy"
     compiling = torch.compiler.is_compiling()
-    for tensor in (input, target) if weight is None else (input, target, weight):
+    for tensor in tensors:
         obstacle = _obstacle_of_tensor(kernel, tensor, compiling)
         if obstacle is not None:
             return obstacle

@@ -10,12 +10,12 @@ from torch.nn import functional as F
 
 from mgce import _validation
 from mgce._validation import expected
+from mgce.link.normalizer import normalized_logits
 from mgce.losses.functional import mgce_loss
 from mgce.losses.modules import MinimaxLink
 from mgce.losses.scored import loss_of_logits
 from mgce.losses.scored_module import ScoredLoss
 from mgce.losses.wanted import Wanted
-from mgce.numerics.normalizer import normalized_logits
 from mgce.numerics.root import LARGEST_BETA
 
 

@@ -7,7 +7,7 @@ from torch import Tensor
 from mgce.kernels.options import LossOptions
 from mgce.losses.arguments import class_dim
 from mgce.losses.nll import nll
-from mgce.numerics.normalizer import solve
+from mgce.numerics.implicit import solve
 from mgce.numerics.root import Beta
 
 

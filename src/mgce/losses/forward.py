@@ -10,12 +10,12 @@ from torch.nn import functional as F
 
 from mgce import _validation
 from mgce._validation import expected
+from mgce.link.probs import worst_case_probs
 from mgce.losses.arguments import HALF_TYPES
 from mgce.losses.modules import MinimaxLink
 from mgce.losses.sums import SumLoss
 from mgce.losses.wrapping import check_input, check_loss, in_float32, link_of
 from mgce.numerics import exponential
-from mgce.numerics.link import worst_case_probs
 
 # What float64 rounds to 0 in a product of probabilities, at most 1e-308, is nothing beside this; and the second
 # derivative of its logarithm, 1 / LEAST_MIXED^2, is below the largest number of float64.
@@ -66,8 +66,7 @@ def forward_corrected_logits(logits: Tensor, transition: Tensor, *, beta: float 
             expected("transition", f"of shape ({k}, {k}), one row for each class", tuple(transition.shape))
         )
     x = (logits.float() if logits.dtype in HALF_TYPES else logits).movedim(dim, -1)
-    log_p = F.log_softmax(x, -1) if beta == math.inf else _log(worst_case_probs(x, beta=beta))
-    mixed = _log_mixture(log_p, transition)
+    mixed = _log_mixture(x, beta, transition)
     if beta != math.inf:
         # The inverse of MGCE's link: h = p^alpha, normalized, and f' = beta (h^(1 / beta) - 1), whose phi is 0.
         mixed = beta * exponential.expm1(F.log_softmax(beta / (beta - 1) * mixed, -1) / beta)
@@ -159,16 +158,23 @@ def _log(probs: Tensor) -> Tensor:
     return torch.where(probs == 0, -torch.inf, torch.where(probs == 0, 1, probs).log())
 
 
-def _log_mixture(log_p: Tensor, transition: Tensor) -> Tensor:
+def _log_mixture(x: Tensor, beta: float, transition: Tensor) -> Tensor:
     """Give log(p T), by a matrix product where that keeps all digits, as it does unless a label is all but impossible.
 
     Else, and where values cannot be read, by k^2 numbers a row.
     """
-    if _validation.is_concrete(log_p) and _validation.is_concrete(transition):
-        mixed = log_p.double().exp() @ transition.double()
+    if beta == math.inf:
+        log_p = F.log_softmax(x, -1)
+        p = log_p.double().exp()
+    else:
+        p = worst_case_probs(x, beta=beta)
+    if _validation.is_concrete(p) and _validation.is_concrete(transition):
+        mixed = p.double() @ transition.double()
         if (mixed > LEAST_MIXED).all():
-            return mixed.log().to(log_p.dtype)
-    return _log_sum_exp(log_p.unsqueeze(-1) + _log(transition.to(log_p.dtype)))
+            return mixed.log().to(x.dtype)
+    if beta != math.inf:
+        log_p = _log(p)
+    return _log_sum_exp(log_p.unsqueeze(-1) + _log(transition.to(x.dtype)))
 
 
 def _log_sum_exp(x: Tensor) -> Tensor:

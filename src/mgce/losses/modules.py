@@ -10,10 +10,10 @@ from torch import Tensor, nn
 from mgce import _validation
 from mgce._validation import expected
 from mgce.kernels import dispatch
+from mgce.link.probs import minimax_probs, worst_case_probs
 from mgce.losses import functional
 from mgce.losses.base import RobustLoss, WithBeta, show, store_beta
 from mgce.losses.linear import linear_mgce_loss
-from mgce.numerics.link import minimax_probs, worst_case_probs
 from mgce.numerics.root import Beta
 
 OUTPUTS = ("minimax", "worst_case")

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from mgce import _validation
 from mgce._validation import expected
+from mgce.link.probs import worst_case_probs
 from mgce.losses.modules import MinimaxLink
-from mgce.numerics.link import worst_case_probs
 
 # Doublings of the inverse temperature when looking for a bracket, and halvings of it: 2^60 and 2^-60 times the inverse
 # of the largest margin are where nothing or everything of the logits is left, and 60 halvings give 18 digits.

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from mgce.link.probs import minimax_to_worst_case, worst_case_to_minimax
 from mgce.losses.modules import MinimaxLink
 from mgce.metrics.calibration import (
     ReliabilityCurve,
@@ -21,7 +22,6 @@ from mgce.metrics.calibration import (
     reliability_curve,
     static_calibration_error,
 )
-from mgce.numerics.link import minimax_to_worst_case, worst_case_to_minimax
 
 N_BINS = 15  # as many as Guo et al. (ICML 2017) have, and most papers since
 FloatArray = NDArray[np.float64]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from mgce.link.normalizer import normalizer
 from mgce.metrics.evaluation import measure
-from mgce.numerics.normalizer import normalizer
 
 
 def published_mae_probs(logits: Tensor) -> Tensor:

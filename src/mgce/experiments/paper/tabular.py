@@ -19,8 +19,8 @@ from mgce.datasets.splits import Rows, stratified_split
 from mgce.experiments.paper.plan import METHODS
 from mgce.experiments.paper.published_mae import evaluate_published_mae
 from mgce.experiments.paper.specification import Place
+from mgce.link.probs import minimax_probs
 from mgce.metrics.evaluation import evaluate
-from mgce.numerics.link import minimax_probs
 from mgce.training.ensemble import EnsembleFit, fit_ensemble, stack_groups
 from mgce.training.member_losses import MemberLoss
 from mgce.training.seeds import derived_generator, derived_seed

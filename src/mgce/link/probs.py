@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from mgce import _validation
+from mgce.link.fused import of_rows
+from mgce.link.normalizer import result_dtype
 from mgce.numerics import root
-from mgce.numerics.normalizer import result_dtype, solve
 from mgce.numerics.root import Beta
 
 
@@ -42,12 +43,7 @@ def minimax_probs(logits: Tensor, *, beta: Beta, dim: int = -1) -> Tensor:
     """
     beta = _validation.check_beta(beta)
     _validation.check_logits(logits, dim)
-    x, t, _, beta = solve(logits, beta, dim)
-    w, h = root.powers(x, t, beta)
-    # t is rounded, so that the sum of h is off one by up to its slope times that: up to k for beta = 1. As dh/dt = w,
-    # that much is taken back in the direction of w; to divide by the sum would spread it over classes that are right.
-    surplus = (h.sum(-1, keepdim=True) - 1) / w.sum(-1, keepdim=True)
-    return (h - w * surplus).clamp(min=0).movedim(-1, dim).to(result_dtype(logits))
+    return of_rows("minimax", logits, beta, dim).movedim(-1, dim).to(result_dtype(logits))
 
 
 def worst_case_probs(logits: Tensor, *, beta: Beta, dim: int = -1) -> Tensor:
@@ -78,9 +74,7 @@ def worst_case_probs(logits: Tensor, *, beta: Beta, dim: int = -1) -> Tensor:
     """
     beta = _validation.check_beta(beta)
     _validation.check_logits(logits, dim)
-    x, t, _, beta = solve(logits, beta, dim)
-    w, _ = root.powers(x, t, beta)
-    return (w / w.sum(-1, keepdim=True)).movedim(-1, dim).to(result_dtype(logits))
+    return of_rows("worst_case", logits, beta, dim).movedim(-1, dim).to(result_dtype(logits))
 
 
 def minimax_to_worst_case(h: Tensor, *, beta: Beta, dim: int = -1) -> Tensor:

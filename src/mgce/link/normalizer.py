@@ -1,4 +1,4 @@
-r"""The normalizer phi_beta and its derivatives, written from its equation at the root."""
+r"""The normalizer phi_beta, and the logits that it normalizes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 
 from mgce import _validation
-from mgce.numerics import exact, root
+from mgce.link.fused import of_rows
+from mgce.numerics.implicit import solve
 from mgce.numerics.root import Beta
 
 METHODS = ("newton", "bisection", "exact")
@@ -63,8 +64,9 @@ def normalizer(
     beta = _validation.check_beta(beta)
     _validation.check_logits(logits, dim)
     _validation.check_choice("method", method, METHODS)
-    _, t, shift, _ = solve(logits, beta, dim, method, tol)
-    return (t - shift).to(result_dtype(logits))
+    rows = logits.movedim(dim, -1)
+    t = of_rows("root", rows, beta, -1) if method == "newton" else solve(rows, beta, -1, method, tol)[1]
+    return (t - rows.detach().amax(-1)).to(result_dtype(logits))
 
 
 def normalized_logits(logits: Tensor, *, beta: Beta, dim: int = -1) -> Tensor:
@@ -94,63 +96,13 @@ def normalized_logits(logits: Tensor, *, beta: Beta, dim: int = -1) -> Tensor:
     """
     beta = _validation.check_beta(beta)
     _validation.check_logits(logits, dim)
-    x, t, _, _ = solve(logits, beta, dim)
+    rows = logits.movedim(dim, -1)
+    t = of_rows("root", rows, beta, -1)
+    x = rows.to(t.dtype) - rows.detach().amax(-1, keepdim=True)
     return (x + t.unsqueeze(-1)).movedim(-1, dim).to(result_dtype(logits))
-
-
-def solve(
-    logits: Tensor, beta: Beta, dim: int, method: str = "newton", tol: float = 1e-4
-) -> tuple[Tensor, Tensor, Tensor, Beta]:
-    """Give x = f - max f (classes last), the root t = phi + max f, max f, and beta in x's dtype.
-
-    x, t and beta are differentiable. The maximum is a constant to autograd: t is equivariant, so
-    that every derivative is the same for any constant of the row that is subtracted.
-    """
-    x = logits.movedim(dim, -1)
-    if x.dtype in (torch.float16, torch.bfloat16):
-        x = x.float()
-    shift = x.detach().amax(-1)
-    x = x - shift.unsqueeze(-1)
-    if isinstance(beta, Tensor):
-        beta = _validation.broadcast_beta(beta, shift.shape).to(x.dtype)
-        beta = torch.where(beta >= 1, beta, torch.nan)
-    t = _root(x.detach(), beta.detach() if isinstance(beta, Tensor) else beta, method, tol)
-    return x, _differentiable(x, t, beta), shift, beta
 
 
 def result_dtype(logits: Tensor) -> torch.dtype:
     """Give the dtype of a result: that of the input, or float32 for half types under autocast, as log_softmax."""
     half = logits.dtype in (torch.float16, torch.bfloat16)
     return torch.float32 if half and torch.is_autocast_enabled(logits.device.type) else logits.dtype
-
-
-def _root(x: Tensor, beta: Beta, method: str, tol: float) -> Tensor:
-    if method == "bisection":
-        return root.bisection(x, beta, tol)
-    if method == "exact":
-        return _exact(x, beta)
-    return root.newton(x, beta)
-
-
-def _exact(x: Tensor, beta: Beta) -> Tensor:
-    if not isinstance(beta, Tensor) and beta == 1:
-        return exact.beta_one(x)
-    if not isinstance(beta, Tensor) and beta == 2:
-        t = exact.beta_two(x)
-        excess, slope = root.norm_excess(x, t, beta)
-        return t - excess / slope  # the digits that its square root may lose
-    raise ValueError(_validation.expected("beta", "1 or 2 for method 'exact'", beta))
-
-
-def _differentiable(x: Tensor, t: Tensor, beta: Beta) -> Tensor:
-    r"""Attach to the numbers t the derivatives of the root of N(x, t) = 0, from the equation alone.
-
-    One Newton step from a constant t has the root's first derivative; a second step from the first
-    has the first three. Subtracting the value of N, which is rounding error, leaves t as it was
-    solved and keeps that error from meeting the derivatives of the slope, which are unbounded at
-    the edge of the support. All of it is plain arithmetic, so that every transform can trace it.
-    """
-    for _ in range(2):
-        excess, slope = root.norm_excess(x, t, beta)
-        t = t - (excess - excess.detach()) / slope
-    return t
