@@ -26,6 +26,20 @@ class TestCappedMGCE(RobustLossContract):
         return 2 * (1 - h[y] ** (1 / 2))
 
 
+class TestCappedAtBetaOne(RobustLossContract):
+    symmetric = True
+    most = 1.0
+
+    @staticmethod
+    def loss(input, target, **keywords):
+        return capped_mgce_loss(input, target, **keywords, beta=1.0)
+
+    @staticmethod
+    def formula(logits, y):
+        h, _ = probabilities(logits, 1)
+        return 1 - h[y]
+
+
 class TestTruncatedMGCE(RobustLossContract):
     most = 2.0 * (1 - math.sqrt(0.1))
 

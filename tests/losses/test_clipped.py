@@ -40,6 +40,14 @@ def two_levels(k, radius):
 
 
 @pytest.mark.parametrize("k", [2, 3, 10, 26])
+def test_in_a_small_ball_mgce_is_symmetric_at_beta_one(k):
+    criterion = LogitClip(MGCELoss(beta=1.0, reduction="none"), delta=float(k))
+    rows = 3 * torch.randn(200, k, dtype=torch.float64)
+    sums = sum(criterion(rows, torch.full((200,), label)) for label in range(k))
+    torch.testing.assert_close(sums, torch.full_like(sums, k - 1))
+
+
+@pytest.mark.parametrize("k", [2, 3, 10, 26])
 @pytest.mark.parametrize("radius", [0.01, 0.1, 0.5, 1.0, 3.0])
 def test_in_a_ball_mgce_is_symmetric_up_to_a_known_number(k, radius):
     """At beta = 1: the spread of the mean over all labels is max_m x_m (radius - x_m), x_m^2 = 1 / m - 1 / k."""

@@ -224,7 +224,8 @@ def test_a_rate_that_was_not_published_has_what_was_for_the_next_larger_one():
     deltas = {"symmetric 0.2": 1.0, "symmetric 0.4": 1.0, "symmetric 0.45": 1.5, "symmetric 0.7": 1.5}
     deltas |= {"symmetric 0.9": 1.5, "asymmetric 0": 1.0, "asymmetric 0.05": 2.5, "asymmetric 0.45": 2.5}
     assert {noise: preset("ce+logitclip", "cifar10", noise)["delta"] for noise in deltas} == deltas
-    weights = {"symmetric 0": 0.1, "symmetric 0.5": 0.0125, "symmetric 0.9": 0.0075, "asymmetric 0.4": 0.1}
+    weights = {"symmetric 0": 0.1, "symmetric 0.5": 0.0125, "symmetric 0.9": 0.0075, "asymmetric 0.4": 0.004}
+    weights |= {"asymmetric 0": 0.1, "asymmetric 0.15": 0.007}
     assert {noise: preset("ce_eps+mae", "cifar100", noise)["weights"][0] for noise in weights} == weights
 
 

@@ -221,6 +221,27 @@ class TestPreprocessing:
         generator = torch.Generator().manual_seed(0)
         torch.testing.assert_close(Preprocessing(mean, settings, std).augmented(images, generator).double(), found)
 
+    def test_what_is_left_empty_is_black_where_channels_are_standardized(self):
+        """As torchvision's RandomCrop and RandomRotation leave it, before Normalize."""
+        mean, std = torch.tensor([0.5, 0.25, 0.1]), torch.tensor([0.2, 0.3, 0.4])
+        shape = (3, 8, 8)
+        settings = ImageSettings(standardization="channels", padding=1, crop=10, flip=False, rotation=0.0)
+        by_channel = [values[:, None, None].expand(shape).clone() for values in (mean, std)]
+        images = torch.randint(256, (4, *shape), dtype=torch.uint8)
+        padded = torch.nn.functional.pad(images / 255, [1] * 4)
+        want = (padded - mean[:, None, None]) / std[:, None, None]
+        generator = torch.Generator().manual_seed(0)
+        preprocessing = Preprocessing(by_channel[0], settings, by_channel[1])
+        torch.testing.assert_close(preprocessing.augmented(images, generator), want)
+        torch.testing.assert_close(preprocessing(images), want)
+        turned = replace(settings, padding=0, crop=8, rotation=45.0)
+        changed = Preprocessing(by_channel[0], turned, by_channel[1]).augmented(images, generator)
+        black = (-mean / std)[None, :, None, None].expand_as(changed)
+        corners = torch.isclose(changed, black).all(1)[:, [0, 0, -1, -1], [0, -1, 0, -1]]
+        assert corners.any(1).sum() >= 2  # an angle near 0 leaves none empty
+        by_pixel = replace(settings, standardization="pixel")
+        assert (Preprocessing(by_channel[0], by_pixel, by_channel[1])(images)[:, :, 0] == 0).all()
+
     def test_rotation_turns_by_at_most_the_angle(self):
         settings = ImageSettings(padding=0, crop=33, flip=False, rotation=20.0)
         image = torch.zeros(200, 1, 33, 33, dtype=torch.uint8)

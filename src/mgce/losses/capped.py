@@ -26,9 +26,9 @@ def capped_mgce_loss(logits: Tensor, wanted: Wanted, *, beta: float = 1.4, thres
     .. math:: \ell(f, y) = \beta \big(1 - \max(h_y, t)^{1/\beta}\big)
         = \min\big(\beta (1 - t^{1/\beta}), -f_y - \varphi_\beta(f)\big)
 
-    That is MGCE with a cap. In [0, beta (1 - t^(1 / beta))]; not symmetric; convex in the logits only at beta = inf and
-    t = 0, where it is cross-entropy. A row whose class has less probability than the threshold has no gradient: begin
-    with :func:`mgce_loss`, so that few rows with right labels are such.
+    That is MGCE with a cap. In [0, beta (1 - t^(1 / beta))]; with t = 0 symmetric at beta = 1, and convex in the logits
+    at beta = inf, where it is cross-entropy. A row whose class has less probability than the threshold has no
+    gradient: begin with :func:`mgce_loss`, so that few rows with right labels are such.
 
     Hyperparameters:
         beta: in [1, inf], one number for all rows.

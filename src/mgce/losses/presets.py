@@ -174,7 +174,7 @@ SHARED = tuple(inspect.signature(Loss.__init__).parameters)[1:]
 WITH_BETA = tuple(name for name in LOSSES if "beta" in HYPERPARAMETERS[name])
 
 # `weights` are those of the two losses of a sum. The L1 penalty of ANL-CE and JAL-CE is of the network's parameters,
-# not of its logits: it is the trainer's, and so is their weight decay of 0.
+# not of its logits: it is the trainer's, and so is their weight decay.
 _SCE: Mapping[str, Keywords] = {
     "mnist": {"weights": (0.01, 1.0)},
     "cifar10": {"weights": (0.1, 1.0)},
@@ -230,6 +230,8 @@ PRESETS: Mapping[str, Mapping[str, Keywords]] = {
 
 # What replaces them for some kinds of noise, by the rate up to which it does; a larger rate has that of the largest.
 PRESETS_BY_NOISE: Mapping[tuple[str, str], Mapping[str, Mapping[float, Keywords]]] = {
+    # Asymmetric noise is in the public configuration alone, https://github.com/cswjl/eps-softmax.
+    ("ce_eps+mae", "cifar10"): {"asymmetric": {0.0: {}, 0.4: {"weights": (0.02, 10.0), "m": 1e3}}},
     ("ce_eps+mae", "cifar100"): {
         "symmetric": {
             0.0: {},
@@ -237,12 +239,20 @@ PRESETS_BY_NOISE: Mapping[tuple[str, str], Mapping[str, Mapping[float, Keywords]
             0.4: {"weights": (0.03, 2.0)},
             0.6: {"weights": (0.0125, 2.0)},  # .00125 in the public configuration
             0.8: {"weights": (0.0075, 2.0)},
-        }
+        },
+        "asymmetric": {
+            0.0: {},
+            0.1: {"weights": (0.015, 2.0), "m": 1e2},
+            0.2: {"weights": (0.007, 2.0), "m": 1e2},
+            0.3: {"weights": (0.005, 2.0), "m": 1e2},
+            0.4: {"weights": (0.004, 2.0), "m": 1e2},
+        },
     },
     ("ce+logitclip", "cifar10"): {
         "symmetric": {0.4: {}, 0.8: {"delta": 1.5}},
         "asymmetric": {0.0: {}, 0.4: {"delta": 2.5}},
     },
+    ("ce+logitclip", "cifar100"): {"asymmetric": {0.0: {}, 0.4: {"delta": 2.5}}},
 }
 
 DATA = tuple(sorted({data for by_data in PRESETS.values() for data in by_data} | {"fashion_mnist"}))

@@ -191,9 +191,12 @@ def standardizing(
 class Preprocessing(nn.Module):
     """Turn uint8 images into what a network takes: in [0, 1], standardized, and cropped.
 
+    What padding and rotation leave empty is the mean image where that is subtracted, as in He et al., and black where
+    channels are standardized, as the training code of the robust losses has it.
+
     Args:
         mean: what is subtracted, (c, h, w), in [0, 1]; a buffer.
-        settings: those of `padding`, `crop`, `flip`, `rotation` and `jitter`.
+        settings: those of `standardization`, `padding`, `crop`, `flip`, `rotation` and `jitter`.
         std: what is then divided by, (c, h, w); ones if not given; a buffer.
 
     Example:
@@ -217,6 +220,7 @@ class Preprocessing(nn.Module):
         self.register_buffer("std", torch.ones_like(mean) if std is None else std)
         self.padding, self.crop, self.jitter = settings.padding, settings.crop, settings.jitter
         self.flip, self.rotation = settings.flip, settings.rotation
+        self.by_channel = settings.standardization == "channels"
         # How many pixels the crop can be moved down, and to the right.
         self.room = (mean.shape[1] + 2 * self.padding - self.crop, mean.shape[2] + 2 * self.padding - self.crop)
         if min(self.room) < 0:
@@ -226,7 +230,7 @@ class Preprocessing(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         """Map images (b, c, h, w) to their central crops (b, c, crop, crop)."""
         top, left = (torch.full((len(images),), room // 2, device=images.device) for room in self.room)
-        return self._cropped(self._standardized(images / 255), top, left, torch.zeros_like(top, dtype=torch.bool))
+        return self._changed(images / 255, top, left, torch.zeros_like(top, dtype=torch.bool))
 
     def augmented(self, images: Tensor, generator: torch.Generator) -> Tensor:
         """Map images (b, c, h, w) to random crops (b, c, crop, crop), half of them flipped, with random colours."""
@@ -238,14 +242,22 @@ class Preprocessing(nn.Module):
         if self.jitter > 0:
             factors = 1 + self.jitter * (2 * torch.rand(3, b, 1, 1, 1, generator=generator) - 1)
             pixels = _jittered(pixels, *_without_waiting(factors, device))
-        changed = self._cropped(self._standardized(pixels), top, left, flip.bool())
+        angle = None
         if self.rotation > 0:
             degrees = self.rotation * (2 * torch.rand(b, generator=generator) - 1)
-            changed = _rotated(changed, _without_waiting(torch.deg2rad(degrees), device))
-        return changed
+            angle = _without_waiting(torch.deg2rad(degrees), device)
+        return self._changed(pixels, top, left, flip.bool(), angle)
 
-    def _standardized(self, pixels: Tensor) -> Tensor:
-        return (pixels - self.mean) / self.std
+    def _changed(self, pixels: Tensor, top: Tensor, left: Tensor, flip: Tensor, angle: Tensor | None = None) -> Tensor:
+        """Crop, flip and turn images in [0, 1], and standardize them: before that by pixel, after it by channel."""
+        if not self.by_channel:
+            pixels = (pixels - self.mean) / self.std
+        pixels = self._cropped(pixels, top, left, flip)
+        if angle is not None:
+            pixels = _rotated(pixels, angle)
+        if self.by_channel:  # one number for all pixels of a channel
+            pixels = (pixels - self.mean[:, :1, :1]) / self.std[:, :1, :1]
+        return pixels
 
     def _cropped(self, images: Tensor, top: Tensor, left: Tensor, flip: Tensor) -> Tensor:
         if self.room == (0, 0) and not self.padding and not self.flip:

@@ -25,7 +25,7 @@ class ImageSettings(DescentSettings):
         standardization: what is subtracted from images, the mean of each `"pixel"`; or the mean of each of the
             `"channels"`, and they are then divided by the standard deviation; both of the training images.
         size: height and width to which images in files are resized; None where they have one size.
-        padding: pixels of value zero, after the subtraction of the mean, on each side before the random crop.
+        padding: pixels on each side before the random crop, see :class:`~mgce.training.image_data.Preprocessing`.
         crop: height and width of that crop, at least 5 for the stem `"cifar"` and 17 for `"imagenet"`; a test image is
             cropped in the middle.
         flip: whether half of the training images are mirrored.

@@ -37,6 +37,12 @@ REDUCED_CAPTION = (
     "processor in a minute; to be compared with one another, and not with published numbers."
 )
 
+# What the published numbers are, where there are any.
+PUBLISHED_CAPTION = {
+    "p1": " “Published” is the mean of three seeds at the last epoch.",
+    "p2": " “Published” is of the best epoch, and forward correction may have been told an estimate there.",
+}
+
 
 def noise_tables(runs: Sequence[Run]) -> list[Result]:
     """Give a table with a picture for each protocol on images of which there are runs."""
@@ -83,5 +89,7 @@ def _table(protocol: str, records: list[dict[str, Any]]) -> Result:
             measures = flat({"last": last, "best": best, "ece_h": ece})
             numbers.append({**row, "published": known, **scores[name]._asdict(), **measures})
     caption = CAPTION + (REDUCED_CAPTION if protocol == "reduced" else "")
+    if any(row["published"] is not None for row in numbers):
+        caption += PUBLISHED_CAPTION[protocol]
     picture = noise_picture(protocol, records)
     return Result(protocol, TITLES[protocol], caption, without_empty(cells), numbers, picture, words=3, parts=2)

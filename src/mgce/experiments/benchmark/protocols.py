@@ -72,7 +72,7 @@ class Request:
     """What is asked of a protocol.
 
     Attributes:
-        datasets: names; None for those of the protocol.
+        datasets: names; None for those of the protocol, or of P1 MNIST alone.
         methods: names of losses; None for those of the protocol.
         noise: rates of wrong labels; None for those of the protocol.
         seeds: how many; None for those of the protocol.

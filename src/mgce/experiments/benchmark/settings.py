@@ -35,7 +35,7 @@ P1: dict[str, Settings] = {
 }
 
 # P2, human labels: Wei et al. 2022, whose numbers are of the best epoch. What they leave open is as in P1, but that
-# nothing is clipped.
+# nothing is clipped, nothing is turned, and weights are drawn as for residual networks, by He et al. 2015.
 _P2: Settings = {
     **{"architecture": "resnet34", "epochs": 100, "batch_size": 128, "lr": 0.1, "milestones": (60,)},
     **{"weight_decay": 5e-4, "momentum": 0.9, "max_norm": None, "l1": 0.0, "standardization": "channels"},
