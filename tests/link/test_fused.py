@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+from torch._dynamo import compiled_autograd
 
 import oracle
 from hard_rows import hard_rows
@@ -137,3 +138,20 @@ def test_values_do_not_depend_on_the_shape_or_on_a_gradient(output):
     for row in (logits[0, :, 0], logits[:, :, 3], logits[..., :1]):
         assert torch.equal(fused.of_rows(output, row, 1.4, 0), fused.of_rows(output, row.contiguous(), 1.4, 0))
     assert fused.of_rows(output, logits[:0], 1.4, 1).shape[0] == 0
+
+
+@needs_kernel
+@pytest.mark.filterwarnings("ignore:The .grad attribute:UserWarning")  # compiled autograd's own
+@pytest.mark.parametrize("output", OUTPUTS)
+def test_compiled_autograd_traces_the_backward_whole(output):
+    logits, direction = torch.randn(4, 5, requires_grad=True), torch.randn(4, 5)
+
+    def weighted():
+        value = OUTPUTS[output](logits, beta=2.5)
+        return (value * (direction if value.ndim == 2 else direction[:, 0])).sum()
+
+    (eager,) = torch.autograd.grad(weighted(), logits)
+    loss = weighted()
+    with compiled_autograd._enable(torch.compile(backend="eager", fullgraph=True)):
+        loss.backward()
+    torch.testing.assert_close(logits.grad, eager)

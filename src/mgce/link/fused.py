@@ -66,7 +66,7 @@ class Fused(torch.autograd.Function):
             x, t, _, _ = solve(rows, beta, -1)
             value = PLAIN[output](x, t, beta)
             return torch.autograd.grad(value, rows, grad_output, create_graph=True)[0], None, None
-        t, p = solved or cpu.root_and_probs(rows, beta=beta, minimax=False)
+        t, p = solved or _root_and_worst_case(rows, beta)
         if output == "root":
             return -p * grad_output.unsqueeze(-1), None, None
         if output == "minimax":
@@ -78,6 +78,13 @@ class Fused(torch.autograd.Function):
             rate = torch.where((p > 0) & (v > 0), (1 - 1 / beta) * p / v, 0)
             moved = rate * (grad_output - (p * grad_output).sum(-1, keepdim=True))
         return moved - p * moved.sum(-1, keepdim=True), None, None
+
+
+def _root_and_worst_case(rows: Tensor, beta: float) -> tuple[Tensor, Tensor]:
+    if dispatch.is_traced():  # compiled autograd traces backward passes
+        x, t, _, _ = solve(rows, beta, -1)
+        return t, implicit.worst_case(x, t, beta)
+    return cpu.root_and_probs(rows, beta=beta, minimax=False)
 
 
 def _base(rows: Tensor, t: Tensor, beta: float) -> Tensor:
