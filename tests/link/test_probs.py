@@ -179,6 +179,15 @@ def test_any_dim_half_and_masks(function):
     assert (function(masked, beta=1.4, dim=1)[:, 2] == 0).all()
 
 
+@pytest.mark.parametrize("function", [minimax_probs, worst_case_probs])
+@pytest.mark.parametrize("beta", [1.4, inf])
+def test_of_contiguous_logits_the_result_is_contiguous(function, beta):
+    images = torch.randn(2, 5, 3, 4)
+    for dim in (0, 1, -1):
+        assert function(images, beta=beta, dim=dim).stride() == images.softmax(dim).stride()
+    assert function(images, beta=beta, dim=1).view(2, -1).shape == (2, 60)
+
+
 def test_one_beta_for_each_row():
     logits = torch.randn(4, 6)
     betas = torch.tensor([1.0, 1.4, 5.0, inf])

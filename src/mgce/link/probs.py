@@ -43,7 +43,7 @@ def minimax_probs(logits: Tensor, *, beta: Beta, dim: int = -1) -> Tensor:
     """
     beta = _validation.check_beta(beta)
     _validation.check_logits(logits, dim)
-    return of_rows("minimax", logits, beta, dim).movedim(-1, dim).to(result_dtype(logits))
+    return _in_place_of(logits, of_rows("minimax", logits, beta, dim), dim)
 
 
 def worst_case_probs(logits: Tensor, *, beta: Beta, dim: int = -1) -> Tensor:
@@ -74,7 +74,7 @@ def worst_case_probs(logits: Tensor, *, beta: Beta, dim: int = -1) -> Tensor:
     """
     beta = _validation.check_beta(beta)
     _validation.check_logits(logits, dim)
-    return of_rows("worst_case", logits, beta, dim).movedim(-1, dim).to(result_dtype(logits))
+    return _in_place_of(logits, of_rows("worst_case", logits, beta, dim), dim)
 
 
 def minimax_to_worst_case(h: Tensor, *, beta: Beta, dim: int = -1) -> Tensor:
@@ -142,6 +142,12 @@ def worst_case_to_minimax(p: Tensor, *, beta: Beta, dim: int = -1) -> Tensor:
     if one:
         raise ValueError(_validation.expected("beta", "greater than 1, since at 1 p does not determine h", 1))
     return _power_and_normalize(p, alpha, dim)
+
+
+def _in_place_of(logits: Tensor, rows: Tensor, dim: int) -> Tensor:
+    """Give probabilities, classes last, the dimensions and the type of the logits, and contiguous if these are."""
+    probs = rows.movedim(-1, dim).to(result_dtype(logits))
+    return probs.contiguous() if logits.is_contiguous() else probs
 
 
 def _less_inverse(beta: Beta) -> Beta:
