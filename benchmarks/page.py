@@ -130,10 +130,11 @@ def _probs(probs: dict[str, Any]) -> str:
             rows.append([f"{cell['n']} x {cell['k']}", shown, f"{1e3 * base:.3f} ms", *ratios])
     text = (
         f"Time over that of `torch.softmax`, at beta = {probs['beta']:g}, margins N(0, 1). `entmax_bisect` and "
-        "`normmax_bisect` are of the `entmax` package, and give the same numbers as the function before each. "
+        "`normmax_bisect` are of the `entmax` package, and give the same numbers as the function before each; "
+        "*plain* is the function by plain operations, without the kernel. "
         "`python -m benchmarks.probs` measures them again. "
     )
-    shown_names = [f"`{name}`" for name in names]
+    shown_names = [f"`{name.removesuffix(', plain')}`" + ", plain" * name.endswith(", plain") for name in names]
     return text + machine_line(probs["machine"]) + "\n\n" + table(["n x k", "", "softmax", *shown_names], rows)
 
 

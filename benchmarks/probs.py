@@ -15,6 +15,8 @@ from benchmarks.grid import rows
 from benchmarks.timing import medians
 from mgce.cli.env import describe
 from mgce.functional import minimax_probs, worst_case_probs
+from mgce.numerics import implicit
+from mgce.numerics.root import Beta
 
 SHAPES = ((128, 10), (256, 100), (512, 1000), (64, 32000))
 BETA = 1.4
@@ -22,10 +24,18 @@ BETA = 1.4
 FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "softmax": lambda f: torch.softmax(f, -1),
     "minimax_probs": lambda f: minimax_probs(f, beta=BETA),
+    "minimax_probs, plain": lambda f: _plain(implicit.minimax, f),
     "entmax_bisect": lambda f: entmax.entmax_bisect(f, alpha=1 + 1 / BETA, dim=-1),
     "worst_case_probs": lambda f: worst_case_probs(f, beta=BETA),
+    "worst_case_probs, plain": lambda f: _plain(implicit.worst_case, f),
     "normmax_bisect": lambda f: entmax.normmax_bisect(f / BETA, alpha=BETA / (BETA - 1), dim=-1),
 }
+
+
+def _plain(output: Callable[[Tensor, Tensor, Beta], Tensor], f: Tensor) -> Tensor:
+    """Take the plain operations, as under a transform or on another device."""
+    x, t, beta = implicit.solve(f, BETA, -1)
+    return output(x, t, beta)
 
 
 def measure(n: int, k: int, seconds: float) -> dict[str, Any]:

@@ -66,7 +66,7 @@ def _named(backend: str) -> Loss:
 
 def _torch(f: Tensor, labels: Tensor, beta: float) -> Outputs:
     """Give the loss and its gradient, t and both probabilities by plain operations."""
-    x, t, _, _ = implicit.solve(f, beta, -1)
+    x, t, _ = implicit.solve(f, beta, -1)
     probs = {"h": implicit.minimax(x, t, beta), "p": implicit.worst_case(x, t, beta)}
     return {**_loss_and_gradient(_named("torch"), f, labels, beta), "t": t, **probs}
 

@@ -36,7 +36,7 @@ def of_rows(output: str, logits: Tensor, beta: Beta, dim: int) -> Tensor:
     if output != "root" and not isinstance(beta, Tensor) and beta >= LARGEST_BETA:
         return rows.softmax(-1)
     if not dispatch.can_solve(rows, beta):
-        x, t, _, beta = solve(rows, beta, -1)
+        x, t, beta = solve(rows, beta, -1)
         return PLAIN[output](x, t, beta)
     flat: Tensor = Fused.apply(rows.reshape(-1, rows.shape[-1]).contiguous(), beta, output)  # type: ignore[no-untyped-call]
     return flat.view(rows.shape[:-1] if output == "root" else rows.shape)
@@ -63,7 +63,7 @@ class Fused(torch.autograd.Function):
         beta, output = ctx.options
         rows, *solved = ctx.saved_tensors
         if torch.is_grad_enabled():  # create_graph=True
-            x, t, _, _ = solve(rows, beta, -1)
+            x, t, _ = solve(rows, beta, -1)
             value = PLAIN[output](x, t, beta)
             return torch.autograd.grad(value, rows, grad_output, create_graph=True)[0], None, None
         t, p = solved or _root_and_worst_case(rows, beta)
@@ -82,7 +82,7 @@ class Fused(torch.autograd.Function):
 
 def _root_and_worst_case(rows: Tensor, beta: float) -> tuple[Tensor, Tensor]:
     if dispatch.is_traced():  # compiled autograd traces backward passes
-        x, t, _, _ = solve(rows, beta, -1)
+        x, t, _ = solve(rows, beta, -1)
         return t, implicit.worst_case(x, t, beta)
     return cpu.root_and_probs(rows, beta=beta, minimax=False)
 

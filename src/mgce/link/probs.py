@@ -41,9 +41,7 @@ def minimax_probs(logits: Tensor, *, beta: Beta, dim: int = -1) -> Tensor:
 
     Reference: paper, equation (14).
     """
-    beta = _validation.check_beta(beta)
-    _validation.check_logits(logits, dim)
-    return _in_place_of(logits, of_rows("minimax", logits, beta, dim), dim)
+    return _probs("minimax", logits, beta, dim)
 
 
 def worst_case_probs(logits: Tensor, *, beta: Beta, dim: int = -1) -> Tensor:
@@ -72,9 +70,7 @@ def worst_case_probs(logits: Tensor, *, beta: Beta, dim: int = -1) -> Tensor:
 
     Reference: paper, equations (15) and (17).
     """
-    beta = _validation.check_beta(beta)
-    _validation.check_logits(logits, dim)
-    return _in_place_of(logits, of_rows("worst_case", logits, beta, dim), dim)
+    return _probs("worst_case", logits, beta, dim)
 
 
 def minimax_to_worst_case(h: Tensor, *, beta: Beta, dim: int = -1) -> Tensor:
@@ -144,9 +140,11 @@ def worst_case_to_minimax(p: Tensor, *, beta: Beta, dim: int = -1) -> Tensor:
     return _power_and_normalize(p, alpha, dim)
 
 
-def _in_place_of(logits: Tensor, rows: Tensor, dim: int) -> Tensor:
-    """Give probabilities, classes last, the dimensions and the type of the logits, and contiguous if these are."""
-    probs = rows.movedim(-1, dim).to(result_dtype(logits))
+def _probs(output: str, logits: Tensor, beta: Beta, dim: int) -> Tensor:
+    """Give the output named, contiguous if the logits are."""
+    beta = _validation.check_beta(beta)
+    _validation.check_logits(logits, dim)
+    probs = of_rows(output, logits, beta, dim).movedim(-1, dim).to(result_dtype(logits))
     return probs.contiguous() if logits.is_contiguous() else probs
 
 

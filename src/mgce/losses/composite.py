@@ -16,5 +16,5 @@ def composite_mgce_loss(
 ) -> Tensor:
     """Compute `nll_loss(f + phi(f))` for logits (C), (N, C) or (N, C, d1, ..., dK)."""
     dim = class_dim(input)
-    x, t, _, _ = solve(input, beta, dim)
+    x, t, _ = solve(input, beta, dim)
     return nll((x + t.unsqueeze(-1)).movedim(-1, dim), target, weight, options)

@@ -12,8 +12,8 @@ from mgce.numerics.root import Beta
 
 def solve(
     logits: Tensor, beta: Beta, dim: int, method: str = "newton", tol: float = 1e-4
-) -> tuple[Tensor, Tensor, Tensor, Beta]:
-    """Give x = f - max f (classes last), the root t = phi + max f, max f, and beta in x's dtype.
+) -> tuple[Tensor, Tensor, Beta]:
+    """Give x = f - max f (classes last), the root t = phi + max f, and beta in x's dtype.
 
     x, t and beta are differentiable. The maximum is a constant to autograd: t is equivariant, so
     that every derivative is the same for any constant of the row that is subtracted.
@@ -21,13 +21,12 @@ def solve(
     x = logits.movedim(dim, -1)
     if x.dtype in (torch.float16, torch.bfloat16):
         x = x.float()
-    shift = x.detach().amax(-1)
-    x = x - shift.unsqueeze(-1)
+    x = x - x.detach().amax(-1, keepdim=True)
     if isinstance(beta, Tensor):
-        beta = _validation.broadcast_beta(beta, shift.shape).to(x.dtype)
+        beta = _validation.broadcast_beta(beta, x.shape[:-1]).to(x.dtype)
         beta = torch.where(beta >= 1, beta, torch.nan)
     t = _root(x.detach(), beta.detach() if isinstance(beta, Tensor) else beta, method, tol)
-    return x, _differentiable(x, t, beta), shift, beta
+    return x, _differentiable(x, t, beta), beta
 
 
 def worst_case(x: Tensor, t: Tensor, beta: Beta) -> Tensor:
@@ -37,18 +36,14 @@ def worst_case(x: Tensor, t: Tensor, beta: Beta) -> Tensor:
 
 
 def minimax(x: Tensor, t: Tensor, beta: Beta) -> Tensor:
-    """Give h at the root, classes last."""
-    w, h = root.powers(x, t, beta)
-    return without_surplus(h, w / w.sum(-1, keepdim=True))
-
-
-def without_surplus(h: Tensor, p: Tensor) -> Tensor:
-    """Give h with a sum of one.
+    """Give h at the root, classes last, with a sum of one.
 
     t is rounded, so that the sum is off one by up to its slope times that: up to k for beta = 1. As dh/dt = w, that
-    much is taken back in the direction of w, or of p; to divide by the sum would spread it over classes that are right.
+    much is taken back in the direction of w; to divide by the sum would spread it over classes that are right.
     """
-    return (h - p * (h.sum(-1, keepdim=True) - 1)).clamp(min=0)
+    w, h = root.powers(x, t, beta)
+    surplus = (h.sum(-1, keepdim=True) - 1) / w.sum(-1, keepdim=True)
+    return (h - w * surplus).clamp(min=0)
 
 
 def _root(x: Tensor, beta: Beta, method: str, tol: float) -> Tensor:

@@ -60,7 +60,7 @@ def test_cells_are_sorted_with_published_numbers_and_tallies():
     assert [row["loss"] for row in rows] == ["mgce 1.4", "gce", "ce"]
     assert [row["w/t/l"] for row in rows] == ["2/0/0", "1/0/1", "0/0/2"]
     assert [row["published"] for row in rows] == ["", "82.24", "58.46"]
-    assert "at the last epoch." in result.caption
+    assert "“Published” is the mean of three seeds at the last epoch." in result.caption
     assert rows[0]["last"] == "90.10 ± 0.10" and rows[0]["best"] == "95.00 ± 0.00"
     assert result.numbers[0]["last_std"] == pytest.approx(0.1)
 
