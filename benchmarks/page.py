@@ -110,7 +110,7 @@ def _named(named: dict[str, Any]) -> str:
         times = [(cell["seconds"].get(name), cell["seconds"]["F.cross_entropy"]) for cell in cells]
         rows.append([f"`{name}`", *("" if time is None else f"{time / base:.1f}" for time, base in times)])
     text = (
-        "Time of the losses of [](losses.md), by their defaults and as plain operations but for MGCE, over that of "
+        "Time of [the losses](losses.md), by their defaults and as plain operations but for MGCE, over that of "
         f"`F.cross_entropy` ({'; '.join(base)}), margins N(0, 1). So many losses take turns that none finds its code "
         "and its memory in a cache, as after the pass through a network: in the first table, of few contestants, MGCE "
         "takes less of small batches. `python -m benchmarks.named` measures them again. "

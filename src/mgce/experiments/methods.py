@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from torch import Tensor
 
@@ -60,19 +61,29 @@ class Method:
         """The loss that it trims; itself where it trims none."""
         return Method(self.name.removesuffix("+trim"), self.beta)
 
-    def loss(self, data: str, noise: str | None, transition: Tensor, frequencies: Tensor) -> MemberLoss:
-        """Make it, with the hyperparameters published for a data set and a kind of noise, or for CIFAR-10.
+    def hyperparameters(self, data: str, noise: str | None) -> dict[str, Any]:
+        """Give those published for a data set and a kind of noise, or for CIFAR-10, and those of the variants.
 
         Args:
-            data: the data set, as `preset` has it.
+            data: the data set, as `preset` has it, or another.
             noise: kind and rate, as `preset` has it.
-            transition: matrix of the noise, for the methods that are told it.
-            frequencies: of the true classes, for those that are told the share of wrong labels by label.
         """
         # Where nothing was published for a data set, what was for CIFAR-10, with which all comparisons begin.
         published = (data in DATA and preset(self.name, data, noise)) or preset(self.name, "cifar10", noise)
         options = {**published, **({"scale": SCALE} if self.name.endswith("+scale") else {})}
         options.pop("beta", None)  # GCE's, which is `self.beta`
+        return options
+
+    def loss(self, data: str, noise: str | None, transition: Tensor, frequencies: Tensor) -> MemberLoss:
+        """Make it, with its hyperparameters.
+
+        Args:
+            data: the data set, as `hyperparameters` has it.
+            noise: kind and rate, as `hyperparameters` has it.
+            transition: matrix of the noise, for the methods that are told it.
+            frequencies: of the true classes, for those that are told the share of wrong labels by label.
+        """
+        options = self.hyperparameters(data, noise)
         if self.name.endswith("+forward"):
             options["transition"] = transition.tolist()
         elif self.name in TRIMMED:

@@ -121,6 +121,22 @@ def test_the_learning_rate_is_chosen_by_validation_and_not_by_the_test():
     assert rate_table([]) is None
 
 
+def test_what_is_level_is_in_an_order_of_its_own_and_not_in_that_of_the_runs():
+    images = [image_run(name, "inf", 0, 0.8) for name in ("gce", "ce", "sce")]
+    rates = [
+        rate_run(name, lr, 0.6, [accuracy]) for name in ("sce", "ce") for lr, accuracy in ((0.01, 0.7), (0.001, 0.8))
+    ]
+    training = [training_run(name, "inf", 0, 0.8) for name in ("sce", "ce")]
+    for order in (1, -1):
+        assert [row["loss"] for row in noise_tables(images[::order])[0].cells] == ["ce", "gce", "sce"]
+        assert [row["loss"] for row in training_table(training[::order]).cells] == ["ce", "sce"]
+        rows = rate_table(rates[::order]).cells
+        assert [(row["loss"], row["chosen"], row["accuracy"]) for row in rows] == [
+            ("ce", "0.001", "80.00"),
+            ("sce", "0.001", "80.00"),
+        ]
+
+
 TRAINING = [
     training_run("mgce", 1.05, 0, 0.70),
     training_run("mgce", 1.05, 1, 0.72),
@@ -134,6 +150,8 @@ TRAINING = [
 
 def test_settings_of_training_are_columns_and_the_best_loss_is_first():
     assert training_table(IMAGES) is None and noise_tables(TRAINING) == []
+    first = training_table(TRAINING[:1])  # of which the others are still to be run
+    assert [row["loss"] for row in first.cells] == ["mgce 1.05"] and first.image is None
     result = training_table(TRAINING)
     assert result.name == "training"
     where = {"dataset": "mnist", "noise": "symmetric 0.4"}

@@ -7,13 +7,16 @@ import numpy as np
 import pytest
 import torch
 
+from mgce.cli.reproduce import run_all
 from mgce.datasets.images import ImageDataset, Images
 from mgce.experiments.benchmark.images import CONFUSED, SUPERCLASSES, LossRun, noisy_images
 from mgce.experiments.benchmark.settings import DIGITS
 from mgce.experiments.benchmark.tables import RateRun
 from mgce.experiments.methods import Method, stages
-from mgce.experiments.paper.specification import Place, document, networks
-from mgce.experiments.store import run_name
+from mgce.experiments.paper.specification import Place, check_one_setting, document, networks
+from mgce.experiments.paper.sweep import Workers
+from mgce.experiments.store import Run, Runs, run_name
+from mgce.losses.presets import PRESETS
 from mgce.noise import symmetric
 from mgce.training.member_losses import MemberLoss
 
@@ -136,6 +139,37 @@ def test_hyperparameters_are_the_published_ones():
     for name, trim in (("ce+trim", 1.0), ("ce", 0.3)):
         with pytest.raises(ValueError, match=r"Expected `(trim|methods)`"):
             Method(name, trim=trim)
+
+
+def test_a_run_names_the_hyperparameters_of_its_loss():
+    run = replace(RUN, dataset="mnist", method="ce_eps+mae")
+    confused = replace(run, noise_type="asymmetric")
+    assert document(run)["hyperparameters"] == {"ce_eps+mae": {"weights": [0.01, 10.0], "m": 1e5}}
+    assert document(confused)["hyperparameters"] == {"ce_eps+mae": {"weights": [0.02, 10.0], "m": 1e3}}
+    rates = RateRun("wine", 0.2, (0,), (("nce+agce", math.inf), ("ce", math.inf)))
+    cifar10 = {"weights": [1.0, 4.0], "a": 6.0, "q": 1.5}
+    assert document(rates)["hyperparameters"] == {"nce+agce": cifar10, "ce": {}}
+    check_one_setting([document(one) for one in (run, confused, replace(run, method="ce"), replace(run, seed=1))])
+
+
+@pytest.mark.parametrize(
+    ("run", "data"),
+    [
+        (replace(RUN, dataset="mnist", method="nce+agce"), "mnist"),
+        (RateRun("wine", 0.2, (0,), (("nce+agce", math.inf),)), "cifar10"),
+    ],
+)
+def test_finished_runs_are_not_taken_for_those_by_other_hyperparameters(tmp_path, monkeypatch, run, data):
+    store, old = Runs(tmp_path), document(run)
+    store.write(Run(old, [{"accuracy": 0.5}], {}))
+    monkeypatch.setitem(PRESETS["nce+agce"], data, {"a": 5.0})  # another version of this package
+    new = replace(run)
+    assert run_name(document(new)) != run_name(old)
+    with pytest.raises(
+        ValueError, match=f"Expected `hyperparameters` to be .* in all runs by nce.agce on {run.dataset}"
+    ):
+        run_all([new], store, Place(), Workers(), download=False)
+    check_one_setting([{**old, "hyperparameters": "cifar10"}, document(new)])  # an earlier version did not say them
 
 
 HUMAN = {"noise_type": "human", "labels": "a"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -81,6 +81,8 @@ class LossRun(ImageSettings):
         trim: of a loss that trims, the share of the rows of every label to leave out; None for that of wrong labels,
             which differs by label.
         smoke: of a miniature, the protocol that it is one of; "" of others.
+        hyperparameters: those of the loss, by its name. They are not given, but follow from the loss, the data set and
+            the noise; another version of this package may have others.
 
     The others are those of `ImageSettings`; by default no images are held out.
     """
@@ -106,6 +108,7 @@ class LossRun(ImageSettings):
     trim: float | None = None
     smoke: str = ""
     validation_size: float = 0.0
+    hyperparameters: dict[str, Any] = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -121,6 +124,8 @@ class LossRun(ImageSettings):
             check_trim("trim", self.trim)
         if (self.noise_type == "human") != bool(self.labels):
             raise ValueError(expected("labels", "the name of human labels, where the noise is human", self.labels))
+        found = self._method.hyperparameters(*self._published_for)
+        object.__setattr__(self, "hyperparameters", {self.method: found})  # the dataclass is frozen
 
     def check(self, place: Place) -> None:
         """Raise an error if Lightning or the data set is missing."""
@@ -159,10 +164,18 @@ class LossRun(ImageSettings):
         training = {"lr": self.lr, "precision": place.image_precision}
         return [{**cell, **method, **training, "best_accuracy": round(best, 6), **rounded(measures), **curves}]
 
-    def _stages(self, transition: Tensor, frequencies: Tensor) -> dict[int, MemberLoss]:
+    @property
+    def _method(self) -> Method:
+        return Method(self.method, self.beta, self.trim)
+
+    @property
+    def _published_for(self) -> tuple[str, str | None]:
+        """The data set and the noise, as `Method.hyperparameters` has them."""
         kind = None if self.noise_type == "human" else f"{self.noise_type} {self.noise:g}"
-        method = Method(self.method, self.beta, self.trim)
-        loss = method.loss(self.dataset.removesuffix("n"), kind, transition, frequencies)
+        return self.dataset.removesuffix("n"), kind
+
+    def _stages(self, transition: Tensor, frequencies: Tensor) -> dict[int, MemberLoss]:
+        loss = self._method.loss(*self._published_for, transition, frequencies)
         if self.beta_start is None:
             return {epoch: stage[0] for epoch, stage in stages([loss], self.cap_from or CAPPED_FROM).items()}
         half = max(1, self.epochs // 2)

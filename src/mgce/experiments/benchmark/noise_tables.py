@@ -75,7 +75,8 @@ def _table(protocol: str, records: list[dict[str, Any]]) -> Result:
             if (record["dataset"], noise_name(record)) == (dataset, noise):
                 samples.setdefault(label(record), []).append(record)
         scores = tallies({name: [r["accuracy"] for r in own] for name, own in samples.items()})
-        for name, own in sorted(samples.items(), key=lambda item: -statistics.fmean(r["accuracy"] for r in item[1])):
+        mean = {name: statistics.fmean(record["accuracy"] for record in own) for name, own in samples.items()}
+        for name, own in sorted(samples.items(), key=lambda item: (-mean[item[0]], item[0])):
             last, best, ece = (percent([r[key] for r in own]) for key in ("accuracy", "best_accuracy", "ece_h"))
             known = None if "penalty" in own[0] else published(protocol, dataset, noise, own[0]["method"])
             row = {"dataset": dataset, "noise": noise, "loss": name, "seeds": len(own)}

@@ -90,7 +90,9 @@ def _by_loss(records: Sequence[Record]) -> dict[str, list[Choice]]:
     if len({beta for beta, _ in betas} - {math.inf}) > 1:
         rows["mgce, beta"] = betas
     table = {name: _choices(networks) for name, networks in rows.items()}
-    return dict(sorted(((name, own) for name, own in table.items() if own), key=lambda item: -_mean(item[1])))
+    return dict(
+        sorted(((name, own) for name, own in table.items() if own), key=lambda item: (-_mean(item[1]), item[0]))
+    )
 
 
 def _betas(losses: Mapping[str, Sequence[Record]]) -> list[tuple[float, Record]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import torch
@@ -20,16 +20,20 @@ from mgce.losses.trimmed import check_trim
 from mgce.metrics.evaluation import evaluate
 from mgce.training.settings import TrainingSettings
 
+# The data set whose published hyperparameters the losses have: none were published for tables.
+PUBLISHED_FOR = "cifar10"
+
 
 @dataclass(frozen=True)
 class RateRun(TabularRun):
     """Networks on one table, one noise rate and one learning rate, a member for each loss and beta.
 
     Attributes:
-        hyperparameters: the data set whose published ones the losses have: for tables there are none.
         trim: of losses that trim, the share of the rows of every label to leave out; None for that of wrong labels,
             which differs by label.
         penalty: the L1 penalty in place of `l1`; None for that.
+        hyperparameters: those of the losses, by name. They are not given, but follow from the losses; another version
+            of this package may have others.
 
     The other fields are those of `TabularRun`; a member is a name in `mgce.losses.presets.LOSSES` and beta, inf where
     the loss has none.
@@ -39,9 +43,9 @@ class RateRun(TabularRun):
     axes: ClassVar[tuple[str, ...]] = ("noise", "seeds", "members", "lr", "trim", "penalty")
     methods: ClassVar[tuple[str, ...]] = tuple(LOSSES)
 
-    hyperparameters: str = "cifar10"
     trim: float | None = None
     penalty: float | None = None
+    hyperparameters: dict[str, Any] = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.penalty is not None:
@@ -51,6 +55,8 @@ class RateRun(TabularRun):
             check_trim("trim", self.trim)
             for name, _ in self.members:
                 check_choice("members", name, TRIMMED)
+        found = {name: Method(name, beta).hyperparameters(PUBLISHED_FOR, None) for name, beta in self.members}
+        object.__setattr__(self, "hyperparameters", found)  # the dataclass is frozen
 
     def run(self, place: Place) -> list[dict[str, Any]]:
         """Train all networks; give a record of each at its epoch of best validation accuracy.
@@ -62,7 +68,7 @@ class RateRun(TabularRun):
         table = self._table(place)
         k = len(table.classes)
         told = noise.symmetric(k, self.noise), torch.from_numpy(table.target).bincount(minlength=k)
-        losses = [Method(*member, self.trim).loss(self.hyperparameters, None, *told) for member in self.members]
+        losses = [Method(*member, self.trim).loss(PUBLISHED_FOR, None, *told) for member in self.members]
         fit, _, (logits, test) = self.train(place, stages(losses))
         keep_logits(place, run_name(document(self)), logits, test)
         given = {"trim": self.trim, "penalty": self.penalty}

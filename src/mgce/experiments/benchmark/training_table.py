@@ -64,7 +64,7 @@ def _by_loss(records: Sequence[Record]) -> ByLoss:
     for record in sorted(records, key=lambda record: (_place(record), record["seed"])):
         table.setdefault(label(record), {}).setdefault(_place(record)[-1], []).append(record)
     best = {loss: max(map(_accuracy, by_column.values())) for loss, by_column in table.items()}
-    return {loss: table[loss] for loss in sorted(table, key=lambda loss: -best[loss])}
+    return {loss: table[loss] for loss in sorted(table, key=lambda loss: (-best[loss], loss))}
 
 
 def _place(record: Record) -> tuple[int, float, str]:
@@ -85,10 +85,12 @@ def _numbers(words: dict[str, str], records: Sequence[Record]) -> dict[str, Any]
     return row | flat({key: percent([record[name] for record in records]) for key, name in measures.items()})
 
 
-def _picture(tables: dict[str, ByLoss], miniature: bool) -> bytes:
-    """Draw the last and the best epoch of each loss against each setting that was changed, by data set."""
+def _picture(tables: dict[str, ByLoss], miniature: bool) -> bytes | None:
+    """Draw the last and the best epoch of each loss against each setting that was changed, by data set, if any was."""
     changed = {where: _changed(table) for where, table in tables.items()}
     panels = sum(map(len, changed.values()))
+    if not panels:
+        return None
     chart, axes = figure(panels, 3.4, 3.4, columns=len(SETTINGS))
     rest = iter(axes)
     for where, table in tables.items():

@@ -166,6 +166,8 @@ def check_one_data(runs: Sequence[Run]) -> None:
 def check_one_setting(documents: Sequence[Mapping[str, Any]]) -> None:
     """Require the runs on a data set to differ in their axes only, those on two as the paper has it, and none by smoke.
 
+    The hyperparameters of a loss may differ by noise too. Runs of earlier versions do not say them.
+
     Raises:
         ValueError: if they do not.
     """
@@ -179,6 +181,13 @@ def check_one_setting(documents: Sequence[Mapping[str, Any]]) -> None:
         kind, dataset, miniature = (str(specification.get(name, "")) for name in ("kind", "dataset", "smoke"))
         setting = {name: value for name, value in specification.items() if name not in specification["axes"]}
         setting["axes"] = [axis for axis in specification["axes"] if axis not in LATER_AXES]
+        noise = [str(specification.get(name, "")) for name in ("noise_type", "noise", "labels")]
+        named = setting.pop("hyperparameters", None)
+        for loss, values in named.items() if isinstance(named, Mapping) else ():
+            one = {"hyperparameters": values}
+            _check_same(
+                settings.setdefault((kind, dataset, miniature, loss, *noise), one), one, f" by {loss} on {dataset}"
+            )
         _check_same(settings.setdefault((kind, dataset, miniature), setting), setting, f" on {dataset}")
         if kind in BY_DATASET:
             own = (*BY_DATASET[kind], "dataset", "smoke")
