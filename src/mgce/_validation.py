@@ -64,32 +64,42 @@ def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
 
 
 def check_device(device: str) -> None:
-    """Require a device that tensors can be put on, here and now."""
+    """Require a device on which tensors have values, here and now."""
     try:
-        torch.empty(0, device=device)
+        torch.empty(1, device=device).item()
     except (RuntimeError, AssertionError) as error:  # a build without CUDA asserts
         got = f"{device}: {str(error).splitlines()[0]}"
         raise ValueError(expected("device", "a device that this PyTorch can use", got)) from None
 
 
 def check_label_smoothing(label_smoothing: Any) -> None:
-    """Require a float in [0, 1]; where cross_entropy raises a TypeError or a RuntimeError, the same."""
-    if isinstance(label_smoothing, Fraction) or not isinstance(label_smoothing, (Real, Tensor)):
+    """Require a float in [0, 1] or a tensor of one; errors have the types that those of cross_entropy have."""
+    if isinstance(label_smoothing, Tensor):
+        is_number = label_smoothing.ndim == 0 and not label_smoothing.requires_grad
+    else:
+        is_number = isinstance(label_smoothing, Real) and not isinstance(label_smoothing, Fraction)
+    if not is_number:
         raise TypeError(expected("label_smoothing", "a float in [0, 1]", label_smoothing))
-    if not 0 <= label_smoothing <= 1:  # type: ignore[operator]  # a Real compares with numbers
+    if not 0 <= label_smoothing <= 1:
         raise RuntimeError(expected("label_smoothing", "a float in [0, 1]", label_smoothing))
 
 
 def check_ignore_index(ignore_index: Any) -> None:
-    """Require an integer."""
-    if isinstance(ignore_index, bool) or not isinstance(ignore_index, (Integral, Tensor)):
+    """Require an integer that int64 holds, as labels are, or a tensor of one."""
+    if isinstance(ignore_index, Tensor):
+        is_integer = ignore_index.numel() == 1 and not ignore_index.is_floating_point()
+    else:
+        is_integer = isinstance(ignore_index, Integral) and not isinstance(ignore_index, bool)
+    if not is_integer:
         raise TypeError(expected("ignore_index", "an integer", ignore_index))
+    if isinstance(ignore_index, int) and not -(2**63) <= ignore_index < 2**63:
+        raise ValueError(expected("ignore_index", "an integer of 64 bits", ignore_index))
 
 
-def check_dim(dim: object) -> None:
-    """Require an integer, which may count from the end."""
+def check_dim(dim: object, what: str = "an integer or None") -> None:
+    """Require an integer, which may count from the end; whoever takes None looks for it first."""
     if isinstance(dim, bool) or not isinstance(dim, Integral):
-        raise TypeError(expected("dim", "an integer or None", dim))
+        raise TypeError(expected("dim", what, dim))
 
 
 def check_class_weight(weight: object) -> None:
@@ -98,14 +108,21 @@ def check_class_weight(weight: object) -> None:
         raise TypeError(expected("weight", "a tensor with a number for each class, or None", weight))
 
 
-def check_logits(logits: Tensor, dim: int = -1, name: str = "logits") -> None:
-    """Require a floating-point tensor with at least one class along `dim`."""
+def check_floating(logits: Tensor, name: str) -> None:
+    """Require a floating-point tensor."""
     if not isinstance(logits, Tensor):
         raise TypeError(expected(name, "a torch.Tensor", type(logits).__name__))
     if not logits.is_floating_point():
         raise RuntimeError(expected(name, "a floating-point tensor", logits.dtype))
+
+
+def check_logits(logits: Tensor, dim: int = -1, name: str = "logits") -> None:
+    """Require a floating-point tensor with at least one class along `dim`."""
+    check_floating(logits, name)
     if logits.ndim == 0:
         raise ValueError(expected(name, "a tensor with a dimension of classes", "a scalar"))
+    if type(dim) is not int:  # which it nearly always is
+        check_dim(dim, "an integer")
     if not -logits.ndim <= dim < logits.ndim:
         raise IndexError(expected("dim", f"in [{-logits.ndim}, {logits.ndim - 1}]", dim))
     if logits.shape[dim] == 0:

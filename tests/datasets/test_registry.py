@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from mgce.datasets import IMAGE_NAMES, NAMES, citation, load, load_images
+from mgce.datasets.table_files import TextFormat
 
 ASKED = {"mnist", "fashion_mnist", "cifar10", "cifar100", "svhn", "tiny_imagenet", "webvision", "clothing1m"}
 
@@ -56,6 +57,9 @@ def test_unknown_names_are_refused_with_a_sentence():
         citation("nothing")
     with pytest.raises(ValueError, match="Expected `target` to be left out"):
         load("letter", "lettr")
+    for name, keywords in (("drop", {"drop": ["petal"]}), ("sep", {"form": TextFormat(sep=";")})):
+        with pytest.raises(ValueError, match=f"Expected `{name}` to be left out, since 'iris' is not a file"):
+            load("iris", **keywords)
 
 
 def run(program, *arguments):

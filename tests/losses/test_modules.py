@@ -154,6 +154,25 @@ def test_dim_of_the_functions(function):
     torch.testing.assert_close(function(flat[0], target[0, 0], dim=-1), function(flat[0], target[0, 0]))
     with pytest.raises(IndexError, match="Expected `dim` to be in"):
         function(logits, target, dim=3)
+    for dim in ("a", 1.0, True):
+        with pytest.raises(TypeError, match="Expected `dim` to be an integer, but got"):
+            function(logits, target, dim=dim)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda f, dim: functional.minimax_probs(f, beta=1.4, dim=dim),
+        lambda f, dim: functional.worst_case_probs(f, beta=1.4, dim=dim),
+        lambda f, dim: functional.normalizer(f, beta=1.4, dim=dim),
+        lambda f, dim: functional.clip_logits(f, dim=dim),
+        lambda f, dim: MinimaxLink(dim="a" if dim is None else dim)(f),
+    ],
+)
+@pytest.mark.parametrize("dim", ["a", None, 1.0, True])
+def test_a_dim_that_is_no_integer_is_one_sentence(function, dim):
+    with pytest.raises(TypeError, match="Expected `dim` to be an integer, but got"):
+        function(torch.zeros(2, 3), dim)
 
 
 def test_repr_shows_what_is_not_default():

@@ -197,6 +197,58 @@ def test_the_link_is_over_the_dimension_of_the_classes(name):
     torch.testing.assert_close(last.link(logits), second.link(logits.movedim(-1, 1)).movedim(1, -1))
 
 
+@pytest.mark.parametrize("name", LOSSES)
+def test_the_link_takes_logits_only(name):
+    link = robust_loss(name, dim=None, **extra(name)).link
+    with pytest.raises(
+        RuntimeError, match=r"Expected `(logits|input)` to be a floating-point tensor, but got torch.int64"
+    ):
+        link(torch.tensor([[2, 1, 0, 0]]))
+    with pytest.raises(TypeError, match=r"Expected `(logits|input)` to be a torch.Tensor, but got 'list'"):
+        link([[2.0, 1.0, 0.0, 0.0]])
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("as_given", [torch.tensor, np.array], ids=["tensor", "NumPy"])
+def test_numbers_of_other_libraries_are_those_of_python(name, as_given):
+    """A tensor that changes in place is read anew, as cross-entropy does it."""
+    given = {"label_smoothing": as_given(0.1)[()], "ignore_index": as_given(1)[()]}
+    criterion = robust_loss(name, **given, **extra(name))
+    expected = {
+        smooth: robust_loss(name, label_smoothing=smooth, ignore_index=1, **extra(name)) for smooth in (0.1, 0.5)
+    }
+    if as_given is torch.tensor:
+        for smooth, other in expected.items():
+            given["label_smoothing"].fill_(smooth)
+            torch.testing.assert_close(criterion(LOGITS, TARGET), other(LOGITS, TARGET))
+        return
+    torch._dynamo.reset()
+    compiled = torch.compile(criterion, backend="eager", fullgraph=True)
+    for made in (criterion, compiled):
+        torch.testing.assert_close(made(LOGITS, TARGET), expected[0.1](LOGITS, TARGET))
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize(
+    ("argument", "value", "error"),
+    [
+        ("label_smoothing", torch.tensor(0.1, requires_grad=True), TypeError),
+        ("label_smoothing", torch.tensor([0.1]), TypeError),
+        ("label_smoothing", torch.tensor([1.0, 2.0]), TypeError),
+        ("ignore_index", torch.tensor(2.0), TypeError),
+        ("ignore_index", torch.tensor([1, 2]), TypeError),
+        ("ignore_index", 2**64 + 2, ValueError),
+        ("ignore_index", -(2**63) - 1, ValueError),
+    ],
+)
+def test_what_is_no_number_that_a_loss_can_take_is_one_sentence(name, argument, value, error):
+    """Refused by `cross_entropy` with an error of the same type, whose sentence is its own."""
+    with pytest.raises(error):
+        F.cross_entropy(LOGITS, TARGET, **{argument: value})
+    with pytest.raises(error, match=f"Expected `{argument}` to be a"):
+        robust_loss(name, **{argument: value}, **extra(name))
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "match"),
     [
@@ -206,6 +258,11 @@ def test_the_link_is_over_the_dimension_of_the_classes(name):
         (("ce+logitclip", None, "symmetric 0.8"), ValueError, "Expected `data` to be given where `noise` is"),
         (("ce+logitclip", "cifar10", "sym 0.8"), ValueError, "Expected `noise` to be a kind and a rate"),
         (("ce+logitclip", "cifar10", "symmetric 80"), ValueError, "Expected `noise` to be a kind and a rate"),
+        (
+            ("ce+logitclip", "cifar10", "symmetric .\N{ARABIC-INDIC DIGIT FOUR}"),
+            ValueError,
+            "Expected `noise` to be a kind",
+        ),
         (("ce+logitclip", "cifar10", 0.8), ValueError, "Expected `noise` to be a kind and a rate"),
     ],
 )

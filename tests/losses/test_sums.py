@@ -98,6 +98,12 @@ def test_losses_of_users_are_losses():
         torch.testing.assert_close(LogitScale(loss, 2.0)(half, TARGET), loss(2 * half, TARGET), rtol=2e-3, atol=0)
 
 
+def test_a_mapping_is_no_sequence():
+    """Its keys would be taken for weights."""
+    with pytest.raises(TypeError, match="Expected `weights` to be a sequence, but got"):
+        SumLoss([NCELoss(), CE()], {1.0: 2.0, 3.0: 4.0})
+
+
 def test_weights_that_are_all_0_are_refused():
     with pytest.raises(ValueError, match="Expected `weights` to be not all 0, but got"):
         SumLoss([RCELoss(), NCELoss()], [0.0, 0])

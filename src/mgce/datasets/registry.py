@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -67,12 +67,12 @@ def load(
         target: the column that holds the classes; for a file, and only for a file.
         data_dir: the directory of the local copies; without it $MGCE_DATA_DIR, or ./data.
         download: whether to download, into `data_dir`, what is missing there.
-        drop: columns of a file that are no features.
-        form: how a file of text is written; without it the separator is found, and the rest as usual.
+        drop: columns of a file that are no features; for a file only.
+        form: how a file of text is written, for a file only; without it the separator is found, and the rest as usual.
 
     Raises:
-        ValueError: if the name is unknown, `target` is missing or superfluous, a file is damaged, or
-            the table is not fit for classification.
+        ValueError: if the name is unknown, `target` is missing, something is given that is for files only, a file is
+            damaged, or the table is not fit for classification.
         FileNotFoundError: if a file is missing; the message says which, and where to get it.
         OSError: if the download fails.
 
@@ -82,8 +82,11 @@ def load(
         (150, ('setosa', 'versicolor', 'virginica'))
     """
     if dataset in TABLES:
-        if target is not None:
-            raise ValueError(expected("target", f"left out, since {dataset!r} is not a file", target))
+        usual = {**asdict(TextFormat()), "target": None, "drop": ()}
+        given = {**asdict(form or TextFormat()), "target": target, "drop": tuple(drop)}
+        for name in given:
+            if given[name] != usual[name]:
+                raise ValueError(expected(name, f"left out, since {dataset!r} is not a file", given[name]))
         return TABLES[dataset].read(data_directory(data_dir), download)
     if is_table(Path(dataset)):
         return read_table(Path(dataset), target, drop=drop, form=form)

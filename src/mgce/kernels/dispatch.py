@@ -82,6 +82,7 @@ def loss_and_grad(
     inplace: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
     """Run the kernel of the device that the logits are on; see those for the arguments."""
+    options = options.numbers()
     if logits.is_cpu:
         return cpu.loss_and_grad(logits, target, weight, options, beta=beta, want_grad=want_grad, inplace=inplace)
     dtype = None if inplace else gradient_dtype(logits)

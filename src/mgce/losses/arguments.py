@@ -16,8 +16,8 @@ HALF_TYPES = (torch.float16, torch.bfloat16)
 
 
 def class_dim(input: Tensor) -> int:
-    """Give the dimension of the classes of logits (C), (N, C) or (N, C, d1, ..., dK)."""
-    return 1 if input.ndim > 1 else 0
+    """Give the dimension of the classes of logits (C), (N, C) or (N, C, d1, ..., dK); 0 if it is no tensor."""
+    return 1 if isinstance(input, Tensor) and input.ndim > 1 else 0
 
 
 def with_class_dim(input: Tensor, target: Tensor, dim: int | None) -> tuple[Tensor, Tensor]:

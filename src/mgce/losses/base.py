@@ -6,6 +6,7 @@ import math
 import sys
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.loss import _WeightedLoss
@@ -57,8 +58,8 @@ class Loss(_WeightedLoss):
         _validation.check_label_smoothing(label_smoothing)
         if dim is not None:
             _validation.check_dim(dim)
-        self.ignore_index = ignore_index
-        self.label_smoothing = label_smoothing
+        self.ignore_index = python_number(ignore_index)
+        self.label_smoothing = python_number(label_smoothing)
         self.dim = dim
 
     def hyperparameters(self) -> dict[str, Any]:
@@ -93,6 +94,11 @@ class RobustLoss(Loss, WithBeta):
     def hyperparameters(self) -> dict[str, Any]:
         """Give beta."""
         return {"beta": self.beta}
+
+
+def python_number(value: Any) -> Any:
+    """Give a number of NumPy's as one of Python's, since the others do not compile; anything else as it is."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def store_beta(module: WithBeta, beta: Beta) -> None:

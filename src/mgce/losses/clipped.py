@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from mgce import _validation
 from mgce.losses.arguments import HALF_TYPES
+from mgce.losses.base import python_number
 from mgce.losses.wrapping import check_loss, checked_dim, dim_of, in_float32, link_of
 
 # Rows of squared length s, in units of the one to clip to, are clipped by s^(-1/2) up to this: its second derivative,
@@ -70,7 +71,7 @@ class ClippedLogits(nn.Module):
     def __init__(self, delta: float = 1.0, dim: int | None = None) -> None:
         super().__init__()
         _validation.check_number("delta", delta, 0, LARGEST_DELTA, above=True)
-        self.delta = delta
+        self.delta = python_number(delta)
         self.dim = dim
 
     def forward(self, logits: Tensor) -> Tensor:

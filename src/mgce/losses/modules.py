@@ -12,6 +12,7 @@ from mgce._validation import expected
 from mgce.kernels import dispatch
 from mgce.link.probs import minimax_probs, worst_case_probs
 from mgce.losses import functional
+from mgce.losses.arguments import class_dim
 from mgce.losses.base import RobustLoss, WithBeta, show, store_beta
 from mgce.losses.linear import linear_mgce_loss
 from mgce.numerics.root import Beta
@@ -55,7 +56,7 @@ class MinimaxLink(WithBeta):
 
     def forward(self, logits: Tensor) -> Tensor:
         """Map logits to probabilities of the same shape."""
-        dim = self.dim if self.dim is not None else min(1, logits.ndim - 1)
+        dim = class_dim(logits) if self.dim is None else self.dim
         probs = minimax_probs if self.output == "minimax" else worst_case_probs
         return probs(logits, beta=self.beta, dim=dim)
 

@@ -330,6 +330,6 @@ def _kind_and_rate(noise: str | None) -> tuple[str, float]:
     if noise is None:
         return "", 0.0
     kind, _, rate = noise.partition(" ") if isinstance(noise, str) else ("", "", "")
-    if kind not in ("symmetric", "asymmetric") or not re.fullmatch(r"0?\.\d+|0|1(\.0*)?", rate):
+    if kind not in ("symmetric", "asymmetric") or not re.fullmatch(r"0?\.[0-9]+|0|1(\.0*)?", rate):
         raise ValueError(expected("noise", "a kind and a rate, as 'symmetric 0.4' or 'asymmetric 0.4'", noise))
     return kind, float(rate)

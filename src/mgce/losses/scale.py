@@ -17,8 +17,10 @@ class ScaledLink(nn.Module):
         self.scale, self.link = scale, link
 
     def forward(self, logits: Tensor) -> Tensor:
-        """Map logits to probabilities."""
-        probs: Tensor = self.link(_scaled(logits, self.scale))
+        """Map logits to probabilities, those of half types by way of float32; a masked class stays masked."""
+        _validation.check_floating(logits, "logits")
+        rows = logits.float() if logits.dtype in HALF_TYPES else logits
+        probs: Tensor = self.link(self.scale * rows)
         return probs.to(logits.dtype)
 
     def extra_repr(self) -> str:
@@ -68,8 +70,3 @@ class LogitScale(nn.Module):
     def extra_repr(self) -> str:
         """Show the hyperparameter."""
         return f"scale={self.scale:g}"
-
-
-def _scaled(logits: Tensor, scale: float) -> Tensor:
-    """Give logits times a constant; a masked class stays masked, and half types become float32."""
-    return scale * (logits.float() if logits.dtype in HALF_TYPES else logits)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import inspect
 from typing import Any, ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from mgce._validation import expected
 from mgce.losses.arguments import with_class_dim
-from mgce.losses.base import Loss
+from mgce.losses.base import Loss, python_number
 from mgce.losses.modules import MinimaxLink
 from mgce.losses.scored import LossFunction, hyperparameters_of
 
@@ -49,9 +48,7 @@ class ScoredLoss(Loss):
         # The function checks its hyperparameters; a row is computed here, so that a bad one is refused when given.
         self.function(torch.zeros(2, device="cpu"), torch.tensor(0, device="cpu"), **hyperparameters)
         for name, default in self.defaults.items():
-            value = hyperparameters.get(name, default)
-            # A number of NumPy's as one of Python's: the others do not compile.
-            setattr(self, name, value.item() if isinstance(value, np.generic) else value)
+            setattr(self, name, python_number(hyperparameters.get(name, default)))
 
     def hyperparameters(self) -> dict[str, Any]:
         """Give what this loss has and cross-entropy has not, by name."""

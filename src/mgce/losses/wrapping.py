@@ -66,6 +66,6 @@ def check_input(loss: nn.Module, input: Tensor) -> int:
 def checked_dim(dim: int | None, input: Tensor) -> int:
     """Give the dimension of the classes of a loss's input, which is checked here."""
     if dim is None:
-        dim = class_dim(input) if isinstance(input, Tensor) else -1
+        dim = class_dim(input)
     _validation.check_logits(input, dim, "input")
     return dim
