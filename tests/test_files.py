@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mgce._files import replacing, to_json, write_files
+from mgce._files import alone_in, replacing, to_json, write_files
 
 
 def test_files_are_written_and_replaced(tmp_path):
@@ -59,6 +59,16 @@ def test_what_a_killed_process_left_is_removed_and_what_a_living_one_writes_is_n
             other.write_text("b")
             assert not left.exists() and living.is_file()
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"a": "a", "b": "b"}
+
+
+def test_two_processes_are_not_in_a_folder_at_once(tmp_path):
+    with alone_in(tmp_path):
+        with pytest.raises(BlockingIOError), alone_in(tmp_path):
+            pass
+        with alone_in(tmp_path.parent):
+            pass
+    with alone_in(tmp_path), alone_in(tmp_path / "none"):  # as where nothing can be locked
+        pass
 
 
 def test_nobody_can_put_a_link_in_the_way(tmp_path):

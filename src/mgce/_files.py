@@ -109,19 +109,43 @@ def _remove_abandoned(parent: Path) -> None:
             _unlock(lock)
 
 
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Keep other processes out of a folder that they enter in this way too; where nothing can be locked, do nothing.
+
+    Raises:
+        BlockingIOError: if another process is in it.
+    """
+    try:
+        lock = _locked(folder)
+    except BlockingIOError:
+        raise
+    except OSError:  # a file system without locks
+        lock = None
+    try:
+        yield
+    finally:
+        _unlock(lock)
+
+
 def _lock(folder: Path) -> int | None:
     """Lock a folder and give the descriptor that holds the lock; None if it is locked, or cannot be."""
+    try:
+        return _locked(folder)
+    except OSError:  # it is locked, gone, no folder, or that of another user
+        return None
+
+
+def _locked(folder: Path) -> int | None:
+    """Lock a folder and give the descriptor that holds the lock; None on Windows, which locks no folders."""
     if sys.platform == "win32":
         return None
-    try:
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    except OSError:  # it is gone, no folder, or that of another user
-        return None
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         os.close(descriptor)
-        return None
+        raise
     return descriptor
 
 

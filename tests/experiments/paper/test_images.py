@@ -14,6 +14,7 @@ pytest.importorskip("lightning")
 pytest.importorskip("tensorboard")
 
 from experiments.paper.image_runs import finished, settings_of, tiny
+from mgce._files import alone_in
 from mgce.cli.reproduce import reproduce
 from mgce.datasets import image_folders, load_images
 from mgce.datasets.images import ImageDataset, Images
@@ -125,6 +126,16 @@ def test_a_stopped_run_goes_on_and_ends_in_the_same_records(tmp_path, monkeypatc
     assert trained == [3, 1, 2, 3]
     run.run(Place(scratch=tmp_path, precision="bf16-mixed"))  # takes up nothing of the other precision
     assert trained == [3, 1, 2, 3, 1, 2, 3]
+
+
+def test_a_run_that_another_command_is_at_is_one_sentence(tmp_path):
+    run = tiny()
+    name = run_name(document(run))
+    (tmp_path / name).mkdir()
+    what = f"Expected `out` to be that of one command .* but got 'run {name}, which another"
+    with alone_in(tmp_path / name), pytest.raises(ValueError, match=what):
+        run.run(Place(scratch=tmp_path))
+    assert not list((tmp_path / name).iterdir())
 
 
 def test_data_and_lightning_are_asked_for_before_anything_runs(tmp_path, monkeypatch):

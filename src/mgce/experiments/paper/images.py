@@ -6,7 +6,7 @@ import logging
 import tempfile
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from torch import Tensor
 
-from mgce._files import plain
-from mgce._validation import check_choice
+from mgce._files import alone_in, plain
+from mgce._validation import check_choice, expected
 from mgce.datasets import load_images
 from mgce.datasets.images import ImageDataset, Images
 from mgce.experiments.paper.image_settings import HUMAN, PAPER
@@ -177,7 +177,15 @@ def _scratch(place: Place, name: str) -> Iterator[Path]:
         with tempfile.TemporaryDirectory() as temporary:
             yield Path(temporary)
         return
-    yield place.scratch / name / place.image_precision
+    folder = place.scratch / name
+    folder.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(alone_in(folder))
+        except BlockingIOError:
+            what = "that of one command for the same runs at a time"
+            raise ValueError(expected("out", what, f"run {name}, which another command is at")) from None
+        yield folder / place.image_precision
 
 
 def plan_images(
