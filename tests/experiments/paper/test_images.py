@@ -99,6 +99,9 @@ def test_precision_is_mixed_where_the_device_multiplies_bfloat16(monkeypatch):
     assert Place(device="cpu", precision="bf16-mixed").image_precision == "bf16-mixed"
     with pytest.raises(ValueError, match="Expected `precision` to be one of '32-true', 'bf16-mixed', but got 'half'."):
         Place(precision="half")
+    for device in ("meta", "nowhere"):
+        with pytest.raises(ValueError, match="Expected `device` to be a device that this PyTorch can use, but got"):
+            Place(device=device)
 
 
 class StopError(Exception):
