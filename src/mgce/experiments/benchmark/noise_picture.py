@@ -77,7 +77,8 @@ def _draw_lines(axis: Any, losses: Mapping[str, Mapping[float, float]], title: s
 
 def draw_dots(axis: Any, losses: Mapping[str, Sequence[tuple[float, float]]], title: str, words: str) -> None:
     """Draw two accuracies of each loss, given by seed; the best loss by the first, a full dot, at the top."""
-    names = sorted(losses, key=lambda name: statistics.fmean(full for full, _ in losses[name]))
+    mean = {name: statistics.fmean(full for full, _ in own) for name, own in losses.items()}
+    names = sorted(losses, key=lambda name: (-mean[name], name))[::-1]
     for y, name in enumerate(names):
         colour = MGCE if name.startswith("mgce") else CE if name == "ce" else "#888888"
         style = {"fmt": "o", "color": colour, "markersize": 4}
