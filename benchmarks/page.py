@@ -134,7 +134,7 @@ def _probs(probs: dict[str, Any]) -> str:
         "*plain* is the function by plain operations, without the kernel. "
         "`python -m benchmarks.probs` measures them again. "
     )
-    shown_names = [f"`{name.removesuffix(', plain')}`" + ", plain" * name.endswith(", plain") for name in names]
+    shown_names = [f"`{name}`".replace(", plain`", "`, plain") for name in names]
     return text + machine_line(probs["machine"]) + "\n\n" + table(["n x k", "", "softmax", *shown_names], rows)
 
 

@@ -1,7 +1,9 @@
+import errno
 import json
 import math
 import os
 import stat
+import sys
 from pathlib import Path
 
 import pytest
@@ -61,13 +63,21 @@ def test_what_a_killed_process_left_is_removed_and_what_a_living_one_writes_is_n
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"a": "a", "b": "b"}
 
 
-def test_two_processes_are_not_in_a_folder_at_once(tmp_path):
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows locks no folders")
+def test_a_folder_is_entered_by_one_at_a_time(tmp_path, monkeypatch):
     with alone_in(tmp_path):
         with pytest.raises(BlockingIOError), alone_in(tmp_path):
             pass
         with alone_in(tmp_path.parent):
             pass
-    with alone_in(tmp_path), alone_in(tmp_path / "none"):  # as where nothing can be locked
+    with alone_in(tmp_path), pytest.raises(FileNotFoundError), alone_in(tmp_path / "none"):
+        pass
+
+    def unsupported(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", unsupported)
+    with alone_in(tmp_path), alone_in(tmp_path):
         pass
 
 

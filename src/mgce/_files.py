@@ -111,16 +111,16 @@ def _remove_abandoned(parent: Path) -> None:
 
 @contextmanager
 def alone_in(folder: Path) -> Iterator[None]:
-    """Keep other processes out of a folder that they enter in this way too; where nothing can be locked, do nothing.
+    """Keep others out of a folder that they enter in this way too; where folders cannot be locked, do nothing.
 
     Raises:
-        BlockingIOError: if another process is in it.
+        BlockingIOError: if another is in it.
     """
     try:
         lock = _locked(folder)
-    except BlockingIOError:
-        raise
-    except OSError:  # a file system without locks
+    except OSError as error:
+        if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP, errno.EBADF):  # of file systems without such locks
+            raise
         lock = None
     try:
         yield

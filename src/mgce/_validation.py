@@ -75,7 +75,7 @@ def check_device(device: str) -> None:
 def check_label_smoothing(label_smoothing: Any) -> None:
     """Require a float in [0, 1] or a tensor of one; errors have the types that those of cross_entropy have."""
     if isinstance(label_smoothing, Tensor):
-        is_number = label_smoothing.ndim == 0 and not label_smoothing.requires_grad
+        is_number = not (label_smoothing.ndim or label_smoothing.requires_grad or label_smoothing.is_complex())
     else:
         is_number = isinstance(label_smoothing, Real) and not isinstance(label_smoothing, Fraction)
     if not is_number:
@@ -87,12 +87,13 @@ def check_label_smoothing(label_smoothing: Any) -> None:
 def check_ignore_index(ignore_index: Any) -> None:
     """Require an integer that int64 holds, as labels are, or a tensor of one."""
     if isinstance(ignore_index, Tensor):
-        is_integer = ignore_index.numel() == 1 and not ignore_index.is_floating_point()
+        no_integers = ignore_index.is_floating_point() or ignore_index.is_complex() or ignore_index.dtype == torch.bool
+        is_integer = ignore_index.numel() == 1 and not no_integers
     else:
         is_integer = isinstance(ignore_index, Integral) and not isinstance(ignore_index, bool)
     if not is_integer:
         raise TypeError(expected("ignore_index", "an integer", ignore_index))
-    if isinstance(ignore_index, int) and not -(2**63) <= ignore_index < 2**63:
+    if not isinstance(ignore_index, Tensor) and not -(2**63) <= ignore_index < 2**63:
         raise ValueError(expected("ignore_index", "an integer of 64 bits", ignore_index))
 
 
@@ -121,7 +122,7 @@ def check_logits(logits: Tensor, dim: int = -1, name: str = "logits") -> None:
     check_floating(logits, name)
     if logits.ndim == 0:
         raise ValueError(expected(name, "a tensor with a dimension of classes", "a scalar"))
-    if type(dim) is not int:  # which it nearly always is
+    if type(dim) is not int and not torch.compiler.is_compiling():  # which knows numbers of NumPy's as arrays
         check_dim(dim, "an integer")
     if not -logits.ndim <= dim < logits.ndim:
         raise IndexError(expected("dim", f"in [{-logits.ndim}, {logits.ndim - 1}]", dim))

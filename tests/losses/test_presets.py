@@ -14,6 +14,8 @@ from mgce.functional import (
     amse_loss,
     clip_logits,
     epsilon_softmax_loss,
+    gce_loss,
+    linear_mgce_loss,
     mgce_loss,
     minimax_probs,
     nce_loss,
@@ -209,23 +211,46 @@ def test_the_link_takes_logits_only(name):
 
 
 @pytest.mark.parametrize("name", LOSSES)
-@pytest.mark.parametrize("as_given", [torch.tensor, np.array], ids=["tensor", "NumPy"])
-def test_numbers_of_other_libraries_are_those_of_python(name, as_given):
-    """A tensor that changes in place is read anew, as cross-entropy does it."""
-    given = {"label_smoothing": as_given(0.1)[()], "ignore_index": as_given(1)[()]}
+def test_numbers_of_numpy_are_those_of_python(name):
+    logits, target = LOGITS[:8].unflatten(0, (2, 4)), TARGET[:8].unflatten(0, (2, 4))  # as many positions as classes
+    given = {"label_smoothing": np.float64(0.1), "ignore_index": np.int64(1), "dim": np.int64(-1)}
     criterion = robust_loss(name, **given, **extra(name))
-    expected = {
-        smooth: robust_loss(name, label_smoothing=smooth, ignore_index=1, **extra(name)) for smooth in (0.1, 0.5)
-    }
-    if as_given is torch.tensor:
-        for smooth, other in expected.items():
-            given["label_smoothing"].fill_(smooth)
-            torch.testing.assert_close(criterion(LOGITS, TARGET), other(LOGITS, TARGET))
-        return
+    want = robust_loss(name, label_smoothing=0.1, ignore_index=1, dim=-1, **extra(name))
     torch._dynamo.reset()
-    compiled = torch.compile(criterion, backend="eager", fullgraph=True)
-    for made in (criterion, compiled):
-        torch.testing.assert_close(made(LOGITS, TARGET), expected[0.1](LOGITS, TARGET))
+    for made in (criterion, torch.compile(criterion, backend="eager", fullgraph=True)):
+        torch.testing.assert_close(made(logits, target), want(logits, target))
+    torch.testing.assert_close(criterion.link(logits), want.link(logits))
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_options_that_are_tensors_are_read_at_each_call(name):
+    """As cross-entropy does it: they may change in place."""
+    smoothing, index = torch.tensor(0.1), torch.tensor(1)
+    criterion = robust_loss(name, label_smoothing=smoothing, ignore_index=index, **extra(name))
+    for smooth, ignored in ((0.1, 1), (0.5, 2)):
+        smoothing.fill_(smooth), index.fill_(ignored)
+        want = robust_loss(name, label_smoothing=smooth, ignore_index=ignored, **extra(name))
+        torch.testing.assert_close(criterion(LOGITS, TARGET), want(LOGITS, TARGET))
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+@pytest.mark.parametrize(
+    "loss",
+    [
+        lambda f, **options: mgce_loss(f, TARGET, beta=1.4, **options),
+        lambda f, **options: linear_mgce_loss(f, torch.eye(4), TARGET, beta=1.4, **options),
+    ],
+)
+@pytest.mark.parametrize("reduction", ["mean", "none"])
+def test_a_gradient_is_that_of_the_options_of_its_loss(loss, create_graph, reduction):
+    gradients = []
+    for smoothing in (0.1, torch.tensor(0.1)):
+        f = LOGITS.clone().requires_grad_()
+        value = loss(f, label_smoothing=smoothing, reduction=reduction).sum()
+        if isinstance(smoothing, torch.Tensor):
+            smoothing.fill_(0.5)
+        gradients += torch.autograd.grad(value, f, create_graph=create_graph)
+    torch.testing.assert_close(*gradients)
 
 
 @pytest.mark.parametrize("name", LOSSES)
@@ -237,6 +262,7 @@ def test_numbers_of_other_libraries_are_those_of_python(name, as_given):
         ("label_smoothing", torch.tensor([1.0, 2.0]), TypeError),
         ("ignore_index", torch.tensor(2.0), TypeError),
         ("ignore_index", torch.tensor([1, 2]), TypeError),
+        ("ignore_index", np.uint64(2**64 - 1), ValueError),
         ("ignore_index", 2**64 + 2, ValueError),
         ("ignore_index", -(2**63) - 1, ValueError),
     ],
@@ -247,6 +273,13 @@ def test_what_is_no_number_that_a_loss_can_take_is_one_sentence(name, argument, 
         F.cross_entropy(LOGITS, TARGET, **{argument: value})
     with pytest.raises(error, match=f"Expected `{argument}` to be a"):
         robust_loss(name, **{argument: value}, **extra(name))
+
+
+@pytest.mark.parametrize("value", [2**64 + 2, torch.tensor(True), torch.tensor(1j), torch.tensor(2.0)])
+@pytest.mark.parametrize("function", [mgce_loss, gce_loss, nce_loss])
+def test_functions_refuse_what_no_label_can_be(function, value):
+    with pytest.raises((TypeError, ValueError), match="Expected `ignore_index` to be an integer"):
+        function(LOGITS, TARGET, ignore_index=value)
 
 
 @pytest.mark.parametrize(

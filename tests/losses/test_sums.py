@@ -98,10 +98,12 @@ def test_losses_of_users_are_losses():
         torch.testing.assert_close(LogitScale(loss, 2.0)(half, TARGET), loss(2 * half, TARGET), rtol=2e-3, atol=0)
 
 
-def test_a_mapping_is_no_sequence():
-    """Its keys would be taken for weights."""
+def test_mappings_and_sets_are_no_sequences():
+    """Keys would be taken for weights, or weights in an order of chance."""
     with pytest.raises(TypeError, match="Expected `weights` to be a sequence, but got"):
         SumLoss([NCELoss(), CE()], {1.0: 2.0, 3.0: 4.0})
+    with pytest.raises(TypeError, match="Expected `weights` to be a sequence, but got"):
+        SumLoss([NCELoss(), CE()], {2.0, 1.0})
 
 
 def test_weights_that_are_all_0_are_refused():

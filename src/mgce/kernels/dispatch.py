@@ -64,6 +64,7 @@ def is_commonest(input: Tensor, target: Tensor, options: LossOptions, beta: Beta
         and 1 <= beta < LARGEST_BETA
         and options.reduction in REDUCTIONS
         and type(options.ignore_index) is int
+        and -(2**63) <= options.ignore_index < 2**63
         and isinstance(options.label_smoothing, (float, int))
         and 0 <= options.label_smoothing <= 1
         and not (input.is_neg() or input._is_zerotensor() or target.is_neg() or target._is_zerotensor())
@@ -82,7 +83,6 @@ def loss_and_grad(
     inplace: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
     """Run the kernel of the device that the logits are on; see those for the arguments."""
-    options = options.numbers()
     if logits.is_cpu:
         return cpu.loss_and_grad(logits, target, weight, options, beta=beta, want_grad=want_grad, inplace=inplace)
     dtype = None if inplace else gradient_dtype(logits)

@@ -60,7 +60,7 @@ class Loss(_WeightedLoss):
             _validation.check_dim(dim)
         self.ignore_index = python_number(ignore_index)
         self.label_smoothing = python_number(label_smoothing)
-        self.dim = dim
+        self.dim = python_number(dim)
 
     def hyperparameters(self) -> dict[str, Any]:
         """Give what this loss has and cross-entropy has not, by name."""

@@ -72,7 +72,7 @@ class ClippedLogits(nn.Module):
         super().__init__()
         _validation.check_number("delta", delta, 0, LARGEST_DELTA, above=True)
         self.delta = python_number(delta)
-        self.dim = dim
+        self.dim = python_number(dim)
 
     def forward(self, logits: Tensor) -> Tensor:
         """Clip the rows of logits."""

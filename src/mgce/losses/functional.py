@@ -92,6 +92,7 @@ def mgce_loss(
     if weight is None and backend in ("auto", "cpu") and dispatch.is_commonest(input, target, options, beta):
         return loss_of_rows(input, target, weight, options, beta)  # type: ignore[arg-type]
     beta = check_arguments(input, target, weight, options, beta)
+    options = options.numbers()
     chosen = dispatch.choose(backend, input, target, weight, beta)
     soft = target.shape == input.shape
     if chosen in dispatch.KERNELS:

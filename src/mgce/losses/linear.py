@@ -85,7 +85,7 @@ def linear_mgce_loss(
     Reference: paper, equation (19); Theorem 3 for the gradient.
     """
     options = LossOptions(-100 if ignore_index is None else ignore_index, reduction, label_smoothing)
-    beta = check_options(options, beta)
+    beta, options = check_options(options, beta), options.numbers()
     if chunk_rows is not None:
         _validation.check_count("chunk_rows", chunk_rows)
     _check_head(input, linear_weight, linear_bias)

@@ -13,7 +13,7 @@ from mgce.kernels import dispatch
 from mgce.link.probs import minimax_probs, worst_case_probs
 from mgce.losses import functional
 from mgce.losses.arguments import class_dim
-from mgce.losses.base import RobustLoss, WithBeta, show, store_beta
+from mgce.losses.base import RobustLoss, WithBeta, python_number, show, store_beta
 from mgce.losses.linear import linear_mgce_loss
 from mgce.numerics.root import Beta
 
@@ -51,7 +51,7 @@ class MinimaxLink(WithBeta):
         super().__init__()
         _validation.check_choice("output", output, OUTPUTS)
         store_beta(self, beta)
-        self.dim = dim
+        self.dim = python_number(dim)
         self.output = output
 
     def forward(self, logits: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
 import torch
@@ -45,7 +45,11 @@ class SumLoss(nn.Module):
         super().__init__()
         given: dict[str, Any] = {"losses": losses, "weights": weights}
         for name, values in given.items():
-            if isinstance(values, str | Mapping) or not isinstance(values, Iterable) or getattr(values, "ndim", 1) == 0:
+            if (
+                isinstance(values, str | bytes | Mapping | Set)
+                or not isinstance(values, Iterable)
+                or getattr(values, "ndim", 1) == 0
+            ):
                 raise TypeError(expected(name, "a sequence", values))
         losses, weights = list(losses), list(weights)
         if not losses or len(losses) != len(weights):

@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from mgce import _validation
 from mgce.losses.arguments import HALF_TYPES, class_dim
+from mgce.losses.base import python_number
 from mgce.losses.scored import expm1, loss_of_logits
 from mgce.losses.scored_module import ScoredLoss
 from mgce.losses.wanted import Wanted
@@ -116,7 +117,7 @@ class TemperedSoftmax(nn.Module):
         super().__init__()
         _validation.check_number("t", t, 1)
         self.t = t
-        self.dim = dim
+        self.dim = python_number(dim)
 
     def forward(self, logits: Tensor) -> Tensor:
         """Map logits to probabilities of the same shape; half types are solved in float32."""

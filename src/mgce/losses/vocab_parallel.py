@@ -147,6 +147,7 @@ def _check(
     if not isinstance(beta, (int, float)):
         raise TypeError(expected("beta", "a float in [1, inf]", beta))
     _validation.check_choice("reduction", reduction, _validation.REDUCTIONS)
+    _validation.check_ignore_index(ignore_index)
     _validation.check_label_smoothing(label_smoothing)
     _validation.check_logits(local_logits, -1, "local_logits")
     if local_logits.ndim != 2:

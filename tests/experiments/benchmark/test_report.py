@@ -1,9 +1,11 @@
 import math
 
 import pytest
+from matplotlib.figure import Figure
 
 from mgce.experiments.benchmark import noise_picture
 from mgce.experiments.benchmark.columns import filled
+from mgce.experiments.benchmark.noise_picture import draw_dots
 from mgce.experiments.benchmark.noise_tables import noise_tables
 from mgce.experiments.benchmark.published import published
 from mgce.experiments.benchmark.rate_table import rate_table
@@ -135,6 +137,9 @@ def test_what_is_level_is_in_an_order_of_its_own_and_not_in_that_of_the_runs():
             ("ce", "0.001", "80.00"),
             ("sce", "0.001", "80.00"),
         ]
+        axis = Figure().subplots()
+        draw_dots(axis, dict([(name, [(0.8, 0.9)]) for name in ("gce", "ce", "sce")][::order]), "", "")
+        assert [tick.get_text() for tick in axis.get_yticklabels()] == ["sce", "gce", "ce"]  # from below
 
 
 TRAINING = [

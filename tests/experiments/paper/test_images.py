@@ -1,5 +1,6 @@
 import json
 import math
+import sys
 from dataclasses import asdict, replace
 
 import numpy as np
@@ -22,6 +23,7 @@ from mgce.experiments.paper import figure3, figure4, figure5, images, table1, ta
 from mgce.experiments.paper.image_settings import PAPER
 from mgce.experiments.paper.plan import Options
 from mgce.experiments.paper.specification import Place, check_one_setting, document
+from mgce.experiments.paper.sweep import _remove_scratch
 from mgce.experiments.store import Runs, run_name
 from mgce.training import lightning
 from mgce.training.image_classifier import load_classifier
@@ -131,14 +133,25 @@ def test_a_stopped_run_goes_on_and_ends_in_the_same_records(tmp_path, monkeypatc
     assert trained == [3, 1, 2, 3, 1, 2, 3]
 
 
-def test_a_run_that_another_command_is_at_is_one_sentence(tmp_path):
-    run = tiny()
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows locks no folders")
+def test_a_run_that_another_command_is_at_is_one_sentence(tmp_path, monkeypatch):
+    run, whole = tiny(), lightning.train_images
     name = run_name(document(run))
-    (tmp_path / name).mkdir()
     what = f"Expected `out` to be that of one command .* but got 'run {name}, which another"
-    with alone_in(tmp_path / name), pytest.raises(ValueError, match=what):
-        run.run(Place(scratch=tmp_path))
-    assert not list((tmp_path / name).iterdir())
+
+    def with_another_command(*arguments, **keywords):
+        with pytest.raises(ValueError, match=what):
+            run.run(Place(scratch=tmp_path))
+        return whole(*arguments, **keywords)
+
+    monkeypatch.setattr(lightning, "train_images", with_another_command)
+    assert len(run.run(Place(scratch=tmp_path))) == 1
+    folder = tmp_path / name
+    with alone_in(folder):
+        _remove_scratch(Place(scratch=tmp_path), name)
+        assert folder.is_dir()
+    _remove_scratch(Place(scratch=tmp_path), name)
+    assert not folder.exists()
 
 
 def test_data_and_lightning_are_asked_for_before_anything_runs(tmp_path, monkeypatch):

@@ -81,8 +81,8 @@ class LossRun(ImageSettings):
         trim: of a loss that trims, the share of the rows of every label to leave out; None for that of wrong labels,
             which differs by label.
         smoke: of a miniature, the protocol that it is one of; "" of others.
-        hyperparameters: those of the loss, by its name. They are not given, but follow from the loss, the data set and
-            the noise; another version of this package may have others.
+        hyperparameters: those published for the loss, by its name; the others are its defaults. They are not given, but
+            follow from the loss, the data set and the noise; another version of this package may have others.
 
     The others are those of `ImageSettings`; by default no images are held out.
     """

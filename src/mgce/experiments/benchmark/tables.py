@@ -32,8 +32,8 @@ class RateRun(TabularRun):
         trim: of losses that trim, the share of the rows of every label to leave out; None for that of wrong labels,
             which differs by label.
         penalty: the L1 penalty in place of `l1`; None for that.
-        hyperparameters: those of the losses, by name. They are not given, but follow from the losses; another version
-            of this package may have others.
+        hyperparameters: those published for the losses, by name; the others are their defaults. They are not given, but
+            follow from the losses; another version of this package may have others.
 
     The other fields are those of `TabularRun`; a member is a name in `mgce.losses.presets.LOSSES` and beta, inf where
     the loss has none.

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mgce._files import alone_in
 from mgce._threads import one_torch_thread
 from mgce._validation import check_choice, expected
 from mgce.experiments.paper.specification import Place, Specification, document, networks, remaining
@@ -135,7 +136,8 @@ def sweep(
 
 def _remove_scratch(place: Place, name: str) -> None:
     if place.scratch is not None:
-        shutil.rmtree(place.scratch / name, ignore_errors=True)
+        with contextlib.suppress(OSError), alone_in(place.scratch / name):  # not from under another command
+            shutil.rmtree(place.scratch / name, ignore_errors=True)
 
 
 def execute(specification: Specification, place: Place, describe: Describe) -> Run:
