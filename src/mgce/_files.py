@@ -119,7 +119,8 @@ def alone_in(folder: Path) -> Iterator[None]:
     try:
         lock = _locked(folder)
     except OSError as error:
-        if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP, errno.EBADF):  # of file systems without such locks
+        # What file systems without such locks say; EBADF that NFS does, which locks only what may be written.
+        if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EBADF):
             raise
         lock = None
     try:

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from mgce import robust_loss
+from mgce import LogitClip, LogitScale, MGCELoss, MinimaxLink, TemperedSoftmax, robust_loss
 from mgce.functional import (
     agce_loss,
     amse_loss,
@@ -220,6 +220,17 @@ def test_numbers_of_numpy_are_those_of_python(name):
     for made in (criterion, torch.compile(criterion, backend="eager", fullgraph=True)):
         torch.testing.assert_close(made(logits, target), want(logits, target))
     torch.testing.assert_close(criterion.link(logits), want.link(logits))
+
+
+def test_numbers_of_numpy_in_modules_of_their_own():
+    torch._dynamo.reset()
+    for made, want in (
+        (TemperedSoftmax(np.float64(1.5), np.int64(-1)), TemperedSoftmax(1.5, -1)),
+        (MinimaxLink(np.float64(1.5), np.int64(-1)), MinimaxLink(1.5, -1)),
+        (LogitScale(MGCELoss(), np.float32(2)).link, LogitScale(MGCELoss(), 2.0).link),
+        (LogitClip(MGCELoss(), np.float32(2)).link, LogitClip(MGCELoss(), 2.0).link),
+    ):
+        torch.testing.assert_close(torch.compile(made, backend="eager", fullgraph=True)(LOGITS), want(LOGITS))
 
 
 @pytest.mark.parametrize("name", LOSSES)

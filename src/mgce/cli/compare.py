@@ -27,6 +27,7 @@ from mgce.tables.notes import without_label
 
 DEFAULT = Comparison()
 BETAS, TRIMS = (",".join(map(str, values)) for values in (DEFAULT.betas, DEFAULT.trims))
+METHODS_HELP = f"all, or some of these, with commas between: {', '.join(METHODS)}."
 
 
 def compare(
@@ -40,9 +41,7 @@ def compare(
     download: Annotated[bool, typer.Option("--download", help="Download what is missing in --data-dir.")] = False,
     noise: Annotated[float, typer.Option(help="Share of training and validation labels made wrong.")] = DEFAULT.noise,
     noise_type: Annotated[str, typer.Option(help="symmetric or pair.")] = DEFAULT.noise_type,
-    methods: Annotated[
-        str, typer.Option(help=f"all, or some of these, with commas between: {', '.join(METHODS)}.")
-    ] = ",".join(DEFAULT.methods),
+    methods: Annotated[str, typer.Option(help=METHODS_HELP)] = ",".join(DEFAULT.methods),
     betas: Annotated[str, typer.Option(help="Candidates for beta of mgce and gce.")] = BETAS,
     trims: Annotated[
         str, typer.Option(help="Candidates for the share of rows of each label that mgce+trim and ce+trim leave out.")

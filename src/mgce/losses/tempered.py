@@ -116,7 +116,7 @@ class TemperedSoftmax(nn.Module):
     def __init__(self, t: float = 1.2, dim: int | None = None) -> None:
         super().__init__()
         _validation.check_number("t", t, 1)
-        self.t = t
+        self.t = python_number(t)
         self.dim = python_number(dim)
 
     def forward(self, logits: Tensor) -> Tensor:

@@ -154,6 +154,20 @@ def test_what_is_said_of_fashion_mnist_is_what_the_records_say():
     assert worse == {"mgce 1.4", "ce"}
 
 
+def test_which_loss_to_trim_is_what_the_records_say():
+    """Of 60,000 images MGCE, by so many points; of fewer cross-entropy."""
+    ahead = {}
+    for column in FIGURES:
+        values = measured(column)
+        if {"ce+trim", "mgce+trim 1.05"} <= values.keys():
+            ahead[column] = values["mgce+trim 1.05"] - values["ce+trim"]
+    many = [difference for column, difference in ahead.items() if column.startswith(("MNIST", "FashionMNIST"))]
+    few = [difference for column, difference in ahead.items() if "000 of" in column]
+    said = re.findall(r"\.\d|\d\.\d", sentence("docs/choosing.md", "on letter, and by", "points on 60,000"))
+    assert [min(many), max(many)] == pytest.approx(list(map(float, said)), abs=0.051)
+    assert len(many) == 4 and len(few) == 7 and max(few) < 0 < ahead["letter, 40 %"]
+
+
 def test_which_runs_of_forward_correction_lost_a_class_is_what_the_records_say():
     runs = Runs(COMMITTED / "losses-reduced").read().values()
     last = {"symmetric": [], "asymmetric": []}

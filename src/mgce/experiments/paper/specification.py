@@ -184,10 +184,8 @@ def check_one_setting(documents: Sequence[Mapping[str, Any]]) -> None:
         noise = [str(specification.get(name, "")) for name in ("noise_type", "noise", "labels")]
         named = setting.pop("hyperparameters", None)
         for loss, values in named.items() if isinstance(named, Mapping) else ():
-            one = {"hyperparameters": values}
-            _check_same(
-                settings.setdefault((kind, dataset, miniature, loss, *noise), one), one, f" by {loss} on {dataset}"
-            )
+            given, where = {"hyperparameters": values}, (kind, dataset, miniature, loss, *noise)
+            _check_same(settings.setdefault(where, given), given, f" by {loss} on {dataset}")
         _check_same(settings.setdefault((kind, dataset, miniature), setting), setting, f" on {dataset}")
         if kind in BY_DATASET:
             own = (*BY_DATASET[kind], "dataset", "smoke")
