@@ -104,7 +104,7 @@ def test_report_needs_only_the_packed_records(tmp_path):
 
 def test_a_grid_grows_and_all_says_what_is_missing(tmp_path):
     small = ["--smoke", "--seeds", "1", "--jobs", "1", "--out", "out"]
-    first = mgce("reproduce", "table3", *small, "--dataset", "wine", "--methods", "ce", folder=tmp_path)
+    first = mgce("reproduce", "table3", *small, "--dataset", "wine", "--methods", "ce, sce", folder=tmp_path)
     assert first.returncode == 0, first.stderr
     rest = ["--dataset", "wine,letter,adult", "--methods", "mgce,ce", "--betas", "1.4", "--data-dir", "nowhere"]
     result = mgce("reproduce", "all", *small, *rest, folder=tmp_path)
@@ -112,7 +112,7 @@ def test_a_grid_grows_and_all_says_what_is_missing(tmp_path):
     assert "Left out because their data are missing: letter, adult." in result.stderr
     assert "uci/letter-recognition.data" in result.stderr and "uci/adult.data" in result.stderr
     rows = (tmp_path / "out" / "table3-smoke.csv").read_text().splitlines()[1:]
-    assert sum(row.split(",")[3] == "1" for row in rows) == 3 * 2  # both methods at three rates of noise
+    assert sum(row.split(",")[3] == "1" for row in rows) == 3 * 3  # the methods at three rates of noise
     asked = mgce("reproduce", "table3", *small, *rest, folder=tmp_path)
     assert asked.returncode == 2 and "uci/letter-recognition.data" in asked.stderr and "uci/adult" in asked.stderr
     real = mgce("reproduce", "table3", "--dataset", "wine", "--out", "out", folder=tmp_path)
@@ -123,7 +123,7 @@ def test_a_grid_grows_and_all_says_what_is_missing(tmp_path):
     "arguments, sentence",
     [
         (["reproduce", "table9"], "Error: Expected `name` to be one of 'advantage', 'figure1'"),
-        (["reproduce", "table3", "--methods", "svm"], "Error: Expected `methods` to be one of 'mgce'"),
+        (["reproduce", "table3", "--methods", "svm"], "Error: Expected `methods` to be one of 'mgce', 'gce'"),
         (["reproduce", "table3", "--betas", "0.5"], "Error: Expected `beta`"),
         (["reproduce", "table3", "--seeds", "0"], "Error: Expected `seeds`"),
         (["reproduce", "table3", "--dataset", "nowhere"], "Error: Expected `dataset` to be one of"),

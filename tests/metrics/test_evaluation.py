@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy.special import softmax
 
-from mgce import ForwardCorrection, LogitClip, LogitScale, MGCELoss
+from mgce import ForwardCorrection, GCELoss, LogitClip, LogitScale, MGCELoss
 from mgce.metrics.evaluation import both_outputs, evaluate, pool, rank_classes
 from mgce.noise import symmetric
 
@@ -23,8 +23,8 @@ def test_evaluate_uses_the_link_of_the_loss():
     confidence, right = probs.max(1), probs.argmax(1) == target.numpy()
     bins = np.minimum((confidence * 15).astype(int), 14)
     ece = sum(abs(right[bins == b].sum() - confidence[bins == b].sum()) for b in range(15)) / 50
-    for beta, is_softmax in ((math.inf, False), (1.4, True), (1.0, True)):
-        assert abs(evaluate(logits, target, beta, softmax=is_softmax)["ece_h"] - ece) < 1e-12
+    for beta, link in ((math.inf, None), (1.4, GCELoss(beta=1.4).link), (1.0, GCELoss(beta=1.0).link)):
+        assert abs(evaluate(logits, target, beta, link=link)["ece_h"] - ece) < 1e-12
     assert abs(evaluate(logits, target, 1.4)["ece_h"] - ece) > 1e-3
 
 

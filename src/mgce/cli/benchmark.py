@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from mgce.cli.number_options import parse_numbers
+from mgce.cli.list_options import parse_names, parse_numbers
 from mgce.cli.outputs import check_folder
 from mgce.cli.reproduce import PRECISION_HELP, default_jobs, run_all, show
 from mgce.experiments.benchmark.protocols import PROTOCOLS, Request, plan
@@ -39,8 +39,8 @@ def benchmark(
     without training.
     """
     request = Request(
-        datasets=None if dataset is None else tuple(dataset.split(",")),
-        methods=None if methods is None else tuple(methods.split(",")),
+        datasets=None if dataset is None else parse_names(dataset),
+        methods=None if methods is None else parse_names(methods),
         noise=None if noise is None else parse_numbers("noise", noise),
         seeds=seeds,
         smoke=smoke,

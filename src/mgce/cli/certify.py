@@ -10,6 +10,7 @@ from rich import box
 from rich.table import Table as Grid
 
 from mgce._validation import expected
+from mgce.cli.list_options import parse_names
 from mgce.cli.noise_options import NOISE, NOISE_RATE, parse_rate
 from mgce.cli.outputs import STDOUT, Json, Quiet, check_json, write_json
 from mgce.cli.table_options import TABLE, Decimal, Encoding, Sep
@@ -70,7 +71,7 @@ def certify(
         frame, predictions, notes = _read_predictions(model, table, target, prediction, form)
     else:
         frame, predictions, notes = _predict(model, table, target, form)
-    options: dict[str, Any] = {"bounds": None if bounds is None else [name.strip() for name in bounds.split(",")]}
+    options: dict[str, Any] = {"bounds": None if bounds is None else parse_names(bounds)}
     options |= _noise_options(predictions.classes, parse_rate(noise_rate), noise, transition, audit)
     if groups is not None:
         options["groups"] = _column(frame, groups, "groups")

@@ -15,7 +15,7 @@ from rich.table import Table as Grid
 
 from mgce._files import to_json, write_files
 from mgce.cli.env import describe
-from mgce.cli.number_options import parse_numbers
+from mgce.cli.list_options import parse_methods, parse_numbers
 from mgce.cli.outputs import STDOUT, Json, Quiet, check_folder, check_json, write_json
 from mgce.cli.table_options import Decimal, Drop, Encoding, Sep, columns_of
 from mgce.cli.terminal import Terminal, nothing_written_if_interrupted
@@ -69,7 +69,7 @@ def compare(
     plan = Comparison(
         noise=noise,
         noise_type=noise_type,
-        methods=tuple(METHODS) if methods == "all" else tuple(methods.split(",")),
+        methods=parse_methods(methods, tuple(METHODS)),
         betas=parse_numbers("betas", betas),
         trims=parse_numbers("trims", trims),
         seeds=seeds,

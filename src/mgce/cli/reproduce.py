@@ -15,24 +15,25 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from mgce._text import printable
 from mgce.cli.env import describe
-from mgce.cli.number_options import parse_numbers
+from mgce.cli.list_options import parse_methods, parse_names, parse_numbers
 from mgce.cli.outputs import check_folder
 from mgce.cli.terminal import Terminal
 from mgce.experiments.paper.items import ITEMS, chosen, plan
-from mgce.experiments.paper.plan import BETAS, METHODS, Options
+from mgce.experiments.paper.plan import BETAS, KNOWN, METHODS, Options
 from mgce.experiments.paper.report import write_report
 from mgce.experiments.paper.result import Result, page_name, to_text
 from mgce.experiments.paper.specification import PRECISIONS, Place, Specification, check_one_setting, document
 from mgce.experiments.paper.sweep import Workers, absent, check, clean, pending, sweep
 from mgce.experiments.store import Run, Runs
 
+METHODS_HELP = f"all, or some of these, with commas between: {', '.join(KNOWN)}."
 PRECISION_HELP = f"Of images: {', '.join(PRECISIONS)} [bf16-mixed on a GPU or a processor with AMX]."
 
 
 def reproduce(
     name: Annotated[str, typer.Argument(help=f"{', '.join(ITEMS)}, or all.")],
     dataset: Annotated[str | None, typer.Option(help="Data sets, with commas between [those of the paper].")] = None,
-    methods: Annotated[str, typer.Option(help=f"Some of {','.join(METHODS)}.")] = ",".join(METHODS),
+    methods: Annotated[str, typer.Option(help=METHODS_HELP)] = ",".join(METHODS),
     betas: Annotated[str, typer.Option(help="Candidates for beta of mgce and gce.")] = ",".join(map(str, BETAS)),
     seeds: Annotated[int, typer.Option(help="Repetitions.")] = 5,
     smoke: Annotated[bool, typer.Option("--smoke", help="A miniature, to test the set-up in little time.")] = False,
@@ -52,8 +53,8 @@ def reproduce(
     report.html, and the records of all runs.
     """
     options = Options(
-        datasets=None if dataset is None else tuple(dataset.split(",")),
-        methods=tuple(methods.split(",")),
+        datasets=None if dataset is None else parse_names(dataset),
+        methods=parse_methods(methods, KNOWN),
         betas=parse_numbers("betas", betas),
         seeds=seeds,
         smoke=smoke,

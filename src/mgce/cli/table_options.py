@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from mgce.cli.list_options import parse_names
+
 TABLE = "A table: .csv, .tsv, .txt, any of them with .gz, or .parquet; - for standard input."
 Sep = Annotated[
     str | None, typer.Option(help=r"Character between two values, \t for tab [the one that divides the first line].")
@@ -17,4 +19,4 @@ Drop = Annotated[str | None, typer.Option(help="Columns that are not learnt from
 
 def columns_of(drop: str | None) -> tuple[str, ...]:
     """Split a list of columns with commas between."""
-    return () if drop is None else tuple(name.strip() for name in drop.split(","))
+    return () if drop is None else parse_names(drop)

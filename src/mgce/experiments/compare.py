@@ -16,8 +16,7 @@ from mgce._validation import check_beta, check_choice, check_count, check_device
 from mgce.datasets import Table, preprocessor
 from mgce.datasets.splits import Rows, stratified_split
 from mgce.estimators.linear_cv import BETAS
-from mgce.experiments.methods import METHODS as LOSS_METHODS
-from mgce.experiments.methods import TRIMMED, Method, stages
+from mgce.experiments.methods import TRIMMED, Method, paper_betas, paper_loss, stages
 from mgce.losses.presets import LOSSES
 from mgce.losses.trimmed import check_trim
 from mgce.metrics.evaluation import evaluate
@@ -102,12 +101,10 @@ class Comparison:
 
     def runs(self) -> list[Run]:
         """List what every network of a seed is trained by."""
-        fixed = {method.name: (method.beta,) for method in LOSS_METHODS if method.name not in ("mgce", "gce")}
-        fixed |= {"ce": (math.inf,), "mae": (1.0,), "softmax_mae": (1.0,)}
         return [
             (method, beta, trim)
             for method in self.methods
-            for beta in fixed.get(method, self.betas)
+            for beta in ((1.0,) if method == "softmax_mae" else paper_betas(method, self.betas))
             for trim in (self.trims if method in TRIMMED else (None,))
         ]
 
@@ -197,11 +194,9 @@ def run(
 
 def _loss(run: Run, transition: Tensor, frequencies: Tensor) -> MemberLoss:
     """Give the loss of a run; forward correction is told the matrix of the noise, and no other is told anything."""
-    method, beta, _ = run
-    families = {"mgce": "mgce", "mae": "mgce", "ce": "mgce", "gce": "gce", "softmax_mae": "gce"}
-    if method in families:
-        return MemberLoss(families[method], beta)
-    return Method(*run).loss("cifar10", None, transition, frequencies)
+    if run[0] == "softmax_mae":
+        return MemberLoss("gce", 1.0)
+    return paper_loss(Method(*run), "cifar10", None, transition, frequencies)
 
 
 def _split(table: Table, plan: Comparison, seed: int) -> _Split:

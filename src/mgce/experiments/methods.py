@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,9 @@ NEAR_MAE = 1.05  # beta of the variant that is for it
 # At a scale of 4 the loss of a row, at beta = 1.4, ends when its class leads by 0.35, which a network reaches sooner.
 SCALE = 4.0
 TRIMMED = ("mgce+trim", "ce+trim")
+# Methods of the paper, by the family that their loss is of: its MAE is the convex minimax one.
+PAPER: Mapping[str, str] = {"mgce": "mgce", "gce": "gce", "ce": "mgce", "mae": "mgce"}
+CHOOSING = ("mgce", "gce")  # those of them whose beta validation chooses
 # These have no gradient at rows whose label has little probability, as all labels have at first, so that a network has
 # to learn something by the loss without a cap: for so many epochs, of which the protocols have 30 to 200, unless a run
 # says otherwise.
@@ -99,6 +102,30 @@ class Method:
             raise ValueError(expected("noise", what, "noise in which all labels of a class are wrong"))
         # Shares as one would state them, and not 1 - .6 in floating point.
         return [round(1 - share, 6) for share in right.tolist()]
+
+
+def paper_loss(method: Method, data: str, noise: str | None, transition: Tensor, frequencies: Tensor) -> MemberLoss:
+    """Make a loss as comparisons with the paper's methods have it; what it takes is what :meth:`Method.loss` does.
+
+    Example:
+        >>> paper_loss(Method("mae", 1.0), "mnist", None, torch.eye(2), torch.ones(2)).family
+        'mgce'
+    """
+    if method.name in PAPER:
+        return MemberLoss(PAPER[method.name], method.beta)
+    return method.loss(data, noise, transition, frequencies)
+
+
+def paper_betas(name: str, candidates: tuple[float, ...]) -> tuple[float, ...]:
+    """Give the betas of a method in comparisons with the paper's: of those that choose theirs, the candidates.
+
+    Example:
+        >>> [paper_betas(name, (1.4, 2.0)) for name in ("gce", "mae", "ce", "mgce+rce")]
+        [(1.4, 2.0), (1.0,), (inf,), (1.4,)]
+    """
+    if name in CHOOSING:
+        return candidates
+    return (1.0,) if name == "mae" else (next(method.beta for method in reversed(METHODS) if method.name == name),)
 
 
 def stages(losses: Sequence[MemberLoss], cap_from: int = CAPPED_FROM) -> dict[int, list[MemberLoss]]:

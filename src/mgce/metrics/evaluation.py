@@ -69,7 +69,6 @@ def evaluate(
     target: Tensor,
     beta: float,
     *,
-    softmax: bool = False,
     link: nn.Module | None = None,
 ) -> dict[str, Any]:
     """Measure both outputs of a classifier, and draw the reliability curve of each.
@@ -78,16 +77,15 @@ def evaluate(
         logits: f, shape (N, k).
         target: class indices, shape (N,).
         beta: that of the loss it was trained by; inf for one without beta, whose p is h.
-        softmax: whether h is the softmax of the logits, as it is after training by generalized cross-entropy, instead
-            of the minimax probabilities at beta.
-        link: that of the loss, where h is neither.
+        link: that of the loss, where h is not the minimax probabilities at beta, as after training by generalized
+            cross-entropy.
 
     Returns:
         What :func:`measure` gives for `h` and `p`, and `reliability_h` and `reliability_p`: lists of the count, mean
         confidence and accuracy of every bin, ready for JSON.
     """
     logits = logits.double()
-    outputs = both_outputs(logits, beta, MinimaxLink(beta=math.inf if softmax else beta) if link is None else link)
+    outputs = both_outputs(logits, beta, MinimaxLink(beta=beta) if link is None else link)
     order, place = rank_classes(logits, target)
     curves = {
         f"reliability_{name}": _plain(reliability_curve(probs.gather(-1, order), place, N_BINS))

@@ -46,6 +46,19 @@ def test_what_the_committed_records_say(committed):
     assert result.notes["both"] == "Ahead of both cross-entropy and MAE (corrected): nowhere."
 
 
+def test_other_losses_have_columns_after_the_paper_s():
+    pairs = [("mgce", (0.9, 0.8, 0.7)), ("ce", (0.88, 0.79, 0.67)), ("sce", (0.92, 0.83, 0.76))]
+    runs = [as_run(*(letter(m, 1.4, seed, 0.9, a) for m, values in pairs for seed, a in enumerate(values)))]
+    result = advantage.render(runs)
+    (row,) = result.cells
+    over = [name for name in row if name.startswith("over")]
+    assert over == ["over cross-entropy", "over GCE", "over MAE (corrected)", "over sce"]
+    assert row["over sce"].startswith("-3.67 ") and row["over GCE"] == ""
+    assert result.notes["sce"].startswith("Against sce, MGCE is ")
+    p = [stats.ttest_1samp(differences, 0).pvalue for differences in ([2, 1, 3], [-2, -3, -6])]
+    assert [row["p_holm"] for row in result.numbers] == pytest.approx([2 * min(p), max(2 * min(p), max(p))])
+
+
 def test_seeds_are_paired_and_images_are_shown():
     pairs = [("mgce", (0.9, 0.8, 0.7)), ("ce", (0.88, 0.79, 0.67))]
     runs = [as_run(*(letter(m, 1.4, seed, 0.9, a) for m, values in pairs for seed, a in enumerate(values)))]

@@ -68,6 +68,23 @@ def test_numbers_are_those_of_the_network_that_was_kept(tmp_path):
     assert record["sce_h"] == pytest.approx(np.mean(by_class), abs=1e-6)
 
 
+@LEAF
+def test_other_losses_are_trained_and_told_the_noise(tmp_path):
+    run = tiny("ce+trim", math.inf, epochs=1)
+    (record,) = run.run(Place(precision="32-true"))
+    dataset = load_images("digits")
+    counts = np.bincount(dataset.train.target)
+    right = 0.8 * counts / (0.8 * counts + 0.2 / 9 * (counts.sum() - counts))  # of each label, by Bayes' rule
+    loss = MemberLoss("ce+trim", math.inf, {"trim": (1 - right).tolist(), "n_classes": 10})
+    fit = lightning.train_images(settings_of(run), dataset, tmp_path, loss=loss, noise_rate=0.2, machine=CPU)
+    assert record["objective_by_epoch"] == pytest.approx(fit.curves["objective"], rel=1e-4)
+    assert record["accuracy"] == pytest.approx(fit.curves["test_accuracy"][0], abs=1e-6)
+    assert tiny("sce", math.inf).hyperparameters == {"sce": {"weights": (0.1, 1.0)}}
+    assert "hyperparameters" not in document(tiny("ce", math.inf))  # so that runs keep the names that they had
+    with pytest.raises(ValueError, match="Expected `methods` to be losses that are not told the noise, .* webvision"):
+        tiny("ce+trim", math.inf, dataset="webvision")
+
+
 def test_a_run_depends_on_its_specification_alone():
     run = tiny("mae", 1.0, epochs=1)
     records = run.run(Place())

@@ -29,6 +29,17 @@ def test_corrected_mae_stands_beside_no_published_calibration_error():
     assert rows["mae"]["paper_ece_h"] is None and rows["mae_published"]["paper_ece_h"] == 81.5
 
 
+def test_other_losses_have_rows_below_the_paper_s():
+    accuracy = {"nce+rce": 0.8, "mgce": 0.9, "sce": 0.7, "ce": 0.9, "mae": 0.8}
+    result = table3.render([as_run(letter(method, "inf", 0, 0.9, value)) for method, value in accuracy.items()])
+    rows = [row for row in result.numbers if row["noise"] == 0.2]
+    assert [row["method"] for row in rows] == ["mgce", "gce", "ce", "mae", "mae_published", "sce", "nce+rce"]
+    assert abs(rows[5]["accuracy"] - 70) < 1e-12 and rows[5]["paper_accuracy"] is None
+    assert {row["method"] for row in result.numbers if row["noise"] == 0.4} == {row["method"] for row in rows[:5]}
+    assert "The losses below the paper's" in result.caption
+    assert "The losses below the paper's" not in table3.render([as_run(letter("ce", "inf", 0, 1, 1))]).caption
+
+
 def test_nothing_is_rendered_of_no_runs():
     assert table3.render([]) is None and figure6.render([]) is None
 

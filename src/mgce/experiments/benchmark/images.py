@@ -16,7 +16,7 @@ from mgce.datasets import load_images
 from mgce.datasets.images import ImageDataset, Images
 from mgce.experiments.benchmark.records import keep_logits, rounded
 from mgce.experiments.methods import CAPPED, CAPPED_FROM, TRIMMED, Method, stages
-from mgce.experiments.paper.images import check_images, train_in_scratch
+from mgce.experiments.paper.images import check_images, label_transition, train_in_scratch
 from mgce.experiments.paper.specification import Place, document
 from mgce.experiments.store import run_name
 from mgce.losses.presets import LOSSES
@@ -171,8 +171,9 @@ class LossRun(ImageSettings):
     @property
     def _published_for(self) -> tuple[str, str | None]:
         """The data set and the noise, as `Method.hyperparameters` has them."""
-        kind = None if self.noise_type == "human" else f"{self.noise_type} {self.noise:g}"
-        return self.dataset.removesuffix("n"), kind
+        if self.labels:
+            return self.dataset.removesuffix("n"), None
+        return self.dataset, f"{self.noise_type} {self.noise:g}"
 
     def _stages(self, transition: Tensor, frequencies: Tensor) -> dict[int, MemberLoss]:
         loss = self._method.loss(*self._published_for, transition, frequencies)
@@ -205,8 +206,7 @@ def noisy_images(run: LossRun, dataset: ImageDataset) -> NoisyImages:
     clean = torch.from_numpy(train.target)
     if run.noise_type == "human":
         labels = torch.from_numpy(train.noisy[run.labels])
-        counts = torch.zeros(k, k, dtype=torch.float64).index_put_((clean, labels), torch.ones(()).double(), True)
-        transition = counts / counts.sum(1, keepdim=True)
+        transition = label_transition(clean, labels, k)
     else:
         symmetric = run.noise_type == "symmetric"
         transition = noise.symmetric(k, run.noise) if symmetric else _asymmetric(run.dataset, k, run.noise)

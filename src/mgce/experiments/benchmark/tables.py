@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-import torch
-
-from mgce import noise
 from mgce._files import plain
 from mgce._validation import check_choice, check_number
 from mgce.experiments.benchmark.records import keep_logits, rounded
@@ -15,7 +13,6 @@ from mgce.experiments.methods import TRIMMED, Method, stages
 from mgce.experiments.paper.specification import Place, document
 from mgce.experiments.paper.tabular import TabularRun, short
 from mgce.experiments.store import run_name
-from mgce.losses.presets import LOSSES
 from mgce.losses.trimmed import check_trim
 from mgce.metrics.evaluation import evaluate
 from mgce.training.settings import TrainingSettings
@@ -32,20 +29,16 @@ class RateRun(TabularRun):
         trim: of losses that trim, the share of the rows of every label to leave out; None for that of wrong labels,
             which differs by label.
         penalty: the L1 penalty in place of `l1`; None for that.
-        hyperparameters: those published for the losses, by name; the others are their defaults. They are not given, but
-            follow from the losses; another version of this package may have others.
 
-    The other fields are those of `TabularRun`; a member is a name in `mgce.losses.presets.LOSSES` and beta, inf where
-    the loss has none.
+    The other fields are those of `TabularRun`, but every member is a loss of `mgce.losses.presets.LOSSES`, those of the
+    paper's methods too.
     """
 
     kind: ClassVar[str] = "rates"
     axes: ClassVar[tuple[str, ...]] = ("noise", "seeds", "members", "lr", "trim", "penalty")
-    methods: ClassVar[tuple[str, ...]] = tuple(LOSSES)
 
     trim: float | None = None
     penalty: float | None = None
-    hyperparameters: dict[str, Any] = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.penalty is not None:
@@ -55,8 +48,6 @@ class RateRun(TabularRun):
             check_trim("trim", self.trim)
             for name, _ in self.members:
                 check_choice("members", name, TRIMMED)
-        found = {name: Method(name, beta).hyperparameters(PUBLISHED_FOR, None) for name, beta in self.members}
-        object.__setattr__(self, "hyperparameters", found)  # the dataclass is frozen
 
     def run(self, place: Place) -> list[dict[str, Any]]:
         """Train all networks; give a record of each at its epoch of best validation accuracy.
@@ -65,11 +56,10 @@ class RateRun(TabularRun):
         SCE of h and p and the reliability curve of h; and by epoch the test accuracy, whose last is that of the last
         epoch. Logits of the test rows go to `place.logits`, in float16: (seeds, members, n, k).
         """
-        table = self._table(place)
-        k = len(table.classes)
-        told = noise.symmetric(k, self.noise), torch.from_numpy(table.target).bincount(minlength=k)
-        losses = [Method(*member, self.trim).loss(PUBLISHED_FOR, None, *told) for member in self.members]
-        fit, _, (logits, test) = self.train(place, stages(losses))
+        table = self.table(place)
+        told = self._told(table)
+        losses = [Method(*member, self.trim).loss(*self._published_for, *told) for member in self.members]
+        fit, _, (logits, test) = self.train(table, place, stages(losses))
         keep_logits(place, run_name(document(self)), logits, test)
         given = {"trim": self.trim, "penalty": self.penalty}
         records = []
@@ -92,6 +82,14 @@ class RateRun(TabularRun):
                     }
                 )
         return records
+
+    @property
+    def _published(self) -> Sequence[tuple[str, float]]:
+        return self.members
+
+    @property
+    def _published_for(self) -> tuple[str, str | None]:
+        return PUBLISHED_FOR, None
 
     def _settings(self) -> TrainingSettings:
         settings = super()._settings()

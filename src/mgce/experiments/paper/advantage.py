@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from mgce.experiments.methods import CHOOSING
 from mgce.experiments.paper import table1, table3
 from mgce.experiments.paper.agreement import MARGIN, show_p
-from mgce.experiments.paper.comparison import CHOOSING, ordered
+from mgce.experiments.paper.comparison import ordered, other_methods
 from mgce.experiments.paper.image_settings import NOISE_RATES
 from mgce.experiments.paper.plan import Options
 from mgce.experiments.paper.result import PLUS_MINUS, Result
@@ -18,7 +19,7 @@ from mgce.experiments.select import best_candidate
 from mgce.experiments.significance import LEVEL, Difference, holm, paired_difference
 from mgce.experiments.store import Run
 
-OTHERS = {"ce": "cross-entropy", "gce": "GCE", "mae": "MAE (corrected)"}
+OF_PAPER = {"ce": "cross-entropy", "gce": "GCE", "mae": "MAE (corrected)"}
 TITLE = "MGCE against the other methods: differences of test accuracy"
 CAPTION = (
     "Points by which MGCE is more accurate than each other method, mean over the seeds, ± half of the 95 % interval, "
@@ -78,7 +79,8 @@ def render(runs: Sequence[Run]) -> Result | None:
         for dataset in datasets
         for noise in NOISE_RATES
     }
-    cells = _corrected([cell for (dataset, noise), block in blocks.items() for cell in _cells(dataset, noise, block)])
+    others = {**OF_PAPER, **{name: name for name in other_methods(records)}}
+    cells = _corrected([cell for where, block in blocks.items() for cell in _cells(*where, block, others)])
     if not cells:
         return None
     rows = []
@@ -86,18 +88,20 @@ def render(runs: Sequence[Run]) -> Result | None:
         own = {cell.method: cell for cell in cells if (cell.dataset, cell.noise) == (dataset, noise)}
         if own:
             row = {"dataset": dataset, "η": f"{noise:g}", "seeds": str(max(cell.seeds for cell in own.values()))}
-            row |= {f"over {name}": own[method].show() if method in own else "" for method, name in OTHERS.items()}
+            row |= {f"over {name}": own[method].show() if method in own else "" for method, name in others.items()}
             rows.append(row | {"β fixed": _fixed(block)})
-    return Result("advantage", TITLE, CAPTION, rows, [cell.numbers() for cell in cells], notes=_notes(cells), words=2)
+    return Result(
+        "advantage", TITLE, CAPTION, rows, [cell.numbers() for cell in cells], notes=_notes(cells, others), words=2
+    )
 
 
-def _cells(dataset: str, noise: float, block: Sequence[dict[str, Any]]) -> list[Cell]:
+def _cells(dataset: str, noise: float, block: Sequence[dict[str, Any]], others: Iterable[str]) -> list[Cell]:
     """Compare MGCE with each other method on the seeds that both have."""
     accuracy: dict[str, dict[int, float]] = {}
     for record in best_candidate(block):
         accuracy.setdefault(record["method"], {})[record["seed"]] = 100 * record["accuracy"]
     own, cells = accuracy.get("mgce", {}), []
-    for method in OTHERS:
+    for method in others:
         other = accuracy.get(method, {})
         seeds = sorted(own.keys() & other.keys())
         if seeds:
@@ -118,7 +122,7 @@ def _fixed(block: Sequence[dict[str, Any]]) -> str:
     return ", ".join(f"{method} {next(iter(found)):g}" for method, found in betas.items() if len(found) == 1)
 
 
-def _notes(cells: Sequence[Cell]) -> dict[str, str]:
+def _notes(cells: Sequence[Cell], others: Mapping[str, str]) -> dict[str, str]:
     """Say where MGCE is ahead and where behind, and where it is ahead of both cross-entropy and MAE."""
 
     def places(method: str, verdict: str) -> list[str]:
@@ -127,7 +131,7 @@ def _notes(cells: Sequence[Cell]) -> dict[str, str]:
         ]
 
     notes = {}
-    for method, name in OTHERS.items():
+    for method, name in others.items():
         if any(cell.method == method and cell.verdict for cell in cells):
             found = {verdict: ", ".join(places(method, verdict)) for verdict in ("ahead", "behind", "level", "unclear")}
             parts = [f"{verdict} {f'on {where}' if where else 'nowhere'}" for verdict, where in found.items()]

@@ -8,16 +8,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mgce.experiments.methods import CHOOSING
 from mgce.experiments.paper.agreement import Verdict, agreement, judge, notes_of, show
-from mgce.experiments.paper.plan import METHODS
+from mgce.experiments.paper.plan import KNOWN, METHODS
 from mgce.experiments.paper.published import PUBLISHED_AS, published_row
 from mgce.experiments.paper.result import Result
 from mgce.experiments.render import value_range
 from mgce.experiments.select import HELD_OUT_LOSS, MEASURES, best_candidate, one_beta, summarize, tied
 from mgce.experiments.significance import Summary
 
-SHOWN_METHODS = (*METHODS, "mae_published")
-CHOOSING = ("mgce", "gce")  # methods whose beta validation chooses
+OF_PAPER = (*METHODS, "mae_published")
 LABELS = {"mae": "mae (corrected)", "mae_published": "mae (as published)"}
 # Which column of the paper stands beside which of our measures: its "SCE" beside ECE(h), see the caption.
 COMPARED = {"accuracy": "accuracy", "ece_h": "sce"}
@@ -28,6 +28,10 @@ CAPTION = (
     "label, which the paper's column “SCE” is compared with, since SCE itself is at most 2/k for k classes; h: "
     "minimax, p: worst-case probabilities. “mae (as published)” has the probabilities with the sign of the normalizer "
     "reversed, with which the paper's numbers agree; its accuracy is that of “mae (corrected)” and counts once."
+)
+OTHERS = (
+    "The losses below the paper's have the hyperparameters published for the data set, or for CIFAR-10 where none "
+    "were; those with “forward” or “trim” in their name are told the noise."
 )
 TEST = (
     "A number differs if Welch's test says so at 5 %, for our number of seeds and the paper's five; a single seed is "
@@ -89,7 +93,8 @@ def compare_methods(
     found = agreement(verdicts)
     if any(row.fixed for row in rows) and found:
         found = f"With β chosen for each seed, {found}; with one β for all seeds, {agreement(with_one_beta)}"
-    caption = " ".join([CAPTION, _ties(records), *([TEST] if verdicts else [])]).replace("  ", " ")
+    others = [OTHERS] * (not {row.method for row in rows} <= {*OF_PAPER})
+    caption = " ".join([CAPTION, *others, _ties(records), *([TEST] if verdicts else [])]).replace("  ", " ")
     cells, numbers = list(map(_cells, rows)), list(map(_flat, rows))
     sentence = f"{title.partition(':')[0]}: {found}." if found else ""
     return Result(name, title, caption, cells, numbers, notes=notes_of(verdicts), words=4, parts=2, agreement=sentence)
@@ -113,9 +118,12 @@ def percent(values: Sequence[float]) -> Pair | None:
 
 
 def _rows(table: str, dataset: str, noise: float, block: Records) -> list[Row]:
-    """Give the rows of a data set and a noise rate; none if neither we nor the paper have anything."""
+    """Give the rows of a data set and a noise rate; none if neither we nor the paper have anything.
+
+    The methods of the paper come first, run or not; then others that were run.
+    """
     smoke = any(record.get("smoke") for record in block)
-    paper = {method: {} if smoke else _paper(table, dataset, method, noise) for method in SHOWN_METHODS}
+    paper = {} if smoke else {method: _paper(table, dataset, method, noise) for method in OF_PAPER}
     if not block and not any(paper.values()):
         return []
     chosen = {summary["method"]: summary for summary in summarize(best_candidate(block))}
@@ -129,11 +137,17 @@ def _rows(table: str, dataset: str, noise: float, block: Records) -> list[Row]:
             method,
             chosen.get(method, {}),
             fixed.get(method, {}),
-            paper[method],
+            paper.get(method, {}),
             single=len(candidates.get(method, ())) == 1,
         )
-        for method in SHOWN_METHODS
+        for method in (*OF_PAPER, *other_methods(block))
     ]
+
+
+def other_methods(records: Records) -> list[str]:
+    """Give the methods of records that are not the paper's, in the order of `KNOWN`."""
+    found = {record["method"] for record in records}
+    return [name for name in KNOWN if name in found and name not in OF_PAPER]
 
 
 def _ties(records: Records) -> str:

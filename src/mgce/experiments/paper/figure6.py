@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from mgce.experiments.methods import CHOOSING
 from mgce.experiments.paper import table3
-from mgce.experiments.paper.comparison import CHOOSING, ordered
+from mgce.experiments.paper.comparison import ordered
 from mgce.experiments.paper.convergence import ACCURACY, CurveFigure, Series, curves_of, draw_curves
 from mgce.experiments.paper.plan import Options
 from mgce.experiments.paper.result import Result

@@ -7,7 +7,7 @@ import tempfile
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -15,16 +15,20 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from torch import Tensor
 
+from mgce import noise
 from mgce._files import alone_in, plain
 from mgce._validation import check_choice, expected
 from mgce.datasets import load_images
 from mgce.datasets.images import ImageDataset, Images
+from mgce.experiments.methods import PAPER as PAPER_METHODS
+from mgce.experiments.methods import Method, paper_loss, stages
 from mgce.experiments.paper.image_settings import HUMAN, PAPER
 from mgce.experiments.paper.plan import BETA, Options
 from mgce.experiments.paper.published_mae import evaluate_published_mae
 from mgce.experiments.paper.specification import Place, Specification, document
 from mgce.experiments.select import MEASURES
 from mgce.experiments.store import Run, run_name
+from mgce.losses.presets import HYPERPARAMETERS, LOSSES, REQUIRED
 from mgce.metrics.evaluation import evaluate
 from mgce.training.image_data import batches_of, evaluation_batches, resized
 from mgce.training.image_settings import ImageSettings
@@ -53,10 +57,13 @@ class ImageRun(ImageSettings):
         dataset: a name that `mgce.datasets.load_images` knows.
         noise: share of the labels of training and validation images that are made wrong.
         seed: of the noise, the split and the training.
-        method: "mgce", "gce", "ce" or "mae".
-        beta: of the loss.
+        method: one of the paper, or the name of another loss in `mgce.losses.presets.LOSSES`.
+        beta: of the loss, inf where it has none.
         labels: which labels that people gave are trained on, "worst" of cifar10n, say; "" for the published ones.
         smoke: of a miniature, the table or figure that it is one of; "" of others.
+        hyperparameters: those published for a loss that is not the paper's, by its name; the others are its defaults.
+            They are not given, but follow from the loss, the data set and the noise; another version of this package
+            may have others.
 
     All other fields are those of `ImageSettings`.
     """
@@ -71,6 +78,17 @@ class ImageRun(ImageSettings):
     beta: float
     labels: str = ""
     smoke: str = ""
+    hyperparameters: dict[str, Any] = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("methods", self.method, tuple(LOSSES))
+        if self.dataset in NATURALLY_NOISY and set(REQUIRED) & set(HYPERPARAMETERS[self.method]):
+            what = f"losses that are not told the noise, since nobody knows that of {self.dataset}"
+            raise ValueError(expected("methods", what, self.method))
+        published = self.method not in PAPER_METHODS
+        found = {self.method: self._loss.hyperparameters(*self._published_for)} if published else {}
+        object.__setattr__(self, "hyperparameters", found)  # the dataclass is frozen
 
     def check(self, place: Place) -> None:
         """Raise an error if Lightning or the data set is missing."""
@@ -88,14 +106,16 @@ class ImageRun(ImageSettings):
         validation accuracy if there is one. The method `mae` has another record, `mae_published`, for the probabilities
         that the paper's table agrees with. Curves have five digits, so that records stay small.
         """
-        dataset = with_labels(load_images(self.dataset, data_dir=place.data_dir, download=place.download), self.labels)
-        fit, logits = self._train(dataset, place)
+        published = load_images(self.dataset, data_dir=place.data_dir, download=place.download)
+        dataset = with_labels(published, self.labels)
+        loss = paper_loss(self._loss, *self._published_for, *self._told(published, dataset))
+        fit, logits = self._train(dataset, place, loss)
         target = torch.from_numpy(dataset.test.target)
         record = {"method": self.method, "beta": plain(self.beta), "noise": self.noise, "seed": self.seed}
         record["precision"] = place.image_precision
         record["best_epoch"] = fit.best_epoch
         record["validation_accuracy"] = fit.metrics.get("validation_accuracy")
-        measures = evaluate(logits, target, self.beta, softmax=self.method == "gce")
+        measures = evaluate(logits, target, self.beta, link=loss.link())
         curves = {
             f"{name}_by_epoch": [float(f"{value:.5g}") for value in fit.curves[name]]
             for name in ("validation_accuracy", "test_accuracy", "objective")
@@ -106,12 +126,42 @@ class ImageRun(ImageSettings):
             records.append({**record, "method": "mae_published", **evaluate_published_mae(logits, target)})
         return records
 
-    def _train(self, dataset: ImageDataset, place: Place) -> tuple[ImageFit, Tensor]:
+    def _train(self, dataset: ImageDataset, place: Place, loss: MemberLoss) -> tuple[ImageFit, Tensor]:
         """Give the trained network with its curves, and its logits of the test images."""
         settings = ImageSettings(**{field.name: getattr(self, field.name) for field in fields(ImageSettings)})
-        loss = MemberLoss("gce" if self.method == "gce" else "mgce", self.beta)
+        by_epoch = {epoch: stage[0] for epoch, stage in stages([loss]).items()}
         name = run_name(document(self))
-        return train_in_scratch(settings, dataset, place, name, loss=loss, noise_rate=self.noise, seed=self.seed)
+        return train_in_scratch(settings, dataset, place, name, loss=by_epoch, noise_rate=self.noise, seed=self.seed)
+
+    @property
+    def _loss(self) -> Method:
+        return Method(self.method, self.beta)
+
+    @property
+    def _published_for(self) -> tuple[str, str | None]:
+        """The data set and the noise that hyperparameters were published for, as `Method.hyperparameters` has them."""
+        return (self.dataset.removesuffix("n"), None) if self.labels else (self.dataset, f"symmetric {self.noise:g}")
+
+    def _told(self, published: ImageDataset, dataset: ImageDataset) -> tuple[Tensor, Tensor]:
+        """Give what is told to the losses that are told the noise: its matrix, and the counts of the true classes."""
+        clean, k = torch.from_numpy(published.train.target), len(published.classes)
+        if self.labels:
+            transition = label_transition(clean, torch.from_numpy(dataset.train.target), k)
+        else:
+            transition = noise.symmetric(k, self.noise)
+        return transition, clean.bincount(minlength=k)
+
+
+def label_transition(clean: Tensor, noisy: Tensor, n_classes: int) -> Tensor:
+    """Give the matrix of the noise of given labels: row z has the shares of each label among the rows of class z.
+
+    Example:
+        >>> label_transition(torch.tensor([0, 0, 1]), torch.tensor([0, 1, 1]), 2).tolist()
+        [[0.5, 0.5], [0.0, 1.0]]
+    """
+    counts = torch.zeros(n_classes, n_classes, dtype=torch.float64)
+    counts.index_put_((clean, noisy), torch.ones((), dtype=counts.dtype), accumulate=True)
+    return counts / counts.sum(1, keepdim=True)
 
 
 def with_labels(dataset: ImageDataset, labels: str) -> ImageDataset:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from mgce._validation import check_beta, check_choice, check_count, expected
+from mgce.experiments.methods import PAPER, paper_betas
+from mgce.losses.presets import LOSSES
 
-METHODS = ("mgce", "gce", "ce", "mae")
+METHODS = tuple(PAPER)
+KNOWN = (*METHODS, *(name for name in LOSSES if name not in METHODS))
 # Candidates for the cross-validation. The paper has eight from 1.05 to 11 and does not name them; we take 1.05, 1.18
 # and 1.4, which its figures show, and five more up to 11.
 BETAS = (1.05, 1.18, 1.4, 1.7, 2.0, 3.0, 5.0, 11.0)
@@ -21,7 +23,7 @@ class Options:
 
     Attributes:
         datasets: names; None for those of the paper.
-        methods: some of `METHODS`.
+        methods: some of `KNOWN`: those of the paper, which are `METHODS`, and the other losses of this package.
         betas: candidates for the beta of mgce and gce.
         seeds: how many.
         smoke: whether to run a miniature, to see that all works.
@@ -39,7 +41,7 @@ class Options:
     def __post_init__(self) -> None:
         check_count("seeds", self.seeds)
         for method in self.methods:
-            check_choice("methods", method, METHODS)
+            check_choice("methods", method, KNOWN)
         for beta in self.betas:
             check_beta(beta)
         for name in ("methods", "betas", "datasets"):
@@ -48,5 +50,5 @@ class Options:
                 raise ValueError(expected(name, "one or more values, none of them twice", values))
 
     def candidates(self, method: str) -> tuple[float, ...]:
-        """Give the values of beta to choose from: inf alone for cross-entropy, 1 alone for MAE."""
-        return {"ce": (math.inf,), "mae": (1.0,)}.get(method, self.betas)
+        """Give the values of beta to choose from, as :func:`mgce.experiments.methods.paper_betas` does."""
+        return paper_betas(method, self.betas)

@@ -56,17 +56,22 @@ def write_report(directory: Path, out: Path) -> dict[str, Result]:
 def facts(runs: list[Run]) -> dict[str, str]:
     """Give for the page the settings of the runs on each data set, and the facts of the machines; all values of each.
 
-    A setting is a field of the specification that is not one of its axes.
+    A setting is a field of the specification that is not one of its axes. Hyperparameters, which differ by loss, stand
+    apart, so that the settings do not come again with each.
     """
     settings: dict[str, dict[str, None]] = {}
     for run in runs:
         what = {name: value for name, value in run.specification.items() if name not in run.specification["axes"]}
+        where = f"{what['dataset']} ({what['kind']})"
+        for loss, values in what.pop("hyperparameters", {}).items():
+            given = ", ".join(f"{name} {value}" for name, value in values.items())
+            settings.setdefault(f"published hyperparameters, {where}", {})[f"{loss}: {given or 'none'}"] = None
         text = ", ".join(f"{name} {value}" for name, value in what.items() if name not in ("kind", "axes", "dataset"))
-        settings.setdefault(f"{what['dataset']} ({what['kind']})", {})[text] = None
+        settings.setdefault(where, {})[text] = None
         checksum = (
             f"SHA-256 {run.machine['data'][:16]}…" if "data" in run.machine else "not recorded by earlier versions"
         )
-        settings.setdefault(f"data of {what['dataset']} ({what['kind']})", {})[checksum] = None
+        settings.setdefault(f"data of {where}", {})[checksum] = None
         for name, value in run.machine.items():
             if name not in UNSAID:
                 settings.setdefault(name, {})[str(value)] = None

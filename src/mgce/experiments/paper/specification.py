@@ -90,7 +90,7 @@ class Specification(Protocol):
 
 # Fields that came later: left out while they are empty, so that runs keep the names that they had before. Not where
 # they are an axis: that kind of run has had them from its first day.
-LATER = ("labels", "smoke", "random_test")
+LATER = ("labels", "smoke", "random_test", "hyperparameters")
 LATER_AXES = ("cap_from", "trim", "penalty")  # left out while they are None, and then no axes either
 # By kind, the fields in which the runs on one data set may differ from those on another, as the paper has it. In
 # kinds that are not here, any.

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -16,11 +15,11 @@ from mgce._files import plain
 from mgce._validation import check_beta, check_choice, check_count, check_fraction, expected
 from mgce.datasets import Table, load, preprocessor
 from mgce.datasets.splits import Rows, stratified_split
-from mgce.experiments.paper.plan import METHODS
+from mgce.experiments.methods import PAPER, Method, paper_loss, stages
 from mgce.experiments.paper.published_mae import evaluate_published_mae
 from mgce.experiments.paper.specification import Place
-from mgce.link.probs import minimax_probs
-from mgce.metrics.evaluation import evaluate
+from mgce.losses.presets import LOSSES
+from mgce.metrics.evaluation import both_outputs, evaluate
 from mgce.training.ensemble import EnsembleFit, fit_ensemble, stack_groups
 from mgce.training.member_losses import MemberLoss
 from mgce.training.seeds import derived_generator, derived_seed
@@ -44,7 +43,8 @@ class TabularRun:
         dataset: a name that `mgce.datasets.load` knows.
         noise: share of the labels of training and validation rows that are made wrong.
         seeds: one for each group of networks, of its split, its noise and its training.
-        members: method and beta of each network of a group.
+        members: method and beta of each network of a group; a method is one of the paper, or the name of another loss
+            in `mgce.losses.presets.LOSSES`, whose beta is inf where it has none.
         rows: how many rows are used, the same ones for all seeds, chosen at random; None for all.
         scaling: "standard" for what `preprocessor` does, or "pixels": features divided by 255, less their means
             over the training rows.
@@ -54,6 +54,9 @@ class TabularRun:
         hidden: units of the hidden layer.
         epochs, batch_size, lr, momentum, l1, l1_on, max_norm: as `TrainingSettings` has them.
         smoke: of a miniature, the table that it is one of; "" of others.
+        hyperparameters: those published for the losses that are not the paper's, by name; the others are their
+            defaults. They are not given, but follow from the losses, the data set and the noise; another version of
+            this package may have others.
 
     Raises:
         TypeError, ValueError: if a field is not one of those above.
@@ -61,7 +64,6 @@ class TabularRun:
 
     kind: ClassVar[str] = "tabular"
     axes: ClassVar[tuple[str, ...]] = ("noise", "seeds", "members")
-    methods: ClassVar[tuple[str, ...]] = METHODS
 
     dataset: str
     noise: float
@@ -81,6 +83,7 @@ class TabularRun:
     l1_on: str = "all"
     max_norm: float = 5.0
     smoke: str = ""
+    hyperparameters: dict[str, Any] = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         check_choice("scaling", self.scaling, SCALINGS)
@@ -88,7 +91,7 @@ class TabularRun:
         for seed in self.seeds:
             check_count("seeds", seed, minimum=0)
         for method, beta in self.members:
-            check_choice("members", method, self.methods)
+            check_choice("members", method, tuple(LOSSES))
             check_beta(beta)
         for name in ("seeds", "members"):
             values = getattr(self, name)
@@ -101,14 +104,16 @@ class TabularRun:
                 raise ValueError(expected(name, "a float in (0, 1)", getattr(self, name)))
         check_count("hidden", self.hidden)
         self._settings()  # checks the others
+        found = {name: Method(name, beta).hyperparameters(*self._published_for) for name, beta in self._published}
+        object.__setattr__(self, "hyperparameters", found)  # the dataclass is frozen
 
     def check(self, place: Place) -> None:
         """Raise an error if the data set is missing."""
-        self._table(place)
+        self.table(place)
 
     def data_checksum(self, place: Place) -> str:
         """Give a SHA-256 of the data as they are read."""
-        return self._table(place).checksum()
+        return self.table(place).checksum()
 
     def run(self, place: Place) -> list[dict[str, Any]]:
         """Train all networks; give a record of each at its epoch of best validation accuracy.
@@ -118,19 +123,20 @@ class TabularRun:
         of five digits, so that records stay small. Networks of the method `mae` have another record, `mae_published`,
         for the probabilities that the paper's table agrees with.
         """
-        losses = [MemberLoss("gce" if method == "gce" else "mgce", beta) for method, beta in self.members]
-        fit, validation, test = self.train(place, losses)
+        table = self.table(place)
+        losses = [paper_loss(Method(*member), *self._published_for, *self._told(table)) for member in self.members]
+        fit, validation, test = self.train(table, place, stages(losses))
         records = []
         for group, seed in enumerate(self.seeds):
-            for member, (method, beta) in enumerate(self.members):
+            for member, ((method, beta), loss) in enumerate(zip(self.members, losses, strict=True)):
                 record = {"method": method, "beta": plain(beta), "noise": self.noise, "seed": seed}
                 record["best_epoch"] = int(fit.best_epoch[group, member])
                 record["validation_accuracy"] = float(fit.curves["validation"][:, group, member].max())
                 logits, target = test.logits[group, member], test.target[group]
-                measures = evaluate(logits, target, beta, softmax=method == "gce")
+                measures = evaluate(logits, target, beta, link=loss.link())
                 if method == "mae":
                     published = record | {"method": "mae_published"} | _numbers(evaluate_published_mae(logits, target))
-                h = minimax_probs(validation.logits[group, member].double(), beta=math.inf if method == "gce" else beta)
+                h = both_outputs(validation.logits[group, member].double(), beta, loss.link())["h"]
                 record["validation_brier"] = brier_score(h, validation.target[group])
                 curves = {"validation_accuracy": fit.curves["validation"], "test_accuracy": fit.curves["test"]}
                 for name, curve in {**curves, "objective": fit.objective}.items():
@@ -141,10 +147,15 @@ class TabularRun:
         return records
 
     def train(
-        self, place: Place, losses: Sequence[MemberLoss] | Mapping[int, Sequence[MemberLoss]]
+        self, table: Table, place: Place, losses: Sequence[MemberLoss] | Mapping[int, Sequence[MemberLoss]]
     ) -> tuple[EnsembleFit, Outputs, Outputs]:
-        """Train a network for each seed and loss; give with it its outputs on the validation and on the test rows."""
-        table = self._table(place)
+        """Train a network for each seed and loss; give with it its outputs on the validation and on the test rows.
+
+        Args:
+            table: as :meth:`table` gives it.
+            place: where to train.
+            losses: of the members, or these from an epoch on by that epoch, from 0.
+        """
         parts = [_split(table, self, seed) for seed in self.seeds]
         train, validation, test = (stack_groups([part[i] for part in parts], place.device) for i in range(3))
         fit = fit_ensemble(
@@ -160,6 +171,21 @@ class TabularRun:
             outputs = [Outputs(fit.model(part[0]).cpu(), part[1].cpu()) for part in (validation, test)]
         return fit, outputs[0], outputs[1]
 
+    @property
+    def _published(self) -> Sequence[tuple[str, float]]:
+        """The members with hyperparameters of a publication."""
+        return [member for member in self.members if member[0] not in PAPER]
+
+    @property
+    def _published_for(self) -> tuple[str, str | None]:
+        """The data set and the noise that they were published for, as `Method.hyperparameters` has them."""
+        return self.dataset, f"symmetric {self.noise:g}"
+
+    def _told(self, table: Table) -> tuple[Tensor, Tensor]:
+        """Give what is told to the losses that are told the noise: its matrix, and the counts of the true classes."""
+        k = len(table.classes)
+        return noise.symmetric(k, self.noise), torch.from_numpy(table.target).bincount(minlength=k)
+
     def _settings(self) -> TrainingSettings:
         return TrainingSettings(
             hidden_layer_sizes=(self.hidden,),
@@ -173,7 +199,7 @@ class TabularRun:
             max_norm=self.max_norm,
         )
 
-    def _table(self, place: Place) -> Table:
+    def table(self, place: Place) -> Table:
         """Load the table, and keep `rows` of its rows in their order."""
         table = load(self.dataset, data_dir=place.data_dir, download=place.download)
         if self.random_test:

@@ -1,8 +1,18 @@
-"""Options that take several numbers."""
+"""Options that take several names or numbers."""
 
 from __future__ import annotations
 
 from mgce._validation import expected
+
+
+def parse_names(text: str) -> tuple[str, ...]:
+    """Read names with commas between, and blanks around them or not."""
+    return tuple(name.strip() for name in text.split(","))
+
+
+def parse_methods(text: str, known: tuple[str, ...]) -> tuple[str, ...]:
+    """Read names of methods; `all` stands for all known ones."""
+    return known if text == "all" else parse_names(text)
 
 
 def parse_numbers(name: str, text: str) -> tuple[float, ...]:
