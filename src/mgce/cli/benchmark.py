@@ -20,7 +20,7 @@ from mgce.experiments.store import Runs
 def benchmark(
     protocol: Annotated[str, typer.Argument(help=f"{', '.join(PROTOCOLS)}.")],
     dataset: Annotated[str | None, typer.Option(help="Data sets, with commas between [the protocol's].")] = None,
-    methods: Annotated[str | None, typer.Option(help="Losses, with commas between [the protocol's].")] = None,
+    methods: Annotated[str, typer.Option(help="all, or losses with commas between.")] = "all",
     noise: Annotated[str | None, typer.Option(help="Rates of wrong labels, with commas [the protocol's].")] = None,
     seeds: Annotated[int | None, typer.Option(help="Repetitions [the protocol's].")] = None,
     smoke: Annotated[bool, typer.Option("--smoke", help="A miniature, to test the set-up in little time.")] = False,
@@ -40,7 +40,7 @@ def benchmark(
     """
     request = Request(
         datasets=None if dataset is None else parse_names(dataset),
-        methods=None if methods is None else parse_names(methods),
+        methods=None if methods == "all" else parse_names(methods),
         noise=None if noise is None else parse_numbers("noise", noise),
         seeds=seeds,
         smoke=smoke,

@@ -149,7 +149,7 @@ def test_what_is_said_of_fashion_mnist_is_what_the_records_say():
     best = max(value for name, value in values.items() if not name.startswith("mgce"))
     said = re.findall(r"\d+\.\d", sentence("README.md", "on FashionMNIST MGCE ends", "[Which"))
     assert list(map(float, said)) == pytest.approx([*ours, best], abs=0.051)
-    # "On FashionMNIST better only than cross-entropy", its logits clipped or not: of the losses without a penalty or trimming.
+    # "On FashionMNIST better only than cross-entropy", logits clipped or not: of losses without penalty or trimming.
     worse = {name for name, value in values.items() if value < values["mgce 1.05"]}
     assert worse == {"mgce 1.4", "ce", "ce+logitclip"}
 

@@ -180,6 +180,21 @@ def test_rates_of_noise_are_chosen_among_those_of_the_protocol():
         plan("p1", Request(noise=(0.3,)))
 
 
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_every_loss_asked_for_has_runs_or_is_refused(name):
+    """Never an empty plan, after which a command would say that it has written its results."""
+    for loss in LOSSES:
+        try:
+            runs = plan(name, Request(methods=(loss,), seeds=1, smoke=True))
+        except ValueError as error:
+            assert "Expected `methods` to be losses of this protocol (" in str(error)
+            assert str(error).endswith(f"but got '{loss}'.") and name in ("training", "selection")
+            with pytest.raises(ValueError, match="Expected `methods`"):
+                plan(name, Request(methods=("ce", loss), smoke=True))
+        else:
+            assert runs
+
+
 def test_what_is_not_there_is_refused():
     with pytest.raises(ValueError, match="Expected `methods` to be one of 'ce', 'mae'"):
         Request(methods=("svm",))

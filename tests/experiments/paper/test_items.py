@@ -1,8 +1,16 @@
+import re
+
 import pytest
 
 from mgce.datasets import IMAGE_NAMES, NAMES
 from mgce.experiments.paper.items import ITEMS, chosen, plan
-from mgce.experiments.paper.plan import Options
+from mgce.experiments.paper.plan import KNOWN, Options
+
+# Of what the paper shows of two or three methods only.
+SHOWN = {
+    **dict.fromkeys(("figure3", "figure4", "figure5", "table2"), ("mgce", "gce")),
+    "figure6": ("mgce", "gce", "mae"),
+}
 
 
 def kinds(name, *datasets):
@@ -29,3 +37,17 @@ def test_all_takes_each_data_set_where_it_can():
     assert "fashion_mnist" in {*NAMES} & {*IMAGE_NAMES}
     with pytest.raises(ValueError, match="Expected `dataset` to be one of 'digits', .* but got 'nowhere'"):
         plan("all", Options(datasets=("letter", "nowhere")))
+
+
+@pytest.mark.parametrize("name", ITEMS)
+def test_every_method_asked_for_has_runs_or_is_refused(name):
+    """Never an empty plan of what shows runs, after which a command would say that it has written its results."""
+    for method in KNOWN:
+        if not ITEMS[name].of_runs:
+            assert plan(name, Options(methods=(method,))) == []
+        elif method in SHOWN.get(name, KNOWN):
+            assert plan(name, Options(methods=(method,)))
+        else:
+            sentence = rf"of the methods of {name} \({', '.join(SHOWN[name])}\), but got '{re.escape(method)}'"
+            with pytest.raises(ValueError, match=sentence):
+                plan(name, Options(methods=(method,)))

@@ -193,9 +193,13 @@ def plan(protocol: str, request: Request) -> list[Specification]:
     """Plan the runs of a protocol that are asked for.
 
     Raises:
-        ValueError: if the protocol has no run with a rate of wrong labels that is asked for.
+        ValueError: if the protocol has no run with a loss or a rate of wrong labels that is asked for.
     """
     check_choice("protocol", protocol, tuple(PROTOCOLS))
+    trained = _methods_of(PROTOCOLS[protocol](replace(request, methods=None)))
+    if not trained.keys() >= {*(request.methods or ())}:
+        what = f"losses of this protocol ({', '.join(trained)})"
+        raise ValueError(expected("methods", what, ", ".join(request.methods or ())))
     runs: Sequence[Any] = PROTOCOLS[protocol](request)
     if request.smoke:
         runs = [replace(run, smoke=protocol) for run in runs]
@@ -214,6 +218,12 @@ PROTOCOLS: Mapping[str, Callable[[Request], list[Specification]]] = {
     "selection": selection,
     "rates": rates,
 }
+
+
+def _methods_of(runs: Iterable[Any]) -> dict[str, None]:
+    """Give the names of the losses that the runs train, in their order."""
+    members = (run.members if isinstance(run, RateRun) else [(run.method, run.beta)] for run in runs)
+    return {name: None for names in members for name, _ in names}
 
 
 def _loss_run(protocol: str, settings: Settings, dataset: str, method: Method, cell: Cell) -> LossRun:

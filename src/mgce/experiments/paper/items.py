@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from mgce._validation import check_choice
+from mgce._validation import check_choice, expected
 from mgce.datasets import IMAGE_NAMES, NAMES
 from mgce.experiments.paper import (
     advantage,
@@ -19,7 +19,7 @@ from mgce.experiments.paper import (
     table2,
     table3,
 )
-from mgce.experiments.paper.plan import Options
+from mgce.experiments.paper.plan import KNOWN, Options
 from mgce.experiments.paper.result import Result
 from mgce.experiments.paper.specification import Specification
 from mgce.experiments.store import Run
@@ -76,14 +76,20 @@ def plan(name: str, options: Options) -> list[Specification]:
     For `all`, each item gets those of the data sets asked for that it can take: Table 3 tables, Table 1 images.
 
     Raises:
-        ValueError: if no item can take one of the data sets.
+        ValueError: if no item can take one of the data sets, or an item trains by none of the methods.
     """
+    items = [ITEMS[item] for item in chosen(name)]
     if name != "all" or options.datasets is None:
-        return [specification for item in chosen(name) for specification in ITEMS[item].plan(options)]
+        planned = [specification for item in items for specification in item.plan(options)]
+        if not planned and any(item.of_runs for item in items):
+            shown = [method for method in KNOWN if ITEMS[name].plan(replace(options, methods=(method,)))]
+            what = f"one or more of the methods of {name} ({', '.join(shown)})"
+            raise ValueError(expected("methods", what, ", ".join(options.methods)))
+        return planned
     for dataset in options.datasets:
         check_choice("dataset", dataset, tuple(dict.fromkeys((*NAMES, *IMAGE_NAMES))))
     specifications: list[Specification] = []
-    for item in ITEMS.values():
+    for item in items:
         taken = tuple(dataset for dataset in options.datasets if dataset in item.datasets)
         specifications += item.plan(replace(options, datasets=taken)) if taken else []
     return specifications
