@@ -318,6 +318,8 @@ def test_a_typing_error_is_not_taken_for_a_data_set_without_a_preset(arguments, 
 def test_a_rate_may_be_written_in_several_ways():
     for noise in ("symmetric 0.8", "symmetric .8", "symmetric 0.80"):
         assert preset("ce+logitclip", "cifar10", noise) == {"delta": 1.5}
+    for rate in (0.0, 1.0, 1e-5, 1.25e-7, 5e-324, 1 / 3):
+        assert preset("ce", "cifar10", f"symmetric {rate}") == preset("ce", "cifar10", f"asymmetric {rate:g}") == {}
 
 
 def test_a_rate_that_was_not_published_has_what_was_for_the_next_larger_one():

@@ -255,6 +255,9 @@ PRESETS_BY_NOISE: Mapping[tuple[str, str], Mapping[str, Mapping[float, Keywords]
     ("ce+logitclip", "cifar100"): {"asymmetric": {0.0: {}, 0.4: {"delta": 2.5}}},
 }
 
+# A share from 0 to 1, as people and Python write it: .4, 0.4, 1e-05.
+RATE = re.compile(r"0?\.[0-9]+|0|1(\.0*)?|[1-9](\.[0-9]+)?e-[0-9]+")
+
 DATA = tuple(sorted({data for by_data in PRESETS.values() for data in by_data} | {"fashion_mnist"}))
 
 
@@ -330,6 +333,6 @@ def _kind_and_rate(noise: str | None) -> tuple[str, float]:
     if noise is None:
         return "", 0.0
     kind, _, rate = noise.partition(" ") if isinstance(noise, str) else ("", "", "")
-    if kind not in ("symmetric", "asymmetric") or not re.fullmatch(r"0?\.[0-9]+|0|1(\.0*)?", rate):
+    if kind not in ("symmetric", "asymmetric") or not RATE.fullmatch(rate):
         raise ValueError(expected("noise", "a kind and a rate, as 'symmetric 0.4' or 'asymmetric 0.4'", noise))
     return kind, float(rate)
