@@ -3,6 +3,7 @@ import torch
 
 from contracts.loss_contract import LossContract
 from mgce.functional import mgce_loss
+from mgce.kernels import cpu
 
 
 class TestFusedLoss(LossContract):
@@ -11,6 +12,42 @@ class TestFusedLoss(LossContract):
     @staticmethod
     def loss(input, target, **keywords):
         return mgce_loss(input, target, beta=1.18, **keywords)
+
+
+@pytest.fixture
+def no_kernel(monkeypatch):
+    monkeypatch.setattr(cpu, "obstacle", lambda: "it is not built")
+
+
+@pytest.mark.usefixtures("no_kernel")
+class TestWithoutTheKernel(LossContract):
+    """The same on a machine without a compiler, also in compiled graphs, whose operator has no autograd to call."""
+
+    compiler = "aot_eager"  # the operator is the same, and inductor takes ten seconds a graph
+
+    @staticmethod
+    def loss(input, target, **keywords):
+        return mgce_loss(input, target, beta=1.18, **keywords)
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
+@pytest.mark.parametrize("soft", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_without_the_kernel_the_operator_gives_the_same(monkeypatch, reduction, smoothing, soft, dtype):
+    """Weights, rows to ignore, rows of NaN and masked classes among them."""
+    logits = torch.cat([LOGITS, torch.full((1, 5), torch.nan), LOGITS[:1] * torch.tensor([1, 1, 1, 1, torch.inf])])
+    logits[-1, -1] = -torch.inf
+    logits = logits.to(dtype)
+    target = torch.tensor([*TARGET.tolist(), -100, 1])
+    if soft:
+        target = torch.nn.functional.one_hot(target.clamp(min=0), 5).to(torch.promote_types(dtype, torch.float32))
+    weight = torch.tensor([0.5, 1.0, 2.0, 3.0, 1.0], dtype=target.dtype if soft else torch.float32)
+    rows = logits.to(torch.promote_types(dtype, torch.float32))
+    arguments = (rows, target, weight.to(rows.dtype), -100, reduction, smoothing, 1.4)
+    there = torch.ops.mgce.loss_and_grad(*arguments)
+    monkeypatch.setattr(cpu, "obstacle", lambda: "it is not built")
+    torch.testing.assert_close(torch.ops.mgce.loss_and_grad(*arguments), there, equal_nan=True)
 
 
 LOGITS = torch.randn(6, 5, dtype=torch.float64)

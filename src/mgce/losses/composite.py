@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from mgce.kernels.options import LossOptions
 from mgce.losses.arguments import class_dim
-from mgce.losses.nll import nll
+from mgce.losses.nll import nll, row_weights
+from mgce.numerics import root
 from mgce.numerics.implicit import solve
 from mgce.numerics.root import Beta
 
@@ -18,3 +20,41 @@ def composite_mgce_loss(
     dim = class_dim(input)
     x, t, _ = solve(input, beta, dim)
     return nll((x + t.unsqueeze(-1)).movedim(-1, dim), target, weight, options)
+
+
+def composite_loss_and_grad(
+    logits: Tensor,  # (N, C), in float32 or float64
+    target: Tensor,  # (N), or (N, C) of the type of the logits
+    weight: Tensor | None,
+    options: LossOptions,
+    beta: float,
+    want_grad: bool = True,
+) -> tuple[Tensor, Tensor | None]:
+    """Compute the loss and the gradient of it, or of its sum: by hand, as within an operator there is no autograd."""
+    x = logits - logits.amax(-1, keepdim=True)
+    t = root.newton(x, beta)
+    loss = nll(x + t.unsqueeze(-1), target, weight, options)
+    if not want_grad:
+        return loss, None
+    w, _ = root.powers(x, t, beta)
+    q = _target_probs(target, weight, logits, options)
+    mass = q.sum(-1, keepdim=True)
+    grad = torch.where(mass == 0, -q, w * (mass / w.sum(-1, keepdim=True)) - q)  # a row that counts not may hold NaN
+    if options.reduction != "mean":
+        return loss, grad
+    if target.ndim == 2:
+        return loss, grad / len(target)
+    total = row_weights(target, weight, options.ignore_index).sum()
+    return loss, torch.where(total == 0, 0, grad / total)
+
+
+def _target_probs(target: Tensor, weight: Tensor | None, logits: Tensor, options: LossOptions) -> Tensor:
+    """Give q, shape (N, C), such that the loss is that of q: labels smoothed, weighted, and zero where ignored."""
+    share = options.label_smoothing
+    weight = logits.new_ones(logits.shape[1]) if weight is None else weight
+    if target.ndim == 2:
+        return weight * (target * (1 - share) + share / logits.shape[1])
+    kept = (target != options.ignore_index).unsqueeze(1)
+    labels = torch.where(kept, target.unsqueeze(1), 0)
+    q = kept * (weight * (share / logits.shape[1]))
+    return q.scatter_add_(1, labels, torch.where(kept, (1 - share) * weight[labels], 0))

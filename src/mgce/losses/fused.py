@@ -11,7 +11,7 @@ from torch import Tensor
 from mgce.kernels import cuda, dispatch
 from mgce.kernels.options import LossOptions
 from mgce.losses.arguments import HALF_TYPES
-from mgce.losses.composite import composite_mgce_loss
+from mgce.losses.composite import composite_loss_and_grad, composite_mgce_loss
 
 
 class _Arguments(NamedTuple):
@@ -139,17 +139,16 @@ def loss_and_grad(
 def loss_and_gradient(
     logits: Tensor, target: Tensor, weight: Tensor | None, options: LossOptions, beta: float
 ) -> tuple[Tensor, Tensor]:
-    """Give the loss and its gradient of a batch of rows, by the kernel or, on a machine without it, by autograd."""
+    """Give the loss and its gradient of a batch of rows, by the kernel or, on a machine without it, by hand."""
     if dispatch.obstacle_of_machine(logits) is None:
         loss, grad = dispatch.loss_and_grad(logits, target, weight, options, beta=beta)
-        assert grad is not None
-        return loss, grad
-    dtype = torch.promote_types(logits.dtype, torch.float32)
-    with torch.enable_grad():
-        leaf = logits.detach().to(dtype).requires_grad_()
-        loss = composite_mgce_loss(leaf, target, weight, options, beta)
-        (grad,) = torch.autograd.grad(loss.sum(), leaf)
-    return loss.detach(), grad.to(dispatch.gradient_dtype(logits))
+    else:
+        rows = logits.to(torch.promote_types(logits.dtype, torch.float32))
+        soft = target.is_floating_point()
+        weight = None if weight is None else weight.to(rows.dtype)
+        loss, grad = composite_loss_and_grad(rows, target.to(rows.dtype) if soft else target, weight, options, beta)
+    assert grad is not None
+    return loss, grad.to(dispatch.gradient_dtype(logits))
 
 
 @loss_and_grad.register_fake

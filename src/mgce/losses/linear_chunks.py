@@ -11,8 +11,8 @@ from torch import Tensor
 from mgce import _validation
 from mgce.kernels import dispatch
 from mgce.kernels.options import LossOptions
-from mgce.losses.nll import nll
-from mgce.numerics import root
+from mgce.losses.composite import composite_loss_and_grad
+from mgce.losses.nll import row_weights
 
 # Where a chunk has gradients in at most this share of the classes, gathering those classes costs less than leaving
 # them in the products: the two cost the same at 0.45 to 0.7 of the classes.
@@ -160,9 +160,7 @@ def _scales(
         return 1.0, 1.0
     if target.ndim == 2:
         return 1 / len(target), len(target)
-    kept = target != options.loss.ignore_index
-    counted = kept if weight is None else torch.where(kept, weight[torch.where(kept, target, 0)], 0)
-    divisor = counted.to(dtype).sum()
+    divisor = row_weights(target, weight, options.loss.ignore_index).to(dtype).sum()
     return torch.where(divisor == 0, 0, 1 / divisor), divisor
 
 
@@ -227,27 +225,7 @@ def _chunk_loss(
         return dispatch.loss_and_grad(
             logits, target, weight, of_rows, beta=options.beta, want_grad=want_grad, inplace=True
         )
-    x = logits - logits.amax(-1, keepdim=True)
-    t = root.newton(x, options.beta)
-    loss = nll(x + t.unsqueeze(-1), target, weight, of_rows)
-    if not want_grad:
-        return loss, None
-    w, _ = root.powers(x, t, options.beta)
-    q = _target_probs(target, weight, logits, options)
-    # By hand, for within an operator there is no autograd.
-    return loss, w * (q.sum(-1, keepdim=True) / w.sum(-1, keepdim=True)) - q
-
-
-def _target_probs(target: Tensor, weight: Tensor | None, logits: Tensor, options: ChunkOptions) -> Tensor:
-    """Give q, shape (r, k), such that the loss is that of q: labels smoothed, weighted, and zero where ignored."""
-    share = options.loss.label_smoothing
-    weight = logits.new_ones(logits.shape[1]) if weight is None else weight
-    if target.ndim == 2:
-        return weight * (target * (1 - share) + share / logits.shape[1])
-    kept = (target != options.loss.ignore_index).unsqueeze(1)
-    labels = torch.where(kept, target.unsqueeze(1), 0)
-    q = kept * (weight * (share / logits.shape[1]))
-    return q.scatter_add_(1, labels, torch.where(kept, (1 - share) * weight[labels], 0))
+    return composite_loss_and_grad(logits, target, weight, of_rows, options.beta, want_grad)
 
 
 def _accumulate(

@@ -36,18 +36,22 @@ def of_labels(values: Tensor, target: Tensor, ignore_index: int) -> Tensor:
     return -_hard_nll(values, target.long(), None, ignore_index, "none")
 
 
+def row_weights(target: Tensor, weight: Tensor | None, ignore_index: int) -> Tensor:
+    """Give what each row counts in a mean: nothing if it is ignored, else the weight of its label, or True for one."""
+    kept = target != ignore_index
+    return kept if weight is None else torch.where(kept, weight[torch.where(kept, target, 0)], 0)
+
+
 def nll_of_labels(scores: Tensor, target: Tensor, weight: Tensor | None, options: LossOptions) -> Tensor:
     """Reduce minus the scores of the labels, of the shape of index targets, as :func:`nll` does those of all classes.
 
     There is no smoothing, for which the scores of the other classes count.
     """
     target = target.long()  # uint8 takes an ignored index of -100 for 156
-    kept = target != options.ignore_index
-    counts, costs = kept, -scores
-    if weight is not None:
-        counts = torch.where(kept, weight.to(scores.dtype)[torch.where(kept, target, 0)], 0)
-        costs = costs * counts
-    rows = torch.where(kept, costs, 0)
+    weight = None if weight is None else weight.to(scores.dtype)
+    counts = row_weights(target, weight, options.ignore_index)
+    costs = -scores if weight is None else -scores * counts
+    rows = torch.where(target != options.ignore_index, costs, 0)
     if options.reduction == "none":
         return rows
     return rows.sum() if options.reduction == "sum" else rows.sum() / counts.sum()
@@ -75,9 +79,7 @@ def _uniform_nll(scores: Tensor, target: Tensor, weight: Tensor | None, options:
         return rows
     if options.reduction == "sum":
         return rows.sum()
-    if weight is None:
-        return rows.sum() / kept.sum()
-    return rows.sum() / torch.where(kept, weight[torch.where(kept, target, 0)], 0).sum()
+    return rows.sum() / row_weights(target, weight, options.ignore_index).sum()
 
 
 def _soft_nll(scores: Tensor, target: Tensor, weight: Tensor | None, options: LossOptions) -> Tensor:
