@@ -55,6 +55,38 @@ def test_numbers_are_not_cut_off_in_a_narrow_terminal(tmp_path):
 @pytest.mark.parametrize(
     "arguments, sentence",
     [
+        (["--json", "table.csv"], "Expected `json` to be the path of a file that serves for nothing else"),
+        (["--json", "./table.csv"], "Expected `json` to be the path of a file that serves for nothing else"),
+        (["--json", "old/../table.csv"], "Expected `json` to be the path of a file that serves for nothing else"),
+        (
+            ["--out", "."],
+            "Expected `out` to be a folder whose table.csv, which is written, is not the table that is read",
+        ),
+        (["--out", "new", "--json", "new"], "Expected `json` to be the path of a file that serves for nothing else"),
+        (
+            ["--out", "new", "--json", "new/runs.json"],
+            "Expected `json` to be the path of a file that serves for nothing",
+        ),
+        (
+            ["--json", "mgce-compare-table/accuracy.png"],
+            "Expected `json` to be the path of a file that serves for nothing",
+        ),
+        (["--out", "old"], "Expected `out` to be the path of a file, but got 'old/runs.json, which is a folder'."),
+        (["--json", "old"], "Expected `json` to be the path of a file, but got 'old, which is a folder'."),
+    ],
+)
+def test_no_output_replaces_the_table_or_another(tmp_path, arguments, sentence):
+    (tmp_path / "table.csv").write_text("x,y\n" + "1,a\n2,b\n" * 30)
+    (tmp_path / "old" / "runs.json").mkdir(parents=True)
+    before = {path: path.read_bytes() if path.is_file() else None for path in tmp_path.rglob("*")}
+    result = mgce("compare", "table.csv", "--target", "y", "--seeds", "1", "--epochs", "1", *arguments, folder=tmp_path)
+    assert result.returncode == 2 and sentence in result.stderr, result.stderr
+    assert {path: path.read_bytes() if path.is_file() else None for path in tmp_path.rglob("*")} == before
+
+
+@pytest.mark.parametrize(
+    "arguments, sentence",
+    [
         (["nowhere"], "Error: Expected `dataset` to be one of 'digits'"),
         (["nowhere.csv"], "Error: Expected `dataset` to be the path of a file that exists"),
         (["t.csv", "--target", "z"], "Error: Expected `target` to be a column of t.csv (x, y), but got 'z'."),

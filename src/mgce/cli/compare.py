@@ -14,9 +14,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table as Grid
 
 from mgce._files import to_json, write_files
+from mgce._validation import expected
 from mgce.cli.env import describe
 from mgce.cli.list_options import parse_methods, parse_numbers
-from mgce.cli.outputs import STDOUT, Json, Quiet, check_folder, check_json, write_json
+from mgce.cli.outputs import STDOUT, Json, Quiet, check_folder, check_json, check_output, write_json
 from mgce.cli.table_options import Decimal, Drop, Encoding, Sep, columns_of
 from mgce.cli.terminal import Terminal, nothing_written_if_interrupted
 from mgce.datasets import NAMES, Table, load
@@ -27,6 +28,7 @@ from mgce.tables.notes import without_label
 
 DEFAULT = Comparison()
 BETAS, TRIMS = (",".join(map(str, values)) for values in (DEFAULT.betas, DEFAULT.trims))
+FILES = ("table.csv", "runs.json", "accuracy.png", "reliability.png")
 METHODS_HELP = f"all, or some of these, with commas between: {', '.join(METHODS)}."
 
 
@@ -79,8 +81,7 @@ def compare(
         lr=lr,
     )
     folder = out or Path(f"mgce-compare-{table.name}")
-    check_folder("out", folder)
-    check_json(json_file)
+    _check_outputs(folder, json_file, Path(dataset))
     console = Terminal(quiet=quiet or json_file == STDOUT)
     start = time.monotonic()
     with nothing_written_if_interrupted(console):
@@ -94,6 +95,18 @@ def compare(
         console.print(f"Note: {sentence}", markup=False)
     console.print_whole(_grid(rows, table, plan))
     console.print(f"{len(records)} networks in {time.monotonic() - start:.0f} s. {', '.join(files)} are in {folder}/")
+
+
+def _check_outputs(folder: Path, json_file: Path | None, table: Path) -> None:
+    """Require, before the work begins, that all files can be written and none replaces another or the table."""
+    check_folder("out", folder)
+    files = [folder / name for name in FILES]
+    for file in files:
+        if file.resolve() == table.resolve():
+            what = f"a folder whose {file.name}, which is written, is not the table that is read"
+            raise ValueError(expected("out", what, str(folder)))
+        check_output("out", file)
+    check_json(json_file, table, folder, *files)
 
 
 def _title(table: Table, plan: Comparison) -> str:
@@ -118,12 +131,8 @@ def _contents(
     """
     title = _title(table, plan)
     document = {"dataset": table.name, "plan": asdict(plan), "environment": describe(), "runs": records}
-    return {
-        "table.csv": render.to_csv(rows),
-        "runs.json": to_json(document),
-        "accuracy.png": render.accuracy_figure(chosen, title),
-        "reliability.png": render.reliability_figure(chosen, title),
-    }
+    pictures = render.accuracy_figure(chosen, title), render.reliability_figure(chosen, title)
+    return dict(zip(FILES, (render.to_csv(rows), to_json(document), *pictures), strict=True))
 
 
 def _run_with_progress(console: Console, table: Table, plan: Comparison, device: str) -> list[dict[str, Any]]:
