@@ -21,7 +21,7 @@ from mgce.functional import (
     nce_loss,
     nnce_loss,
 )
-from mgce.losses.presets import HYPERPARAMETERS, LOSSES, PRESETS, PRESETS_BY_NOISE, preset
+from mgce.losses.presets import DATA, HYPERPARAMETERS, LOSSES, PRESETS, PRESETS_BY_NOISE, preset
 
 LOGITS, TARGET = torch.randn(9, 4, generator=torch.Generator().manual_seed(0)), torch.arange(9) % 4
 P = LOGITS.double().softmax(-1).gather(1, TARGET[:, None])[:, 0]
@@ -320,6 +320,15 @@ def test_a_rate_may_be_written_in_several_ways():
         assert preset("ce+logitclip", "cifar10", noise) == {"delta": 1.5}
     for rate in (0.0, 1.0, 1e-5, 1.25e-7, 5e-324, 1 / 3):
         assert preset("ce", "cifar10", f"symmetric {rate}") == preset("ce", "cifar10", f"asymmetric {rate:g}") == {}
+
+
+@pytest.mark.parametrize("noise", [None, "symmetric 0.8", "asymmetric 0.4"])
+@pytest.mark.parametrize("data", DATA)
+def test_where_nothing_was_published_the_loss_is_that_for_cifar10(data, noise):
+    """As in the comparisons, by which people choose the loss that they then make by its name."""
+    for name in LOSSES:
+        if {"fashion_mnist": "mnist"}.get(data, data) not in PRESETS.get(name, {}):
+            assert preset(name, data, noise) == preset(name, "cifar10", noise)
 
 
 def test_a_rate_that_was_not_published_has_what_was_for_the_next_larger_one():

@@ -71,8 +71,7 @@ class Method:
             data: the data set, as `preset` has it, or another.
             noise: kind and rate, as `preset` has it.
         """
-        # Where nothing was published for a data set, what was for CIFAR-10, with which all comparisons begin.
-        published = (data in DATA and preset(self.name, data, noise)) or preset(self.name, "cifar10", noise)
+        published = preset(self.name, data if data in DATA else "cifar10", noise)
         options = {**published, **({"scale": SCALE} if self.name.endswith("+scale") else {})}
         options.pop("beta", None)  # GCE's, which is `self.beta`
         return options

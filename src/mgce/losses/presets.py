@@ -262,7 +262,9 @@ DATA = tuple(sorted({data for by_data in PRESETS.values() for data in by_data} |
 
 
 def preset(name: str, data: str, noise: str | None = None) -> dict[str, Any]:
-    """Give the hyperparameters of a loss that were published for a data set.
+    """Give the hyperparameters of a loss that were published for a data set, or else those for CIFAR-10.
+
+    CIFAR-10 is what most comparisons begin with.
 
     Args:
         name: of the loss, a key of `LOSSES`.
@@ -271,7 +273,7 @@ def preset(name: str, data: str, noise: str | None = None) -> dict[str, Any]:
             another. A rate between those published has what was for the next larger one.
 
     Returns:
-        Keywords for :func:`robust_loss`; none where nothing was published, and the defaults hold.
+        Keywords for :func:`robust_loss`; none where nothing was published for CIFAR-10 either, and the defaults hold.
 
     Raises:
         TypeError, ValueError: if there is no loss or data set of that name, or the noise is not as above.
@@ -281,14 +283,18 @@ def preset(name: str, data: str, noise: str | None = None) -> dict[str, Any]:
         {'weights': (1.0, 4.0), 'a': 6.0, 'q': 1.5}
         >>> preset("ce+logitclip", "cifar10", "symmetric 0.8")
         {'delta': 1.5}
+        >>> preset("ce_eps+mae", "mnist") == preset("ce_eps+mae", "cifar10")
+        True
     """
     check_choice("name", name, tuple(LOSSES))
     check_choice("data", data, DATA)
     data = "mnist" if data == "fashion_mnist" else data
     kind, rate = _kind_and_rate(noise)
+    published = PRESETS.get(name, {})
+    data = data if data in published else "cifar10"
     by_rate = PRESETS_BY_NOISE.get((name, data), {}).get(kind, {0.0: {}})
     by_noise = by_rate[min((known for known in by_rate if known >= rate), default=max(by_rate))]
-    return {**PRESETS.get(name, {}).get(data, {}), **by_noise}
+    return {**published.get(data, {}), **by_noise}
 
 
 def robust_loss(name: str, data: str | None = None, noise: str | None = None, **keywords: Any) -> nn.Module:
@@ -296,7 +302,8 @@ def robust_loss(name: str, data: str | None = None, noise: str | None = None, **
 
     Args:
         name: `"ce"`, `"gce"`, `"nce+rce"`, ...: a key of `mgce.losses.presets.LOSSES`.
-        data: name of a data set, for the hyperparameters published for it; None for the defaults.
+        data: name of a data set, for the hyperparameters published for it or else for CIFAR-10, as :func:`preset`
+            gives them; None for the defaults.
         noise: kind and rate of the noise, as for :func:`preset`.
         keywords: hyperparameters, `weights` for those of a sum, which replace the others, and any of the arguments
             of `nn.CrossEntropyLoss`.
