@@ -117,6 +117,14 @@ def test_a_grid_grows_and_all_says_what_is_missing(tmp_path):
     assert asked.returncode == 2 and "uci/letter-recognition.data" in asked.stderr and "uci/adult" in asked.stderr
     real = mgce("reproduce", "table3", "--dataset", "wine", "--out", "out", folder=tmp_path)
     assert real.returncode == 2 and "to be all of --smoke or none" in real.stderr
+    other = mgce("benchmark", "rates", "--smoke", "--dataset", "wine", "--out", "out", folder=tmp_path)
+    assert other.returncode == 2 and "to be all of mgce reproduce or all of mgce benchmark" in other.stderr
+    alone = ["--dataset", "wine", "--methods", "ce", "--out", "alone"]
+    result = mgce("reproduce", "advantage", *small[:-2], *alone, folder=tmp_path)
+    assert result.returncode == 0 and "The runs in alone/ do not suffice for advantage." in result.stderr
+    (tmp_path / "alone" / "reasons.json").write_text("[]")
+    damaged = mgce("reproduce", "table3", *small[:-2], *alone, "--seeds", "2", folder=tmp_path)
+    assert damaged.returncode == 2 and damaged.stderr.startswith("Error: Expected `reasons.json` to be an object")
 
 
 @pytest.mark.parametrize(
@@ -127,6 +135,8 @@ def test_a_grid_grows_and_all_says_what_is_missing(tmp_path):
         (["reproduce", "table3", "--betas", "0.5"], "Error: Expected `beta`"),
         (["reproduce", "table3", "--seeds", "0"], "Error: Expected `seeds`"),
         (["reproduce", "table3", "--dataset", "nowhere"], "Error: Expected `dataset` to be one of"),
+        (["reproduce", "table3", "--dataset", "my.csv"], "Error: Expected `dataset` to be one of 'digits', "),
+        (["benchmark", "rates", "--dataset", "my.csv"], "Error: Expected `dataset` to be one of 'digits', "),
         (["reproduce", "table3", "--smoke", "--backend", "dask"], "Error: Expected `scheduler`"),
         (["reproduce", "table3", "--smoke", "--device", "nowhere"], "Error: Expected `device` to be a device"),
         (["report", "nowhere"], "Error: Expected `runs` to be a folder"),

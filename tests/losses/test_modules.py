@@ -1,6 +1,7 @@
 import copy
 import math
 import pickle
+import warnings
 
 import pytest
 import torch
@@ -179,6 +180,10 @@ def test_repr_shows_what_is_not_default():
     assert repr(MGCELoss()) == "MGCELoss(beta=1.4)"
     assert repr(GCELoss(beta=2, reduction="sum", ignore_index=0)) == "GCELoss(beta=2, ignore_index=0, reduction='sum')"
     assert repr(MinimaxLink()) == "MinimaxLink(beta=1.4, dim=-1, output='minimax')"
+    learnt = torch.nn.Parameter(torch.tensor(1.5))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert repr(MGCELoss(beta=learnt)) == "MGCELoss(beta=1.5)" and repr(GCELoss(beta=learnt)) == "GCELoss(beta=1.5)"
 
 
 @pytest.mark.parametrize("make", [MGCELoss, GCELoss, MinimaxLink])

@@ -40,7 +40,7 @@ def benchmark(
     """
     request = Request(
         datasets=None if dataset is None else parse_names(dataset),
-        methods=None if methods == "all" else parse_names(methods),
+        methods=None if methods.strip() == "all" else parse_names(methods),
         noise=None if noise is None else parse_numbers("noise", noise),
         seeds=seeds,
         smoke=smoke,

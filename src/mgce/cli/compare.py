@@ -97,7 +97,8 @@ def compare(
     for sentence in without_label(table.unlabelled):
         console.print(f"Note: {sentence}", markup=False)
     console.print_whole(_grid(rows, table, plan))
-    console.print(f"{len(records)} networks in {time.monotonic() - start:.0f} s. {', '.join(files)} are in {folder}/")
+    networks = "1 network" if len(records) == 1 else f"{len(records)} networks"
+    console.print(f"{networks} in {time.monotonic() - start:.0f} s. {', '.join(files)} are in {folder}/")
 
 
 def _check_outputs(folder: Path, json_file: Path | None, table: Path) -> None:

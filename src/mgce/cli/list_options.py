@@ -12,7 +12,7 @@ def parse_names(text: str) -> tuple[str, ...]:
 
 def parse_methods(text: str, known: tuple[str, ...]) -> tuple[str, ...]:
     """Read names of methods; `all` stands for all known ones."""
-    return known if text == "all" else parse_names(text)
+    return known if text.strip() == "all" else parse_names(text)
 
 
 def parse_numbers(name: str, text: str) -> tuple[float, ...]:

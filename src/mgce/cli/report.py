@@ -21,16 +21,17 @@ def report(
 ) -> None:
     """Write every table and figure that the finished runs in a folder suffice for; nothing is trained.
 
-    A file reasons.json in that folder maps patterns such as "letter/*/gce/*" to sentences. Where a cell of a table
-    matches a pattern and differs from the paper, the page shows the sentence as the reason.
+    A file reasons.json in a folder of mgce reproduce maps patterns such as "letter/*/gce/*" to sentences. Where a cell
+    of a table matches a pattern and differs from the paper, the page shows the sentence as the reason.
     """
     if not runs.is_dir():
-        raise FileNotFoundError(expected("runs", "a folder of mgce reproduce that exists", str(runs)))
+        raise FileNotFoundError(expected("runs", "a folder of mgce reproduce or mgce benchmark that exists", str(runs)))
     folder = out or runs
     check_folder("out", folder)
     finished = list(Runs(runs).read().values())
     if not finished:
-        raise ValueError(expected("runs", "a folder with finished runs of mgce reproduce", f"{runs}, which has none"))
+        what = "a folder with finished runs of mgce reproduce or mgce benchmark"
+        raise ValueError(expected("runs", what, f"{runs}, which has none"))
     write = write_benchmark if has_losses(finished) else write_report
     results = write(runs, folder)
     show(results, list(results), folder)

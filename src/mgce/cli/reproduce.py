@@ -20,7 +20,7 @@ from mgce.cli.outputs import check_folder
 from mgce.cli.terminal import Terminal
 from mgce.experiments.paper.items import ITEMS, chosen, plan
 from mgce.experiments.paper.plan import BETAS, KNOWN, METHODS, Options
-from mgce.experiments.paper.report import write_report
+from mgce.experiments.paper.report import read_reasons, write_report
 from mgce.experiments.paper.result import Result, page_name, to_text
 from mgce.experiments.paper.specification import PRECISIONS, Place, Specification, check_one_setting, document
 from mgce.experiments.paper.sweep import Workers, absent, check, clean, pending, sweep
@@ -63,6 +63,7 @@ def reproduce(
     names = chosen(name)
     folder = out or Path("mgce-reproduce-smoke" if smoke else "mgce-reproduce")
     check_folder("out", folder)
+    read_reasons(folder)  # refuses a damaged file before the work
     data_dir = None if data_dir is None else data_dir.resolve()
     place = Place(data_dir, device, scratch=(folder / "scratch").resolve(), precision=precision)
     workers = Workers(default_jobs(place, backend) if jobs is None else jobs, backend, scheduler)
@@ -114,6 +115,8 @@ def show(results: Mapping[str, Result], names: list[str], folder: Path) -> None:
     for name in names:
         if name in results:
             typer.echo(printable(to_text(results[name]), keep="\n"))
+        elif len(names) == 1:
+            typer.echo(f"The runs in {folder}/ do not suffice for {name}.", err=True)
     files = ", ".join(result.name for result in results.values())
     typer.echo(f"{files} are in {folder}/, as text, CSV, LaTeX and in {page_name(list(results.values()))}")
 

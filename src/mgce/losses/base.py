@@ -121,4 +121,5 @@ def show(beta: Any) -> str:
     """Write beta as `repr` of a module has it: a number, or the shape of a tensor."""
     if isinstance(beta, Tensor) and beta.ndim:
         return f"tensor{tuple(beta.shape)}"
-    return f"{math.inf if beta > sys.float_info.max else float(beta):g}"  # an integer may be larger than any float
+    number = beta.item() if isinstance(beta, Tensor) else beta
+    return f"{math.inf if number > sys.float_info.max else float(number):g}"  # an integer may be larger than any float

@@ -33,7 +33,8 @@ def forward_corrected_logits(logits: Tensor, transition: Tensor, *, beta: float 
     under the transforms of `torch.func`, and where a label is all but impossible, below 1e-150, k^2 numbers a row.
 
     f' has the small probabilities to the power 1 / (beta - 1). Near beta = 1 these are lost to rounding: the loss of f'
-    keeps its digits, but in float32 its link is p T within .3 only at beta = 1.05, and within 1e-6 at 1.4.
+    keeps its digits, but its link does not. In float32, of up to 10 classes with 10 to 60 % symmetric noise, that was
+    off p T by up to .6 at beta = 1.05, .1 at 1.2, and 4e-4 at 1.4.
 
     Args:
         logits: f, any shape with k classes along `dim`; -inf masks a class, whose label may still come by noise. Half

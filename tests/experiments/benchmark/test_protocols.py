@@ -202,3 +202,10 @@ def test_what_is_not_there_is_refused():
         Method("svm")
     with pytest.raises(ValueError, match="Expected `dataset` to be one of mnist, fashion_mnist, cifar10, cifar100"):
         p1(Request(datasets=("svhn",)))
+    with pytest.raises(
+        ValueError, match="Expected `dataset` to be one of digits, mnist, fashion_mnist, cifar10, cifar"
+    ):
+        p1(Request(datasets=("webvision",), smoke=True))  # nor in a miniature, which is to show that the rest will work
+    for name, values in (("methods", ("mgce", "mgce")), ("datasets", ("mnist", "mnist")), ("noise", (0.4, 0.4))):
+        with pytest.raises(ValueError, match=f"Expected `{name}` to be one or more values, none of them twice"):
+            Request(**{name: values})

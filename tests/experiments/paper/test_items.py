@@ -39,6 +39,11 @@ def test_all_takes_each_data_set_where_it_can():
         plan("all", Options(datasets=("letter", "nowhere")))
 
 
+def test_what_shows_no_data_takes_none():
+    with pytest.raises(ValueError, match="Expected `dataset` to be left out for figure2, which shows no data"):
+        plan("figure2", Options(datasets=("letter",)))
+
+
 @pytest.mark.parametrize("name", ITEMS)
 def test_every_method_asked_for_has_runs_or_is_refused(name):
     """Never an empty plan of what shows runs, after which a command would say that it has written its results."""

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from mgce.experiments.benchmark.tables import RateRun
 from mgce.experiments.paper.specification import (
     check_no_network_twice,
     check_one_setting,
@@ -42,6 +43,10 @@ def test_runs_of_one_folder_have_one_setting_and_nothing_twice():
         check_no_network_twice([spec(), spec(seeds=(1, 0))])
     with pytest.raises(ValueError, match="to be all of --smoke or none"):
         check_one_setting([spec(), spec(dataset="iris", smoke="table3")])
+    comparison = document(RateRun("wine", 0.0, (0,), (("ce", math.inf),)))
+    with pytest.raises(ValueError, match="to be all of mgce reproduce or all of mgce benchmark, but got both"):
+        check_one_setting([spec(), comparison])
+    check_one_setting([comparison, document(RateRun("iris", 0.0, (0,), (("ce", math.inf),), lr=0.5))])
 
 
 def test_an_empty_field_that_came_later_changes_no_name():

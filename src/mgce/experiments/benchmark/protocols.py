@@ -90,6 +90,10 @@ class Request:
             check_count("seeds", self.seeds)
         for method in self.methods or ():
             check_choice("methods", method, tuple(dict.fromkeys(method.name for method in METHODS)))
+        for name in ("datasets", "methods", "noise"):
+            values = getattr(self, name)
+            if values is not None and (not values or len(set(values)) < len(values)):
+                raise ValueError(expected(name, "one or more values, none of them twice", values))
 
     def chosen(self, methods: Iterable[Method]) -> list[Method]:
         """Give those of the methods that are asked for."""
@@ -99,7 +103,8 @@ class Request:
 def p1(request: Request) -> list[Specification]:
     """Plan P1: a network by each loss, data set, kind and rate of noise and seed; then some with an L1 penalty."""
     datasets = request.datasets or (("digits",) if request.smoke else ("mnist",))
-    settings = {name: DIGITS if request.smoke else _known(P1, name) for name in datasets}
+    known = dict.fromkeys(("digits", *P1), DIGITS) if request.smoke else P1
+    settings = {name: _known(known, name) for name in datasets}
     runs = [
         _loss_run("p1", settings[dataset], dataset, method, {**cell, "seed": seed})
         for seed in range(request.seeds or (1 if request.smoke else 3))

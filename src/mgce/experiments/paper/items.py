@@ -76,9 +76,11 @@ def plan(name: str, options: Options) -> list[Specification]:
     For `all`, each item gets those of the data sets asked for that it can take: Table 3 tables, Table 1 images.
 
     Raises:
-        ValueError: if no item can take one of the data sets, or an item trains by none of the methods.
+        ValueError: if no item can take one of the data sets, or the item trains by none of the methods.
     """
     items = [ITEMS[item] for item in chosen(name)]
+    if options.datasets is not None and not any(item.of_runs for item in items):
+        raise ValueError(expected("dataset", f"left out for {name}, which shows no data", ", ".join(options.datasets)))
     if name != "all" or options.datasets is None:
         planned = [specification for item in items for specification in item.plan(options)]
         if not planned and any(item.of_runs for item in items):

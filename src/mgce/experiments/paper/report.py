@@ -43,7 +43,7 @@ def write_report(directory: Path, out: Path) -> dict[str, Result]:
     except (AttributeError, IndexError, KeyError, TypeError) as error:  # runs of versions that wrote no checksums
         got = f"what these cannot be rendered from ({type(error).__name__}: {error})"
         raise ValueError(f"Expected {directory} to hold finished runs, but got {got}.") from error
-    reasons = _reasons(directory / REASONS)
+    reasons = read_reasons(directory)
     results = {name: explained(result, reasons) for name, result in rendered.items() if result is not None}
     if miniature:  # Figures 1 and 2 are computed, and of no run
         results = {name: smoke(result) if ITEMS[name].of_runs else result for name, result in results.items()}
@@ -79,7 +79,13 @@ def facts(runs: list[Run]) -> dict[str, str]:
     return count | {name: "; ".join(values) for name, values in sorted(settings.items())}
 
 
-def _reasons(path: Path) -> Mapping[str, str]:
+def read_reasons(directory: Path) -> Mapping[str, str]:
+    """Read the sentences that explain numbers far from the paper's, by pattern; none if the folder has no such file.
+
+    Raises:
+        ValueError: if the file is damaged.
+    """
+    path = directory / REASONS
     if not path.is_file():
         return {}
     what = "an object of sentences by pattern, such as letter/*/gce/*"

@@ -92,8 +92,8 @@ class Specification(Protocol):
 # they are an axis: that kind of run has had them from its first day.
 LATER = ("labels", "smoke", "random_test", "hyperparameters")
 LATER_AXES = ("cap_from", "trim", "penalty")  # left out while they are None, and then no axes either
-# By kind, the fields in which the runs on one data set may differ from those on another, as the paper has it. In
-# kinds that are not here, any.
+# By kind of the paper's runs, the fields in which those on one data set may differ from those on another, as the paper
+# has it. In kinds that are not here, which compare losses, any.
 BY_DATASET: Mapping[str, tuple[str, ...]] = {
     "tabular": ("rows", "scaling", "random_test"),
     "images": (
@@ -166,7 +166,8 @@ def check_one_data(runs: Sequence[Run]) -> None:
 def check_one_setting(documents: Sequence[Mapping[str, Any]]) -> None:
     """Require the runs on a data set to differ in their axes only, those on two as the paper has it, and none by smoke.
 
-    The hyperparameters of a loss may differ by noise too. Runs of earlier versions do not say them.
+    Runs of the paper's tables and those that compare losses have pages of one name, and so folders of their own. The
+    hyperparameters of a loss may differ by noise too. Runs of earlier versions do not say them.
 
     Raises:
         ValueError: if they do not.
@@ -175,6 +176,11 @@ def check_one_setting(documents: Sequence[Mapping[str, Any]]) -> None:
     if len(smoke) > 1:
         raise ValueError(
             "Expected the runs of a folder to be all of --smoke or none, but got both: take another --out."
+        )
+    if len({specification["kind"] in BY_DATASET for specification in documents}) > 1:
+        raise ValueError(
+            "Expected the runs of a folder to be all of mgce reproduce or all of mgce benchmark, but got both: take "
+            "another --out."
         )
     settings: dict[tuple[str, ...], Mapping[str, Any]] = {}
     for specification in documents:

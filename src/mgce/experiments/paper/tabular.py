@@ -13,7 +13,7 @@ from torch import Tensor
 from mgce import noise
 from mgce._files import plain
 from mgce._validation import check_beta, check_choice, check_count, check_fraction, expected
-from mgce.datasets import Table, load, preprocessor
+from mgce.datasets import NAMES, Table, load, preprocessor
 from mgce.datasets.splits import Rows, stratified_split
 from mgce.experiments.methods import PAPER, Method, paper_loss, stages
 from mgce.experiments.paper.published_mae import evaluate_published_mae
@@ -86,6 +86,7 @@ class TabularRun:
     hyperparameters: dict[str, Any] = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
+        check_choice("dataset", self.dataset, NAMES)
         check_choice("scaling", self.scaling, SCALINGS)
         check_fraction("noise", self.noise)
         for seed in self.seeds:
