@@ -35,7 +35,7 @@ def test_the_certificate_is_that_of_the_stored_estimator(mgce, model_file, tmp_p
     expected = certificate(**options)
     assert str(expected) in " ".join(output.split()) and "Note" not in output
     document = json.loads((tmp_path / "c.json").read_text())
-    assert document == {"model": model_file.name, "table": "fresh.csv", **json.loads(expected.to_json())}
+    assert document == {"model": model_file.name, "table": "fresh.csv", **json.loads(expected.to_json()), "notes": []}
 
 
 def test_labels_may_stand_in_another_column(mgce, model_file, fresh, tmp_path, certificate):
@@ -144,6 +144,103 @@ def _with_job(arguments, predicted, tmp_path):
         frame.assign(cluster=predicted["job"]).to_csv(tmp_path / "fresh.csv", index=False)
         return [*arguments[:-1], "cluster"]
     return arguments
+
+
+@pytest.fixture
+def parts(mgce, tmp_path):
+    """Certify predictions, given as columns, with options; give the document."""
+
+    def document(columns, *options):
+        pd.DataFrame({"y": "a", "prediction": "a"} | columns).to_csv(tmp_path / "p.csv", index=False)
+        code, _, errors = mgce("certify", "p.csv", "--target", "y", *options, "--json", "c.json")
+        assert code == 0, errors
+        return json.loads((tmp_path / "c.json").read_text())
+
+    return document
+
+
+@pytest.mark.parametrize(
+    "names", [["north", "northwest"], ["01", "1"], ["10", "11"], ["2.0", "2"], ["True", "true"], ["NA", "NB"]]
+)
+@pytest.mark.parametrize("empty", [0, 3])
+def test_parts_have_their_names_in_full(parts, names, empty):
+    """Also beside rows without one, which pandas turns into numbers or cuts names for."""
+    column = names * 20 + [None] * empty
+    predicted = ["a", "b"] * 20 + ["b"] * empty
+    found = parts({"y": ["a"] * len(column), "prediction": predicted, "part": column}, "--by", "part")["parts"]
+    assert {name: part["n"] for name, part in found.items()} == {
+        **({"(no value)": empty} if empty else {}),
+        **dict.fromkeys(names, 20),
+    }
+    for name, wrong, n in ((names[0], 0, 20), (names[1], 20, 20)):
+        assert found[name]["argmax_error"] == clopper_pearson_upper(wrong, n, 0.05 / len(found))
+
+
+def test_a_row_without_a_group_is_one_by_itself(parts):
+    clusters = [f"p{patient}" for patient in range(30) for _ in range(2)]
+    missing = [*clusters[:40], *[None] * 20]
+    whole = [*clusters[:40], *(f"!{row}" for row in range(40, 60))]
+    y, predicted = ["a"] * 60, ["a", "b", "a"] * 20
+    found = parts({"y": y, "prediction": predicted, "who": missing}, "--groups", "who")
+    assert found == parts({"y": y, "prediction": predicted, "who": whole}, "--groups", "who")
+    assert found["argmax_error"] < 1
+
+
+@pytest.mark.parametrize("target", ["y", "label"])
+@pytest.mark.parametrize(
+    "option", [["--noise-rate", "0.2"], ["--noise", "any", "--noise-rate", "0.1"], ["--transition", "t.csv"]]
+)
+def test_wrong_labels_do_not_tell_a_part_by_whatever_name(refuses, tmp_path, target, option):
+    pd.DataFrame({target: ["a", "b"] * 20, "prediction": ["a", "b"] * 20}).to_csv(tmp_path / "p.csv", index=False)
+    pd.DataFrame([[0.8, 0.2], [0.2, 0.8]], index=["a", "b"], columns=["a", "b"]).to_csv(tmp_path / "t.csv")
+    refuses("Expected `by` to be another than 'label'", "certify", "p.csv", "--target", target, "--by", target, *option)
+
+
+def test_parts_by_the_target_are_those_by_label(parts):
+    columns = {"y": ["a", "b", "b"] * 20, "prediction": ["a", "b", "a"] * 20}
+    assert parts(columns, "--by", "y")["parts"] == parts(columns, "--by", "label")["parts"]
+
+
+@pytest.mark.parametrize("classes", [["+", "-"], ["=x", "@y"], ["NA", "None"], ["01", "1"], ["true", "false"]])
+def test_what_predict_writes_certify_reads(parts, mgce, tmp_path, classes):
+    """Classes of every spelling: their predictions are right or wrong as they are."""
+    rng = np.random.default_rng(0)
+    y = rng.choice(classes, 200)
+    frame = pd.DataFrame({"x": np.where(y == classes[0], 1.0, -1.0) + rng.normal(0, 0.1, 200), "y": y})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    assert mgce("fit", "t.csv", "--target", "y", "--model", "linear", "--out", "m.skops")[0] == 0
+    for options in ([], ["--probabilities"]):
+        assert mgce("predict", "m.skops", "t.csv", *options, "--out", "p.csv")[0] == 0
+        written = pd.read_csv(tmp_path / "p.csv", dtype=str, keep_default_na=False)
+        found = parts(dict(written.assign(y=y)))
+        assert found["argmax_error"] == clopper_pearson_upper(0, 200, 0.05 / (1 if not options else 2))
+
+
+@pytest.mark.parametrize("classes", [["01", "02"], ["true", "false"], ["NA", "none"]])
+def test_matrices_of_classes_are_read_as_the_table_is(mgce, tmp_path, classes):
+    y = classes * 50
+    pd.DataFrame({"y": y, "prediction": y}).to_csv(tmp_path / "p.csv", index=False, sep=";", encoding="utf-16")
+    matrix = pd.DataFrame([["0,9", "0,1"], ["0,2", "0,8"]], index=classes, columns=classes)
+    matrix.to_csv(tmp_path / "t.csv", sep="\t", encoding="utf-16")
+    options = ["--decimal", ",", "--encoding", "utf-16", "--json", "c.json"]
+    code, _, errors = mgce("certify", "p.csv", "--target", "y", "--transition", "t.csv", *options)
+    assert code == 0, errors
+    place = np.array([sorted(classes).index(label) for label in y])
+    values = np.array([[0.9, 0.1], [0.2, 0.8]])[np.ix_(np.argsort(classes), np.argsort(classes))]
+    there = certify(place, np.eye(2)[place], transition=values)
+    assert json.loads((tmp_path / "c.json").read_text())["argmax_error"] == there.argmax_error
+
+
+def test_the_notes_are_in_the_document(mgce, model_file, people, tmp_path):
+    people.to_csv(tmp_path / "all.csv", index=False)
+    assert mgce("certify", model_file, "all.csv", "--json", "c.json", "--quiet")[0] == 0
+    (note,) = json.loads((tmp_path / "c.json").read_text())["notes"]
+    assert note.startswith("150 of the 240 rows equal a row that the model was trained on.")
+
+
+def test_predictions_that_no_label_is_are_refused(refuses, tmp_path):
+    pd.DataFrame({"y": ["yes", "no"] * 9, "prediction": ["1", "0"] * 9}).to_csv(tmp_path / "p.csv", index=False)
+    refuses("Expected `prediction` to be a column of classes that labels", "certify", "p.csv", "--target", "y")
 
 
 def test_a_refuted_rate_is_said(mgce, model_file, people, tmp_path):

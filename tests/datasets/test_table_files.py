@@ -57,7 +57,7 @@ def test_what_cannot_be_read_is_refused_with_a_sentence(tmp_path, content, form,
 
 def test_na_is_a_class_and_elsewhere_a_missing_value(tmp_path):
     (tmp_path / "t.csv").write_text("a,class\nNA,NA\n1,EU\n2,\n3,None\n")
-    frame = read_frame(tmp_path / "t.csv", "table", text=["class"], classes="class")
+    frame = read_frame(tmp_path / "t.csv", "table", text=["class"], classes=["class"])
     assert frame["class"].fillna("missing").tolist() == ["NA", "EU", "missing", "None"]
     np.testing.assert_array_equal(frame["a"], [np.nan, 1, 2, 3])
 
@@ -65,7 +65,7 @@ def test_na_is_a_class_and_elsewhere_a_missing_value(tmp_path):
 def test_missing_values_are_those_of_pandas(tmp_path):
     words = [f'"{word}"' for word in MISSING]
     (tmp_path / "t.csv").write_text("\n".join(["a,class", *(f"{word},x" for word in words), "-,x"]))
-    ours = read_frame(tmp_path / "t.csv", "table", classes="class")["a"]
+    ours = read_frame(tmp_path / "t.csv", "table", classes=["class"])["a"]
     pd.testing.assert_series_equal(ours, pd.read_csv(tmp_path / "t.csv")["a"])
     assert ours.isna().sum() == len(MISSING)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 from rich import box
 from rich.table import Table as Grid
@@ -18,15 +19,25 @@ from mgce.cli.terminal import Terminal
 from mgce.datasets.table_files import TextFormat, column_list, is_table, read_frame
 from mgce.risk import RiskCertificate, certify_each
 from mgce.risk import certify as certify_probs
+from mgce.risk.breakdown import LABEL
+from mgce.risk.breakdown import PREDICTION as PREDICTED
 from mgce.tables.columns import unlike_their_column
 from mgce.tables.model import TableModel
 from mgce.tables.notes import without_label
-from mgce.tables.predictions import LabelledPredictions, class_matrix, read_predictions
+from mgce.tables.predictions import (
+    PREDICTION,
+    LabelledPredictions,
+    class_matrix,
+    read_class_table,
+    read_predictions,
+)
+from mgce.tables.rows import group_names
 
 if TYPE_CHECKING:
     import pandas as pd
 
-PARTS = ("label", "prediction")  # values of --by that are not columns: a certificate for each label or prediction
+NO_VALUE = "(no value)"  # the part of the rows whose column is empty
+PARTS = (LABEL, PREDICTED)  # values of --by that are not columns: a certificate for each label or prediction
 
 
 def certify(
@@ -67,18 +78,19 @@ def certify(
     """
     check_json(json_file, *(path for path in (table, model, transition, audit) if path is not None))
     form = TextFormat(sep, decimal, encoding)
+    named = [name for name in (by, groups) if name is not None]
     if is_table(model):
-        frame, predictions, notes = _read_predictions(model, table, target, prediction, form)
+        frame, predictions, notes = _read_predictions(model, table, target, prediction, named, form)
     else:
-        frame, predictions, notes = _predict(model, table, target, form)
+        frame, predictions, notes = _predict(model, table, target, named, form)
     options: dict[str, Any] = {"bounds": None if bounds is None else parse_names(bounds)}
-    options |= _noise_options(predictions.classes, parse_rate(noise_rate), noise, transition, audit)
+    options |= _noise_options(predictions.classes, parse_rate(noise_rate), noise, transition, audit, form)
     if groups is not None:
-        options["groups"] = _column(frame, groups, "groups")
+        options["groups"] = group_names(_column(frame, groups, "groups"))
     certificate = certify_probs(predictions.target, predictions.probs, delta=delta, **options)
     parts = {} if by is None else _certify_parts(frame, predictions, by, delta, options)
     source = {"model": model.name, "table": (table or model).name}
-    write_json(json_file, {**source, **certificate.to_dict(), **_parts_document(parts, by)})
+    write_json(json_file, {**source, **certificate.to_dict(), **_parts_document(parts, by), "notes": notes})
     console = Terminal(quiet=quiet or json_file == STDOUT)
     console.print(str(certificate), markup=False)
     if parts:
@@ -88,13 +100,18 @@ def certify(
 
 
 def _predict(
-    model: Path, table: Path | None, target: str | None, form: TextFormat
+    model: Path, table: Path | None, target: str | None, named: list[str], form: TextFormat
 ) -> tuple[pd.DataFrame, LabelledPredictions, list[str]]:
-    """Read a model and a table; return the labelled rows, the model's predictions for them, and notes for the user."""
+    """Read a model and a table; return the labelled rows, the model's predictions for them, and notes for the user.
+
+    Columns that are `named` name parts or groups, and so are text.
+    """
     if table is None:
         raise ValueError(expected("table", "a table of labelled rows", "none"))
     fitted = TableModel.load(model).with_target(target)
-    frame = read_frame(table, "table", text=fitted.columns.text, classes=fitted.columns.target, form=form)
+    # A column of parts or groups that is a feature too is a number or not as the model has it.
+    text = [*fitted.columns.text, *(name for name in named if name not in fitted.columns.kinds)]
+    frame = read_frame(table, "table", text=text, classes=[fitted.columns.target, *set(named) & set(text)], form=form)
     n, labels = len(frame), fitted.columns.labels(frame)
     frame, labels = frame[labels.notna()], labels[labels.notna()]
     if frame.empty:
@@ -116,19 +133,25 @@ def _predict(
 
 
 def _read_predictions(
-    path: Path, table: Path | None, target: str | None, prediction: str | None, form: TextFormat
+    path: Path, table: Path | None, target: str | None, prediction: str | None, named: list[str], form: TextFormat
 ) -> tuple[pd.DataFrame, LabelledPredictions, list[str]]:
     """Read predictions and labels from one table; return its rows, the predictions, and no notes, like `_predict`."""
     if table is not None:
         raise ValueError(expected("table", "left out where the first file is a table of predictions", str(table)))
     if target is None:
         raise ValueError(expected("target", "the column with the labels of the predictions", "none"))
-    frame = read_frame(path, "predictions", text=[target, prediction or "prediction"], form=form)
+    classes = [target, prediction or PREDICTION]
+    frame = read_frame(path, "predictions", text=[*classes, *named], classes=[*classes, *named], form=form)
     return frame, read_predictions(frame, target, prediction), []
 
 
 def _noise_options(
-    classes: list[str], rate: float | str, noise: str, transition: Path | None, audit: Path | None
+    classes: list[str],
+    rate: float | str,
+    noise: str,
+    transition: Path | None,
+    audit: Path | None,
+    form: TextFormat,
 ) -> dict[str, Any]:
     """Return the options of :func:`mgce.certify` on wrong labels, without those that have their default value."""
     options: dict[str, Any] = {}
@@ -136,25 +159,30 @@ def _noise_options(
         options |= {"noise_rate": rate, "noise": noise}
     for name, path in (("transition", transition), ("audit", audit)):
         if path is not None:
-            options[name] = class_matrix(read_frame(path, name), classes, name)
+            options[name] = class_matrix(read_class_table(path, name, form), classes, name)
     return options
 
 
-def _column(frame: pd.DataFrame, name: str, option: str) -> Any:
-    """Return a column as text; if there is none of this name, an error names the option."""
+def _column(frame: pd.DataFrame, name: str, option: str) -> pd.Series[Any]:
+    """Return a column; if there is none of this name, an error names the option."""
     if name not in frame.columns:
         raise ValueError(expected(option, f"a column of the table ({column_list(frame)})", name))
-    return frame[name].astype(str).to_numpy(dtype=str)
+    return frame[name]
 
 
 def _certify_parts(
     frame: pd.DataFrame, predictions: LabelledPredictions, by: str, delta: float, options: dict[str, Any]
 ) -> dict[str, RiskCertificate]:
-    """Return a certificate for every label, prediction or value of a column, by its name."""
-    column = by if by in PARTS and by not in frame.columns else _column(frame, by, "by")
-    parts = certify_each(predictions.target, predictions.probs, column, delta=delta, **options)
-    names = predictions.classes if isinstance(column, str) else None
-    return {name if names is None else names[name]: part for name, part in parts.items()}
+    """Return a certificate for every label, prediction or value of a column, by name; rows without one are a part."""
+    own = by if by in PARTS and by not in frame.columns else None
+    if by == predictions.column:  # labels by their own name, which do not tell the part where they may be wrong
+        own = LABEL
+    if own is not None:
+        parts = certify_each(predictions.target, predictions.probs, own, delta=delta, **options)
+        return {predictions.classes[place]: part for place, part in parts.items()}
+    column = _column(frame, by, "by")
+    names = np.array([str(name) if present else NO_VALUE for name, present in zip(column, column.notna(), strict=True)])
+    return certify_each(predictions.target, predictions.probs, names, delta=delta, **options)
 
 
 def _parts_document(parts: dict[str, RiskCertificate], by: str | None) -> dict[str, Any]:

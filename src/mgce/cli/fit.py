@@ -21,7 +21,7 @@ from mgce._files import write_files
 from mgce._validation import check_count, expected
 from mgce.cli.env import describe
 from mgce.cli.noise_options import NOISE, NOISE_RATE, parse_rate
-from mgce.cli.outputs import STDOUT, Json, Quiet, check_json, check_output, write_json
+from mgce.cli.outputs import STDOUT, Json, Quiet, check_json, check_output, check_table, write_json
 from mgce.cli.table_options import TABLE, Decimal, Drop, Encoding, Sep, columns_of
 from mgce.cli.terminal import Terminal, nothing_written_if_interrupted
 from mgce.datasets.table_files import TextFormat, read_frame, table_name, to_csv, to_parquet
@@ -105,7 +105,8 @@ def fit(
     console = Terminal(quiet=quiet or json_file == STDOUT)
     start = monotonic()
     with nothing_written_if_interrupted(console):
-        frame = read_frame(table, "table", text=[target, *([id] if id else [])], classes=target, form=form)
+        named = [name for name in (id, groups) if name is not None]
+        frame = read_frame(table, "table", text=[target, *named], classes=[target], form=form)
         result = _run_with_progress(console, frame, plan, jobs)
         files = outputs.contents(result, plan, table.name, suspects)
     write_files(outputs.model.parent, files)
@@ -143,8 +144,7 @@ class _Outputs:
         written = [self.model, self.report, self.suspects]
         if self.cleaned is not None:
             check_output("cleaned", self.cleaned, table, *written)
-            if self.cleaned.suffix.lower() not in (".csv", ".parquet"):
-                raise ValueError(expected("cleaned", "the path of a .csv or .parquet file", str(self.cleaned)))
+            check_table("cleaned", self.cleaned)
             written.append(self.cleaned)
         check_json(json_file, table, *written)
 

@@ -40,6 +40,20 @@ def check_output(option: str, path: Path, *others: Path) -> None:
         raise ValueError(expected(option, "the path of a file in a folder that can be written to", str(path)))
 
 
+def check_table(option: str, path: Path) -> None:
+    """Require the name of a table that commands write: other formats would be CSV by another name.
+
+    Args:
+        option: name of the option, for errors.
+        path: the file to write.
+
+    Raises:
+        ValueError: if its suffix is another one than .csv or .parquet.
+    """
+    if path.suffix.lower() not in (".csv", ".parquet"):
+        raise ValueError(expected(option, "the path of a .csv or .parquet file", str(path)))
+
+
 def check_folder(option: str, path: Path) -> None:
     """Require that files can be written into a folder; if it does not exist, that it can be created.
 

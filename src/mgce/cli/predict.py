@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from mgce._files import write_files
-from mgce.cli.outputs import STDOUT, Json, Quiet, check_json, check_output, write_json
+from mgce.cli.outputs import STDOUT, Json, Quiet, check_json, check_output, check_table, write_json
 from mgce.cli.table_options import TABLE, Decimal, Encoding, Sep
 from mgce.cli.terminal import Terminal
 from mgce.datasets.table_files import TextFormat, read_frame, table_name, to_csv, to_parquet
@@ -45,6 +45,7 @@ def predict(
     form = TextFormat(sep, decimal, encoding)
     out = out or Path(f"{table_name(table)}-predictions.csv")
     check_output("out", out, table, model)
+    check_table("out", out)
     check_json(json_file, table, model, out)
     fitted = TableModel.load(model)
     frame = read_frame(table, "table", text=fitted.columns.text, form=form)

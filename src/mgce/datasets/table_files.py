@@ -66,7 +66,7 @@ def table_name(path: Path) -> str:
 
 
 def read_frame(
-    path: Path, name: str, text: Collection[str] = (), classes: str | None = None, form: TextFormat | None = None
+    path: Path, name: str, text: Collection[str] = (), classes: Collection[str] = (), form: TextFormat | None = None
 ) -> pd.DataFrame:
     """Read a table from a file.
 
@@ -75,8 +75,8 @@ def read_frame(
             suffix is .gz after decompression.
         name: the name of the argument or option, for errors.
         text: columns of a text file whose values stay text as written, so that "007" does not become the number 7.
-        classes: the column of the classes in a text file, where only an empty value is missing: "NA" and "None" are
-            read as classes.
+        classes: columns of classes in a text file, where only an empty value is missing: "NA" and "None" are read as
+            classes.
         form: format of a text file; None for the defaults of `TextFormat`.
 
     Returns:
@@ -142,15 +142,15 @@ def _content(path: Path) -> bytes:
     return path.read_bytes()
 
 
-def _read_text(content: bytes, text: Collection[str], classes: str | None, form: TextFormat) -> pd.DataFrame:
+def _read_text(content: bytes, text: Collection[str], classes: Collection[str], form: TextFormat) -> pd.DataFrame:
     import pandas as pd
 
     sep = _separator(content, form.encoding) if form.sep is None else form.sep.replace(r"\t", "\t")
     options: dict[str, Any] = {"sep": sep, "decimal": form.decimal, "encoding": form.encoding}
     options |= {"dtype": dict.fromkeys(text, "str"), "index_col": False, "low_memory": False}
-    if classes is not None:
+    if classes:
         names = pd.read_csv(io.BytesIO(content), **options, nrows=0).columns
-        missing = {column: [""] if column == classes else list(MISSING) for column in names}
+        missing = {column: [""] if column in classes else list(MISSING) for column in names}
         options |= {"keep_default_na": False, "na_values": missing}
     frame: pd.DataFrame = pd.read_csv(io.BytesIO(content), **options)
     return frame if form.decimal == "." else _with_points(frame, text, form.decimal)

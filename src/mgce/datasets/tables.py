@@ -58,7 +58,7 @@ def read_table(path: Path, target: str | None, *, drop: Collection[str] = (), fo
         Traceback (most recent call last):
         FileNotFoundError: Expected `dataset` to be the path of a file that exists, but got 'nowhere.csv'.
     """
-    frame = read_frame(path, "dataset", classes=target, form=form)
+    frame = read_frame(path, "dataset", classes=() if target is None else [target], form=form)
     columns = column_list(frame)
     if target is None:
         raise ValueError(printable(f"Expected `target` to name the column with the classes, one of: {columns}."))

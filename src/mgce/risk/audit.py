@@ -78,6 +78,8 @@ class AuditedTransition:
     def upper(self, sample: Sample, losses: Losses, delta: float) -> float:
         """Bound the mean of the surrogate; an alpha-risk is at most beta times the error of a class drawn from h."""
         probs = 1 - losses.table if losses.beta is None else (1 - losses.table / losses.beta) ** losses.beta
+        if self.surrogate.min() >= 1:  # so few were audited that nothing is known of T
+            return losses.top
         own = sample.own(probs @ self.surrogate.T, max(1.0, float(self.surrogate.max())))
         ends = float(self.surrogate.min()), max(1.0, float(self.surrogate.max()))
         upper = sample.mean_upper(own, delta, ends)

@@ -135,7 +135,7 @@ class TableModel:
         """
         probs = self.pipeline.predict_proba(selected)
         target = label_indices(labels.to_numpy(dtype=str), self.classes, len(probs), self.columns.target)
-        return LabelledPredictions(target, probs, [str(label) for label in self.classes])
+        return LabelledPredictions(target, probs, [str(label) for label in self.classes], self.columns.target)
 
     def unseen_labels(self, labels: pd.Series[Any]) -> list[str]:
         """Report, in one sentence if there are any, labels that are none of the classes."""

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mgce._text import printable
+from mgce._text import printable, spreadsheet_cell
 from mgce._validation import expected
-from mgce.datasets.table_files import column_list
+from mgce.datasets.table_files import TextFormat, column_list, read_frame
 from mgce.linear.arrays import one_hot
 from mgce.risk.any_model import label_indices
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pandas as pd
 
 PREDICTION = "prediction"  # name of the column of predicted classes, as `mgce predict` writes it
@@ -28,6 +30,7 @@ class LabelledPredictions:
     target: NDArray[np.int64]  # (n,), indices into `classes`; -1 for a label that is none of the classes
     probs: NDArray[np.float64]  # (n, k)
     classes: list[str]
+    column: str  # of the labels in their table
 
 
 def read_predictions(frame: pd.DataFrame, target: str, prediction: str | None = None) -> LabelledPredictions:
@@ -50,11 +53,21 @@ def read_predictions(frame: pd.DataFrame, target: str, prediction: str | None = 
         classes = sorted(name.removeprefix(PROBABILITY) for name in probability_columns)
         probs = frame[[PROBABILITY + label for label in classes]].to_numpy(dtype=float)
     else:
-        predicted = _filled(frame, prediction or PREDICTION, "prediction")
+        predicted = _without_apostrophes(_filled(frame, prediction or PREDICTION, "prediction"), labels)
+        if not {*labels.tolist()} & {*predicted.tolist()}:
+            what = f"a column of classes that labels of {target!r} have, as {labels[0]!r}"
+            raise ValueError(expected("prediction", what, f"none of these; the first is {predicted[0]!r}"))
         classes = sorted({*labels.tolist(), *predicted.tolist()})
         classes += [""] * (len(classes) == 1)  # a certificate needs two classes: add one that no row has
         probs = one_hot(label_indices(predicted, np.array(classes), len(frame)), len(classes))
-    return LabelledPredictions(label_indices(labels, np.array(classes), len(frame), target), probs, classes)
+    return LabelledPredictions(label_indices(labels, np.array(classes), len(frame), target), probs, classes, target)
+
+
+def _without_apostrophes(predicted: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
+    """Take off what `mgce predict` puts before a class that a spreadsheet would run, unless a label has it too."""
+    kept = set(labels.tolist())
+    plain = [text if text in kept or spreadsheet_cell(text[1:]) != text else text[1:] for text in predicted.tolist()]
+    return np.array(plain, dtype=object)
 
 
 def _filled(frame: pd.DataFrame, name: str, option: str) -> NDArray[Any]:
@@ -69,6 +82,13 @@ def _filled(frame: pd.DataFrame, name: str, option: str) -> NDArray[Any]:
         row = np.flatnonzero(frame[name].isna())[0] + 1
         raise ValueError(printable(f"Expected `{name}` to have a value in every row, but row {row} has none."))
     return frame[name].astype(str).to_numpy(dtype=object)
+
+
+def read_class_table(path: Path, option: str, form: TextFormat) -> pd.DataFrame:
+    """Read a table for :func:`class_matrix`, its first column as text; its separator may be another than `form` has."""
+    form = TextFormat(None, form.decimal, form.encoding)
+    first = str(read_frame(path, option, form=form).columns[0])
+    return read_frame(path, option, text=[first], classes=[first], form=form)
 
 
 def class_matrix(frame: pd.DataFrame, classes: list[str], option: str) -> NDArray[np.float64]:

@@ -112,7 +112,7 @@ def split_rows(frame: pd.DataFrame, split: Split) -> Rows:
     notes += _on_rare(rare, int(labels.isin(rare).sum()))
     keep = ~labels.isin(rare).to_numpy()
     unknown = held_out & ~keep
-    groups = None if split.groups is None else _group_names(labelled[split.groups])
+    groups = None if split.groups is None else group_names(labelled[split.groups])
     kept, held_out = labelled[keep], held_out[keep]
     if labels[keep].nunique() < 2:
         what = "rows enough that two classes have two each to learn from, beside those held out"
@@ -182,7 +182,7 @@ def _held_out(frame: pd.DataFrame, split: Split) -> NDArray[np.bool_]:
 
 def _whole_groups(column: pd.Series[Any], split: Split, rng: np.random.Generator) -> NDArray[np.bool_]:
     """Draw the groups to hold out, and return whether each row is in one of them, shape (n,)."""
-    groups, group_of_row = np.unique(_group_names(column), return_inverse=True)
+    groups, group_of_row = np.unique(group_names(column), return_inverse=True)
     n = round(split.holdout * len(groups))
     if not 0 < n < len(groups):
         enough = f"a column of so many groups that a share of {split.holdout:g} can be held out"
@@ -192,7 +192,7 @@ def _whole_groups(column: pd.Series[Any], split: Split, rng: np.random.Generator
     return np.asarray(drawn[group_of_row])
 
 
-def _group_names(column: pd.Series[Any]) -> NDArray[np.str_]:
+def group_names(column: pd.Series[Any]) -> NDArray[np.str_]:
     """Return the name of each row's group.
 
     A row without a value is a group by itself. Its name begins with a null character, as no value of a text file does.
