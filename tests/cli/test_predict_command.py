@@ -150,6 +150,10 @@ def test_files_that_cannot_be_read_or_written_are_refused(refuses, model_file, f
     refuses("Expected `table` to be the path of a file that exists", "predict", "model.skops", "nowhere.csv")
     for out in ("fresh.csv", "model.skops", ".", "fresh.csv/x.csv"):
         refuses("Expected `out` to be the path of a file", "predict", "model.skops", "fresh.csv", "--out", out)
+    for out in ("p.csv.gz", "p.xlsx", "p.tsv", "p"):  # which would be CSV by another name
+        refuses(
+            "Expected `out` to be the path of a .csv or .parquet", "predict", "model.skops", "fresh.csv", "--out", out
+        )
 
 
 def test_sets_are_those_of_the_held_out_rows(mgce, model_file, people, tmp_path):

@@ -155,6 +155,14 @@ def test_transition_region_holds_the_matrix():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("counts", [[[2, 1], [1, 2]], [[1, 0], [0, 1]], [[3, 1], [0, 4]], [[10, 10], [10, 10]]])
+def test_an_audit_that_says_nothing_bounds_nothing(counts):
+    """What is known of the matrix then allows every error, and that is the bound."""
+    target = np.arange(40) % 2
+    certificate = certify(target, np.eye(2)[target], audit=counts, beta=1.4)
+    assert certificate.argmax_error == certificate.randomized_error == 1 and certificate.alpha_risk == 1.4
+
+
 def test_an_audited_matrix_is_valid_and_says_something():
     rng, misses, width = np.random.default_rng(0), 0, []
     for _ in range(100):
