@@ -64,6 +64,34 @@ def test_the_cleaned_table_is_the_table_without_the_rows_that_look_wrong(mgce, p
     assert "The most suspect rows, 1 of them." in (tmp_path / "people.html").read_text()
 
 
+@pytest.mark.parametrize("encoding, sep", [("utf-8", ","), ("utf-8-sig", ";"), ("utf-16", "\t")])
+def test_the_rows_of_the_cleaned_table_are_the_lines_of_the_table(mgce, tmp_path, encoding, sep):
+    """Codes, long numbers, missing values, rows without a label and of rare labels: every cell as it is written."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for row in range(200):
+        label = "+-"[row % 2] if row % 19 else "-+"[row % 2]
+        cells = [
+            f"{row:05d}",
+            f"{1 - 2 * (row % 2) + rng.normal(0, 0.1):.3f}0",
+            str(12345678901234561 + row),
+            "NA" if row % 3 else "1.50",
+            label,
+        ]
+        rows.append([*cells[:2], "" if row == 7 else cells[2], *cells[3:]])
+    rows += [["x y", "0.20", "1", "None", ""], ["'=1+1", "0.30", "1", "1.0", "rare"]]
+    lines = [sep.join(row) for row in [["code", "x", "long", "empty", "label"], *rows]]
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n", encoding=encoding)
+    arguments = ["fit", "t.csv", "--target", "label", "--model", "linear", "--beta", "2", "--cleaned", "c.csv"]
+    code, _, errors = mgce(*arguments, "--encoding", encoding)
+    assert code == 0, errors
+    kept = (tmp_path / "c.csv").read_text(encoding=encoding).splitlines()
+    assert 180 <= len(kept) < 203 and kept == [line for line in lines if line in kept]
+    judged = pd.read_csv(tmp_path / "t.suspects.csv")
+    assert len(lines) - len(kept) == judged["is_issue"].sum()
+    assert kept[0] == lines[0] and kept[-2:] == lines[-2:]
+
+
 def test_csv_and_parquet_give_the_same_model(mgce, people, table, tmp_path):
     people.to_parquet(tmp_path / "same.parquet")
     for name in ("people.csv", "same.parquet"):

@@ -24,7 +24,7 @@ from mgce.cli.noise_options import NOISE, NOISE_RATE, parse_rate
 from mgce.cli.outputs import STDOUT, Json, Quiet, check_json, check_output, check_table, write_json
 from mgce.cli.table_options import TABLE, Decimal, Drop, Encoding, Sep, columns_of
 from mgce.cli.terminal import Terminal, nothing_written_if_interrupted
-from mgce.datasets.table_files import TextFormat, read_frame, table_name, to_csv, to_parquet
+from mgce.datasets.table_files import STDIN, TextFormat, read_frame, table_name, text_without_rows, to_csv, to_parquet
 from mgce.tables import report as fit_report
 from mgce.tables.fit import FitPlan, TableFit, run
 from mgce.tables.summary import summary
@@ -111,9 +111,8 @@ def fit(
         files = outputs.contents(result, plan, table.name, suspects)
     write_files(outputs.model.parent, files)
     if cleaned is not None:
-        kept = frame.loc[result.row_names.index[~result.judgement.is_issue]]
-        parquet = cleaned.suffix.lower() == ".parquet"
-        write_files(cleaned.parent, {cleaned.name: to_parquet(kept) if parquet else to_csv(kept, digits=None)})
+        wrong = result.row_names.index[result.judgement.is_issue]
+        write_files(cleaned.parent, {cleaned.name: _without_rows(table, frame, wrong, cleaned, form)})
     write_json(json_file, {"table": table.name, "files": [*files], **summary(result, plan)})
     _print_summary(console, result, plan)
     console.print(f"Took {monotonic() - start:.0f} s. {outputs}", markup=False)
@@ -162,6 +161,15 @@ class _Outputs:
             f"label first, in {self.suspects}."
             + (f" The rows whose label does not look wrong are in {self.cleaned}." if self.cleaned else "")
         )
+
+
+def _without_rows(table: Path, frame: pd.DataFrame, rows: pd.Index, cleaned: Path, form: TextFormat) -> bytes:
+    """Return the table without some rows: of a text file that can be read again, as text with its cells as written."""
+    if cleaned.suffix.lower() == ".parquet":
+        return to_parquet(frame.drop(index=rows))
+    if table == STDIN or table.suffix.lower() == ".parquet":
+        return to_csv(frame.drop(index=rows), digits=None)
+    return text_without_rows(table, rows.tolist(), form)
 
 
 def _run_with_progress(console: Console, frame: pd.DataFrame, plan: FitPlan, jobs: int) -> TableFit:

@@ -122,6 +122,32 @@ def to_csv(frame: pd.DataFrame, digits: int | None = 6) -> bytes:
     return frame.to_csv(index=False, float_format=float_format, lineterminator="\n").encode()
 
 
+def text_without_rows(path: Path, rows: Collection[int], form: TextFormat) -> bytes:
+    """Return the content of a text file without some rows, every other cell written as it is there.
+
+    Args:
+        path: the file, of which :func:`read_frame` has made a table.
+        rows: numbers of the rows in that table, from 0.
+        form: the format of the file, which the content has too.
+    """
+    import pandas as pd
+
+    content = _content(path)
+    sep = _separator(content, form.encoding) if form.sep is None else form.sep.replace(r"\t", "\t")
+    whole: dict[str, Any] = {
+        "header": None,
+        "index_col": False,
+        "dtype": "str",
+        "na_filter": False,
+        "low_memory": False,
+    }
+    cells = pd.read_csv(io.BytesIO(content), sep=sep, encoding=form.encoding, **whole)  # the first row are the names
+    kept: str = cells.drop(index=[row + 1 for row in rows]).to_csv(
+        index=False, header=False, sep=sep, lineterminator="\n"
+    )
+    return kept.encode(form.encoding)
+
+
 def to_parquet(frame: pd.DataFrame) -> bytes:
     """Return a table as the content of a Parquet file."""
     buffer = io.BytesIO()
