@@ -374,3 +374,19 @@ def test_module_is_made_as_linear_cross_entropy_loss_is():
     ours.load_state_dict(theirs.state_dict())
     input, target = torch.randn(N, D), torch.randint(K, (N,))
     torch.testing.assert_close(ours(input, target), theirs(input, target))
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_loss_scale_beyond_float16_scales_the_gradients(compiled):
+    head = LinearMGCELoss(8, 100)
+    x, y = torch.randn(64, 8), torch.randint(100, (64,))
+    loss = torch.compile(head, backend="aot_eager", fullgraph=True) if compiled else head
+    gradients = []
+    for scale in (1.0, 2.0**16):
+        head.zero_grad()
+        with torch.autocast("cpu", dtype=torch.float16):
+            value = loss(x, y)
+        (value * scale).backward()
+        gradients.append(head.linear.weight.grad / scale)
+    assert gradients[1].abs().max() > 1e-3
+    torch.testing.assert_close(gradients[1], gradients[0], rtol=1e-2, atol=1e-6)

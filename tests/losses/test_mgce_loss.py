@@ -186,3 +186,29 @@ def test_a_training_step_compiles_and_exports():
     step = Step()
     torch.testing.assert_close(torch.compile(step, fullgraph=True)(x, y), step(x, y))
     torch.testing.assert_close(torch.export.export(step, (x, y)).module()(x, y), step(x, y))
+
+
+@pytest.mark.parametrize("backend", ["auto", "torch", "reference"])
+@pytest.mark.parametrize("fill", [math.nan, -math.inf, math.inf])
+def test_an_ignored_row_has_no_gradient_whatever_it_holds(backend, fill):
+    """Such as padding: also in a learnt beta, with a graph, and under torch.func, where no kernel runs."""
+    logits, target = torch.randn(4, 3), torch.tensor([0, -100, 2, 1])
+    logits[1] = fill
+    kept = [0, 2, 3]
+
+    def loss(f, y, beta=2.0):
+        return mgce_loss(f, y, beta=beta, backend=backend)
+
+    clean = logits[kept].requires_grad_()
+    (want,) = torch.autograd.grad(loss(clean, target[kept]), clean)
+    expected = torch.zeros(4, 3).index_copy(0, torch.tensor(kept), want)
+    leaf = logits.requires_grad_()
+    for graph in (False, True):
+        (found,) = torch.autograd.grad(loss(leaf, target), leaf, create_graph=graph)
+        torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(torch.func.grad(loss)(logits.detach(), target), expected)
+    betas = [torch.tensor(2.0, requires_grad=True) for _ in range(2)]
+    if backend != "reference":
+        loss(logits.detach(), target, betas[0]).backward()
+        loss(logits.detach()[kept], target[kept], betas[1]).backward()
+        torch.testing.assert_close(betas[0].grad, betas[1].grad)

@@ -18,6 +18,9 @@ def composite_mgce_loss(
 ) -> Tensor:
     """Compute `nll_loss(f + phi(f))` for logits (C), (N, C) or (N, C, d1, ..., dK)."""
     dim = class_dim(input)
+    if target.shape != input.shape:  # an ignored row may hold NaN, by which a gradient of 0 would be multiplied
+        kept = (target.long() != options.ignore_index).reshape(input.shape[:dim] + input.shape[dim + 1 :])
+        input = torch.where(kept.unsqueeze(dim), input, 0)
     x, t, _ = solve(input, beta, dim)
     return nll((x + t.unsqueeze(-1)).movedim(-1, dim), target, weight, options)
 

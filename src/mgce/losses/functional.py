@@ -98,8 +98,12 @@ def mgce_loss(
     if chosen in dispatch.KERNELS:
         assert not isinstance(beta, Tensor)
         loss = fused_mgce_loss(input, target, weight, options, beta)
-    elif backend == "auto" and not isinstance(beta, Tensor) and beta >= root.LARGEST_BETA and not soft:
-        return F.cross_entropy(input, target.long(), weight, None, ignore_index, None, reduction, label_smoothing)
+    elif backend == "auto" and not isinstance(beta, Tensor) and beta >= root.LARGEST_BETA:
+        if not soft:
+            return F.cross_entropy(input, target.long(), weight, None, ignore_index, None, reduction, label_smoothing)
+        # cross_entropy has 0 * inf = NaN for a masked class that the target gives nothing.
+        scores = F.log_softmax(input.float() if input.dtype in HALF_TYPES else input, class_dim(input))
+        loss = nll(scores, target, weight, options)
     else:
         rows = input.double() if chosen == "reference" else input
         loss = composite_mgce_loss(rows, target, weight, options, beta)

@@ -79,7 +79,13 @@ def _scale(ctx: Any, grad_loss: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]
         found = iter(torch.autograd.grad(loss, sources, grad_loss.to(loss.dtype), create_graph=True))
         return *(next(found) if want else None for want in ctx.wanted), *(None,) * 9
     grads = zip(ctx.saved_tensors[5:], ctx.wanted, strict=True)
-    return *(grad * grad_loss.to(grad.dtype) if want else None for grad, want in grads), *(None,) * 9
+    return *(_times(grad, grad_loss) if want else None for grad, want in grads), *(None,) * 9
+
+
+def _times(grad: Tensor, grad_loss: Tensor) -> Tensor:
+    """Multiply in float32 at least: a loss scale of 65,536 is infinite in float16."""
+    dtype = torch.promote_types(grad.dtype, grad_loss.dtype)
+    return (grad.to(dtype) * grad_loss.to(dtype)).to(grad.dtype)
 
 
 linear_loss_and_gradients.register_autograd(_scale, setup_context=_save)
