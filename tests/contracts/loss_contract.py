@@ -219,6 +219,8 @@ class LossContract:
         [
             (ValueError, "Expected `target` to be class indices of shape", (4, K), [0, 1, 2], {}),
             (RuntimeError, "Expected `target` to be class indices of shape", (2, K, 3), [[0, 1], [1, 1]], {}),
+            (ValueError, "Expected `target` to be class indices of shape", (K,), [0, 1, 2], {}),
+            (RuntimeError, "Expected `target` to be class indices of shape", (K,), [[1]], {}),
             (RuntimeError, "Expected `target` to be class indices of dtype", (4, K), [0.0, 1.0, 2.0, 3.0], {}),
             (IndexError, r"Expected `target` to be class indices in \[0, 5\).*but got 5", (2, K), [0, 5], {}),
             (IndexError, r"but got -1", (2, K), [0, -1], {}),

@@ -129,3 +129,10 @@ def test_what_is_no_loss_is_named(make, name):
 def test_losses_with_a_head_of_their_own_take_no_logits(wrap, name, head):
     with pytest.raises(TypeError, match=f"Expected `{name}` to be a loss of logits, without a linear head, but got"):
         wrap(head(8, 5, reduction="none"))
+
+
+def test_a_term_of_weight_0_says_nothing_of_the_sum():
+    logits, target, weight = torch.randn(4, 7, 7), torch.randint(7, (4, 7)), torch.rand(7)
+    unused, used = MGCELoss(weight=weight, dim=-1, reduction="none"), MGCELoss(reduction="none")
+    for wrap in (lambda loss: LogitClip(loss), lambda loss: TrimmedLoss(loss, 0.0, 7)):
+        torch.testing.assert_close(wrap(SumLoss([unused, used], [0, 1]))(logits, target), wrap(used)(logits, target))

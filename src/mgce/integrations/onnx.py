@@ -24,6 +24,9 @@ def to_onnx(estimator: RobustClassifier, output: str = "minimax") -> onnx.ModelP
 
     .. math:: x \mapsto h_\beta(f(x))
 
+    The model computes in float32. p jumps where a class enters the support, at beta = 1 from 0 to its share and near it
+    nearly so: there rows at the edge may differ from the estimator's, which are of float64.
+
     Args:
         estimator: fitted, of :mod:`mgce.estimators`.
         output: `"minimax"` for h, or `"worst_case"` for p.

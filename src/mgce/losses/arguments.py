@@ -93,7 +93,7 @@ def check_target(target: Tensor, rows: tuple[int, ...], probs: tuple[int, ...], 
     if target.shape == rows or (not rows and target.shape == (1,)):
         return
     sentence = expected("target", f"class indices of shape {tuple(rows)}, to match `input`", tuple(target.shape))
-    batches_differ = rows and target.ndim > 0 and target.shape[0] != rows[0]
+    batches_differ = target.ndim > 0 and target.shape[0] != rows[0] if rows else target.ndim == 1
     raise ValueError(sentence) if batches_differ else RuntimeError(sentence)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from torch import Tensor, nn
 
@@ -25,15 +25,23 @@ def check_loss(name: str, loss: object) -> None:
             raise TypeError(expected(name, "a loss of logits, without a linear head", type(part).__name__))
 
 
+def _computed(loss: nn.Module) -> Iterator[nn.Module]:
+    """Give a loss and those inside it, but for the terms of a sum whose weight is 0."""
+    yield loss
+    counted = getattr(loss, "counted", loss.children)  # which a sum has
+    for part in counted():
+        yield from _computed(part)
+
+
 def weight_of(loss: nn.Module) -> Tensor | None:
     """Give the class weights of a loss, or of one inside it."""
-    weights = (getattr(part, "weight", None) for part in loss.modules() if hasattr(part, "reduction"))
+    weights = (getattr(part, "weight", None) for part in _computed(loss) if hasattr(part, "reduction"))
     return next((weight for weight in weights if isinstance(weight, Tensor)), None)
 
 
 def dim_of(loss: nn.Module) -> int | None:
     """Give the dimension of the classes that a loss, or one inside it, was given; None is where losses have it."""
-    return next((dim for part in loss.modules() if isinstance(dim := getattr(part, "dim", None), int)), None)
+    return next((dim for part in _computed(loss) if isinstance(dim := getattr(part, "dim", None), int)), None)
 
 
 def link_of(loss: nn.Module) -> nn.Module:
