@@ -264,9 +264,9 @@ def _record_reader(kind: str, name: str) -> Reader:
 
 
 def _reasons(path: Path) -> Any:
-    from mgce.experiments.paper.report import _reasons as read
+    from mgce.experiments.paper.report import read_reasons
 
-    return read(path)
+    return read_reasons(path.parent)
 
 
 @cache
