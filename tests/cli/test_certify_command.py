@@ -186,6 +186,20 @@ def test_a_row_without_a_group_is_one_by_itself(parts):
     assert found["argmax_error"] < 1
 
 
+def test_parts_by_a_feature_leave_the_predictions_as_they_are(mgce, model_file, people, tmp_path):
+    """Where a text that stands for a missing value, as NA, is none to the model."""
+    fresh = people[200:].assign(job=["NA", "nurse", "pilot", "baker"] * 10)
+    fresh.to_csv(tmp_path / "fresh.csv", index=False)
+    errors = []
+    for options in ([], ["--by", "job"], ["--by", "smoker"], ["--groups", "job"]):
+        assert mgce("certify", model_file, "fresh.csv", *options, "--bounds", "argmax", "--json", "c.json")[0] == 0
+        document = json.loads((tmp_path / "c.json").read_text())
+        errors.append((document["notes"], document["argmax_error"] if "--groups" not in options else errors[0][1]))
+        if "job" in options and "--by" in options:
+            assert set(document["parts"]) == {"(no value)", "nurse", "pilot", "baker"}
+    assert errors == [errors[0]] * 4
+
+
 @pytest.mark.parametrize("target", ["y", "label"])
 @pytest.mark.parametrize(
     "option", [["--noise-rate", "0.2"], ["--noise", "any", "--noise-rate", "0.1"], ["--transition", "t.csv"]]

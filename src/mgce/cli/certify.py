@@ -109,9 +109,10 @@ def _predict(
     if table is None:
         raise ValueError(expected("table", "a table of labelled rows", "none"))
     fitted = TableModel.load(model).with_target(target)
-    # A column of parts or groups that is a feature too is a number or not as the model has it.
-    text = [*fitted.columns.text, *(name for name in named if name not in fitted.columns.kinds)]
-    frame = read_frame(table, "table", text=text, classes=[fitted.columns.target, *set(named) & set(text)], form=form)
+    # A column of parts or groups that is a feature too is read as the model has it.
+    named = [name for name in named if name not in fitted.columns.kinds]
+    classes = [fitted.columns.target, *named]
+    frame = read_frame(table, "table", text=[*fitted.columns.text, *named], classes=classes, form=form)
     n, labels = len(frame), fitted.columns.labels(frame)
     frame, labels = frame[labels.notna()], labels[labels.notna()]
     if frame.empty:

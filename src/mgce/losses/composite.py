@@ -42,7 +42,7 @@ def composite_loss_and_grad(
     w, _ = root.powers(x, t, beta)
     q = _target_probs(target, weight, logits, options)
     mass = q.sum(-1, keepdim=True)
-    grad = torch.where(mass == 0, -q, w * (mass / w.sum(-1, keepdim=True)) - q)  # a row that counts not may hold NaN
+    grad = torch.where(mass == 0, -q, w * (mass / w.sum(-1, keepdim=True)) - q)  # ignored rows may hold NaN
     if options.reduction != "mean":
         return loss, grad
     if target.ndim == 2:
