@@ -133,7 +133,7 @@ def text_without_rows(path: Path, rows: Collection[int], form: TextFormat) -> by
     import pandas as pd
 
     content = _content(path)
-    sep = _separator(content, form.encoding) if form.sep is None else form.sep.replace(r"\t", "\t")
+    sep = _separator(content, form)
     whole: dict[str, Any] = {
         "header": None,
         "index_col": False,
@@ -171,7 +171,7 @@ def _content(path: Path) -> bytes:
 def _read_text(content: bytes, text: Collection[str], classes: Collection[str], form: TextFormat) -> pd.DataFrame:
     import pandas as pd
 
-    sep = _separator(content, form.encoding) if form.sep is None else form.sep.replace(r"\t", "\t")
+    sep = _separator(content, form)
     options: dict[str, Any] = {"sep": sep, "decimal": form.decimal, "encoding": form.encoding}
     options |= {"dtype": dict.fromkeys(text, "str"), "index_col": False, "low_memory": False}
     if classes:
@@ -182,9 +182,11 @@ def _read_text(content: bytes, text: Collection[str], classes: Collection[str], 
     return frame if form.decimal == "." else _with_points(frame, text, form.decimal)
 
 
-def _separator(content: bytes, encoding: str) -> str:
-    """Return the separator that splits the first line into most names; a comma if there is none in it."""
-    with io.TextIOWrapper(io.BytesIO(content), encoding) as lines:
+def _separator(content: bytes, form: TextFormat) -> str:
+    """Return the separator: as given, or that which splits the first line into most names; a comma if none is in it."""
+    if form.sep is not None:
+        return form.sep.replace(r"\t", "\t")
+    with io.TextIOWrapper(io.BytesIO(content), form.encoding) as lines:
         first = next((line for line in lines if line.strip()), "")
     return max(SEPARATORS, key=lambda sep: len(next(csv.reader([first], delimiter=sep), [])))
 
