@@ -65,7 +65,7 @@ def images_per_second(data_dir: Path | None, name: str, progress: Progress) -> d
             Path(folder),
             loss=MemberLoss("mgce", BETA),
             noise_rate=NOISE,
-            machine=Machine(DEVICE, precision=precision, compiled=compiled),
+            machine=Machine(DEVICE, precision=precision, compiled=compiled, channels_last=compiled),
             on_epoch=lambda done: ends.append(time.perf_counter()),
         )
     images = round(len(dataset.train) * (1 - settings.validation_size))

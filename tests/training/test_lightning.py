@@ -39,8 +39,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")
 DATASET = tiny_images()
 
 
-def train(out, settings=SETTINGS, dataset=DATASET, *, precision="32-true", compiled=False, **options):
-    machine = Machine("cpu", precision=precision, compiled=compiled)
+def train(out, settings=SETTINGS, dataset=DATASET, *, precision="32-true", fast=False, **options):
+    machine = Machine("cpu", precision=precision, compiled=fast, channels_last=fast)
     return train_images(settings, dataset, out, machine=machine, **options)
 
 
@@ -374,7 +374,7 @@ def test_a_network_to_compile_has_its_channels_last_and_is_the_same(tmp_path, mo
     # in the gradient of a 1 x 1 convolution of stride 2 of fewer than 8 channels, side by side (its issue 6035).
     settings = replace(SETTINGS, epochs=2)
     plain, fit = (
-        train(tmp_path / name, settings, precision="64-true", compiled=name == "fast") for name in ("plain", "fast")
+        train(tmp_path / name, settings, precision="64-true", fast=name == "fast") for name in ("plain", "fast")
     )
     (network,) = compiled
     assert network.conv1.weight.is_contiguous(memory_format=torch.channels_last)

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from mgce.training.image_settings import ImageSettings
-from mgce.training.resnet import ARCHITECTURES, STEMS, ResNet
+from mgce.training.resnet import ARCHITECTURES, STEMS, PaddedConv2d, ResNet
 
 
 def n_parameters(network):
@@ -34,6 +34,23 @@ def test_stem_decides_the_size_of_each_stage(stem, sides):
         stage.register_forward_hook(lambda module, args, output: found.append(output.shape[2:]))
     assert network(torch.zeros(2, 1, 32, 32)).shape == (2, 10)
     assert found == [(side, side) for side in sides]
+
+
+@pytest.mark.parametrize("size", [1, 3, 7])
+def test_one_pixel_is_convolved_as_pytorch_has_it(size):
+    """There only the middle of a filter is computed with; the rest of its gradient is zero."""
+    ours = PaddedConv2d(5, 3, size).double()
+    plain = torch.nn.Conv2d(5, 3, size, padding=size // 2, bias=False).double()
+    plain.load_state_dict(ours.state_dict())
+    x = torch.randn(4, 5, 1, 1, dtype=torch.float64)
+    gradients = []
+    for module in (ours, plain):
+        images = x.clone().requires_grad_()
+        out = module(images)
+        out.square().sum().backward()
+        gradients.append((out, images.grad, module.weight.grad))
+    for found, expected in zip(*gradients, strict=True):
+        torch.testing.assert_close(found, expected)
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)

@@ -25,8 +25,10 @@ from mgce.experiments.paper.result import Result, page_name, to_text
 from mgce.experiments.paper.specification import PRECISIONS, Place, Specification, check_one_setting, document
 from mgce.experiments.paper.sweep import Workers, absent, check, clean, pending, sweep
 from mgce.experiments.store import Run, Runs
+from mgce.training.resnet import STEMS
 
 METHODS_HELP = f"all, or some of these, with commas between: {', '.join(KNOWN)}."
+STEM_HELP = f"First layers of residual networks, {' or '.join(STEMS)} [cifar for images of 32 x 32]."
 PRECISION_HELP = f"Of images: {', '.join(PRECISIONS)} [bf16-mixed on a GPU or a processor with AMX]."
 
 
@@ -36,6 +38,9 @@ def reproduce(
     methods: Annotated[str, typer.Option(help=METHODS_HELP)] = ",".join(METHODS),
     betas: Annotated[str, typer.Option(help="Candidates for beta of mgce and gce.")] = ",".join(map(str, BETAS)),
     seeds: Annotated[int, typer.Option(help="Repetitions.")] = 5,
+    noise: Annotated[str | None, typer.Option(help="Of Tables 1 and 3: some of 0, 0.2 and 0.4 [all].")] = None,
+    stem: Annotated[str | None, typer.Option(help=STEM_HELP)] = None,
+    epochs: Annotated[int | None, typer.Option(help="Of images [those of the paper].")] = None,
     smoke: Annotated[bool, typer.Option("--smoke", help="A miniature, to test the set-up in little time.")] = False,
     data_dir: Annotated[Path | None, typer.Option(help="Local copies of the data [$MGCE_DATA_DIR, or ./data].")] = None,
     download: Annotated[bool, typer.Option("--download", help="Download missing data into --data-dir.")] = False,
@@ -59,6 +64,8 @@ def reproduce(
         seeds=seeds,
         smoke=smoke,
         together=device != "cpu",
+        noises=None if noise is None else parse_numbers("noise", noise),
+        settings={name: value for name, value in (("stem", stem), ("epochs", epochs)) if value is not None},
     )
     names = chosen(name)
     folder = out or Path("mgce-reproduce-smoke" if smoke else "mgce-reproduce")

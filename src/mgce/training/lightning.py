@@ -112,14 +112,16 @@ class Machine:
         accelerator: kind of device, as `lightning.Trainer` has it.
         devices: how many, or their numbers. Lightning runs the calling script once for each, unless `torchrun` does.
         precision: as `lightning.Trainer` has it; `"bf16-mixed"`, say.
-        compiled: whether the network is compiled, and its convolutions have their channels next to one another in
-            memory, as the matrix units of a GPU read them. Results differ by rounding, and the first steps take longer.
+        compiled: whether the network is compiled. Results differ by rounding, and the first steps take longer.
+        channels_last: whether the channels of a pixel lie next to one another in memory, as the matrix units of a GPU
+            read them, and as convolutions of a processor are faster too. Results differ by rounding.
     """
 
     accelerator: str = "auto"
     devices: int | list[int] = 1
     precision: Any = "32-true"
     compiled: bool = False
+    channels_last: bool = False
 
 
 def train_images(
@@ -178,8 +180,9 @@ def train_images(
         specification=_specification(settings, dataset, loss, noise_rate, seed, trainer.precision),
         on_epoch=on_epoch,
     )
-    if machine.compiled:
+    if machine.channels_last:
         nn.utils.convert_conv2d_weight_memory_format(model.network, torch.channels_last)
+    if machine.compiled:
         model.network.compile()  # in place: the names of the weights stay
     _fit(model, ImageData(parts, settings, seed), trainer, resume)
     return ImageFit(best_epoch(model.curves), model.curves, out / "best.ckpt")

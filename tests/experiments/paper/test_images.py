@@ -33,7 +33,7 @@ from web_pages import check_structure
 
 # PyTorch warns of what Lightning calls.
 LEAF = pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")
-CPU = lightning.Machine("cpu")
+CPU = lightning.Machine("cpu", channels_last=True)
 
 
 def binned_error(confidence, hit):
@@ -199,6 +199,21 @@ def test_plans_have_the_settings_of_the_paper():
     assert {run for run in runs["figure3"] if run.dataset != "tiny_imagenet"} < clean
     assert {run for run in runs["table2"] if run.l1 == 1e-5} < clean
     assert {run.l1 for run in runs["table2"]} == {1e-3, 1e-4, 1e-5}
+
+
+def test_a_stem_epochs_and_noise_rates_can_be_asked_for():
+    options = Options(noises=(0.4,), settings={"stem": "imagenet", "epochs": 30}, seeds=1, methods=("ce",))
+    for plan in (table1.plan(options), figure3.plan(replace(options, methods=("mgce",)))):
+        assert plan and {(run.stem, run.epochs) for run in plan} == {("imagenet", 30)}
+    assert {run.noise for run in table1.plan(options)} == {0.4}
+    whole = replace(options, settings={})
+    assert {run.epochs for run in table1.plan(whole)} == {150}
+    with pytest.raises(ValueError, match="Expected `noise` to be one of 0.0, 0.2, 0.4, but got 0.3"):
+        Options(noises=(0.3,))
+    with pytest.raises(ValueError, match="Expected `stem` to be one of 'cifar', 'imagenet', but got 'small'"):
+        table1.plan(replace(options, settings={"stem": "small"}))
+    (wide, *_) = table1.plan(replace(options, smoke=True))
+    assert (wide.stem, wide.crop, wide.padding, wide.epochs) == ("imagenet", 32, 12, 2)
 
 
 def test_human_labels_are_kept_with_the_network_of_the_paper():

@@ -54,3 +54,14 @@ def test_data_sets_stand_in_the_order_of_the_paper():
     result = table1.render([finished("ce", "inf", 0, dataset=name) for name in names])
     found = list(dict.fromkeys(row["dataset"] for row in result.cells))
     assert found == ["fashion_mnist", "cifar10", "svhn", "cifar100", "digits"]
+
+
+def test_fewer_epochs_stand_beside_the_paper_without_a_verdict():
+    setting = {"dataset": "fashion_mnist", "noise": 0.4, "stem": "imagenet"}
+    short = table1.render([finished("mgce", 1.4, 0, epochs=30, accuracy=0.2, **setting)])
+    assert short.title == "Table 1: accuracy and calibration on images (imagenet stem, 30 epochs)"
+    (row,) = (row for row in short.numbers if row["seeds"])
+    assert (row["setting"], row["paper_accuracy"]) == ("imagenet stem, 30 epochs", 88.65)
+    assert not short.notes and not short.agreement and "without a verdict" in short.caption
+    whole = table1.render([finished("mgce", 1.4, 0, epochs=150, accuracy=0.2, **setting)])
+    assert whole.notes and whole.agreement and "without a verdict" not in whole.caption

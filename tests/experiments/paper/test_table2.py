@@ -49,6 +49,7 @@ def test_rows_and_differences():
         "λ_0": "0.001",
         "method": "mgce",
         "seeds": "1",
+        "network": "cifar stem, 150 epochs",
         "validation accuracy": "60.00",
         "paper's": "67.40 ± 1.27",
         "test accuracy": "90.00",

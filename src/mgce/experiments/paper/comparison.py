@@ -33,6 +33,7 @@ OTHERS = (
     "The losses below the paper's have the hyperparameters published for the data set, or for CIFAR-10 where none "
     "were; those with “forward” or “trim” in their name are told the noise."
 )
+FEWER = "Where the networks had fewer epochs than the paper's 150, its numbers stand beside ours without a verdict."
 TEST = (
     "A number differs if Welch's test says so at 5 %, for our number of seeds and the paper's five; a single seed is "
     "taken to spread as the paper's do. One test of twenty finds a difference where there is none. Below: every "
@@ -52,6 +53,8 @@ class Row:
         fixed: that of the networks at one beta for all seeds; empty if there was no beta to choose.
         paper: the paper's pairs by the name of our measure; empty if it has none.
         single: whether there was only one beta, of a method that has several.
+        setting: how the networks were trained, in words; "" where that is the same in all rows.
+        short: whether for fewer epochs than the paper's; then there are no verdicts.
     """
 
     dataset: str
@@ -61,6 +64,8 @@ class Row:
     fixed: Mapping[str, Any]
     paper: Mapping[str, Pair]
     single: bool
+    setting: str = ""
+    short: bool = False
 
 
 def compare_methods(
@@ -94,7 +99,8 @@ def compare_methods(
     if any(row.fixed for row in rows) and found:
         found = f"With β chosen for each seed, {found}; with one β for all seeds, {agreement(with_one_beta)}"
     others = [OTHERS] * (not {row.method for row in rows} <= {*OF_PAPER})
-    caption = " ".join([CAPTION, *others, _ties(records), *([TEST] if verdicts else [])]).replace("  ", " ")
+    fewer = [FEWER] * any(row.short for row in rows)
+    caption = " ".join([CAPTION, *others, _ties(records), *fewer, *([TEST] if verdicts else [])]).replace("  ", " ")
     cells, numbers = list(map(_cells, rows)), list(map(_flat, rows))
     sentence = f"{title.partition(':')[0]}: {found}." if found else ""
     return Result(name, title, caption, cells, numbers, notes=notes_of(verdicts), words=4, parts=2, agreement=sentence)
@@ -139,6 +145,8 @@ def _rows(table: str, dataset: str, noise: float, block: Records) -> list[Row]:
             fixed.get(method, {}),
             paper.get(method, {}),
             single=len(candidates.get(method, ())) == 1,
+            setting=next((record.get("setting", "") for record in block), ""),
+            short=any(record.get("short") for record in block),
         )
         for method in (*OF_PAPER, *other_methods(block))
     ]
@@ -187,6 +195,8 @@ def _pair(summary: Mapping[str, Any], measure: str) -> Pair | None:
 def _verdicts(row: Row, summary: Mapping[str, Any]) -> dict[str, Verdict]:
     """Compare the measures of a row with the paper's; give the verdicts by keys as `Result.notes` has them."""
     where = f"{row.dataset}, η = {row.noise:g}, {LABELS.get(row.method, row.method)}"
+    if row.short:
+        return {}
     verdicts = {}
     for measure in COMPARED:
         pair, paper = _pair(summary, measure), row.paper.get(measure)
@@ -201,6 +211,7 @@ def _verdicts(row: Row, summary: Mapping[str, Any]) -> dict[str, Verdict]:
 def _flat(row: Row) -> dict[str, Any]:
     """Give a row for a program: numbers in full, a column each for mean and standard deviation, every seed's beta."""
     flat: dict[str, Any] = {"dataset": row.dataset, "noise": row.noise, "method": row.method}
+    flat |= {"setting": row.setting} if row.setting else {}
     flat["seeds"] = row.chosen.get("seeds")
     flat["betas"] = " ".join(f"{beta:g}" for beta, count in row.chosen.get("betas", ()) for _ in range(count))
     for measure in MEASURES:
@@ -220,6 +231,7 @@ def _cells(row: Row) -> dict[str, str]:
         "dataset": row.dataset,
         "η": f"{row.noise:g}",
         "method": LABELS.get(row.method, row.method),
+        **({"network": row.setting} if row.setting else {}),
         "β": "" if betas is None else value_range(betas) + " (fixed)" * row.single,
         "seeds": str(row.chosen.get("seeds", "")),
         "accuracy": show(_pair(row.chosen, "accuracy")),

@@ -1,4 +1,4 @@
-"""The figures of accuracy by epoch: a panel for each data set, with a line for each series.
+"""The figures of accuracy by epoch: a panel for each data set and noise rate, with a line for each series.
 
 A *series* is one method at one beta, and one of its curves by epoch; the line is its mean over the seeds, within a band
 of one standard deviation.
@@ -27,6 +27,7 @@ ACCURACY: Series = {
     "MGCE": ("mgce", BETA, "test_accuracy", {"label": "MGCE", "color": COLOURS["mgce"]}),
     "GCE": ("gce", BETA, "test_accuracy", {"label": "GCE", "color": COLOURS["gce"]}),
 }
+Curves = dict[str, NDArray[np.float64]]  # by label, each (seeds, epochs)
 # Width and height in inches: 10-point letters are then 13 pixels high where a phone gives the figure 400.
 PANEL = (4.2, 3.1)
 
@@ -57,44 +58,60 @@ class CurveFigure:
 def draw_curves(chart: CurveFigure, records: Sequence[dict[str, Any]], datasets: Sequence[str]) -> Result | None:
     """Draw the mean and the standard deviation over the seeds; give None if no data set has any of the series.
 
-    There is a panel for each data set, one below the other, so that a phone shows them as large as a page does.
+    There is a panel for each data set and noise rate, one below the other, so that a phone shows them as large as a
+    page does.
 
     Args:
         chart: what to draw.
-        records: with data set, method, beta, seed and curves by epoch.
+        records: with data set, noise, method, beta, seed and curves by epoch; of images also the network's setting.
         datasets: those of the paper, in its order; others come last.
     """
-    found = ordered({record["dataset"] for record in records}, datasets)
-    curves_by_dataset = {dataset: _curves(records, dataset, chart.series) for dataset in found}
-    drawn = {dataset: curves for dataset, curves in curves_by_dataset.items() if curves}
+    drawn: list[tuple[dict[str, Any], Curves]] = []
+    for dataset in ordered({record["dataset"] for record in records}, datasets):
+        for noise in sorted({record["noise"] for record in records if record["dataset"] == dataset}):
+            own = [record for record in records if (record["dataset"], record["noise"]) == (dataset, noise)]
+            if curves := _curves(own, chart.series):
+                drawn.append((_panel(own[0]), curves))
     if not drawn:
         return None
     panels, axes = figure(len(drawn), *PANEL, columns=1)
     cells, numbers = [], []
     notes: dict[str, str] = {}
-    for (dataset, curves), axis in zip(drawn.items(), axes, strict=True):
+    for (panel, curves), axis in zip(drawn, axes, strict=True):
         for label, values in curves.items():
             mean, std = values.mean(0), values.std(0, ddof=1) if len(values) > 1 else np.full(values.shape[1], np.nan)
             _draw(axis, chart.series[label][3], mean, std)
-            cells.append(_cells(dataset, label, len(values), mean, std, chart.shown))
+            row = {**panel, "series": label, "seeds": len(values)}
+            cells.append({**_words(row), **_cells(mean, std, chart.shown)})
             columns = zip(range(1, len(mean) + 1), mean.tolist(), std.tolist(), strict=True)
-            numbers += [
-                {"dataset": dataset, "series": label, "seeds": len(values), "epoch": e, "mean": m, "std": s}
-                for e, m, s in columns
-            ]
-        axis.set(title=dataset, xscale=chart.xscale, xlabel="epoch", ylabel=chart.ylabel)
+            numbers += [{**row, "epoch": e, "mean": m, "std": s} for e, m, s in columns]
+        title = ", ".join(_words(panel).values())
+        axis.set(title=title, xscale=chart.xscale, xlabel="epoch", ylabel=chart.ylabel)
         axis.legend(frameon=False, fontsize=8)
         if {"MGCE", "GCE"} <= curves.keys():
-            notes |= _convergence(dataset, curves["MGCE"], curves["GCE"])
+            notes[f"{'/'.join(map(str, panel.values()))}/convergence"] = _convergence(
+                title, curves["MGCE"], curves["GCE"]
+            )
     if any(record.get("smoke") for record in records):
         stamp(panels)
     return Result(chart.name, chart.title, chart.caption, cells, numbers, png(panels), notes, words=2)
 
 
-def _curves(records: Sequence[dict[str, Any]], dataset: str, series: Series) -> dict[str, NDArray[np.float64]]:
-    """Give by label the curves, each (seeds, epochs), of those series that the data set has records of."""
-    own = [record for record in records if record["dataset"] == dataset]
-    curves = {label: curves_of(own, *line[:3]) for label, line in series.items()}
+def _panel(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Give what a panel is of: the data set; of images the noise rate and the setting of the network too."""
+    panel = {"dataset": record["dataset"]}
+    return {**panel, "noise": record["noise"], "network": record["setting"]} if "setting" in record else panel
+
+
+def _words(row: Mapping[str, Any]) -> dict[str, str]:
+    """Give a row, or the beginning of one, for a reader."""
+    words = {name: str(value) for name, value in row.items()}
+    return {**words, "noise": f"{row['noise']:.0%} wrong"} if "noise" in row else words
+
+
+def _curves(records: Sequence[dict[str, Any]], series: Series) -> Curves:
+    """Give by label the curves, each (seeds, epochs), of those series that there are records of."""
+    curves = {label: curves_of(records, *line[:3]) for label, line in series.items()}
     return {label: values for label, values in curves.items() if len(values)}
 
 
@@ -111,23 +128,14 @@ def _draw(axis: Any, style: dict[str, Any], mean: NDArray[np.float64], std: NDAr
     axis.fill_between(epochs, mean - std, mean + std, color=style["color"], alpha=0.15, linewidth=0)
 
 
-def _cells(
-    dataset: str,
-    label: str,
-    seeds: int,
-    mean: NDArray[np.float64],
-    std: NDArray[np.float64],
-    shown: Sequence[int],
-) -> dict[str, str]:
+def _cells(mean: NDArray[np.float64], std: NDArray[np.float64], shown: Sequence[int]) -> dict[str, str]:
     by_epoch = {f"epoch {e}": show((mean[e - 1], std[e - 1])) if e <= len(mean) else "" for e in shown}
-    last = show((mean[-1], std[-1]))
-    return {"dataset": dataset, "series": label, "seeds": str(seeds), **by_epoch, "last epoch": last}
+    return {**by_epoch, "last epoch": show((mean[-1], std[-1]))}
 
 
-def _convergence(dataset: str, mgce: NDArray[np.float64], gce: NDArray[np.float64]) -> dict[str, str]:
+def _convergence(title: str, mgce: NDArray[np.float64], gce: NDArray[np.float64]) -> str:
     """Say in which epoch the mean accuracy of MGCE first reaches the one that GCE has after its last epoch."""
     end = gce.mean(0)[-1]
     reached = np.flatnonzero(mgce.mean(0) >= end)
     when = f"reaches it in epoch {reached[0] + 1}" if len(reached) else "does not reach it"
-    sentence = f"{dataset}: GCE ends at {end:.2f} % after {gce.shape[1]} epochs; MGCE {when}."
-    return {f"{dataset}/convergence": sentence}
+    return f"{title}: GCE ends at {end:.2f} % after {gce.shape[1]} epochs; MGCE {when}."

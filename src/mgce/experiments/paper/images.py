@@ -33,6 +33,7 @@ from mgce.metrics.evaluation import evaluate
 from mgce.training.image_data import batches_of, evaluation_batches, resized
 from mgce.training.image_settings import ImageSettings
 from mgce.training.member_losses import MemberLoss
+from mgce.training.resnet import ARCHITECTURES
 
 if TYPE_CHECKING:
     from mgce.training.lightning import ImageFit
@@ -43,9 +44,10 @@ PENALTY = ImageSettings().l1
 NATURALLY_NOISY = ("webvision", "clothing1m")
 SMOKE_DATASETS = ("digits",)
 SMOKE_ITEM = "table1"  # what most smoke runs are a miniature of, since Table 2 and Figure 3 have the same runs
-# Two epochs of a network of four channels, for the 8 x 8 digits or, where the stem needs more pixels, for 32 x 32; the
-# learning rate is five times the usual one, so that so few steps have an effect.
+# Two epochs of a network of four channels for the 8 x 8 digits; the learning rate is five times the usual one, so that
+# so few steps have an effect.
 SMOKE: dict[str, Any] = {"width": 4, "padding": 1, "crop": 8, "epochs": 2, "batch_size": 128, "lr": 0.05}
+SMOKE_WIDE = {"padding": 12, "crop": 32}  # where the stem needs more pixels, to which this padding brings the digits
 SMOKE_COUNT = 2  # of seeds, and of candidates for beta, in a smoke run at most
 
 
@@ -200,6 +202,7 @@ def train_in_scratch(
         devices=1 if device.index is None else [device.index],
         precision=place.image_precision,
         compiled=device.type == "cuda",
+        channels_last=device.type == "cuda" or settings.architecture in ARCHITECTURES,
     )
     with _scratch(place, name) as folder, _without_chatter():
         fit = train_images(
@@ -263,10 +266,11 @@ def plan_images(
     members = list(members)
     specifications: list[Specification] = []
     for dataset in options.datasets or (SMOKE_DATASETS if options.smoke else datasets):
-        settings = PAPER.get(dataset, ImageSettings())
+        settings = replace(PAPER.get(dataset, ImageSettings()), **options.settings)
         if options.smoke:
-            crop = 32 if settings.stem == "imagenet" else SMOKE["crop"]
-            settings = replace(settings, **{**SMOKE, "crop": crop}, size=None if settings.size is None else crop)
+            wide = SMOKE_WIDE if settings.stem == "imagenet" else {}
+            smoke = {**SMOKE, **wide}
+            settings = replace(settings, **smoke, size=None if settings.size is None else smoke["crop"])
         shared = {field.name: getattr(settings, field.name) for field in fields(ImageSettings)}
         shared |= {"dataset": dataset, "labels": HUMAN.get(dataset, ""), "smoke": item if options.smoke else ""}
         specifications += [
@@ -283,7 +287,7 @@ def image_records(runs: Sequence[Run]) -> list[dict[str, Any]]:
     """Give the records of all runs on images by rising beta, with what tables and figures have to know of the run.
 
     That is the data set, with the name of its human labels if it has any; lambda_0; of a miniature, what it is one of;
-    and whether the tables show it.
+    whether the tables show it; and the network's stem and number of epochs, with whether the paper has more.
     """
     records = [
         {
@@ -293,6 +297,7 @@ def image_records(runs: Sequence[Run]) -> list[dict[str, Any]]:
             "smoke": run.specification.get("smoke", ""),
             "for_tables": run.specification["dataset"] not in NATURALLY_NOISY
             and run.specification.get("smoke", "") in ("", SMOKE_ITEM),
+            **_setting(run.specification),
             "beta": float(record["beta"]),
         }
         for run in runs
@@ -300,6 +305,17 @@ def image_records(runs: Sequence[Run]) -> list[dict[str, Any]]:
         for record in run.records
     ]
     return sorted(records, key=lambda record: record["beta"])
+
+
+def _setting(specification: Mapping[str, Any]) -> dict[str, Any]:
+    """Say in words with which stem and for how many epochs a run trained, and whether the paper trains for more."""
+    epochs, paper = specification["epochs"], PAPER.get(specification["dataset"], ImageSettings()).epochs
+    return {"setting": f"{specification['stem']} stem, {epochs} epochs", "short": epochs < paper}
+
+
+def settings_of(records: Sequence[Mapping[str, Any]]) -> str:
+    """Name the settings of records, each once."""
+    return "; ".join(sorted({record["setting"] for record in records}))
 
 
 def _shown(specification: Mapping[str, Any]) -> str:

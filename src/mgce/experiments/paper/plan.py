@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from mgce._validation import check_beta, check_choice, check_count, expected
 from mgce.experiments.methods import PAPER, paper_betas
+from mgce.experiments.paper.image_settings import NOISE_RATES
 from mgce.losses.presets import LOSSES
 
 METHODS = tuple(PAPER)
@@ -29,6 +32,8 @@ class Options:
         smoke: whether to run a miniature, to see that all works.
         together: whether the networks of all seeds and methods are one run. One alone is too small to keep an
             accelerator busy; on a CPU, separate runs use the cores side by side.
+        noises: of Tables 1 and 3, some of the paper's rates of symmetric noise; None for all of them.
+        settings: of networks for images, in place of the paper's: the `stem` or the number of `epochs`.
     """
 
     datasets: tuple[str, ...] | None = None
@@ -37,6 +42,8 @@ class Options:
     seeds: int = 5
     smoke: bool = False
     together: bool = False
+    noises: tuple[float, ...] | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_count("seeds", self.seeds)
@@ -44,7 +51,9 @@ class Options:
             check_choice("methods", method, KNOWN)
         for beta in self.betas:
             check_beta(beta)
-        for name in ("methods", "betas", "datasets"):
+        for noise in self.noises or ():
+            check_choice("noise", noise, NOISE_RATES)
+        for name in ("methods", "betas", "datasets", "noises"):
             values = getattr(self, name)
             if values is not None and (not values or len(set(values)) < len(values)):
                 raise ValueError(expected(name, "one or more values, none of them twice", values))

@@ -7,7 +7,7 @@ from typing import Any
 
 from mgce.experiments.paper.comparison import compare_methods
 from mgce.experiments.paper.image_settings import NOISE_RATES
-from mgce.experiments.paper.images import PENALTY, SMOKE_COUNT, image_records, plan_images
+from mgce.experiments.paper.images import PENALTY, SMOKE_COUNT, image_records, plan_images, settings_of
 from mgce.experiments.paper.plan import Options
 from mgce.experiments.paper.result import Result
 from mgce.experiments.paper.specification import Specification
@@ -23,13 +23,14 @@ def plan(options: Options) -> list[Specification]:
         for method in options.methods
         for beta in options.candidates(method)[: SMOKE_COUNT if options.smoke else None]
     ]
-    return plan_images(options, DATASETS, members, noises=NOISE_RATES)
+    return plan_images(options, DATASETS, members, noises=options.noises or NOISE_RATES)
 
 
 def render(runs: Sequence[Run]) -> Result | None:
     """Give a row for each data set, noise rate and method; None without runs."""
-    title = "Table 1: accuracy and calibration on images"
-    return compare_methods("table1", title, records_of(runs), DATASETS, NOISE_RATES)
+    records = records_of(runs)
+    title = f"Table 1: accuracy and calibration on images ({settings_of(records)})"
+    return compare_methods("table1", title, records, DATASETS, NOISE_RATES)
 
 
 def records_of(runs: Sequence[Run]) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from mgce.experiments.paper.agreement import agreement, judge, notes_of, show
 from mgce.experiments.paper.comparison import TEST, ordered, percent
-from mgce.experiments.paper.images import PENALTY, image_records, plan_images
+from mgce.experiments.paper.images import PENALTY, image_records, plan_images, settings_of
 from mgce.experiments.paper.plan import BETA, Options
 from mgce.experiments.paper.published import published_row
 from mgce.experiments.paper.result import Result
@@ -48,9 +48,9 @@ def render(runs: Sequence[Run]) -> Result | None:
         pair = row["validation_accuracy"]
         ours = None if pair is None else Summary(pair[0], pair[1], row["seeds"])
         verdict = judge(where, ours, row["paper_validation_accuracy"])
-        if verdict is not None:
+        if verdict is not None and not row["short"]:
             verdicts[f"{row['dataset']}/{row['lambda_0']:g}/{row['method']}/validation_accuracy"] = verdict
-    title = "Table 2: the weight of the L1 penalty"
+    title = f"Table 2: the weight of the L1 penalty ({settings_of([r for r in records if r['dataset'] in found])})"
     cells, numbers = list(map(_cells, rows)), list(map(_flat, rows))
     sentence = f"Table 2: {agreement(verdicts)}." if verdicts else ""
     return Result("table2", title, CAPTION, cells, numbers, notes=notes_of(verdicts), words=3, agreement=sentence)
@@ -64,6 +64,8 @@ def _row(records: Sequence[dict[str, Any]], dataset: str, l1: float, method: str
         "lambda_0": l1,
         "method": method,
         "seeds": len(records),
+        "setting": settings_of(records),
+        "short": any(record["short"] for record in records),
         "validation_accuracy": percent([record["validation_accuracy"] for record in records]),
         "paper_validation_accuracy": tuple(published["validation_accuracy"]) if published else None,
         "accuracy": percent([record["accuracy"] for record in records]),
@@ -85,6 +87,7 @@ def _cells(row: dict[str, Any]) -> dict[str, str]:
         "λ_0": f"{row['lambda_0']:g}",
         "method": row["method"],
         "seeds": str(row["seeds"]),
+        "network": row["setting"],
         "validation accuracy": show(row["validation_accuracy"]),
         "paper's": show(row["paper_validation_accuracy"]),
         "test accuracy": show(row["accuracy"]),

@@ -44,7 +44,7 @@ def plan(options: Options) -> list[Specification]:
         settings = {**SETTINGS.get(dataset, {}), **(SMOKE if options.smoke else {})}
         specifications += [
             TabularRun(dataset, noise, seed, tuple(member), **settings)
-            for noise in NOISE_RATES
+            for noise in options.noises or NOISE_RATES
             for seed in seeds
             for member in members
         ]
