@@ -14,10 +14,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
+from sklearn.utils.validation import column_or_1d, validate_data
 
 from mgce import _validation
-from mgce.estimators.base import FloatArray, IntArray, RobustClassifier, check_class_count, class_factors
+from mgce.estimators.base import FloatArray, IntArray, RobustClassifier, check_row_weights, class_factors
 from mgce.estimators.stochastic import (
     AveragedAdaGrad,
     FeatureMoments,
@@ -52,7 +52,7 @@ class MGCEClassifier(RobustClassifier):
             of the size of the L1 penalty of scikit-learn's LogisticRegression at C = 1 on a thousand rows: there the
             mean loss has the penalty 1/(C n).
         fit_intercept: whether to append the 1; its coefficients are penalised as all others are.
-        class_weight: None, a dict of factors for classes, or "balanced".
+        class_weight: None, "balanced", or a dict of factors for classes, finite and not negative.
         solver: "lbfgs"; "interior" (an interior-point method, exact, for small problems); "lp" (a linear program,
             beta = 1 only); "sgd" (stochastic, the one of `partial_fit` and `fit_chunks`); or "auto", never "sgd".
             With "lbfgs", a beta below 1.02 is replaced by 1.02 while minimising, since towards beta = 1 the objective
@@ -192,7 +192,6 @@ class MGCEClassifier(RobustClassifier):
         stats = self._collect_moments(chunks)
         factors = class_factors(self.class_weight, self.classes_, stats.weight)
         stats = stats.scaled(factors)
-        check_class_count(stats.weight)
         l1, beta = self.lambda0 * stats.deviation, float(self.beta)
 
         def read() -> Iterator[Rows]:
@@ -235,11 +234,11 @@ class MGCEClassifier(RobustClassifier):
         first = _check_partial_fit_first_call(self, classes)
         psi, index, weight = self._checked_rows(X, y, sample_weight, reset=first)
         shape = self.classes_.size, psi.shape[1]
+        weight = weight * class_factors(self.class_weight, self.classes_, np.ones(shape[0]))[index]
         if not hasattr(self, "_online"):
             start = np.zeros(shape) if first else self._mu()
             self._online = (FeatureMoments.empty(*shape), AveragedAdaGrad.start(start))
         stats, solver = self._online
-        weight = weight * class_factors(self.class_weight, self.classes_, np.ones(shape[0]))[index]
         stats.add(psi, index, weight)
         problem = StreamedProblem(stats, float(self.beta), self.lambda0 * stats.deviation)
         run_epoch(solver, (psi, index, weight), np.arange(index.size), problem)
@@ -294,7 +293,7 @@ class MGCEClassifier(RobustClassifier):
 
     def _checked_rows(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> Rows:
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, reset=reset)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weight = check_row_weights(sample_weight, X)
         return with_intercept(X, self.fit_intercept), self._label_indices(y, X.shape[0]), weight
 
     def _find_classes(self, chunks: Iterable[tuple[Any, ...]]) -> None:

@@ -114,7 +114,7 @@ class MGCEClassifierCV(RobustClassifier):
             ValueError: if the data or a parameter are not as described.
         """
         betas, lambda0s = _candidates("betas", self.betas, 1), _candidates("lambda0s", self.lambda0s, 0)
-        X, index, _ = self._encode_training(X, y, sample_weight)
+        X, index, _ = self._encode_training(X, y, sample_weight, self.class_weight)
         y = self.classes_[index]
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64)

@@ -45,7 +45,7 @@ class MGCEMLPClassifier(RobustClassifier):
         beta: loss parameter in [1, inf]: 1 is the most robust, inf is cross-entropy; or "cv".
         betas: candidates for "cv", each in [1, inf]; eight from 1.05 to 11 by default, as in the paper.
         lambda0: strength of the penalty, not negative.
-        class_weight: None, a dict of factors for classes, or "balanced".
+        class_weight: None, "balanced", or a dict of factors for classes, finite and not negative.
         solver: "adam", or "sgd" as in the paper.
         batch_size: rows in a step.
         learning_rate_init: learning rate; the paper has 0.001 with "sgd".
