@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -229,18 +230,28 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
     def _checked_margins(self, X: Any) -> FloatArray:
         check_is_fitted(self)
         X = self._validated(X, reset=False)
-        return np.ascontiguousarray(self._margins(X), dtype=np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            f = np.ascontiguousarray(self._margins(X), dtype=np.float64)
+        if not np.isfinite(f).all():
+            raise ValueError(_validation.expected("X", "rows whose margins are finite in float64", largest(X)))
+        return f
 
-    def _validated(self, *data: Any, reset: bool = True) -> Any:
-        """Check X, or X and y, as scikit-learn does."""
-        return validate_data(
-            self,
-            *data,
-            reset=reset,
-            accept_sparse="csr" if self._sparse else False,
-            dtype=(np.float64, np.float32),
-            ensure_all_finite=self._finite,
-        )
+    def _validated(self, *data: Any, reset: bool = True, dtype: Any = (np.float64, np.float32)) -> Any:
+        """Check X, or X and y, as scikit-learn does; its sentence names what is wrong, or it is put in front."""
+        try:
+            return validate_data(
+                self,
+                *data,
+                reset=reset,
+                accept_sparse="csr" if self._sparse else False,
+                dtype=dtype,
+                ensure_all_finite=self._finite,
+            )
+        except (TypeError, ValueError) as error:
+            if type(error) not in (TypeError, ValueError) or re.match(r"[^\[]*\b[Xy]\b", str(error)):
+                raise
+            name = "`X` and `y`" if "inconsistent numbers" in str(error) else "`X`"
+            raise type(error)(f"{name}: {error}") from None
 
     def _label_indices(self, y: Any, n: int) -> IntArray:
         """Give the positions of labels in `classes_`, shape (n,)."""
@@ -257,12 +268,36 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
     ) -> tuple[Any, IntArray, FloatArray]:
         """Check a training set: give X, the class of each row, and its weight; sets `classes_` and the features."""
         X, y = self._validated(X, y)
-        check_classification_targets(y)
-        self.classes_, index = np.unique(y, return_inverse=True)
+        self.classes_, index = sorted_classes(y)
         weight = check_row_weights(sample_weight, X)
         totals = np.bincount(index, weight, minlength=self.classes_.size)
         weight = weight * class_factors(class_weight, self.classes_, totals)[index]
         return X, index.astype(np.int64), np.asarray(weight)
+
+
+def sorted_classes(y: NDArray[Any]) -> tuple[NDArray[Any], IntArray]:
+    """Give the classes of labels (n,), sorted, and the place of each label among them, shape (n,)."""
+    try:
+        check_classification_targets(y)
+        classes, index = np.unique(y, return_inverse=True)
+    except TypeError:  # which says what `<` cannot do, and nothing of labels
+        kinds = ", ".join(sorted({type(label).__name__ for label in y}))
+        raise TypeError(_validation.expected("y", "labels of one type", kinds)) from None
+    return classes, index
+
+
+def largest(X: Any) -> float:
+    """Give the entry of largest size of rows, dense or sparse."""
+    values = X.data if hasattr(X, "tocsr") else np.asarray(X).ravel()
+    return float(values[np.abs(values).argmax()]) if values.size else 0.0
+
+
+def check_single(X: NDArray[Any]) -> None:
+    """Require rows whose values float32 holds, in which networks and forests compute."""
+    limit = float(np.finfo(np.float32).max)
+    value = largest(X)
+    if abs(value) > limit:
+        raise ValueError(_validation.expected("X", f"of values in ±{limit:.2g}, the range of float32", value))
 
 
 def check_row_weights(sample_weight: Any, X: Any) -> FloatArray:

@@ -2,6 +2,7 @@ r"""Linear MGCE with an L1 penalty: a convex problem, for tables in memory and b
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterable, Iterator
 from numbers import Integral, Real
@@ -13,11 +14,19 @@ from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classification_targets
-from sklearn.utils.validation import column_or_1d, validate_data
+from sklearn.utils.multiclass import _check_partial_fit_first_call
+from sklearn.utils.validation import column_or_1d
 
 from mgce import _validation
-from mgce.estimators.base import FloatArray, IntArray, RobustClassifier, check_row_weights, class_factors
+from mgce.estimators.base import (
+    FloatArray,
+    IntArray,
+    RobustClassifier,
+    check_row_weights,
+    class_factors,
+    largest,
+    sorted_classes,
+)
 from mgce.estimators.stochastic import (
     AveragedAdaGrad,
     FeatureMoments,
@@ -149,6 +158,7 @@ class MGCEClassifier(RobustClassifier):
             return self
         earlier = self._earlier()
         X, index, weight = self._encode_training(X, y, sample_weight, self.class_weight)
+        _check_squares(X, weight)
         rows: Rows = with_intercept(as_matrix(X, "X"), self.fit_intercept), index, weight
         if interior_is_affordable(self._size(rows), QUICK):
             rows = merge_equal_rows(*rows)
@@ -292,8 +302,9 @@ class MGCEClassifier(RobustClassifier):
             warnings.warn(text, ConvergenceWarning, stacklevel=3)
 
     def _checked_rows(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> Rows:
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, reset=reset)
+        X, y = self._validated(X, y, reset=reset, dtype=np.float64)
         weight = check_row_weights(sample_weight, X)
+        _check_squares(X, weight)
         return with_intercept(X, self.fit_intercept), self._label_indices(y, X.shape[0]), weight
 
     def _find_classes(self, chunks: Iterable[tuple[Any, ...]]) -> None:
@@ -303,8 +314,7 @@ class MGCEClassifier(RobustClassifier):
         ]
         if not labels:
             raise ValueError(_validation.expected("chunks", "at least one chunk", "none"))
-        self.classes_ = np.unique(np.concatenate(labels))
-        check_classification_targets(self.classes_)
+        self.classes_, _ = sorted_classes(np.concatenate(labels))
 
     def _read(self, chunks: Iterable[tuple[Any, ...]], *, reset: bool = False) -> Iterator[Rows]:
         for number, (X, y, *weight) in enumerate(chunks):
@@ -317,6 +327,15 @@ class MGCEClassifier(RobustClassifier):
             stats.add(psi, index, weight)
         assert stats is not None
         return stats
+
+
+def _check_squares(X: Any, weight: FloatArray) -> None:
+    """Require rows (n, d) whose squares, with the weights (n,), have a sum: the penalty is made of their deviations."""
+    limit = math.sqrt(np.finfo(np.float64).max / max(1.0, weight.sum()))
+    value = largest(X)
+    if abs(value) > limit:
+        what = f"of values in ±{limit:.2g}, whose weighted squares float64 can sum"
+        raise ValueError(_validation.expected("X", what, value))
 
 
 def merge_equal_rows(psi: Any, index: IntArray, weight: FloatArray) -> Rows:

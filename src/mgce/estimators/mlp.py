@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from mgce._validation import check_beta, check_device, expected
-from mgce.estimators.base import FloatArray, IntArray, RobustClassifier
+from mgce.estimators.base import FloatArray, IntArray, RobustClassifier, check_single
 from mgce.estimators.linear_cv import BETAS
 from mgce.training.ensemble import EnsembleFit, fit_ensemble
 from mgce.training.member_losses import MemberLoss
@@ -257,9 +257,7 @@ class MGCEMLPClassifier(RobustClassifier):
 
 
 def _single(X: NDArray[Any]) -> NDArray[np.float32]:
-    limit = np.finfo(np.float32).max
-    if X.size and max(-X.min(), X.max()) > limit:
-        raise ValueError(expected("X", f"of values in ±{limit:.2g}, the range of float32", X.flat[np.abs(X).argmax()]))
+    check_single(X)
     return np.ascontiguousarray(X, dtype=np.float32)
 
 
