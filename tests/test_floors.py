@@ -1,5 +1,6 @@
 """The least versions that are allowed: none has a known hole in what this package uses."""
 
+import re
 from importlib import metadata
 from pathlib import Path
 
@@ -46,6 +47,25 @@ def test_no_version_with_a_known_hole_is_allowed(name):
 def test_releases_that_were_malware_are_excluded():
     allowed = requirements()["lightning"].specifier
     assert "2.6.1" in allowed and "2.6.2" not in allowed and "2.6.3" not in allowed
+
+
+def test_no_version_under_a_licence_that_binds_users_is_allowed():
+    """Version by version, as the metadata on PyPI have it: AGPL-3.0 up to 2.7.1, Apache-2.0 from 2.8.0 on."""
+    allowed = requirements()["cleanlab"].specifier
+    assert not any(version in allowed for version in ("2.6.6", "2.7.0", "2.7.1"))
+    assert all(version in allowed for version in ("2.8.0", "2.9.0"))
+
+
+@pytest.mark.parametrize("name", sorted(requirements()))
+def test_what_is_required_is_under_a_permissive_licence(name):
+    try:
+        found = metadata.metadata(name)
+    except metadata.PackageNotFoundError:
+        pytest.skip("is not installed here")
+    classifiers = [one for one in found.get_all("Classifier") or () if one.startswith("License ::")]
+    first_line = (found["License-Expression"] or found["License"] or "").strip().split("\n")[0]  # the text may follow
+    licence = " ".join([*classifiers, first_line]).strip()
+    assert licence and not re.search(r"Affero|GNU General Public|GPL", licence), licence
 
 
 def test_the_tested_versions_are_allowed():

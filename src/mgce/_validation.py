@@ -15,6 +15,9 @@ from torch import Tensor
 from mgce._text import printable
 
 REDUCTIONS = ("none", "mean", "sum")
+HALF_TYPES = (torch.float16, torch.bfloat16)
+# Errors of a computation in float32 (half of its digits), also of what was stored in float64 afterwards.
+SINGLE_ERRORS = math.sqrt(torch.finfo(torch.float32).eps)
 
 
 def expected(name: str, what: str, got: object) -> str:
@@ -180,19 +183,30 @@ def check_number(name: str, value: Any, low: float, high: float = math.inf, *, a
     raise (ValueError if is_number else TypeError)(expected(name, what, value))
 
 
-def check_probs(probs: Tensor, name: str = "probs") -> None:
-    """Require a floating-point tensor (N, k) of probabilities whose rows sum to one.
+def sum_tolerance(probs: Tensor, least: float) -> float:
+    """Give by how much rounding may move the sum of a row of probabilities (..., k) from one, at least `least`.
 
-    Errors up to the square root of the precision of the dtype pass. That of float32 counts for
-    float64 too, because probabilities that were computed in float32 are often stored in float64.
+    A softmax in a half type rounds its normalizer and its quotients, each by half an eps of itself, and a probability
+    below the normal numbers by half of the least number: eps + k tiny eps / 2. A half type counts where all values are
+    numbers of it, whatever holds them, since those of a bfloat16 come to NumPy as float32.
     """
+    tolerances = [least]
+    for half in HALF_TYPES:
+        if torch.equal(probs.to(half).to(probs.dtype), probs):
+            info = torch.finfo(half)
+            tolerances.append(info.eps + probs.shape[-1] * info.smallest_normal * info.eps / 2)
+    return max(tolerances)
+
+
+def check_probs(probs: Tensor, name: str = "probs") -> None:
+    """Require a floating-point tensor (N, k) of probabilities whose rows sum to one, up to :func:`sum_tolerance`."""
     if not isinstance(probs, Tensor):
         raise TypeError(expected(name, "a torch.Tensor", type(probs).__name__))
     if not probs.is_floating_point():
         raise ValueError(expected(name, "a floating-point tensor", probs.dtype))
     if probs.ndim != 2 or probs.numel() == 0:
         raise ValueError(expected(name, "a tensor of shape (N, k) with N, k >= 1", tuple(probs.shape)))
-    tolerance = math.sqrt(max(torch.finfo(probs.dtype).eps, torch.finfo(torch.float32).eps))
+    tolerance = sum_tolerance(probs.detach(), SINGLE_ERRORS)
     values = probs.detach().double()
     inside = (values >= -tolerance) & (values <= 1 + tolerance)  # False for NaN
     if not bool(inside.all()):

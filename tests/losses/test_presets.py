@@ -53,6 +53,24 @@ def test_every_loss_takes_the_arguments_of_cross_entropy(name):
     assert criterion.link(LOGITS).sum(-1) == pytest.approx(torch.ones(9))
 
 
+@pytest.mark.parametrize("bad", [-1.0, math.nan, math.inf])
+@pytest.mark.parametrize("name", LOSSES)
+def test_weights_that_are_no_weights_do_what_they_do_in_cross_entropy(name, bad):
+    """Which checks none: each row's loss is multiplied by its weight, and the mean divides by the sum of those."""
+    weight = torch.tensor([0.5, 1.0, 2.0, bad])
+    plain = robust_loss(name, reduction="none", **extra(name))(LOGITS, TARGET)
+    cross_entropy = F.cross_entropy(LOGITS, TARGET, reduction="none")
+    for target in (TARGET, TARGET.where(TARGET != 3, -100)):
+        of_rows = torch.where(target >= 0, weight[TARGET], 0.0)
+        for losses, criterion in (
+            (plain, robust_loss(name, weight=weight, **extra(name))),
+            (cross_entropy, torch.nn.CrossEntropyLoss(weight)),
+        ):
+            kept = target >= 0
+            want = (losses * of_rows)[kept].sum() / of_rows.sum()
+            torch.testing.assert_close(criterion(LOGITS, target), want, equal_nan=True)
+
+
 @pytest.mark.parametrize("name, data", [(name, data) for name, table in PRESETS.items() for data in table])
 def test_every_preset_makes_its_loss(name, data):
     assert robust_loss(name, data)(LOGITS, TARGET).isfinite()

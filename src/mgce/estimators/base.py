@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -229,18 +230,28 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
     def _checked_margins(self, X: Any) -> FloatArray:
         check_is_fitted(self)
         X = self._validated(X, reset=False)
-        return np.ascontiguousarray(self._margins(X), dtype=np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            f = np.ascontiguousarray(self._margins(X), dtype=np.float64)
+        if not np.isfinite(f).all():
+            raise ValueError(_validation.expected("X", "rows whose margins are finite in float64", largest(X)))
+        return f
 
-    def _validated(self, *data: Any, reset: bool = True) -> Any:
-        """Check X, or X and y, as scikit-learn does."""
-        return validate_data(
-            self,
-            *data,
-            reset=reset,
-            accept_sparse="csr" if self._sparse else False,
-            dtype=(np.float64, np.float32),
-            ensure_all_finite=self._finite,
-        )
+    def _validated(self, *data: Any, reset: bool = True, dtype: Any = (np.float64, np.float32)) -> Any:
+        """Check X, or X and y, as scikit-learn does; its sentence names what is wrong, or it is put in front."""
+        try:
+            return validate_data(
+                self,
+                *data,
+                reset=reset,
+                accept_sparse="csr" if self._sparse else False,
+                dtype=dtype,
+                ensure_all_finite=self._finite,
+            )
+        except (TypeError, ValueError) as error:
+            if type(error) not in (TypeError, ValueError) or re.match(r"[^\[]*\b[Xy]\b", str(error)):
+                raise
+            name = "`X` and `y`" if "inconsistent numbers" in str(error) else "`X`"
+            raise type(error)(f"{name}: {error}") from None
 
     def _label_indices(self, y: Any, n: int) -> IntArray:
         """Give the positions of labels in `classes_`, shape (n,)."""
@@ -257,29 +268,90 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
     ) -> tuple[Any, IntArray, FloatArray]:
         """Check a training set: give X, the class of each row, and its weight; sets `classes_` and the features."""
         X, y = self._validated(X, y)
-        check_classification_targets(y)
-        self.classes_, index = np.unique(y, return_inverse=True)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        self.classes_, index = sorted_classes(y)
+        weight = check_row_weights(sample_weight, X)
         totals = np.bincount(index, weight, minlength=self.classes_.size)
         weight = weight * class_factors(class_weight, self.classes_, totals)[index]
-        check_class_count(np.bincount(index, weight))
         return X, index.astype(np.int64), np.asarray(weight)
 
 
-def check_class_count(totals: NDArray[Any]) -> None:
-    """Require two classes or more with rows of positive weight, given the total weight of the rows of each class."""
-    present = np.count_nonzero(totals)
-    if present < 2:
-        what = "of at least 2 classes with rows of positive weight"
-        raise ValueError(_validation.expected("y", what, f"{present} class"))
+def sorted_classes(y: NDArray[Any]) -> tuple[NDArray[Any], IntArray]:
+    """Give the classes of labels (n,), sorted, and the place of each label among them, shape (n,)."""
+    try:
+        check_classification_targets(y)
+        classes, index = np.unique(y, return_inverse=True)
+    except TypeError:  # which says what `<` cannot do, and nothing of labels
+        kinds = ", ".join(sorted({type(label).__name__ for label in y}))
+        raise TypeError(_validation.expected("y", "labels of one type", kinds)) from None
+    return classes, index
+
+
+def largest(X: Any) -> float:
+    """Give the entry of largest size of rows, dense or sparse."""
+    values = X.data if hasattr(X, "tocsr") else np.asarray(X).ravel()
+    return float(values[np.abs(values).argmax()]) if values.size else 0.0
+
+
+def check_single(X: NDArray[Any]) -> None:
+    """Require rows whose values float32 holds, in which networks and forests compute."""
+    limit = float(np.finfo(np.float32).max)
+    value = largest(X)
+    if abs(value) > limit:
+        raise ValueError(_validation.expected("X", f"of values in ±{limit:.2g}, the range of float32", value))
+
+
+def check_row_weights(sample_weight: Any, X: Any) -> FloatArray:
+    """Require finite weights that are not negative, one for each row; give them, or ones for None, shape (n,)."""
+    weight = np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64))
+    _check_weights("sample_weight", weight)
+    _check_finite_sum("sample_weight", weight)
+    return weight
 
 
 def class_factors(class_weight: Any, classes: NDArray[Any], totals: NDArray[Any]) -> FloatArray:
     """Give the factor, shape (k,), by which the weights of the rows of each class are multiplied.
 
     By `class_weight` it is 1 (None), what a dict has for the class, or ("balanced") such that all classes get the same
-    total weight; `totals` are the total weights of their rows before, shape (k,).
+    total weight; `totals` are the total weights of their rows before, shape (k,). Two classes at least keep weight.
     """
+    if classes.size < 2:
+        raise ValueError(_validation.expected("y", "of at least 2 classes", f"{classes.size} class"))
+    _check_weight_left("sample_weight", totals)
     if isinstance(class_weight, str) and class_weight == "balanced":
         return np.asarray(totals.sum() / (classes.size * np.where(totals > 0, totals, math.inf)))
-    return np.asarray(compute_class_weight(class_weight, classes=classes, y=classes))
+    if class_weight is not None:
+        _check_weights("class_weight", list(class_weight.values()))
+    factors = np.asarray(compute_class_weight(class_weight, classes=classes, y=classes))
+    with np.errstate(over="ignore"):
+        weighted = totals * factors
+    _check_finite_sum("class_weight", weighted)
+    _check_weight_left("class_weight", weighted)
+    return factors
+
+
+def _check_weights(name: str, values: Any) -> None:
+    """Require finite numbers that are not negative: what is asked of the weights of rows and of classes alike."""
+    what = "finite numbers that are not negative"
+    try:
+        weights = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):  # words, lists of several lengths, integers beyond any float
+        raise ValueError(_validation.expected(name, what, values)) from None
+    wrong = ~((weights >= 0) & (weights < math.inf))  # NaN is neither
+    if wrong.any() or weights.ndim != 1:
+        raise ValueError(_validation.expected(name, what, weights[wrong][0].item() if wrong.any() else values))
+
+
+def _check_finite_sum(name: str, weights: FloatArray) -> None:
+    """Require weights whose sum is a float: means are taken with them."""
+    with np.errstate(over="ignore"):
+        total = float(weights.sum())
+    if not math.isfinite(total):
+        raise ValueError(_validation.expected(name, "weights with a finite sum over the rows", total))
+
+
+def _check_weight_left(name: str, totals: FloatArray) -> None:
+    """Require two classes or more whose rows have a positive total weight, after the weights of that name."""
+    left = np.count_nonzero(totals)
+    if left < 2:
+        what = "positive for rows of at least 2 classes"
+        raise ValueError(_validation.expected(name, what, f"{left} class with positive weight" if left else "0 in all"))

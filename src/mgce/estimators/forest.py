@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mgce.estimators.base import FloatArray, IntArray, RobustClassifier
+from mgce.estimators.base import FloatArray, IntArray, RobustClassifier, check_single
 from mgce.estimators.log_margins import best_scale
 from mgce.estimators.trees import Nodes, Trees
 
@@ -124,6 +124,7 @@ class MGCEForestClassifier(RobustClassifier):
             ValueError: if the data or a parameter are not as described.
         """
         X, index, weight = self._encode_training(X, y, sample_weight)
+        check_single(X)
         random_state = check_random_state(self.random_state)
         seed = int(random_state.randint(np.iinfo(np.int32).max))
         self._choose(X, index, weight, random_state, seed)

@@ -2,6 +2,7 @@ r"""MGCE that is linear in random Fourier features: a convex problem still, for 
 
 from __future__ import annotations
 
+import math
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -14,7 +15,8 @@ from sklearn.metrics import pairwise_distances
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from mgce.estimators.base import FloatArray, RobustClassifier
+from mgce._validation import expected
+from mgce.estimators.base import FloatArray, RobustClassifier, largest
 from mgce.estimators.linear import MGCEClassifier
 
 MEDIAN_ROWS = 1000  # the median distance of a thousand rows is that of all to a few percent
@@ -122,7 +124,10 @@ class MGCEFourierClassifier(RobustClassifier):
         return self
 
     def _features(self, X: Any) -> FloatArray:
-        angles = np.asarray(X, dtype=np.float64) @ self.random_weights_ + self.random_offset_
+        with np.errstate(over="ignore", invalid="ignore"):
+            angles = np.asarray(X, dtype=np.float64) @ self.random_weights_ + self.random_offset_
+        if not np.isfinite(angles).all():
+            raise ValueError(expected("X", f"of values that gamma = {self.gamma_:.2g} keeps finite", largest(X)))
         # PyTorch's cosine uses the processor's vector instructions and NumPy's, in double precision, does not: 4 and
         # 39 ns for a feature.
         return np.asarray(torch.from_numpy(angles).cos_().numpy() - self.means_)
@@ -134,6 +139,16 @@ class MGCEFourierClassifier(RobustClassifier):
 
 def _median_gamma(X: NDArray[Any], random_state: np.random.RandomState) -> float:
     rows = X[random_state.permutation(len(X))[:MEDIAN_ROWS]]
-    squared = pairwise_distances(rows, metric="sqeuclidean")[np.triu_indices(len(rows), 1)]
-    median = float(np.median(squared)) if squared.size else 0.0
-    return 1 / (2 * median) if median > 0 else 1.0  # most rows equal: no distance says anything
+    median = _median_square(rows)
+    if median == 0 and _median_square(rows / np.abs(rows).max(initial=np.finfo(rows.dtype).tiny)) == 0:
+        return 1.0  # most rows equal: no distance says anything
+    if not 0 < median < math.inf or math.isinf(1 / (2 * median)):
+        raise ValueError(expected("X", "of distances whose squares float64 holds, as scaled features are", largest(X)))
+    return 1 / (2 * median)
+
+
+def _median_square(rows: NDArray[Any]) -> float:
+    """Give the median squared distance of two rows; one that float64 does not hold is infinite."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        squared = pairwise_distances(rows, metric="sqeuclidean")[np.triu_indices(len(rows), 1)]
+    return float(np.median(np.where(np.isnan(squared), math.inf, squared))) if squared.size else 0.0

@@ -2,6 +2,7 @@ r"""Linear MGCE with an L1 penalty: a convex problem, for tables in memory and b
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterable, Iterator
 from numbers import Integral, Real
@@ -13,11 +14,19 @@ from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
+from sklearn.utils.multiclass import _check_partial_fit_first_call
+from sklearn.utils.validation import column_or_1d
 
 from mgce import _validation
-from mgce.estimators.base import FloatArray, IntArray, RobustClassifier, check_class_count, class_factors
+from mgce.estimators.base import (
+    FloatArray,
+    IntArray,
+    RobustClassifier,
+    check_row_weights,
+    class_factors,
+    largest,
+    sorted_classes,
+)
 from mgce.estimators.stochastic import (
     AveragedAdaGrad,
     FeatureMoments,
@@ -52,7 +61,7 @@ class MGCEClassifier(RobustClassifier):
             of the size of the L1 penalty of scikit-learn's LogisticRegression at C = 1 on a thousand rows: there the
             mean loss has the penalty 1/(C n).
         fit_intercept: whether to append the 1; its coefficients are penalised as all others are.
-        class_weight: None, a dict of factors for classes, or "balanced".
+        class_weight: None, "balanced", or a dict of factors for classes, finite and not negative.
         solver: "lbfgs"; "interior" (an interior-point method, exact, for small problems); "lp" (a linear program,
             beta = 1 only); "sgd" (stochastic, the one of `partial_fit` and `fit_chunks`); or "auto", never "sgd".
             With "lbfgs", a beta below 1.02 is replaced by 1.02 while minimising, since towards beta = 1 the objective
@@ -149,6 +158,7 @@ class MGCEClassifier(RobustClassifier):
             return self
         earlier = self._earlier()
         X, index, weight = self._encode_training(X, y, sample_weight, self.class_weight)
+        _check_squares(X, weight)
         rows: Rows = with_intercept(as_matrix(X, "X"), self.fit_intercept), index, weight
         if interior_is_affordable(self._size(rows), QUICK):
             rows = merge_equal_rows(*rows)
@@ -192,7 +202,6 @@ class MGCEClassifier(RobustClassifier):
         stats = self._collect_moments(chunks)
         factors = class_factors(self.class_weight, self.classes_, stats.weight)
         stats = stats.scaled(factors)
-        check_class_count(stats.weight)
         l1, beta = self.lambda0 * stats.deviation, float(self.beta)
 
         def read() -> Iterator[Rows]:
@@ -235,11 +244,11 @@ class MGCEClassifier(RobustClassifier):
         first = _check_partial_fit_first_call(self, classes)
         psi, index, weight = self._checked_rows(X, y, sample_weight, reset=first)
         shape = self.classes_.size, psi.shape[1]
+        weight = weight * class_factors(self.class_weight, self.classes_, np.ones(shape[0]))[index]
         if not hasattr(self, "_online"):
             start = np.zeros(shape) if first else self._mu()
             self._online = (FeatureMoments.empty(*shape), AveragedAdaGrad.start(start))
         stats, solver = self._online
-        weight = weight * class_factors(self.class_weight, self.classes_, np.ones(shape[0]))[index]
         stats.add(psi, index, weight)
         problem = StreamedProblem(stats, float(self.beta), self.lambda0 * stats.deviation)
         run_epoch(solver, (psi, index, weight), np.arange(index.size), problem)
@@ -293,8 +302,9 @@ class MGCEClassifier(RobustClassifier):
             warnings.warn(text, ConvergenceWarning, stacklevel=3)
 
     def _checked_rows(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> Rows:
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, reset=reset)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        X, y = self._validated(X, y, reset=reset, dtype=np.float64)
+        weight = check_row_weights(sample_weight, X)
+        _check_squares(X, weight)
         return with_intercept(X, self.fit_intercept), self._label_indices(y, X.shape[0]), weight
 
     def _find_classes(self, chunks: Iterable[tuple[Any, ...]]) -> None:
@@ -304,8 +314,7 @@ class MGCEClassifier(RobustClassifier):
         ]
         if not labels:
             raise ValueError(_validation.expected("chunks", "at least one chunk", "none"))
-        self.classes_ = np.unique(np.concatenate(labels))
-        check_classification_targets(self.classes_)
+        self.classes_, _ = sorted_classes(np.concatenate(labels))
 
     def _read(self, chunks: Iterable[tuple[Any, ...]], *, reset: bool = False) -> Iterator[Rows]:
         for number, (X, y, *weight) in enumerate(chunks):
@@ -318,6 +327,15 @@ class MGCEClassifier(RobustClassifier):
             stats.add(psi, index, weight)
         assert stats is not None
         return stats
+
+
+def _check_squares(X: Any, weight: FloatArray) -> None:
+    """Require rows (n, d) whose squares, with the weights (n,), have a sum: the penalty is made of their deviations."""
+    limit = math.sqrt(np.finfo(np.float64).max / max(1.0, weight.sum()))
+    value = largest(X)
+    if abs(value) > limit:
+        what = f"of values in ±{limit:.2g}, whose weighted squares float64 can sum"
+        raise ValueError(_validation.expected("X", what, value))
 
 
 def merge_equal_rows(psi: Any, index: IntArray, weight: FloatArray) -> Rows:

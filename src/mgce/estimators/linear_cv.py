@@ -20,6 +20,7 @@ from sklearn.utils.validation import _check_method_params, _check_sample_weight
 from mgce import _validation
 from mgce._threads import one_blas_thread
 from mgce.estimators.base import FloatArray, RobustClassifier
+from mgce.estimators.folds import checked_folds
 from mgce.estimators.linear import MGCEClassifier
 
 # As many as the paper has for its cross-validation, from nearly MAE to nearly cross-entropy.
@@ -114,13 +115,13 @@ class MGCEClassifierCV(RobustClassifier):
             ValueError: if the data or a parameter are not as described.
         """
         betas, lambda0s = _candidates("betas", self.betas, 1), _candidates("lambda0s", self.lambda0s, 0)
-        X, index, _ = self._encode_training(X, y, sample_weight)
+        X, index, weight = self._encode_training(X, y, sample_weight, self.class_weight)
         y = self.classes_[index]
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
         routed = self._route(sample_weight, params)
         scorer = self._scorer()
-        folds = list(check_cv(self.cv, y, classifier=True).split(X, y, **routed.splitter.split))
+        folds = checked_folds(self.cv, X, self.classes_, index, weight, **routed.splitter.split)
         path = list(product(np.argsort(lambda0s)[::-1], np.argsort(betas)[::-1]))
         with one_blas_thread():  # folds that are fitted side by side would fight for the cores
             scores = Parallel(n_jobs=self.n_jobs)(

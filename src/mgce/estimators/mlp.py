@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from mgce._validation import check_beta, check_device, expected
-from mgce.estimators.base import FloatArray, IntArray, RobustClassifier
+from mgce.estimators.base import FloatArray, IntArray, RobustClassifier, check_single
 from mgce.estimators.linear_cv import BETAS
 from mgce.training.ensemble import EnsembleFit, fit_ensemble
 from mgce.training.member_losses import MemberLoss
@@ -45,7 +45,7 @@ class MGCEMLPClassifier(RobustClassifier):
         beta: loss parameter in [1, inf]: 1 is the most robust, inf is cross-entropy; or "cv".
         betas: candidates for "cv", each in [1, inf]; eight from 1.05 to 11 by default, as in the paper.
         lambda0: strength of the penalty, not negative.
-        class_weight: None, a dict of factors for classes, or "balanced".
+        class_weight: None, "balanced", or a dict of factors for classes, finite and not negative.
         solver: "adam", or "sgd" as in the paper.
         batch_size: rows in a step.
         learning_rate_init: learning rate; the paper has 0.001 with "sgd".
@@ -257,9 +257,7 @@ class MGCEMLPClassifier(RobustClassifier):
 
 
 def _single(X: NDArray[Any]) -> NDArray[np.float32]:
-    limit = np.finfo(np.float32).max
-    if X.size and max(-X.min(), X.max()) > limit:
-        raise ValueError(expected("X", f"of values in ±{limit:.2g}, the range of float32", X.flat[np.abs(X).argmax()]))
+    check_single(X)
     return np.ascontiguousarray(X, dtype=np.float32)
 
 

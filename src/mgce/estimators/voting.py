@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import _fit_context, clone
-from sklearn.model_selection import StratifiedKFold, check_cv
+from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import _BaseComposition
@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mgce._validation import expected
 from mgce.estimators.base import FloatArray, RobustClassifier
+from mgce.estimators.folds import checked_folds
 from mgce.estimators.log_margins import best_scale
 
 
@@ -190,7 +191,8 @@ class MGCEVotingClassifier(RobustClassifier, _BaseComposition):  # type: ignore[
             seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
             folds = StratifiedKFold(folds, shuffle=True, random_state=seed)
         labels = self.classes_[index]
-        for train, test in check_cv(folds).split(X, index):
+        weight = options.get("sample_weight", np.ones(len(X)))
+        for train, test in checked_folds(folds, X, self.classes_, index, weight):
             weights = {name: value[train] for name, value in options.items()}
             members = [clone(member).fit(X[train], labels[train], **weights) for _, member in self.estimators]
             probs[test] = self.average_proba(X[test], members)

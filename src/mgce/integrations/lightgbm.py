@@ -24,7 +24,7 @@ class MGCELGBMClassifier(BoostedClassifier):
         n_estimators: most rounds.
         learning_rate: how far one round may move a margin.
         min_child_weight: least sum of `|p - y|` in a leaf, about the number of rows that are not fitted yet.
-        class_weight: None, a dict of factors for classes, or "balanced".
+        class_weight: None, "balanced", or a dict of factors for classes, finite and not negative.
         early_stopping: whether to hold out rows and keep the round of best accuracy on them.
         validation_fraction: share of the rows to hold out, in (0, 1).
         n_iter_no_change: rounds without a better accuracy after which to stop.

@@ -15,6 +15,8 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Matrix = Any  # a FloatArray of shape (n, d), or scipy's CSR of the same shape and dtype
 
+PRINTED = 1e-3  # four decimals, as in files, change each of twenty probabilities by half of the last one
+
 SMALL_PRODUCT = 2e7  # multiplications below which a product stays on one thread: about a millisecond's work
 
 
@@ -38,6 +40,20 @@ def as_matrix(features: Any, name: str = "features") -> Matrix:
     if matrix.ndim != 2 or 0 in matrix.shape:
         raise ValueError(_validation.expected(name, "of shape (n, d) with n, d >= 1", tuple(matrix.shape)))
     return matrix
+
+
+def as_probs(values: Any, name: str = "probs") -> FloatArray:
+    """Give probabilities of shape (..., k), in rows that sum to one up to rounding; each is divided by its sum."""
+    probs = as_array(values, name)
+    if probs.ndim == 0 or probs.size == 0:
+        raise ValueError(_validation.expected(name, "of shape (..., k), not empty", probs.shape))
+    total = probs.sum(-1, keepdims=True)
+    tolerance = _validation.sum_tolerance(torch.from_numpy(np.require(probs, requirements=["C", "W"])), PRINTED)
+    if probs.min() < 0 or np.abs(total - 1).max() > tolerance:
+        what = f"rows that are not negative and sum to one, up to {tolerance:.2g}"
+        got = f"a least entry of {probs.min():g}, and sums from {total.min():g} to {total.max():g}"
+        raise ValueError(_validation.expected(name, what, got))
+    return np.asarray(probs / total)
 
 
 def as_labels(labels: Any, n: int, n_classes: int | None = None, name: str = "labels") -> IntArray:

@@ -12,7 +12,7 @@ from mgce._validation import expected
 from mgce.kernels.options import LossOptions
 from mgce.numerics.root import Beta
 
-HALF_TYPES = (torch.float16, torch.bfloat16)
+HALF_TYPES = _validation.HALF_TYPES
 
 
 def class_dim(input: Tensor) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mgce import _validation
-from mgce.linear.arrays import FloatArray, as_array
+from mgce.linear.arrays import FloatArray, as_probs
 from mgce.linear.objective import trivial_value
 
 
@@ -106,7 +106,7 @@ def optimal_margins(probs: Any, beta: float) -> FloatArray:
     about `eps^(beta - 1)`, 1e-3 at beta = 1.2.
 
     Args:
-        probs: p, shape (..., k), each row of sum one.
+        probs: p, shape (..., k), each row of sum one up to rounding, as for :func:`mgce.certify`.
         beta: float in (1, inf).
 
     Returns:
@@ -133,7 +133,7 @@ def composite_losses(probs: Any, beta: float) -> FloatArray:
     class of probability 0 gets beta, the least margin loss that it can have.
 
     Args:
-        probs: p, shape (..., k), each row of sum one.
+        probs: p, shape (..., k), each row of sum one up to rounding, as for :func:`mgce.certify`.
         beta: float in (1, inf).
 
     Returns:
@@ -155,9 +155,7 @@ def _inverse_link(probs: Any, beta: float) -> FloatArray:
     """Give v, whose power beta is h."""
     if _finite(beta) == 1:
         raise ValueError(_validation.expected("beta", "above 1, where probabilities tell the margins", beta))
-    p = as_array(probs, "probs")
-    if p.ndim == 0 or p.min() < 0 or np.abs(p.sum(-1) - 1).max() > 1e-6:
-        raise ValueError(_validation.expected("probs", "rows that are not negative and sum to one", "others"))
+    p = as_probs(probs)
     top = p.max(-1, keepdims=True)
     power = beta / (beta - 1)
     norm = ((p / top) ** power).sum(-1, keepdims=True) ** (1 / power)

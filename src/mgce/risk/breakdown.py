@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from mgce import _validation
-from mgce.risk.certificate import Request, RiskCertificate, checked_probs, checked_target, judge
-from mgce.risk.sample import UNSEEN, Sample, cluster_indices
+from mgce.risk.certificate import Request, RiskCertificate, checked_target, judge
+from mgce.risk.sample import UNSEEN, Sample, checked_probs, cluster_indices
 from mgce.risk.stated_noise import StatedNoise
 
 LABEL, PREDICTION = "label", "prediction"

@@ -22,7 +22,7 @@ from mgce.risk.label_noise import (
     RightLabels,
     SymmetricNoise,
 )
-from mgce.risk.sample import UNSEEN, Sample, cluster_indices
+from mgce.risk.sample import UNSEEN, Sample, checked_probs, cluster_indices
 from mgce.risk.stated_noise import StatedNoise
 
 FRESH = (
@@ -132,7 +132,7 @@ def certify(
     Args:
         target: labels in 0..k-1, shape (n,), array or tensor; -1 is a label that is none of the classes, an error.
         probs: the classifier's probabilities (h for MGCE), shape (n, k), array or tensor; each row is divided by its
-            sum, which may differ from one by rounding.
+            sum, which may differ from one by 0.001, or by 2^-7 where all are numbers that a bfloat16 holds.
         delta: probability in (0, 1) with which any of the bounds may be wrong.
         bounds: which of `"argmax"`, `"randomized"` and `"alpha"` to give; by default the first two, and the third if
             `beta` is given. The fewer, the tighter.
@@ -216,19 +216,6 @@ def judge(sample: Sample, h: FloatArray, request: Request, delta: float) -> Risk
         refuted=refuted,
         condition_number=assumed.condition_number if isinstance(assumed, KnownTransition) else None,
     )
-
-
-def checked_probs(probs: Any) -> FloatArray:
-    """Give probabilities of shape (n, k) whose rows sum to one."""
-    h = as_array(probs, "probs")
-    if h.ndim != 2 or h.shape[0] == 0 or h.shape[1] < 2:
-        raise ValueError(_validation.expected("probs", "of shape (n, k) with n >= 1 and k >= 2", h.shape))
-    total = h.sum(1, keepdims=True)
-    # 1e-3 is twice what float16 can do to a sum: it changes each entry by 2^-11 of itself at most.
-    if h.min() < 0 or np.abs(total - 1).max() > 1e-3:
-        got = f"a least entry of {h.min():g}, and sums from {total.min():g} to {total.max():g}"
-        raise ValueError(_validation.expected("probs", "rows that are not negative and sum to one", got))
-    return np.asarray(h / total)
 
 
 def _losses(h: FloatArray, chosen: Sequence[str], beta: float | None) -> dict[str, Losses]:

@@ -11,6 +11,7 @@ import numpy as np
 from mgce import _validation
 from mgce.linear.arrays import FloatArray, IntArray, as_array, as_labels
 from mgce.risk.concentration import check_delta, clopper_pearson_lower, clopper_pearson_upper
+from mgce.risk.sample import checked_probs
 
 # The share of the examples, those where the classifier is most sure, whose disagreements are taken for wrong labels.
 SURE_SHARE = 0.2
@@ -73,7 +74,7 @@ def noise_rate_interval(target: Any, probs: Any, *, delta: float = 0.05) -> Nois
     Sastry (2017).
     """
     check_delta(delta)
-    h = as_array(probs, "probs")
+    h = checked_probs(probs)
     y = as_labels(target, len(h), h.shape[-1], "target")
     sure = np.argsort(-h.max(1), kind="stable")[: math.ceil(SURE_SHARE * len(h))]
     wrong = int((h[sure].argmax(1) != y[sure]).sum())
@@ -170,8 +171,8 @@ def estimate_transition(
     Reference: Northcutt, Jiang and Chuang (2021), Confident learning, JAIR 70, equations 1 and 3.
     """
     check_delta(delta)
-    p = as_array(probs, "probs")
-    k = p.shape[-1]
+    p = checked_probs(probs)
+    k = p.shape[1]
     y = as_labels(target, len(p), k, "target")
     if not np.bincount(y, minlength=k).all():
         raise ValueError(_validation.expected("target", "labels with every class among them", np.unique(y).tolist()))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mgce import _validation
-from mgce.linear.arrays import FloatArray, IntArray
+from mgce.linear.arrays import FloatArray, IntArray, as_probs
 from mgce.risk.betting import betting_upper
 from mgce.risk.concentration import clopper_pearson_upper
 
@@ -54,6 +54,14 @@ class Sample:
             return clopper_pearson_upper(int(z.sum()), z.size, delta)
         z = np.clip(z, *bounds)  # undoes rounding
         return betting_upper(z[self.order], delta, bounds=bounds)
+
+
+def checked_probs(probs: Any) -> FloatArray:
+    """Give probabilities of shape (n, k) of two classes or more, whose rows sum to one."""
+    shape = np.shape(probs)
+    if len(shape) != 2 or shape[0] == 0 or shape[1] < 2:
+        raise ValueError(_validation.expected("probs", "of shape (n, k) with n >= 1 and k >= 2", shape))
+    return as_probs(probs)
 
 
 def cluster_indices(groups: Any, n: int) -> IntArray | None:

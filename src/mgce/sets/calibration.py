@@ -10,10 +10,10 @@ import numpy as np
 from mgce import _validation
 from mgce.linear.arrays import FloatArray, IntArray
 from mgce.risk.betting import betting_refutes
-from mgce.risk.certificate import FRESH, checked_probs, checked_target
+from mgce.risk.certificate import FRESH, checked_target
 from mgce.risk.concentration import check_delta
 from mgce.risk.label_noise import AnyNoise, KnownTransition, SymmetricNoise, symmetric_inverse
-from mgce.risk.sample import UNSEEN, Sample
+from mgce.risk.sample import UNSEEN, Sample, checked_probs
 from mgce.risk.stated_noise import AUTO, StatedNoise
 from mgce.sets.conformal import ConformalSets, conformal_scores
 

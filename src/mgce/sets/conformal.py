@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mgce import _validation
 from mgce.linear.arrays import FloatArray
-from mgce.risk.certificate import checked_probs
+from mgce.risk.sample import checked_probs
 
 SCORES = ("least_ambiguous", "adaptive")
 

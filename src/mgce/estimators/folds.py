@@ -1,0 +1,45 @@
+"""Folds of a cross-validation in which a classifier can be fitted, or a sentence that says what they lack."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import StratifiedKFold, check_cv
+
+from mgce import _validation
+from mgce.linear.arrays import FloatArray, IntArray
+
+Fold = tuple[NDArray[Any], NDArray[Any]]  # rows to train on, rows to test on
+
+
+def checked_folds(
+    cv: Any, X: Any, classes: NDArray[Any], index: IntArray, weight: FloatArray, **to_split: Any
+) -> list[Fold]:
+    """Give the folds of scikit-learn's `cv`, each of which trains on at least two classes of positive weight.
+
+    Args:
+        cv: None, an integer, a splitter, or an iterable of (train, test) indices.
+        X: rows, shape (n, d).
+        classes: labels, shape (k,).
+        index: the class of each row, as a place in `classes`, shape (n,).
+        weight: not negative, shape (n,).
+        to_split: what `split` of the splitter takes besides rows and labels.
+    """
+    y = classes[index]
+    splitter = check_cv(cv, y, classifier=True)
+    counts = np.bincount(index)
+    if isinstance(splitter, StratifiedKFold) and splitter.n_splits > counts.max():
+        most = f"at most {counts.max()}, the number of rows of the largest class in `y`"
+        raise ValueError(_validation.expected("cv", most, splitter.n_splits))
+    folds = list(splitter.split(X, y, **to_split))
+    for number, (train, _) in enumerate(folds, 1):
+        present = np.bincount(index[train], weight[train], minlength=classes.size) > 0
+        if present.sum() < 2:
+            lost = int(np.flatnonzero(~present & (np.bincount(index, weight) > 0))[0])
+            what = "folds that train on at least 2 classes each (use fewer folds, or more rows of the class)"
+            rows = "1 row" if counts[lost] == 1 else f"{counts[lost]} rows"
+            got = f"fold {number} of {len(folds)} without the class {classes[lost].item()!r}, of {rows} in all"
+            raise ValueError(_validation.expected("cv", what, got))
+    return folds
