@@ -38,7 +38,7 @@ ROOMS = {
         {"solver"},
     ],
     "mgce.tables": [
-        {"columns", "candidates", "predictions"},
+        {"columns", "candidates", "predictions", "copies"},
         {"choice", "suspects", "model", "notes"},
         {"rows"},
         {"measures"},
