@@ -39,7 +39,7 @@ ROOMS = {
     ],
     "mgce.tables": [
         {"columns", "candidates", "predictions", "copies"},
-        {"choice", "suspects", "model", "notes"},
+        {"choice", "suspects", "model", "notes", "dependence"},
         {"rows"},
         {"measures"},
         {"fit"},

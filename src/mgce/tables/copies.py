@@ -184,10 +184,13 @@ def _one_hot_together(columns: list[Coded]) -> list[Coded]:
     for column, code in columns:
         merged.append((column, code))
         run = run + 1 if column.dtype.kind == "f" and column.isin((0, 1)).all() else 0
-        for length in range(2, run + 1):
-            dummies = np.stack([each.to_numpy() for each, _ in merged[-length:]])
-            if (dummies.sum(0) == 1).all():
-                place = dummies.argmax(0).astype(np.int64)
+        total = np.zeros(len(code))
+        for length in range(1, run + 1):
+            total = total + merged[-length][0].to_numpy()
+            if total.max() > 1:
+                break
+            if length > 1 and total.min() == 1:
+                place = np.stack([each.to_numpy() for each, _ in merged[-length:]]).argmax(0).astype(np.int64)
                 merged[-length:] = [(pd.Series(place.astype(str)), place)]
                 run = 0
                 break

@@ -24,6 +24,7 @@ from mgce.risk.any_model import label_indices
 from mgce.sets import calibrate
 from mgce.tables.candidates import AUTO, FEW_BETAS, MODELS, baselines, candidates
 from mgce.tables.choice import Choice, choose, count_fits, fit_candidate
+from mgce.tables.dependence import Dependence, dependence
 from mgce.tables.measures import Measures, measure
 from mgce.tables.model import Predictions, TableModel, row_prints
 from mgce.tables.notes import notes_on
@@ -95,6 +96,7 @@ class TableFit:
     n_copies: int  # number of rows that are copies of others
     set_size: float  # mean number of classes in a prediction set of the rows held out; 0 without prediction sets
     n_missing: dict[str, int]  # number of missing values of each feature
+    dependence: list[Dependence]  # signs that rows depend on one another, which are among the notes too
     left_out: list[str]  # columns that are not features because no training row has a value
     notes: list[str]  # sentences for the user: likely mistakes in the table, and fits that did not converge
 
@@ -153,6 +155,8 @@ def run(frame: pd.DataFrame, plan: FitPlan, on_step: OnStep | None = None, jobs:
         X = transformer.transform(rows.selected.iloc[distinct])
         refitted = fit_candidate(choice.candidate, X, y[distinct], plan.seed, rows.weight(distinct))
         model = _model(rows, transformer, refitted, distinct)
+    in_use = plan.groups is not None or plan.time is not None
+    dependent = dependence(rows.selected, rows.columns.kinds, rows.labels, rows.n_copies, in_use)
     return TableFit(
         model=model,
         choice=choice,
@@ -165,9 +169,11 @@ def run(frame: pd.DataFrame, plan: FitPlan, on_step: OnStep | None = None, jobs:
         n_copies=rows.n_copies,
         set_size=set_size,
         n_missing={name: int(rows.selected[name].isna().sum()) for name in rows.columns.kinds},
+        dependence=dependent,
         left_out=[name for name in frame.columns if name not in (*rows.columns.kinds, plan.target, *plan.unlearnt)],
         notes=[
             *rows.notes,
+            *(each.note for each in dependent),
             *notes_on(rows.frame, rows.selected, rows.labels, rows.columns),
             *dict.fromkeys(str(warning.message) for warning in caught),
             *_on_choice(choice),
