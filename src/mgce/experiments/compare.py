@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from mgce import noise
+from mgce._row_order import content_order
 from mgce._validation import check_beta, check_choice, check_count, check_device, check_fraction, expected
 from mgce.datasets import Table, preprocessor
 from mgce.datasets.splits import Rows, stratified_split
@@ -20,6 +21,7 @@ from mgce.experiments.methods import TRIMMED, Method, paper_betas, paper_loss, s
 from mgce.losses.presets import LOSSES
 from mgce.losses.trimmed import check_trim
 from mgce.metrics.evaluation import evaluate
+from mgce.tables.copies import copies
 from mgce.training.ensemble import fit_ensemble, stack_groups
 from mgce.training.member_losses import MemberLoss
 from mgce.training.seeds import derived_generator, derived_seed
@@ -131,8 +133,10 @@ def run(
 ) -> list[dict[str, Any]]:
     """Train a network for every seed, method, beta and share to trim, all at once, and give a record of each.
 
+    The parts of a split do not depend on the order of the rows.
+
     Args:
-        table: the data.
+        table: the data, without copies: see :func:`distinct`.
         plan: what to train. Labels of training and validation rows are made wrong; test labels are as they came.
         device: where to train.
         on_epoch: called after each epoch with the number of epochs done, and of all.
@@ -148,7 +152,8 @@ def run(
             such device.
     """
     check_device(device)
-    splits = [_split(table, plan, seed) for seed in range(plan.seeds)]
+    rows = _in_order(table)
+    splits = [_split(table, rows, plan, seed) for seed in range(plan.seeds)]
     train, validation, test = (
         stack_groups([getattr(split, part) for split in splits], device) for part in ("train", "validation", "test")
     )
@@ -192,6 +197,26 @@ def run(
     return records
 
 
+def distinct(table: Table) -> tuple[Table, int]:
+    """Leave out all copies of a row but the first, so that none is in two parts of a split; return their number too."""
+    import pandas as pd
+
+    same = copies(table.features, pd.Series(table.target, index=table.features.index))
+    first = np.unique(same, return_index=True)[1]
+    if len(first) == len(same):
+        return table, 0
+    features = table.features.iloc[first].reset_index(drop=True)
+    return replace(table, features=features, target=table.target[first], n_train=None), len(same) - len(first)
+
+
+def _in_order(table: Table) -> Rows:
+    """Return the numbers of all rows in an order that does not depend on that of the file."""
+    import pandas as pd
+
+    prints = pd.util.hash_pandas_object(table.features, index=False).to_numpy()
+    return content_order(prints, table.target).astype(np.int64)
+
+
 def _loss(run: Run, transition: Tensor, frequencies: Tensor) -> MemberLoss:
     """Give the loss of a run; forward correction is told the matrix of the noise, and no other is told anything."""
     if run[0] == "softmax_mae":
@@ -199,11 +224,11 @@ def _loss(run: Run, transition: Tensor, frequencies: Tensor) -> MemberLoss:
     return paper_loss(Method(*run), "cifar10", None, transition, frequencies)
 
 
-def _split(table: Table, plan: Comparison, seed: int) -> _Split:
+def _split(table: Table, rows_in_order: Rows, plan: Comparison, seed: int) -> _Split:
     def stratified(rows: Rows, size: float) -> tuple[Rows, Rows]:
         return stratified_split(rows, table.target, size, derived_seed(seed, "split"), table.name)
 
-    kept, test = stratified(np.arange(len(table.target)), plan.test_size)
+    kept, test = stratified(rows_in_order, plan.test_size)
     train, validation = stratified(kept, plan.validation_size)
     transform = preprocessor(table.features).fit(table.features.iloc[train])
     transition = NOISES[plan.noise_type](len(table.classes), plan.noise)

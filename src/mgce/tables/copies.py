@@ -97,7 +97,7 @@ def _copied(parts: list[IntArray], label: IntArray, size: IntArray) -> NDArray[n
     every = np.sum([*keys, label_key], axis=0)
     relabelled = _others(every - label_key)
     similar = np.stack([*(_others(every - key - label_key) - relabelled for key in keys), relabelled])
-    ordinary = (similar > 0).sum(0) >= 2
+    ordinary: NDArray[np.bool_] = (similar > 0).sum(0) >= 2
     found = ~ordinary & (size > 1)
     extra = int((size[found] - 1).sum())
     if not extra:

@@ -75,9 +75,9 @@ def _nearly_equal(
     if n >= NEARLY_EQUAL * len(selected):
         yield Dependence(
             f"{n:,} rows nearly equal another one",
-            f"{n:,} of the {len(selected):,} rows nearly equal another one in all features and the label, more often than by chance. "
-            "If they describe the same thing, the certificate is too low: pass the column that names the things as "
-            "--groups, or leave the repeated rows out.",
+            f"{n:,} of the {len(selected):,} rows nearly equal another one in all features and the label, more often "
+            "than by chance. If they describe the same thing, the certificate is too low: pass the column that names "
+            "the things as --groups, or leave the repeated rows out.",
         )
 
 

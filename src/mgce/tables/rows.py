@@ -17,7 +17,7 @@ from mgce.datasets.tables import make_table
 from mgce.tables.columns import Columns
 from mgce.tables.copies import copies, numbered
 from mgce.tables.model import row_prints
-from mgce.tables.notes import without_label
+from mgce.tables.notes import held_out_together, without_label
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -125,7 +125,7 @@ def split_rows(frame: pd.DataFrame, split: Split) -> Rows:
     notes += _on_rare(rare, int(labels.isin(rare).sum()))
     keep = ~labels.isin(rare).to_numpy()
     n_copies = int((~is_first).sum())
-    notes += _on_copies(n_copies, len(labelled))
+    notes += held_out_together(n_copies, len(labelled))
     unknown = order[(held_out & ~keep & is_first)[order]]
     groups = draw.groups
     kept = labelled[keep]
@@ -262,17 +262,6 @@ def _times(column: pd.Series[Any]) -> NDArray[np.float64]:
         raise ValueError(expected("time", "a column of numbers, or of dates like 2024-05-31", column.iloc[0]))
     times = columns.select(column.to_frame("time"))["time"].to_numpy()
     return np.where(np.isnan(times), -np.inf, times)
-
-
-def _on_copies(n_copies: int, n: int) -> list[str]:
-    """Report, if there are any copies, how they were held out."""
-    if not n_copies:
-        return []
-    return [
-        f"{n_copies:,} of the {n:,} rows are copies: equal to another one in all features and the label, more often "
-        "than chance makes rows equal. A row and its copies are held out together, and count as one row in the "
-        "certificate and the figures, which are for distinct rows."
-    ]
 
 
 def _on_rare(rare: list[str], n: int) -> list[str]:
