@@ -173,8 +173,8 @@ def run(frame: pd.DataFrame, plan: FitPlan, on_step: OnStep | None = None, jobs:
         left_out=[name for name in frame.columns if name not in (*rows.columns.kinds, plan.target, *plan.unlearnt)],
         notes=[
             *rows.notes,
-            *(each.note for each in dependent),
             *notes_on(rows.frame, rows.selected, rows.labels, rows.columns),
+            *(each.note for each in dependent),
             *dict.fromkeys(str(warning.message) for warning in caught),
             *_on_choice(choice),
         ],
