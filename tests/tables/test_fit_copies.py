@@ -58,7 +58,8 @@ def test_it_says_that_its_bounds_are_for_distinct_rows(fit):
     plan = replace(PLAN, model="forest")
     words = headline(fit, plan)
     assert words.startswith("On 75 distinct rows that it had not seen") and "of distinct rows drawn like these" in words
-    assert "240 of the 540 rows are copies" in fit.notes[0] and DISTINCT in str(fit.certificate)
+    assert "240 of the 540 rows are copies" in fit.notes[0]
+    assert DISTINCT in str(fit.certificate) and DISTINCT in str(fit.model.sets)
     assert "labels of 300 distinct rows" in wrong_labels(fit)
     text = page(fit, plan, "t.csv", "m", {}).decode()
     assert "Errors on distinct rows like the 75 distinct rows held out" in text and "240 of the 540 rows" in text
@@ -91,6 +92,8 @@ def test_copies_are_judged_by_trees_that_have_seen_none_of_them(fit, table):
     share, low, high = judged.share_wrong()
     assert share == judged.is_issue[judged.is_distinct].mean() and low < share < high
     assert judged.is_distinct.sum() == judged.n_distinct == 300
+    listed = judged.suspects(540)
+    assert len(np.unique(rows.first[listed])) == len(listed) <= 300
 
 
 def test_a_copied_row_weighs_as_much_as_its_copies(table):

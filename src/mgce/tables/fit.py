@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 IntArray = NDArray[np.int64]
 OnStep = Callable[[str, int, int], None]
 DISTINCT = (
-    "copies, rows equal in all features and the label more often than by chance, are one draw, so that the bounds are "
-    "for a random one of the distinct rows"
+    "copies, rows equal in all features and the label more often than by chance, are one draw: that of a distinct row, "
+    "for which this holds"
 )
 
 
@@ -146,6 +146,8 @@ def run(frame: pd.DataFrame, plan: FitPlan, on_step: OnStep | None = None, jobs:
     quality = _quality(held_out.known.margins, rows.target[rows.held_out], model.beta)
     if plan.groups is None and plan.time is None:  # conformal prediction needs exchangeable rows
         sets = calibrate(held_out.target, held_out.softmax, alpha=1 - plan.coverage, **_noise_options_of_sets(plan))
+        if rows.n_copies:
+            sets = replace(sets, assumptions=(*sets.assumptions, DISTINCT))
         model = replace(model, sets=sets)
     set_size = 0.0 if model.sets is None else float(model.sets.predict(held_out.known.softmax).sum(1).mean())
     if plan.refit:  # the new model has no prediction sets, since no rows are left to calibrate them on

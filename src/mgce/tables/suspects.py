@@ -65,9 +65,9 @@ class Judgement:
         return np.asarray(np.lexsort((prob_given - self.probs.max(1), -self.wrong)))
 
     def suspects(self, most: int) -> IntArray:
-        """Return at most `most` rows whose suggested class is not the given label, in the order of :meth:`order`."""
+        """Return at most `most` distinct rows whose suggested class is not the given label, in the order of `order`."""
         order = self.order()
-        return np.asarray(order[self.suggested[order] != self.target[order]][:most])
+        return np.asarray(order[(self.is_distinct & (self.suggested != self.target))[order]][:most])
 
     def share_wrong(self, label: int | None = None) -> tuple[float, float, float]:
         """Estimate the share of wrong labels by the share of issues among distinct rows.
