@@ -48,8 +48,8 @@ def copies(selected: pd.DataFrame, labels: pd.Series[Any]) -> IntArray:
 
     Columns that determine one another count once; columns of 0 and 1 that sum to one are one column. Numbers on a grid,
     such as those of one decimal, are two columns: the interval among eight, and the place in it, so that a single
-    column of rounded numbers has similar rows too. A table whose only feature is a category has no copies, nor have fewer
-    than ten different rows.
+    column of rounded numbers has similar rows too. A table whose only feature is a category has no copies, nor has one
+    of fewer than ten different rows.
 
     Assumed is that columns agree at most `DEPENDENCE` times as often as if they were independent, where a row has
     no similar ones in two columns. Rows that repeat because they describe one thing, such as a product with its weight,
