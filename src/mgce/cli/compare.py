@@ -23,7 +23,7 @@ from mgce.cli.terminal import Terminal, nothing_written_if_interrupted
 from mgce.datasets import NAMES, Table, load
 from mgce.datasets.table_files import TextFormat
 from mgce.experiments import render, select
-from mgce.experiments.compare import METHODS, Comparison, distinct, run
+from mgce.experiments.compare import METHODS, Comparison, in_order, run
 from mgce.tables.notes import left_out_copies, without_label
 
 DEFAULT = Comparison()
@@ -71,7 +71,9 @@ def compare(
     """
     form = TextFormat(sep, decimal, encoding)
     table = load(dataset, target, data_dir=data_dir, download=download, drop=columns_of(drop), form=form)
-    table, n_copies = distinct(table)
+    n_copies = 0
+    if dataset not in NAMES:  # those have the order and the rows that they were published with
+        table, n_copies = in_order(table)
     plan = Comparison(
         noise=noise,
         noise_type=noise_type,

@@ -133,10 +133,8 @@ def run(
 ) -> list[dict[str, Any]]:
     """Train a network for every seed, method, beta and share to trim, all at once, and give a record of each.
 
-    The parts of a split do not depend on the order of the rows.
-
     Args:
-        table: the data, without copies: see :func:`distinct`.
+        table: the data. Splits depend on the order of its rows: see :func:`in_order`.
         plan: what to train. Labels of training and validation rows are made wrong; test labels are as they came.
         device: where to train.
         on_epoch: called after each epoch with the number of epochs done, and of all.
@@ -152,8 +150,7 @@ def run(
             such device.
     """
     check_device(device)
-    rows = _in_order(table)
-    splits = [_split(table, rows, plan, seed) for seed in range(plan.seeds)]
+    splits = [_split(table, plan, seed) for seed in range(plan.seeds)]
     train, validation, test = (
         stack_groups([getattr(split, part) for split in splits], device) for part in ("train", "validation", "test")
     )
@@ -197,24 +194,19 @@ def run(
     return records
 
 
-def distinct(table: Table) -> tuple[Table, int]:
-    """Leave out all copies of a row but the first, so that none is in two parts of a split; return their number too."""
+def in_order(table: Table) -> tuple[Table, int]:
+    """Sort the rows by what stands in them, without the copies of a row; return the number of those left out too.
+
+    Splits of the result do not depend on the order of the rows, and have no row in two parts.
+    """
     import pandas as pd
 
     same = copies(table.features, pd.Series(table.target, index=table.features.index))
     first = np.unique(same, return_index=True)[1]
-    if len(first) == len(same):
-        return table, 0
-    features = table.features.iloc[first].reset_index(drop=True)
-    return replace(table, features=features, target=table.target[first], n_train=None), len(same) - len(first)
-
-
-def _in_order(table: Table) -> Rows:
-    """Return the numbers of all rows in an order that does not depend on that of the file."""
-    import pandas as pd
-
     prints = pd.util.hash_pandas_object(table.features, index=False).to_numpy()
-    return content_order(prints, table.target).astype(np.int64)
+    rows = first[content_order(prints[first], table.target[first])]
+    features = table.features.iloc[rows].reset_index(drop=True)
+    return replace(table, features=features, target=table.target[rows], n_train=None), len(same) - len(rows)
 
 
 def _loss(run: Run, transition: Tensor, frequencies: Tensor) -> MemberLoss:
@@ -224,11 +216,11 @@ def _loss(run: Run, transition: Tensor, frequencies: Tensor) -> MemberLoss:
     return paper_loss(Method(*run), "cifar10", None, transition, frequencies)
 
 
-def _split(table: Table, rows_in_order: Rows, plan: Comparison, seed: int) -> _Split:
+def _split(table: Table, plan: Comparison, seed: int) -> _Split:
     def stratified(rows: Rows, size: float) -> tuple[Rows, Rows]:
         return stratified_split(rows, table.target, size, derived_seed(seed, "split"), table.name)
 
-    kept, test = stratified(rows_in_order, plan.test_size)
+    kept, test = stratified(np.arange(len(table.target)), plan.test_size)
     train, validation = stratified(kept, plan.validation_size)
     transform = preprocessor(table.features).fit(table.features.iloc[train])
     transition = NOISES[plan.noise_type](len(table.classes), plan.noise)
