@@ -11,7 +11,9 @@ import pytest
 from sklearn.metrics import accuracy_score
 
 from mgce import certify
+from mgce.datasets.table_files import read_frame
 from mgce.estimators import load
+from mgce.tables.rows import Split, split_rows
 
 KINDS = {"age": "number", "weight": "number", "job": "category", "smoker": "number"}
 FIT = ("fit", "people.csv", "--target", "sick", "--model", "linear")
@@ -33,7 +35,9 @@ def test_the_summary_is_that_of_the_stored_model_on_rows_it_was_not_trained_on(m
         "model.suspects.csv",
     }
     pipeline = load(tmp_path / "results" / "model.skops")
-    held_out = np.sort(np.random.default_rng(0).permutation(240)[:60])
+    read = read_frame(table, "table", text=["sick", "person"], classes=["sick"])
+    held_out = split_rows(read, Split("sick", "person")).held_out
+    assert len(held_out) == 60
     features = people.loc[held_out, ["age", "weight", "job", "smoker"]].astype({"job": object, "smoker": float})
     given = people["sick"].to_numpy(dtype=str)[held_out]
     words = " ".join(output.split())

@@ -3,13 +3,14 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
 from mgce._files import to_json
 from mgce.datasets import load
 from mgce.experiments import render, select
-from mgce.experiments.compare import METHODS, Comparison, run
+from mgce.experiments.compare import METHODS, Comparison, in_order, run
 from mgce.losses.presets import LOSSES
 
 PLAN = Comparison(seeds=2, epochs=4, hidden=16, betas=(1.4, 5.0))
@@ -136,3 +137,17 @@ def test_every_loss_can_be_compared():
     assert errors["mgce+scale"] != errors["mgce"] and errors["focal"] != errors["ce"]
     assert render.accuracy_figure(records, "wine").startswith(b"\x89PNG")
     assert render.reliability_figure(records, "wine").startswith(b"\x89PNG")
+
+
+def test_a_table_in_order_has_no_copies_and_no_trace_of_the_order_of_its_file():
+    wine = load("wine")
+    rng = np.random.default_rng(0)
+    copied = np.r_[np.arange(178), rng.choice(178, 60)]
+    sorted_by_content, n_copies = in_order(wine)
+    assert n_copies == 0 and len(sorted_by_content.target) == 178
+    for rows in (rng.permutation(178), copied, rng.permutation(copied)):
+        table = replace(wine, features=wine.features.iloc[rows].reset_index(drop=True), target=wine.target[rows])
+        same, n_copies = in_order(table)
+        pd.testing.assert_frame_equal(same.features, sorted_by_content.features)
+        np.testing.assert_array_equal(same.target, sorted_by_content.target)
+        assert n_copies == len(rows) - 178

@@ -10,6 +10,7 @@ from mgce import certify
 from mgce.estimators import MGCEClassifier
 from mgce.tables.fit import FitPlan, run
 from mgce.tables.report import headline, page
+from mgce.tables.rows import split_rows
 
 PLAN = FitPlan("y", model="linear", beta=1.4)
 
@@ -66,34 +67,49 @@ def test_the_model_is_that_of_the_other_rows(fit, noisy, held_out):
     np.testing.assert_array_equal(fit.model.pipeline[-1].coef_, again.coef_)
 
 
-def test_rows_held_out_change_the_certificate_and_nothing_of_the_model(fit, noisy, held_out):
-    changed = noisy.copy()
-    changed.loc[held_out, "y"] = changed.loc[held_out, "y"].map({"high": "low", "low": "mid", "mid": "high"})
-    changed.loc[held_out, "one"] += 1
-    other = run(changed, PLAN)
+@pytest.fixture(scope="module")
+def in_time(noisy):
+    """A table whose last quarter is held out, and the fit to it."""
+    frame, plan = noisy.assign(day=range(300)), replace(PLAN, time="day")
+    return frame, plan, run(frame, plan)
+
+
+LATE = np.arange(225, 300)
+
+
+def test_rows_held_out_change_the_certificate_and_nothing_of_the_model(in_time):
+    frame, plan, fit = in_time
+    changed = frame.copy()
+    changed.loc[LATE, "y"] = changed.loc[LATE, "y"].map({"high": "low", "low": "mid", "mid": "high"})
+    changed.loc[LATE, "one"] += 1
+    other = run(changed, plan)
     np.testing.assert_array_equal(other.model.pipeline[-1].coef_, fit.model.pipeline[-1].coef_)
     np.testing.assert_array_equal(other.model.trained_rows, fit.model.trained_rows)
     assert other.certificate.argmax_error > fit.certificate.argmax_error + 0.2
 
 
-def test_rows_held_out_whose_label_is_no_class_are_errors(fit, noisy, held_out):
-    strange = noisy.copy()
-    strange.loc[held_out[:5], "y"] = [f"slip {i}" for i in range(5)]
-    again = run(strange, PLAN)
-    assert again.certificate.n == fit.certificate.n == len(held_out)
-    right = fit.model.predict(fit.model.columns.select(noisy)).label[held_out] == noisy["y"][held_out]
+def test_rows_held_out_whose_label_is_no_class_are_errors(in_time):
+    frame, plan, fit = in_time
+    strange = frame.copy()
+    strange.loc[LATE[:5], "y"] = [f"slip {i}" for i in range(5)]
+    again = run(strange, plan)
+    assert again.certificate.n == fit.certificate.n == len(LATE)
+    right = fit.model.predict(fit.model.columns.select(frame)).label[LATE] == frame["y"][LATE]
     errors = int((~right[5:]).sum()) + 5
     assert again.certificate.argmax_error >= fit.certificate.argmax_error
     assert again.certificate.argmax_error == pytest.approx(
         certify(
-            np.r_[np.ones(errors, int), np.zeros(len(held_out) - errors, int)],
-            np.tile([0.9, 0.1], (len(held_out), 1)),
+            np.r_[np.ones(errors, int), np.zeros(len(LATE) - errors, int)],
+            np.tile([0.9, 0.1], (len(LATE), 1)),
             delta=PLAN.delta,
         ).argmax_error
     )
 
 
 def test_figures_are_those_of_the_stored_model_on_the_rows_held_out(fit, noisy, held_out):
+    unsorted = split_rows(noisy, PLAN).held_out
+    assert sorted(unsorted) == held_out.tolist()
+    held_out = unsorted  # the bound of the randomized error depends on the order of the rows
     rows = fit.model.columns.select(noisy.iloc[held_out])
     given = noisy.loc[held_out, "y"].to_numpy(str)
     target = np.searchsorted(["high", "low", "mid"], given)

@@ -90,3 +90,69 @@ def test_a_table_that_would_take_hours_is_refused(monkeypatch):
     monkeypatch.setattr("mgce.tables.rows.MOST_PROBABILITIES", 1000)
     with pytest.raises(ValueError, match="Expected `table` to be of at most 500 rows for 2 classes, but got 501"):
         split_rows(pd.DataFrame({"x": np.arange(501.0), "y": np.arange(501) % 2}), Split("y"))
+
+
+def with_copies(frame):
+    """Copy ten rows twice; in the second copy, the ward and the day are other ones."""
+    other = frame.iloc[:10].assign(ward=[f"v{i}" for i in range(10)], day="2030-01-01")
+    return pd.concat([frame, frame.iloc[:10], other], ignore_index=True).assign(key=[f"k{i}" for i in range(N + 20)])
+
+
+def sets_of(rows):
+    """Give the rows of the file by copy, and whether one of them is trained on, or held out."""
+    numbers = rows.frame.index.to_numpy()
+    parts = {row: part for part in ("train", "held_out") for row in numbers[getattr(rows, part)]}
+    copied = [[i, N + i, N + 10 + i] for i in range(10)]
+    return [[parts.get(row) for row in rows_of_one] for rows_of_one in copied]
+
+
+@pytest.mark.parametrize("options", [{}, {"groups": "ward"}, {"time": "day"}])
+@pytest.mark.parametrize("seed", range(3))
+def test_of_the_copies_of_a_row_one_is_trained_on_or_held_out(frame, options, seed):
+    drop = tuple({"ward", "day"} - {*options.values()})
+    rows = split_rows(with_copies(frame), Split("y", "key", drop, seed=seed, **options))
+    assert rows.n_copies == 20 and "20 of the 220 rows are copies" in rows.notes[0]
+    for parts in sets_of(rows):
+        assert len([part for part in parts if part]) == 1
+    used = np.concatenate([rows.train, rows.held_out])
+    assert len(used) == len(np.unique(used)) == N and (rows.first[used] == used).all()
+    assert rows.weight(used).sum() == N + 20 and sorted(np.unique(rows.weight(used))) == [1, 3]
+    for column in ("x", "y"):
+        values = rows.frame[column].to_numpy()
+        assert (values[rows.first] == values).all()
+
+
+def test_groups_that_share_copies_are_held_out_together(frame):
+    shared = with_copies(frame)
+    split = Split("y", "key", ("day",), groups="ward")
+    rows = split_rows(shared, split)
+    wards = shared["ward"].to_numpy()
+    for copied in range(10):
+        pair = [rows.groups[np.flatnonzero(wards == ward)[0]] for ward in (wards[copied], f"v{copied}")]
+        assert pair[0] == pair[1]
+    assert not {*rows.groups[rows.train]} & {*rows.groups[rows.held_out]}
+    assert len(np.unique(rows.groups)) == 40  # those of the ten other copies are one with two of the forty
+
+
+def test_the_first_copy_in_time_counts(frame):
+    rows = split_rows(with_copies(frame), Split("y", "key", ("ward",), time="day"))
+    assert all(parts[2] is None for parts in sets_of(rows))  # copied in 2030, long after the row was first seen
+    assert rows.frame["day"].to_numpy()[rows.held_out].max() < "2025"
+
+
+@pytest.mark.parametrize("options", [{}, {"groups": "ward"}, {"time": "day"}])
+def test_the_order_of_the_file_does_not_matter(frame, options):
+    table = with_copies(frame)
+    split = Split("y", "key", tuple({"ward", "day"} - {*options.values()}), **options)
+    rows, other = split_rows(table, split), split_rows(table.sort_values("x"), split)
+    for part in ("train", "held_out"):
+        pd.testing.assert_series_equal(
+            *(each.selected["x"].iloc[getattr(each, part)].reset_index(drop=True) for each in (rows, other))
+        )
+        np.testing.assert_array_equal(*(each.weight(getattr(each, part)) for each in (rows, other)))
+
+
+def test_without_copies_all_rows_weigh_the_same(frame):
+    rows = split_rows(frame, Split("y", "key"))
+    assert rows.n_copies == 0 and rows.weight(rows.train) is None and rows.notes == []
+    np.testing.assert_array_equal(rows.first, np.arange(N))

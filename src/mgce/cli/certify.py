@@ -22,8 +22,9 @@ from mgce.risk import certify as certify_probs
 from mgce.risk.breakdown import LABEL
 from mgce.risk.breakdown import PREDICTION as PREDICTED
 from mgce.tables.columns import unlike_their_column
+from mgce.tables.copies import copies
 from mgce.tables.model import TableModel
-from mgce.tables.notes import without_label
+from mgce.tables.notes import left_out_copies, without_label
 from mgce.tables.predictions import (
     PREDICTION,
     LabelledPredictions,
@@ -117,9 +118,12 @@ def _predict(
     frame, labels = frame[labels.notna()], labels[labels.notna()]
     if frame.empty:
         raise ValueError(expected(fitted.columns.target, "a column with labels", "none"))
+    n_labelled = len(frame)
+    frame, labels = _distinct(frame, fitted.columns.select(frame), labels)
     selected = fitted.columns.select(frame)
     notes = [
-        *without_label(n - len(frame)),
+        *without_label(n - n_labelled),
+        *left_out_copies(n_labelled - len(frame), n_labelled),
         *unlike_their_column(frame, selected, fitted.columns.kinds),
         *fitted.unseen(selected),
         *fitted.unseen_labels(labels),
@@ -131,6 +135,14 @@ def _predict(
             "same examples, the certificate does not hold."
         )
     return frame, fitted.labelled_predictions(selected, labels), notes
+
+
+def _distinct(
+    frame: pd.DataFrame, selected: pd.DataFrame, labels: pd.Series[Any]
+) -> tuple[pd.DataFrame, pd.Series[Any]]:
+    """Leave out all copies of a row but the first; return the rows and their labels."""
+    first = np.unique(copies(selected, labels), return_index=True)[1]
+    return frame.iloc[first], labels.iloc[first]
 
 
 def _read_predictions(

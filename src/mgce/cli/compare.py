@@ -23,8 +23,8 @@ from mgce.cli.terminal import Terminal, nothing_written_if_interrupted
 from mgce.datasets import NAMES, Table, load
 from mgce.datasets.table_files import TextFormat
 from mgce.experiments import render, select
-from mgce.experiments.compare import METHODS, Comparison, run
-from mgce.tables.notes import without_label
+from mgce.experiments.compare import METHODS, Comparison, in_order, run
+from mgce.tables.notes import left_out_copies, without_label
 
 DEFAULT = Comparison()
 BETAS, TRIMS = (",".join(map(str, values)) for values in (DEFAULT.betas, DEFAULT.trims))
@@ -71,6 +71,9 @@ def compare(
     """
     form = TextFormat(sep, decimal, encoding)
     table = load(dataset, target, data_dir=data_dir, download=download, drop=columns_of(drop), form=form)
+    n_copies = 0
+    if dataset not in NAMES:  # those have the order and the rows that they were published with
+        table, n_copies = in_order(table)
     plan = Comparison(
         noise=noise,
         noise_type=noise_type,
@@ -93,8 +96,9 @@ def compare(
         rows = select.summarize(chosen)
         files = _contents(table, plan, records, chosen, rows)
     write_files(folder, files)
-    write_json(json_file, {"dataset": table.name, "folder": str(folder), "methods": rows})
-    for sentence in without_label(table.unlabelled):
+    notes = [*without_label(table.unlabelled), *left_out_copies(n_copies, n_copies + len(table.target))]
+    write_json(json_file, {"dataset": table.name, "folder": str(folder), "methods": rows, "notes": notes})
+    for sentence in notes:
         console.print(f"Note: {sentence}", markup=False)
     console.print_whole(_grid(rows, table, plan))
     networks = "1 network" if len(records) == 1 else f"{len(records)} networks"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from mgce import noise
+from mgce._row_order import content_order
 from mgce._validation import check_beta, check_choice, check_count, check_device, check_fraction, expected
 from mgce.datasets import Table, preprocessor
 from mgce.datasets.splits import Rows, stratified_split
@@ -20,6 +21,7 @@ from mgce.experiments.methods import TRIMMED, Method, paper_betas, paper_loss, s
 from mgce.losses.presets import LOSSES
 from mgce.losses.trimmed import check_trim
 from mgce.metrics.evaluation import evaluate
+from mgce.tables.copies import copies
 from mgce.training.ensemble import fit_ensemble, stack_groups
 from mgce.training.member_losses import MemberLoss
 from mgce.training.seeds import derived_generator, derived_seed
@@ -132,7 +134,7 @@ def run(
     """Train a network for every seed, method, beta and share to trim, all at once, and give a record of each.
 
     Args:
-        table: the data.
+        table: the data. Splits depend on the order of its rows: see :func:`in_order`.
         plan: what to train. Labels of training and validation rows are made wrong; test labels are as they came.
         device: where to train.
         on_epoch: called after each epoch with the number of epochs done, and of all.
@@ -190,6 +192,21 @@ def run(
             measures = evaluate(logits[seed, member], test[1][seed], beta, link=losses[member].link())
             records.append(record | measures)
     return records
+
+
+def in_order(table: Table) -> tuple[Table, int]:
+    """Sort the rows by what stands in them, without the copies of a row; return the number of those left out too.
+
+    Splits of the result do not depend on the order of the rows, and have no row in two parts.
+    """
+    import pandas as pd
+
+    same = copies(table.features, pd.Series(table.target, index=table.features.index))
+    first = np.unique(same, return_index=True)[1]
+    prints = pd.util.hash_pandas_object(table.features, index=False).to_numpy()
+    rows = first[content_order(prints[first], table.target[first])]
+    features = table.features.iloc[rows].reset_index(drop=True)
+    return replace(table, features=features, target=table.target[rows], n_train=None), len(same) - len(rows)
 
 
 def _loss(run: Run, transition: Tensor, frequencies: Tensor) -> MemberLoss:

@@ -27,6 +27,8 @@ RUNGS = (2_000, 8_000)
 # above all, can catch up by as much as five points of accuracy there.
 BEHIND = 0.05
 OnFit = Callable[[str], None]
+Weight = NDArray[np.float64] | None  # of the rows in a fit, (n,)
+Part = tuple[NDArray[Any], NDArray[Any], Weight]  # features (n, d), labels (n,) and weights of rows
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,7 @@ def choose(
     budget: float,
     seed: int,
     on_fit: OnFit,
+    weight: Weight = None,
 ) -> Choice:
     """Try all candidates on few rows, the best ones on more rows, and average the best ones of several models.
 
@@ -119,6 +122,7 @@ def choose(
             alone.
         seed: for drawing the rows of each rung and the folds.
         on_fit: called before each fit with a description of it.
+        weight: of each row in the fits, shape (n,); None where all weigh the same. In accuracies all count the same.
 
     Returns:
         The fitted estimator of the chosen candidate, and all trials.
@@ -131,13 +135,14 @@ def choose(
     rows = np.arange(len(y))
     for rung in rungs:
         rows = _draw_rows(y, rung, seed)
-        tried = _try_in_time(remaining, X[rows], y[rows], seed, on_fit, start + budget)
+        part = X[rows], y[rows], None if weight is None else weight[rows]
+        tried = _try_in_time(remaining, part, seed, on_fit, start + budget)
         late = [trial for trial in remaining if trial.name not in {each.name for each in tried}]
         untried += [trial.name for trial in late]
         remaining = tried if rung == rungs[-1] else _survivors(tried)
         dropped += [trial for trial in (*late, *tried) if trial.rows and trial not in remaining]
     compared = [
-        _try(f"Trying {baseline.name}", baseline, X[rows], y[rows], seed, on_fit)
+        _try(f"Trying {baseline.name}", baseline, part, seed, on_fit)
         for baseline in baselines
         if time.process_time() < start + budget
     ]
@@ -148,21 +153,30 @@ def choose(
     best = _combined(_in_time(_survivors(affordable), len(y), left), y[rows], beta)
     assert best.candidate is not None
     on_fit("Fitting")
-    fitted = fit_candidate(best.candidate, X, y, seed)
+    fitted = fit_candidate(best.candidate, X, y, seed, weight)
     remaining += [best] * isinstance(best.candidate, Average)
     trials = sorted([*remaining, *compared, *dropped], key=lambda trial: (-trial.rows, -trial.accuracy))
     measured_on = f"in {folds(y[rows], seed).n_splits}-fold cross-validation on {len(rows):,} training rows"
     return Choice(fitted, best, trials, measured_on, untried)
 
 
-def fit_candidate(candidate: Candidate | Average, X: NDArray[Any], y: NDArray[Any], seed: int) -> Any:
+def fit_candidate(
+    candidate: Candidate | Average, X: NDArray[Any], y: NDArray[Any], seed: int, weight: Weight = None
+) -> Any:
     """Fit a candidate's final estimator to the rows, or to a random `most_rows` of them if there are more."""
     if isinstance(candidate, Average):
-        members = [(member.model, fit_candidate(member, X, y, seed)) for member in candidate.members]
+        members = [(member.model, fit_candidate(member, X, y, seed, weight)) for member in candidate.members]
         options = {"beta": candidate.beta, "scale": candidate.scale}
         return MGCEVotingClassifier.from_fitted(members, np.unique(y), len(y), **options)
     rows = _draw_rows(y, candidate.most_rows or len(y), seed)
-    return clone(candidate.final).fit(X[rows], y[rows])
+    return _fitted(candidate.final, (X, y, weight), rows)
+
+
+def _fitted(estimator: Any, rows: Part, some: NDArray[np.int64]) -> Any:
+    """Fit a clone of an estimator to some of the rows."""
+    X, y, weight = rows
+    options = {} if weight is None else {"sample_weight": weight[some]}
+    return clone(estimator).fit(X[some], y[some], **options)
 
 
 def count_fits(candidates: Sequence[Candidate], baselines: Sequence[Baseline]) -> int:
@@ -176,25 +190,24 @@ def folds(y: NDArray[Any], seed: int) -> StratifiedKFold:
     return StratifiedKFold(int(np.clip(least, 2, FOLDS)), shuffle=True, random_state=seed)
 
 
-def _try_in_time(
-    trials: list[Trial], X: NDArray[Any], y: NDArray[Any], seed: int, on_fit: OnFit, deadline: float
-) -> list[Trial]:
+def _try_in_time(trials: list[Trial], rows: Part, seed: int, on_fit: OnFit, deadline: float) -> list[Trial]:
     """Try the candidates of earlier trials on these rows, those left out that would end after the deadline."""
     tried: list[Trial] = []
     for trial in trials:
         assert isinstance(trial.candidate, Candidate)
         # It takes as long as another candidate of its model, or, in proportion to the rows, as it did on fewer rows.
         alike = [each.seconds for each in tried if each.model == trial.model]
-        expected = max(alike, default=trial.seconds * len(y) / max(1, trial.rows))
+        expected = max(alike, default=trial.seconds * len(rows[1]) / max(1, trial.rows))
         if not tried or time.process_time() + expected <= deadline:
-            tried.append(_try(f"Trying {trial.model}", trial.candidate, X, y, seed, on_fit))
+            tried.append(_try(f"Trying {trial.model}", trial.candidate, rows, seed, on_fit))
     return tried
 
 
-def _try(step: str, model: Candidate | Baseline, X: NDArray[Any], y: NDArray[Any], seed: int, on_fit: OnFit) -> Trial:
+def _try(step: str, model: Candidate | Baseline, rows: Part, seed: int, on_fit: OnFit) -> Trial:
     """Measure a model by cross-validation."""
     on_fit(step)
     start = time.process_time()
+    X, y, _ = rows
     classes = np.unique(y)
     probs = np.zeros((len(y), len(classes)), dtype=np.float32)
     with warnings.catch_warnings():
@@ -202,7 +215,7 @@ def _try(step: str, model: Candidate | Baseline, X: NDArray[Any], y: NDArray[Any
         # model is thrown away.
         warnings.simplefilter("ignore")
         for train, test in folds(y, seed).split(X, y):
-            fitted = clone(model.quick).fit(X[train], y[train])
+            fitted = _fitted(model.quick, rows, train)
             # A class that has too few rows for every fold is not among the columns.
             probs[np.ix_(test, np.searchsorted(classes, fitted.classes_))] = fitted.predict_proba(X[test])
     seconds = time.process_time() - start

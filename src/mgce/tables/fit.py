@@ -24,6 +24,7 @@ from mgce.risk.any_model import label_indices
 from mgce.sets import calibrate
 from mgce.tables.candidates import AUTO, FEW_BETAS, MODELS, baselines, candidates
 from mgce.tables.choice import Choice, choose, count_fits, fit_candidate
+from mgce.tables.dependence import Dependence, dependence
 from mgce.tables.measures import Measures, measure
 from mgce.tables.model import Predictions, TableModel, row_prints
 from mgce.tables.notes import notes_on
@@ -35,6 +36,10 @@ if TYPE_CHECKING:
 
 IntArray = NDArray[np.int64]
 OnStep = Callable[[str, int, int], None]
+DISTINCT = (
+    "copies, rows equal in all features and the label more often than by chance, are one draw: that of a distinct row, "
+    "for which this holds"
+)
 
 
 @dataclass(frozen=True)
@@ -87,9 +92,11 @@ class TableFit:
     measures: Measures  # on the rows held out
     judgement: Judgement  # of the given labels of all rows
     row_names: pd.Series[Any]  # of all rows: values of the id column, or numbers of the rows
-    n_train: int  # number of training rows
+    n_train: int  # number of training rows, of which none is a copy
+    n_copies: int  # number of rows that are copies of others
     set_size: float  # mean number of classes in a prediction set of the rows held out; 0 without prediction sets
     n_missing: dict[str, int]  # number of missing values of each feature
+    dependence: list[Dependence]  # signs that rows depend on one another, which are among the notes too
     left_out: list[str]  # columns that are not features because no training row has a value
     notes: list[str]  # sentences for the user: likely mistakes in the table, and fits that did not converge
 
@@ -121,27 +128,37 @@ def run(frame: pd.DataFrame, plan: FitPlan, on_step: OnStep | None = None, jobs:
     with one_blas_thread(), one_torch_thread(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
         settings: dict[str, Any] = {"beta": plan.beta or FEW_BETAS[0], "budget": plan.budget, "seed": plan.seed}
-        choice = choose(X[rows.train], y[rows.train], among, compared, **settings, on_fit=on_fit)
+        weight = rows.weight(rows.train)
+        choice = choose(X[rows.train], y[rows.train], among, compared, **settings, on_fit=on_fit, weight=weight)
         on_fit("Judging the labels")
-        judgement = judge(X, rows.target, rows.train, plan.seed, jobs, _members(choice.fitted))
+        options_of_judge: dict[str, Any] = {"fitted": _members(choice.fitted), "weight": weight, "first": rows.first}
+        judgement = judge(X, rows.target, rows.train, plan.seed, jobs, **options_of_judge)
     model = _model(rows, transformer, choice.fitted, rows.train)
     held_out = _predicted(model, rows)
     if held_out.groups is not None:
         options["groups"] = held_out.groups
     certificate = certify(held_out.target, held_out.h, **options)
+    if rows.n_copies:
+        certificate = replace(certificate, assumptions=(*certificate.assumptions, DISTINCT))
     with one_blas_thread(), one_torch_thread():
         on_fit("Shuffling columns")
         measures = measure(model.pipeline, held_out.known.label, rows, certificate, plan.noise, plan.seed)
     quality = _quality(held_out.known.margins, rows.target[rows.held_out], model.beta)
     if plan.groups is None and plan.time is None:  # conformal prediction needs exchangeable rows
         sets = calibrate(held_out.target, held_out.softmax, alpha=1 - plan.coverage, **_noise_options_of_sets(plan))
+        if rows.n_copies:
+            sets = replace(sets, assumptions=(*sets.assumptions, DISTINCT))
         model = replace(model, sets=sets)
     set_size = 0.0 if model.sets is None else float(model.sets.predict(held_out.known.softmax).sum(1).mean())
     if plan.refit:  # the new model has no prediction sets, since no rows are left to calibrate them on
         on_fit("Fitting to all rows")
-        transformer = preprocessor(rows.selected).fit(rows.selected)
-        refitted = fit_candidate(choice.candidate, transformer.transform(rows.selected), y, plan.seed)
-        model = _model(rows, transformer, refitted, np.arange(len(y)))
+        distinct = np.concatenate([rows.train, rows.held_out])
+        transformer = preprocessor(rows.selected).fit(rows.selected.iloc[distinct])
+        X = transformer.transform(rows.selected.iloc[distinct])
+        refitted = fit_candidate(choice.candidate, X, y[distinct], plan.seed, rows.weight(distinct))
+        model = _model(rows, transformer, refitted, distinct)
+    in_use = plan.groups is not None or plan.time is not None
+    dependent = dependence(rows.selected, rows.columns.kinds, rows.labels, rows.n_copies, in_use)
     return TableFit(
         model=model,
         choice=choice,
@@ -151,12 +168,15 @@ def run(frame: pd.DataFrame, plan: FitPlan, on_step: OnStep | None = None, jobs:
         judgement=judgement,
         row_names=rows.names,
         n_train=len(rows.train),
+        n_copies=rows.n_copies,
         set_size=set_size,
         n_missing={name: int(rows.selected[name].isna().sum()) for name in rows.columns.kinds},
+        dependence=dependent,
         left_out=[name for name in frame.columns if name not in (*rows.columns.kinds, plan.target, *plan.unlearnt)],
         notes=[
             *rows.notes,
             *notes_on(rows.frame, rows.selected, rows.labels, rows.columns),
+            *(each.note for each in dependent),
             *dict.fromkeys(str(warning.message) for warning in caught),
             *_on_choice(choice),
         ],

@@ -44,6 +44,33 @@ def without_label(n: int) -> list[str]:
     return [f"{rows} left out."] if n else []
 
 
+def left_out_copies(n_copies: int, n: int) -> list[str]:
+    """Report, if there are any copies among the n rows, that they were left out."""
+    if not n_copies:
+        return []
+    return [
+        f"{_are_copies(n_copies, n)} They were left out, so that all figures are for distinct rows.",
+    ]
+
+
+def held_out_together(n_copies: int, n: int) -> list[str]:
+    """Report, if there are any copies among the n rows, how they were held out."""
+    if not n_copies:
+        return []
+    return [
+        f"{_are_copies(n_copies, n)} A row and its copies are held out together, and count as one row in the "
+        "certificate and the figures, which are for distinct rows.",
+    ]
+
+
+def _are_copies(n_copies: int, n: int) -> str:
+    verb = "is a copy" if n_copies == 1 else "are copies"
+    return (
+        f"{n_copies:,} of the {n:,} rows {verb}: equal to another one in all features and the label, which chance "
+        "makes less often."
+    )
+
+
 def _on_names(selected: pd.DataFrame) -> Iterator[str]:
     """Report columns that had no name in the file, or the same name as another column."""
     for name in selected.columns:

@@ -57,22 +57,29 @@ def page(
 
 
 def headline(fit: TableFit, plan: FitPlan) -> str:
-    """Return two sentences on accuracy and certified error of the model."""
+    """Return two sentences on accuracy and certified error of the model, and a third on rows that seem dependent."""
+    signs = "; ".join(each.what for each in fit.dependence)
+    warning = f" Rows may depend on one another, so that more may be wrong: {signs}." if signs else ""
+    return _measured_and_certified(fit, plan) + warning
+
+
+def _measured_and_certified(fit: TableFit, plan: FitPlan) -> str:
     certificate = fit.certificate
+    rows = "distinct rows" if fit.n_copies else "rows"
     measured = (
-        f"On {certificate.n:,} rows that it had not seen, the model agrees with the given label in "
+        f"On {certificate.n:,} {rows} that it had not seen, the model agrees with the given label in "
         f"{fit.quality['accuracy']:.1%}."
     )
     error, confidence = certificate.argmax_error, f"With confidence {certificate.confidence:.4g}"
     if certificate.refuted is not None:
         return (
             f"{measured} {confidence}, these labels refute {certificate.refuted}. Against labels as given, the model "
-            f"is wrong on at most {_bound(error)} of rows drawn like these."
+            f"is wrong on at most {_bound(error)} of {rows} drawn like these."
         )
     if error is None or error >= 1:
         return f"{measured} These rows do not suffice to bound how often it is wrong."
     return (
-        f"{measured} {confidence}, it is wrong on at most {_bound(error)} of rows drawn like these"
+        f"{measured} {confidence}, it is wrong on at most {_bound(error)} of {rows} drawn like these"
         f"{_condition(certificate, plan)}."
     )
 
@@ -92,9 +99,10 @@ def suspect_cells(fit: TableFit, row: int) -> list[str]:
 def wrong_labels(fit: TableFit) -> str:
     """Return a sentence on the estimated share of wrong labels."""
     share, low, high = fit.judgement.share_wrong()
-    n = len(fit.judgement.target)
+    labels = f"labels of {fit.judgement.n_distinct:,} distinct rows" if fit.n_copies else None
+    labels = labels or f"{len(fit.judgement.target):,} labels"
     return (
-        f"About {share:.1%} of the {n:,} labels look wrong ({low:.1%} to {high:.1%}, which allows for the number of "
+        f"About {share:.1%} of the {labels} look wrong ({low:.1%} to {high:.1%}, which allows for the number of "
         "rows, but not for errors of the forest that judges them)."
     )
 
@@ -122,8 +130,9 @@ def _certificate(fit: TableFit, plan: FitPlan) -> str:
     """Show the bounds on errors, and what they assume."""
     certificate = fit.certificate
     corrected = bool(certificate.noise_rate) and certificate.refuted is None
+    rows = "distinct rows" if fit.n_copies else "rows"
     bounds = table(
-        f"Errors on rows like the {certificate.n:,} rows held out. Both bounds hold at once with confidence "
+        f"Errors on {rows} like the {certificate.n:,} {rows} held out. Both bounds hold at once with confidence "
         f"{certificate.confidence:.4g}.",
         ["", "measured, given labels", "at most, right labels"] if corrected else ["", "measured", "at most"],
         [

@@ -7,12 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
+from mgce._row_order import content_order
 from mgce._validation import check_count, expected
 from mgce.datasets.table_files import column_list
 from mgce.datasets.tables import make_table
 from mgce.tables.columns import Columns
-from mgce.tables.notes import without_label
+from mgce.tables.copies import copies, numbered
+from mgce.tables.model import row_prints
+from mgce.tables.notes import held_out_together, without_label
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,7 +33,7 @@ MOST_PROBABILITIES = 10**8  # rows times classes, of which there are several arr
 class Split:
     """The settings by which rows are held out, and the columns that are not features.
 
-    Without `groups` and `time`, the rows to hold out are drawn at random.
+    Without `groups` and `time`, the rows to hold out are drawn at random. Copies are held out together, or not at all.
 
     Attributes:
         target: the column of the labels.
@@ -74,12 +79,18 @@ class Rows:
     target: IntArray  # (n,), the labels as indices into `classes`
     classes: NDArray[np.str_]  # (k,), sorted
     names: pd.Series[Any]  # (n,), values of the id column, or numbers of the rows in the file from 1
-    train: IntArray  # indices of the training rows among the n rows
-    held_out: IntArray  # indices of the rows held out
+    train: IntArray  # indices of the training rows among the n rows, in an order that does not depend on the file's
+    held_out: IntArray  # indices of the rows held out, likewise; of the copies of a row, only one is in either
+    first: IntArray  # (n,), the index of the row that stands for all copies of a row: its own, if it has none
+    n_copies: int  # rows with a label that equal another one by more than chance, beyond one of each
     groups: NDArray[Any] | None  # (n,), the group of each row, if rows were held out by groups
     unknown: pd.DataFrame  # features of further rows held out, whose label is none of the classes: errors of any model
     unknown_groups: NDArray[Any] | None  # their groups
-    notes: list[str]  # sentences for the user about rows that were left out
+    notes: list[str]  # sentences for the user about rows that were left out, and about copies
+
+    def weight(self, rows: IntArray) -> NDArray[np.float64] | None:
+        """Return how many copies each of these rows stands for; None if there are no copies."""
+        return np.bincount(self.first, minlength=len(self.first))[rows].astype(float) if self.n_copies else None
 
 
 def split_rows(frame: pd.DataFrame, split: Split) -> Rows:
@@ -103,22 +114,27 @@ def split_rows(frame: pd.DataFrame, split: Split) -> Rows:
     if labelled.empty:
         raise ValueError(expected(split.target, "a column with labels", "none"))
     notes = without_label(len(frame) - len(labelled))
-    held_out = _held_out(labelled, split)
+    draw = _Draw.of(labelled, split)
+    held_out, order, first = draw.held_out, draw.order, draw.first
     columns = Columns.of(labelled[~held_out], split.target, split.id, split.unlearnt)
     labels = columns.labels(labelled)
     make_table("table", columns.select(labelled), labels)  # called for its checks, before rare labels are left out
-    counts = labels[~held_out].value_counts().reindex(labels.unique(), fill_value=0)
+    is_first = first == np.arange(len(first))
+    counts = labels[~held_out & is_first].value_counts().reindex(labels.unique(), fill_value=0)
     rare = sorted(counts[counts < 2].index)
     notes += _on_rare(rare, int(labels.isin(rare).sum()))
     keep = ~labels.isin(rare).to_numpy()
-    unknown = held_out & ~keep
-    groups = None if split.groups is None else group_names(labelled[split.groups])
-    kept, held_out = labelled[keep], held_out[keep]
+    n_copies = int((~is_first).sum())
+    notes += held_out_together(n_copies, len(labelled))
+    unknown = order[(held_out & ~keep & is_first)[order]]
+    groups = draw.groups
+    kept = labelled[keep]
     if labels[keep].nunique() < 2:
         what = "rows enough that two classes have two each to learn from, beside those held out"
         raise ValueError(expected("table", what, f"{len(labelled)} with a label"))
     table = make_table("table", columns.select(kept), labels[keep])
     _check_size(len(kept), len(table.classes))
+    place = np.cumsum(keep) - 1  # of the kept rows, from their place among those with a label
     return Rows(
         frame=kept,
         columns=columns,
@@ -127,10 +143,12 @@ def split_rows(frame: pd.DataFrame, split: Split) -> Rows:
         target=table.target,
         classes=np.array(table.classes),
         names=columns.row_names(frame).loc[kept.index],
-        train=np.flatnonzero(~held_out),
-        held_out=np.flatnonzero(held_out),
+        train=place[order[(~held_out & keep & is_first)[order]]],
+        held_out=place[order[(held_out & keep & is_first)[order]]],
+        first=place[first[keep]],
+        n_copies=n_copies,
         groups=None if groups is None else groups[keep],
-        unknown=columns.select(labelled[unknown]),
+        unknown=columns.select(labelled.iloc[unknown]),
         unknown_groups=None if groups is None else groups[unknown],
         notes=notes,
     )
@@ -163,33 +181,69 @@ def _require(frame: pd.DataFrame, split: Split) -> None:
             raise ValueError(expected("drop", f"columns of the table ({names}) other than the target", name))
 
 
-def _held_out(frame: pd.DataFrame, split: Split) -> NDArray[np.bool_]:
-    """Return whether each row is to be held out, shape (n,)."""
-    n = round(split.holdout * len(frame))
-    if not 0 < n < len(frame):
+@dataclass(frozen=True)
+class _Draw:
+    """Which of the n rows with a label are held out."""
+
+    held_out: NDArray[np.bool_]  # (n,)
+    order: IntArray  # (n,), the rows in an order that does not depend on the file's
+    first: IntArray  # (n,), the row that stands for all copies of a row: the first of them in this order
+    groups: NDArray[np.int64] | None  # (n,), the group of each row, if rows are held out by groups
+
+    @classmethod
+    def of(cls, frame: pd.DataFrame, split: Split) -> _Draw:
+        """Draw rows, or groups of them, or take the last in time; copies of one row, and the groups of them, as one."""
+        columns = Columns.of(frame, split.target, split.id, split.unlearnt)
+        selected, labels = columns.select(frame), columns.labels(frame)
+        order = _order(frame, selected, labels, split)
+        same = numbered(copies(selected.iloc[order], labels.iloc[order]))  # numbers rise in this order
+        first = np.unique(same, return_index=True)[1][same]
+        units, groups = same, None
+        if split.groups is not None:
+            units = groups = _joined(numbered(group_names(frame[split.groups].iloc[order])), same)
+        drawn = _drawn(units, split)
+        held_out = drawn[units]
+        back = np.argsort(order)
+        return cls(held_out[back], order, order[first][back], None if groups is None else groups[back])
+
+
+def _order(frame: pd.DataFrame, selected: pd.DataFrame, labels: pd.Series[Any], split: Split) -> IntArray:
+    """Return the indices of the rows in the order of time, if there is a column of it, and of what stands in them."""
+    import pandas as pd
+
+    others = frame[[name for name in dict.fromkeys(split.unlearnt) if name in frame.columns]]
+    prints = [row_prints(selected, labels)]
+    if others.shape[1]:
+        prints.append(np.asarray(pd.util.hash_pandas_object(others.astype(str), index=False), dtype=np.uint64))
+    times = [] if split.time is None else [_times(frame[split.time])]
+    return content_order(*times, *prints).astype(np.int64)
+
+
+def _drawn(units: IntArray, split: Split) -> NDArray[np.bool_]:
+    """Draw a share of the units, whose numbers are 0, 1, ..., or take the last; return whether each is held out."""
+    n_units = int(units.max()) + 1
+    n = round(split.holdout * n_units)
+    if not 0 < n < n_units:
+        if split.groups is not None:
+            enough = f"a column of so many groups that a share of {split.holdout:g} can be held out"
+            raise ValueError(expected("groups", enough, n_units))
         enough = f"of so many rows that a share of {split.holdout:g} can be held out"
-        raise ValueError(expected("table", enough, len(frame)))
-    held_out = np.zeros(len(frame), dtype=bool)
-    rng = np.random.default_rng(split.seed)
-    if split.groups is not None:
-        return _whole_groups(frame[split.groups], split, rng)
+        raise ValueError(expected("table", enough, n_units))
+    drawn = np.zeros(n_units, dtype=bool)
     if split.time is not None:
-        held_out[_order_in_time(frame[split.time])[-n:]] = True
+        drawn[-n:] = True
     else:
-        held_out[rng.permutation(len(frame))[:n]] = True
-    return held_out
+        drawn[np.random.default_rng(split.seed).permutation(n_units)[:n]] = True
+    return drawn
 
 
-def _whole_groups(column: pd.Series[Any], split: Split, rng: np.random.Generator) -> NDArray[np.bool_]:
-    """Draw the groups to hold out, and return whether each row is in one of them, shape (n,)."""
-    groups, group_of_row = np.unique(group_names(column), return_inverse=True)
-    n = round(split.holdout * len(groups))
-    if not 0 < n < len(groups):
-        enough = f"a column of so many groups that a share of {split.holdout:g} can be held out"
-        raise ValueError(expected("groups", enough, len(groups)))
-    drawn = np.zeros(len(groups), dtype=bool)
-    drawn[rng.permutation(len(groups))[:n]] = True
-    return np.asarray(drawn[group_of_row])
+def _joined(groups: IntArray, same: IntArray) -> IntArray:
+    """Return a number for each row, the same for rows of one group, for copies, and for all that these connect."""
+    n_groups, n_same = int(groups.max()) + 1, int(same.max()) + 1
+    if n_same == len(same):
+        return groups
+    edges = coo_array((np.ones(len(same)), (groups, n_groups + same)), shape=(n_groups + n_same,) * 2)
+    return numbered(connected_components(edges, directed=False)[1][groups])
 
 
 def group_names(column: pd.Series[Any]) -> NDArray[np.str_]:
@@ -201,13 +255,13 @@ def group_names(column: pd.Series[Any]) -> NDArray[np.str_]:
     return np.array([str(value) if present else f"\0{row}" for row, (value, present) in enumerate(values)])
 
 
-def _order_in_time(column: pd.Series[Any]) -> IntArray:
-    """Return the indices of the rows sorted by a column of numbers or dates, rows without a value first."""
+def _times(column: pd.Series[Any]) -> NDArray[np.float64]:
+    """Return a column of numbers or dates as numbers, before all others where a row has no value."""
     columns = Columns.of(column.to_frame("time").assign(target=0), "target")
     if columns.kinds.get("time", "category") == "category":
         raise ValueError(expected("time", "a column of numbers, or of dates like 2024-05-31", column.iloc[0]))
     times = columns.select(column.to_frame("time"))["time"].to_numpy()
-    return np.argsort(np.where(np.isnan(times), -np.inf, times), kind="stable")
+    return np.where(np.isnan(times), -np.inf, times)
 
 
 def _on_rare(rare: list[str], n: int) -> list[str]:

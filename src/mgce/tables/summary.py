@@ -18,7 +18,7 @@ def summary(fit: TableFit, plan: FitPlan) -> dict[str, Any]:
     return {
         "target": plan.target,
         "classes": classes,
-        "rows": {"trained": fit.n_train, "held_out": fit.certificate.n},
+        "rows": {"trained": fit.n_train, "held_out": fit.certificate.n, "copies": fit.n_copies},
         "columns": dict(fit.model.columns.kinds),
         "model": fit.choice.trial.name,
         "accuracy": fit.quality["accuracy"],
@@ -33,6 +33,7 @@ def summary(fit: TableFit, plan: FitPlan) -> dict[str, Any]:
             {"model": trial.name, "rows": trial.rows, "accuracy": trial.accuracy, "seconds": trial.seconds}
             for trial in fit.choice.trials
         ],
+        "dependence": [each.what for each in fit.dependence],
         "notes": fit.notes,
     }
 

@@ -41,6 +41,7 @@ class Judgement:
         probs: class probabilities by a model that was not fitted to the row, (n, k).
         is_issue: whether confident learning takes the given label for wrong, (n,): see :func:`judge`.
         wrong: estimated probability that the given label is wrong, (n,).
+        is_distinct: whether the row stands for itself, not for another one of which it is a copy, (n,).
     """
 
     target: IntArray
@@ -48,6 +49,12 @@ class Judgement:
     probs: FloatArray
     is_issue: NDArray[np.bool_]
     wrong: FloatArray
+    is_distinct: NDArray[np.bool_]
+
+    @property
+    def n_distinct(self) -> int:
+        """The number of rows without further copies."""
+        return int(self.is_distinct.sum())
 
     def order(self) -> IntArray:
         """Return the indices of all rows, sorted by how probable it is that their given label is wrong, highest first.
@@ -58,12 +65,12 @@ class Judgement:
         return np.asarray(np.lexsort((prob_given - self.probs.max(1), -self.wrong)))
 
     def suspects(self, most: int) -> IntArray:
-        """Return at most `most` rows whose suggested class is not the given label, in the order of :meth:`order`."""
+        """Return at most `most` distinct rows whose suggested class is not the given label, in the order of `order`."""
         order = self.order()
-        return np.asarray(order[self.suggested[order] != self.target[order]][:most])
+        return np.asarray(order[(self.is_distinct & (self.suggested != self.target))[order]][:most])
 
     def share_wrong(self, label: int | None = None) -> tuple[float, float, float]:
-        """Estimate the share of wrong labels by the share of issues.
+        """Estimate the share of wrong labels by the share of issues among distinct rows.
 
         Args:
             label: count only rows with this given label; None for all rows.
@@ -72,13 +79,22 @@ class Judgement:
             The estimate, and both ends of its Clopper-Pearson confidence interval. The interval allows for the number
             of rows, but not for errors of the model that judges the labels.
         """
-        issues = self.is_issue if label is None else self.is_issue[self.target == label]
+        counted = self.is_distinct if label is None else self.is_distinct & (self.target == label)
+        issues = self.is_issue[counted]
         interval = binomtest(int(issues.sum()), len(issues)).proportion_ci(CONFIDENCE)
         return float(issues.mean()), float(interval.low), float(interval.high)
 
 
 def judge(
-    X: NDArray[Any], target: IntArray, train: IntArray, seed: int, jobs: int = 1, fitted: Sequence[Any] = ()
+    X: NDArray[Any],
+    target: IntArray,
+    train: IntArray,
+    seed: int,
+    jobs: int = 1,
+    fitted: Sequence[Any] = (),
+    *,
+    weight: FloatArray | None = None,
+    first: IntArray | None = None,
 ) -> Judgement:
     r"""Judge the given label of every row by a forest that was not fitted to the row.
 
@@ -101,27 +117,31 @@ def judge(
         jobs: number of trees grown at once; -1 for one on each core.
         fitted: models that were fitted to the training rows with this seed. If one is a forest, it judges the labels,
             and no other one is grown.
+        weight: of the training rows, shape (number of them,); None where all weigh the same.
+        first: index of the row that stands for all copies of each row, shape (n,): the only one of them that may be a
+            training row. All copies get its probabilities, so that no tree that was fitted to one judges another.
 
     Reference: Northcutt, Jiang and Chuang, Confident learning, 2021.
     """
     trees = next((model for model in fitted if isinstance(model, MGCEForestClassifier)), None)
     if trees is None:
-        trees = forest(len(train), seed, jobs).fit(X[train], target[train])
+        trees = forest(len(train), seed, jobs).fit(X[train], target[train], weight)
     probs = np.empty((len(X), len(trees.classes_)))
     in_every_bag = np.isnan(trees.oob_decision_function_[:, 0])  # no out-of-bag tree: all classes equally probable
     probs[train] = np.where(in_every_bag[:, None], 1 / probs.shape[1], trees.oob_decision_function_)
     held_out = np.setdiff1d(np.arange(len(X)), train)
     if held_out.size:
         probs[held_out] = trees.tree_proba(X[held_out])
-    return judgement(probs, target)
+    return judgement(probs if first is None else probs[first], target, first)
 
 
-def judgement(probs: FloatArray, target: IntArray) -> Judgement:
+def judgement(probs: FloatArray, target: IntArray, first: IntArray | None = None) -> Judgement:
     """Judge given labels by class probabilities.
 
     Args:
         probs: shape (n, k), by a model that was not fitted to the row: see :func:`judge`.
         target: given labels, shape (n,), in 0..k-1.
+        first: index of the row that stands for all copies of each row, shape (n,); None if there are none.
     """
     confident_class = confident_labels(probs, target)
     return Judgement(
@@ -130,6 +150,7 @@ def judgement(probs: FloatArray, target: IntArray) -> Judgement:
         probs=probs,
         is_issue=confident_class != target,
         wrong=_wrong(probs, target, confident_class),
+        is_distinct=np.ones(len(target), bool) if first is None else first == np.arange(len(target)),
     )
 
 

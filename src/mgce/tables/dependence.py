@@ -1,0 +1,176 @@
+"""Notes on rows that look as if they depended on one another, so that a certificate on them may be too low."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mgce.tables.columns import CATEGORY, DATE, NUMBER
+from mgce.tables.copies import FEW_VALUES, copies, numbered
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pandas as pd
+
+FloatArray = NDArray[np.float64]
+MANY_ROWS = 50  # in fewer rows than this, all of the following happens by chance
+STEPS = 20  # nearly equal numbers are equal once they are rounded to a standard deviation divided by this
+NEARLY_EQUAL = 0.01  # fewer rows than this share are not worth a note
+IN_ORDER = 0.95  # rank correlation of a column with the number of the row from which on a table is sorted by it
+# Rows are alike if they differ at most half as much as random ones: half the mean squared difference of numbers, half
+# the share of different categories. Independent rows come near 1.
+ALIKE = 0.5
+TIME_NAME = r"(?i)(.*[^a-z])?(date|datetime|day|month|quarter|time|timestamp|week|year)([^a-z].*)?"
+
+
+@dataclass(frozen=True)
+class Dependence:
+    """A sign that rows depend on one another."""
+
+    what: str  # a clause that follows "rows may depend on one another, since"
+    note: str  # a sentence or two: what was found, and what to do
+
+
+def dependence(
+    selected: pd.DataFrame, kinds: Mapping[str, str], labels: pd.Series[Any], n_copies: int, in_use: bool
+) -> list[Dependence]:
+    """Look for nearly equal rows, rows that are sorted in time, and columns that look like groups.
+
+    - Rows are nearly equal if :func:`~mgce.tables.copies.copies` takes them for copies once numbers are rounded to a
+      twentieth of their standard deviation.
+    - Rows are sorted in time if a column of dates, or of numbers with the name of a time, has a rank correlation of
+      `IN_ORDER` with the number of the row; or if no column has, but in half of the columns of numbers, of two or
+      more, neighbouring rows of one label are alike.
+    - A column of categories or whole numbers looks like groups if it has more different values than the square root of
+      the number of rows, each for two rows or more on average, and in half of the other columns, of two or more, rows
+      of one value are alike.
+
+    Args:
+        selected: features, as :meth:`~mgce.tables.columns.Columns.select` returns them, in the order of the file.
+        kinds: from the name of each feature to its kind.
+        labels: the label of each row.
+        n_copies: number of rows that are copies of others.
+        in_use: whether rows are held out by groups or by time already: then only nearly equal rows are looked for.
+    """
+    if len(selected) < MANY_ROWS:
+        return []
+    found = [*_nearly_equal(selected, kinds, labels, n_copies)]
+    if not in_use:
+        found += [*_in_time(selected, kinds, labels), *_groups(selected, kinds)]
+    return found
+
+
+def _nearly_equal(
+    selected: pd.DataFrame, kinds: Mapping[str, str], labels: pd.Series[Any], n_copies: int
+) -> Iterator[Dependence]:
+    rounded = selected.assign(**{name: _rounded(selected[name]) for name, kind in kinds.items() if kind != CATEGORY})
+    same = copies(rounded, labels)
+    n = len(same) - (int(same.max()) + 1) - n_copies
+    if n >= NEARLY_EQUAL * len(selected):
+        yield Dependence(
+            f"{n:,} rows nearly equal another one",
+            f"{n:,} of the {len(selected):,} rows nearly equal another one in all features and the label, more often "
+            "than by chance. If they describe the same thing, the certificate is too low: pass the column that names "
+            "the things as --groups, or leave the repeated rows out.",
+        )
+
+
+def _rounded(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return numbers in whole steps of a twentieth of their standard deviation."""
+    step = float(column.std()) / STEPS
+    return (column / step).round() if step > 0 and column.nunique() > FEW_VALUES else column
+
+
+def _in_time(selected: pd.DataFrame, kinds: Mapping[str, str], labels: pd.Series[Any]) -> Iterator[Dependence]:
+    numbers = [name for name, kind in kinds.items() if kind != CATEGORY]
+    ordered = [name for name in numbers if _order(selected[name]) >= IN_ORDER]
+    times = [name for name in ordered if kinds[name] == DATE or re.fullmatch(TIME_NAME, name)]
+    for name in times:
+        yield Dependence(
+            f"they are sorted by `{name}`",
+            f"The rows are sorted in time, by column `{name}`. If later rows are to be predicted, hold out the last "
+            f"ones: --time '{name}'. A certificate on random rows says nothing about later ones.",
+        )
+    if ordered or len(numbers) < 2:
+        return
+    target = numbered(labels)
+    pairs = np.flatnonzero(target[1:] == target[:-1])
+    alike = [name for name in numbers if _differ(selected[name].to_numpy(dtype=float), target, pairs) <= ALIKE]
+    if len(pairs) >= MANY_ROWS and 2 * len(alike) >= len(numbers):
+        yield Dependence(
+            "neighbouring rows of the file are alike",
+            f"Neighbouring rows of the file are alike in {len(alike)} of {len(numbers)} columns of numbers, such as "
+            f"`{alike[0]}`. If the rows are sorted in time or by place, they depend on one another, and the "
+            "certificate is too low: pass a column of times as --time, or one that names the places as --groups.",
+        )
+
+
+def _order(column: pd.Series[Any]) -> float:
+    """Return the absolute rank correlation of a column with the number of the row."""
+    import pandas as pd
+
+    ranks = column.rank()
+    if ranks.nunique() < MANY_ROWS // 5:
+        return 0.0
+    return abs(float(ranks.corr(pd.Series(np.arange(len(column)), index=column.index))))
+
+
+def _differ(values: FloatArray, target: NDArray[np.int64], pairs: NDArray[np.int64]) -> float:
+    """Return the mean squared difference of neighbours of one label, by that of random rows of one label."""
+    present = ~np.isnan(values)
+    counts = np.bincount(target, present)
+    means = np.bincount(target, np.where(present, values, 0)) / np.maximum(counts, 1)
+    rest = values - means[target]
+    variance = np.nanmean(rest**2) if present.any() else 0.0
+    steps = (rest[1:] - rest[:-1])[pairs]
+    steps = steps[~np.isnan(steps)]
+    return float((steps**2).mean() / (2 * variance)) if variance > 0 and steps.size else 1.0
+
+
+def _groups(selected: pd.DataFrame, kinds: Mapping[str, str]) -> Iterator[Dependence]:
+    n = len(selected)
+    for name, kind in kinds.items():
+        column = selected[name]
+        n_values = column.nunique()
+        if kind == DATE or not np.sqrt(n) < n_values <= n / 2:
+            continue
+        if kind == NUMBER and (column % 1 != 0).any():  # a missing value is no whole number either
+            continue
+        others = [other for other in kinds if other != name and selected[other].nunique() > 1]
+        group = numbered(column)
+        alike = [other for other in others if _differ_within(selected[other], kinds[other], group) <= ALIKE]
+        if len(others) >= 2 and 2 * len(alike) >= len(others):
+            yield Dependence(
+                f"column `{name}` looks like groups",
+                f"Column `{name}` looks like groups: it has {n_values:,} values in {n:,} rows, and rows of one value "
+                f"are alike in {len(alike)} of {len(others)} other columns. If they depend on one another, such as the "
+                f"visits of one patient, the certificate is too low: pass --groups '{name}'.",
+            )
+
+
+def _differ_within(column: pd.Series[Any], kind: str, group: NDArray[np.int64]) -> float:
+    """Return how much rows of one group differ, by how much random rows do."""
+    if kind == CATEGORY:
+        code = numbered(column)
+        within = numbered(group * (int(code.max()) + 1) + code)
+        pairs, all_pairs = _pairs(np.bincount(group)), _pairs(np.array([len(code)]))
+        same, all_same = _pairs(np.bincount(within)), _pairs(np.bincount(code))
+        return float((1 - same / pairs) / (1 - all_same / all_pairs)) if pairs and all_same < all_pairs else 1.0
+    present = column.notna().to_numpy()
+    values, group = column.to_numpy(dtype=float)[present], group[present]
+    counts = np.bincount(group)
+    rest = values - (np.bincount(group, values) / np.maximum(counts, 1))[group]
+    free = len(values) - np.count_nonzero(counts)  # degrees of freedom inside the groups
+    variance = values.var() * len(values) / max(len(values) - 1, 1)
+    return float((rest**2).sum() / free / variance) if free > 0 and variance > 0 else 1.0
+
+
+def _pairs(sizes: NDArray[np.int64]) -> float:
+    """Return the number of pairs inside sets of these sizes."""
+    return float((sizes * (sizes - 1.0)).sum() / 2)
