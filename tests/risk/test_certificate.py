@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from mgce.noise import symmetric
 from mgce.risk import argmax_factor, betting_upper, certify, clopper_pearson_upper
+from mgce.risk.betting import shuffled
 from mgce.risk.label_noise import clean_error
+from mgce.risk.sample import Sample
 
 N, K = 400, 4
 
@@ -23,8 +25,8 @@ def outputs():
     return np.array([rng.choice(K, p=p) for p in probs]), probs
 
 
-def shuffled(values):
-    return values[np.random.default_rng(0).permutation(N)]
+def bound_of(values, target, probs, delta):
+    return betting_upper(shuffled(values, Sample(target, probs).content), delta)
 
 
 @pytest.mark.parametrize("beta", [None, 1.0, 1.4, 5.0])
@@ -34,9 +36,9 @@ def test_parts(outputs, beta):
     share = 0.1 / (2 if beta is None else 3)
     own = probs[np.arange(N), target]
     assert c.argmax_error == clopper_pearson_upper(int((probs.argmax(1) != target).sum()), N, share)
-    assert c.randomized_error == pytest.approx(betting_upper(shuffled(1 - own), share), abs=1e-12)
+    assert c.randomized_error == pytest.approx(bound_of(1 - own, target, probs, share), abs=1e-12)
     if beta is not None:
-        expected = beta * betting_upper(shuffled(1 - own ** (1 / beta)), share)
+        expected = beta * bound_of(1 - own ** (1 / beta), target, probs, share)
         assert c.alpha_risk == pytest.approx(expected, abs=1e-9)
     assert (c.confidence, c.n, c.n_classes, c.noise_rate, c.beta) == (0.9, N, K, 0.0, beta)
 

@@ -7,7 +7,9 @@ from scipy import stats
 from mgce.noise import pair_flip, symmetric
 from mgce.risk import betting_upper, certify, certify_each, certify_model, clopper_pearson_upper, transition_region
 from mgce.risk.audit import audited
+from mgce.risk.betting import shuffled
 from mgce.risk.label_noise import power_range
+from mgce.risk.sample import Sample
 
 DELTA = 0.05
 
@@ -207,7 +209,7 @@ def test_one_bound_pays_for_one():
     assert one.argmax_error == clopper_pearson_upper(int((probs.argmax(1) != y).sum()), 500, 0.05)
     assert one.randomized_error is None and "drawn" not in str(one)
     assert certify(y, probs, bounds=["randomized"]).randomized_error == pytest.approx(
-        betting_upper((1 - probs[np.arange(500), y])[np.random.default_rng(0).permutation(500)], 0.05)
+        betting_upper(shuffled(1 - probs[np.arange(500), y], Sample(y, probs).content), 0.05)
     )
 
 

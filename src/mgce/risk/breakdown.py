@@ -78,7 +78,7 @@ def certify_each(
     for name in found:
         rows = names == name
         clusters = None if groups is None else cluster_indices(np.asarray(groups)[rows], int(rows.sum()))
-        certificate = judge(Sample(y[rows], h.shape[1], clusters), h[rows], request, delta / len(found))
+        certificate = judge(Sample(y[rows], h[rows], clusters), request, delta / len(found))
         clauses = ("all of this holds in each part by itself", *certificate.assumptions)
         parts[name] = replace(certificate, assumptions=clauses)
     return parts

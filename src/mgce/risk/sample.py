@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from mgce import _validation
+from mgce._row_order import content_order
 from mgce.linear.arrays import FloatArray, IntArray
-from mgce.risk.betting import betting_upper
+from mgce.risk.betting import betting_upper, cells, shuffled
 from mgce.risk.concentration import clopper_pearson_upper
 
 UNSEEN = -1  # the target of an example whose label is none of the classes
@@ -18,21 +19,24 @@ UNSEEN = -1  # the target of an example whose label is none of the classes
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Labels of examples, and which of the examples depend on one another."""
+    """Labels and probabilities of examples, and which of the examples depend on one another."""
 
     labels: IntArray  # (n,), in 0..k-1, or UNSEEN
-    n_classes: int
+    probs: FloatArray  # (n, k), the classifier's
     clusters: IntArray | None = None  # (n,), in 0..c-1; None where all examples are independent
 
-    @cached_property
-    def order(self) -> IntArray:
-        """An order of the independent draws, by a fixed seed, so that a sorted sample does no harm."""
-        return np.random.default_rng(0).permutation(self.n_independent)
-
     @property
-    def n_independent(self) -> int:
-        """The number of independent draws: clusters, or examples."""
-        return self.labels.size if self.clusters is None else int(self.clusters.max()) + 1
+    def n_classes(self) -> int:
+        """The number k of classes."""
+        return int(self.probs.shape[1])
+
+    @cached_property
+    def content(self) -> bytes:
+        """What stands in the sample, roughly; it does not depend on the order of the rows."""
+        top, own = self.probs.max(1), self.own(self.probs, 0.0)
+        columns = [self.labels, self.probs.argmax(1), cells(top), cells(own)]
+        rows = np.column_stack(columns + ([] if self.clusters is None else [self.clusters])).astype(np.int64)
+        return rows[content_order(rows)].tobytes()
 
     def own(self, losses: FloatArray, worst: float) -> FloatArray:
         """Give each example the entry of its label, shape (n,), from losses (n, k); `worst` where it is unseen."""
@@ -53,7 +57,7 @@ class Sample:
         elif z.dtype == np.bool_:
             return clopper_pearson_upper(int(z.sum()), z.size, delta)
         z = np.clip(z, *bounds)  # undoes rounding
-        return betting_upper(z[self.order], delta, bounds=bounds)
+        return betting_upper(shuffled(z, self.content), delta, bounds=bounds)
 
 
 def cluster_indices(groups: Any, n: int) -> IntArray | None:
