@@ -68,7 +68,10 @@ def test_it_prints_itself_with_its_assumptions(outputs):
     c = certify(*outputs, beta=1.4, noise_rate=0.2)
     text = str(c)
     assert text.startswith("With confidence 0.95 over n = 400 examples: the most probable class is wrong with")
-    for part in (f"{c.argmax_error:.4f}", f"{c.randomized_error:.4f}", f"beta = 1.4 is at most {c.alpha_risk:.4f}"):
+    argmax, randomized, alpha = (
+        f"{math.ceil(1e4 * bound) / 1e4:.4f}" for bound in (c.argmax_error, c.randomized_error, c.alpha_risk)
+    )
+    for part in (argmax, randomized, f"beta = 1.4 is at most {alpha}"):
         assert part in text
     assert all(assumption in text for assumption in c.assumptions)
     assert "probability 0.2, or more" in text

@@ -1,6 +1,7 @@
 """Wrong labels: what each assumption proves, what refutes it, and the counterexamples that a careless bound misses."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -287,3 +288,16 @@ def test_any_model_is_certified_through_a_pipeline_a_search_and_by_predict_alone
     assert certify_model(machine, X[1::2], names[1::2]).argmax_error == clopper_pearson_upper(wrong, 75)
     with pytest.raises(TypeError, match="Expected `model` to be a fitted classifier with `predict`"):
         certify_model(3, X, y)
+
+
+@pytest.mark.parametrize("missing", [float("nan"), None, np.datetime64("NaT"), pd.NA], ids=str)
+@pytest.mark.parametrize("argument", ["by", "groups"])
+def test_a_row_without_a_name_is_named(argument, missing):
+    names = np.array(["a", "b", missing, "a"], object)
+    options = {"by": np.array(list("aabb")), argument: names}
+    with pytest.raises(ValueError, match=rf"Expected `{argument}` to be a name for each row, but got '.* in row 2"):
+        certify_each([0, 1, 0, 1], np.full((4, 2), 0.5), **options)
+    with pytest.raises(ValueError, match=r"Expected `by` to be a name for each row, but got 'nan in row 1"):
+        certify_each([0, 1], np.full((2, 2), 0.5), np.array([1.0, np.nan]))
+    with pytest.raises(TypeError, match=rf"Expected `{argument}` to be names of one type, but got 'int and str"):
+        certify_each([0, 1, 0, 1], np.full((4, 2), 0.5), **{**options, argument: np.array(["a", 1, 2, "b"], object)})

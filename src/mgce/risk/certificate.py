@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from mgce import _validation
+from mgce._rounding import confidence_text, rounded_up
 from mgce.linear.arrays import FloatArray, IntArray, as_array, as_labels
 from mgce.risk.concentration import check_delta
 from mgce.risk.label_noise import (
@@ -61,18 +62,17 @@ class RiskCertificate:
 
     def __str__(self) -> str:
         """Give the certificate as sentences, with what it assumes."""
-        start = f"With confidence {self.confidence:.4g} over n = {self.n} examples"
+        start = f"With confidence {confidence_text(self.confidence)} over n = {self.n} examples"
         parts = []
         if self.argmax_error is not None:
-            parts.append(f"the most probable class is wrong with probability at most {self.argmax_error:.4f}")
+            parts.append(f"the most probable class is wrong with probability at most {rounded_up(self.argmax_error)}")
         if self.randomized_error is not None:
             verb = "a class drawn from the probabilities"
             verb += " with probability" if parts else " is wrong with probability"
-            parts.append(f"{verb} at most {self.randomized_error:.4f}")
+            parts.append(f"{verb} at most {rounded_up(self.randomized_error)}")
         if self.alpha_risk is not None:
-            parts.append(
-                f"{'and ' if parts else ''}the alpha-risk at beta = {self.beta:g} is at most {self.alpha_risk:.4f}"
-            )
+            link = "and " if parts else ""
+            parts.append(f"{link}the alpha-risk at beta = {self.beta:g} is at most {rounded_up(self.alpha_risk)}")
         if self.refuted is not None:
             start += f", the labels refute {self.refuted}. No correction was made: against the labels as given"
         return f"{start}: {', '.join(parts)}. This assumes that {'; '.join(self.assumptions)}."

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mgce import _validation
 from mgce._row_order import content_order
@@ -64,7 +65,21 @@ def cluster_indices(groups: Any, n: int) -> IntArray | None:
     """Give the names of clusters, shape (n,), as integers 0..c-1; None if there are none."""
     if groups is None:
         return None
-    names = np.asarray(groups)
-    if names.shape != (n,):
-        raise ValueError(_validation.expected("groups", f"of shape ({n},), one name for each row", names.shape))
+    names = checked_names(groups, n, "groups")
     return np.unique(names, return_inverse=True)[1].astype(np.int64)
+
+
+def checked_names(values: Any, n: int, argument: str) -> NDArray[Any]:
+    """Give the names of what n examples belong to: every one has a name, and all names can be sorted."""
+    names = np.asarray(values)
+    if names.shape != (n,):
+        raise ValueError(_validation.expected(argument, f"of shape ({n},), one name for each row", names.shape))
+    for row, name in enumerate(names.tolist()):
+        if name is None or (name != name) is not False:  # NaN, NaT and pandas' NA are not equal to themselves
+            raise ValueError(_validation.expected(argument, "a name for each row", f"{name} in row {row}"))
+    try:
+        np.sort(names)
+    except TypeError:
+        kinds = " and ".join(sorted({type(name).__name__ for name in names.tolist()}))
+        raise TypeError(_validation.expected(argument, "names of one type", kinds)) from None
+    return names

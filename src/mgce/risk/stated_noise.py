@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mgce import _validation
+from mgce._rounding import rounded_down, rounded_up
 from mgce.risk.audit import audited
 from mgce.risk.label_noise import AnyNoise, LabelNoise, RightLabels, SymmetricNoise, checked_transition
 from mgce.risk.noise_rate import noise_rate_interval
@@ -69,8 +70,9 @@ def _estimated(sample: Sample, delta: float) -> SymmetricNoise:
         return SymmetricNoise(0.0, k)
     interval = noise_rate_interval(sample.labels[known], sample.probs[known], delta=min(2 * delta, 0.999))
     origin = (
-        f"the noise rate is {interval.low:.4f} or more, the lower end of its interval (up to {interval.high:.4f}) by "
-        f"the {interval.n} examples of which the classifier is most sure, on which it is assumed to be right",
+        f"the noise rate is {rounded_down(interval.low)} or more, the lower end of its interval (up to "
+        f"{rounded_up(interval.high)}) by the {interval.n} examples of which the classifier is most sure, on which it "
+        "is assumed to be right",
     )
     # A rate may be lowered at will: a thousandth below chance some signal is left.
     return SymmetricNoise(min(interval.low, 0.999 * (k - 1) / k), k, origin)

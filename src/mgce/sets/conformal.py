@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mgce import _validation
+from mgce._rounding import confidence_text
 from mgce.linear.arrays import FloatArray
 from mgce.risk.certificate import checked_probs
 
@@ -53,10 +54,10 @@ class ConformalSets:
         how = (
             "and calibration samples"
             if self.confidence is None
-            else f"with confidence {self.confidence:.4g} over the calibration sample"
+            else f"with confidence {confidence_text(self.confidence)} over the calibration sample"
         )
         return (
-            f"A set holds the right class with probability at least {self.coverage:.4g} {where}, {how} "
+            f"A set holds the right class with probability at least {confidence_text(self.coverage)} {where}, {how} "
             f"of n = {self.n}. This assumes that {'; '.join(self.assumptions)}."
         )
 
