@@ -18,6 +18,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params, _check_sample_weight
 
 from mgce import _validation
+from mgce._row_order import content_order
 from mgce._threads import one_blas_thread
 from mgce.estimators.base import FloatArray, RobustClassifier
 from mgce.estimators.linear import MGCEClassifier
@@ -39,7 +40,8 @@ class MGCEClassifierCV(RobustClassifier):
     Args:
         betas: candidates, each in [1, inf]; eight from 1.05 to 11 by default, as in the paper.
         lambda0s: candidates for the strength of the penalty, not negative.
-        cv: folds: None for 5, an integer, a splitter, or an iterable of (train, test) indices.
+        cv: folds: None for 5, or an integer, drawn at random by a fixed seed whatever the order of the rows; or a
+            splitter, or an iterable of (train, test) indices, which see the rows in their order.
         scoring: the name of a scorer, a scorer, or None for accuracy. Labels that are wrong at random lower the
             accuracy of all candidates alike, so accuracy on noisy labels still ranks them.
         fit_intercept, class_weight, tol, max_iter: as for MGCEClassifier.
@@ -120,7 +122,7 @@ class MGCEClassifierCV(RobustClassifier):
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
         routed = self._route(sample_weight, params)
         scorer = self._scorer()
-        folds = list(check_cv(self.cv, y, classifier=True).split(X, y, **routed.splitter.split))
+        folds = self._folds(X, y, routed.splitter.split)
         path = list(product(np.argsort(lambda0s)[::-1], np.argsort(betas)[::-1]))
         with one_blas_thread():  # folds that are fitted side by side would fight for the cores
             scores = Parallel(n_jobs=self.n_jobs)(
@@ -143,6 +145,19 @@ class MGCEClassifierCV(RobustClassifier):
         for name in ("coef_", "intercept_", "minimax_risk_", "duality_gap_", "n_iter_"):
             setattr(self, name, getattr(final, name))
         return self
+
+    def _folds(self, X: Any, y: NDArray[Any], params: dict[str, Any]) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+        """Give the rows to fit to and to score on, of each fold.
+
+        A number of folds is made of the rows in a random order that does not depend on theirs: unshuffled folds of
+        sorted rows would each hold other rows than the others. The caller's own folds are of the rows as they came.
+        """
+        splitter = check_cv(self.cv, y, classifier=True)
+        if not (self.cv is None or isinstance(self.cv, Integral)):
+            return list(splitter.split(X, y, **params))
+        order = content_order(X, y)
+        order = order[np.random.default_rng(0).permutation(order.size)]
+        return [(np.sort(order[train]), np.sort(order[test])) for train, test in splitter.split(X[order], y[order])]
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Say where metadata go: to `fit`, to the splitter and to the scorer."""
