@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from mgce import noise
+from mgce._row_order import content_order
 from mgce._validation import check_beta, check_choice, check_count, check_device, check_fraction, expected
 from mgce.datasets import Table, preprocessor
 from mgce.datasets.splits import Rows, stratified_split
@@ -203,7 +203,9 @@ def _split(table: Table, plan: Comparison, seed: int) -> _Split:
     def stratified(rows: Rows, size: float) -> tuple[Rows, Rows]:
         return stratified_split(rows, table.target, size, derived_seed(seed, "split"), table.name)
 
-    kept, test = stratified(np.arange(len(table.target)), plan.test_size)
+    # The rows in an order that does not depend on theirs: the same rows of a file are drawn however it was sorted.
+    columns = [table.features.iloc[:, column].to_numpy() for column in range(table.features.shape[1])]
+    kept, test = stratified(content_order(*columns, table.target), plan.test_size)
     train, validation = stratified(kept, plan.validation_size)
     transform = preprocessor(table.features).fit(table.features.iloc[train])
     transition = NOISES[plan.noise_type](len(table.classes), plan.noise)
