@@ -22,6 +22,7 @@ from mgce import estimators, functional, metrics, noise, risk, sets
 from mgce._row_order import content_order
 from mgce.cli.commands import COMMANDS
 from mgce.datasets import Table
+from mgce.estimators import stochastic
 from mgce.experiments import compare
 from mgce.integrations.cleanlab import UntiedClassifier, untied_probs
 from mgce.noise.confident import confident_labels
@@ -346,9 +347,11 @@ def assert_same(one, other):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_order_of_the_rows_does_not_matter(name):
+def test_the_order_of_the_rows_does_not_matter(name, monkeypatch):
+    monkeypatch.setattr(stochastic, "BATCH_ROWS", 16)  # several steps in an epoch of few rows
     as_drawn = plain(CASES[name](ROWS))
-    for order in ORDERS.values():
+    orders = ["by label"] if "Classifier" in name else ORDERS  # fits take the time
+    for order in map(ORDERS.get, orders):
         assert_same(plain(CASES[name](ROWS.sorted_by(order)), order), as_drawn)
 
 
