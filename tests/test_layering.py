@@ -11,7 +11,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "mgce"
 ROOMS = {
     "mgce": [
         {"_text"},
-        {"_validation", "_files", "_limits", "_threads", "_row_order"},
+        {"_validation", "_files", "_limits", "_threads", "_row_order", "_rounding"},
         {"numerics"},
         {"kernels"},
         {"link"},

@@ -6,6 +6,7 @@ from sklearn.datasets import load_digits, load_iris
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
 from contracts.estimator_contract import EstimatorContract
+from mgce._row_order import content_order
 from mgce.estimators import MGCEForestClassifier, load, save
 from mgce.functional import mgce_loss
 
@@ -40,7 +41,8 @@ def test_the_shares_are_those_of_scikit_learns_forest(splitter):
     # The first number drawn from the seed is that of the forest.
     seed = int(np.random.RandomState(0).randint(np.iinfo(np.int32).max))
     forest = FORESTS[splitter](9, min_samples_leaf=3, bootstrap=True, random_state=seed)
-    forest.fit(X, y, sample_weight=np.ones(len(y)))
+    order = content_order(X, y)  # in which the rows are drawn
+    forest.fit(X[order], y[order], sample_weight=np.ones(len(y)))
     np.testing.assert_allclose(clf.tree_proba(X), forest.predict_proba(X), atol=1e-7)
     f = clf.scale_ * np.log(forest.predict_proba(X) + 1 / len(X))
     np.testing.assert_allclose(clf.decision_function(X), f, atol=1e-3 * clf.scale_)
@@ -63,10 +65,15 @@ def test_large_leaves_are_chosen_where_labels_are_wrong():
     assert best.min_samples_leaf_ <= 2 and best.scores_.shape == (2, 6)
     rng = np.random.default_rng(0)
     pair = np.where(rng.random(len(y)) < 0.4, (y + 1) % 10, y)
-    robust = MGCEForestClassifier(n_estimators=30, random_state=0).fit(X[:1200], pair[:1200])
-    assert robust.min_samples_leaf_ > best.min_samples_leaf_
-    usual = RandomForestClassifier(30, random_state=0).fit(X[:1200], pair[:1200])
-    assert robust.score(X[1200:], clean[1200:]) > usual.score(X[1200:], clean[1200:]) + 0.03
+    robust, usual = [], []
+    for seed in range(2):
+        forest = MGCEForestClassifier(n_estimators=30, random_state=seed).fit(X[:1200], pair[:1200])
+        assert forest.min_samples_leaf_ > best.min_samples_leaf_
+        robust.append(forest.score(X[1200:], clean[1200:]))
+        usual.append(
+            RandomForestClassifier(30, random_state=seed).fit(X[:1200], pair[:1200]).score(X[1200:], clean[1200:])
+        )
+    assert np.mean(robust) > np.mean(usual) + 0.03
 
 
 def test_trees_of_a_changed_file_are_refused_before_a_walk(tmp_path):

@@ -11,6 +11,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
 
 from contracts.estimator_contract import EstimatorContract
+from mgce._row_order import content_order
 from mgce.estimators import MGCEClassifier, MGCEForestClassifier, MGCEVotingClassifier, load, save
 from mgce.functional import mgce_loss
 
@@ -52,10 +53,12 @@ def test_the_scale_is_the_best_for_rows_not_fitted_to():
     seed = np.random.RandomState(0).randint(np.iinfo(np.int32).max)
     folds = StratifiedKFold(5, shuffle=True, random_state=seed)
     voting = VotingClassifier(members(), voting="soft")
-    logs = np.log(cross_val_predict(voting, X, y, cv=folds, method="predict_proba") + 1 / len(X))
+    order = content_order(X, y)  # in which the folds are drawn
+    rows, labels = X[order], y[order]
+    logs = np.log(cross_val_predict(voting, rows, labels, cv=folds, method="predict_proba") + 1 / len(X))
 
     def loss(scale):
-        return float(mgce_loss(scale * torch.from_numpy(logs), torch.from_numpy(y), beta=2.0))
+        return float(mgce_loss(scale * torch.from_numpy(logs), torch.from_numpy(labels), beta=2.0))
 
     assert clf.scale_ == pytest.approx(minimize_scalar(loss, bounds=(0, 100), method="bounded").x, rel=1e-3)
 
@@ -84,7 +87,8 @@ def test_weights_reach_every_member():
     moons, side = make_moons(120, noise=0.2, random_state=0)
     weight = np.where(np.arange(120) < 60, 1.0, 0.0)
     clf = MGCEVotingClassifier(members(), scale=1.0).fit(moons, side, weight)
-    alone = GaussianNB().fit(moons, side, weight)
+    order = content_order(moons, side, weight)  # of the sums
+    alone = GaussianNB().fit(moons[order], side[order], weight[order])
     np.testing.assert_array_equal(clf.estimators_[1].predict_proba(moons), alone.predict_proba(moons))
 
 

@@ -127,3 +127,13 @@ def test_sparse_rows_missing_values_and_weights(name):
     weighted, removed = make().fit(dense, y, weight), make().fit(dense[20:], y[20:])
     np.testing.assert_allclose(weighted.predict_proba(dense), removed.predict_proba(dense), atol=1e-6)
     assert make().fit(csr_matrix(dense), y).score(csr_matrix(dense), y) > 0.9
+
+
+@pytest.mark.parametrize("name", ["lightgbm", "xgboost"])
+def test_the_order_of_the_rows_does_not_matter(name):
+    X, y = load_digits(return_X_y=True)
+    X, y = X[:300], y[:300]
+    by_label = np.argsort(y, kind="stable")
+    options = {**FEW, "early_stopping": True, "random_state": 0}
+    as_drawn, ordered = (classifier(name)(**options).fit(X[rows], y[rows]) for rows in (np.arange(300), by_label))
+    np.testing.assert_allclose(ordered.predict_proba(X), as_drawn.predict_proba(X), atol=1e-6)  # float32 sums

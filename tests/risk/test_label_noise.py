@@ -1,13 +1,16 @@
 """Wrong labels: what each assumption proves, what refutes it, and the counterexamples that a careless bound misses."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
 from mgce.noise import pair_flip, symmetric
 from mgce.risk import betting_upper, certify, certify_each, certify_model, clopper_pearson_upper, transition_region
 from mgce.risk.audit import audited
+from mgce.risk.betting import shuffled
 from mgce.risk.label_noise import power_range
+from mgce.risk.sample import Sample
 
 DELTA = 0.05
 
@@ -207,7 +210,7 @@ def test_one_bound_pays_for_one():
     assert one.argmax_error == clopper_pearson_upper(int((probs.argmax(1) != y).sum()), 500, 0.05)
     assert one.randomized_error is None and "drawn" not in str(one)
     assert certify(y, probs, bounds=["randomized"]).randomized_error == pytest.approx(
-        betting_upper((1 - probs[np.arange(500), y])[np.random.default_rng(0).permutation(500)], 0.05)
+        betting_upper(shuffled(1 - probs[np.arange(500), y], Sample(y, probs).content), 0.05)
     )
 
 
@@ -285,3 +288,16 @@ def test_any_model_is_certified_through_a_pipeline_a_search_and_by_predict_alone
     assert certify_model(machine, X[1::2], names[1::2]).argmax_error == clopper_pearson_upper(wrong, 75)
     with pytest.raises(TypeError, match="Expected `model` to be a fitted classifier with `predict`"):
         certify_model(3, X, y)
+
+
+@pytest.mark.parametrize("missing", [float("nan"), None, np.datetime64("NaT"), pd.NA], ids=str)
+@pytest.mark.parametrize("argument", ["by", "groups"])
+def test_a_row_without_a_name_is_named(argument, missing):
+    names = np.array(["a", "b", missing, "a"], object)
+    options = {"by": np.array(list("aabb")), argument: names}
+    with pytest.raises(ValueError, match=rf"Expected `{argument}` to be a name for each row, but got '.* in row 2"):
+        certify_each([0, 1, 0, 1], np.full((4, 2), 0.5), **options)
+    with pytest.raises(ValueError, match=r"Expected `by` to be a name for each row, but got 'nan in row 1"):
+        certify_each([0, 1], np.full((2, 2), 0.5), np.array([1.0, np.nan]))
+    with pytest.raises(TypeError, match=rf"Expected `{argument}` to be names of one type, but got 'int and str"):
+        certify_each([0, 1, 0, 1], np.full((4, 2), 0.5), **{**options, argument: np.array(["a", 1, 2, "b"], object)})

@@ -9,6 +9,7 @@ import torch
 from scipy.sparse import csr_array
 
 from mgce.risk import UncertaintySet, betting_upper
+from mgce.risk.betting import shuffled
 
 K, N = 3, 150
 
@@ -49,7 +50,7 @@ def test_bernstein(data):
 
 def test_betting(data):
     u = make(data, bound="betting", delta=0.1)
-    z = coordinates(*data)[np.random.default_rng(0).permutation(N), 1, 0]
+    z = shuffled(((coordinates(*data)[:, 1] - [-1, -1, 0]) / [3, 3, 1]).T)[0] * 3 - 1
     side = 0.1 / (2 * 9)
     upper = betting_upper(z, side, bounds=(-1, 2))
     lower = -betting_upper(-z, side, bounds=(-2, 1))

@@ -20,7 +20,7 @@ from mgce.risk import (
     maurer_pontil_upper,
     minimax_risk,
 )
-from mgce.risk.betting import _betting_upper_rows
+from mgce.risk.betting import _betting_upper_rows, shuffled
 
 pytestmark = pytest.mark.slow
 SIZES = [200, 2000]
@@ -50,6 +50,15 @@ def test_betting_and_the_others_on_beta_laws(n, a, b):
     assert_valid((upper < truth).sum(), repetitions)
     for bound in (maurer_pontil_upper, hoeffding_upper):
         assert_valid(sum(bound(row, DELTA) < truth for row in z), repetitions)
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_betting_on_sorted_samples(n):
+    rng, repetitions = np.random.default_rng(2), 600
+    samples = np.sort(rng.beta(0.2, 0.8, (repetitions, n)))  # as a file sorted by the classifier's doubt has them
+    upper = _betting_upper_rows(np.stack([shuffled(z) for z in samples]), DELTA, 30)
+    assert_valid((upper < 0.2).sum(), repetitions)
+    assert (_betting_upper_rows(samples, DELTA, 30) < 0.2).mean() > 0.3  # sorted as they are, they deceive the gambler
 
 
 K = 4

@@ -91,6 +91,43 @@ def test_a_known_matrix_covers_with_confidence_where_plain_conformal_does_not(pe
     assert sets.confidence == 0.9
 
 
+def in_another_batch(probs, rng, precision):
+    """Give probabilities as another batch or precision would: margins change in their last digit, and so do these."""
+    margins = np.log(probs).astype(precision)
+    margins += np.finfo(precision).eps * rng.integers(-2, 3, probs.shape) * np.abs(margins)
+    values = np.exp(margins)
+    return values / values.sum(1, keepdims=True)
+
+
+KINDS = {
+    "right labels": {},
+    "for each class": {"per_class": True},
+    "any noise": {"noise": "any", "noise_rate": 0.05},
+    "symmetric noise": {"noise_rate": 0.2},
+    "known matrix": {"transition": pair_flip(K, 0.2)},
+    "known matrix, for each class": {"transition": pair_flip(K, 0.2), "per_class": True},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("score", ["least_ambiguous", "adaptive"])
+def test_sets_do_not_depend_on_the_batch_or_precision(score, kind):
+    # Few kinds of rows, as in a table of categories: the threshold is the score of a third of them, and classes tie.
+    rng = np.random.default_rng(4)
+    probs = np.array([[0.7, 0.1, 0.1, 0.1], [0.3, 0.3, 0.2, 0.2], [0.05, 0.05, 0.45, 0.45]])
+    covered = []
+    for _ in range(12):
+        atoms, y = draw(rng, probs, 200)
+        sets = calibrate(y, in_another_batch(probs[atoms], rng, np.float64), alpha=0.2, score=score, **KINDS[kind])
+        members = sets.predict(probs)
+        for precision in (np.float64, np.float32):
+            for row in range(3):
+                alone = sets.predict(in_another_batch(probs[[row]], rng, precision))
+                np.testing.assert_array_equal(alone, members[[row]])
+        covered.append((probs * members).sum() / 3)
+    assert np.mean(covered) >= 0.8
+
+
 def test_any_noise_pays_its_share():
     rng = np.random.default_rng(2)
     truth, probs = world(rng)

@@ -10,6 +10,7 @@ import typer
 from rich import box
 from rich.table import Table as Grid
 
+from mgce._rounding import confidence_text, rounded_up
 from mgce._validation import expected
 from mgce.cli.list_options import parse_names
 from mgce.cli.noise_options import NOISE, NOISE_RATE, parse_rate
@@ -204,11 +205,13 @@ def _parts_document(parts: dict[str, RiskCertificate], by: str | None) -> dict[s
 
 def _grid(parts: dict[str, RiskCertificate], by: str, delta: float) -> Grid:
     """Show the bounds of every part."""
-    title = f"Wrong with probability at most, by {by}; all bounds hold at once with confidence {1 - delta:.4g}"
+    title = (
+        f"Wrong with probability at most, by {by}; all bounds hold at once with confidence {confidence_text(1 - delta)}"
+    )
     grid = Grid(title=title, box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
     for name in (by, "rows", "most probable class", "class drawn"):
         grid.add_column(name, justify="left" if name == by else "right")
     for name, part in parts.items():
-        errors = ("" if error is None else f"{error:.4f}" for error in (part.argmax_error, part.randomized_error))
+        errors = ("" if error is None else rounded_up(error) for error in (part.argmax_error, part.randomized_error))
         grid.add_row(name, f"{part.n:,}", *errors)
     return grid

@@ -20,6 +20,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, colu
 from torch import nn
 
 from mgce import _validation, functional
+from mgce._row_order import content_order
 from mgce._threads import SERIAL_WORK, one_torch_thread
 from mgce.losses.modules import MinimaxLink
 from mgce.risk import RiskCertificate, certify_model
@@ -194,7 +195,11 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
         f = self._checked_margins(X)
         target = torch.from_numpy(self._label_indices(y, len(f)))
         loss = functional.mgce_loss(torch.from_numpy(f), target, reduction="none", beta=self.beta_)
-        return np.asarray(np.argsort(-loss.numpy(), kind="stable"))
+        # Rows of one loss are ranked by their content: in a file that is sorted by its labels, their order would say
+        # more than the model. A loss changes by some 1e-16 of itself with the batch, far below the twelfth decimal.
+        ties = np.empty(len(f), np.intp)
+        ties[content_order(self._validated(X, reset=False), target.numpy())] = np.arange(len(f))
+        return np.asarray(np.lexsort((ties, -loss.numpy().round(12))))
 
     def to_torch(self, output: str = "minimax") -> nn.Sequential:
         r"""Give the fitted model as a PyTorch module that ends in the link, to be served, exported or trained on.
@@ -273,6 +278,16 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
         totals = np.bincount(index, weight, minlength=self.classes_.size)
         weight = weight * class_factors(class_weight, self.classes_, totals)[index]
         return X, index.astype(np.int64), np.asarray(weight)
+
+    def _sorted_training(self, *data: Any) -> tuple[Any, IntArray, FloatArray, NDArray[np.intp]]:
+        """Check a training set as `_encode_training` does, and sort its rows by their content; give their order too.
+
+        Splits, folds, batches and bootstrap samples are then drawn from the same rows in the same order, however the
+        caller has sorted them.
+        """
+        X, index, weight = self._encode_training(*data)
+        order = content_order(X, index, weight)
+        return X[order], index[order], weight[order], order
 
 
 def sorted_classes(y: NDArray[Any]) -> tuple[NDArray[Any], IntArray]:

@@ -55,7 +55,7 @@ class MGCEBoostingClassifier(RobustClassifier):
         >>> X, y = load_iris(return_X_y=True)
         >>> clf = MGCEBoostingClassifier(max_iter=20, random_state=0).fit(X, y)
         >>> round(clf.score(X, y), 2)
-        0.98
+        0.99
 
     Reference: Friedman, Greedy function approximation, 2001; Northcutt, Jiang and Chuang, Confident learning, 2021.
     """
@@ -107,10 +107,11 @@ class MGCEBoostingClassifier(RobustClassifier):
         Raises:
             ValueError: if the data or a parameter are not as described.
         """
-        X, index, weight = self._encode_training(X, y, sample_weight)
+        X, index, weight, order = self._sorted_training(X, y, sample_weight)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         corrected = self._corrected(X, index, weight, seed)
-        self.labels_ = self.classes_[corrected]
+        self.labels_ = np.empty_like(self.classes_[corrected])
+        self.labels_[order] = self.classes_[corrected]
         boosting = HistGradientBoostingClassifier(
             max_iter=self.max_iter,
             learning_rate=self.learning_rate,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold, check_cv
 
 from mgce import _validation
+from mgce._row_order import content_order
 from mgce.linear.arrays import FloatArray, IntArray
 
 Fold = tuple[NDArray[Any], NDArray[Any]]  # rows to train on, rows to test on
@@ -33,7 +35,10 @@ def checked_folds(
     if isinstance(splitter, StratifiedKFold) and splitter.n_splits > counts.max():
         most = f"at most {counts.max()}, the number of rows of the largest class in `y`"
         raise ValueError(_validation.expected("cv", most, splitter.n_splits))
-    folds = list(splitter.split(X, y, **to_split))
+    if cv is None or isinstance(cv, Integral):
+        folds = _shuffled_folds(splitter, X, y)
+    else:
+        folds = list(splitter.split(X, y, **to_split))
     for number, (train, _) in enumerate(folds, 1):
         present = np.bincount(index[train], weight[train], minlength=classes.size) > 0
         if present.sum() < 2:
@@ -43,3 +48,14 @@ def checked_folds(
             got = f"fold {number} of {len(folds)} without the class {classes[lost].item()!r}, of {rows} in all"
             raise ValueError(_validation.expected("cv", what, got))
     return folds
+
+
+def _shuffled_folds(splitter: Any, X: Any, y: NDArray[Any]) -> list[Fold]:
+    """Give the folds of a number of them, made of the rows in a random order that does not depend on theirs.
+
+    Unshuffled folds of sorted rows would each hold other rows than the others. Folds that the caller has made are of
+    the rows as they came.
+    """
+    order = content_order(X, y)
+    order = order[np.random.default_rng(0).permutation(order.size)]
+    return [(np.sort(order[train]), np.sort(order[test])) for train, test in splitter.split(X[order], y[order])]

@@ -74,7 +74,7 @@ class MGCEForestClassifier(RobustClassifier):
         >>> X, y = load_iris(return_X_y=True)
         >>> clf = MGCEForestClassifier(random_state=0).fit(X, y)
         >>> round(clf.score(X, y), 2), clf.predict_proba(X[:1]).round(2)
-        (1.0, array([[1., 0., 0.]]))
+        (0.95, array([[1., 0., 0.]]))
 
     Reference: Breiman, Random forests, 2001; Geurts, Ernst and Wehenkel, Extremely randomized trees, 2006.
     """
@@ -123,7 +123,7 @@ class MGCEForestClassifier(RobustClassifier):
         Raises:
             ValueError: if the data or a parameter are not as described.
         """
-        X, index, weight = self._encode_training(X, y, sample_weight)
+        X, index, weight, order = self._sorted_training(X, y, sample_weight)
         check_single(X)
         random_state = check_random_state(self.random_state)
         seed = int(random_state.randint(np.iinfo(np.int32).max))
@@ -131,8 +131,10 @@ class MGCEForestClassifier(RobustClassifier):
         forest = self._grow(self.splitter_, self.min_samples_leaf_, (X, index, weight), seed, self.n_estimators)
         self._keep(forest)
         self.beta_ = float(self.beta)
-        self.oob_decision_function_ = _oob_probs(forest, len(self.classes_))
-        self.scale_ = best_scale(self._logs(self.oob_decision_function_), index, weight, self.beta_)
+        judged = _oob_probs(forest, len(self.classes_))
+        self.scale_ = best_scale(self._logs(judged), index, weight, self.beta_)
+        self.oob_decision_function_ = np.empty_like(judged)
+        self.oob_decision_function_[order] = judged
         return self
 
     def tree_proba(self, X: Any) -> FloatArray:

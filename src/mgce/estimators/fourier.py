@@ -108,7 +108,7 @@ class MGCEFourierClassifier(RobustClassifier):
         Raises:
             ValueError: if the data or a parameter are not as described.
         """
-        X, index, weight = self._encode_training(X, y, sample_weight)
+        X, index, weight, _ = self._sorted_training(X, y, sample_weight)
         random_state = check_random_state(self.random_state)
         self.gamma_ = _median_gamma(X, random_state) if self.gamma == "median" else float(self.gamma)
         sampler = RBFSampler(gamma=self.gamma_, n_components=self.n_components, random_state=random_state).fit(X)

@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import _safe_indexing, check_array, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import _check_partial_fit_first_call
 from sklearn.utils.validation import column_or_1d
 
 from mgce import _validation
+from mgce._row_order import content_order
 from mgce.estimators.base import (
     FloatArray,
     IntArray,
@@ -154,10 +155,10 @@ class MGCEClassifier(RobustClassifier):
             ValueError: if the data or a parameter are not as described.
         """
         if self.solver == "sgd":
-            self.fit_chunks([(X, y) if sample_weight is None else (X, y, sample_weight)])
+            self.fit_chunks([self._sorted_chunk(X, y, sample_weight)])
             return self
         earlier = self._earlier()
-        X, index, weight = self._encode_training(X, y, sample_weight, self.class_weight)
+        X, index, weight, _ = self._sorted_training(X, y, sample_weight, self.class_weight)
         _check_squares(X, weight)
         rows: Rows = with_intercept(as_matrix(X, "X"), self.fit_intercept), index, weight
         if interior_is_affordable(self._size(rows), QUICK):
@@ -259,6 +260,15 @@ class MGCEClassifier(RobustClassifier):
 
     def _margins(self, X: Any) -> NDArray[np.floating[Any]]:
         return np.asarray(X @ self.coef_.T + self.intercept_)
+
+    def _sorted_chunk(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, ...]:
+        """Give all rows as one chunk, sorted by their content, with the names of the features where X has some."""
+        checked, labels = self._validated(X, y)
+        chunk = [X, labels]
+        if sample_weight is not None:
+            chunk.append(check_row_weights(sample_weight, checked))
+        order = content_order(checked, *chunk[1:])
+        return tuple(_safe_indexing(part, order) for part in chunk)
 
     def _minimise(self, rows: Rows, l1: FloatArray, start: FloatArray) -> LinearFit:
         psi, index, weight = rows

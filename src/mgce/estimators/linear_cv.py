@@ -40,7 +40,8 @@ class MGCEClassifierCV(RobustClassifier):
     Args:
         betas: candidates, each in [1, inf]; eight from 1.05 to 11 by default, as in the paper.
         lambda0s: candidates for the strength of the penalty, not negative.
-        cv: folds: None for 5, an integer, a splitter, or an iterable of (train, test) indices.
+        cv: folds: None for 5, or an integer, drawn at random by a fixed seed whatever the order of the rows; or a
+            splitter, or an iterable of (train, test) indices, which see the rows in their order.
         scoring: the name of a scorer, a scorer, or None for accuracy. Labels that are wrong at random lower the
             accuracy of all candidates alike, so accuracy on noisy labels still ranks them.
         fit_intercept, class_weight, tol, max_iter: as for MGCEClassifier.

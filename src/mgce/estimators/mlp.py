@@ -165,7 +165,7 @@ class MGCEMLPClassifier(RobustClassifier):
         """
         settings, betas = self._settings(), self._candidates()
         check_device(self.device)
-        X, index, weight = self._encode_training(X, y, sample_weight, self.class_weight)
+        X, index, weight, _ = self._sorted_training(X, y, sample_weight, self.class_weight)
         X, index, weight = _single(X)[weight > 0], index[weight > 0], weight[weight > 0]
         random_state = check_random_state(self.random_state)
         generator = torch.Generator().manual_seed(int(random_state.randint(np.iinfo(np.int32).max)))

@@ -134,7 +134,7 @@ class BoostedClassifier(RobustClassifier):
         Returns:
             self.
         """
-        X, index, weight = self._encode_training(X, y, sample_weight, self.class_weight)
+        X, index, weight, _ = self._sorted_training(X, y, sample_weight, self.class_weight)
         kept = np.flatnonzero(weight > 0)
         random_state = check_random_state(self.random_state)
         seed = int(random_state.randint(np.iinfo(np.int32).max))

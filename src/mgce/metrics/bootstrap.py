@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from mgce import _validation
+from mgce._row_order import content_order
 from mgce._validation import expected
 
 
@@ -60,7 +61,7 @@ def bootstrap_interval(
         >>> target = (torch.arange(200) % 4 == 0).long()  # right in 3 of 4 rows
         >>> interval = bootstrap_interval(expected_calibration_error, probs, target, torch.Generator().manual_seed(0))
         >>> [round(float(number), 2) for number in interval]
-        [0.15, 0.09, 0.2]
+        [0.15, 0.08, 0.21]
 
     Reference: Davison and Hinkley, "Bootstrap methods and their application", 1997, section 5.2.
     """
@@ -73,6 +74,9 @@ def bootstrap_interval(
     if n == 0 or len(target) != n:
         raise ValueError(expected("target", f"as long as `probs`, {n}, and not empty", len(target)))
     value = metric(probs, target).double()
+    # The same rows are drawn however they were sorted.
+    order = content_order(target.cpu().numpy(), probs.detach().cpu().double().numpy())
+    probs, target = probs[order], target[order]
     resampled = []
     for _ in range(n_resamples):
         rows = torch.randint(n, (n,), generator=generator, device=generator.device).to(probs.device)

@@ -7,6 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+# How far below its threshold, a mean of them, a probability still reaches it: where all rows of a label are alike, the
+# threshold is the probability of them all but for rounding, that of float32 at most. cleanlab has as much.
+ROUNDING = 1e-6
+
 
 def confident_labels(probs: NDArray[np.floating[Any]], target: NDArray[np.int64]) -> NDArray[np.int64]:
     r"""Return the class that each row confidently belongs to, whatever label it was given.
@@ -36,5 +40,5 @@ def confident_labels(probs: NDArray[np.floating[Any]], target: NDArray[np.int64]
     k = probs.shape[1]
     # A class that no row is labelled with has no threshold, and no row belongs to it.
     thresholds = [probs[target == j, j].mean() if (target == j).any() else np.inf for j in range(k)]
-    confident = np.where(probs >= np.array(thresholds), probs, -1.0)
+    confident = np.where(probs >= np.array(thresholds) - ROUNDING, probs, -1.0)
     return np.where(confident.max(1) > 0, confident.argmax(1), target)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mgce import _validation
+from mgce._rounding import rounded_up
 from mgce.linear.arrays import FloatArray, as_array
 from mgce.risk.concentration import check_delta
 from mgce.risk.label_noise import Losses, Refuted
@@ -84,7 +85,9 @@ class AuditedTransition:
         ends = float(self.surrogate.min()), max(1.0, float(self.surrogate.max()))
         upper = sample.mean_upper(own, delta, ends)
         if upper < 0:
-            raise Refuted(f"the audit: by it, the error of the classifier would be below zero, {upper:.4f} at most")
+            raise Refuted(
+                f"the audit: by it, the error of the classifier would be below zero, {rounded_up(upper)} at most"
+            )
         return losses.top * min(1.0, upper)
 
 

@@ -5,6 +5,7 @@ The tightest of the package where the draws vary little.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from typing import Any
 
@@ -13,12 +14,16 @@ import torch
 from numpy.typing import NDArray
 
 from mgce import _validation
-from mgce.linear.arrays import FloatArray
+from mgce.linear.arrays import FloatArray, IntArray
 from mgce.risk.concentration import check_delta, rescaled, unit_sample
 
 # Share of the gambler's capital (see `betting_upper`) that one bet may lose: Waudby-Smith and Ramdas advise 1/2 or 3/4.
 # With 1, a single bad draw could leave nothing to bet with, and no later draw would improve the bound.
 MOST_OF_WEALTH = 0.75
+# Cells that the range of the draws is divided into before their numbers are hashed: so few that rounding, of float32
+# even, hardly ever moves a draw over an edge, and so many that two samples hardly ever agree in all counts. It is
+# irrational, so that no fraction lies on an edge.
+CELLS = 10 * math.pi
 # Draws, over all columns, that are worked on at once: 16 MB of float64, of which some ten copies are alive at a time.
 BLOCK = 2**21
 
@@ -40,7 +45,7 @@ def betting_upper(sample: Any, delta: float = 0.05, *, bounds: tuple[float, floa
     knows only the draws before the j-th, and no bet may lose more than 3/4.
 
     The tightest bound of the package when the variance is small. It depends on the order of the draws, which must be
-    that of independent draws: shuffle a sorted sample first.
+    that of independent draws: shuffle a sorted sample first, by a seed that is new for every sample.
 
     Args:
         sample: independent draws z in their order, shape (n,), array or tensor.
@@ -124,6 +129,29 @@ def betting_refutes(rows: FloatArray, mean: float, delta: float) -> NDArray[np.b
     z = torch.from_numpy(np.ascontiguousarray(rows, dtype=np.float64))
     goal = -math.log(delta)
     return np.asarray(_beaten(z, _bets(z, goal), torch.tensor(mean, dtype=z.dtype), goal).squeeze(1).numpy())
+
+
+def shuffled(rows: FloatArray, content: bytes = b"") -> FloatArray:
+    r"""Put draws, (n,) or each row of (m, n) by itself, into a random order that depends on what they are alone.
+
+    They are sorted, and shuffled by a seed that is a hash of all of them and of `content`, the rest of the sample. So
+    the order is the same however a file was sorted, and as good as that of independent draws, since each sample has a
+    seed of its own. One fixed seed for all samples would not do: it can put small draws first in nearly all of them. Of
+    400 sorted draws of 0 and 1 with mean .15, one of twelve fixed seeds failed 91 times of 100 at delta .05. Draws of
+    few values have few hashes; what else the sample holds gives them more.
+    """
+    ordered = np.sort(rows, axis=-1)
+    seed = np.frombuffer(hashlib.sha256(cells(ordered).tobytes() + content).digest(), "<u4")
+    for number, row in enumerate(ordered.reshape(-1, ordered.shape[-1])):
+        row[:] = row[np.random.default_rng([number, *seed]).permutation(row.size)]
+    return ordered
+
+
+def cells(values: FloatArray) -> IntArray:
+    """Give the cell of each number (..., n) between the least and the largest of its row."""
+    low = values.min(-1, keepdims=True)
+    span = values.max(-1, keepdims=True) - low
+    return np.asarray(np.rint(CELLS * (values - low) / np.where(span > 0, span, 1)), dtype=np.int64)
 
 
 def _betting_upper_rows(rows: FloatArray, delta: float, halvings: int) -> FloatArray:

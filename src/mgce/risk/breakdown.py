@@ -10,7 +10,7 @@ import numpy as np
 
 from mgce import _validation
 from mgce.risk.certificate import Request, RiskCertificate, checked_target, judge
-from mgce.risk.sample import UNSEEN, Sample, checked_probs, cluster_indices
+from mgce.risk.sample import UNSEEN, Sample, checked_names, checked_probs, cluster_indices
 from mgce.risk.stated_noise import StatedNoise
 
 LABEL, PREDICTION = "label", "prediction"
@@ -55,8 +55,9 @@ def certify_each(
         The certificate of each part by its name, in order; the confidence of each is `1 - delta / G`.
 
     Raises:
-        ValueError: if an option is out of range, or with `by="label"` any noise of the labels is stated, since the
-            given label then does not tell the part.
+        TypeError: if names in `by` or `groups` are of several types.
+        ValueError: if an option is out of range, a row has no name in `by` or `groups`, or with `by="label"` any noise
+            of the labels is stated, since the given label then does not tell the part.
 
     Example:
         >>> target, probs = np.array([0, 1] * 500), np.array([[0.9, 0.1], [0.4, 0.6]] * 500)
@@ -73,12 +74,14 @@ def certify_each(
         raise ValueError(_validation.expected("by", "another than 'label' where labels may be wrong", by))
     request = Request.of(h, bounds, beta, stated)
     names = _parts(by, y, h)
+    if groups is not None:
+        groups = checked_names(groups, len(y), "groups")
     found = [name for name in np.unique(names).tolist() if not (isinstance(by, str) and name == UNSEEN)]
     parts = {}
     for name in found:
         rows = names == name
-        clusters = None if groups is None else cluster_indices(np.asarray(groups)[rows], int(rows.sum()))
-        certificate = judge(Sample(y[rows], h.shape[1], clusters), h[rows], request, delta / len(found))
+        clusters = None if groups is None else cluster_indices(groups[rows], int(rows.sum()))
+        certificate = judge(Sample(y[rows], h[rows], clusters), request, delta / len(found))
         clauses = ("all of this holds in each part by itself", *certificate.assumptions)
         parts[name] = replace(certificate, assumptions=clauses)
     return parts
@@ -89,7 +92,4 @@ def _parts(by: Any, y: Any, h: Any) -> Any:
     if isinstance(by, str):
         _validation.check_choice("by", by, (LABEL, PREDICTION))
         return y.astype(np.int64) if by == LABEL else h.argmax(1)
-    names = np.asarray(by)
-    if names.shape != y.shape:
-        raise ValueError(_validation.expected("by", f"of shape {y.shape}, one name for each row", names.shape))
-    return names
+    return checked_names(by, len(y), "by")

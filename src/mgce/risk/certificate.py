@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from mgce import _validation
+from mgce._rounding import confidence_text, rounded_up
 from mgce.linear.arrays import FloatArray, IntArray, as_array, as_labels
 from mgce.risk.concentration import check_delta
 from mgce.risk.label_noise import (
@@ -29,7 +30,9 @@ FRESH = (
     "the examples are independent draws from the distribution of interest, and were not used to train, select, tune "
     "or calibrate the classifier"
 )
-SHUFFLED = "the order of the examples is shuffled by a fixed seed, so that a sorted sample does no harm"
+SHUFFLED = (
+    "the losses of the examples are shuffled by a seed that is their own hash, so that a sorted sample does no harm"
+)
 CLUSTERED = (
     "the groups are independent draws, whatever the dependence within one, and a rate is meant for a random row of a "
     "random group"
@@ -59,18 +62,17 @@ class RiskCertificate:
 
     def __str__(self) -> str:
         """Give the certificate as sentences, with what it assumes."""
-        start = f"With confidence {self.confidence:.4g} over n = {self.n} examples"
+        start = f"With confidence {confidence_text(self.confidence)} over n = {self.n} examples"
         parts = []
         if self.argmax_error is not None:
-            parts.append(f"the most probable class is wrong with probability at most {self.argmax_error:.4f}")
+            parts.append(f"the most probable class is wrong with probability at most {rounded_up(self.argmax_error)}")
         if self.randomized_error is not None:
             verb = "a class drawn from the probabilities"
             verb += " with probability" if parts else " is wrong with probability"
-            parts.append(f"{verb} at most {self.randomized_error:.4f}")
+            parts.append(f"{verb} at most {rounded_up(self.randomized_error)}")
         if self.alpha_risk is not None:
-            parts.append(
-                f"{'and ' if parts else ''}the alpha-risk at beta = {self.beta:g} is at most {self.alpha_risk:.4f}"
-            )
+            link = "and " if parts else ""
+            parts.append(f"{link}the alpha-risk at beta = {self.beta:g} is at most {rounded_up(self.alpha_risk)}")
         if self.refuted is not None:
             start += f", the labels refute {self.refuted}. No correction was made: against the labels as given"
         return f"{start}: {', '.join(parts)}. This assumes that {'; '.join(self.assumptions)}."
@@ -167,9 +169,9 @@ def certify(
     """
     h = checked_probs(probs)
     n, k = h.shape
-    sample = Sample(checked_target(target, n, k), k, cluster_indices(groups, n))
+    sample = Sample(checked_target(target, n, k), h, cluster_indices(groups, n))
     stated = StatedNoise(noise_rate, noise, transition, audit)
-    return judge(sample, h, Request.of(h, bounds, beta, stated), delta)
+    return judge(sample, Request.of(h, bounds, beta, stated), delta)
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,12 +190,12 @@ class Request:
         return cls(_checked_bounds(bounds, beta), None if beta is None else float(beta), stated, one_hot)
 
 
-def judge(sample: Sample, h: FloatArray, request: Request, delta: float) -> RiskCertificate:
+def judge(sample: Sample, request: Request, delta: float) -> RiskCertificate:
     """Give the certificate that :func:`certify` describes."""
     check_delta(delta)
     beta, chosen = request.beta, request.bounds
-    assumed, share = request.stated.assume(sample, h, delta)
-    losses = _losses(h, BOUNDS[:1] if request.one_hot else chosen, beta)
+    assumed, share = request.stated.assume(sample, delta)
+    losses = _losses(sample.probs, BOUNDS[:1] if request.one_hot else chosen, beta)
     share /= len(losses)
     refuted = None
     try:
@@ -208,7 +210,7 @@ def judge(sample: Sample, h: FloatArray, request: Request, delta: float) -> Risk
         randomized_error=upper.get("randomized"),
         alpha_risk=upper.get("alpha"),
         confidence=1 - delta,
-        n=len(h),
+        n=sample.labels.size,
         n_classes=sample.n_classes,
         beta=beta,
         noise_rate=assumed.rate if isinstance(assumed, (SymmetricNoise, AnyNoise)) else 0.0,

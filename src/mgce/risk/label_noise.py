@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from mgce import _validation
+from mgce._rounding import rate_down, rate_up, rounded_up
 from mgce.linear.arrays import FloatArray, as_array
 from mgce.risk.sample import Sample
 
@@ -75,7 +76,7 @@ class AnyNoise:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """The share, and nothing else."""
-        return (f"at most a share {self.rate:g} of the labels is wrong, whichever and however",)
+        return (f"at most a share {rate_down(self.rate)} of the labels is wrong, whichever and however",)
 
     def upper(self, sample: Sample, losses: Losses, delta: float) -> float:
         """Add to the bound against the given labels what the wrong ones may hide: each at most the largest loss."""
@@ -101,9 +102,14 @@ class SymmetricNoise:
         """The rate, or more."""
         return (
             *self.origin,
-            f"each label was replaced with probability {self.rate:g}, or more, by one of the others, all alike and "
+            f"each label was replaced with probability {self._least}, or more, by one of the others, all alike and "
             "whatever the example",
         )
+
+    @property
+    def _least(self) -> str:
+        """The rate in words; a condition "or more" is rounded up, so that under it the bound is proved."""
+        return rate_up(self.rate)
 
     def upper(self, sample: Sample, losses: Losses, delta: float) -> float:
         """Bound the loss against right labels; refuted if the given labels agree with the classifier too often."""
@@ -112,8 +118,8 @@ class SymmetricNoise:
         noisy = RightLabels().upper(sample, losses, delta)
         if noisy < self.rate:
             raise Refuted(
-                f"that a share {self.rate:g} of them or more is wrong at random: the classifier disagrees with at most "
-                f"{noisy:.4f} of them, and wrong labels would disagree with it"
+                f"that a share {self._least} of them or more is wrong at random: the classifier disagrees with at most "
+                f"{rounded_up(noisy)} of them, and wrong labels would disagree with it"
             )
         return clean_error(noisy, self.rate, self.n_classes)
 
@@ -125,7 +131,7 @@ class SymmetricNoise:
         least, most = power_range(np.append(np.ones(k - 1), 1.0 - k), beta)
         if sample.mean_upper(excess, delta, (beta * least, beta * most)) >= 0:
             return beta
-        return KnownTransition(symmetric_inverse(self.rate, k), f"a noise rate of {self.rate:g} or more").upper(
+        return KnownTransition(symmetric_inverse(self.rate, k), f"a noise rate of {self._least} or more").upper(
             sample, losses, delta
         )
 
@@ -156,7 +162,7 @@ class KnownTransition:
         upper = sample.mean_upper(own, delta, self._range(losses))
         if upper < 0:
             raise Refuted(
-                f"{self.name}: by it, the mean loss of the classifier would be below zero, {upper:.4f} at most"
+                f"{self.name}: by it, the mean loss of the classifier would be below zero, {rounded_up(upper)} at most"
             )
         return min(losses.top, upper)
 

@@ -9,12 +9,19 @@ from typing import Any
 import numpy as np
 
 from mgce import _validation
+from mgce._row_order import content_order
 from mgce.linear.arrays import FloatArray, IntArray, as_array, as_labels
 from mgce.risk.concentration import check_delta, clopper_pearson_lower, clopper_pearson_upper
 from mgce.risk.sample import checked_probs
 
 # The share of the examples, those where the classifier is most sure, whose disagreements are taken for wrong labels.
 SURE_SHARE = 0.2
+# How far below the probability of the last of those a probability is still as sure: that of a row changes by some 1e-16
+# with the batch that it was predicted in.
+SAME = 1e-12
+# How far below its threshold, a mean of them, a probability still reaches it: where all examples of a label are alike,
+# the threshold is the probability of them all but for rounding, that of float32 at most. cleanlab has as much.
+ROUNDING = 1e-6
 RESAMPLES = 200  # of the bootstrap: the standard error of a 2.5 % quantile is then 1.1 %
 
 
@@ -46,10 +53,13 @@ def noise_rate_interval(target: Any, probs: Any, *, delta: float = 0.05) -> Nois
     .. math:: \hat\eta_{\text{low}} = \mathrm{BetaInv}(\delta/2;\ d, m - d + 1), \qquad
         \hat\eta_{\text{high}} = \mathrm{BetaInv}(1 - \delta/2;\ d + 1, m - d)
 
-    with d the disagreements in the fifth of the examples, m of them, whose largest probability is largest. A label that
-    was replaced at random disagrees with any classifier at least as often as the rate says: the upper end holds for
-    every classifier. The lower end assumes that the classifier is right on the whole of that fifth; where it is wrong
-    on a share e of it, the rate may be lower by e.
+    with d the disagreements on m examples: the fifth whose largest probability is largest, and all that are as sure as
+    the last of that fifth. They are chosen by the probabilities alone, so their labels are as they were drawn. To take
+    the first of equally sure ones would choose by the labels, in a file that is sorted by them.
+
+    A label that was replaced at random disagrees with any classifier at least as often as the rate says: the upper end
+    holds for every classifier. The lower end assumes that the classifier is right on all m; where it is wrong on a
+    share e of them, the rate may be lower by e.
 
     Args:
         target: labels in 0..k-1, shape (n,), array or tensor, of examples that the classifier has not seen.
@@ -68,7 +78,7 @@ def noise_rate_interval(target: Any, probs: Any, *, delta: float = 0.05) -> Nois
         >>> noisy = np.where(rng.random(5000) < 0.2, 1 - y, y)
         >>> interval = noise_rate_interval(noisy, np.eye(2)[y] * 0.9 + 0.05)
         >>> round(interval.low, 2), round(interval.high, 2)
-        (0.18, 0.23)
+        (0.2, 0.22)
 
     Reference: Clopper and Pearson (1934); for the upper end, the noisy error under symmetric noise, Ghosh, Kumar and
     Sastry (2017).
@@ -76,7 +86,8 @@ def noise_rate_interval(target: Any, probs: Any, *, delta: float = 0.05) -> Nois
     check_delta(delta)
     h = checked_probs(probs)
     y = as_labels(target, len(h), h.shape[-1], "target")
-    sure = np.argsort(-h.max(1), kind="stable")[: math.ceil(SURE_SHARE * len(h))]
+    top = h.max(1)
+    sure = np.flatnonzero(top >= np.sort(top)[-math.ceil(SURE_SHARE * len(h))] - SAME)
     wrong = int((h[sure].argmax(1) != y[sure]).sum())
     return NoiseRateInterval(
         low=clopper_pearson_lower(wrong, sure.size, delta / 2),
@@ -177,6 +188,8 @@ def estimate_transition(
     if not np.bincount(y, minlength=k).all():
         raise ValueError(_validation.expected("target", "labels with every class among them", np.unique(y).tolist()))
     generator = np.random.default_rng(0) if generator is None else generator
+    order = content_order(y, p)
+    y, p = y[order], p[order]
     best = _confident_joint(y, p)
     draws = np.stack(
         [_confident_joint(y[rows], p[rows]) for rows in generator.integers(0, len(y), (RESAMPLES, len(y)))]
@@ -194,7 +207,7 @@ def _confident_joint(y: IntArray, p: FloatArray) -> FloatArray:
     k = p.shape[1]
     size = np.bincount(y, minlength=k)
     threshold = np.array([p[y == j, j].mean() if size[j] else np.inf for j in range(k)])
-    sure = np.where(p >= threshold - 1e-12, p, -1.0)
+    sure = np.where(p >= threshold - ROUNDING, p, -1.0)
     rows = sure.max(1) >= 0
     counts = np.zeros((k, k))
     np.add.at(counts, (sure[rows].argmax(1), y[rows]), 1)

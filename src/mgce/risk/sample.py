@@ -7,10 +7,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mgce import _validation
+from mgce._row_order import content_order
 from mgce.linear.arrays import FloatArray, IntArray, as_probs
-from mgce.risk.betting import betting_upper
+from mgce.risk.betting import betting_upper, cells, shuffled
 from mgce.risk.concentration import clopper_pearson_upper
 
 UNSEEN = -1  # the target of an example whose label is none of the classes
@@ -18,21 +20,24 @@ UNSEEN = -1  # the target of an example whose label is none of the classes
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Labels of examples, and which of the examples depend on one another."""
+    """Labels and probabilities of examples, and which of the examples depend on one another."""
 
     labels: IntArray  # (n,), in 0..k-1, or UNSEEN
-    n_classes: int
+    probs: FloatArray  # (n, k), the classifier's
     clusters: IntArray | None = None  # (n,), in 0..c-1; None where all examples are independent
 
-    @cached_property
-    def order(self) -> IntArray:
-        """An order of the independent draws, by a fixed seed, so that a sorted sample does no harm."""
-        return np.random.default_rng(0).permutation(self.n_independent)
-
     @property
-    def n_independent(self) -> int:
-        """The number of independent draws: clusters, or examples."""
-        return self.labels.size if self.clusters is None else int(self.clusters.max()) + 1
+    def n_classes(self) -> int:
+        """The number k of classes."""
+        return int(self.probs.shape[1])
+
+    @cached_property
+    def content(self) -> bytes:
+        """What stands in the sample, roughly; it does not depend on the order of the rows."""
+        top, own = self.probs.max(1), self.own(self.probs, 0.0)
+        columns = [self.labels, self.probs.argmax(1), cells(top), cells(own)]
+        rows = np.column_stack(columns + ([] if self.clusters is None else [self.clusters])).astype(np.int64)
+        return rows[content_order(rows)].tobytes()
 
     def own(self, losses: FloatArray, worst: float) -> FloatArray:
         """Give each example the entry of its label, shape (n,), from losses (n, k); `worst` where it is unseen."""
@@ -53,7 +58,7 @@ class Sample:
         elif z.dtype == np.bool_:
             return clopper_pearson_upper(int(z.sum()), z.size, delta)
         z = np.clip(z, *bounds)  # undoes rounding
-        return betting_upper(z[self.order], delta, bounds=bounds)
+        return betting_upper(shuffled(z, self.content), delta, bounds=bounds)
 
 
 def checked_probs(probs: Any) -> FloatArray:
@@ -68,7 +73,21 @@ def cluster_indices(groups: Any, n: int) -> IntArray | None:
     """Give the names of clusters, shape (n,), as integers 0..c-1; None if there are none."""
     if groups is None:
         return None
-    names = np.asarray(groups)
-    if names.shape != (n,):
-        raise ValueError(_validation.expected("groups", f"of shape ({n},), one name for each row", names.shape))
+    names = checked_names(groups, n, "groups")
     return np.unique(names, return_inverse=True)[1].astype(np.int64)
+
+
+def checked_names(values: Any, n: int, argument: str) -> NDArray[Any]:
+    """Give the names of what n examples belong to: every one has a name, and all names can be sorted."""
+    names = np.asarray(values)
+    if names.shape != (n,):
+        raise ValueError(_validation.expected(argument, f"of shape ({n},), one name for each row", names.shape))
+    for row, name in enumerate(names.tolist()):
+        if name is None or (name != name) is not False:  # NaN, NaT and pandas' NA are not equal to themselves
+            raise ValueError(_validation.expected(argument, "a name for each row", f"{name} in row {row}"))
+    try:
+        np.sort(names)
+    except TypeError:
+        kinds = " and ".join(sorted({type(name).__name__ for name in names.tolist()}))
+        raise TypeError(_validation.expected(argument, "names of one type", kinds)) from None
+    return names

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mgce import _validation
-from mgce.linear.arrays import FloatArray
+from mgce._rounding import rounded_down, rounded_up
 from mgce.risk.audit import audited
 from mgce.risk.label_noise import AnyNoise, LabelNoise, RightLabels, SymmetricNoise, checked_transition
 from mgce.risk.noise_rate import noise_rate_interval
@@ -41,7 +41,7 @@ class StatedNoise:
         """Whether any label may be wrong."""
         return self.rate != 0 or self.kind != "symmetric" or self.transition is not None or self.audit is not None
 
-    def assume(self, sample: Sample, probs: FloatArray, delta: float) -> tuple[LabelNoise, float]:
+    def assume(self, sample: Sample, delta: float) -> tuple[LabelNoise, float]:
         """Give the assumption, and what is left of delta when it has been made precise."""
         k = sample.n_classes
         if self.transition is not None:
@@ -49,7 +49,7 @@ class StatedNoise:
         if self.audit is not None:
             return audited(self.audit, k, delta / 2), delta / 2
         if self.rate == AUTO:
-            return _estimated(sample, probs, delta / 2), delta / 2
+            return _estimated(sample, delta / 2), delta / 2
         rate = float(self.rate)
         if self.kind == "any":
             if not 0 <= rate < 1:
@@ -61,17 +61,18 @@ class StatedNoise:
         return (SymmetricNoise(rate, k) if rate else RightLabels()), delta
 
 
-def _estimated(sample: Sample, probs: FloatArray, delta: float) -> SymmetricNoise:
+def _estimated(sample: Sample, delta: float) -> SymmetricNoise:
     """Assume the lower end of the interval for the rate, which fails with probability delta at most."""
     if sample.clusters is not None:
         raise ValueError(_validation.expected("noise_rate", f"a number where there are groups, not {AUTO!r}", AUTO))
     known, k = sample.labels != UNSEEN, sample.n_classes
     if not known.any():
         return SymmetricNoise(0.0, k)
-    interval = noise_rate_interval(sample.labels[known], probs[known], delta=min(2 * delta, 0.999))
+    interval = noise_rate_interval(sample.labels[known], sample.probs[known], delta=min(2 * delta, 0.999))
     origin = (
-        f"the noise rate is {interval.low:.4f} or more, the lower end of its interval (up to {interval.high:.4f}) by "
-        f"the {interval.n} examples of which the classifier is most sure, on which it is assumed to be right",
+        f"the noise rate is {rounded_down(interval.low)} or more, the lower end of its interval (up to "
+        f"{rounded_up(interval.high)}) by the {interval.n} examples of which the classifier is most sure, on which it "
+        "is assumed to be right",
     )
     # A rate may be lowered at will: a thousandth below chance some signal is left.
     return SymmetricNoise(min(interval.low, 0.999 * (k - 1) / k), k, origin)

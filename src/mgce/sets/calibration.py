@@ -9,7 +9,7 @@ import numpy as np
 
 from mgce import _validation
 from mgce.linear.arrays import FloatArray, IntArray
-from mgce.risk.betting import betting_refutes
+from mgce.risk.betting import betting_refutes, shuffled
 from mgce.risk.certificate import FRESH, checked_target
 from mgce.risk.concentration import check_delta
 from mgce.risk.label_noise import AnyNoise, KnownTransition, SymmetricNoise, symmetric_inverse
@@ -90,7 +90,8 @@ def calibrate(
     stated = StatedNoise(noise_rate, noise, transition)
     if stated.rate == AUTO:
         raise ValueError(_validation.expected("noise_rate", "a number", noise_rate))
-    assumed, _ = stated.assume(Sample(y, p.shape[1]), p, delta)
+    sample = Sample(y, p)
+    assumed, _ = stated.assume(sample, delta)
     scores = conformal_scores(p, score)
     clauses: tuple[str, ...] = (EXCHANGEABLE, *assumed.assumptions)
     confidence = None
@@ -99,7 +100,7 @@ def calibrate(
         inverse = (
             assumed.inverse if isinstance(assumed, KnownTransition) else symmetric_inverse(assumed.rate, p.shape[1])
         )
-        thresholds = _noisy_thresholds(scores, y, inverse, alpha, per_class, delta)
+        thresholds = _noisy_thresholds(scores, sample, inverse, alpha, per_class, delta)
         confidence = 1 - delta
         clauses = (FRESH, *(text if exact else text.replace(", or more,", "") for text in assumed.assumptions))
     else:
@@ -126,23 +127,31 @@ def _quantile(own: FloatArray, alpha: float) -> float:
 
 
 def _noisy_thresholds(
-    scores: FloatArray, y: IntArray, inverse: FloatArray, alpha: float, per_class: bool, delta: float
+    scores: FloatArray, sample: Sample, inverse: FloatArray, alpha: float, per_class: bool, delta: float
 ) -> FloatArray:
     """Give the last threshold that passes, shape (k,); infinite where not even the first one does."""
-    k = scores.shape[1]
-    order = np.random.default_rng(0).permutation(len(y))
-    weight = np.where((y == UNSEEN)[:, None], 0.0, inverse[np.maximum(y, 0)])[order]
-    scores, unseen = scores[order], (y == UNSEEN)[order]
+    k, y = sample.n_classes, sample.labels
+    unseen = y == UNSEEN
+    weight = np.where(unseen[:, None], 0.0, inverse[np.maximum(y, 0)])
+
+    def last_passed(classes: slice, unseen: Any, delta: float) -> float:
+        """Give the threshold of some classes."""
+        columns = scores[:, classes], weight[:, classes], inverse[:, classes]
+        return _last_passed(*columns, unseen, alpha, delta, sample.content)
+
     if not per_class:
-        return np.full(k, _last_passed(scores, weight, unseen, inverse, alpha, delta))
-    nobody = np.zeros_like(unseen)
-    return np.array(
-        [_last_passed(scores[:, [j]], weight[:, [j]], nobody, inverse[:, [j]], alpha, delta / k) for j in range(k)]
-    )
+        return np.full(k, last_passed(slice(k), unseen, delta))
+    return np.array([last_passed(slice(j, j + 1), np.zeros_like(unseen), delta / k) for j in range(k)])
 
 
 def _last_passed(
-    scores: FloatArray, weight: FloatArray, unseen: Any, inverse: FloatArray, alpha: float, delta: float
+    scores: FloatArray,
+    weight: FloatArray,
+    inverse: FloatArray,
+    unseen: Any,
+    alpha: float,
+    delta: float,
+    content: bytes,
 ) -> float:
     """Try the candidates in order, on the terms `weight (1{score > q} - alpha)`, whose mean is to be below zero."""
     low = float((np.minimum(inverse, 0) * (1 - alpha) - np.maximum(inverse, 0) * alpha).sum(1).min())
@@ -154,7 +163,8 @@ def _last_passed(
         some = CANDIDATES[start : start + step]
         terms = np.stack([(weight * ((scores > q) - alpha)).sum(1) for q in some])
         terms = np.where(unseen, 1 - alpha, terms)
-        refuted = betting_refutes(np.clip((terms - low) / (high - low), 0, 1), -low / (high - low), delta)
+        unit = shuffled(np.clip((terms - low) / (high - low), 0, 1), content)
+        refuted = betting_refutes(unit, -low / (high - low), delta)
         if not refuted.all():
             first = int(refuted.argmin())
             return float(some[first - 1]) if first else passed

@@ -9,10 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mgce import _validation
+from mgce._rounding import confidence_text
 from mgce.linear.arrays import FloatArray
 from mgce.risk.sample import checked_probs
 
 SCORES = ("least_ambiguous", "adaptive")
+# How much less than another a probability may be and still count as equal: a share of it, and the rest for those near
+# zero. The margins of a row change with the batch that it is predicted in, by 1e-16 of themselves in float64 and 1e-7
+# in float32. A probability changes by as large a share of itself as its margin does in absolute terms. So margins up to
+# a thousand in float32 stay within a ten-thousandth.
+SHARE, REST = 1e-4, 1e-12
 
 
 @dataclass(frozen=True)
@@ -30,14 +36,17 @@ class ConformalSets:
     def predict(self, probs: Any) -> NDArray[np.bool_]:
         """Give the sets of examples from their probabilities (n, k), as truth values (n, k).
 
-        A class of the largest probability is always in: a set is never empty.
+        A class of the largest probability is always in: a set is never empty. A class also is in if its probability, or
+        what is left over by its score, falls short by a ten-thousandth of itself. A threshold is the score of a row of
+        the calibration sample, and whole classes of a table of categories have that very score: predicted in another
+        batch, it differs in its last digit. A larger set never covers less, so the guarantee holds, and holds whichever
+        batches and precision the rows of both samples were predicted in.
         """
         h = checked_probs(probs)
         if h.shape[1] != len(self.thresholds):
             raise ValueError(_validation.expected("probs", f"of {len(self.thresholds)} classes", h.shape[1]))
-        sets = conformal_scores(h, self.score) <= np.array(self.thresholds)
-        sets[np.arange(len(h)), h.argmax(1)] = True
-        return np.asarray(sets)
+        within = _reaches(1 - conformal_scores(h, self.score), 1 - np.array(self.thresholds))
+        return np.asarray(within | _reaches(h, h.max(1, keepdims=True)))
 
     def __str__(self) -> str:
         """Say what is proved, and what it assumes."""
@@ -45,10 +54,10 @@ class ConformalSets:
         how = (
             "and calibration samples"
             if self.confidence is None
-            else f"with confidence {self.confidence:.4g} over the calibration sample"
+            else f"with confidence {confidence_text(self.confidence)} over the calibration sample"
         )
         return (
-            f"A set holds the right class with probability at least {self.coverage:.4g} {where}, {how} "
+            f"A set holds the right class with probability at least {confidence_text(self.coverage)} {where}, {how} "
             f"of n = {self.n}. This assumes that {'; '.join(self.assumptions)}."
         )
 
@@ -74,6 +83,9 @@ def conformal_scores(probs: Any, score: str = "least_ambiguous") -> FloatArray:
     easy ones, so that both are covered alike. The published adaptive score counts p_y itself, or a random part of it:
     the score of every sure and right answer is then 1, that of all classes with probability zero.
 
+    Probabilities that differ by a ten-thousandth of themselves count as equal there, since which of them is larger can
+    depend on the batch.
+
     Classes of one score are in a set together. MGCE's h and p are zero for many classes; where more than alpha of the
     right classes are among those, sets have to hold them all. The softmax of the margins orders them.
 
@@ -98,14 +110,19 @@ def conformal_scores(probs: Any, score: str = "least_ambiguous") -> FloatArray:
     p = checked_probs(probs)
     if score == "least_ambiguous":
         return np.asarray(1 - p)
-    order = np.argsort(-p, axis=1, kind="stable")
-    ranked = np.take_along_axis(p, order, 1)
-    above = np.zeros_like(p)
-    above[:, 1:] = ranked.cumsum(1)[:, :-1]
-    # Equal probabilities share the least of their sums.
-    for j in range(1, p.shape[1]):
-        tied = ranked[:, j] == ranked[:, j - 1]
-        above[tied, j] = above[tied, j - 1]
-    scores = np.empty_like(p)
-    np.put_along_axis(scores, order, np.minimum(above, 1.0), 1)
-    return scores
+    # Sort the probabilities of a row from above, and among them, before equal ones, the least that counts as larger
+    # than each: how many probabilities come before that is how many are larger.
+    k = p.shape[1]
+    ranked = -np.sort(-p, axis=1)
+    both = np.concatenate([(p + REST) / (1 - SHARE), ranked], axis=1)
+    order = np.argsort(-both, axis=1, kind="stable")
+    before = np.cumsum(order >= k, axis=1)
+    larger = np.empty_like(order)
+    np.put_along_axis(larger, order, before, 1)
+    sums = np.concatenate([np.zeros((len(p), 1)), ranked.cumsum(1)], axis=1)
+    return np.asarray(np.minimum(np.take_along_axis(sums, larger[:, :k], 1), 1.0))
+
+
+def _reaches(values: FloatArray, least: FloatArray) -> NDArray[np.bool_]:
+    """Tell which numbers in [0, 1] are at least others, up to what the batch of a row changes in them."""
+    return np.asarray(values >= least * (1 - SHARE) - REST)

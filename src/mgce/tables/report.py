@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
+from mgce._rounding import confidence_text, percent_down, percent_up, rate_down, rate_up
 from mgce.pages.web_page import bullets, document, facts, paragraph, table
 from mgce.risk import RiskCertificate
 from mgce.tables.calibration_report import calibration_section
@@ -70,7 +70,7 @@ def _measured_and_certified(fit: TableFit, plan: FitPlan) -> str:
         f"On {certificate.n:,} {rows} that it had not seen, the model agrees with the given label in "
         f"{fit.quality['accuracy']:.1%}."
     )
-    error, confidence = certificate.argmax_error, f"With confidence {certificate.confidence:.4g}"
+    error, confidence = certificate.argmax_error, f"With confidence {confidence_text(certificate.confidence)}"
     if certificate.refuted is not None:
         return (
             f"{measured} {confidence}, these labels refute {certificate.refuted}. Against labels as given, the model "
@@ -102,28 +102,28 @@ def wrong_labels(fit: TableFit) -> str:
     labels = f"labels of {fit.judgement.n_distinct:,} distinct rows" if fit.n_copies else None
     labels = labels or f"{len(fit.judgement.target):,} labels"
     return (
-        f"About {share:.1%} of the {labels} look wrong ({low:.1%} to {high:.1%}, which allows for the number of "
-        "rows, but not for errors of the forest that judges them)."
+        f"About {share:.1%} of the {labels} look wrong ({percent_down(low)} to {percent_up(high)}, which allows for "
+        "the number of rows, but not for errors of the forest that judges them)."
     )
 
 
 def _condition(certificate: RiskCertificate, plan: FitPlan) -> str:
     """Return the condition on wrong labels under which a bound holds, as the end of a sentence; "" if there is none."""
     if plan.noise == "any":
-        return f", if at most {certificate.noise_rate:g} of the given labels are wrong"
+        return f", if at most {rate_down(certificate.noise_rate)} of the given labels are wrong"
     if plan.noise_rate == "auto":
         return (
-            f", if {certificate.noise_rate:.3g} or more of the given labels are wrong at random, as is estimated from "
-            "the rows where the model is most sure, and if it is right there"
+            f", if {rate_up(certificate.noise_rate)} or more of the given labels are wrong at random, as is estimated "
+            "from the rows where the model is most sure, and if it is right there"
         )
-    return f", if {plan.noise_rate:g} or more of the given labels are wrong at random" if plan.noise_rate else ""
+    if not plan.noise_rate:
+        return ""
+    return f", if {rate_up(certificate.noise_rate)} or more of the given labels are wrong at random"
 
 
 def _bound(probability: float | None) -> str:
-    """Show an upper bound in percent; it is rounded up, so that what is shown is still an upper bound."""
-    if probability is None:
-        return ""
-    return f"{math.ceil(1000 * probability) / 10:.1f}%"
+    """Show an upper bound in percent."""
+    return "" if probability is None else percent_up(probability)
 
 
 def _certificate(fit: TableFit, plan: FitPlan) -> str:
@@ -133,7 +133,7 @@ def _certificate(fit: TableFit, plan: FitPlan) -> str:
     rows = "distinct rows" if fit.n_copies else "rows"
     bounds = table(
         f"Errors on {rows} like the {certificate.n:,} {rows} held out. Both bounds hold at once with confidence "
-        f"{certificate.confidence:.4g}.",
+        f"{confidence_text(certificate.confidence)}.",
         ["", "measured, given labels", "at most, right labels"] if corrected else ["", "measured", "at most"],
         [
             [
@@ -164,7 +164,7 @@ def _which_labels(certificate: RiskCertificate) -> str:
         return "The labels are taken as right: a wrong one counts as an error of the model."
     return (
         "The bounds are on errors against right labels: they are corrected for a noise rate of "
-        f"{certificate.noise_rate:.4g}. All other figures on this page, accuracy and calibration among them, are "
+        f"{rate_up(certificate.noise_rate)}. All other figures on this page, accuracy and calibration among them, are "
         "against the labels as given."
     )
 

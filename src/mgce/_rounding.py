@@ -1,0 +1,101 @@
+"""How proved numbers are printed: rounded to the side on which what is printed is still proved.
+
+Upper bounds are rounded up and lower ones down, so intervals outward; a confidence and a coverage are rounded down. A
+condition is the other way round: "if the rate is r or more" needs r rounded up. Estimates go to the nearest, by format
+specifications such as `.4f` and `.1%`, which are for nothing else. Numbers in JSON are not rounded.
+"""
+
+from __future__ import annotations
+
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+
+DIGITS = 2  # that are left of a number near 0, or of what a number near 1 lacks: 1.5e-5 is not 0.0000
+RATE = 6  # decimals of a rate: more than anybody states
+LONGEST = 8  # decimals of a number near 0 from which on it has an exponent
+EXACT = Context(prec=2000)  # more digits than any float64 has, 1075
+
+
+def rounded_up(value: float, decimals: int = 4) -> str:
+    """Show an upper bound: the least decimal number that is not below it, with more decimals near 0 and 1.
+
+    >>> rounded_up(0.12341), rounded_up(0.0), rounded_up(1.51e-5), rounded_up(0.999951), rounded_up(1.2)
+    ('0.1235', '0.0000', '0.000016', '0.999951', '1.2000')
+    """
+    return _shown(Decimal(repr(float(value))), decimals, ROUND_CEILING)
+
+
+def rounded_down(value: float, decimals: int = 4) -> str:
+    """Show a lower bound: the largest decimal number that is not above it, with more decimals near 0 and 1.
+
+    >>> rounded_down(0.12349), rounded_down(1.59e-12)
+    ('0.1234', '1.5e-12')
+    """
+    return _shown(Decimal(repr(float(value))), decimals, ROUND_FLOOR)
+
+
+def percent_up(share: float) -> str:
+    """Show an upper bound in percent.
+
+    >>> percent_up(0.2651), percent_up(1.51e-5)
+    ('26.6%', '0.0016%')
+    """
+    return _percent(share, ROUND_CEILING)
+
+
+def percent_down(share: float) -> str:
+    """Show a lower bound in percent.
+
+    >>> percent_down(0.2659)
+    '26.5%'
+    """
+    return _percent(share, ROUND_FLOOR)
+
+
+def confidence_text(confidence: float) -> str:
+    """Show a confidence or coverage, 1 less a stated probability, without trailing zeros; it is 1 only if it is one.
+
+    >>> confidence_text(1 - 0.05), confidence_text(1 - 0.07), confidence_text(1 - 1e-6)
+    ('0.95', '0.93', '0.999999')
+    """
+    # 1 - 0.07 is 0.9299999999999999: the subtraction loses the sixteenth decimal.
+    nearest = round(float(confidence), 15)
+    return _without_zeros(rounded_down(confidence if nearest == 1 else nearest))
+
+
+def rate_up(rate: float) -> str:
+    """Show the least rate in a condition, "if r or more are wrong"; one that a person has stated is shown as it is.
+
+    >>> rate_up(0.2), rate_up(0.17654321)
+    ('0.2', '0.176544')
+    """
+    return _without_zeros(rounded_up(rate, RATE))
+
+
+def rate_down(rate: float) -> str:
+    """Show the largest rate in a condition, "if at most r are wrong".
+
+    >>> rate_down(0.0), rate_down(0.17654321)
+    ('0', '0.176543')
+    """
+    return _without_zeros(rounded_down(rate, RATE))
+
+
+def _without_zeros(shown: str) -> str:
+    return shown.rstrip("0").rstrip(".") if "." in shown and "e" not in shown else shown
+
+
+def _percent(share: float, rounding: str) -> str:
+    percent = EXACT.multiply(Decimal(repr(float(share))), Decimal(100))
+    return f"{_shown(percent, 1, rounding, one=Decimal(100))}%"
+
+
+def _shown(number: Decimal, decimals: int, rounding: str, one: Decimal = Decimal(1)) -> str:
+    """Round a number to decimals, and to more where fewer would leave less than `DIGITS` digits of it, or to `one`."""
+    lacking = EXACT.subtract(one, number)
+    for rest in (number, lacking if 0 < lacking < one else Decimal(0)):
+        if rest:
+            decimals = max(decimals, DIGITS - 1 - rest.adjusted())
+    rounded = number.quantize(Decimal(1).scaleb(-decimals), rounding, EXACT)
+    if decimals > LONGEST and abs(number) < one / 2:
+        return f"{rounded:.{DIGITS - 1}e}".replace("e-0", "e-")
+    return f"{rounded:f}"
