@@ -15,6 +15,8 @@ from torch import Tensor
 
 from mgce import _validation
 
+WITHOUT_FLOAT64 = ("mps",)
+
 
 class BinSums(NamedTuple):
     """Sums over the samples in each of B bins, float64: those of two batches or processes are added."""
@@ -22,6 +24,11 @@ class BinSums(NamedTuple):
     samples: Tensor  # (..., B), their number
     confidence: Tensor  # (..., B)
     hits: Tensor  # (..., B)
+
+
+def has_float64(device: torch.device) -> bool:
+    """Say whether a device can compute in float64; Apple's GPUs cannot."""
+    return device.type not in WITHOUT_FLOAT64
 
 
 def check_inputs(probs: Tensor, target: Tensor) -> None:
