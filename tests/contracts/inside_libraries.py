@@ -71,7 +71,7 @@ def taken_up(criterion):
 
 
 def with_full_windows(criterion, level):
-    """Fill windows with one loss: it stays the quantile, whatever a few rows add, so that they can come in any order."""
+    """Fill windows with one loss, which stays the quantile whatever a few rows add, in any order."""
     for window in windows(criterion):
         window.losses[:-1, :-1] = level
         window.count[:-1] = window.window

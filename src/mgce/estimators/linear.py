@@ -15,6 +15,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
+from torch import nn
 
 from mgce import _validation
 from mgce.estimators.base import FloatArray, IntArray, RobustClassifier, check_class_count, class_factors
@@ -27,6 +28,7 @@ from mgce.estimators.stochastic import (
     measure,
     run_epoch,
 )
+from mgce.estimators.torch_modules import dense_layers
 from mgce.linear import LinearFit, fit_linear
 from mgce.linear.arrays import as_matrix, with_intercept
 from mgce.linear.objective import trivial_value
@@ -247,6 +249,9 @@ class MGCEClassifier(RobustClassifier):
         for name in ("minimax_risk_", "duality_gap_", "n_iter_"):
             self.__dict__.pop(name, None)
         return self
+
+    def _margin_modules(self) -> list[nn.Module]:
+        return dense_layers([(self.coef_, self.intercept_)])
 
     def _margins(self, X: Any) -> NDArray[np.floating[Any]]:
         return np.asarray(X @ self.coef_.T + self.intercept_)
