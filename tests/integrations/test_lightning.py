@@ -11,6 +11,7 @@ from mgce import MGCELoss, certify
 from mgce.functional import minimax_probs, worst_case_probs
 from mgce.integrations.lightning import RobustMetrics
 from mgce.metrics.evaluation import measure
+from no_float64 import OnApple
 
 BETA = 1.4
 GENERATOR = torch.Generator().manual_seed(0)
@@ -78,6 +79,20 @@ def test_logs_what_the_functions_give_and_certifies(tmp_path):
     assert callback.certificate.confidence == 0.9
     bound = trainer.callback_metrics["test_randomized_error_bound"].item()
     assert bound == pytest.approx(certificate.randomized_error, abs=1e-4)
+
+
+def test_apples_gpus_have_no_float64():
+    """The link is then of float32, and the calibration errors are summed on the CPU."""
+    logits, target = 2 * torch.randn(60, 3), TARGET[:60]
+    criterion = nn.CrossEntropyLoss()
+    criterion.link = nn.Softmax(-1)  # ours runs on real devices only
+    here, there = RobustMetrics(3, criterion), RobustMetrics(3, criterion)
+    h = there._update(OnApple(logits), OnApple(target))
+    assert h.device.type == "mps"
+    torch.testing.assert_close(h.cpu(), here._update(logits, target).float())
+    for name, metric in there._metrics.items():
+        want = here._metrics[name].compute().double()
+        torch.testing.assert_close(metric.compute().cpu().double(), want, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.filterwarnings("ignore:.*does not have many workers")
