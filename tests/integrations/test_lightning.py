@@ -10,8 +10,8 @@ from lightning.pytorch import LightningModule, Trainer
 from mgce import MGCELoss, certify
 from mgce.functional import minimax_probs, worst_case_probs
 from mgce.integrations.lightning import RobustMetrics
+from mgce.metrics import binning
 from mgce.metrics.evaluation import measure
-from no_float64 import OnApple
 
 BETA = 1.4
 GENERATOR = torch.Generator().manual_seed(0)
@@ -81,18 +81,13 @@ def test_logs_what_the_functions_give_and_certifies(tmp_path):
     assert bound == pytest.approx(certificate.randomized_error, abs=1e-4)
 
 
-def test_apples_gpus_have_no_float64():
-    """The link is then of float32, and the calibration errors are summed on the CPU."""
-    logits, target = 2 * torch.randn(60, 3), TARGET[:60]
-    criterion = nn.CrossEntropyLoss()
-    criterion.link = nn.Softmax(-1)  # ours runs on real devices only
-    here, there = RobustMetrics(3, criterion), RobustMetrics(3, criterion)
-    h = there._update(OnApple(logits), OnApple(target))
-    assert h.device.type == "mps"
-    torch.testing.assert_close(h.cpu(), here._update(logits, target).float())
-    for name, metric in there._metrics.items():
-        want = here._metrics[name].compute().double()
-        torch.testing.assert_close(metric.compute().cpu().double(), want, rtol=1e-6, atol=1e-6)
+def test_where_there_is_no_float64_the_link_is_of_float32(monkeypatch):
+    logits = 2 * torch.randn(60, 3)
+    want = RobustMetrics(3)._update(logits, TARGET[:60])
+    monkeypatch.setattr(binning, "WITHOUT_FLOAT64", ("cpu",))
+    h = RobustMetrics(3)._update(logits, TARGET[:60])
+    assert (want.dtype, h.dtype) == (torch.float64, torch.float32)
+    torch.testing.assert_close(h, want.float())
 
 
 @pytest.mark.filterwarnings("ignore:.*does not have many workers")
