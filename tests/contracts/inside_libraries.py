@@ -121,6 +121,8 @@ def trainer_of(criterion, folder, batch_size):
 
 def check_trainer(make, folder):
     """A step is that of the mean of all rows however they are split, and an evaluation is the mean, of all of them."""
+    from mgce.integrations.transformers import TrainerLoss
+
     layer = network()
     level = evaluated(lambda: make("none"), layer(X)).median()
     by_hand = with_full_windows(make("none"), level)
@@ -128,6 +130,7 @@ def check_trainer(make, folder):
     assert layer.weight.grad.abs().max() > 1e-4
     if windows(by_hand):
         assert (by_hand(layer(X), Y) == 0).any() and (evaluated(lambda: make("none"), layer(X)) > 0).all()
+    check_splits(TrainerLoss(with_full_windows(make(), level)), layer(X), float(by_hand(layer(X), Y).sum() / N))
     for batch_size in (N, 3):
         criterion = with_full_windows(make(), level)
         before = taken_up(criterion)
@@ -140,6 +143,16 @@ def check_trainer(make, folder):
         found = trainer.evaluate()["eval_loss"]
         assert found == pytest.approx(float(evaluated(make, trained(X))), rel=1e-5)
         torch.testing.assert_close(criterion.state_dict(), kept, rtol=0, atol=0)
+
+
+def check_splits(loss, logits, want):
+    """The number of labels of all batches given, batches add up; not given, they average."""
+    for size in (N, 6, 1):
+        batches = list(zip(logits.split(size), Y.split(size), strict=True))
+        given = [float(loss((f,), y, num_items_in_batch=N)) for f, y in batches]
+        own = [float(loss({"logits": f}, y)) for f, y in batches]
+        assert sum(given) == pytest.approx(want, rel=1e-5)
+        assert sum(own) / len(own) == pytest.approx(want, rel=1e-5)
 
 
 def check_lightning(make, folder):
