@@ -189,7 +189,7 @@ def check_lightning(make, folder):
     h, p = both_probs(make(), logits.double())
     want = {**measure(logits, Y, {"h": h, "p": p}), "objective": float(evaluated(make, logits))}
     logged = {name: float(value) for name, value in trainer.callback_metrics.items()}
-    assert {name.removeprefix("val_"): logged[name] for name in logged} == pytest.approx(want, abs=1e-5)
+    assert {name.removeprefix("val_"): logged[name] for name in logged} == pytest.approx(want, rel=1e-6, abs=1e-5)
     assert taken_up(module.criterion) == [N] * len(windows(module.criterion)) and not any(taken_up(criterion))
     trainer.test(module, rows, verbose=False)
     assert callback.certificate.argmax_error == pytest.approx(certify(Y, h).argmax_error)
