@@ -4,25 +4,45 @@ import numpy as np
 import pytest
 import torch
 from sklearn.datasets import load_iris
+from sklearn.linear_model import LogisticRegression
 
-from mgce import MGCEClassifier, MGCEClassifierCV, MGCEMLPClassifier, MinimaxLink
+from mgce import (
+    MGCEBoostingClassifier,
+    MGCEClassifier,
+    MGCEClassifierCV,
+    MGCEForestClassifier,
+    MGCEFourierClassifier,
+    MGCEMLPClassifier,
+    MGCEVotingClassifier,
+    MinimaxLink,
+)
 
 X, Y = load_iris(return_X_y=True)
 ESTIMATORS = {
     "linear": lambda: MGCEClassifier(),
     "cv": lambda: MGCEClassifierCV(betas=(1.4, 5.0), cv=2),
     "mlp": lambda: MGCEMLPClassifier((8, 4), max_iter=5, random_state=0),
+    "fourier": lambda: MGCEFourierClassifier(n_components=20, random_state=0),
+    "forest": lambda: MGCEForestClassifier(n_estimators=7, splitter="best", min_samples_leaf=1, random_state=0),
+    "random": lambda: MGCEForestClassifier(n_estimators=7, splitter="random", min_samples_leaf=2, random_state=0),
+    "boosting": lambda: MGCEBoostingClassifier(max_iter=6, forest=FEW, random_state=0),
+    "voting": lambda: MGCEVotingClassifier([("linear", MGCEClassifier()), ("forest", FEW)], scale=2.0),
 }
+FEW = MGCEForestClassifier(n_estimators=4, splitter="best", min_samples_leaf=5, random_state=0)
 
 
+@pytest.mark.parametrize("classes", [3, 2])
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_it_gives_what_the_estimator_gives(name):
+def test_it_gives_what_the_estimator_gives(name, classes):
+    X, Y = (values[: 50 * classes] for values in load_iris(return_X_y=True))
     clf = ESTIMATORS[name]().fit(X, Y)
     rows = torch.from_numpy(X)
     module = clf.to_torch()
     assert isinstance(module[-1], MinimaxLink) and module[-1].beta == clf.beta_
     np.testing.assert_allclose(module(rows).detach().numpy(), clf.predict_proba(X), rtol=0, atol=1e-9)
-    np.testing.assert_allclose(module[:-1](rows).detach().numpy(), clf.decision_function(X), rtol=1e-9, atol=1e-9)
+    margins = module[:-1](rows).detach().numpy()
+    margins = margins if classes > 2 else margins[:, 1] - margins[:, 0]  # scikit-learn has one for two classes
+    np.testing.assert_allclose(margins, clf.decision_function(X), rtol=1e-9, atol=1e-9)
     p = clf.to_torch("worst_case")(rows).detach().numpy()
     np.testing.assert_allclose(p, clf.worst_case_proba(X), rtol=0, atol=1e-9)
     single = module.float()(rows.float())
@@ -38,6 +58,38 @@ def test_it_is_a_copy_that_can_be_trained_on():
     with torch.no_grad():
         module[0].weight.add_(module[0].weight.grad)
     np.testing.assert_array_equal(clf.coef_, before)
+
+
+@pytest.mark.parametrize("name", ["forest", "boosting"])
+def test_rows_next_to_a_threshold_go_where_the_estimator_sends_them(name):
+    """In both types: float32 has neighbours of the threshold on both sides, and rounds many thresholds up."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2)).astype(np.float32)
+    clf = ESTIMATORS[name]().fit(X, (X.sum(1) > 0).astype(int))
+    thresholds = clf.trees_.thresholds[clf.trees_.children[:, 0] >= 0]
+    nearest = thresholds.astype(np.float32)
+    around = np.concatenate([nearest, np.nextafter(nearest, np.float32(9)), np.nextafter(nearest, np.float32(-9))])
+    rows = np.stack([around, rng.permutation(around)], 1)
+    want = clf.predict_proba(rows)
+    module = clf.to_torch()
+    np.testing.assert_allclose(module(torch.from_numpy(rows.astype(np.float64))).numpy(), want, atol=1e-9)
+    np.testing.assert_allclose(module.float()(torch.from_numpy(rows)).numpy(), want, atol=1e-5)
+
+
+def test_a_vote_whose_members_know_some_of_the_classes():
+    members = [
+        ("all", MGCEClassifier().fit(X, Y)),
+        ("two", MGCEForestClassifier(n_estimators=5, random_state=0).fit(X[50:], Y[50:])),
+    ]
+    clf = MGCEVotingClassifier.from_fitted(members, np.arange(3), 150, beta=1.4, scale=2.0)
+    got = clf.to_torch()(torch.from_numpy(X)).detach().numpy()
+    np.testing.assert_allclose(got, clf.predict_proba(X), rtol=0, atol=1e-9)
+
+
+def test_what_pytorch_cannot_compute_is_named():
+    clf = MGCEVotingClassifier([("theirs", LogisticRegression(max_iter=1000))], scale=1.0).fit(X, Y)
+    with pytest.raises(TypeError, match=r"`estimators\['theirs'\]` to be a classifier of this package.*Logistic"):
+        clf.to_torch()
 
 
 def test_bad_output():

@@ -40,6 +40,13 @@ def test_the_start_has_the_least_loss_of_all_constants(beta):
     assert (start_margins(shares, 1.0) == 0).all()
 
 
+@pytest.mark.parametrize("name", ["xgboost", "lightgbm"])
+def test_trees_of_others_are_no_pytorch_module(name):
+    clf = classifier(name)(n_estimators=2, early_stopping=False).fit(np.arange(60.0)[:, None], np.arange(60) % 2)
+    with pytest.raises(TypeError, match="Expected `estimator` to be of mgce.estimators.*but got 'MGCE"):
+        clf.to_torch()
+
+
 def classifier(name):
     library = pytest.importorskip(name, reason=f"needs {name}")
     assert library

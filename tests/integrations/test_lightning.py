@@ -10,6 +10,7 @@ from lightning.pytorch import LightningModule, Trainer
 from mgce import MGCELoss, certify
 from mgce.functional import minimax_probs, worst_case_probs
 from mgce.integrations.lightning import RobustMetrics
+from mgce.metrics import binning
 from mgce.metrics.evaluation import measure
 
 BETA = 1.4
@@ -78,6 +79,15 @@ def test_logs_what_the_functions_give_and_certifies(tmp_path):
     assert callback.certificate.confidence == 0.9
     bound = trainer.callback_metrics["test_randomized_error_bound"].item()
     assert bound == pytest.approx(certificate.randomized_error, abs=1e-4)
+
+
+def test_where_there_is_no_float64_the_link_is_of_float32(monkeypatch):
+    logits = 2 * torch.randn(60, 3)
+    want = RobustMetrics(3)._update(logits, TARGET[:60])
+    monkeypatch.setattr(binning, "WITHOUT_FLOAT64", ("cpu",))
+    h = RobustMetrics(3)._update(logits, TARGET[:60])
+    assert (want.dtype, h.dtype) == (torch.float64, torch.float32)
+    torch.testing.assert_close(h, want.float())
 
 
 @pytest.mark.filterwarnings("ignore:.*does not have many workers")

@@ -7,12 +7,30 @@ from sklearn.datasets import load_iris
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from mgce import MGCEClassifier, MGCEMLPClassifier, MinimaxLink
+from mgce import (
+    MGCEBoostingClassifier,
+    MGCEClassifier,
+    MGCEForestClassifier,
+    MGCEFourierClassifier,
+    MGCEMLPClassifier,
+    MGCEVotingClassifier,
+    MinimaxLink,
+)
 
 X, Y = load_iris(return_X_y=True)
 NAMES = np.array(["setosa", "versicolor", "virginica"])
 # About PyTorch's own exporter.
 pytestmark = pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning", "ignore::DeprecationWarning")
+
+
+def forest():
+    return MGCEForestClassifier(n_estimators=5, splitter="best", min_samples_leaf=3, random_state=0)
+
+
+def vote():
+    fourier = MGCEFourierClassifier(n_components=10, random_state=0)
+    boosting = MGCEBoostingClassifier(max_iter=5, forest=forest(), random_state=0)
+    return MGCEVotingClassifier([("forest", forest()), ("fourier", fourier), ("boosting", boosting)], scale=2.0)
 
 
 def run(model, rows):
@@ -22,8 +40,15 @@ def run(model, rows):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("make", [MGCEClassifier, lambda: MGCEMLPClassifier((8,), max_iter=5, random_state=0)])
-@pytest.mark.parametrize("output", ["minimax", "worst_case"])
+@pytest.mark.parametrize(
+    "make, output",
+    [
+        (MGCEClassifier, "minimax"),
+        (MGCEClassifier, "worst_case"),
+        (lambda: MGCEMLPClassifier((8,), max_iter=5, random_state=0), "minimax"),
+        (vote, "worst_case"),
+    ],
+)
 def test_onnxruntime_gives_the_probabilities_of_the_estimator(make, output):
     pytest.importorskip("onnxscript", reason="needs onnxscript")
     from mgce.integrations.onnx import to_onnx
@@ -35,8 +60,12 @@ def test_onnxruntime_gives_the_probabilities_of_the_estimator(make, output):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("labels", [Y, NAMES[Y]])
-def test_skl2onnx_converts_a_pipeline(labels):
+@pytest.mark.parametrize(
+    "labels, make, scales",
+    # A scaler of float32 would round a row across a threshold of a tree.
+    [(Y, MGCEClassifier, True), (NAMES[Y], MGCEClassifier, True), (NAMES[Y], forest, False)],
+)
+def test_skl2onnx_converts_a_pipeline(labels, make, scales):
     pytest.importorskip("onnxscript", reason="needs onnxscript")
     skl2onnx = pytest.importorskip("skl2onnx", reason="needs skl2onnx")
     from skl2onnx.common.data_types import FloatTensorType
@@ -44,7 +73,7 @@ def test_skl2onnx_converts_a_pipeline(labels):
     from mgce.integrations.onnx import register
 
     register()
-    pipe = make_pipeline(StandardScaler(), MGCEClassifier()).fit(X, labels)
+    pipe = make_pipeline(StandardScaler(with_mean=scales, with_std=scales), make()).fit(X, labels)
     model = skl2onnx.convert_sklearn(
         pipe,
         "pipeline",

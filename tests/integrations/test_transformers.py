@@ -8,6 +8,8 @@ pytest.importorskip("transformers", reason="needs transformers")
 pytest.importorskip("accelerate", reason="the Trainer needs accelerate")
 
 from tokenizers import Tokenizer, models, pre_tokenizers
+from torch import nn
+from torch.nn import functional as F
 from transformers import (
     BertConfig,
     BertForSequenceClassification,
@@ -19,7 +21,7 @@ from transformers import (
     TrainingArguments,
 )
 
-from mgce import GCELoss, MGCELoss, MinimaxLink
+from mgce import GCELoss, LinearMGCELoss, MGCELoss, MinimaxLink, TrimmedLoss
 from mgce.functional import mgce_loss, minimax_probs
 from mgce.integrations.transformers import TrainerLoss, pipeline
 
@@ -129,6 +131,31 @@ def test_other_losses_weights_tuples_and_integers():
         TrainerLoss()((logits,), None)
     with pytest.raises(ValueError, match="Expected `task`"):
         TrainerLoss(task="regression")
+
+
+def test_without_gradients_or_after_eval_a_loss_is_evaluated():
+    """The Trainer puts its model into evaluation mode, and not the loss; but it computes no gradients there."""
+    logits, labels = 3 * torch.randn(64, 3), torch.arange(64) % 3
+    mean = F.cross_entropy(logits, labels)
+    criterion = TrimmedLoss(nn.CrossEntropyLoss(reduction="none"), 0.4, 3)
+    loss = TrainerLoss(criterion)
+    for context in (torch.no_grad, torch.inference_mode):
+        with context():
+            torch.testing.assert_close(loss((logits,), labels), mean)
+    torch.testing.assert_close(loss.eval()((logits,), labels), mean)
+    assert loss.train()((logits,), labels) < 0.7 * mean and loss.criterion.training
+    assert criterion.recent.count.sum() == 64  # of the one call that trained: the window is that of the loss given
+
+
+def test_a_loss_that_does_not_do_what_it_says_is_refused():
+    class Liar(nn.CrossEntropyLoss):
+        def forward(self, input, target):
+            return F.cross_entropy(input, target)
+
+    with pytest.raises(ValueError, match="`criterion` to be a loss that gives one number for each of 4 labels"):
+        TrainerLoss(Liar())((torch.zeros(4, 3),), torch.zeros(4, dtype=torch.int64))
+    with pytest.raises(TypeError, match="Expected `criterion` to be a loss of logits"):
+        TrainerLoss(LinearMGCELoss(3, 3))
 
 
 @pytest.mark.parametrize("beta", [1.2, math.inf])

@@ -15,9 +15,11 @@ from mgce.metrics import (
     ExpectedCalibrationError,
     StaticCalibrationError,
     adaptive_calibration_error,
+    binning,
     expected_calibration_error,
     static_calibration_error,
 )
+from no_float64 import OnApple
 
 PAIRS = [
     (lambda **options: ExpectedCalibrationError(7, **options), expected_calibration_error),
@@ -147,6 +149,32 @@ def test_checks_of_values_can_be_skipped(build, function, rows):
     metric = build(validate_args=False)
     metric.update(rows[0] / 2, rows[1])
     torch.testing.assert_close(metric.compute(), function(rows[0] / 2, rows[1], 7, validate_args=False))
+
+
+@every_metric
+def test_apples_gpus_have_no_float64(build, function, rows):
+    metric = build()
+    for probs, target in in_batches(rows, 50):
+        metric.update(OnApple(probs), OnApple(target))
+    got = (metric.compute(), function(OnApple(rows[0]), OnApple(rows[1]), 7))
+    assert all(value.dtype == torch.float64 and value.device.type == "cpu" for value in got)
+    torch.testing.assert_close(got, (function(*rows, 7),) * 2, rtol=0, atol=1e-14)
+
+
+@every_metric
+def test_states_stay_where_float64_is(build, function, rows, monkeypatch):
+    """The device `meta` stands for one without, since a tensor can be moved there anywhere."""
+    monkeypatch.setattr(binning, "WITHOUT_FLOAT64", ("meta",))
+    metric = build()
+    metric.update(*rows)
+    moved = metric.to("meta")
+    assert moved.device.type == "meta"
+    torch.testing.assert_close(moved.compute(), function(*rows, 7))
+    moved.reset()
+    moved.update(*rows)
+    torch.testing.assert_close(moved.compute(), function(*rows, 7))
+    with torch.device("meta"):
+        build()
 
 
 def test_bad_arguments():

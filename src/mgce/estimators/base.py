@@ -208,6 +208,8 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
 
         It computes in float64, and gives what :meth:`predict_proba` gives up to the order of sums; `.float()` makes it
         a float32 module. Its last part is the :class:`mgce.MinimaxLink`; without that, `module[:-1]`, it gives margins.
+        Every estimator of :mod:`mgce.estimators` can be one, a vote if all its members are of this package. Trees have
+        no gradient, and take n T k numbers for n rows and T trees.
 
         Args:
             output: `"minimax"` for h, or `"worst_case"` for p.
@@ -217,20 +219,16 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
 
         Raises:
             ValueError: if `output` is neither of the two.
+            TypeError: if the margins come from another library, as those of XGBoost, LightGBM and other members of a
+                vote do.
         """
         check_is_fitted(self)
-        parts: list[nn.Module] = []
-        for weight, bias in self._layers():
-            layer = nn.Linear(weight.shape[1], weight.shape[0], dtype=torch.float64)
-            with torch.no_grad():
-                layer.weight.copy_(torch.from_numpy(np.asarray(weight)))
-                layer.bias.copy_(torch.from_numpy(np.asarray(bias)))
-            parts += [layer, nn.ReLU()]
-        return nn.Sequential(*parts[:-1], MinimaxLink(self.beta_, output=output))
+        return nn.Sequential(*self._margin_modules(), MinimaxLink(self.beta_, output=output))
 
-    def _layers(self) -> Sequence[tuple[NDArray[Any], NDArray[Any]]]:
-        """Give weights (out, in) and biases (out,) of the linear layers that rectified units stand between."""
-        return [(self.coef_, self.intercept_)]
+    def _margin_modules(self) -> Sequence[nn.Module]:
+        """Give the modules that turn rows (n, d) into margins (n, k), one after the other."""
+        what = "of mgce.estimators, whose margins PyTorch can compute"
+        raise TypeError(_validation.expected("estimator", what, type(self).__name__))
 
     def _checked_margins(self, X: Any) -> FloatArray:
         check_is_fitted(self)

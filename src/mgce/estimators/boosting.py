@@ -11,9 +11,11 @@ from sklearn.base import _fit_context, clone
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
+from torch import nn
 
 from mgce.estimators.base import FloatArray, IntArray, RobustClassifier
 from mgce.estimators.forest import MGCEForestClassifier
+from mgce.estimators.torch_modules import Baseline, TreeSums
 from mgce.estimators.trees import Nodes, Trees
 from mgce.noise.confident import confident_labels
 
@@ -142,6 +144,10 @@ class MGCEBoostingClassifier(RobustClassifier):
         self.trees_.check(self.n_features_in_, 1)
         f = self._sums(X) + self.baseline_
         return f if f.shape[1] > 1 else np.concatenate([np.zeros_like(f), f], axis=1)
+
+    def _margin_modules(self) -> list[nn.Module]:
+        self.trees_.check(self.n_features_in_, 1)
+        return [TreeSums(self.trees_, len(self.baseline_)), Baseline(self.baseline_)]
 
     def _sums(self, X: NDArray[Any]) -> FloatArray:
         """Return the sums of the trees, shape (n, k), or (n, 1) for two classes: a step has so many trees."""

@@ -14,9 +14,11 @@ from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import nn
 
 from mgce.estimators.base import FloatArray, IntArray, RobustClassifier, check_single
 from mgce.estimators.log_margins import best_scale
+from mgce.estimators.torch_modules import ScaledLog, TreeSums
 from mgce.estimators.trees import Nodes, Trees
 
 FORESTS = {"best": RandomForestClassifier, "random": ExtraTreesClassifier}  # by the `splitter` of scikit-learn's trees
@@ -200,6 +202,11 @@ class MGCEForestClassifier(RobustClassifier):
 
     def _margins(self, X: Any) -> FloatArray:
         return self.scale_ * self._logs(self._shares(X))
+
+    def _margin_modules(self) -> list[nn.Module]:
+        self.trees_.check(self.n_features_in_, len(self.classes_))
+        sums = TreeSums(self.trees_, single=True)
+        return [sums, ScaledLog(self.scale_, len(self.trees_.starts), self.least_prob_)]
 
     def _shares(self, X: Any) -> FloatArray:
         self.trees_.check(self.n_features_in_, len(self.classes_))

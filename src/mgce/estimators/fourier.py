@@ -14,10 +14,12 @@ from sklearn.kernel_approximation import RBFSampler
 from sklearn.metrics import pairwise_distances
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
+from torch import nn
 
 from mgce._validation import expected
 from mgce.estimators.base import FloatArray, RobustClassifier, largest
 from mgce.estimators.linear import MGCEClassifier
+from mgce.estimators.torch_modules import Cosines, dense_layers
 
 MEDIAN_ROWS = 1000  # the median distance of a thousand rows is that of all to a few percent
 CHUNK_ROWS = 8192  # rows predicted at once: 500 features of them are 33 MB, those of a million rows 4 GB
@@ -131,6 +133,10 @@ class MGCEFourierClassifier(RobustClassifier):
         # PyTorch's cosine uses the processor's vector instructions and NumPy's, in double precision, does not: 4 and
         # 39 ns for a feature.
         return np.asarray(torch.from_numpy(angles).cos_().numpy() - self.means_)
+
+    def _margin_modules(self) -> list[nn.Module]:
+        angles = dense_layers([(self.random_weights_.T, self.random_offset_)])
+        return [*angles, Cosines(self.means_), *self.linear_._margin_modules()]
 
     def _margins(self, X: Any) -> NDArray[np.floating[Any]]:
         parts = [X[first : first + CHUNK_ROWS] for first in range(0, max(1, len(X)), CHUNK_ROWS)]

@@ -16,6 +16,7 @@ from sklearn.utils import _safe_indexing, check_array, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import _check_partial_fit_first_call
 from sklearn.utils.validation import column_or_1d
+from torch import nn
 
 from mgce import _validation
 from mgce._row_order import content_order
@@ -37,6 +38,7 @@ from mgce.estimators.stochastic import (
     measure,
     run_epoch,
 )
+from mgce.estimators.torch_modules import dense_layers
 from mgce.linear import LinearFit, fit_linear
 from mgce.linear.arrays import as_matrix, with_intercept
 from mgce.linear.objective import trivial_value
@@ -257,6 +259,9 @@ class MGCEClassifier(RobustClassifier):
         for name in ("minimax_risk_", "duality_gap_", "n_iter_"):
             self.__dict__.pop(name, None)
         return self
+
+    def _margin_modules(self) -> list[nn.Module]:
+        return dense_layers([(self.coef_, self.intercept_)])
 
     def _margins(self, X: Any) -> NDArray[np.floating[Any]]:
         return np.asarray(X @ self.coef_.T + self.intercept_)

@@ -16,12 +16,14 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, _routing_enabled, process_routing
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params, _check_sample_weight
+from torch import nn
 
 from mgce import _validation
 from mgce._threads import one_blas_thread
 from mgce.estimators.base import FloatArray, RobustClassifier
 from mgce.estimators.folds import checked_folds
 from mgce.estimators.linear import MGCEClassifier
+from mgce.estimators.torch_modules import dense_layers
 
 # As many as the paper has for its cross-validation, from nearly MAE to nearly cross-entropy.
 BETAS = (1.05, 1.2, 1.4, 1.7, 2.0, 3.0, 5.0, 11.0)
@@ -176,6 +178,9 @@ class MGCEClassifierCV(RobustClassifier):
         return MGCEClassifier(
             fit_intercept=self.fit_intercept, class_weight=self.class_weight, tol=self.tol, max_iter=self.max_iter
         )
+
+    def _margin_modules(self) -> list[nn.Module]:
+        return dense_layers([(self.coef_, self.intercept_)])
 
     def _margins(self, X: Any) -> NDArray[np.floating[Any]]:
         return np.asarray(X @ self.coef_.T + self.intercept_)

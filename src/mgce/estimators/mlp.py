@@ -14,10 +14,12 @@ from sklearn.base import _fit_context
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
+from torch import nn
 
 from mgce._validation import check_beta, check_device, expected
 from mgce.estimators.base import FloatArray, IntArray, RobustClassifier, check_single
 from mgce.estimators.linear_cv import BETAS
+from mgce.estimators.torch_modules import dense_layers
 from mgce.training.ensemble import EnsembleFit, fit_ensemble
 from mgce.training.member_losses import MemberLoss
 from mgce.training.settings import TrainingSettings
@@ -244,8 +246,8 @@ class MGCEMLPClassifier(RobustClassifier):
             what = "such that training converges (a StandardScaler in front may help too)"
             raise ValueError(expected("learning_rate_init", what, self.learning_rate_init))
 
-    def _layers(self) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
-        return [(weight.T, bias) for weight, bias in zip(self.coefs_, self.intercepts_, strict=True)]
+    def _margin_modules(self) -> list[nn.Module]:
+        return dense_layers((weight.T, bias) for weight, bias in zip(self.coefs_, self.intercepts_, strict=True))
 
     def _margins(self, X: Any) -> FloatArray:
         outputs: FloatArray = np.asarray(X, dtype=np.float64)

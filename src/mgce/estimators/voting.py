@@ -14,12 +14,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_is_fitted
+from torch import nn
 
 from mgce._row_order import content_order
 from mgce._validation import expected
 from mgce.estimators.base import FloatArray, RobustClassifier
 from mgce.estimators.folds import checked_folds
 from mgce.estimators.log_margins import best_scale
+from mgce.estimators.torch_modules import ProbabilitySums, ScaledLog
 
 
 class MGCEVotingClassifier(RobustClassifier, _BaseComposition):  # type: ignore[misc]
@@ -207,3 +209,13 @@ class MGCEVotingClassifier(RobustClassifier, _BaseComposition):  # type: ignore[
 
     def _margins(self, X: Any) -> FloatArray:
         return self.scale_ * self._log_probs(self.average_proba(X))
+
+    def _margin_modules(self) -> list[nn.Module]:
+        for (name, _), member in zip(self.estimators, self.estimators_, strict=True):
+            if not isinstance(member, RobustClassifier):
+                what = "a classifier of this package, whose probabilities PyTorch can compute"
+                raise TypeError(expected(f"estimators[{name!r}]", what, type(member).__name__))
+        columns = [np.searchsorted(self.classes_, member.classes_) for member in self.estimators_]
+        members = [member.to_torch() for member in self.estimators_]
+        sums = ProbabilitySums(members, columns, len(self.classes_))
+        return [sums, ScaledLog(self.scale_, len(members), self.least_prob_)]

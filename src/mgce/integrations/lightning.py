@@ -11,8 +11,10 @@ from torch import Tensor, nn
 from torchmetrics import MeanMetric, Metric
 
 from mgce._validation import expected
-from mgce.losses.modules import MGCELoss, MinimaxLink
+from mgce.losses.modules import MGCELoss
+from mgce.losses.protocol import both_probs, with_reduction
 from mgce.metrics import ExpectedCalibrationError, StaticCalibrationError
+from mgce.metrics.binning import has_float64
 from mgce.metrics.evaluation import rank_classes
 from mgce.risk import RiskCertificate, certify
 
@@ -60,7 +62,8 @@ class RobustMetrics(Callback):
         delta: float = 0.05,
         noise_rate: float = 0.0,
     ) -> None:
-        self.criterion: Any = MGCELoss() if criterion is None else criterion
+        self.criterion = MGCELoss() if criterion is None else criterion
+        with_reduction(self.criterion, "mean", "criterion")  # which refuses what is no loss
         self.delta, self.noise_rate = delta, noise_rate
         self.certificate: RiskCertificate | None = None
         self._metrics: dict[str, Metric] = {"objective": MeanMetric(), "accuracy": MeanMetric()}
@@ -124,14 +127,11 @@ class RobustMetrics(Callback):
     @torch.no_grad()
     def _update(self, logits: Tensor, target: Tensor) -> Tensor:
         """Add a batch to every metric, and give h."""
-        f = logits.float() if logits.device.type == "mps" else logits.double()  # Apple's GPUs have no float64
-        link = self.criterion.link
-        outputs: dict[str, Tensor] = {
-            "h": link(f),
-            "p": MinimaxLink(link.beta, dim=link.dim, output="worst_case")(f),
-        }
+        f = logits.double() if has_float64(logits.device) else logits.float()
+        outputs = dict(zip(("h", "p"), both_probs(self.criterion, f), strict=True))
         order, place = rank_classes(f, target)
-        self._metrics["objective"].update(self.criterion(logits.float(), target), len(target))
+        objective = with_reduction(self.criterion, "mean").eval()  # anew, as the criterion may have moved to a device
+        self._metrics["objective"].update(objective(logits.float(), target), len(target))
         self._metrics["accuracy"].update((place == 0).float())
         for output, probs in outputs.items():
             self._metrics[f"ece_{output}"].update(probs.gather(-1, order), place)

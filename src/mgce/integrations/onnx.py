@@ -7,8 +7,26 @@ from typing import Any
 import onnx
 import torch
 
-from mgce.estimators import MGCEClassifier, MGCEClassifierCV, MGCEMLPClassifier
+from mgce.estimators import (
+    MGCEBoostingClassifier,
+    MGCEClassifier,
+    MGCEClassifierCV,
+    MGCEForestClassifier,
+    MGCEFourierClassifier,
+    MGCEMLPClassifier,
+    MGCEVotingClassifier,
+)
 from mgce.estimators.base import RobustClassifier
+
+ESTIMATORS = (
+    MGCEBoostingClassifier,
+    MGCEClassifier,
+    MGCEClassifierCV,
+    MGCEForestClassifier,
+    MGCEFourierClassifier,
+    MGCEMLPClassifier,
+    MGCEVotingClassifier,
+)
 
 OPSET = 18  # the first whose reductions take the axes as an input, which is how PyTorch writes them
 OPTIONS = {
@@ -28,7 +46,7 @@ def to_onnx(estimator: RobustClassifier, output: str = "minimax") -> onnx.ModelP
     nearly so: there rows at the edge may differ from the estimator's, which are of float64.
 
     Args:
-        estimator: fitted, of :mod:`mgce.estimators`.
+        estimator: fitted, of :mod:`mgce.estimators`; a vote if all its members are of this package.
         output: `"minimax"` for h, or `"worst_case"` for p.
 
     Returns:
@@ -36,6 +54,7 @@ def to_onnx(estimator: RobustClassifier, output: str = "minimax") -> onnx.ModelP
 
     Raises:
         ValueError: if `output` is neither of the two.
+        TypeError: if the margins come from another library, as :meth:`to_torch` has it.
         NotFittedError: if the estimator is not fitted.
 
     Reference: paper, equations (14) and (15).
@@ -66,7 +85,7 @@ def register() -> None:
     """
     from skl2onnx import update_registered_converter
 
-    for estimator in (MGCEClassifier, MGCEClassifierCV, MGCEMLPClassifier):
+    for estimator in ESTIMATORS:
         update_registered_converter(estimator, f"Mgce{estimator.__name__}", _set_shapes, _convert, options=OPTIONS)
 
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from mgce._validation import expected
 from mgce.losses.modules import MGCELoss
+from mgce.losses.protocol import own_link
 
 
 class MGCENet(NeuralNetClassifier):  # type: ignore[misc]
@@ -51,8 +52,8 @@ class MGCENet(NeuralNetClassifier):  # type: ignore[misc]
         if self.predict_nonlinearity != "auto":
             nonlinearity: Callable[[Tensor], Tensor] = super()._get_predict_nonlinearity()
             return nonlinearity
-        criterion = getattr(self.criterion_, "_orig_mod", self.criterion_)  # what torch.compile wraps
-        link = getattr(criterion, "link", None)
+        link = own_link(self.criterion_)
         if link is None:
-            raise TypeError(expected("criterion", "a loss with a `link`, as mgce.MGCELoss", type(criterion).__name__))
-        return link  # type: ignore[no-any-return]
+            what = "a loss with a `link`, as mgce.MGCELoss"
+            raise TypeError(expected("criterion", what, type(self.criterion_).__name__))
+        return link

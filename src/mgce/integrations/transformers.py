@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from copy import copy
+from contextlib import nullcontext
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from transformers import ImageClassificationPipeline, Pipeline, TextClassificationPipeline, TokenClassificationPipeline
 from transformers import pipeline as make_pipeline
 
 from mgce._validation import check_choice, expected
 from mgce.losses.modules import MGCELoss, MinimaxLink
+from mgce.losses.protocol import evaluating, ignore_index_of, with_reduction
 
 TASKS = ("sequence", "token", "causal_lm")
 
@@ -21,16 +23,22 @@ class TrainerLoss(nn.Module):
     .. math:: \frac{1}{n} \sum_{i:\, y_i \ne \text{ignored}} \ell_\beta(f_i, y_i)
 
     The Trainer hands over n, the number of labels in all the batches that one step accumulates, so that a step is the
-    same however its rows are split into batches; where it does not, as in evaluation, n is that of the batch.
+    same however its rows are split into batches; where it does not, n is that of the batch. Rows that
+    :class:`mgce.TrimmedLoss` leaves out add nothing to the sum, and count for n.
+
+    The Trainer puts its model into evaluation mode and never a loss, but it evaluates without gradients and trains with
+    them. So a loss computed without gradients is in evaluation mode here, and so is any after `eval()`: nothing is
+    trimmed, and no window takes up losses.
 
     Args:
-        criterion: :class:`mgce.MGCELoss` or another loss of this package; its `reduction` is not used. With class
-            weights the sum is weighted and n is not, as everywhere in the Trainer.
+        criterion: :class:`mgce.MGCELoss`, another loss of this package, one of PyTorch, or a module with a `reduction`
+            that sets what it gives. It is copied, with `reduction="none"` in all its parts; the copy shares its
+            parameters and buffers. With class weights the sum is weighted and n is not, as everywhere in the Trainer.
         task: what the logits are of: `"sequence"`, shape (N, C), labels (N,); `"token"`, shapes (N, T, C) and (N, T);
             or `"causal_lm"`, the same shapes, where the logits at a position are for the token that follows it.
 
     Raises:
-        ValueError: if `task` is not one of those above, or, when called, if there are no labels.
+        TypeError, ValueError: if an argument is not one of those above, or, when called, if there are no labels.
 
     Example:
         >>> from transformers.modeling_outputs import TokenClassifierOutput
@@ -44,9 +52,7 @@ class TrainerLoss(nn.Module):
     def __init__(self, criterion: nn.Module | None = None, task: str = "sequence") -> None:
         super().__init__()
         check_choice("task", task, TASKS)
-        summed: Any = copy(MGCELoss() if criterion is None else criterion)
-        summed.reduction = "sum"
-        self.criterion = summed
+        self.criterion = with_reduction(MGCELoss() if criterion is None else criterion, "none", "criterion")
         self.task = task
 
     def forward(self, outputs: Any, labels: Tensor | None, num_items_in_batch: Tensor | int | None = None) -> Tensor:
@@ -57,14 +63,19 @@ class TrainerLoss(nn.Module):
         if self.task == "causal_lm":
             logits, labels = logits[..., :-1, :], labels[..., 1:]
         labels = labels.reshape(-1).to(logits.device)
-        # In float32, as the losses of transformers: a sum over many tokens would lose its digits in half types.
-        total: Tensor = self.criterion(logits.reshape(-1, logits.shape[-1]).float(), labels)
+        trains = self.training and torch.is_grad_enabled()
+        with nullcontext() if trains else evaluating(self.criterion):
+            # In float32, as the losses of transformers: a sum over many tokens would lose its digits in half types.
+            losses: Tensor = self.criterion(logits.reshape(-1, logits.shape[-1]).float(), labels)
+        if losses.shape != labels.shape:
+            what = f"a loss that gives one number for each of {len(labels)} labels"
+            raise ValueError(expected("criterion", what, tuple(losses.shape)))
         n: Tensor | int
         if num_items_in_batch is None:
-            n = (labels != int(self.criterion.ignore_index)).sum()
+            n = (labels != ignore_index_of(self.criterion)).sum()
         else:
-            n = num_items_in_batch.to(total.device) if isinstance(num_items_in_batch, Tensor) else num_items_in_batch
-        return total / n
+            n = num_items_in_batch.to(losses.device) if isinstance(num_items_in_batch, Tensor) else num_items_in_batch
+        return losses.sum() / n
 
 
 class _Linked:

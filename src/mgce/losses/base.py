@@ -34,7 +34,32 @@ class WithBeta(nn.Module):
         store_beta(self, beta)
 
 
-class Loss(_WeightedLoss):
+class Criterion(nn.Module):
+    """What every loss of this package answers to who uses it; `losses/protocol.py` asks it, and others, for more."""
+
+    @property
+    def link(self) -> nn.Module:
+        """The module that turns logits into probabilities."""
+        raise NotImplementedError
+
+    def parts(self) -> tuple[nn.Module, ...]:
+        """Give the losses inside that are computed."""
+        return ()
+
+    def both_probs(self, logits: Tensor) -> tuple[Tensor, Tensor]:
+        """Give h and p of logits: what the classifier predicts with, and what is meant to be calibrated.
+
+        They are the same for a loss without beta.
+        """
+        probs = self.link(logits)
+        return probs, probs
+
+    def set_reduction(self, reduction: str) -> None:
+        """Set the reduction, in the losses inside too."""
+        raise NotImplementedError
+
+
+class Loss(_WeightedLoss, Criterion):
     """The arguments that `nn.CrossEntropyLoss` has.
 
     Not derived from it: skorch and others take every instance of that class for softmax.
@@ -61,6 +86,10 @@ class Loss(_WeightedLoss):
         self.ignore_index = python_number(ignore_index)
         self.label_smoothing = python_number(label_smoothing)
         self.dim = python_number(dim)
+
+    def set_reduction(self, reduction: str) -> None:
+        """Set the reduction."""
+        self.reduction = reduction
 
     def hyperparameters(self) -> dict[str, Any]:
         """Give what this loss has and cross-entropy has not, by name."""

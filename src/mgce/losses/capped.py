@@ -69,3 +69,7 @@ class CappedMGCELoss(ScoredLoss):
     def link(self) -> MinimaxLink:
         """The module that turns logits into the minimax probabilities, over the loss's dimension of classes."""
         return MinimaxLink(beta=self.beta, dim=self.dim)
+
+    def both_probs(self, logits: Tensor) -> tuple[Tensor, Tensor]:
+        """Give h and p of logits at the beta of the loss."""
+        return self.link.both(logits)

@@ -8,7 +8,8 @@ from torch import Tensor, nn
 from mgce import _validation
 from mgce.losses.arguments import HALF_TYPES
 from mgce.losses.base import python_number
-from mgce.losses.wrapping import check_loss, checked_dim, dim_of, in_float32, link_of
+from mgce.losses.protocol import both_probs, dim_of, link_of
+from mgce.losses.wrapping import Wrapper, checked_dim, in_float32
 
 # Rows of squared length s, in units of the one to clip to, are clipped by s^(-1/2) up to this: its second derivative,
 # s^(-5/2), is a normal number of float32 still, and NaN, -inf and squares beyond the type are not up to this.
@@ -83,7 +84,7 @@ class ClippedLogits(nn.Module):
         return f"delta={self.delta:g}"
 
 
-class LogitClip(nn.Module):
+class LogitClip(Wrapper):
     r"""Any loss, of logits clipped to the length 1 / delta.
 
     .. math:: \ell\Big(f \min\Big(1, \frac{1}{\delta \lVert f \rVert_2}\Big), y\Big)
@@ -108,10 +109,8 @@ class LogitClip(nn.Module):
     """
 
     def __init__(self, loss: nn.Module, delta: float = 1.0) -> None:
-        super().__init__()
-        check_loss("loss", loss)
+        super().__init__(loss)
         self.clip = ClippedLogits(delta, dim_of(loss))
-        self.loss = loss
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Compute the loss of the clipped logits."""
@@ -122,3 +121,7 @@ class LogitClip(nn.Module):
     def link(self) -> nn.Module:
         """The module that turns logits into probabilities: those of the clipped logits."""
         return nn.Sequential(self.clip, link_of(self.loss))
+
+    def both_probs(self, logits: Tensor) -> tuple[Tensor, Tensor]:
+        """Give h and p of the clipped logits."""
+        return both_probs(self.loss, self.clip(logits))

@@ -13,8 +13,9 @@ from mgce._validation import expected
 from mgce.link.probs import worst_case_probs
 from mgce.losses.arguments import HALF_TYPES
 from mgce.losses.modules import MinimaxLink
+from mgce.losses.protocol import link_of
 from mgce.losses.sums import SumLoss
-from mgce.losses.wrapping import check_input, check_loss, in_float32, link_of
+from mgce.losses.wrapping import Wrapper, check_input, in_float32
 from mgce.numerics import exponential
 
 # What float64 rounds to 0 in a product of probabilities, at most 1e-308, is nothing beside this; and the second
@@ -74,7 +75,7 @@ def forward_corrected_logits(logits: Tensor, transition: Tensor, *, beta: float 
     return mixed.movedim(-1, dim).to(logits.dtype)
 
 
-class ForwardCorrection(nn.Module):
+class ForwardCorrection(Wrapper):
     r"""Any loss of probabilities, of the labels that known noise makes of them.
 
     .. math:: \ell(f', y) \quad\text{with}\quad \mathrm{link}(f') = p(f) T,
@@ -105,18 +106,16 @@ class ForwardCorrection(nn.Module):
     transition: Tensor
 
     def __init__(self, loss: nn.Module, transition: Tensor) -> None:
-        super().__init__()
-        check_loss("loss", loss)
+        super().__init__(loss)
         link = link_of(loss)
         if not isinstance(link, MinimaxLink):
             raise ValueError(expected("loss", "a loss of softmax, or of MGCE's link", type(loss).__name__))
         _correctable(link.beta)
         for part in loss.modules():
-            links = [link_of(one) for one in part.counted()] if isinstance(part, SumLoss) else []
+            links = [link_of(one) for one in part.parts()] if isinstance(part, SumLoss) else []
             if any(not isinstance(one, MinimaxLink) or one.beta != link.beta for one in links):
                 raise ValueError(expected("loss", "a sum of losses with one link", links))
         _check_transition(transition)
-        self.loss = loss
         self.register_buffer("transition", transition)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
@@ -137,6 +136,10 @@ class ForwardCorrection(nn.Module):
         link = link_of(self.loss)
         assert isinstance(link, MinimaxLink)  # as `__init__` checks
         return MinimaxLink(beta=link.beta, dim=link.dim, output="worst_case")
+
+    def both_probs(self, logits: Tensor) -> tuple[Tensor, Tensor]:
+        """Give h and p of the classes before the noise."""
+        return self.link.both(logits)
 
 
 def _correctable(beta: object) -> float:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from mgce import _validation
 from mgce._validation import expected
 from mgce.kernels import dispatch
-from mgce.link.probs import minimax_probs, worst_case_probs
+from mgce.link.probs import minimax_probs, minimax_to_worst_case, worst_case_probs
 from mgce.losses import functional
 from mgce.losses.arguments import class_dim
 from mgce.losses.base import RobustLoss, WithBeta, python_number, show, store_beta
@@ -59,6 +59,11 @@ class MinimaxLink(WithBeta):
         dim = class_dim(logits) if self.dim is None else self.dim
         probs = minimax_probs if self.output == "minimax" else worst_case_probs
         return probs(logits, beta=self.beta, dim=dim)
+
+    def both(self, logits: Tensor) -> tuple[Tensor, Tensor]:
+        """Give h and p of logits, whichever of them is the output."""
+        dim = class_dim(logits) if self.dim is None else self.dim
+        return minimax_probs(logits, beta=self.beta, dim=dim), worst_case_probs(logits, beta=self.beta, dim=dim)
 
     def extra_repr(self) -> str:
         """Show the hyperparameters."""
@@ -137,6 +142,10 @@ class MGCELoss(RobustLoss):
     def link(self) -> MinimaxLink:
         """The module that turns logits into minimax probabilities, over the loss's dimension of classes."""
         return MinimaxLink(beta=self.raw_beta, dim=self.dim)
+
+    def both_probs(self, logits: Tensor) -> tuple[Tensor, Tensor]:
+        """Give h and p of logits at the beta of the loss."""
+        return self.link.both(logits)
 
 
 class LinearMGCELoss(RobustLoss):
@@ -223,6 +232,10 @@ class LinearMGCELoss(RobustLoss):
         """The module that turns logits, classes last, into minimax probabilities."""
         return MinimaxLink(beta=self.raw_beta)
 
+    def both_probs(self, logits: Tensor) -> tuple[Tensor, Tensor]:
+        """Give h and p of logits at the beta of the loss."""
+        return self.link.both(logits)
+
 
 class GCELoss(RobustLoss):
     r"""Generalized cross-entropy: the alpha-loss of softmax, bounded but not convex.
@@ -260,3 +273,8 @@ class GCELoss(RobustLoss):
     def link(self) -> MinimaxLink:
         """The module that turns logits into probabilities: softmax, whatever beta."""
         return MinimaxLink(beta=float("inf"), dim=self.dim)
+
+    def both_probs(self, logits: Tensor) -> tuple[Tensor, Tensor]:
+        """Give softmax for h, and the p that belongs to it at the beta of the loss."""
+        h = self.link(logits)
+        return h, minimax_to_worst_case(h, beta=self.beta, dim=class_dim(logits) if self.dim is None else self.dim)

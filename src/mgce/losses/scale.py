@@ -6,7 +6,8 @@ from torch import Tensor, nn
 
 from mgce import _validation
 from mgce.losses.arguments import HALF_TYPES
-from mgce.losses.wrapping import check_input, check_loss, in_float32, link_of
+from mgce.losses.protocol import both_probs, link_of
+from mgce.losses.wrapping import Wrapper, check_input, in_float32
 
 
 class ScaledLink(nn.Module):
@@ -28,7 +29,7 @@ class ScaledLink(nn.Module):
         return f"scale={self.scale:g}"
 
 
-class LogitScale(nn.Module):
+class LogitScale(Wrapper):
     r"""Any loss, of logits times a constant: the reciprocal of a temperature.
 
     .. math:: \ell(s f, y)
@@ -52,10 +53,9 @@ class LogitScale(nn.Module):
     """
 
     def __init__(self, loss: nn.Module, scale: float = 1.0) -> None:
-        super().__init__()
-        check_loss("loss", loss)
+        super().__init__(loss)
         _validation.check_number("scale", scale, 1e-30, 1e30)
-        self.loss, self.scale = loss, scale
+        self.scale = scale
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Compute the loss of the scaled logits."""
@@ -66,6 +66,12 @@ class LogitScale(nn.Module):
     def link(self) -> nn.Module:
         """The module that turns logits into probabilities: those of the scaled logits."""
         return ScaledLink(self.scale, link_of(self.loss))
+
+    def both_probs(self, logits: Tensor) -> tuple[Tensor, Tensor]:
+        """Give h and p of the scaled logits, those of half types by way of float32."""
+        rows = logits.float() if logits.dtype in HALF_TYPES else logits
+        h, p = both_probs(self.loss, self.scale * rows)
+        return h.to(logits.dtype), p.to(logits.dtype)
 
     def extra_repr(self) -> str:
         """Show the hyperparameter."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
 import torch
@@ -11,10 +11,12 @@ from torch import Tensor, nn
 
 from mgce import _validation
 from mgce._validation import expected
-from mgce.losses.wrapping import check_loss, in_float32, link_of
+from mgce.losses.base import Criterion
+from mgce.losses.protocol import UNSAID, both_probs, check_loss, link_of, said, set_reduction
+from mgce.losses.wrapping import in_float32
 
 
-class SumLoss(nn.Module):
+class SumLoss(Criterion):
     r"""A weighted sum of losses, as NCE + RCE and all active-passive losses are.
 
     .. math:: \ell(f, y) = \sum_i w_i \ell_i(f, y)
@@ -74,11 +76,20 @@ class SumLoss(nn.Module):
     @property
     def link(self) -> nn.Module:
         """The module that turns logits into probabilities: that of the first loss whose weight is not 0."""
-        return link_of(next(self.counted()))
+        return link_of(self.parts()[0])
 
-    def counted(self) -> Iterator[nn.Module]:
+    def both_probs(self, logits: Tensor) -> tuple[Tensor, Tensor]:
+        """Give h and p of logits: those of the first loss whose weight is not 0."""
+        return both_probs(self.parts()[0], logits)
+
+    def parts(self) -> tuple[nn.Module, ...]:
         """Give the losses whose weight is not 0."""
-        return (loss for weight, loss in zip(self.weights, self.losses, strict=True) if weight != 0)
+        return tuple(loss for weight, loss in zip(self.weights, self.losses, strict=True) if weight != 0)
+
+    def set_reduction(self, reduction: str) -> None:
+        """Set the reduction of every loss."""
+        for loss in self.losses:
+            set_reduction(loss, reduction)
 
     def extra_repr(self) -> str:
         """Show the weights."""
@@ -92,7 +103,7 @@ def _check_alike(losses: Sequence[nn.Module]) -> None:
     attribute of that name that is neither a word nor a number; but None is the dimension 1, save for a single row.
     """
     for name in ("reduction", "ignore_index", "dim"):
-        given = [getattr(loss, name) for loss in losses if hasattr(loss, name)]
+        given = [value for loss in losses if (value := said(loss, name)) is not UNSAID]
         meant = (1 if name == "dim" and value is None else value for value in given)
         if len({value for value in meant if isinstance(value, (str, int))}) > 1:
             raise ValueError(expected("losses", f"losses of one {name}", given))

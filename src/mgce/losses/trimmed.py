@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 from mgce import _validation
 from mgce._validation import expected
-from mgce.losses.wrapping import check_input, check_loss, link_of, weight_of
+from mgce.losses.protocol import IGNORED, UNSAID, said, weight_of
+from mgce.losses.wrapping import Wrapper, check_input
 
 # The share of rows below a quantile of 256 losses is right to 3 points, one standard error at 40 %. In one run on
 # MNIST with 200 rows of a class, 64 ended three points below.
@@ -89,7 +90,7 @@ def check_trim(name: str, share: Any) -> None:
         raise ValueError(expected(name, "below 1, so that some rows of a label are learnt", share))
 
 
-class TrimmedLoss(nn.Module):
+class TrimmedLoss(Wrapper):
     r"""Any loss, of the rows of each label but those that cost most.
 
     .. math:: \frac{1}{\lvert K \rvert} \sum_{i \in K} \ell(f_i, y_i), \qquad K = \{i : \ell(f_i, y_i) \le q_{y_i}\}
@@ -148,8 +149,7 @@ class TrimmedLoss(nn.Module):
         window: int = WINDOW,
         reduction: str = "mean",
     ) -> None:
-        super().__init__()
-        check_loss("loss", loss)
+        super().__init__(loss)
         for name, value in (("n_classes", n_classes), ("window", window)):
             _validation.check_count(name, value)
         if (n_classes + 1) * (window + 1) > LARGEST_BUFFER:
@@ -163,15 +163,15 @@ class TrimmedLoss(nn.Module):
             name = "trim" if shares is not given else f"trim[{label}]"
             check_trim(name, share)
         _validation.check_choice("reduction", reduction, _validation.REDUCTIONS)
-        parts = [part for part in loss.modules() if hasattr(part, "reduction")]
+        parts = [part for part in loss.modules() if said(part, "reduction") is not UNSAID]
         for part in parts:
             if part.reduction != "none":
                 raise ValueError(expected("loss", "a loss with reduction='none'", part.reduction))
-        ignored: set[Any] = {part.ignore_index for part in parts if hasattr(part, "ignore_index")} or {-100}
+        ignored: set[Any] = {said(part, "ignore_index") for part in parts} - {UNSAID} or {IGNORED}
         if len(ignored) > 1:
             raise ValueError(expected("loss", "made of losses with one ignore_index", sorted(ignored)))
         (self.ignore_index,) = ignored
-        self.loss, self.reduction = loss, reduction
+        self.reduction = reduction
         self.recent = RecentLosses([float(share) for share in shares], int(window))
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
@@ -211,10 +211,9 @@ class TrimmedLoss(nn.Module):
         total = torch.where(kept, weight[torch.where(kept, label, 0)], 0).sum()
         return torch.where(kept.any() | ~rows.any(), total, 1)
 
-    @property
-    def link(self) -> nn.Module:
-        """The module that turns logits into probabilities: that of the loss."""
-        return link_of(self.loss)
+    def set_reduction(self, reduction: str) -> None:
+        """Set the reduction; that of the loss inside stays `"none"`."""
+        self.reduction = reduction
 
     def extra_repr(self) -> str:
         """Show the hyperparameters."""

@@ -1,53 +1,43 @@
-"""What losses around other losses share: which losses they take, their links and dimensions, half types."""
+"""What losses around other losses share: the loss inside, the dimension of its classes, half types."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from torch import Tensor, nn
 
 from mgce import _validation
-from mgce._validation import expected
 from mgce.losses.arguments import HALF_TYPES, check_weight, class_dim, result_dtype
-from mgce.losses.modules import LinearMGCELoss, MinimaxLink
-
-# Losses with a linear head of their own: they take features. PyTorch has one since 2.13.
-HEADS = (LinearMGCELoss, getattr(nn, "LinearCrossEntropyLoss", LinearMGCELoss))
+from mgce.losses.base import Criterion
+from mgce.losses.protocol import both_probs, check_loss, dim_of, link_of, set_reduction, weight_of
 
 
-def check_loss(name: str, loss: object) -> None:
-    """Require a module that takes logits, and not the input of a linear head that it has."""
-    if not isinstance(loss, nn.Module):
-        raise TypeError(expected(name, "a module", loss))
-    for part in loss.modules():
-        if isinstance(part, HEADS):
-            raise TypeError(expected(name, "a loss of logits, without a linear head", type(part).__name__))
+class Wrapper(Criterion):
+    """A loss around another, with the link of that one unless a subclass says otherwise."""
 
+    loss: nn.Module
 
-def _computed(loss: nn.Module) -> Iterator[nn.Module]:
-    """Give a loss and those inside it, but for the terms of a sum whose weight is 0."""
-    yield loss
-    counted = getattr(loss, "counted", loss.children)  # which a sum has
-    for part in counted():
-        yield from _computed(part)
+    def __init__(self, loss: nn.Module) -> None:
+        super().__init__()
+        check_loss("loss", loss)
+        self.loss = loss
 
+    def parts(self) -> tuple[nn.Module, ...]:
+        """Give the loss inside."""
+        return (self.loss,)
 
-def weight_of(loss: nn.Module) -> Tensor | None:
-    """Give the class weights of a loss, or of one inside it."""
-    weights = (getattr(part, "weight", None) for part in _computed(loss) if hasattr(part, "reduction"))
-    return next((weight for weight in weights if isinstance(weight, Tensor)), None)
+    @property
+    def link(self) -> nn.Module:
+        """The module that turns logits into probabilities: that of the loss."""
+        return link_of(self.loss)
 
+    def both_probs(self, logits: Tensor) -> tuple[Tensor, Tensor]:
+        """Give h and p of logits, those of the loss."""
+        return both_probs(self.loss, logits)
 
-def dim_of(loss: nn.Module) -> int | None:
-    """Give the dimension of the classes that a loss, or one inside it, was given; None is where losses have it."""
-    return next((dim for part in _computed(loss) if isinstance(dim := getattr(part, "dim", None), int)), None)
-
-
-def link_of(loss: nn.Module) -> nn.Module:
-    """Give the link of a loss; PyTorch's own have none, and are for softmax."""
-    link = getattr(loss, "link", None)
-    return link if isinstance(link, nn.Module) else MinimaxLink(beta=math.inf, dim=None)
+    def set_reduction(self, reduction: str) -> None:
+        """Set the reduction of the loss inside."""
+        set_reduction(self.loss, reduction)
 
 
 def in_float32(loss: nn.Module, function: Callable[[Tensor, Tensor], Tensor], input: Tensor, target: Tensor) -> Tensor:

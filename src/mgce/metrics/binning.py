@@ -8,12 +8,14 @@ each sample, and (k, N) for all classes.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from mgce import _validation
+
+WITHOUT_FLOAT64 = ("mps",)
 
 
 class BinSums(NamedTuple):
@@ -24,17 +26,29 @@ class BinSums(NamedTuple):
     hits: Tensor  # (..., B)
 
 
+def has_float64(device: torch.device) -> bool:
+    """Say whether a device can compute in float64; Apple's GPUs cannot."""
+    return device.type not in WITHOUT_FLOAT64
+
+
+def prepared(probs: Tensor, target: Tensor, validate_args: bool) -> tuple[Tensor, Tensor]:
+    """Give `probs` in float64, without a graph, and clamped to [0, 1], which rounding may have left; and `target`.
+
+    Both are on the CPU where their device has no float64.
+    """
+    given: tuple[Any, Any] = (probs, target)
+    probs, target = (x.cpu() if isinstance(x, Tensor) and not has_float64(x.device) else x for x in given)
+    if validate_args:
+        check_inputs(probs, target)
+    return probs.detach().double().clamp(0, 1), target
+
+
 def check_inputs(probs: Tensor, target: Tensor) -> None:
     """Require `probs` (N, k) with rows that sum to one, and `target` (N,) with labels in [0, k)."""
     _validation.check_probs(probs)
     _validation.check_labels(target, probs.shape[1])
     if len(target) != len(probs):
         raise ValueError(_validation.expected("target", f"as long as `probs`, {len(probs)}", len(target)))
-
-
-def format_probs(probs: Tensor) -> Tensor:
-    """Give `probs` in float64, without a graph, and clamped to [0, 1], which rounding may have left."""
-    return probs.detach().double().clamp(0, 1)
 
 
 def top_label(probs: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:

@@ -102,7 +102,7 @@ def expected_calibration_error(
     Reference: Naeini, Cooper and Hauskrecht, "Obtaining well calibrated probabilities using Bayesian
     binning", AAAI 2015; Guo et al., "On calibration of modern neural networks", ICML 2017, section 2.
     """
-    probs = _prepared(probs, target, n_bins, validate_args)
+    probs, target = _prepared(probs, target, n_bins, validate_args)
     return binning.calibration_error(binning.equal_width_sums(*binning.top_label(probs, target), n_bins))
 
 
@@ -145,7 +145,7 @@ def static_calibration_error(
 
     Reference: Nixon et al., "Measuring calibration in deep learning", CVPR workshops 2019.
     """
-    probs = _prepared(probs, target, n_bins, validate_args)
+    probs, target = _prepared(probs, target, n_bins, validate_args)
     return binning.calibration_error(binning.equal_width_sums(*binning.class_wise(probs, target), n_bins))
 
 
@@ -186,7 +186,7 @@ def adaptive_calibration_error(
     processing models", EMNLP 2015, for bins of equal mass; Nixon et al. 2019 for the name (their
     ACE averages over classes as SCE does; this is its form for the top label).
     """
-    probs = _prepared(probs, target, n_bins, validate_args)
+    probs, target = _prepared(probs, target, n_bins, validate_args)
     return binning.calibration_error(binning.equal_mass_sums(*binning.top_label(probs, target), n_bins))
 
 
@@ -222,7 +222,7 @@ def maximum_calibration_error(
 
     Reference: Naeini, Cooper and Hauskrecht, AAAI 2015.
     """
-    probs = _prepared(probs, target, n_bins, validate_args)
+    probs, target = _prepared(probs, target, n_bins, validate_args)
     return binning.maximum_error(binning.equal_width_sums(*binning.top_label(probs, target), n_bins))
 
 
@@ -264,7 +264,7 @@ def reliability_curve(
     Reference: Niculescu-Mizil and Caruana, "Predicting good probabilities with supervised learning",
     ICML 2005; Guo et al. 2017, section 2.
     """
-    probs = _prepared(probs, target, n_bins, validate_args)
+    probs, target = _prepared(probs, target, n_bins, validate_args)
     sums = binning.equal_width_sums(*binning.top_label(probs, target), n_bins)
     return ReliabilityCurve(
         confidence=sums.confidence / sums.samples,
@@ -285,8 +285,6 @@ def _new_axes() -> Any:
     return pyplot.subplots()[1]
 
 
-def _prepared(probs: Tensor, target: Tensor, n_bins: int, validate_args: bool) -> Tensor:
+def _prepared(probs: Tensor, target: Tensor, n_bins: int, validate_args: bool) -> tuple[Tensor, Tensor]:
     _validation.check_count("n_bins", n_bins)
-    if validate_args:
-        binning.check_inputs(probs, target)
-    return binning.format_probs(probs)
+    return binning.prepared(probs, target, validate_args)

@@ -1,15 +1,18 @@
 """Calibration errors as torchmetrics classes: over batches, over processes, inside Lightning.
 
 Each class runs the steps of the function of the same name, so a stream of batches gives what the
-function gives on all of them. Sums are float64 whatever the dtype of the probabilities.
+function gives on all of them. Sums are float64 whatever the dtype of the probabilities. They are on the CPU where the
+device has no float64, as Apple's GPUs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import Module
 from torchmetrics import Metric
 from torchmetrics.utilities import dim_zero_cat
 
@@ -33,10 +36,13 @@ class _CalibrationError(Metric):
         self.n_bins = n_bins
         self.validate_args = validate_args
 
-    def _prepared(self, probs: Tensor, target: Tensor) -> Tensor:
-        if self.validate_args:
-            binning.check_inputs(probs, target)
-        return binning.format_probs(probs)
+    def _prepared(self, probs: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        return binning.prepared(probs, target, self.validate_args)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], exclude_state: Sequence[str] = ()) -> Module:
+        """Move the metric, but leave its states where they are if there is no float64 where it goes."""
+        there = fn(torch.zeros(0, device="cpu")).device
+        return super()._apply(fn, exclude_state if binning.has_float64(there) else tuple(self._defaults))
 
 
 class _BinnedCalibrationError(_CalibrationError):
@@ -48,7 +54,8 @@ class _BinnedCalibrationError(_CalibrationError):
 
     def _add_sums(self, *shape: int) -> None:
         for name in BinSums._fields:
-            self.add_state(name, torch.zeros(shape, dtype=torch.float64), dist_reduce_fx="sum")
+            device = None if binning.has_float64(torch.get_default_device()) else "cpu"
+            self.add_state(name, torch.zeros(shape, dtype=torch.float64, device=device), dist_reduce_fx="sum")
 
     def _accumulate(self, confidence: Tensor, hits: Tensor) -> None:
         sums = binning.equal_width_sums(confidence, hits, self.n_bins)
@@ -93,7 +100,7 @@ class ExpectedCalibrationError(_BinnedCalibrationError):
 
     def update(self, probs: Tensor, target: Tensor) -> None:
         """Add a batch: `probs` of shape (N, k), `target` of shape (N,)."""
-        self._accumulate(*binning.top_label(self._prepared(probs, target), target))
+        self._accumulate(*binning.top_label(*self._prepared(probs, target)))
 
 
 class MaximumCalibrationError(ExpectedCalibrationError):
@@ -161,7 +168,7 @@ class StaticCalibrationError(_BinnedCalibrationError):
 
     def update(self, probs: Tensor, target: Tensor) -> None:
         """Add a batch: `probs` of shape (N, num_classes), `target` of shape (N,)."""
-        probs = self._prepared(probs, target)
+        probs, target = self._prepared(probs, target)
         if probs.shape[1] != self.num_classes:
             what = f"a tensor of shape (N, {self.num_classes})"
             raise ValueError(_validation.expected("probs", what, tuple(probs.shape)))
@@ -206,7 +213,7 @@ class AdaptiveCalibrationError(_CalibrationError):
 
     def update(self, probs: Tensor, target: Tensor) -> None:
         """Add a batch: `probs` of shape (N, k), `target` of shape (N,)."""
-        confidence, hits = binning.top_label(self._prepared(probs, target), target)
+        confidence, hits = binning.top_label(*self._prepared(probs, target))
         self.confidence.append(confidence)
         self.hits.append(hits)
 

@@ -1,0 +1,151 @@
+"""What fitted estimators are made of, as PyTorch modules: `to_torch` puts the link behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from mgce.estimators.trees import Trees
+
+Layer = tuple[NDArray[Any], NDArray[Any]]  # weights (out, in) and biases (out,)
+
+
+def dense_layers(layers: Iterable[Layer]) -> list[nn.Module]:
+    """Give linear layers with rectified units between them, in float64."""
+    parts: list[nn.Module] = []
+    for weight, bias in layers:
+        layer = nn.Linear(weight.shape[1], weight.shape[0], dtype=torch.float64)
+        with torch.no_grad():
+            layer.weight.copy_(torch.from_numpy(np.asarray(weight)))
+            layer.bias.copy_(torch.from_numpy(np.asarray(bias)))
+        parts += [layer, nn.ReLU()]
+    return parts[:-1]
+
+
+class Cosines(nn.Module):
+    """The cosines of rows (n, m), less their means (m,)."""
+
+    means: Tensor
+
+    def __init__(self, means: NDArray[Any]) -> None:
+        super().__init__()
+        self.register_buffer("means", torch.tensor(means))
+
+    def forward(self, angles: Tensor) -> Tensor:
+        """Map (n, m) to (n, m)."""
+        return angles.cos() - self.means
+
+
+class TreeSums(nn.Module):
+    """What trees give to rows, as `Trees.sums` adds it up: rows (n, d) to sums (n, columns m).
+
+    All rows go down all trees at once, which takes n times the number of trees, times m, numbers.
+
+    Args:
+        trees: checked, with leaves of m numbers.
+        columns: tree t adds to sum t modulo `columns`.
+        single: whether the trees were grown on features in float32, so that rows are rounded to it first.
+    """
+
+    starts: Tensor
+    below: Tensor  # (2 nodes,): left and right child of each node; of a leaf -1 less its number, both times
+    features: Tensor
+    thresholds: Tensor
+    single_thresholds: Tensor
+    values: Tensor
+
+    def __init__(self, trees: Trees, columns: int = 1, *, single: bool = False) -> None:
+        super().__init__()
+        children = np.where(trees.children < 0, trees.children[:, :1], trees.children)
+        self.columns, self.single, self.depth = columns, single, _depth(trees.starts, children)
+        self.register_buffer("starts", torch.tensor(trees.starts))
+        self.register_buffer("below", torch.tensor(children.reshape(-1)))
+        self.register_buffer("features", torch.tensor(trees.features))
+        self.register_buffer("thresholds", torch.tensor(trees.thresholds, dtype=torch.float64))
+        self.register_buffer("single_thresholds", torch.from_numpy(_rounded_down(trees.thresholds)))
+        self.register_buffer("values", torch.tensor(trees.values, dtype=torch.float64))
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """Map rows (n, d) to sums (n, columns m)."""
+        thresholds = self.thresholds
+        if self.single or rows.dtype != torch.float64:
+            rows, thresholds = rows.float(), self.single_thresholds
+        node = self.starts.expand(rows.shape[0], len(self.starts))
+        for _ in range(self.depth):
+            place = node.clamp(min=0)
+            right = rows.gather(1, self.features[place]) > thresholds[place]
+            node = torch.where(node < 0, node, self.below[2 * place + right.long()])
+        given = self.values[-1 - node]  # (n, trees, m)
+        steps, m = len(self.starts) // self.columns, self.values.shape[1]
+        return given.reshape(rows.shape[0], steps, self.columns, m).sum(1).flatten(1)
+
+
+class ScaledLog(nn.Module):
+    """The scaled logarithm of shares, `scale * log(sums / number + least)`."""
+
+    def __init__(self, scale: float, number: int, least: float) -> None:
+        super().__init__()
+        self.scale, self.number, self.least = scale, number, least
+
+    def forward(self, sums: Tensor) -> Tensor:
+        """Map (n, k) to (n, k)."""
+        return self.scale * torch.log(sums / self.number + self.least)
+
+
+class Baseline(nn.Module):
+    """Margins (n, k) of the sums of boosted trees, which of two classes give the second's less the first's."""
+
+    baseline: Tensor
+
+    def __init__(self, baseline: NDArray[Any]) -> None:
+        super().__init__()
+        self.register_buffer("baseline", torch.tensor(baseline))
+
+    def forward(self, sums: Tensor) -> Tensor:
+        """Map (n, k), or (n, 1) for two classes, to (n, k)."""
+        margins = sums + self.baseline
+        return margins if margins.shape[1] > 1 else torch.cat([torch.zeros_like(margins), margins], 1)
+
+
+class ProbabilitySums(nn.Module):
+    """The sum of the probabilities of several classifiers, each of which knows some of k classes.
+
+    Args:
+        classifiers: modules from rows (n, d) to probabilities.
+        columns: of each, the places of its classes among all.
+        k: the number of classes.
+    """
+
+    def __init__(self, classifiers: Sequence[nn.Module], columns: Sequence[NDArray[Any]], k: int) -> None:
+        super().__init__()
+        self.classifiers = nn.ModuleList(classifiers)
+        for number, places in enumerate(columns):
+            self.register_buffer(f"places_{number}", torch.eye(k, dtype=torch.float64)[torch.tensor(places)])
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """Map rows (n, d) to sums (n, k)."""
+        parts = [
+            classifier(rows) @ self.get_buffer(f"places_{number}") for number, classifier in enumerate(self.classifiers)
+        ]
+        return torch.stack(parts).sum(0)
+
+
+def _depth(starts: NDArray[np.int64], children: NDArray[np.int64]) -> int:
+    """Give the most steps from a root to the number of a leaf."""
+    steps, places = 0, starts
+    while len(places):
+        places = children[places].reshape(-1)
+        places = places[places >= 0]
+        steps += 1
+    return steps
+
+
+def _rounded_down(thresholds: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Give the largest numbers of float32 that are not above: for values of float32, the same threshold."""
+    nearest = thresholds.astype(np.float32)
+    return np.where(nearest > thresholds, np.nextafter(nearest, np.float32(-np.inf)), nearest)
