@@ -28,7 +28,8 @@ class IdentityHead(LossContract):
         rows = input.movedim(1, -1) if input.ndim > 1 else input
         if isinstance(target, torch.Tensor) and target.shape == input.shape and input.ndim > 1:
             target = target.movedim(1, -1)
-        head = torch.eye(rows.shape[-1], dtype=input.dtype if input.is_floating_point() else None)
+        dtype = input.dtype if input.is_floating_point() else None
+        head = torch.eye(rows.shape[-1], dtype=dtype, device=input.device)
         return linear_mgce_loss(rows, head, target, backend=cls.backend, chunk_rows=3, **keywords)
 
     def test_masked_class_is_dropped_class(self, logits):

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from mgce import _validation
 from mgce._validation import expected
+from mgce.losses.nll import of_class
 from mgce.losses.wrapping import check_input, check_loss, link_of, weight_of
 
 # The share of rows below a quantile of 256 losses is right to 3 points, one standard error at 40 %. In one run on
@@ -208,7 +209,7 @@ class TrimmedLoss(nn.Module):
         if weight is None:
             return torch.maximum(kept.sum(), rows.any())
         weight = weight.to(torch.promote_types(weight.dtype, torch.float32))  # half types count to 65504 or 256
-        total = torch.where(kept, weight[torch.where(kept, label, 0)], 0).sum()
+        total = torch.where(kept, of_class(weight, torch.where(kept, label, 0)), 0).sum()
         return torch.where(kept.any() | ~rows.any(), total, 1)
 
     @property
