@@ -13,6 +13,7 @@ from mgce.kernels import dispatch
 from mgce.kernels.options import LossOptions
 from mgce.losses.arguments import check_device, check_options, check_target, check_weight, result_dtype
 from mgce.losses.functional import mgce_loss
+from mgce.losses.fused import operands_of
 from mgce.losses.linear_chunks import ChunkOptions, LinearLoss, Unfused, loss_and_gradients
 from mgce.losses.linear_operator import linear_loss_and_gradients
 from mgce.numerics.root import Beta
@@ -137,7 +138,8 @@ def _loss_by_chunks(
     loss: Tensor
     if dispatch.is_traced():
         wanted = [torch.is_grad_enabled() and t is not None and t.requires_grad for t in tensors[:3]]
-        loss = linear_loss_and_gradients(*tensors, *options.loss, options.beta, options.rows, backend, wanted)[0]
+        beta = operands_of(options.beta)
+        loss = linear_loss_and_gradients(*tensors, *options.loss, *beta, options.rows, backend, wanted)[0]
     elif torch.is_grad_enabled():
         loss = LinearLoss.apply(*tensors, options, unfused)  # type: ignore[no-untyped-call]
     else:
