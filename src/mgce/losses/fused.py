@@ -153,7 +153,7 @@ def loss_and_grad(
     reduction: str,
     label_smoothing: float,
     beta: float,
-    symbol: Tensor | None,
+    symbol: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Run the kernel as one opaque operator, for graphs that are traced."""
     options = LossOptions(ignore_index, reduction, label_smoothing)
@@ -164,7 +164,7 @@ def loss_and_gradient(
     logits: Tensor, target: Tensor, weight: Tensor | None, options: LossOptions, beta: float
 ) -> tuple[Tensor, Tensor]:
     """Give the loss and its gradient of a batch of rows, by the kernel or, on a machine without it, by hand."""
-    if dispatch.obstacle_of_machine(logits) is None:
+    if dispatch.obstacle_of_machine(logits, warn=True) is None:
         loss, grad = dispatch.loss_and_grad(logits, target, weight, options, beta=beta)
     else:
         rows = logits.to(torch.promote_types(logits.dtype, torch.float32))
@@ -184,7 +184,7 @@ def _(
     reduction: str,
     label_smoothing: float,
     beta: float,
-    symbol: Tensor | None,
+    symbol: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     shape = logits.shape[:1] if reduction == "none" else ()
     dtype = torch.promote_types(logits.dtype, torch.float32)
