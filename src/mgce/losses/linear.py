@@ -49,9 +49,8 @@ def linear_mgce_loss(
     forward-mode and second derivatives, a tensor `beta`, a derivative in `target` or `weight`, `backend="reference"`,
     and `reduction="none"` in `torch.compile`.
 
-    In float16 the gradients are rounded before a loss scale multiplies them, so that those below 6e-8 are 0: of classes
-    that are no label, with `reduction="mean"` over many rows, that can be most. bfloat16 loses none, nor does the loss
-    of the logits.
+    In float16 the gradients are computed in float32 and kept so until the backward pass, where a loss scale multiplies
+    them before they are rounded. They take twice the memory there, and each chunk a copy of `linear_weight` in float32.
 
     Args:
         input: rows x, shape (d), (N, d) or (..., d), floating point.

@@ -63,7 +63,9 @@ def _(
         dtype = torch.promote_types(dtype, target.dtype)
     tensors = input, linear_weight, linear_bias
     grads = [
-        input.new_empty(tensor.shape if tensor is not None and want else 0)
+        tensor.new_empty(tensor.shape, dtype=dispatch.gradient_dtype(tensor))
+        if tensor is not None and want
+        else input.new_empty(0)
         for tensor, want in zip(tensors, wanted, strict=True)
     ]
     return input.new_empty((), dtype=dtype), grads[0], grads[1], grads[2]
