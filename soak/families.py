@@ -106,6 +106,23 @@ def part_at_edge(generator: Generator, n: int, k: int, beta: float, dtype: torch
     return _shuffled(generator, f)
 
 
+def tied_near_edge(generator: Generator, n: int, k: int, beta: float, dtype: torch.dtype) -> Tensor:
+    """Up to four classes, and all others tied, 1 to 2048 units from the edge of the support of those; 32 in half types.
+
+    Between two floats, or over a step that is smaller than they tell, all of them enter the support.
+    """
+    part = min(k, 1 + int(torch.randint(4, (), generator=generator)))
+    scale = _width(beta) * _choice(generator, n, (0.05, 0.2, 1))
+    f = _cast(scale * _randn(generator, n, part) + _choice(generator, n, (0, 1, 10)), dtype)
+    solved = truth.solve(f.double().numpy(), min(beta, _width(beta)))
+    bottom = f.double().amax(-1) - torch.from_numpy((solved.t + solved.beta).astype(float))
+    units = 2 ** _integers(generator, n, 12 if f.element_size() > 2 else 6) * (2 * _integers(generator, n, 2) - 1)
+    edge = _cast(bottom[:, None], dtype)
+    tied = nudged(edge, units[:, None])
+    tied = torch.where(tied.isfinite(), tied, edge)  # at the ends of the range
+    return _shuffled(generator, torch.cat((f, tied.expand(n, k - part)), 1))
+
+
 def subnormal(generator: Generator, n: int, k: int, beta: float, dtype: torch.dtype) -> Tensor:
     """Multiples of the smallest number of the dtype, in half of the rows among ordinary ones."""
     small = torch.randint(-1000, 1001, (n, k), generator=generator) * torch.finfo(dtype).smallest_normal / 1024
@@ -161,7 +178,7 @@ def betas(generator: Generator, n: int, k: int, beta: float, dtype: torch.dtype)
 
 
 _SPREAD = (normal, ties, near_ties, ladders, clusters, one_hot, constant, offset)
-_AT_THE_EDGE = (edge, lead, part_at_edge)
+_AT_THE_EDGE = (edge, lead, part_at_edge, tied_near_edge)
 _EXTREME = (subnormal, huge, masked, invalid)
 _COMPARED = (segments, betas)
 FAMILIES: dict[str, Family] = {family.__name__: family for family in (*_SPREAD, *_AT_THE_EDGE, *_EXTREME, *_COMPARED)}

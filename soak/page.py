@@ -15,6 +15,7 @@ from soak.plan import BETAS, BETAS_OF_A_ROW, FAMILY_WEIGHTS, SIZES
 
 RESULTS, PAGE = Path("results/reliability/numerics.json"), Path("docs/reliability.md")
 MAIN = ("t", "loss", "h", "p", "gradient")
+ADDED = " Added after this run, in which it was not tried."
 Results = dict[str, Any]
 
 
@@ -61,8 +62,8 @@ def render(results: Results) -> str:
             for name, (limit, meaning, reason) in QUANTITIES.items()
         ),
         "### What was tried",
-        _shares(),
-        "\n".join(f"* `{name}`: {' '.join(str(family.__doc__).split())}" for name, family in FAMILIES.items()),
+        _shares(results),
+        "\n".join(_described(name) + ("" if _tried(name, results) else ADDED) for name in FAMILIES),
         "The worst of each family, and the backend that it is from:",
         _by_family(results),
         "### The worst rows",
@@ -83,9 +84,18 @@ def _by_backend(results: Results) -> str:
     return table(["backend, dtype", "rows", *QUANTITIES], rows)
 
 
-def _shares() -> str:
+def _tried(family: str, results: Results) -> bool:
+    return any(where.split("/")[0] == family for where in results["families"])
+
+
+def _described(family: str) -> str:
+    return f"* `{family}`: {' '.join(str(FAMILIES[family].__doc__).split())}"
+
+
+def _shares(results: Results) -> str:
     sizes = ", ".join(f"{100 * size.share:g} % have {size.least} to {size.listed[-1]} classes" for size in SIZES)
-    often = ", ".join(f"`{family}`" for family, weight in zip(FAMILIES, FAMILY_WEIGHTS, strict=True) if weight > 1)
+    weights = zip(FAMILIES, FAMILY_WEIGHTS, strict=True)
+    often = ", ".join(f"`{family}`" for family, weight in weights if weight > 1 and _tried(family, results))
     return (
         f"Of the rows {sizes}. Beta is one of {', '.join(f'{beta:.13g}' for beta in BETAS)}. The families {often} were "
         f"drawn three times as often as the others; a row of `betas` is solved at {BETAS_OF_A_ROW} betas next to one "
@@ -95,7 +105,7 @@ def _shares() -> str:
 
 def _by_family(results: Results) -> str:
     rows = []
-    for name in FAMILIES:
+    for name in (name for name in FAMILIES if _tried(name, results)):
         errors = [results["families"].get(f"{name}/{quantity}") for quantity in MAIN]
         shown = ["" if worst is None else f"{_number(worst['error'])}, {worst['backend']}" for worst in errors]
         rows.append([name, *shown])

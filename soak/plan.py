@@ -17,7 +17,7 @@ BETAS_OF_A_ROW = 4  # next to one another, at which a row is solved where the re
 DTYPES = {"float64": torch.float64, "float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 DTYPE_WEIGHTS = (4, 4, 1, 1)  # half types are solved in float32, and differ in what the rows may be
 # Families by which solvers were broken are drawn three times as often as the others.
-FAMILY_WEIGHTS = [3 if family in ("edge", "lead", "part_at_edge") else 1 for family in FAMILIES]
+FAMILY_WEIGHTS = [3 if family in ("edge", "lead", "part_at_edge", "tied_near_edge") else 1 for family in FAMILIES]
 
 
 @dataclass(frozen=True)

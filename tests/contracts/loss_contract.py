@@ -4,6 +4,7 @@ A loss inherits the suite by naming its function; the expected values are built 
 `reduction="none"` on one row at a time, so that the suite needs no other implementation.
 """
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -79,11 +80,15 @@ class LossContract:
         each = self.loss(logits, target, ignore_index=ignore_index, reduction="none", **keywords)
         assert (each[~kept] == 0).all()
 
-    def test_nothing_kept_is_nan_for_the_mean_and_zero_for_the_sum(self, logits):
+    def test_nothing_kept_is_nan_for_the_mean_and_zero_for_the_sum_and_the_gradient(self, logits):
         target = torch.full((len(logits),), -100)
-        for label_smoothing in (0.0, 0.1):
-            assert math.isnan(self.loss(logits, target, label_smoothing=label_smoothing))
-            assert self.loss(logits, target, reduction="sum", label_smoothing=label_smoothing) == 0
+        weights = None, torch.rand(K, dtype=torch.float64)
+        for label_smoothing, weight in itertools.product((0.0, 0.1), weights):
+            keywords = {"label_smoothing": label_smoothing, "weight": weight}
+            leaf = logits.clone().requires_grad_()
+            mean = self.loss(leaf, target, **keywords)
+            assert mean.isnan() and (torch.autograd.grad(mean, leaf)[0] == 0).all()
+            assert self.loss(logits, target, reduction="sum", **keywords) == 0
 
     def test_empty_batch(self):
         logits, target = torch.zeros(0, K), torch.zeros(0, dtype=torch.int64)
@@ -192,11 +197,24 @@ class LossContract:
         assert torch.autograd.gradcheck(value, logits, check_forward_ad=True)
         assert torch.autograd.gradgradcheck(value, logits, check_fwd_over_rev=True)
 
-    def test_vmap_of_grad_is_a_gradient_for_each_sample(self, logits, target):
-        together = torch.func.vmap(torch.func.grad(lambda f, y: self.loss(f, y)))(logits, target)
+    @pytest.mark.parametrize("weighted", [False, True])
+    @pytest.mark.parametrize("label_smoothing", [0.0, 0.3])
+    def test_vmap_of_grad_is_a_gradient_for_each_sample(self, logits, target, weighted, label_smoothing):
+        keywords = {"weight": torch.rand(K, dtype=torch.float64) if weighted else None}
+        keywords["label_smoothing"] = label_smoothing
+        together = torch.func.vmap(torch.func.grad(lambda f, y: self.loss(f, y, **keywords)))(logits, target)
         for gradient, f, y in zip(together, logits, target, strict=True):
             f = f.clone().requires_grad_()
-            torch.testing.assert_close(gradient, torch.autograd.grad(self.loss(f, y), f)[0])
+            torch.testing.assert_close(gradient, torch.autograd.grad(self.loss(f, y, **keywords), f)[0])
+
+    @pytest.mark.parametrize("label_smoothing", [0.0, 0.3])
+    def test_tensors_without_values_give_shapes(self, logits, target, label_smoothing):
+        weight = torch.rand(K, dtype=torch.float64).to("meta")
+        for f, y in ((logits, target), (logits[0], target[0])):
+            leaf = f.to("meta").requires_grad_()
+            value = self.loss(leaf, y.to("meta"), weight=weight, label_smoothing=label_smoothing)
+            assert value.is_meta and value.shape == ()
+            assert torch.autograd.grad(value, leaf)[0].shape == f.shape
 
     def test_nan_row_gives_nan(self, logits, target):
         logits[2, 1] = math.nan

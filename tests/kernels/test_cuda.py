@@ -105,23 +105,41 @@ def test_the_logarithm_keeps_its_relative_accuracy() -> None:
 
 
 @triton.jit
-def step_kernel(t, h_sum, out, far, w_sum, beta, BLOCK: tl.constexpr):
+def step_kernel(t, low, h_sum, out, next_low, far, w_sum, beta, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
-    moved, moves = cuda_math.newton_step(tl.load(t + i), tl.load(h_sum + i), w_sum, beta, 1 / beta, 1)
+    sums = tl.load(h_sum + i)
+    moved, risen, moves = cuda_math.newton_step(tl.load(t + i), tl.load(low + i), sums, w_sum, beta, 1 / beta, 1)
     tl.store(out + i, moved)
+    tl.store(next_low + i, risen)
     tl.store(far + i, moves.to(tl.int32))
+
+
+def a_step(low: float, w_sum: float, start: float = -1.0) -> tuple[list[float], list[bool], list[int]]:
+    t = torch.full((4,), start, device=DEVICE)
+    h_sum = torch.tensor([1 + 1e-3, 1 + EPS, 1 - 4 * EPS, 1 - 1e-3], device=DEVICE)
+    out, next_low = torch.empty(4, device=DEVICE), torch.empty(4, device=DEVICE)
+    far = torch.empty(4, dtype=torch.int32, device=DEVICE)
+    step_kernel[(1,)](t, torch.full_like(t, low), h_sum, out, next_low, far, w_sum, 2.0, BLOCK=4)
+    return (out - start).tolist(), (next_low == t).tolist(), far.tolist()
 
 
 def test_a_step_that_rounding_took_beyond_the_root_is_taken_back() -> None:
     """Where h sums to clearly less than 1 t is left of the root; by less than that it stays, lest it cycle."""
-    t = torch.full((4,), -1.0, device=DEVICE)
-    h_sum = torch.tensor([1 + 1e-3, 1 + EPS, 1 - 4 * EPS, 1 - 1e-3], device=DEVICE)
-    out, far = torch.empty(4, device=DEVICE), torch.empty(4, dtype=torch.int32, device=DEVICE)
-    step_kernel[(1,)](t, h_sum, out, far, 1.5, 2.0, BLOCK=4)
-    below, at, little, above = (out + 1).tolist()
-    assert far.tolist() == [1, 1, 0, 1]
+    (below, at, little, above), rose, far = a_step(cuda_math.LOWEST.value, 1.5)
+    assert far == [1, 1, 0, 1] and rose == [False, False, False, True]
     assert below == pytest.approx(-1e-3 / 1.5, rel=1e-3) and -EPS <= at <= 0
     assert little == 0 and above == pytest.approx(1e-3 / 1.5, rel=1e-3)
+
+
+def test_no_step_goes_back_to_a_point_that_t_rose_from() -> None:
+    (below, at, little, _), _, _ = a_step(-1 - 2e-4, 1.5)
+    assert below == pytest.approx(-2e-4, rel=1e-2) and -EPS <= at <= 0 and little == 0
+
+
+def test_a_small_step_by_a_large_slope_is_not_the_last() -> None:
+    """The slope may be 1 at the next point, and the root as far as the excess of h says."""
+    (below, at, *_), _, far = a_step(cuda_math.LOWEST.value, 3.3e4, -0.25)
+    assert below == -EPS / 4 and at == 0 and far[:3] == [1, 0, 0]
 
 
 @pytest.mark.parametrize("way", ["rows", "small_chunks"], indirect=True)

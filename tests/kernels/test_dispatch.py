@@ -5,9 +5,10 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.func import vmap
 
-from mgce.functional import mgce_loss
+from mgce import MGCELoss
+from mgce.functional import gce_loss, linear_mgce_loss, mgce_loss, minimax_probs
 from mgce.kernels import cpu
-from mgce.kernels.dispatch import choose, is_commonest
+from mgce.kernels.dispatch import choose, is_commonest, warn_once
 from mgce.kernels.options import LossOptions
 
 LOGITS, TARGET = torch.randn(5, 4), torch.tensor([0, 1, 2, 3, 0])
@@ -131,3 +132,50 @@ def test_a_traced_transform_takes_the_composite_path():
 def test_an_unknown_backend_is_refused():
     with pytest.raises(ValueError, match="Expected `backend` to be one of 'auto', 'cpu', 'cuda', 'torch'"):
         choose("tpu", LOGITS, TARGET, None, 1.4)
+
+
+WITHOUT_A_KERNEL = {
+    "a loss": lambda: mgce_loss(LOGITS, TARGET),
+    "a loss with a gradient": lambda: mgce_loss(LOGITS.clone().requires_grad_(), TARGET).backward(),
+    "a head": lambda: linear_mgce_loss(LOGITS, torch.eye(4), TARGET),
+    "probabilities": lambda: minimax_probs(LOGITS, beta=1.4),
+    "a compiled loss": lambda: torch.compile(mgce_loss, backend="eager", fullgraph=True)(LOGITS, TARGET),
+    "a compiled head": lambda: torch.compile(linear_mgce_loss, backend="eager", fullgraph=True)(
+        LOGITS, torch.eye(4), TARGET
+    ),
+    "an exported loss": lambda: torch.export.export(MGCELoss(), (LOGITS, TARGET)).module()(LOGITS, TARGET),
+}
+
+
+@pytest.fixture
+def missing(monkeypatch):
+    monkeypatch.setattr(cpu, "obstacle", lambda: "it is missing; install a compiler")
+    warn_once.cache_clear()
+    yield
+    warn_once.cache_clear()
+
+
+@pytest.mark.parametrize("call", WITHOUT_A_KERNEL.values(), ids=list(WITHOUT_A_KERNEL))
+def test_the_first_call_that_misses_the_kernel_says_what_to_install(missing, call):
+    torch._dynamo.reset()
+    with pytest.warns(
+        RuntimeWarning, match="mgce runs without its compiled kernel.*: it is missing; install a"
+    ) as seen:
+        for _ in range(2):
+            call()
+            mgce_loss(LOGITS, TARGET)
+    assert len([one for one in seen if one.category is RuntimeWarning]) == 1
+
+
+def test_who_would_not_have_used_the_kernel_is_not_warned_that_it_is_missing(missing):
+    """Warnings are errors here."""
+    mgce_loss(LOGITS, TARGET, backend="torch")
+    mgce_loss(LOGITS, TARGET, backend="reference")
+    mgce_loss(LOGITS, TARGET, beta=math.inf)
+    mgce_loss(LOGITS, TARGET, beta=torch.tensor(1.4))
+    mgce_loss(LOGITS[:0], TARGET[:0], reduction="sum")
+    gce_loss(LOGITS, TARGET)
+    vmap(mgce_loss)(LOGITS, TARGET)
+    with pytest.raises(RuntimeError, match="it is missing; install a compiler; use backend='auto'"):
+        mgce_loss(LOGITS, TARGET, backend="cpu")
+    torch.compile(mgce_loss, backend="eager", fullgraph=True)(LOGITS, TARGET, backend="torch")

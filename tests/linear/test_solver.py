@@ -192,13 +192,23 @@ def test_what_is_not_affordable_goes_to_lbfgs(blobs, monkeypatch):
     assert near.lower <= exact.value
 
 
-@pytest.mark.parametrize("method", ["lbfgs", "interior"])
-def test_an_empty_set_is_named(blobs, method):
+@pytest.mark.parametrize(
+    ("method", "beta"), [(m, b) for m in solver_module.METHODS for b in (1, 2) if b == 1 or m != "lp"]
+)
+@pytest.mark.parametrize("labelled", [False, True])
+def test_an_empty_set_is_named_by_every_method(blobs, method, beta, labelled):
     x, y = blobs
     tau = one_hot(y, 3).T @ x / 120
     tau[0] += 5.0
     with pytest.raises(EmptyUncertaintySetError, match="enlarge lambda"):
-        fit_linear(x, tau=tau, beta=2, l1=0.01, method=method)
+        fit_linear(x, tau=tau, labels=y if labelled else None, beta=beta, l1=0.01, method=method)
+
+
+def test_a_linear_program_without_a_solution_leaves_the_value_at_zero(blobs, monkeypatch):
+    x, y = blobs
+    monkeypatch.setattr(solver_module, "solve_linear_program", lambda problem: None)
+    fit = fit_linear(x, labels=y, beta=1, l1=0.02, method="lp")
+    assert fit.value == pytest.approx(1 - 1 / 3) and not fit.converged
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ class TestForwardCrossEntropy(Forward):
 
     @classmethod
     def loss(cls, input, target, **keywords):
-        return ForwardCorrection(GCELoss(**keywords, beta=math.inf), cls.T)(input, target)
+        return ForwardCorrection(GCELoss(**keywords, beta=math.inf), cls.T.to(input.device))(input, target)
 
     @classmethod
     def formula(cls, logits, y):
@@ -46,7 +46,7 @@ class TestForwardMGCE(Forward):
 
     @classmethod
     def loss(cls, input, target, **keywords):
-        return ForwardCorrection(MGCELoss(**keywords, beta=cls.beta), cls.T)(input, target)
+        return ForwardCorrection(MGCELoss(**keywords, beta=cls.beta), cls.T.to(input.device))(input, target)
 
     @classmethod
     def formula(cls, logits, y):

@@ -3,7 +3,7 @@ import torch
 
 from contracts.loss_contract import LossContract
 from mgce.functional import mgce_loss
-from mgce.kernels import cpu
+from mgce.kernels import cpu, dispatch
 
 
 class TestFusedLoss(LossContract):
@@ -17,6 +17,7 @@ class TestFusedLoss(LossContract):
 @pytest.fixture
 def no_kernel(monkeypatch):
     monkeypatch.setattr(cpu, "obstacle", lambda: "it is not built")
+    monkeypatch.setattr(dispatch, "warn_once", lambda obstacle: None)  # tests/kernels/test_dispatch.py has the warning
 
 
 @pytest.mark.usefixtures("no_kernel")
@@ -34,7 +35,7 @@ class TestWithoutTheKernel(LossContract):
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])
 @pytest.mark.parametrize("soft", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
-def test_without_the_kernel_the_operator_gives_the_same(monkeypatch, reduction, smoothing, soft, dtype):
+def test_without_the_kernel_the_operator_gives_the_same(request, reduction, smoothing, soft, dtype):
     """Weights, rows to ignore, rows of NaN and masked classes among them."""
     logits = torch.cat([LOGITS, torch.full((1, 5), torch.nan), LOGITS[:1] * torch.tensor([1, 1, 1, 1, torch.inf])])
     logits[-1, -1] = -torch.inf
@@ -46,7 +47,7 @@ def test_without_the_kernel_the_operator_gives_the_same(monkeypatch, reduction, 
     rows = logits.to(torch.promote_types(dtype, torch.float32))
     arguments = (rows, target, weight.to(rows.dtype), -100, reduction, smoothing, 1.4)
     there = torch.ops.mgce.loss_and_grad(*arguments)
-    monkeypatch.setattr(cpu, "obstacle", lambda: "it is not built")
+    request.getfixturevalue("no_kernel")
     torch.testing.assert_close(torch.ops.mgce.loss_and_grad(*arguments), there, equal_nan=True)
 
 
@@ -93,8 +94,6 @@ def test_logits_need_not_be_contiguous_nor_want_a_gradient():
 
 
 def test_no_gradient_is_computed_where_none_can_be_asked_for(monkeypatch):
-    from mgce.kernels import cpu
-
     wanted = []
     run = cpu.loss_and_grad
 

@@ -28,7 +28,8 @@ class IdentityHead(LossContract):
         rows = input.movedim(1, -1) if input.ndim > 1 else input
         if isinstance(target, torch.Tensor) and target.shape == input.shape and input.ndim > 1:
             target = target.movedim(1, -1)
-        head = torch.eye(rows.shape[-1], dtype=input.dtype if input.is_floating_point() else None)
+        dtype = input.dtype if input.is_floating_point() else None
+        head = torch.eye(rows.shape[-1], dtype=dtype, device=input.device)
         return linear_mgce_loss(rows, head, target, backend=cls.backend, chunk_rows=3, **keywords)
 
     def test_masked_class_is_dropped_class(self, logits):
@@ -344,8 +345,9 @@ def test_compiles_without_a_break(reduction):
 
 def test_operator_keeps_the_promises_of_an_operator():
     for backend in ("cpu", "torch"):
-        arguments = (*problem(torch.float32), None, -100, "mean", 0.1, 1.4, 3, backend, [True, True, True])
-        torch.library.opcheck(torch.ops.mgce.linear_loss_and_gradients, arguments)
+        for dtype, beta in ((torch.float32, (1.4, None)), (torch.float16, (0.0, torch.tensor(1.4).double()))):
+            arguments = (*problem(dtype), None, -100, "mean", 0.1, *beta, 3, backend, [True, True, True])
+            torch.library.opcheck(torch.ops.mgce.linear_loss_and_gradients, arguments)
 
 
 def test_module_is_its_function():
@@ -390,3 +392,34 @@ def test_a_loss_scale_beyond_float16_scales_the_gradients(compiled):
         gradients.append(head.linear.weight.grad / scale)
     assert gradients[1].abs().max() > 1e-3
     torch.testing.assert_close(gradients[1], gradients[0], rtol=1e-2, atol=1e-6)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("reduction", ["mean", "none"])
+@pytest.mark.parametrize("beta", [1.4, 8.0, inf])
+def test_a_loss_scale_saves_the_small_gradients_of_float16(beta, reduction, compiled):
+    """As unfused: no entry is lost that the loss of the logits keeps, and none is farther off."""
+    if compiled and reduction == "none":
+        pytest.skip("it is unfused then")
+    n, k, d, scale = 2048, 400, 16, 2.0**16
+    x, w, b = torch.randn(n, d) / 4, torch.randn(k, d) / 2, torch.randn(k) / 10
+    halves, y = [leaf.half() for leaf in (x, w, b)], torch.randint(k // 50, (n,))  # most classes are no label
+
+    def head(x, w, b):
+        rows = linear_mgce_loss(x, w, y, b, beta=beta, reduction=reduction)
+        return rows.float().mean() if reduction == "none" else rows
+
+    def unfused(x, w, b):
+        return mgce_loss(F.linear(x, w, b), y, beta=beta)
+
+    def gradients(loss, dtype, scale):
+        leaves = [leaf.to(dtype).requires_grad_() for leaf in halves]
+        with torch.autocast("cpu", dtype=torch.float16):
+            value = (torch.compile(loss, backend="aot_eager") if compiled else loss)(*leaves)
+        return [grad.double() / scale for grad in torch.autograd.grad(value * scale, leaves)]
+
+    true = gradients(unfused, torch.float64, 1.0)
+    found = (gradients(loss, torch.float32, scale) for loss in (head, unfused))
+    for ours, theirs, want in zip(*found, true, strict=True):
+        assert theirs.isfinite().all() and not ((ours == 0) & (theirs != 0)).any()
+        assert (ours - want).norm() <= 1.1 * (theirs - want).norm() + 1e-3 * want.norm()

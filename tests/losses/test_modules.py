@@ -184,6 +184,9 @@ def test_repr_shows_what_is_not_default():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert repr(MGCELoss(beta=learnt)) == "MGCELoss(beta=1.5)" and repr(GCELoss(beta=learnt)) == "GCELoss(beta=1.5)"
+    assert repr(MGCELoss(beta=learnt).to("meta")) == "MGCELoss(beta=tensor())"
+    assert repr(MinimaxLink(beta=learnt).to("meta")) == "MinimaxLink(beta=tensor(), dim=-1, output='minimax')"
+    assert repr(LinearMGCELoss(2, 3, beta=learnt).to("meta")).startswith("LinearMGCELoss(\n  beta=tensor()\n")
 
 
 @pytest.mark.parametrize("make", [MGCELoss, GCELoss, MinimaxLink])

@@ -71,6 +71,20 @@ def test_weights_that_are_no_weights_do_what_they_do_in_cross_entropy(name, bad)
             torch.testing.assert_close(criterion(LOGITS, target), want, equal_nan=True)
 
 
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
+def test_every_weighted_loss_is_mapped_and_knows_its_shapes_without_values(name, label_smoothing):
+    weight = torch.tensor([0.5, 1.0, 2.0, 1.5])
+    criterion = robust_loss(name, weight=weight, label_smoothing=label_smoothing, **extra(name)).eval()
+    gradient = torch.func.grad(criterion)
+    together = torch.func.vmap(gradient)(LOGITS, TARGET)
+    torch.testing.assert_close(together, torch.stack([gradient(f, y) for f, y in zip(LOGITS, TARGET, strict=True)]))
+    assert repr(criterion.to("meta"))
+    for f, y in ((LOGITS, TARGET), (LOGITS[0], TARGET[0])):
+        value = criterion(f.to("meta"), y.to("meta"))
+        assert value.is_meta and value.shape == ()
+
+
 @pytest.mark.parametrize("name, data", [(name, data) for name, table in PRESETS.items() for data in table])
 def test_every_preset_makes_its_loss(name, data):
     assert robust_loss(name, data)(LOGITS, TARGET).isfinite()

@@ -50,10 +50,11 @@ class ByHand:
             own = losses[target == label].tolist()
             step = max(1, len(own) / self.window)  # of more than the window has places for, as many evenly spaced
             self.lists[label].extend(own[math.ceil(j * step - 1e-9)] for j in range(min(len(own), self.window)))
-        return torch.tensor([a <= self.quantile(y) for a, y in zip(losses.tolist(), target.tolist(), strict=True)])
+        quantile = {y: self.quantile(y, losses[target == y].tolist()) for y in target.unique().tolist()}
+        return torch.tensor([a <= quantile[y] for a, y in zip(losses.tolist(), target.tolist(), strict=True)])
 
-    def quantile(self, label):
-        ranked = sorted(self.lists[label])
+    def quantile(self, label, own):
+        ranked = sorted(own if len(own) > self.window else self.lists[label])
         return ranked[len(ranked) - math.floor(self.share(label) * len(ranked) + 1e-6) - 1]
 
 
@@ -87,11 +88,23 @@ def test_of_many_rows_the_share_is_left_out_of_each_label():
     torch.testing.assert_close(left_out / seen, torch.full((K,), 0.3), atol=0.03, rtol=0)
 
 
-def test_nothing_trimmed_is_the_loss_itself():
+@pytest.mark.parametrize("window", [1, 5, 256])
+def test_nothing_trimmed_is_the_loss_itself(window):
     for loss in (MGCELoss, GCELoss, CE):
-        criterion = TrimmedLoss(loss(reduction="none"), 0.0, K)
-        for logits, target in batches([9, 9, 9]):
+        criterion, rows = (TrimmedLoss(loss(reduction="none"), 0.0, K, window=window) for _ in range(2))
+        rows.reduction = "none"
+        for logits, target in batches([9, 9, 3000, 9]):  # more rows of a label than any window here
             torch.testing.assert_close(criterion(logits, target), loss()(logits, target))
+            assert torch.equal(rows(logits, target), loss(reduction="none")(logits, target))
+
+
+@pytest.mark.parametrize("trim", [0.1, 0.29, 0.5, 0.9])
+def test_a_batch_larger_than_the_window_is_trimmed_by_its_own_quantile(trim):
+    criterion = TrimmedLoss(CE(reduction="none"), trim, 1, window=16, reduction="none")
+    easy, hard = torch.tensor([[0.0]]).expand(50, 1), torch.arange(1000.0)[torch.randperm(1000)]
+    criterion(easy, torch.zeros(50, dtype=torch.int64))  # what was before does not count
+    kept = criterion.recent(hard, torch.zeros(1000, dtype=torch.int64))
+    assert torch.equal(hard[~kept].sort().values, torch.arange(1000.0)[1000 - round(1000 * trim) :])
 
 
 @pytest.mark.parametrize("kind", [tuple, torch.tensor, np.array])
@@ -172,10 +185,10 @@ def test_a_loss_made_without_data_is_filled_in_later(assign):
         criterion = TrimmedLoss(CE(reduction="none"), [0.1, 0.4, 0.0, 0.7], K, window=8)
     if not assign:
         criterion.to_empty(device="cpu")
-        criterion.recent.rank.fill_(-1)  # as memory that was not written to may be
+        criterion.recent.share.fill_(-1)  # as memory that was not written to may be
     criterion.load_state_dict(copy.deepcopy(kept.state_dict()), assign=assign)
     torch.testing.assert_close(criterion(*second), kept(*second))
-    criterion.recent.rank.fill_(-1)
+    criterion.recent.share.fill_(-1)
     criterion.recent.reset_parameters()
     torch.testing.assert_close(criterion(*second), new(*second))
 
@@ -261,7 +274,7 @@ def test_nan_is_not_left_out():
 def test_compiled_in_one_graph():
     criterion = TrimmedLoss(MGCELoss(reduction="none"), 0.4, K, window=8)
     compiled = torch.compile(copy.deepcopy(criterion), fullgraph=True, backend="aot_eager")
-    for logits, target in batches([20, 20, 20]):
+    for logits, target in batches([20, 20, 20, 200]):
         torch.testing.assert_close(compiled(logits, target), criterion(logits, target))
 
 

@@ -75,7 +75,9 @@ def test_a_group_of_one(group):
     torch.testing.assert_close(loss, mgce_loss(logits, target, beta=2.0))
     (gradient,) = torch.autograd.grad(3 * loss, logits, retain_graph=True)
     torch.testing.assert_close(gradient, 3 * torch.autograd.grad(mgce_loss(logits, target, beta=2.0), logits)[0])
-    assert vocab_parallel_mgce_loss(logits, torch.full((5,), -100), **keywords).isnan()
+    for label_smoothing in (0.0, 0.1):
+        nothing = vocab_parallel_mgce_loss(logits, torch.full((5,), -100), label_smoothing=label_smoothing, **keywords)
+        assert nothing.isnan() and (torch.autograd.grad(nothing, logits)[0] == 0).all()  # as of cross-entropy
     with torch.no_grad():
         logits[1, 1] = math.nan
     each = vocab_parallel_mgce_loss(logits, target, reduction="none", **keywords)

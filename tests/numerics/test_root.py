@@ -13,6 +13,7 @@ import oracle
 from hard_rows import hard_rows
 from mgce import _validation
 from mgce.numerics import root
+from soak import families
 
 BETAS = [1.0, 1.02, 1.05, 1.18, 1.4, 1.5, 2.0, 3.0, 4.0, 5.0, 11.0, 20.0, 100.0, 1e4, 1e6, 1e9, 1e18]
 inf = math.inf
@@ -64,6 +65,16 @@ def test_newton_with_a_fixed_number_of_steps_is_as_near(beta, k, dtype):
     """Under a transform no value can be read."""
     x = shifted(hard_rows(k, beta, dtype))
     check_within(x, torch.func.vmap(lambda row: root.newton(row, beta))(x), beta)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("beta", [1.0, 1.0625, 1.4])  # numbers of float32
+@pytest.mark.parametrize("fixed", [False, True])
+def test_newton_is_as_near_where_most_classes_are_tied_near_the_edge(beta, dtype, fixed):
+    """A small step may leave most of the support, and so of the slope, behind: it is not the last one then."""
+    x = shifted(torch.cat([families.rows("tied_near_edge", 100, 1025, beta, dtype, seed)[0] for seed in range(4)]))
+    t = torch.func.vmap(lambda row: root.newton(row, beta))(x) if fixed else root.newton(x, beta)
+    check_within(x, t, beta)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -24,6 +24,15 @@ def test_no_wrong_number_in_100_000_rows(shard):
     assert not summary["failures"], page.table_of_errors(summary)
 
 
+@pytest.mark.parametrize("beta", [1.0, 1.0625])
+@pytest.mark.parametrize("seed", [1, 3])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_rows_whose_classes_are_tied_near_the_edge(dtype, seed, beta):
+    """Each of these cases has rows that were beyond the limits while any small step was taken for the last one."""
+    summary = numerics.summarize(numerics.run([Case("tied_near_edge", dtype, 150, 1025, beta, seed)], ["cpu", "torch"]))
+    assert not summary["failures"], page.table_of_errors(summary)
+
+
 def spoiled(name, quantity, spoil):
     """Give a backend whose result is spoiled in rows that have a class far below the others."""
     backend = BACKENDS[name]

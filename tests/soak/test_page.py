@@ -33,3 +33,10 @@ def test_what_is_beyond_its_limit_is_said_first():
     results = {**copy.deepcopy(RESULTS), "failures": ["cpu/float32/edge/t"]}
     assert "**Beyond their limits: cpu/float32/edge/t.**" in page.render(results).split("###")[0]
     assert "**Nothing was beyond its limit.**" in page.render({**results, "failures": []})
+
+
+def test_a_family_that_was_not_in_the_run_is_said_to_be_new():
+    results = copy.deepcopy(RESULTS)
+    results["families"] = {where: worst for where, worst in results["families"].items() if "ladders/" not in where}
+    (line,) = [line for line in page.render(results).splitlines() if "ladders" in line]
+    assert line.endswith("Added after this run, in which it was not tried.")

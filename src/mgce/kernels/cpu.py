@@ -50,7 +50,8 @@ def obstacle() -> str | None:
     try:
         _library()
     except OSError as error:
-        return f"the compiled kernel cannot be loaded ({error}); install a wheel for this platform, or a C++ compiler"
+        remedy = "install a wheel for this platform, or a C++ compiler (GCC or Clang) and then mgce again"
+        return f"the compiled kernel cannot be loaded ({error}); {remedy}"
     return None
 
 

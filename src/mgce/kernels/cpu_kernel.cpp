@@ -211,17 +211,28 @@ template <class T> INLINE void pack_again(Group<T>& group, int r, T beta) {
 // support.
 template <class T> INLINE T tolerance_of(const Options& options) { return Simd<T>::eps / (options.output ? 4 : 1); }
 
-// Where a Newton step on the beta-norm takes t, and by how much more than the tolerance that is away.
+// What counts as clear, in eps of 1 - t: half of what t may be off by.
+constexpr int clear = 4;
+
+// Where a Newton step on the beta-norm takes t; and an error, positive where more steps are to be made. They are if t
+// moved by more than the tolerance; or if it fell by so little because the slope is large, which may be smaller at the
+// next point, where most of the support may be left behind: it is never below 1.
 template <class T>
 INLINE Vector<T> newton_step(Vector<T> t, Vector<T> excess, Vector<T> w_sum, T beta, T tolerance, bool first,
-                             Vector<T>& error) {
+                             Vector<T>& low, Vector<T>& error) {
     Vector<T> norm_excess = -beta * exp2_minus_1<T>(log2_1p<T>(excess) * (T(-1) / beta));
     Vector<T> moved = not_above(t - norm_excess * (excess + T(1)) / w_sum, Vector<T>{});
-    // The first point may have been rounded to the left of the root; after it t falls, and only this guard keeps rounding
-    // from making it cycle where the support collapses.
-    if (!first) moved = not_above(moved, t);
-    Vector<T> change = t - moved;
-    error = larger(change, -change) - tolerance * (T(1) - moved);
+    // The first point may have been rounded to the left of the root. After it t falls, and rises only clearly, from a
+    // point that rounding took to the left of the root; to the highest such point, `low`, it falls no more. Without that
+    // rounding would make it cycle where the support collapses.
+    if (!first) {
+        Mask<T> rises = is_greater(moved - t, clear * Simd<T>::eps * (T(1) - t));
+        Vector<T> fallen = not_above(larger(moved, low + Simd<T>::eps / 2 * (T(1) - low)), t);
+        moved = choose(rises, moved, fallen);
+        low = choose(rises, t, low);
+    }
+    Vector<T> change = t - moved, unit = Simd<T>::eps * (T(1) - moved);
+    error = larger(larger(change, -change) - tolerance * (T(1) - moved), change * w_sum - clear * unit);
     return moved;
 }
 
@@ -236,6 +247,7 @@ template <class T, Form form> INLINE void solve(Group<T>& group, int rows, const
         group.excess[r] = 0;
         group.w_sum[r] = 1;
     }
+    Vector<T> low = splat(std::numeric_limits<T>::lowest());
     for (int64_t step = 0; step < max_steps; ++step) {
         bool moving = false;
         for (int r = 0; r < rows; ++r) {
@@ -256,17 +268,12 @@ template <class T, Form form> INLINE void solve(Group<T>& group, int rows, const
         if (!moving) break;
         Vector<T> error;
         Vector<T> t = load(group.t), excess = load(group.excess), w_sum = load(group.w_sum);
-        store(group.t, newton_step<T>(t, excess, w_sum, beta, tolerance, step == 0, error));
+        Vector<T> moved = newton_step<T>(t, excess, w_sum, beta, tolerance, step == 0, low, error);
+        // The last step may take classes out of the support. To a loss that is a rounding error; probabilities are those
+        // at t, where the weights are.
+        store(group.t, plan.options.output ? choose(is_greater(error, Vector<T>{}), moved, t) : moved);
         store(group.error, error);
     }
-    // The last step may take classes out of the support. To a gradient that is a rounding error; probabilities are those
-    // at t, so that they keep their sum.
-    if (!plan.options.output) return;
-    for (int r = 0; r < rows; ++r)
-        if (group.count[r] > 0)
-            group.w_sum[r] = T(weights<T, form>(group.x + r * group.stride, group.w + r * group.stride, group.count[r],
-                                                group.t[r], inverse_beta, plan.power)
-                                   .w);
 }
 
 // For rows of few classes: class j of the group is one vector, with a row for each lane, and all classes are candidates.
@@ -298,6 +305,7 @@ INLINE void solve_few(const Call<T>& call, Group<T>& group, int64_t first, int r
     }
     store(group.peak, choose(good, peak, splat(std::numeric_limits<T>::quiet_NaN())));
     Vector<T> t = not_above(jensen_bound(size, total, beta), Vector<T>{}), at = t, w_sum, error;
+    Vector<T> low = splat(std::numeric_limits<T>::lowest());
     Mask<T> moving = first_lanes<T>(rows);
     auto evaluate = [&](Vector<T> point) {
         Vector<T> h_sum{};
@@ -320,13 +328,12 @@ INLINE void solve_few(const Call<T>& call, Group<T>& group, int64_t first, int r
     for (int64_t step = 0; step < max_steps; ++step) {
         Vector<T> h_sum = evaluate(at);
         // A row that has come to rest is evaluated where it was, so that it does not depend on the others.
-        t = choose(moving, newton_step<T>(at, h_sum - T(1), w_sum, beta, tolerance, step == 0, error), t);
+        t = choose(moving, newton_step<T>(at, h_sum - T(1), w_sum, beta, tolerance, step == 0, low, error), t);
         moving &= is_greater(error, Vector<T>{});
         if (!bits_of(moving)) break;
         at = choose(moving, t, at);
     }
-    if (options.output) evaluate(t);
-    store(group.t, t);
+    store(group.t, options.output ? at : t);  // of probabilities, where the weights are
     store(group.w_sum, w_sum);
     for (int r = 0; r < rows; ++r)
         if (call.labels && call.labels[first + r] == options.ignore_index) group.peak[r] = infinity;

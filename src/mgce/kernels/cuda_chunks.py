@@ -9,7 +9,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from mgce.kernels.cuda_math import first_guess, newton_step, powers
+from mgce.kernels.cuda_math import LOWEST, first_guess, newton_step, powers
 from mgce.kernels.cuda_rows import row_target, spread_target
 
 _compiled = triton.jit(do_not_specialize=["ignore_index", "n"])
@@ -43,6 +43,7 @@ def solve_chunks(
     """Do what `solve_tile` does, for one row that is read in chunks."""
     col = tl.arange(0, BLOCK)[None, :]
     at = t
+    low = tl.zeros_like(t) + LOWEST
     w_sum = tl.zeros_like(t)
     moving = t == t
     step = 0
@@ -57,7 +58,8 @@ def solve_chunks(
             h_sums += w * v
         at = t
         w_sum = tl.sum(w_sums, 1, keep_dims=True)
-        moved, moving = newton_step(t, tl.sum(h_sums, 1, keep_dims=True), w_sum, beta, inv_beta, step)
+        h_sum = tl.sum(h_sums, 1, keep_dims=True)
+        moved, low, moving = newton_step(t, low, h_sum, w_sum, beta, inv_beta, step)
         t = tl.where(step < steps, moved, t)
         step += 1
     return t, at, w_sum

@@ -12,6 +12,7 @@ import triton
 import triton.language as tl
 
 EPS = tl.constexpr(2.0**-23)
+LOWEST = tl.constexpr(-3.0e38)  # below every t, and finite
 STILL = tl.constexpr(2.0**-25)  # p is taken at the last point but one, so more than the digits of t is asked for
 CLEAR_RISE = tl.constexpr(2.0**-21)  # 4 eps, half of what t may be off by: as in `mgce.numerics.root`
 TWO_THIRDS = tl.constexpr(0x3F2AAAAB)  # bits of float32 2/3, of its exponent, and of 1
@@ -117,18 +118,32 @@ def first_guess(size: tl.tensor, total: tl.tensor, beta: tl.tensor, inv_beta: tl
 
 @_compiled  # type: ignore[untyped-decorator]
 def newton_step(
-    t: tl.tensor, h_sum: tl.tensor, w_sum: tl.tensor, beta: tl.tensor, inv_beta: tl.tensor, step: tl.tensor
-) -> tuple[tl.tensor, tl.tensor]:
-    """Move t by a step on the beta-norm, and tell where it moved by more than rounding."""
+    t: tl.tensor,
+    low: tl.tensor,  # the highest point that t rose from, LOWEST at first
+    h_sum: tl.tensor,
+    w_sum: tl.tensor,
+    beta: tl.tensor,
+    inv_beta: tl.tensor,
+    step: tl.tensor,
+) -> tuple[tl.tensor, tl.tensor, tl.tensor]:
+    """Move t by a step on the beta-norm, give the next `low`, and tell where more steps are to be made.
+
+    They are where t moved by more than rounding, or fell by so little because the slope is large, which may be smaller
+    at the next point: it is never below 1.
+    """
     excess = -beta * expm1(-tl.log(h_sum) * inv_beta)
     moved = t - excess * h_sum / w_sum
     moved = tl.where(moved > 0, 0, moved)
     # On the right of the root t falls. The guess may be rounded to the left of it, so the first step is free; after it
-    # t may rise only clearly, from a point that is left of the root by more than the sums are rounded: without this
-    # guard float32 would cycle where the support collapses.
-    rise = moved - t
-    moved = tl.where((step > 0) & (rise > 0) & (rise <= (1 - t) * CLEAR_RISE), t, moved)
-    return moved, tl.abs(moved - t) > (1 - moved) * STILL
+    # t may rise only clearly, from a point that is left of the root by more than the sums are rounded, and falls no
+    # more to such a point: where the support collapses float32 would cycle.
+    rises = moved - t > (1 - t) * CLEAR_RISE
+    least = low + (1 - low) * (EPS / 2)
+    fallen = tl.where(moved < least, least, moved)
+    moved = tl.where((step == 0) | rises, moved, tl.where(fallen > t, t, fallen))
+    low = tl.where((step > 0) & rises, t, low)
+    far = (tl.abs(moved - t) > (1 - moved) * STILL) | ((t - moved) * w_sum > (1 - moved) * CLEAR_RISE)
+    return moved, low, far
 
 
 @_compiled  # type: ignore[untyped-decorator]
@@ -147,13 +162,14 @@ def solve_tile(
     every row has: further steps of the budget would change nothing.
     """
     at = t
+    low = tl.zeros_like(t) + LOWEST
     w_sum = tl.zeros_like(t)
     moving = t == t
     step = 0
     while (step <= steps) & (tl.max(moving.to(tl.int32)) > 0):
         w, v = powers(x, t, beta, beta_less_1, inv_beta, HALVES)
         new_sum = tl.sum(w, 1, keep_dims=True)
-        moved, far = newton_step(t, tl.sum(w * v, 1, keep_dims=True), new_sum, beta, inv_beta, step)
+        moved, low, far = newton_step(t, low, tl.sum(w * v, 1, keep_dims=True), new_sum, beta, inv_beta, step)
         at = tl.where(moving, t, at)
         w_sum = tl.where(moving, new_sum, w_sum)
         t = tl.where(moving & (step < steps), moved, t)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import warnings
+
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
@@ -28,7 +31,8 @@ def choose(backend: str, input: Tensor, target: Tensor, weight: Tensor | None, b
     if backend in ("torch", "reference"):
         return backend
     kernel = backend if backend != "auto" else "cpu" if input.is_cpu else "cuda"
-    obstacle = _obstacle(kernel, (input, target) if weight is None else (input, target, weight), beta)
+    tensors = (input, target) if weight is None else (input, target, weight)
+    obstacle = _obstacle(kernel, tensors, beta, warn=backend == "auto")
     if obstacle is None:
         return kernel
     if backend == "auto":
@@ -93,12 +97,25 @@ def loss_and_grad(
 
 def can_solve(rows: Tensor, beta: Beta) -> bool:
     """Tell whether `cpu.root_and_probs` can run on rows of logits, of shape (..., k), float32 or float64."""
-    return not is_traced() and _obstacle("cpu", (rows,), beta) is None
+    return not is_traced() and _obstacle("cpu", (rows,), beta, warn=True) is None
 
 
-def obstacle_of_machine(tensor: Tensor) -> str | None:
-    """Say why the kernel of a tensor's device cannot be used on this machine, or None where it can."""
-    return cpu.obstacle() if tensor.is_cpu else cuda.obstacle()
+def obstacle_of_machine(tensor: Tensor, *, warn: bool = False) -> str | None:
+    """Say why the kernel of a tensor's device cannot be used on this machine, or None where it can.
+
+    `warn` is for a call that would run it, and goes another way: the first such call of a process is warned.
+    """
+    obstacle = cpu.obstacle() if tensor.is_cpu else cuda.obstacle()
+    if obstacle is not None and warn and (tensor.is_cpu or torch.version.hip is None):  # for ROCm there is none
+        warn_once(obstacle)
+    return obstacle
+
+
+@functools.cache
+def warn_once(obstacle: str) -> None:
+    """Warn that calls take longer than they need, the first time in a process."""
+    sentence = f"mgce runs without its compiled kernel, and its losses take many times as long: {obstacle}."
+    warnings.warn(sentence, RuntimeWarning, stacklevel=2)
 
 
 def gradient_dtype(logits: Tensor) -> torch.dtype:
@@ -117,7 +134,7 @@ def is_batched(tensor: Tensor) -> bool:
     return functorch.is_functorch_wrapped_tensor(tensor) or functorch.is_legacy_batchedtensor(tensor)
 
 
-def _obstacle(kernel: str, tensors: tuple[Tensor, ...], beta: Beta) -> str | None:
+def _obstacle(kernel: str, tensors: tuple[Tensor, ...], beta: Beta, *, warn: bool) -> str | None:
     """Say why a kernel cannot run a call with these tensors, the logits first, or None where it can."""
     input = tensors[0]
     if isinstance(beta, Tensor):
@@ -137,7 +154,7 @@ def _obstacle(kernel: str, tensors: tuple[Tensor, ...], beta: Beta) -> str | Non
         return "it is inside a transform of torch.func"
     if compiling:  # the operator in a graph asks for the rest when it runs
         return None
-    return _obstacle_of_context(input) or obstacle_of_machine(input)
+    return _obstacle_of_context(input) or obstacle_of_machine(input, warn=warn)
 
 
 def _obstacle_of_tensor(kernel: str, tensor: Tensor, compiling: bool) -> str | None:

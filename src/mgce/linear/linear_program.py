@@ -9,6 +9,12 @@ import numpy as np
 from mgce.linear.arrays import FloatArray
 from mgce.linear.objective import LinearProblem
 
+UNBOUNDED = 3  # the status of `scipy.optimize.linprog` for it; a program that starts at 0 is never infeasible
+
+
+class UnboundedProgramError(ArithmeticError):
+    """The program has no least value."""
+
 
 def solve_linear_program(problem: LinearProblem) -> tuple[FloatArray, FloatArray, int] | None:
     r"""Give mu (k, d), p (n, k) and the number of iterations of HiGHS, or None if it found no solution.
@@ -17,6 +23,9 @@ def solve_linear_program(problem: LinearProblem) -> tuple[FloatArray, FloatArray
     `sum_y h_iy <= 1`. At the solution nu_i is phi of row i and h has the minimax probabilities, which at beta = 1 are
     the positive parts of `1 + f_iy + phi_i`. Its variables are the positive and the negative parts of mu, column after
     column, then nu, then h row by row. The multipliers of the first constraints are w_i p_iy.
+
+    Raises:
+        UnboundedProgramError: if the objective has no least value.
     """
     from scipy import sparse
     from scipy.optimize import linprog
@@ -38,6 +47,8 @@ def solve_linear_program(problem: LinearProblem) -> tuple[FloatArray, FloatArray
         method="highs" if n * k < 2000 else "highs-ipm",
     )
     result = linprog(**program)
+    if result.status == UNBOUNDED:
+        raise UnboundedProgramError(result.message)
     if result.x is None or result.status != 0:
         return None
     coef = (result.x[:m] - result.x[m : 2 * m]).reshape(k, -1, order="F")

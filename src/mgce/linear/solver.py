@@ -2,6 +2,7 @@ r"""Fitting linear MGCE: the convex problem of equation (11), with a lower bound
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,10 +15,10 @@ from mgce.linear.arrays import FloatArray, Matrix, as_array, as_labels, as_matri
 from mgce.linear.columns import run_columns
 from mgce.linear.first_order import run_lbfgs
 from mgce.linear.interior_point import interior_path
-from mgce.linear.linear_program import solve_linear_program
+from mgce.linear.linear_program import UnboundedProgramError, solve_linear_program
 from mgce.linear.objective import LinearProblem, Link, phi_and_p
 from mgce.linear.plan import THOROUGH, plan
-from mgce.linear.progress import LinearFit, Progress
+from mgce.linear.progress import EmptyUncertaintySetError, LinearFit, Progress
 
 METHODS = ("auto", "lbfgs", "interior", "lp", "columns")
 INTERIOR_STEPS = 200  # more than any problem has needed: 10 to 150
@@ -162,12 +163,23 @@ def _run(name: str, progress: Progress, start: FloatArray, max_iter: int) -> Non
     elif name == "interior":
         _run_interior(progress)
     else:
+        _run_linear_program(progress)
+
+
+def _run_linear_program(progress: Progress) -> None:
+    try:
         solution = solve_linear_program(progress.problem)
-        if solution is not None:
-            coef, p, n_iter = solution
-            progress.n_iter += n_iter
-            progress.offer(coef)
-            progress.dual.update(p)
+    except UnboundedProgramError:
+        if progress.dual.anchor is None:
+            raise EmptyUncertaintySetError(-math.inf) from None
+        solution = None  # the anchor shows that it is bounded
+    if solution is None:
+        progress.offer(progress.coef)
+        return
+    coef, p, n_iter = solution
+    progress.n_iter += n_iter
+    progress.offer(coef)
+    progress.dual.update(p)
 
 
 def _run_interior(progress: Progress) -> None:

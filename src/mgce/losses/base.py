@@ -147,8 +147,8 @@ def _in_range(beta: Beta) -> Beta:
 
 
 def show(beta: Any) -> str:
-    """Write beta as `repr` of a module has it: a number, or the shape of a tensor."""
-    if isinstance(beta, Tensor) and beta.ndim:
+    """Write beta as `repr` of a module has it: a number, or the shape of a tensor of several or without values."""
+    if isinstance(beta, Tensor) and (beta.ndim or beta.is_meta):
         return f"tensor{tuple(beta.shape)}"
     number = beta.item() if isinstance(beta, Tensor) else beta
     return f"{math.inf if number > sys.float_info.max else float(number):g}"  # an integer may be larger than any float

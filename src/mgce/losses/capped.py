@@ -16,6 +16,7 @@ from mgce.losses.modules import MinimaxLink
 from mgce.losses.scored import loss_of_logits
 from mgce.losses.scored_module import ScoredLoss
 from mgce.losses.wanted import Wanted
+from mgce.numerics.exponential import expm1
 from mgce.numerics.root import LARGEST_BETA
 
 
@@ -52,10 +53,13 @@ def capped_mgce_loss(logits: Tensor, wanted: Wanted, *, beta: float = 1.4, thres
         scores = normalized_logits(logits, beta=number, dim=wanted.dim)
     else:  # the fused kernel gives the loss of the label
         scores = -mgce_loss(logits, wanted.target, None, wanted.ignore_index, "none", beta=number)
-    if threshold == 0:
-        return scores.clamp(min=-number if number <= torch.finfo(scores.dtype).max else -math.inf)
-    least = math.log(threshold)
-    return scores.clamp(min=least if number == math.inf else number * math.expm1(least / number))
+    one = scores.new_ones(())  # by which a beta that changes from call to call stays out of a compiled graph
+    if threshold > 0:
+        least = math.log(threshold) * one
+        least = least if number >= LARGEST_BETA else number * expm1(least / number)
+    else:
+        least = -number * one if number <= torch.finfo(scores.dtype).max else -math.inf * one
+    return torch.where(scores < least, least, scores)
 
 
 class CappedMGCELoss(ScoredLoss):

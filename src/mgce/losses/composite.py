@@ -7,7 +7,7 @@ from torch import Tensor
 
 from mgce.kernels.options import LossOptions
 from mgce.losses.arguments import class_dim
-from mgce.losses.nll import nll, row_weights
+from mgce.losses.nll import nll, of_class, row_weights
 from mgce.numerics import root
 from mgce.numerics.implicit import solve
 from mgce.numerics.root import Beta
@@ -60,4 +60,4 @@ def _target_probs(target: Tensor, weight: Tensor | None, logits: Tensor, options
     kept = (target != options.ignore_index).unsqueeze(1)
     labels = torch.where(kept, target.unsqueeze(1), 0)
     q = kept * (weight * (share / logits.shape[1]))
-    return q.scatter_add_(1, labels, torch.where(kept, (1 - share) * weight[labels], 0))
+    return q.scatter_add_(1, labels, torch.where(kept, (1 - share) * of_class(weight, labels), 0))

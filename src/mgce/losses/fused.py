@@ -44,7 +44,7 @@ def fused_mgce_loss(
         rows, labels = rows.contiguous(), labels.contiguous()
         weight = None if weight is None else weight.to(dtype).contiguous()
     if dispatch.is_traced():
-        loss: Tensor = loss_and_grad(rows, labels, weight, *options, beta)[0]
+        loss: Tensor = loss_and_grad(rows, labels, weight, *options, *operands_of(beta))[0]
     else:
         loss = loss_of_rows(rows, labels, weight, options, beta)
     if options.reduction == "none":
@@ -122,6 +122,28 @@ def _differentiable_gradient(
     return torch.autograd.grad(loss, logits, grad_output.to(loss.dtype), create_graph=True)[0]
 
 
+def operands_of(beta: float) -> tuple[float, Tensor | None]:
+    """Give beta as an operator in a graph takes it: as a number, or, where it is a symbol of the graph, as a tensor.
+
+    A number is part of the graph, which would be compiled anew at each step of a schedule. The tensor is a product,
+    since arithmetic is all that PyTorch's compiler keeps free of a number's value. It is on the CPU, where to read it
+    is not to wait.
+    """
+    if not torch.compiler.is_compiling():
+        return beta, None
+    from torch.fx.experimental import symbolic_shapes  # takes a while, and is there when one compiles
+
+    is_number = getattr(symbolic_shapes, "has_static_value", None)  # the least versions of PyTorch have none
+    if is_number is not None and is_number(beta):
+        return beta, None
+    return 0.0, torch.ones((), dtype=torch.float64, device="cpu") * beta
+
+
+def number_of(beta: float, symbol: Tensor | None) -> float:
+    """Give the beta of what :func:`operands_of` gave."""
+    return beta if symbol is None else float(symbol)
+
+
 @torch.library.custom_op("mgce::loss_and_grad", mutates_args=())
 def loss_and_grad(
     logits: Tensor,
@@ -131,16 +153,18 @@ def loss_and_grad(
     reduction: str,
     label_smoothing: float,
     beta: float,
+    symbol: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Run the kernel as one opaque operator, for graphs that are traced."""
-    return loss_and_gradient(logits, target, weight, LossOptions(ignore_index, reduction, label_smoothing), beta)
+    options = LossOptions(ignore_index, reduction, label_smoothing)
+    return loss_and_gradient(logits, target, weight, options, number_of(beta, symbol))
 
 
 def loss_and_gradient(
     logits: Tensor, target: Tensor, weight: Tensor | None, options: LossOptions, beta: float
 ) -> tuple[Tensor, Tensor]:
     """Give the loss and its gradient of a batch of rows, by the kernel or, on a machine without it, by hand."""
-    if dispatch.obstacle_of_machine(logits) is None:
+    if dispatch.obstacle_of_machine(logits, warn=True) is None:
         loss, grad = dispatch.loss_and_grad(logits, target, weight, options, beta=beta)
     else:
         rows = logits.to(torch.promote_types(logits.dtype, torch.float32))
@@ -160,6 +184,7 @@ def _(
     reduction: str,
     label_smoothing: float,
     beta: float,
+    symbol: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     shape = logits.shape[:1] if reduction == "none" else ()
     dtype = torch.promote_types(logits.dtype, torch.float32)
@@ -167,18 +192,19 @@ def _(
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    logits, target, weight, *options, ctx.beta = inputs
+    logits, target, weight, *options, ctx.beta, symbol = inputs
     ctx.options = LossOptions(*options)
-    ctx.save_for_backward(logits, target, weight, output[1])
+    ctx.save_for_backward(logits, target, weight, symbol, output[1])
 
 
 def _scale(ctx: Any, grad_loss: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-    logits, target, weight, grad = ctx.saved_tensors
+    logits, target, weight, symbol, grad = ctx.saved_tensors
     if torch.is_grad_enabled():  # create_graph=True
-        grad = _differentiable_gradient(logits, target, weight, ctx.options, ctx.beta, grad_loss)
+        beta = number_of(ctx.beta, symbol)
+        grad = _differentiable_gradient(logits, target, weight, ctx.options, beta, grad_loss)
     else:
         grad = grad * _for_rows(grad_loss)
-    return grad, *(None,) * 6
+    return grad, *(None,) * 7
 
 
 loss_and_grad.register_autograd(_scale, setup_context=_save)

@@ -13,6 +13,7 @@ from mgce.kernels import dispatch
 from mgce.kernels.options import LossOptions
 from mgce.losses.arguments import check_device, check_options, check_target, check_weight, result_dtype
 from mgce.losses.functional import mgce_loss
+from mgce.losses.fused import operands_of
 from mgce.losses.linear_chunks import ChunkOptions, LinearLoss, Unfused, loss_and_gradients
 from mgce.losses.linear_operator import linear_loss_and_gradients
 from mgce.numerics.root import Beta
@@ -48,9 +49,8 @@ def linear_mgce_loss(
     forward-mode and second derivatives, a tensor `beta`, a derivative in `target` or `weight`, `backend="reference"`,
     and `reduction="none"` in `torch.compile`.
 
-    In float16 the gradients are rounded before a loss scale multiplies them, so that those below 6e-8 are 0: of classes
-    that are no label, with `reduction="mean"` over many rows, that can be most. bfloat16 loses none, nor does the loss
-    of the logits.
+    In float16 the gradients are computed in float32 and kept so until the backward pass, where a loss scale multiplies
+    them before they are rounded. They take twice the memory there, and each chunk a copy of `linear_weight` in float32.
 
     Args:
         input: rows x, shape (d), (N, d) or (..., d), floating point.
@@ -137,7 +137,8 @@ def _loss_by_chunks(
     loss: Tensor
     if dispatch.is_traced():
         wanted = [torch.is_grad_enabled() and t is not None and t.requires_grad for t in tensors[:3]]
-        loss = linear_loss_and_gradients(*tensors, *options.loss, options.beta, options.rows, backend, wanted)[0]
+        beta = operands_of(options.beta)
+        loss = linear_loss_and_gradients(*tensors, *options.loss, *beta, options.rows, backend, wanted)[0]
     elif torch.is_grad_enabled():
         loss = LinearLoss.apply(*tensors, options, unfused)  # type: ignore[no-untyped-call]
     else:

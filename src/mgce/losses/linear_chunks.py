@@ -118,7 +118,8 @@ def loss_and_gradients(
 ) -> tuple[Tensor, Gradients]:
     """Give the loss, and those gradients in input, linear_weight and linear_bias that are wanted.
 
-    They are those of the reduced loss, or, for "none", of the sum of the rows times `row_scale`, shape (n,).
+    They are those of the reduced loss, or, for "none", of the sum of the rows times `row_scale`, shape (n,). In float16
+    they are given in float32: autograd rounds them when they are multiplied by what may be a loss scale.
     """
     n, kept = len(input), None
     if target.ndim == 1 and target.device.type == "cpu":  # elsewhere, to look at the labels is to wait for the device
@@ -176,7 +177,10 @@ def _over_chunks(
 ) -> tuple[Tensor, Gradients]:
     """Give the losses, of each row for "none" or of each chunk, and the gradients times `scale`."""
     n, k = len(input), len(linear_weight)
-    grad_input = torch.empty_like(input, memory_format=torch.contiguous_format) if wanted[0] else None
+    grad_input = None
+    if wanted[0]:
+        dtype = dispatch.gradient_dtype(input)
+        grad_input = torch.empty_like(input, dtype=dtype, memory_format=torch.contiguous_format)
     # The sum over chunks is kept in at least float32.
     sums = [
         torch.zeros(tensor.shape, dtype=torch.promote_types(tensor.dtype, torch.float32), device=tensor.device)
@@ -198,7 +202,9 @@ def _over_chunks(
             _accumulate(grad, here, rows, linear_weight, into, *sums)
             del grad  # before the next chunk
     tensors = linear_weight, linear_bias
-    grads = [None if s is None or t is None else s.to(t.dtype) for s, t in zip(sums, tensors, strict=True)]
+    grads = [
+        None if s is None or t is None else s.to(dispatch.gradient_dtype(t)) for s, t in zip(sums, tensors, strict=True)
+    ]
     together = torch.cat(losses) if losses else input.new_zeros(0)
     return together, (grad_input, grads[0], grads[1])
 
@@ -241,9 +247,11 @@ def _accumulate(
     active = _active_classes(grad)
     if active is not None:
         grad = grad.index_select(1, active)
+    rows = rows.to(dispatch.gradient_dtype(rows))
     grad = grad.mul_(scale).to(rows.dtype)
     if into_input is not None:
-        torch.mm(grad, linear_weight if active is None else linear_weight.index_select(0, active), out=into_input)
+        head = linear_weight if active is None else linear_weight.index_select(0, active)
+        torch.mm(grad, head.to(grad.dtype), out=into_input)
     if into_weight is not None:
         if active is not None:
             into_weight.index_add_(0, active, (grad.T @ rows).to(into_weight.dtype))

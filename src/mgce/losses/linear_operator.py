@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from mgce.kernels import dispatch
 from mgce.kernels.options import LossOptions
 from mgce.losses.composite import composite_mgce_loss
+from mgce.losses.fused import number_of
 from mgce.losses.linear_chunks import ChunkOptions, loss_and_gradients
 
 
@@ -26,11 +27,13 @@ def linear_loss_and_gradients(
     reduction: str,
     label_smoothing: float,
     beta: float,
+    symbol: Tensor | None,
     rows: int,
     backend: str,
     wanted: Sequence[bool],
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Give the loss, reduced, and its gradients in the first three arguments: empty where not wanted."""
+    beta = number_of(beta, symbol)
     kernel = dispatch.choose(backend, input, target, weight, beta) in dispatch.KERNELS  # now a plain call
     options = ChunkOptions(LossOptions(ignore_index, reduction, label_smoothing), beta, rows, kernel)
     tensors = input, linear_weight, linear_bias, target, weight
@@ -50,6 +53,7 @@ def _(
     reduction: str,
     label_smoothing: float,
     beta: float,
+    symbol: Tensor | None,
     rows: int,
     backend: str,
     wanted: Sequence[bool],
@@ -59,27 +63,29 @@ def _(
         dtype = torch.promote_types(dtype, target.dtype)
     tensors = input, linear_weight, linear_bias
     grads = [
-        input.new_empty(tensor.shape if tensor is not None and want else 0)
+        tensor.new_empty(tensor.shape, dtype=dispatch.gradient_dtype(tensor))
+        if tensor is not None and want
+        else input.new_empty(0)
         for tensor, want in zip(tensors, wanted, strict=True)
     ]
     return input.new_empty((), dtype=dtype), grads[0], grads[1], grads[2]
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    *tensors, ignore_index, reduction, label_smoothing, ctx.beta, _, _, ctx.wanted = inputs
+    *tensors, ignore_index, reduction, label_smoothing, ctx.beta, symbol, _, _, ctx.wanted = inputs
     ctx.options = LossOptions(ignore_index, reduction, label_smoothing)
-    ctx.save_for_backward(*tensors, *output[1:])
+    ctx.save_for_backward(*tensors, symbol, *output[1:])
 
 
 def _scale(ctx: Any, grad_loss: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
-    *tensors, target, weight = ctx.saved_tensors[:5]
+    *tensors, target, weight, symbol = ctx.saved_tensors[:6]
     if torch.is_grad_enabled():  # create_graph=True
-        loss = composite_mgce_loss(F.linear(*tensors), target, weight, ctx.options, ctx.beta)
+        loss = composite_mgce_loss(F.linear(*tensors), target, weight, ctx.options, number_of(ctx.beta, symbol))
         sources = [tensor for tensor, want in zip(tensors, ctx.wanted, strict=True) if want]
         found = iter(torch.autograd.grad(loss, sources, grad_loss.to(loss.dtype), create_graph=True))
-        return *(next(found) if want else None for want in ctx.wanted), *(None,) * 9
-    grads = zip(ctx.saved_tensors[5:], ctx.wanted, strict=True)
-    return *(_times(grad, grad_loss) if want else None for grad, want in grads), *(None,) * 9
+        return *(next(found) if want else None for want in ctx.wanted), *(None,) * 10
+    grads = zip(ctx.saved_tensors[6:], ctx.wanted, strict=True)
+    return *(_times(grad, grad_loss) if want else None for grad, want in grads), *(None,) * 10
 
 
 def _times(grad: Tensor, grad_loss: Tensor) -> Tensor:

@@ -39,7 +39,15 @@ def of_labels(values: Tensor, target: Tensor, ignore_index: int) -> Tensor:
 def row_weights(target: Tensor, weight: Tensor | None, ignore_index: int) -> Tensor:
     """Give what each row counts in a mean: nothing if it is ignored, else the weight of its label, or True for one."""
     kept = target != ignore_index
-    return kept if weight is None else torch.where(kept, weight[torch.where(kept, target, 0)], 0)
+    return kept if weight is None else torch.where(kept, of_class(weight, torch.where(kept, target, 0)), 0)
+
+
+def of_class(weight: Tensor, labels: Tensor) -> Tensor:
+    """Give the weight of each label, in the shape of the labels.
+
+    Not `weight[labels]`: of a single label that reads its number, which neither `vmap` nor a tensor on `meta` has.
+    """
+    return weight.index_select(0, labels.flatten()).view(labels.shape)
 
 
 def nll_of_labels(scores: Tensor, target: Tensor, weight: Tensor | None, options: LossOptions) -> Tensor:

@@ -2,6 +2,7 @@ r"""A loss that leaves out, of the rows of each label, those that cost most."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 
 from mgce import _validation
 from mgce._validation import expected
+from mgce.losses.nll import of_class
 from mgce.losses.protocol import IGNORED, UNSAID, said, weight_of
 from mgce.losses.wrapping import Wrapper, check_input
 
@@ -17,6 +19,9 @@ from mgce.losses.wrapping import Wrapper, check_input
 # MNIST with 200 rows of a class, 64 ended three points below.
 WINDOW = 256
 LARGEST_BUFFER = 10**10  # numbers, 40 GB
+# Shares are multiples of 2 to minus this. So int64 holds the product with 2^27 rows, 128 images of 1024 x 1024, and no
+# device needs float64; of a million rows the share is right to 2e-5 rows.
+SHARE_BITS = 36
 
 
 class RecentLosses(nn.Module):
@@ -34,31 +39,35 @@ class RecentLosses(nn.Module):
 
     losses: Tensor
     count: Tensor
-    rank: Tensor  # by label and number of losses, the place of the largest to keep among them in order
+    share: Tensor  # by label, what to leave out, in units of 2^-SHARE_BITS
 
     def __init__(self, trim: Sequence[float], window: int) -> None:
         super().__init__()
         self.trim, self.labels, self.window = tuple(trim), len(trim), window
         self.register_buffer("losses", torch.full((self.labels + 1, window + 1), torch.inf))
         self.register_buffer("count", torch.zeros(self.labels + 1, dtype=torch.int64))
-        self.register_buffer("rank", self._rank(), persistent=False)
+        self.register_buffer("share", self._share(), persistent=False)
 
     def reset_parameters(self) -> None:
         """Forget all losses; for who makes modules without data, on the device `meta`, and fills them in later."""
         self.losses.fill_(torch.inf)
         self.count.zero_()
-        self.rank = self._rank()
+        self.share = self._share()
 
     def _load_from_state_dict(self, *arguments: Any) -> None:
         super()._load_from_state_dict(*arguments)
-        self.rank = self._rank()  # which is not in the dict, and has no values yet in a module made on `meta`
+        self.share = self._share()  # which is not in the dict, and has no values yet in a module made on `meta`
 
-    def _rank(self) -> Tensor:
-        """Compute the buffer `rank` on the device of the others."""
-        # 29 of 100 are to be left out at .29, although .29 * 100 is a little less in floating point.
-        seen, share = (torch.tensor(x, dtype=torch.float64, device="cpu") for x in (range(self.window + 1), self.trim))
-        rank = (seen - (share[:, None] * seen + 1e-9).floor() - 1).clamp(min=0).long()
-        return rank.to(self.count.device)
+    def _share(self) -> Tensor:
+        """Compute the buffer `share` on the device of the others."""
+        # Rounded up: 29 of 100 are to be left out at .29, although .29 * 100 is a little less in floating point.
+        return torch.tensor([math.ceil(share * 2**SHARE_BITS) for share in self.trim], device="cpu").to(
+            self.count.device
+        )
+
+    def _place(self, count: Tensor) -> Tensor:
+        """Give the place of the largest loss to keep among so many of each label (labels,), in order."""
+        return (count - (count * self.share >> SHARE_BITS) - 1).clamp(min=0)
 
     def forward(self, losses: Tensor, target: Tensor) -> Tensor:
         """Take up the losses (n,) of rows labelled `target` (n,); give which rows to keep (n,)."""
@@ -77,10 +86,20 @@ class RecentLosses(nn.Module):
         slot = torch.where(rows > self.window, spaced, slot)
         self.losses[sorted_label, slot] = known[order]
         self.count += new
-        rank = self.rank.gather(1, self.count[:-1, None].clamp(max=self.window))
-        quantile = self.losses[:-1, :-1].sort(1).values.gather(1, rank)[:, 0]
+        place = self._place(self.count[:-1].clamp(max=self.window))
+        quantile = self.losses[:-1, :-1].sort(1).values.gather(1, place[:, None])[:, 0]
+        if len(label) > self.window:  # some of which the window may not hold
+            quantile = torch.where(new[:-1] > self.window, self._quantile_of(known, label, new), quantile)
         quantile = torch.cat([quantile, quantile.new_full((1,), torch.inf)])
         return ~(known > quantile[label])
+
+    def _quantile_of(self, known: Tensor, label: Tensor, rows: Tensor) -> Tensor:
+        """Give the quantile of each label (labels,) among the losses of this call alone, (n,)."""
+        order = known.argsort()
+        order = order[label[order].argsort(stable=True)]
+        first = rows.cumsum(0) - rows
+        place = first[:-1] + self._place(rows[:-1])
+        return known[order][place.clamp(max=len(known) - 1)]  # a label without rows has no place
 
 
 def check_trim(name: str, share: Any) -> None:
@@ -96,7 +115,8 @@ class TrimmedLoss(Wrapper):
     .. math:: \frac{1}{\lvert K \rvert} \sum_{i \in K} \ell(f_i, y_i), \qquad K = \{i : \ell(f_i, y_i) \le q_{y_i}\}
 
     with :math:`q_c` the quantile of level 1 - trim of the last `window` losses of rows labelled c, those of this call
-    among them: of n losses the trim n largest, rounded down, are above it; rows that cost as much as it are kept.
+    among them, or of those of this call where it has more: of n losses the trim n largest, rounded down, are above it;
+    rows that cost as much as it are kept.
     Wrong labels cost most as long as the network has not learnt them by heart, and rows left out it does not learn.
     There need be no epochs without trimming; that each label has a quantile of its own keeps a class from being left
     out as a whole. Of a label of which there were fewer than 1 / trim rows, none is left out.
@@ -117,7 +137,7 @@ class TrimmedLoss(Wrapper):
         trim: share of the rows of each label to leave out, in [0, 1); one for all labels, or one for each, (k,).
         n_classes: number of classes k.
         window: how many losses are kept of each label, at least 1: the buffer has (k + 1) (window + 1) numbers, which
-            a call sorts. A batch with more rows of a label enters as so many evenly spaced ones.
+            a call sorts. Of a batch with more rows of a label so many evenly spaced ones are kept.
         reduction: `"mean"` over the rows kept, by their class weights as in cross-entropy, and 0 if none is kept;
             `"sum"`; or `"none"`, which is 0 for those left out.
 
@@ -208,7 +228,7 @@ class TrimmedLoss(Wrapper):
         if weight is None:
             return torch.maximum(kept.sum(), rows.any())
         weight = weight.to(torch.promote_types(weight.dtype, torch.float32))  # half types count to 65504 or 256
-        total = torch.where(kept, weight[torch.where(kept, label, 0)], 0).sum()
+        total = torch.where(kept, of_class(weight, torch.where(kept, label, 0)), 0).sum()
         return torch.where(kept.any() | ~rows.any(), total, 1)
 
     def set_reduction(self, reduction: str) -> None:

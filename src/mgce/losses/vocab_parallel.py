@@ -109,7 +109,7 @@ class _VocabParallelLoss(torch.autograd.Function):
             total = reduce(x.sum(-1))  # -inf where a class is masked, whose loss is inf
             loss = (1 - label_smoothing) * loss - label_smoothing * (total / num_classes + t)
             grad -= label_smoothing / num_classes
-        ctx.save_for_backward(torch.where(kept.unsqueeze(-1), grad, 0))
+        ctx.save_for_backward(grad, kept)
         ctx.dtype = logits.dtype
         return torch.where(kept, loss, 0)
 
@@ -117,8 +117,10 @@ class _VocabParallelLoss(torch.autograd.Function):
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
         if torch.is_grad_enabled():  # create_graph=True
             raise RuntimeError("The vocabulary-parallel loss is differentiable once: no graph of its backward pass.")
-        (grad,) = ctx.saved_tensors
-        return (grad * grad_output.unsqueeze(-1)).to(ctx.dtype), *(None,) * 7
+        grad, kept = ctx.saved_tensors
+        # The mean over no row passes on infinity, and what ignored rows hold may be NaN.
+        scaled = torch.where(kept.unsqueeze(-1), grad * grad_output.unsqueeze(-1), 0)
+        return scaled.to(ctx.dtype), *(None,) * 7
 
 
 def _sum(parts: Tensor, group: Any) -> Tensor:

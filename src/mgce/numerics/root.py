@@ -74,31 +74,43 @@ def _newton_finite(x: Tensor, beta: Beta, reduce: Reduce, k: int) -> Tensor:
     t = torch.clamp(_lower_end(count.log(), beta) - total / count, max=0)
     readable = _validation.is_concrete(t)
     steps = budget.proven_steps(k, beta, x.dtype) if readable else budget.newton_steps(k, beta, x.dtype)
+    low = torch.full_like(t, torch.finfo(t.dtype).min)
     for step in range(steps):
         w, h = powers(x, t, beta)
         support, mass = reduce(torch.stack([w.sum(-1), _sum_of_shares(h)])).unbind()
         excess, slope = _norm(support, mass, beta)
         moved = torch.clamp(t - excess / slope, max=0)
         # The mean may be rounded to the left of the root, so the first step is free.
-        moved = moved if step == 0 else _guarded(t, moved)
-        if readable and not bool(reduce(_moves(t, moved).any().to(x.dtype))):
-            return moved
-        t = moved
+        if step > 0:
+            moved, low = _guarded(t, moved, low)
+        moves = _moves(t, moved, slope)
+        if readable and not bool(reduce(moves.any().to(x.dtype))):
+            return t
+        t = torch.where(moves, moved, t)
     return t
 
 
-def _guarded(t: Tensor, moved: Tensor) -> Tensor:
+def _guarded(t: Tensor, moved: Tensor, low: Tensor) -> tuple[Tensor, Tensor]:
     """Let t fall, as it does on the right of the root, and rise only where a step was rounded to the left of it.
 
-    Without this guard t would cycle in float32 where the support collapses.
+    `low` is the highest point that t rose from, and t falls no more to that, nor below: where the support collapses on
+    the way up, each step from the right would be rounded to the left again, and t would cycle. It then comes to rest on
+    the right, where the sums say that it is next to the root; on the left they could not.
     """
-    clearly_left = moved - t > CLEAR_RISE * torch.finfo(t.dtype).eps * (1 - t)
-    return torch.where(clearly_left, moved, torch.minimum(t, moved))
+    eps = torch.finfo(t.dtype).eps
+    rises = moved - t > CLEAR_RISE * eps * (1 - t)
+    fallen = torch.minimum(t, torch.maximum(moved, low + eps / 2 * (1 - low)))
+    return torch.where(rises, moved, fallen), torch.where(rises, t, low)
 
 
-def _moves(t: Tensor, moved: Tensor) -> Tensor:
-    """Tell where t moved by more than the rounding of the sums, by which it could creep on; NaN has not."""
-    return (t - moved).abs() > torch.finfo(t.dtype).eps / 4 * (1 - moved)
+def _moves(t: Tensor, moved: Tensor, slope: Tensor) -> Tensor:
+    """Tell where t moves by more than the rounding of the sums, by which it could creep on; NaN does not.
+
+    A small step down is the last one only where none that follows it can be large, as one may that leaves most of the
+    support behind: the slope never falls below 1, so that the root is nearer than the step times the slope.
+    """
+    eps = torch.finfo(t.dtype).eps * (1 - moved)
+    return ((t - moved).abs() > eps / 4) | ((t - moved) * slope > CLEAR_RISE * eps)
 
 
 def _sum_of_shares(h: Tensor) -> Tensor:
