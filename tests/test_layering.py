@@ -39,6 +39,7 @@ ROOMS = {
     ],
     "mgce.tables": [
         {"columns", "candidates", "predictions"},
+        {"rebuilt"},
         {"choice", "suspects", "model", "notes"},
         {"rows"},
         {"measures"},

@@ -11,42 +11,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
-from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 
 import mgce
+from mgce._limits import read_at_most
 from mgce._text import spreadsheet_cell
 from mgce._validation import expected
-from mgce.estimators import (
-    MGCEBoostingClassifier,
-    MGCEClassifier,
-    MGCEForestClassifier,
-    MGCEFourierClassifier,
-    MGCEMLPClassifier,
-    MGCEVotingClassifier,
-    load,
-    save,
-)
+from mgce.estimators import save
 from mgce.estimators.base import link_probs
+from mgce.estimators.unbuilt import Node, read
 from mgce.functional import minimax_probs, worst_case_probs
 from mgce.risk import RiskCertificate, certify
 from mgce.risk.any_model import label_indices
 from mgce.sets import ConformalSets
 from mgce.tables.columns import KINDS, Columns, unseen_categories
 from mgce.tables.predictions import LabelledPredictions
+from mgce.tables.rebuilt import build_classifier, build_sets, build_transformer
 
 if TYPE_CHECKING:
     import pandas as pd
 
 FORMAT = 3  # version of the format of model files, to be increased when `TablePipeline` stores something else
-# The classifiers that may be chosen, and those that an average may consist of.
-SINGLE = (
-    MGCEBoostingClassifier,
-    MGCEClassifier,
-    MGCEForestClassifier,
-    MGCEFourierClassifier,
-    MGCEMLPClassifier,
-)
 FloatArray = NDArray[np.float64]
 
 
@@ -186,61 +171,50 @@ class TableModel:
     def load(cls, path: Path) -> TableModel:
         """Load a model from a file with the content that :meth:`to_bytes` returned.
 
+        The file may be anybody's: of what it says, checked numbers and names alone become part of the model.
+
         Raises:
             FileNotFoundError: if there is no file at `path`.
-            ImportError: if skops is not installed.
             ValueError: if the file is damaged, or is not a model of a table.
         """
         if not path.is_file():
             raise FileNotFoundError(expected("model", "the path of a file that exists", str(path)))
         try:
-            pipeline = load(path)
-            table = pipeline.table_ if isinstance(pipeline, TablePipeline) else None
-            model = None if table is None or table["format"] != FORMAT else _checked(pipeline)
+            with path.open("rb") as file:
+                root = read(read_at_most(file))
+            ours = root.kind == f"{TablePipeline.__module__}.{TablePipeline.__qualname__}"
+            model = _built(root) if ours and root["table_"]["format"].plain() == FORMAT else None
+            version = root["table_"]["version"].text() if ours else ""
         except Exception as error:  # a damaged file, or one that was changed by hand, can raise any type
             raise ValueError(expected("model", "an undamaged file written by `mgce fit`", path.name)) from error
-        if table is None:
+        if not ours:
             raise ValueError(expected("model", "a file written by `mgce fit`", path.name))
         if model is None:
             readable = f"a file of the format that mgce {mgce.__version__} writes"
-            raise ValueError(expected("model", readable, f"that of mgce {table.get('version')}"))
+            raise ValueError(expected("model", readable, f"that of mgce {version}"))
         return model
 
 
-def _checked(pipeline: TablePipeline) -> TableModel:
-    """Return the model of a file after checking it.
-
-    The types of its parts are checked, and it must be able to predict a row in which all values are missing.
+def _built(root: Node) -> TableModel:
+    """Build the model of a file: see :mod:`mgce.tables.rebuilt`.
 
     Raises:
-        ValueError: if a check fails; damaged parts may raise other exceptions too.
+        ValueError: if what the file says is not what `mgce fit` writes; damaged parts may raise other exceptions too.
     """
-    import pandas as pd
-
-    table = pipeline.table_
-    columns = Columns(dict(table["kinds"]), table["target"], table["id"])
-    sets = ConformalSets.from_dict(json.loads(table["sets"])) if table.get("sets") else None
-    model = TableModel(Pipeline(pipeline.steps), columns, table["trained_rows"], table["version"], sets)
-    transformer, classifier = (step for _, step in pipeline.steps)
-    parts = [
-        type(transformer) is ColumnTransformer,
-        type(classifier) in (*SINGLE, MGCEVotingClassifier),
-        all(type(member) in SINGLE for member in getattr(classifier, "estimators_", [])),
-        all(isinstance(text, str) for text in (*columns.kinds, columns.target, model.version)),
-        columns.id is None or isinstance(columns.id, str),
-        set(columns.kinds.values()) <= {*KINDS},
-        [*columns.kinds] == transformer.feature_names_in_.tolist(),
-        model.trained_rows.dtype == np.uint64 and model.trained_rows.ndim == 1,
-    ]
-    if not all(parts):
-        raise ValueError(expected("table_", "what `mgce fit` writes", parts))
-    row = columns.select(pd.DataFrame({name: [None] for name in columns.kinds}))
-    predictions = model.predict(row)
-    model.unseen(row)
-    if sets is not None:
-        sets.predict(predictions.softmax)
-    if not (predictions.h.shape == predictions.p.shape == (1, len(model.classes)) and model.beta >= 1):
-        raise ValueError(expected("model", "one with a probability for each class", predictions))
+    table = root["table_"]
+    id_column = table["id"].plain()
+    columns = Columns(table["kinds"].texts(), table["target"].text(), None if id_column is None else table["id"].text())
+    if not columns.kinds or not set(columns.kinds.values()) <= {*KINDS}:
+        raise ValueError(expected("kinds", f"columns of {KINDS}", columns.kinds))
+    (_, transformer), (_, classifier) = (item.items() for item in root["steps"].items())
+    built, made_up = build_transformer(transformer, columns)
+    first = built.transform(made_up[:1])
+    steps = [("columns", built), ("classifier", build_classifier(classifier, first.shape[1]))]
+    trained, version = table["trained_rows"].array(np.uint64, None), table["version"].text()
+    model = TableModel(Pipeline(steps), columns, trained, version)
+    if table["sets"].plain() is not None:
+        model = replace(model, sets=build_sets(table["sets"].text(), len(model.classes)))
+    model.predict(made_up[:1])  # as all parts are of one size, this works
     return model
 
 
