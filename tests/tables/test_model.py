@@ -134,7 +134,7 @@ def test_cells_that_a_spreadsheet_would_run_are_text_unless_asked_for(model, fra
     predictions = model.predict(model.columns.select(few))
     names = pd.Series(["=1+1", "-2.5", "@SUM(A1)", "plain"], index=few.index, name="+id")
     safe, raw = (
-        to_csv(predictions_frame(model, predictions, names, every_class=False, formulas=formulas)).decode().splitlines()
+        to_csv(predictions_frame(model, predictions, names, every_class=False), formulas=formulas).decode().splitlines()
         for formulas in (False, True)
     )
     assert [line.partition(",")[0] for line in safe] == ["'+id", "'=1+1", "-2.5", "'@SUM(A1)", "plain"]

@@ -53,10 +53,8 @@ def predict(
     predictions = fitted.predict(selected)
     names = fitted.columns.row_names(frame)
     parquet = out.suffix.lower() == ".parquet"
-    result = predictions_frame(
-        fitted, predictions, names, every_class=probabilities, sets=sets, formulas=formulas or parquet
-    )
-    write_files(out.parent, {out.name: to_parquet(result) if parquet else to_csv(result)})
+    result = predictions_frame(fitted, predictions, names, every_class=probabilities, sets=sets)
+    write_files(out.parent, {out.name: to_parquet(result) if parquet else to_csv(result, formulas=formulas)})
     notes = [*unlike_their_column(frame, selected, fitted.columns.kinds), *fitted.unseen(selected)]
     counts = {str(label): int((predictions.label == label).sum()) for label in fitted.classes}
     write_json(json_file, {"file": out.name, "rows": len(frame), "predictions": counts, "notes": notes})

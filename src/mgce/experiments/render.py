@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from mgce._text import spreadsheet_cell
 from mgce.experiments.select import MEASURES
 from mgce.metrics.evaluation import pool
 from mgce.pages.png import figure, png
@@ -68,7 +69,8 @@ def to_csv(rows: Sequence[dict[str, Any]]) -> bytes:
     writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
     for row in rows:
-        writer.writerow({**row, **{name: show_taken(row[name]) for name in ("betas", "trims")}})
+        taken = {name: show_taken(row[name]) for name in ("betas", "trims")}
+        writer.writerow({**row, **taken, "method": spreadsheet_cell(row["method"])})
     return text.getvalue().encode()
 
 

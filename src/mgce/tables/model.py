@@ -15,7 +15,6 @@ from sklearn.pipeline import Pipeline
 
 import mgce
 from mgce._limits import read_at_most
-from mgce._text import spreadsheet_cell
 from mgce._validation import expected
 from mgce.estimators import save
 from mgce.estimators.base import link_probs
@@ -238,7 +237,6 @@ def predictions_frame(
     *,
     every_class: bool,
     sets: bool = False,
-    formulas: bool = False,
 ) -> pd.DataFrame:
     """Return predictions as a table: the name of the row, the predicted class, and h and p of that class.
 
@@ -248,28 +246,22 @@ def predictions_frame(
         row_names: the name of each row; the name of the series heads the column.
         every_class: add columns of h and p for every class.
         sets: add a column with the prediction set, its classes separated by vertical bars.
-        formulas: write names and labels as they are. By default, one that a spreadsheet would run as a formula gets an
-            apostrophe in front.
 
     Raises:
         ValueError: if `sets` are asked of a model that has none.
     """
     import pandas as pd
 
-    cell = str if formulas else spreadsheet_cell
-
     predicted = np.arange(len(row_names)), np.searchsorted(model.classes, predictions.label)
-    labels = [cell(str(label)) for label in predictions.label]
+    labels = [str(label) for label in predictions.label]
     columns = {"prediction": labels, "h": predictions.h[predicted], "p": predictions.p[predicted]}
     if sets:
         if model.sets is None:
             raise ValueError(expected("sets", "asked of a model with prediction sets; fit it anew", "one without"))
-        columns["set"] = [
-            cell("|".join(map(str, model.classes[row]))) for row in model.sets.predict(predictions.softmax)
-        ]
+        columns["set"] = ["|".join(map(str, model.classes[row])) for row in model.sets.predict(predictions.softmax)]
     if every_class:
         for output, probs in (("h", predictions.h), ("p", predictions.p)):
             columns |= {f"{output}_{label}": probs[:, index] for index, label in enumerate(model.classes)}
     frame = pd.DataFrame(columns, index=row_names.index)
-    frame.insert(0, cell(str(row_names.name)), row_names.map(cell), allow_duplicates=True)
+    frame.insert(0, str(row_names.name), row_names, allow_duplicates=True)
     return frame

@@ -44,7 +44,7 @@ MADE_UP_ROWS = MAX_CATEGORIES - 1  # one for each frequent category where there 
 def build_transformer(node: Node, columns: Columns) -> tuple[Any, pd.DataFrame]:
     """Build the fitted transformer of a file; give with it a table that it takes.
 
-    The known preprocessor is fitted to a made-up table, so that scikit-learn itself derives all that it needs of columns
+    The known preprocessor is fitted to a made-up table, so that scikit-learn itself derives what it needs of columns
     and categories. Then it gets the medians, means and deviations of the file.
 
     Raises:
