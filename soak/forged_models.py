@@ -154,12 +154,15 @@ def _reading(path: str) -> Change:
         some = pd.DataFrame({"kind": np.array(["u", np.nan] * 20, dtype=object)})
         fill = SimpleImputer(strategy="constant", fill_value="x").fit(some)
         fill.statistics_, fill.fill_value = np.array([path], dtype=object), path
+        none = copy.deepcopy(fill)
+        none.missing_values = None
         words = CountVectorizer(input="filename", analyzer="char", vocabulary=list("abc"), decode_error="ignore")
         read = ColumnTransformer([("words", words, 0)])
         read.transformers_, read._n_features, read.sparse_output_ = [("words", words, 0)], 1, False
         read.output_indices_, read.n_features_in_ = {"words": slice(0, 3), "remainder": slice(0, 0)}, 1
-        name, _, columns = pipeline[0].transformers_[1]
-        pipeline[0].transformers_[1] = (name, Pipeline([("fill", fill), ("read", read)]), columns)
+        name, _, _ = pipeline[0].transformers_[1]
+        pipeline[0].transformers_[1] = (name, Pipeline([("nan", fill), ("none", none), ("read", read)]), ["kind"])
+        pipeline[0]._transformer_to_input_indices[name] = [1]
 
     return change
 

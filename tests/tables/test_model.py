@@ -129,6 +129,15 @@ def test_a_file_of_another_format_names_its_version(model, tmp_path):
         TableModel.load(path)
 
 
+def test_more_probabilities_than_there_is_room_for_are_refused(model, monkeypatch):
+    monkeypatch.setattr("mgce.tables.model.TABLE_CELLS", 300)
+    model.require_room(100)
+    with pytest.raises(
+        ValueError, match="`table` to be a table of at most 100 rows for a model of 3 classes; split it"
+    ):
+        model.require_room(101)
+
+
 def test_cells_that_a_spreadsheet_would_run_are_text_unless_asked_for(model, frame):
     few = frame[:4]
     predictions = model.predict(model.columns.select(few))

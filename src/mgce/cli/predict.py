@@ -49,6 +49,7 @@ def predict(
     check_json(json_file, table, model, out)
     fitted = TableModel.load(model)
     frame = read_frame(table, "table", text=fitted.columns.text, form=form)
+    fitted.require_room(len(frame))
     selected = fitted.columns.select(frame)
     predictions = fitted.predict(selected)
     names = fitted.columns.row_names(frame)

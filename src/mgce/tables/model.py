@@ -14,7 +14,7 @@ from scipy.special import softmax
 from sklearn.pipeline import Pipeline
 
 import mgce
-from mgce._limits import read_at_most
+from mgce._limits import TABLE_CELLS, read_at_most
 from mgce._validation import expected
 from mgce.estimators import save
 from mgce.estimators.base import link_probs
@@ -92,6 +92,19 @@ class TableModel:
         f = f if f.ndim == 2 else np.stack([np.zeros_like(f), f], axis=1)
         h, p = (link_probs(link, f, self.beta) for link in (minimax_probs, worst_case_probs))
         return Predictions(self.classes[f.argmax(1)], h, p, f)
+
+    def require_room(self, n: int) -> None:
+        """Require the probabilities of n rows to be no more than the cells of the largest table that is read.
+
+        The number of classes is what a model file says, and takes a few bytes there, but eight in each row.
+
+        Raises:
+            ValueError: if they are more.
+        """
+        k = len(self.classes)
+        if n * k > TABLE_CELLS:
+            most = f"a table of at most {TABLE_CELLS // k:,} rows for a model of {k:,} classes; split it"
+            raise ValueError(expected("table", most, f"{n:,}"))
 
     def certify(self, selected: pd.DataFrame, labels: pd.Series[Any], **options: Any) -> RiskCertificate:
         """Bound the probability of errors, from labelled rows that the model was not trained on.
