@@ -3,6 +3,7 @@
 import ast
 import csv
 import io
+import json
 import os
 import re
 import sys
@@ -17,6 +18,9 @@ from rich.table import Table
 
 from mgce.cli import main
 from mgce.cli.terminal import Terminal
+from mgce.experiments.paper.specification import document
+from mgce.experiments.paper.tabular import TabularRun
+from mgce.experiments.store import Run, Runs
 
 SOURCE = Path(__file__).parents[2] / "src" / "mgce"
 # Markup and emoji of rich, formulas, controls, letters that few encodings have.
@@ -129,6 +133,29 @@ def test_hostile_names_of_a_comparison(people, tmp_path):
     code, output, errors = run(tmp_path, "cp1252", "compare", "[b]in.csv", *options)
     assert code == 0, errors
     assert "[b]in, symmetric noise" in output
+
+
+@pytest.mark.filterwarnings("ignore:Glyph")  # of pictures of controls, which the font lacks
+def test_hostile_records_in_a_report(tmp_path):
+    hostile = "=cmd|'/C x'!A0;=1 $\\frac{$ \x1b[31m\x07\u202e<b>[/b] \\input{x}"
+    measures = dict.fromkeys(("accuracy", "ece_h", "ece_p", "sce_h", "sce_p", "validation_accuracy"), 0.5)
+    record = {"method": "mgce", "beta": 1.4, "seed": 0, "best_epoch": 1, **measures}
+    record |= {"test_accuracy_by_epoch": [0.5, 0.6], "objective_by_epoch": [1.0, 0.9]}
+    store = Runs(tmp_path / "runs")
+    for noise in (0.0, 0.2, 0.4):
+        made = {**document(TabularRun("wine", noise, (0,), (("mgce", 1.4),), epochs=2)), "dataset": hostile}
+        store.write(Run(made, [{**record, "noise": noise}], {"mgce": "0.1.0", "seconds": 1.5, hostile: hostile}))
+    store.pack()
+    (tmp_path / "runs" / "reasons.json").write_text(json.dumps({"*": hostile}))
+    code, output, errors = run(tmp_path, "cp1252", "report", "runs", "--out", "out")
+    assert (code, errors) == (0, "") and not UNSEEN.search(output)
+    table = (tmp_path / "out" / "table3.csv").read_text(encoding="utf-8")
+    assert "'=cmd|'/C x'!A0;'=1" in table
+    assert not [cell for row in csv.reader(io.StringIO(table)) for cell in row if has_formula(cell)]
+    for name in ("report.html", "table3.txt", "table3.tex", "figure6.tex"):
+        text = (tmp_path / "out" / name).read_text(encoding="utf-8")
+        assert "=cmd" in text and "<b>" not in text[text.index("=cmd") :] * name.endswith("html")
+        assert not UNSEEN.search(text) and r"\input" not in text * name.endswith("tex")
 
 
 @pytest.mark.parametrize("name", ["[/b].csv", "[green].skops", "да.csv", "a\x1b[31m.csv"])

@@ -18,7 +18,7 @@ from mgce.experiments.paper.comparison import ordered
 from mgce.experiments.paper.plan import BETA
 from mgce.experiments.paper.result import Result
 from mgce.experiments.render import COLOURS
-from mgce.pages.png import figure, png, stamp
+from mgce.pages.png import figure, literal, png, stamp
 
 # By label: method, beta, curve ("test_accuracy" or "objective"), and Matplotlib's style of the line. A value V of the
 # objective is drawn as 1 - V, beside the accuracies.
@@ -82,7 +82,7 @@ def draw_curves(chart: CurveFigure, records: Sequence[dict[str, Any]], datasets:
                 {"dataset": dataset, "series": label, "seeds": len(values), "epoch": e, "mean": m, "std": s}
                 for e, m, s in columns
             ]
-        axis.set(title=dataset, xscale=chart.xscale, xlabel="epoch", ylabel=chart.ylabel)
+        axis.set(title=literal(dataset), xscale=chart.xscale, xlabel="epoch", ylabel=chart.ylabel)
         axis.legend(frameon=False, fontsize=8)
         if {"MGCE", "GCE"} <= curves.keys():
             notes |= _convergence(dataset, curves["MGCE"], curves["GCE"])
