@@ -160,9 +160,9 @@ def _of_column(node: Node) -> list[Any]:
 
 def _frequent(categories: list[Any], node: Node) -> list[Any]:
     """Give the categories without those at the places that a file calls infrequent."""
-    if len(categories) <= MAX_CATEGORIES:
+    if len(categories) < MAX_CATEGORIES:  # for scikit-learn, fifty are too many beside a column of the rare ones
         return categories
-    n_rare = len(categories) - MAX_CATEGORIES + 1
+    n_rare = len(categories) - MADE_UP_ROWS
     rare = node.array(np.int64, n_rare)
     if len(np.unique(rare)) < n_rare or not ((rare >= 0) & (rare < len(categories))).all():
         raise ValueError(expected("_infrequent_indices", f"{n_rare} places of categories", "others"))
