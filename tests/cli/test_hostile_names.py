@@ -8,6 +8,7 @@ import os
 import re
 import sys
 from contextlib import redirect_stderr, redirect_stdout
+from functools import cache
 from pathlib import Path
 from unittest import mock
 
@@ -182,13 +183,17 @@ def test_a_terminal_searches_no_text_for_markup():
         assert text in file.getvalue()
 
 
+@cache
 def calls():
     """Give every call in the package with its file and the name of what is called."""
+    found = []
     for path in SOURCE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call):
                 called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-                yield path.relative_to(SOURCE).as_posix(), called, {word.arg: word.value for word in node.keywords}
+                options = {word.arg: word.value for word in node.keywords}
+                found.append((path.relative_to(SOURCE).as_posix(), called, options))
+    return found
 
 
 def test_no_text_reaches_rich_as_markup():
