@@ -11,8 +11,9 @@ from html import escape
 
 # Spreadsheets in East Asia take the wide signs for the others.
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+_SUSPECT = re.compile(f"[{re.escape(''.join(_FORMULA))}]|^[\\t\\r\\n]")
 # No formula: signs alone, and a number, with spaces between thousands, a per cent sign, or the bracket of an interval.
-_NUMBER = re.compile(r"[+-]+|[+-]?([0-9][0-9 \u00a0\u202f']*\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?%?[\])]?")
+_NUMBER = re.compile(r"[+-]+|[+-]?([0-9][0-9 \u00a0\u202f']*(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?%?[\])]?")
 # What a spreadsheet may divide a line at, whatever this package does: a semicolon in half of Europe.
 _SEPARATOR = re.compile("([,;|\t\r\n])")
 
@@ -54,6 +55,8 @@ def spreadsheet_cell(text: str) -> str:
         >>> [spreadsheet_cell(text) for text in ("=1+1", "-1.5", "-1+1", "@SUM", "plain", "x;=1", "(-1, -0.5]")]
         ["'=1+1", '-1.5', "'-1+1", "'@SUM", 'plain', "x;'=1", '(-1, -0.5]']
     """
+    if not _SUSPECT.search(text):  # most texts, which are many where a table is long
+        return text
     cell = "".join(f"'{part}" if _is_formula(part) else part for part in _SEPARATOR.split(text))
     return f"'{cell}" if text.startswith(("\t", "\r", "\n")) else cell
 
