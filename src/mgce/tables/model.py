@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FORMAT = 3  # version of the format of model files, to be increased when `TablePipeline` stores something else
+READABLE = (3,)  # formats that are read
 FloatArray = NDArray[np.float64]
 
 
@@ -195,7 +196,7 @@ class TableModel:
             with path.open("rb") as file:
                 root = read(read_at_most(file))
             ours = root.kind == f"{TablePipeline.__module__}.{TablePipeline.__qualname__}"
-            model = _built(root) if ours and root["table_"]["format"].plain() == FORMAT else None
+            model = _built(root) if ours and root["table_"]["format"].plain() in READABLE else None
             version = root["table_"]["version"].text() if ours else ""
         except Exception as error:  # a damaged file, or one that was changed by hand, can raise any type
             raise ValueError(expected("model", "an undamaged file written by `mgce fit`", path.name)) from error
@@ -214,10 +215,7 @@ def _built(root: Node) -> TableModel:
         ValueError: if what the file says is not what `mgce fit` writes; damaged parts may raise other exceptions too.
     """
     table = root["table_"]
-    id_column = table["id"].plain()
-    columns = Columns(table["kinds"].texts(), table["target"].text(), None if id_column is None else table["id"].text())
-    if not columns.kinds or not set(columns.kinds.values()) <= {*KINDS}:
-        raise ValueError(expected("kinds", f"columns of {KINDS}", columns.kinds))
+    columns = _columns(table)
     (_, transformer), (_, classifier) = (item.items() for item in root["steps"].items())
     built, made_up = build_transformer(transformer, columns)
     first = built.transform(made_up[:1])
@@ -228,6 +226,15 @@ def _built(root: Node) -> TableModel:
         model = replace(model, sets=build_sets(table["sets"].text(), len(model.classes)))
     model.predict(made_up[:1])  # as all parts are of one size, this works
     return model
+
+
+def _columns(table: Node) -> Columns:
+    """Build the columns of a file."""
+    id_column = None if table["id"].plain() is None else table["id"].text()
+    columns = Columns(table["kinds"].texts(), table["target"].text(), id_column)
+    if not columns.kinds or not set(columns.kinds.values()) <= {*KINDS}:
+        raise ValueError(expected("kinds", f"columns of {KINDS}", columns.kinds))
+    return columns
 
 
 def row_prints(selected: pd.DataFrame, labels: pd.Series[Any]) -> NDArray[np.uint64]:
