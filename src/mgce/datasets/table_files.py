@@ -131,15 +131,16 @@ def to_csv(frame: pd.DataFrame, digits: int | None = 6, *, formulas: bool = Fals
 
 
 def _without_formulas(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a table of whose texts and names none is a formula."""
+    """Return a table of whose texts and names none is a formula; what is no text stays what it is."""
+    import pandas as pd
 
     def cell(value: Any) -> Any:
         return spreadsheet_cell(value) if isinstance(value, str) else value
 
-    texts = [place for place, dtype in enumerate(frame.dtypes) if dtype.kind not in "biufcmM"]
     safe = frame.set_axis(range(frame.shape[1]), axis=1)  # names may come twice
-    safe = safe.astype(dict.fromkeys(texts, object))
-    safe[texts] = safe[texts].map(cell, na_action="ignore")
+    for place, dtype in enumerate(frame.dtypes):
+        if dtype.kind not in "biufcmM":
+            safe[place] = pd.Series(list(map(cell, safe[place])), index=frame.index, dtype=object)
     return safe.set_axis([cell(name) for name in frame.columns], axis=1)
 
 
