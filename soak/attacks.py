@@ -21,6 +21,8 @@ from typing import Any
 
 import numpy as np
 
+from soak import forged_models
+
 SECONDS = 60
 MODULES = (
     "mgce.tables.model",
@@ -110,6 +112,13 @@ def _random_state() -> bytes:
     return _skops(schema, a_npy=array)
 
 
+def _predict(path: Path) -> Any:
+    from mgce.tables.model import TableModel
+
+    model = TableModel.load(path)
+    return model.predict(model.columns.select(forged_models.frame()))
+
+
 def _draw(path: Path) -> Any:
     from mgce.estimators import load
 
@@ -178,6 +187,10 @@ class Attack:
     read: Callable[[Path], Any]
 
 
+def _forged(name: str) -> Attack:
+    return Attack("m.skops", forged_models.REFUSED.get(name) or forged_models.HARMLESS[name], _predict)
+
+
 ATTACKS = {
     "model: a forged tree": Attack("m.skops", _forged_tree, _load),
     "model: a random state that reads out of bounds": Attack("m.skops", _random_state, _draw),
@@ -188,6 +201,10 @@ ATTACKS = {
     "model: 600,000 parts": Attack("m.skops", lambda: _skops(_list([TEXT] * 600_000)), _load),
     "model: 2^60 parts by sharing": Attack("m.skops", _shared_levels, _load),
     "model: an array that claims 2^62 bytes": Attack("m.skops", lambda: _with_array(1, f"({1 << 62},)", 0), _load),
+    "table's model: reads a file": _forged("an encoder that reads a file"),
+    "table's model: reads /dev/zero": _forged("an encoder that reads /dev/zero"),
+    "table's model: 10^9 polynomials": _forged("polynomials of 10^9 numbers a row"),
+    "table's model: 10,000 processes": _forged("10,000 processes"),
     "idx: gzip of 4 GB": Attack("i.gz", lambda: gzip.compress(bytes(1 << 26), mtime=0) * 64, _idx),
     "cifar: xz of 8 GB in 32 streams": Attack("a.xz", lambda: lzma.compress(bytes(1 << 28), preset=0) * 32, _xz),
     "cifar: xz of 2 GB in one stream": Attack("a.xz", lambda: lzma.compress(bytes(2 << 30), preset=0), _xz),

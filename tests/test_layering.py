@@ -39,6 +39,7 @@ ROOMS = {
     ],
     "mgce.tables": [
         {"columns", "candidates", "predictions", "copies"},
+        {"rebuilt"},
         {"choice", "suspects", "model", "notes", "dependence"},
         {"rows"},
         {"measures"},

@@ -7,9 +7,15 @@ cursor, change the title of the window, or turn the reading direction so that a 
 from __future__ import annotations
 
 import re
+from html import escape
 
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+# Spreadsheets in East Asia take the wide signs for the others.
+_FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+_SUSPECT = re.compile(f"[{re.escape(''.join(_FORMULA))}]|^[\\t\\r\\n]")
+# No formula: signs alone, and a number, with spaces between thousands, a per cent sign, or the bracket of an interval.
+_NUMBER = re.compile(r"[+-]+|[+-]?([0-9][0-9 \u00a0\u202f']*(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?%?[\])]?")
+# What a spreadsheet may divide a line at, whatever this package does: a semicolon in half of Europe.
+_SEPARATOR = re.compile("([,;|\t\r\n])")
 
 
 def printable(text: str, keep: str = "") -> str:
@@ -29,13 +35,43 @@ def _picture(code: int) -> str:
     return chr(0x2400 + code) if code < 0x20 else "\u2421" if code == 0x7F else "\ufffd"
 
 
-def spreadsheet_cell(text: str) -> str:
-    """Put an apostrophe before what a spreadsheet would run as a formula; it does not show there.
-
-    A number is none, whatever its sign.
+def html_text(text: str) -> str:
+    r"""Give a text for an HTML page: without tags, and without characters that are not to be printed.
 
     Example:
-        >>> [spreadsheet_cell(text) for text in ("=1+1", "-1.5", "-1+1", "@SUM", "plain")]
-        ["'=1+1", '-1.5', "'-1+1", "'@SUM", 'plain']
+        >>> html_text("<b>\x1b[31m\u202e&")
+        '&lt;b&gt;␛[31m�&amp;'
     """
-    return f"'{text}" if text.startswith(_FORMULA) and not _NUMBER.fullmatch(text) else text
+    return escape(printable(text, keep="\n"))
+
+
+def spreadsheet_cell(text: str) -> str:
+    """Put an apostrophe before what a spreadsheet would run as a formula; at the beginning of a cell it does not show.
+
+    A formula may also stand after a separator, at which a spreadsheet with other settings divides the cell. A number is
+    none, whatever its sign.
+
+    Example:
+        >>> [spreadsheet_cell(text) for text in ("=1+1", "-1.5", "-1+1", "@SUM", "plain", "x;=1", "(-1, -0.5]")]
+        ["'=1+1", '-1.5', "'-1+1", "'@SUM", 'plain', "x;'=1", '(-1, -0.5]']
+    """
+    if not _SUSPECT.search(text):  # most texts, which are many where a table is long
+        return text
+    cell = "".join(f"'{part}" if _is_formula(part) else part for part in _SEPARATOR.split(text))
+    return f"'{cell}" if text.startswith(("\t", "\r", "\n")) else cell
+
+
+def spreadsheet_text(cell: str) -> str:
+    """Give the text of which :func:`spreadsheet_cell` made a cell.
+
+    Example:
+        >>> [spreadsheet_text(cell) for cell in ("'=1+1", "x;'=1", "'tis")]
+        ['=1+1', 'x;=1', "'tis"]
+    """
+    text = "".join(part.removeprefix("'") for part in _SEPARATOR.split(cell))
+    return text if spreadsheet_cell(text) == cell else cell
+
+
+def _is_formula(part: str) -> bool:
+    plain = part.strip(' "\u00a0')
+    return plain.startswith(_FORMULA) and not _NUMBER.fullmatch(plain)

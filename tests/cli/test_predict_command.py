@@ -131,7 +131,7 @@ def test_files_that_are_no_models_are_refused(refuses, model_file, fresh, tmp_pa
 def test_models_of_others_are_refused(refuses, model_file, fresh, tmp_path):
     X, y = np.arange(20.0)[:, None], np.arange(20) % 2
     skops.io.dump(Foreign().fit(X, y), tmp_path / "model.skops")
-    refuses("Expected `model` to be an undamaged file written by `mgce fit`", "predict", "model.skops", "fresh.csv")
+    refuses("Expected `model` to be a file written by `mgce fit`", "predict", "model.skops", "fresh.csv")
 
 
 def test_models_of_no_table_or_of_another_format_are_refused(refuses, model_file, fresh, tmp_path):

@@ -8,7 +8,16 @@ import pandas as pd
 import pytest
 
 from mgce.datasets import load
-from mgce.datasets.table_files import MISSING, SEPARATORS, STDIN, TextFormat, is_table, read_frame, table_name
+from mgce.datasets.table_files import (
+    MISSING,
+    SEPARATORS,
+    STDIN,
+    TextFormat,
+    is_table,
+    read_frame,
+    table_name,
+    to_csv,
+)
 
 FRAME = pd.DataFrame({"size, in cm": [1.5, 2.25, -3.0], "town": ["Köln", "a;b", "c|d"], "count": [1, 2, 3]})
 
@@ -96,3 +105,15 @@ def test_rows_without_a_class_are_counted_and_columns_dropped(tmp_path):
     assert list(table.features.columns) == ["a"] and len(table.features) == 20
     with pytest.raises(ValueError, match=r"Expected `drop` to be a column of t.csv \(a, b, class\), but got 'c'"):
         load(str(tmp_path / "t.csv"), "class", drop=["c"])
+
+
+def test_what_is_no_text_is_written_as_it_is():
+    mixed = [1, 2.5, None, True, "-1", "=x", np.nan]
+    frame = pd.DataFrame(
+        {"=a": pd.Series(mixed, dtype=object), "b": pd.Categorical(["@c", "d"] * 3 + ["d"]), "n": range(7)}
+    )
+    frame = pd.concat([frame, frame["n"]], axis=1)
+    rows = to_csv(frame, digits=None).decode().splitlines()
+    assert rows == frame.to_csv(index=False).replace("=", "'=").replace("@", "'@").splitlines()
+    assert to_csv(frame, digits=None, formulas=True).decode() == frame.to_csv(index=False, lineterminator="\n")
+    assert frame.columns[0] == "=a" and frame.iloc[5, 0] == "=x"

@@ -1,9 +1,11 @@
 import pickle
+import sys
 import zipfile
 
 import numpy as np
 import pytest
 from sklearn.compose import ColumnTransformer
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
@@ -82,3 +84,19 @@ def test_an_earlier_file_survives_a_failure(tmp_path):
     with pytest.raises(ValueError, match="made of"):
         save(Foreign().fit(X), path)
     assert path.read_bytes() == before
+
+
+def test_loading_opens_no_other_file_and_starts_nothing(tmp_path):
+    """What is loaded may, once it is used: a vectorizer of files reads those that its rows name."""
+    path, secret = tmp_path / "model.skops", tmp_path / "secret.txt"
+    secret.write_text("a")
+    words = CountVectorizer(input="filename", vocabulary=["a"], token_pattern="a", stop_words=[str(secret)])
+    save(make_pipeline(words, MGCEClassifier()), path)
+    load(path)  # loads what libraries load late
+    seen, watched = [], [True]
+    sys.addaudithook(lambda event, arguments: watched and seen.append((event, str(arguments[:1]))))
+    model = load(path)
+    watched.clear()  # a hook cannot be taken off
+    kinds = ("open", "os.", "subprocess.", "socket.", "pickle.")
+    assert [one for one in seen if one[0].startswith(kinds)] == [("open", f"({str(path)!r},)")]
+    assert model[0].transform([str(secret)]).toarray().tolist() == [[1]]

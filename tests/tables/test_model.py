@@ -1,4 +1,5 @@
 import io
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -41,6 +42,51 @@ def test_a_file_gives_back_the_model(model, frame, tmp_path):
         np.testing.assert_array_equal(getattr(before, name), getattr(after, name))
     assert loaded.count_trained(selected, model.columns.labels(frame)) == 60
     assert type(loaded.pipeline) is Pipeline and not hasattr(model.pipeline, "table_")
+
+
+def categories_of_every_kind(n):
+    rng = np.random.default_rng(0)
+    few = rng.choice(["b", "é", ""], n).astype(object)
+    many = np.array([f"c{i}" for i in (90 * rng.random(n) ** 2).astype(int)], dtype=object)
+    few[::7], few[1::7], many[::5] = None, np.nan, np.nan
+    exactly_fifty = np.array([f"{i % 50:02}" for i in range(n)], dtype=object)
+    return {"few": few, "many": many, "fifty": exactly_fifty, "one": np.array(["a"] * n, dtype=object)}
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        ("x", "gaps", "few", "many", "fifty", "one"),
+        ("x",),
+        ("gaps", "nothing"),
+        ("few",),
+        ("many", "x"),
+        ("one", "fifty"),
+    ],
+    ids=" ".join,
+)
+def test_a_file_gives_back_the_very_numbers_of_every_kind_of_column(chosen, tmp_path):
+    n, rng = 150, np.random.default_rng(0)
+    numbers = {
+        "x": rng.normal(size=n),
+        "gaps": np.where(rng.random(n) < 0.2, np.nan, 5.0),
+        "nothing": np.full(n, np.nan),
+    }
+    table = pd.DataFrame({**numbers, **categories_of_every_kind(n)})[[*chosen]]
+    kinds = {name: "number" if name in numbers else "category" for name in chosen}
+    labels = np.where(rng.random(n) < 0.5, "no", "yes")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the column without a value
+        pipeline = Pipeline([("columns", preprocessor(table)), ("classifier", MGCEClassifier())]).fit(table, labels)
+        columns = Columns(kinds, "y")
+        (tmp_path / "m.skops").write_bytes(TableModel(pipeline, columns, np.zeros(0, np.uint64)).to_bytes())
+        loaded = TableModel.load(tmp_path / "m.skops")
+        new = table.sample(frac=1, random_state=0).reset_index(drop=True)
+        for name in chosen:
+            new.loc[:2, name] = np.nan if name in numbers else "never seen"
+        np.testing.assert_array_equal(loaded.pipeline[0].transform(new), pipeline[0].transform(new))
+        np.testing.assert_array_equal(loaded.predict(new).h, pipeline.predict_proba(new))
+    assert loaded.unseen(new) == TableModel(pipeline, columns, np.zeros(0)).unseen(new)
 
 
 def test_a_file_holds_a_pipeline_that_names_its_table(model, frame, tmp_path):
@@ -129,12 +175,21 @@ def test_a_file_of_another_format_names_its_version(model, tmp_path):
         TableModel.load(path)
 
 
+def test_more_probabilities_than_there_is_room_for_are_refused(model, monkeypatch):
+    monkeypatch.setattr("mgce.tables.model.TABLE_CELLS", 300)
+    model.require_room(100)
+    with pytest.raises(
+        ValueError, match="`table` to be a table of at most 100 rows for a model of 3 classes; split it"
+    ):
+        model.require_room(101)
+
+
 def test_cells_that_a_spreadsheet_would_run_are_text_unless_asked_for(model, frame):
     few = frame[:4]
     predictions = model.predict(model.columns.select(few))
     names = pd.Series(["=1+1", "-2.5", "@SUM(A1)", "plain"], index=few.index, name="+id")
     safe, raw = (
-        to_csv(predictions_frame(model, predictions, names, every_class=False, formulas=formulas)).decode().splitlines()
+        to_csv(predictions_frame(model, predictions, names, every_class=False), formulas=formulas).decode().splitlines()
         for formulas in (False, True)
     )
     assert [line.partition(",")[0] for line in safe] == ["'+id", "'=1+1", "-2.5", "'@SUM(A1)", "plain"]

@@ -115,6 +115,7 @@ def _predict(
     named = [name for name in named if name not in fitted.columns.kinds]
     classes = [fitted.columns.target, *named]
     frame = read_frame(table, "table", text=[*fitted.columns.text, *named], classes=classes, form=form)
+    fitted.require_room(len(frame))
     n, labels = len(frame), fitted.columns.labels(frame)
     frame, labels = frame[labels.notna()], labels[labels.notna()]
     if frame.empty:

@@ -144,7 +144,7 @@ def _contents(
 
 
 def _run_with_progress(console: Console, table: Table, plan: Comparison, device: str) -> list[dict[str, Any]]:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as progress:
         label = f"Training {plan.seeds * len(plan.runs())} networks on {table.name}, epoch"
         task = progress.add_task(label, total=None)

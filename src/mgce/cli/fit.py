@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
 from typing import Annotated
@@ -62,6 +62,10 @@ def fit(
     cleaned: Annotated[
         Path | None, typer.Option(help="File for the table without the rows whose label looks wrong, .csv or .parquet.")
     ] = None,
+    formulas: Annotated[
+        bool,
+        typer.Option("--formulas", help="Write cells of --cleaned as they are, even if a spreadsheet would run them."),
+    ] = False,
     seed: Annotated[int, typer.Option(help="Seed of all random draws: rows held out, folds, models.")] = 0,
     sep: Sep = None,
     decimal: Decimal = ".",
@@ -77,7 +81,8 @@ def fit(
 
     Columns may be numbers, dates or categories, with values missing. Models are chosen and averaged on the training
     rows; the rows held out serve only to measure the average, for the certificate and the calibration. Writes the
-    model, an HTML report, and NAME.suspects.csv: every row, those with the most suspect label first.
+    model, an HTML report, and NAME.suspects.csv: every row, those with the most suspect label first. In CSV files, a
+    cell that a spreadsheet would run as a formula gets an apostrophe in front.
     """
     plan = FitPlan(
         target,
@@ -112,7 +117,9 @@ def fit(
     write_files(outputs.model.parent, files)
     if cleaned is not None:
         wrong = result.row_names.index[result.judgement.is_issue]
-        write_files(cleaned.parent, {cleaned.name: _without_rows(table, frame, wrong, cleaned, form)})
+        content, marked = _without_rows(table, frame, wrong, cleaned, form, formulas=formulas)
+        write_files(cleaned.parent, {cleaned.name: content})
+        result = replace(result, notes=[*result.notes, *marked])
     write_json(json_file, {"table": table.name, "files": [*files], **summary(result, plan)})
     _print_summary(console, result, plan)
     console.print(f"Took {monotonic() - start:.0f} s. {outputs}", markup=False)
@@ -163,17 +170,29 @@ class _Outputs:
         )
 
 
-def _without_rows(table: Path, frame: pd.DataFrame, rows: pd.Index, cleaned: Path, form: TextFormat) -> bytes:
-    """Return the table without some rows: of a text file that can be read again, as text with its cells as written."""
+def _without_rows(
+    table: Path, frame: pd.DataFrame, rows: pd.Index, cleaned: Path, form: TextFormat, *, formulas: bool
+) -> tuple[bytes, list[str]]:
+    """Return the table without some rows: of a text file that can be read again, as text with its cells as written.
+
+    With it comes a note if cells are not as they were, since a spreadsheet would run them.
+    """
     if cleaned.suffix.lower() == ".parquet":
-        return to_parquet(frame.drop(index=rows))
+        return to_parquet(frame.drop(index=rows)), []
     if table == STDIN or table.suffix.lower() == ".parquet":
-        return to_csv(frame.drop(index=rows), digits=None)
-    return text_without_rows(table, rows.tolist(), form)
+        as_they_are, safe = (to_csv(frame.drop(index=rows), None, formulas=raw) for raw in (True, False))
+    else:
+        as_they_are, safe = (text_without_rows(table, rows.tolist(), form, formulas=raw) for raw in (True, False))
+    if formulas or safe == as_they_are:
+        return as_they_are, []
+    what = (
+        "cells that a spreadsheet would run as formulas have an apostrophe in front; --formulas leaves them as they are"
+    )
+    return safe, [f"In {cleaned}, {what}."]
 
 
 def _run_with_progress(console: Console, frame: pd.DataFrame, plan: FitPlan, jobs: int) -> TableFit:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("Fitting", total=None)
         return run(

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from importlib.util import find_spec
 
 
 def main() -> None:
     """Run the command line. An error in the input prints one sentence to standard error and exits with code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        # What an encoding lacks, as that of a pipe on Windows lacks most letters, is shown as \u0434.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     for package in ("pandas", "rich", "skops", "typer"):
         if find_spec(package) is None:
             sys.stderr.write(f"Error: the command line needs {package}: run `pip install 'mgce[cli]'`.\n")

@@ -49,14 +49,13 @@ def predict(
     check_json(json_file, table, model, out)
     fitted = TableModel.load(model)
     frame = read_frame(table, "table", text=fitted.columns.text, form=form)
+    fitted.require_room(len(frame))
     selected = fitted.columns.select(frame)
     predictions = fitted.predict(selected)
     names = fitted.columns.row_names(frame)
     parquet = out.suffix.lower() == ".parquet"
-    result = predictions_frame(
-        fitted, predictions, names, every_class=probabilities, sets=sets, formulas=formulas or parquet
-    )
-    write_files(out.parent, {out.name: to_parquet(result) if parquet else to_csv(result)})
+    result = predictions_frame(fitted, predictions, names, every_class=probabilities, sets=sets)
+    write_files(out.parent, {out.name: to_parquet(result) if parquet else to_csv(result, formulas=formulas)})
     notes = [*unlike_their_column(frame, selected, fitted.columns.kinds), *fitted.unseen(selected)]
     counts = {str(label): int((predictions.label == label).sum()) for label in fitted.classes}
     write_json(json_file, {"file": out.name, "rows": len(frame), "predictions": counts, "notes": notes})

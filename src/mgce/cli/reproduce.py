@@ -135,7 +135,8 @@ def _sweep_with_progress(
     place: Place,
     workers: Workers,
 ) -> None:
-    columns = (TextColumn("Runs"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"))
+    before, after = (TextColumn(text, markup=False) for text in ("Runs", "left"))
+    columns = (before, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), after)
     with Progress(*columns, TimeRemainingColumn(), console=console) as progress:
         task = progress.add_task("", total=len(todo))
 

@@ -14,10 +14,13 @@ from mgce._text import printable
 
 
 class Terminal(Console):
-    """A console of rich without highlighting, which replaces characters that must not reach a terminal."""
+    """A console of rich that shows every text as it is, but for characters that must not reach a terminal.
+
+    No text is searched for markup such as `[green]` or `:smile:`: names and labels of others may look like it.
+    """
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(highlight=False, **options)
+        super().__init__(highlight=False, markup=False, emoji=False, **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Yield the segments to write; in those of text, but not in rich's own control codes, replace characters."""
@@ -25,11 +28,11 @@ class Terminal(Console):
             yield Segment(text if control else printable(text, keep="\n"), style, control)
 
     def print_whole(self, renderable: RenderableType) -> None:
-        """Print without markup, as wide as it is: in a narrow terminal, lines that wrap are better than cut ones."""
+        """Print as wide as it is: in a narrow terminal, lines that wrap are better than cut ones."""
         before = self.width
         # A measure ends at the width it is given: 1000 characters are more than any of our tables has.
         self.width = max(before, self.measure(renderable, options=self.options.update(width=1000)).maximum)
-        self.print(renderable, markup=False)
+        self.print(renderable)
         self.width = before
 
 

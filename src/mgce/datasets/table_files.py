@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mgce._limits import EXPANDED_BYTES, TABLE_CELLS, TooLargeError, read_at_most
-from mgce._text import printable
+from mgce._text import printable, spreadsheet_cell
 from mgce._validation import expected
 
 if TYPE_CHECKING:
@@ -116,19 +116,44 @@ def column_list(frame: pd.DataFrame) -> str:
     return ", ".join(map(str, frame.columns[:NAMES_IN_ERRORS]))
 
 
-def to_csv(frame: pd.DataFrame, digits: int | None = 6) -> bytes:
-    """Return a table as the content of a CSV file, with so many significant digits of every number; None for all."""
+def to_csv(frame: pd.DataFrame, digits: int | None = 6, *, formulas: bool = False) -> bytes:
+    """Return a table as the content of a CSV file.
+
+    Args:
+        frame: the table.
+        digits: significant digits of every number; None for all.
+        formulas: write texts and names as they are. By default, one that a spreadsheet would run as a formula gets an
+            apostrophe in front.
+    """
     float_format = None if digits is None else f"%.{digits}g"
+    frame = frame if formulas else _without_formulas(frame)
     return frame.to_csv(index=False, float_format=float_format, lineterminator="\n").encode()
 
 
-def text_without_rows(path: Path, rows: Collection[int], form: TextFormat) -> bytes:
+def _without_formulas(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table of whose texts and names none is a formula; what is no text stays what it is."""
+    import pandas as pd
+
+    def cell(value: Any) -> Any:
+        return spreadsheet_cell(value) if isinstance(value, str) else value
+
+    safe = frame.set_axis(range(frame.shape[1]), axis=1)  # names may come twice
+    for place, dtype in enumerate(frame.dtypes):
+        if dtype.kind not in "biufcmM":
+            safe[place] = pd.Series(list(map(cell, safe[place])), index=frame.index, dtype=object)
+    return safe.set_axis([cell(name) for name in frame.columns], axis=1)
+
+
+def text_without_rows(path: Path, rows: Collection[int], form: TextFormat, *, formulas: bool = False) -> bytes:
     """Return the content of a text file without some rows, every other cell written as it is there.
+
+    Unless `formulas` is true, a cell that a spreadsheet would run as a formula gets an apostrophe in front.
 
     Args:
         path: the file, of which :func:`read_frame` has made a table.
         rows: numbers of the rows in that table, from 0.
         form: the format of the file, which the content has too.
+        formulas: write all cells as they are.
     """
     import pandas as pd
 
@@ -142,6 +167,7 @@ def text_without_rows(path: Path, rows: Collection[int], form: TextFormat) -> by
         "low_memory": False,
     }
     cells = pd.read_csv(io.BytesIO(content), sep=sep, encoding=form.encoding, **whole)  # the first row are the names
+    cells = cells if formulas else _without_formulas(cells)
     kept: str = cells.drop(index=[row + 1 for row in rows]).to_csv(
         index=False, header=False, sep=sep, lineterminator="\n"
     )

@@ -18,6 +18,10 @@ from mgce.datasets.table_files import TextFormat, column_list, read_frame, table
 if TYPE_CHECKING:
     import pandas as pd
 
+# Columns of a one-hot encoding, at most: enough for the 41 countries in the adult data set, but not thousands for names
+# or free text, which have as many values as there are rows.
+MAX_CATEGORIES = 50
+
 
 @dataclass(frozen=True)
 class Table:
@@ -140,7 +144,7 @@ def preprocessor(features: pd.DataFrame) -> Any:
     numbers = features.select_dtypes(include="number").columns
     categories = [column for column in features.columns if column not in numbers]
     numeric = make_pipeline(SimpleImputer(strategy="median", add_indicator=True), StandardScaler())
-    # At most 50 columns for each: enough for the 41 countries in the adult data set, but not thousands of columns for
-    # names or free text, which have as many values as there are rows.
-    categorical = OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=50, sparse_output=False)
+    categorical = OneHotEncoder(
+        handle_unknown="infrequent_if_exist", max_categories=MAX_CATEGORIES, sparse_output=False
+    )
     return ColumnTransformer([("numbers", numeric, list(numbers)), ("categories", categorical, categories)])

@@ -276,7 +276,7 @@ def _progress(verbose: bool, epochs: int) -> Iterator[Callable[[int], None] | No
             raise
         message = "verbose=True needs rich, which is not installed: run `pip install 'mgce[cli]'`."
         raise ImportError(message) from error
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns) as progress:
         task = progress.add_task("Training, epoch", total=epochs)
         yield lambda done: progress.update(task, completed=done)

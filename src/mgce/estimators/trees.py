@@ -58,6 +58,16 @@ class Trees:
         self.thresholds = np.where(leaf, 0.0, np.concatenate([tree.threshold for tree in trees]))
         self.values = np.concatenate([tree.value for tree in trees])[leaf]
 
+    @classmethod
+    def of_arrays(
+        cls, starts: IntArray, children: IntArray, features: IntArray, thresholds: FloatArray, values: NDArray[Any]
+    ) -> Trees:
+        """Give the trees that have these arrays as attributes, see above, unchecked."""
+        trees = cls.__new__(cls)
+        trees.starts, trees.children, trees.features = starts, children, features
+        trees.thresholds, trees.values = thresholds, values
+        return trees
+
     def sums(self, rows: NDArray[np.floating[Any]], columns: int = 1) -> FloatArray:
         """Add up what the trees give to rows.
 

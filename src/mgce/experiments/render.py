@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from mgce._text import spreadsheet_cell
 from mgce.experiments.select import MEASURES
 from mgce.metrics.evaluation import pool
-from mgce.pages.png import figure, png
+from mgce.pages.png import figure, literal, png
 
 COLUMNS = {"accuracy": "accuracy", "ECE(h)": "ece_h", "ECE(p)": "ece_p", "SCE(h)": "sce_h", "SCE(p)": "sce_p"}
 # Okabe and Ito's colours, told apart by readers of any colour vision.
@@ -68,7 +69,8 @@ def to_csv(rows: Sequence[dict[str, Any]]) -> bytes:
     writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
     for row in rows:
-        writer.writerow({**row, **{name: show_taken(row[name]) for name in ("betas", "trims")}})
+        taken = {name: show_taken(row[name]) for name in ("betas", "trims")}
+        writer.writerow({**row, **taken, "method": spreadsheet_cell(row["method"])})
     return text.getvalue().encode()
 
 
@@ -89,7 +91,7 @@ def accuracy_figure(records: Sequence[dict[str, Any]], title: str) -> bytes:
         epochs, mean, std = np.arange(1, curves.shape[1] + 1), curves.mean(0), curves.std(0)
         axis.plot(epochs, mean, color=colour[method], linestyle=LINES[number // 10 % len(LINES)], label=method)
         axis.fill_between(epochs, mean - std, mean + std, color=colour[method], alpha=0.15, linewidth=0)
-    axis.set(xlabel="epoch", ylabel="test accuracy (%)", title=title)
+    axis.set(xlabel="epoch", ylabel="test accuracy (%)", title=literal(title))
     beside = {"loc": "center left", "bbox_to_anchor": (1, 0.5), "fontsize": 7, "ncols": 2}
     axis.legend(frameon=False, **(beside if many else {}))
     return png(chart)
@@ -118,5 +120,5 @@ def reliability_figure(records: Sequence[dict[str, Any]], title: str) -> bytes:
     axes[0].set_ylabel("accuracy")
     for handle in axes[-1].legend(frameon=False, loc="lower right").legend_handles:
         handle.set_sizes([40])  # the legend's markers, as of a bin with a fifth of the rows
-    chart.suptitle(title)
+    chart.suptitle(literal(title))
     return png(chart)

@@ -6,6 +6,8 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
+from mgce._text import printable
+
 
 def figure(panels: int, width: float, height: float | Sequence[float], columns: int = 2) -> tuple[Any, Any]:
     """Make a figure of panels, each `width` x `height` inches, at most `columns` in a row; give it and its axes.
@@ -26,6 +28,16 @@ def figure(panels: int, width: float, height: float | Sequence[float], columns: 
     for axis in axes[panels:]:
         axis.remove()
     return chart, axes[:panels]
+
+
+def literal(text: str) -> str:
+    r"""Give a text of others for a figure, where matplotlib takes what stands between dollar signs for mathematics.
+
+    Example:
+        >>> literal("a$b$")
+        'a\\$b\\$'
+    """
+    return printable(text, keep="\n").replace("$", r"\$")
 
 
 def stamp(chart: Any, text: str = "smoke run") -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
+
+from mgce._text import html_text
 
 # Margins: on the left and below for the texts of the ticks and the names of the axes, on the right for half the text of
 # the last tick.
@@ -50,18 +51,20 @@ def chart(
             bottom - (b - y.low) / (y.high - y.low) * (bottom - TOP),
         )
 
-    parts = [f'<svg viewBox="0 0 360 {height}" role="img" aria-label="{escape(description)}">']
+    parts = [f'<svg viewBox="0 0 360 {height}" role="img" aria-label="{html_text(description)}">']
     for value, text in y.ticks:
         _, v = at(x.low, value)
         parts.append(f'<line class="grid" x1="{LEFT}" y1="{v:.1f}" x2="{right}" y2="{v:.1f}"/>')
-        parts.append(f'<text x="{LEFT - 6}" y="{v + 4:.1f}" text-anchor="end">{escape(text)}</text>')
+        parts.append(f'<text x="{LEFT - 6}" y="{v + 4:.1f}" text-anchor="end">{html_text(text)}</text>')
     for value, text in x.ticks:
         u, _ = at(value, y.low)
         parts.append(f'<line class="grid" x1="{u:.1f}" y1="{TOP}" x2="{u:.1f}" y2="{bottom}"/>')
-        parts.append(f'<text x="{u:.1f}" y="{bottom + 16}" text-anchor="middle">{escape(text)}</text>')
+        parts.append(f'<text x="{u:.1f}" y="{bottom + 16}" text-anchor="middle">{html_text(text)}</text>')
     middle = (TOP + bottom) / 2
-    parts.append(f'<text x="{(LEFT + right) / 2}" y="{height - 8}" text-anchor="middle">{escape(x.name)}</text>')
-    parts.append(f'<text transform="translate(11 {middle}) rotate(-90)" text-anchor="middle">{escape(y.name)}</text>')
+    parts.append(f'<text x="{(LEFT + right) / 2}" y="{height - 8}" text-anchor="middle">{html_text(x.name)}</text>')
+    parts.append(
+        f'<text transform="translate(11 {middle}) rotate(-90)" text-anchor="middle">{html_text(y.name)}</text>'
+    )
     if diagonal:
         (a, b), (c, d) = at(x.low, y.low), at(x.high, y.high)
         parts.append(f'<line class="diagonal" x1="{a:.1f}" y1="{b:.1f}" x2="{c:.1f}" y2="{d:.1f}"/>')

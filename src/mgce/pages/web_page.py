@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
+
+from mgce._text import html_text
 
 STYLE = """
 :root { color-scheme: light dark; --page: #fdfdfc; --text: #1d2329; --quiet: #59636e; --line: #d6dade;
@@ -66,31 +67,33 @@ def document(title: str, lead: str, sections: Mapping[str, str], *, broad: bool 
     """
     body, links = "", ""
     for number, (heading, content) in enumerate(sections.items(), 1):
-        body += f'<section id="section-{number}"><h2>{escape(heading)}</h2>{content}</section>'
-        links += f'<a href="#section-{number}">{escape(heading.partition(":")[0])}</a>'
+        body += f'<section id="section-{number}"><h2>{html_text(heading)}</h2>{content}</section>'
+        links += f'<a href="#section-{number}">{html_text(heading.partition(":")[0])}</a>'
     opening = f'<main class="broad"><nav>{links}</nav>' if broad else "<main>"
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{STYLE}</style></head><body>{opening}"
-        f'<h1>{escape(title)}</h1><p class="lead">{escape(lead)}</p>{body}</main></body></html>\n'
+        f"<title>{html_text(title)}</title><style>{STYLE}</style></head><body>{opening}"
+        f'<h1>{html_text(title)}</h1><p class="lead">{html_text(lead)}</p>{body}</main></body></html>\n'
     ).encode()
 
 
 def paragraph(text: str) -> str:
     """Give a paragraph of text."""
-    return f"<p>{escape(text)}</p>"
+    return f"<p>{html_text(text)}</p>"
 
 
 def bullets(texts: Iterable[str]) -> str:
     """Give a list of texts."""
-    return "<ul>" + "".join(f"<li>{escape(text)}</li>" for text in texts) + "</ul>"
+    return "<ul>" + "".join(f"<li>{html_text(text)}</li>" for text in texts) + "</ul>"
 
 
 def facts(values: Mapping[str, str]) -> str:
     """Give a list of names, each with its text."""
     return (
-        "<dl>" + "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in values.items()) + "</dl>"
+        "<dl>"
+        + "".join(f"<dt>{html_text(name)}</dt><dd>{html_text(text)}</dd>" for name, text in values.items())
+        + "</dl>"
     )
 
 
@@ -104,23 +107,23 @@ def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]], word
         return ' class="number"' if column >= words else ""
 
     names = "".join(
-        f'<th scope="col"{style(column)}>{escape(name)}</th>' if name else "<td></td>"
+        f'<th scope="col"{style(column)}>{html_text(name)}</th>' if name else "<td></td>"
         for column, name in enumerate(head)
     )
     lines = []
     for first, *rest in rows:
-        cells = "".join(f"<td{style(column)}>{escape(text)}</td>" for column, text in enumerate(rest, 1))
-        lines.append(f'<tr><th scope="row">{escape(first)}</th>{cells}</tr>')
+        cells = "".join(f"<td{style(column)}>{html_text(text)}</td>" for column, text in enumerate(rest, 1))
+        lines.append(f'<tr><th scope="row">{html_text(first)}</th>{cells}</tr>')
     return (
-        f'<figure><figcaption>{escape(caption)}</figcaption><div class="wide" tabindex="0" role="region" '
-        f'aria-label="{escape(caption)}"><table><thead><tr>{names}</tr></thead><tbody>{"".join(lines)}</tbody></table>'
+        f'<figure><figcaption>{html_text(caption)}</figcaption><div class="wide" tabindex="0" role="region" '
+        f'aria-label="{html_text(caption)}"><table><thead><tr>{names}</tr></thead><tbody>{"".join(lines)}</tbody></table>'
         "</div></figure>"
     )
 
 
 def image(png: bytes, text: str) -> str:
     """Give a PNG, with a text for those who do not see it."""
-    return f'<img alt="{escape(text)}" src="data:image/png;base64,{base64.b64encode(png).decode()}">'
+    return f'<img alt="{html_text(text)}" src="data:image/png;base64,{base64.b64encode(png).decode()}">'
 
 
 def figure(drawing: str, caption: str) -> str:

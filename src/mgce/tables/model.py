@@ -11,42 +11,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
-from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 
 import mgce
-from mgce._text import spreadsheet_cell
+from mgce._limits import TABLE_CELLS, read_at_most
 from mgce._validation import expected
-from mgce.estimators import (
-    MGCEBoostingClassifier,
-    MGCEClassifier,
-    MGCEForestClassifier,
-    MGCEFourierClassifier,
-    MGCEMLPClassifier,
-    MGCEVotingClassifier,
-    load,
-    save,
-)
+from mgce.estimators import save
 from mgce.estimators.base import link_probs
+from mgce.estimators.unbuilt import Node, read
 from mgce.functional import minimax_probs, worst_case_probs
 from mgce.risk import RiskCertificate, certify
 from mgce.risk.any_model import label_indices
 from mgce.sets import ConformalSets
 from mgce.tables.columns import KINDS, Columns, unseen_categories
 from mgce.tables.predictions import LabelledPredictions
+from mgce.tables.rebuilt import build_classifier, build_sets, build_transformer
 
 if TYPE_CHECKING:
     import pandas as pd
 
 FORMAT = 3  # version of the format of model files, to be increased when `TablePipeline` stores something else
-# The classifiers that may be chosen, and those that an average may consist of.
-SINGLE = (
-    MGCEBoostingClassifier,
-    MGCEClassifier,
-    MGCEForestClassifier,
-    MGCEFourierClassifier,
-    MGCEMLPClassifier,
-)
+READABLE = (3,)  # formats that are read
 FloatArray = NDArray[np.float64]
 
 
@@ -108,6 +93,19 @@ class TableModel:
         f = f if f.ndim == 2 else np.stack([np.zeros_like(f), f], axis=1)
         h, p = (link_probs(link, f, self.beta) for link in (minimax_probs, worst_case_probs))
         return Predictions(self.classes[f.argmax(1)], h, p, f)
+
+    def require_room(self, n: int) -> None:
+        """Require the probabilities of n rows to be no more than the cells of the largest table that is read.
+
+        The number of classes is what a model file says, and takes a few bytes there, but eight in each row.
+
+        Raises:
+            ValueError: if they are more.
+        """
+        k = len(self.classes)
+        if n * k > TABLE_CELLS:
+            most = f"a table of at most {TABLE_CELLS // k:,} rows for a model of {k:,} classes; split it"
+            raise ValueError(expected("table", most, f"{n:,}"))
 
     def certify(self, selected: pd.DataFrame, labels: pd.Series[Any], **options: Any) -> RiskCertificate:
         """Bound the probability of errors, from labelled rows that the model was not trained on.
@@ -186,62 +184,57 @@ class TableModel:
     def load(cls, path: Path) -> TableModel:
         """Load a model from a file with the content that :meth:`to_bytes` returned.
 
+        The file may be anybody's: of what it says, checked numbers and names alone become part of the model.
+
         Raises:
             FileNotFoundError: if there is no file at `path`.
-            ImportError: if skops is not installed.
             ValueError: if the file is damaged, or is not a model of a table.
         """
         if not path.is_file():
             raise FileNotFoundError(expected("model", "the path of a file that exists", str(path)))
         try:
-            pipeline = load(path)
-            table = pipeline.table_ if isinstance(pipeline, TablePipeline) else None
-            model = None if table is None or table["format"] != FORMAT else _checked(pipeline)
+            with path.open("rb") as file:
+                root = read(read_at_most(file))
+            ours = root.kind == f"{TablePipeline.__module__}.{TablePipeline.__qualname__}"
+            model = _built(root) if ours and root["table_"]["format"].plain() in READABLE else None
+            version = root["table_"]["version"].text() if ours else ""
         except Exception as error:  # a damaged file, or one that was changed by hand, can raise any type
             raise ValueError(expected("model", "an undamaged file written by `mgce fit`", path.name)) from error
-        if table is None:
+        if not ours:
             raise ValueError(expected("model", "a file written by `mgce fit`", path.name))
         if model is None:
             readable = f"a file of the format that mgce {mgce.__version__} writes"
-            raise ValueError(expected("model", readable, f"that of mgce {table.get('version')}"))
+            raise ValueError(expected("model", readable, f"that of mgce {version}"))
         return model
 
 
-def _checked(pipeline: TablePipeline) -> TableModel:
-    """Return the model of a file after checking it.
-
-    The types of its parts are checked, and it must be able to predict a row in which all values are missing.
+def _built(root: Node) -> TableModel:
+    """Build the model of a file: see :mod:`mgce.tables.rebuilt`.
 
     Raises:
-        ValueError: if a check fails; damaged parts may raise other exceptions too.
+        ValueError: if what the file says is not what `mgce fit` writes; damaged parts may raise other exceptions too.
     """
-    import pandas as pd
-
-    table = pipeline.table_
-    columns = Columns(dict(table["kinds"]), table["target"], table["id"])
-    sets = ConformalSets.from_dict(json.loads(table["sets"])) if table.get("sets") else None
-    model = TableModel(Pipeline(pipeline.steps), columns, table["trained_rows"], table["version"], sets)
-    transformer, classifier = (step for _, step in pipeline.steps)
-    parts = [
-        type(transformer) is ColumnTransformer,
-        type(classifier) in (*SINGLE, MGCEVotingClassifier),
-        all(type(member) in SINGLE for member in getattr(classifier, "estimators_", [])),
-        all(isinstance(text, str) for text in (*columns.kinds, columns.target, model.version)),
-        columns.id is None or isinstance(columns.id, str),
-        set(columns.kinds.values()) <= {*KINDS},
-        [*columns.kinds] == transformer.feature_names_in_.tolist(),
-        model.trained_rows.dtype == np.uint64 and model.trained_rows.ndim == 1,
-    ]
-    if not all(parts):
-        raise ValueError(expected("table_", "what `mgce fit` writes", parts))
-    row = columns.select(pd.DataFrame({name: [None] for name in columns.kinds}))
-    predictions = model.predict(row)
-    model.unseen(row)
-    if sets is not None:
-        sets.predict(predictions.softmax)
-    if not (predictions.h.shape == predictions.p.shape == (1, len(model.classes)) and model.beta >= 1):
-        raise ValueError(expected("model", "one with a probability for each class", predictions))
+    table = root["table_"]
+    columns = _columns(table)
+    (_, transformer), (_, classifier) = (item.items() for item in root["steps"].items())
+    built, made_up = build_transformer(transformer, columns)
+    first = built.transform(made_up[:1])
+    steps = [("columns", built), ("classifier", build_classifier(classifier, first.shape[1]))]
+    trained, version = table["trained_rows"].array(np.uint64, None), table["version"].text()
+    model = TableModel(Pipeline(steps), columns, trained, version)
+    if table["sets"].plain() is not None:
+        model = replace(model, sets=build_sets(table["sets"].text(), len(model.classes)))
+    model.predict(made_up[:1])  # as all parts are of one size, this works
     return model
+
+
+def _columns(table: Node) -> Columns:
+    """Build the columns of a file."""
+    id_column = None if table["id"].plain() is None else table["id"].text()
+    columns = Columns(table["kinds"].texts(), table["target"].text(), id_column)
+    if not columns.kinds or not set(columns.kinds.values()) <= {*KINDS}:
+        raise ValueError(expected("kinds", f"columns of {KINDS}", columns.kinds))
+    return columns
 
 
 def row_prints(selected: pd.DataFrame, labels: pd.Series[Any]) -> NDArray[np.uint64]:
@@ -264,7 +257,6 @@ def predictions_frame(
     *,
     every_class: bool,
     sets: bool = False,
-    formulas: bool = False,
 ) -> pd.DataFrame:
     """Return predictions as a table: the name of the row, the predicted class, and h and p of that class.
 
@@ -274,28 +266,22 @@ def predictions_frame(
         row_names: the name of each row; the name of the series heads the column.
         every_class: add columns of h and p for every class.
         sets: add a column with the prediction set, its classes separated by vertical bars.
-        formulas: write names and labels as they are. By default, one that a spreadsheet would run as a formula gets an
-            apostrophe in front.
 
     Raises:
         ValueError: if `sets` are asked of a model that has none.
     """
     import pandas as pd
 
-    cell = str if formulas else spreadsheet_cell
-
     predicted = np.arange(len(row_names)), np.searchsorted(model.classes, predictions.label)
-    labels = [cell(str(label)) for label in predictions.label]
+    labels = [str(label) for label in predictions.label]
     columns = {"prediction": labels, "h": predictions.h[predicted], "p": predictions.p[predicted]}
     if sets:
         if model.sets is None:
             raise ValueError(expected("sets", "asked of a model with prediction sets; fit it anew", "one without"))
-        columns["set"] = [
-            cell("|".join(map(str, model.classes[row]))) for row in model.sets.predict(predictions.softmax)
-        ]
+        columns["set"] = ["|".join(map(str, model.classes[row])) for row in model.sets.predict(predictions.softmax)]
     if every_class:
         for output, probs in (("h", predictions.h), ("p", predictions.p)):
             columns |= {f"{output}_{label}": probs[:, index] for index, label in enumerate(model.classes)}
     frame = pd.DataFrame(columns, index=row_names.index)
-    frame.insert(0, cell(str(row_names.name)), row_names.map(cell), allow_duplicates=True)
+    frame.insert(0, str(row_names.name), row_names, allow_duplicates=True)
     return frame

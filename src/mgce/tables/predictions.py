@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mgce._text import printable, spreadsheet_cell
+from mgce._text import printable, spreadsheet_text
 from mgce._validation import expected
 from mgce.datasets.table_files import TextFormat, column_list, read_frame
 from mgce.linear.arrays import one_hot
@@ -50,8 +50,11 @@ def read_predictions(frame: pd.DataFrame, target: str, prediction: str | None = 
     labels = _filled(frame, target, "target")
     probability_columns = [name for name in frame.columns if name.startswith(PROBABILITY)]
     if prediction is None and probability_columns:
-        classes = sorted(name.removeprefix(PROBABILITY) for name in probability_columns)
-        probs = frame[[PROBABILITY + label for label in classes]].to_numpy(dtype=float)
+        kept = set(labels.tolist())
+        written = [name.removeprefix(PROBABILITY) for name in probability_columns]
+        column = {name if name in kept else spreadsheet_text(name): PROBABILITY + name for name in written}
+        classes = sorted(column)
+        probs = frame[[column[label] for label in classes]].to_numpy(dtype=float)
     else:
         predicted = _without_apostrophes(_filled(frame, prediction or PREDICTION, "prediction"), labels)
         if not {*labels.tolist()} & {*predicted.tolist()}:
@@ -66,7 +69,7 @@ def read_predictions(frame: pd.DataFrame, target: str, prediction: str | None = 
 def _without_apostrophes(predicted: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
     """Take off what `mgce predict` puts before a class that a spreadsheet would run, unless a label has it too."""
     kept = set(labels.tolist())
-    plain = [text if text in kept or spreadsheet_cell(text[1:]) != text else text[1:] for text in predicted.tolist()]
+    plain = [text if text in kept else spreadsheet_text(text) for text in predicted.tolist()]
     return np.array(plain, dtype=object)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binomtest
 
-from mgce._text import spreadsheet_cell
+from mgce.datasets.table_files import to_csv
 from mgce.estimators import MGCEForestClassifier
 from mgce.noise.confident import confident_labels
 from mgce.tables.candidates import forest
@@ -205,7 +205,7 @@ def suspects_csv(judged: Judgement, classes: NDArray[Any], names: pd.Series[Any]
     import pandas as pd
 
     rows = np.arange(len(judged.target))
-    cells = np.array([spreadsheet_cell(str(label)) for label in classes], dtype=object)
+    cells = np.array([str(label) for label in classes], dtype=object)
     frame = pd.DataFrame(
         {
             "given": cells[judged.target],
@@ -216,7 +216,7 @@ def suspects_csv(judged: Judgement, classes: NDArray[Any], names: pd.Series[Any]
             "is_issue": judged.is_issue,
         }
     )
-    frame.insert(0, str(names.name), [spreadsheet_cell(name) for name in names.astype(str)], allow_duplicates=True)
+    frame.insert(0, str(names.name), names.astype(str).to_numpy(), allow_duplicates=True)
     frame = frame.iloc[judged.order()]
     frame["expected_precision"] = (1 - frame["label_quality"]).cumsum() / np.arange(1, len(frame) + 1)
-    return frame.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode()
+    return to_csv(frame)

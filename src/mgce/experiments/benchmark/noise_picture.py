@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mgce.experiments.methods import Method
-from mgce.pages.png import figure, png, stamp
+from mgce.pages.png import figure, literal, png, stamp
 
 Record = dict[str, Any]
 MGCE, CE = "#0072B2", "black"
@@ -71,7 +71,7 @@ def _draw_lines(axis: Any, losses: Mapping[str, Mapping[float, float]], title: s
         ours = name.startswith("mgce")
         axis.plot(by_rate.keys(), by_rate.values(), label=name, **_style(name, drawn[ours]))
         drawn[ours] += 1
-    axis.set(xlabel="rate of symmetric noise", ylabel="test accuracy, last epoch (%)", title=title)
+    axis.set(xlabel="rate of symmetric noise", ylabel="test accuracy, last epoch (%)", title=literal(title))
     axis.legend(frameon=False, fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
@@ -87,7 +87,7 @@ def draw_dots(axis: Any, losses: Mapping[str, Sequence[tuple[float, float]]], ti
         spread = statistics.stdev(full) if len(full) > 1 else None
         axis.errorbar(statistics.fmean(full), y, xerr=spread, fillstyle="full", **style)
     axis.set_yticks(range(len(names)), names, fontsize=7)
-    axis.set(xlabel=f"test accuracy (%): {words}", ylim=(-0.7, len(names) - 0.3), title=title)
+    axis.set(xlabel=f"test accuracy (%): {words}", ylim=(-0.7, len(names) - 0.3), title=literal(title))
 
 
 def _style(name: str, number: int) -> dict[str, Any]:

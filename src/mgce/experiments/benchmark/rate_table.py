@@ -13,7 +13,7 @@ from mgce.experiments.paper.comparison import percent
 from mgce.experiments.paper.result import Result
 from mgce.experiments.significance import tallies
 from mgce.experiments.store import Run
-from mgce.pages.png import figure, png, stamp
+from mgce.pages.png import figure, literal, png, stamp
 
 KIND = "rates"
 TITLE = "Learning rates: accuracy of each loss on tables with 40 % symmetric noise"
@@ -133,7 +133,9 @@ def _picture(points: list[Point], miniature: bool) -> bytes:
         for tick in axis.get_yticklabels():
             tick.set_fontweight("bold" if tick.get_text().startswith("mgce") else "normal")
         # Four rows below the last are left for the legend.
-        axis.set(xlabel="test accuracy (%)", ylim=(-4.5, len(own) - 0.3), title=f"{dataset}, 40 % symmetric noise")
+        axis.set(
+            xlabel="test accuracy (%)", ylim=(-4.5, len(own) - 0.3), title=f"{literal(dataset)}, 40 % symmetric noise"
+        )
         axis.legend(frameon=False, fontsize=8, loc="lower right")
     if miniature:
         stamp(chart)

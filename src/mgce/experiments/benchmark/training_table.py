@@ -14,7 +14,7 @@ from mgce.experiments.paper.agreement import show
 from mgce.experiments.paper.comparison import percent
 from mgce.experiments.paper.result import Result
 from mgce.experiments.store import Run
-from mgce.pages.png import figure, png, stamp
+from mgce.pages.png import figure, literal, png, stamp
 
 NAME = "training"
 TITLE = "Settings of training: accuracy of each loss on few images (reduced)"
@@ -98,7 +98,7 @@ def _picture(tables: dict[str, ByLoss], miniature: bool) -> bytes | None:
         for setting in changed[where]:
             axis = next(rest)
             _draw(axis, table, setting)
-            axis.set_title(f"{where} (reduced)", fontsize=10)  # the longest is as wide as a panel
+            axis.set_title(f"{literal(where)} (reduced)", fontsize=10)  # the longest is as wide as a panel
             axis.set(xlabel=AXES[setting], ylabel="test accuracy (%)", ylim=_limits(table))
         if axis is not None:
             axis.legend(frameon=False, fontsize=7, title="full: last epoch\ndashed: best", title_fontsize=7)

@@ -18,7 +18,7 @@ from mgce.experiments.paper.comparison import ordered
 from mgce.experiments.paper.plan import BETA
 from mgce.experiments.paper.result import Result
 from mgce.experiments.render import COLOURS
-from mgce.pages.png import figure, png, stamp
+from mgce.pages.png import figure, literal, png, stamp
 
 # By label: method, beta, curve ("test_accuracy" or "objective"), and Matplotlib's style of the line. A value V of the
 # objective is drawn as 1 - V, beside the accuracies.
@@ -86,7 +86,7 @@ def draw_curves(chart: CurveFigure, records: Sequence[dict[str, Any]], datasets:
             columns = zip(range(1, len(mean) + 1), mean.tolist(), std.tolist(), strict=True)
             numbers += [{**row, "epoch": e, "mean": m, "std": s} for e, m, s in columns]
         title = ", ".join(_words(panel).values())
-        axis.set(title=title, xscale=chart.xscale, xlabel="epoch", ylabel=chart.ylabel)
+        axis.set(title=literal(title), xscale=chart.xscale, xlabel="epoch", ylabel=chart.ylabel)
         axis.legend(frameon=False, fontsize=8)
         if {"MGCE", "GCE"} <= curves.keys():
             notes[f"{'/'.join(map(str, panel.values()))}/convergence"] = _convergence(

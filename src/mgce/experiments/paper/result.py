@@ -8,6 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from mgce._text import printable
+from mgce.datasets import table_files
+
 PLUS_MINUS = "±"
 SMOKE_SUFFIX = "-smoke"  # of the names of files that smoke runs leave
 WIDTH = 100  # characters in a line of captions and notes, which most terminals show without a break
@@ -94,8 +97,7 @@ def to_csv(result: Result) -> bytes:
     """Give the numbers as CSV, in full."""
     import pandas as pd
 
-    text: str = pd.DataFrame(list(result.numbers), dtype=object).to_csv(index=False, lineterminator="\n")
-    return text.encode()
+    return table_files.to_csv(pd.DataFrame(list(result.numbers), dtype=object), digits=None)
 
 
 def to_latex(result: Result) -> str:
@@ -112,9 +114,9 @@ def to_latex(result: Result) -> str:
 def files(result: Result) -> dict[str, bytes]:
     """Give the contents of all files of a result, by their names: text, CSV, LaTeX, and PNG if there is an image."""
     forms = {
-        "txt": to_text(result).encode(),
+        "txt": printable(to_text(result), keep="\n").encode(),
         "csv": to_csv(result),
-        "tex": to_latex(result).encode(),
+        "tex": printable(to_latex(result), keep="\n").encode(),
         "png": result.image,
     }
     return {f"{result.name}.{suffix}": content for suffix, content in forms.items() if content is not None}

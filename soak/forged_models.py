@@ -1,0 +1,357 @@
+"""Model files of `mgce fit`, forged to read files, to fill the memory, to start processes or never to end.
+
+Each is a model that was fitted to `frame()` and then changed: its objects by hand, or the bytes of its file.
+"""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+import zipfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.compose import ColumnTransformer
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, PolynomialFeatures, StandardScaler
+
+ROWS = 60
+SECRET = "/etc/hostname"
+Change = Callable[[Any], Any]
+
+
+@cache
+def frame() -> Any:
+    """Give the table that the models are fitted to."""
+    rng = np.random.default_rng(0)
+    kind = rng.choice(["a", "b", "c"], ROWS)
+    many = [f"n{i % 55:02}" for i in range(ROWS)]
+    x = rng.normal(size=ROWS).round(2)
+    x[:3] = np.nan
+    return pd.DataFrame({"x": x, "kind": kind, "many": many, "y": np.where(kind == "a", "no", "yes")})
+
+
+@cache
+def model() -> bytes:
+    """Give the file of an average of every kind of classifier."""
+    from mgce.datasets.tables import preprocessor
+    from mgce.estimators import (
+        MGCEBoostingClassifier,
+        MGCEClassifier,
+        MGCEForestClassifier,
+        MGCEFourierClassifier,
+        MGCEMLPClassifier,
+        MGCEVotingClassifier,
+    )
+    from mgce.sets import calibrate
+    from mgce.tables.columns import Columns
+    from mgce.tables.model import TableModel, row_prints
+
+    columns = Columns.of(frame(), "y")
+    selected, labels = columns.select(frame()), columns.labels(frame())
+    transformer = preprocessor(selected).fit(selected)
+    X, y = transformer.transform(selected), labels.to_numpy(dtype=str)
+    forest = MGCEForestClassifier(n_estimators=2, splitter="best", min_samples_leaf=5, random_state=0)
+    members = {
+        "boosting": MGCEBoostingClassifier(max_iter=2, min_samples_leaf=5, forest=forest, random_state=0),
+        "forest": forest,
+        "fourier": MGCEFourierClassifier(n_components=3, random_state=0),
+        "linear": MGCEClassifier(),
+        "mlp": MGCEMLPClassifier(hidden_layer_sizes=(2,), max_iter=2, random_state=0),
+    }
+    fitted = [(name, member.fit(X, y)) for name, member in members.items()]
+    average = MGCEVotingClassifier.from_fitted(fitted, np.unique(y), ROWS, beta=1.4, scale=0.7)
+    whole = TableModel(
+        Pipeline([("columns", transformer), ("classifier", average)]), columns, row_prints(selected, labels)
+    )
+    sets = calibrate((y == "yes").astype(int), whole.predict(selected).softmax, alpha=0.2)
+    return TableModel(whole.pipeline, columns, whole.trained_rows, sets=sets).to_bytes()
+
+
+def changed(change: Change) -> bytes:
+    """Give the file after its pipeline was changed by hand."""
+    from mgce.estimators import load, save
+
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "m.skops")
+        path.write_bytes(model())
+        pipeline = load(path)
+        change(pipeline)
+        save(pipeline, path)
+        return path.read_bytes()
+
+
+def rewritten(change: Change, compression: int = zipfile.ZIP_STORED) -> bytes:
+    """Give the file after its members, by name, were changed; `schema.json` is given as what it describes."""
+    with zipfile.ZipFile(io.BytesIO(model())) as archive:
+        members: dict[str, Any] = {name: archive.read(name) for name in archive.namelist()}
+    members["schema.json"] = json.loads(members["schema.json"])
+    change(members)
+    if not isinstance(members["schema.json"], bytes):
+        members["schema.json"] = json.dumps(members["schema.json"]).encode()
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", compression) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return packed.getvalue()
+
+
+def _numbers(pipeline: Any) -> Any:
+    return pipeline[0].named_transformers_["numbers"]
+
+
+def _categories(pipeline: Any) -> Any:
+    return pipeline[0].named_transformers_["categories"]
+
+
+def _member(pipeline: Any, name: str) -> Any:
+    return dict(zip([n for n, _ in pipeline[-1].estimators], pipeline[-1].estimators_, strict=True))[name]
+
+
+def _set(get: Change, **values: Any) -> Change:
+    def change(pipeline: Any) -> None:
+        for name, value in values.items():
+            setattr(get(pipeline), name, value)
+
+    return change
+
+
+def _of(name: str, **values: Any) -> Change:
+    return _set(lambda pipeline: _member(pipeline, name), **values)
+
+
+def _trees(name: str, **changes: Change) -> Change:
+    def change(pipeline: Any) -> None:
+        trees = _member(pipeline, name).trees_
+        for attribute, of_array in changes.items():
+            setattr(trees, attribute, of_array(getattr(trees, attribute)))
+
+    return change
+
+
+def _at(index: Any, value: Any) -> Change:
+    def change(array: Any) -> Any:
+        array = array.copy()
+        array[index] = value
+        return array
+
+    return change
+
+
+def _reading(path: str) -> Change:
+    """Put in place of the encoder one that fills in a path and reads the file of that name."""
+
+    def change(pipeline: Any) -> None:
+        some = pd.DataFrame({"kind": np.array(["u", np.nan] * 20, dtype=object)})
+        fill = SimpleImputer(strategy="constant", fill_value="x").fit(some)
+        fill.statistics_, fill.fill_value = np.array([path], dtype=object), path
+        none = copy.deepcopy(fill)
+        none.missing_values = None
+        words = CountVectorizer(input="filename", analyzer="char", vocabulary=list("abc"), decode_error="ignore")
+        read = ColumnTransformer([("words", words, 0)])
+        read.transformers_, read._n_features, read.sparse_output_ = [("words", words, 0)], 1, False
+        read.output_indices_, read.n_features_in_ = {"words": slice(0, 3), "remainder": slice(0, 0)}, 1
+        name, _, _ = pipeline[0].transformers_[1]
+        pipeline[0].transformers_[1] = (name, Pipeline([("nan", fill), ("none", none), ("read", read)]), ["kind"])
+        pipeline[0]._transformer_to_input_indices[name] = [1]
+
+    return change
+
+
+def _step(part: Any) -> Change:
+    """Put a part between the steps of the numbers."""
+
+    def change(pipeline: Any) -> None:
+        steps = _numbers(pipeline).steps
+        steps[1] = (steps[1][0], Pipeline([("part", part), ("scaler", steps[1][1])]))
+
+    return change
+
+
+def _polynomials(pipeline: Any) -> None:
+    part = PolynomialFeatures(degree=2).fit(np.ones((2, 2)))
+    part._n_out_full = part.n_output_features_ = 10**9
+    _step(part)(pipeline)
+
+
+def _beside(pipeline: Any) -> None:
+    part = ("beside", OneHotEncoder(sparse_output=False).fit(frame()[["kind"]]), ["kind"])
+    pipeline[0].transformers_.append(part)
+    pipeline[0].output_indices_["beside"] = slice(10**9, 10**9 + 3)
+
+
+def _nested(pipeline: Any) -> None:
+    pipeline.steps[1] = ("classifier", Pipeline([("inner", copy.deepcopy(pipeline[-1]))]))
+
+
+def _endless(pipeline: Any) -> None:
+    pipeline[-1].estimators_[0] = copy.deepcopy(pipeline[-1])
+
+
+def _many_members(pipeline: Any) -> None:
+    average = pipeline[-1]
+    average.estimators, average.estimators_ = average.estimators * 10, average.estimators_ * 10
+
+
+def _many_layers(pipeline: Any) -> None:
+    network, wide = _member(pipeline, "mlp"), np.zeros((300, 300), np.float32)
+    d, k = network.n_features_in_, 2
+    network.coefs_ = [np.zeros((d, 300), np.float32), *[wide] * 500, np.zeros((300, k), np.float32)]
+    network.intercepts_ = [*[np.zeros(300, np.float32)] * 501, np.zeros(k, np.float32)]
+
+
+def _foreign_member(pipeline: Any) -> None:
+    X = pipeline[0].transform(frame()[["x", "kind", "many"]])
+    pipeline[-1].estimators_[3] = LogisticRegression().fit(X, frame()["y"])
+
+
+def _sets(**fields: Any) -> Change:
+    def change(pipeline: Any) -> None:
+        pipeline.table_["sets"] = json.dumps({**json.loads(pipeline.table_["sets"]), **fields})
+
+    return change
+
+
+def _table(**fields: Any) -> Change:
+    return lambda pipeline: pipeline.table_.update(fields)
+
+
+def _content(members: dict[str, Any]) -> Any:
+    return members["schema.json"]["content"]["content"]
+
+
+def _encoder(members: dict[str, Any]) -> Any:
+    transformers = _content(members)["steps"]["content"][0]["content"][1]["content"]["content"]["transformers_"]
+    return transformers["content"][1]["content"][1]["content"]["content"]
+
+
+def _many_names(members: dict[str, Any]) -> None:
+    column = _encoder(members)["categories_"]["content"][0]
+    column["content"] = [{**column["content"][0], "content": f'"{n:07}"'} for n in range(200_001)]
+
+
+def _many_columns(members: dict[str, Any]) -> None:
+    kinds = _content(members)["table_"]["content"]["kinds"]["content"]
+    kinds.update({f"c{n}": kinds["x"] for n in range(100_000)})
+
+
+def _surrogate(members: dict[str, Any]) -> None:
+    kinds = _content(members)["table_"]["content"]["kinds"]["content"]
+    kinds["\ud800"] = kinds["x"]
+
+
+def _zeros(members: dict[str, Any]) -> None:
+    array = io.BytesIO()
+    np.save(array, np.zeros(1 << 24))
+    members["0.npy"] = array.getvalue()
+
+
+def _brackets(members: dict[str, Any]) -> None:
+    members["schema.json"] = b"[" * 1_000_000
+
+
+def _overlapping() -> bytes:
+    """Give a file whose directory names the same bytes of 1 MB two hundred times."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        with zipfile.ZipFile(io.BytesIO(model())) as good:
+            archive.writestr("schema.json", good.read("schema.json"))
+        archive.writestr("0.npy", bytes(1 << 20))
+        first = archive.infolist()[-1]
+        for number in range(1, 200):
+            other = copy.copy(first)
+            other.filename = f"{number}.npy"
+            archive.filelist.append(other)
+            archive.NameToInfo[other.filename] = other
+    return packed.getvalue()
+
+
+# What must be refused, in one sentence.
+REFUSED: dict[str, Callable[[], bytes]] = {
+    name: (lambda change=change: changed(change))
+    for name, change in {
+        "an encoder that reads a file": _reading(SECRET),
+        "an encoder that reads /dev/zero": _reading("/dev/zero"),
+        "polynomials of 10^9 numbers a row": _polynomials,
+        "an imputer that fills in paths": _set(lambda p: _numbers(p)[0], statistics_=np.array([SECRET], dtype=object)),
+        "an indicator of another column": _set(lambda p: _numbers(p)[0].indicator_, features_=np.array([7])),
+        "a scaler of other columns": _set(lambda p: _numbers(p)[1], mean_=np.zeros(9)),
+        "a scaler that divides by zero": _set(lambda p: _numbers(p)[1], scale_=np.zeros(2)),
+        "categories as one array": _set(_categories, categories_=[np.array(["a", "b"])] * 2),
+        "categories of numbers": _set(_categories, categories_=[np.array([1, 2], dtype=object)] * 2),
+        "categories twice": _set(_categories, categories_=[np.array(["a", "a"], dtype=object)] * 2),
+        "categories of one column more": lambda p: _categories(p).categories_.append(np.array(["a"], dtype=object)),
+        "rare categories that are none": lambda p: _categories(p)._infrequent_indices[1].__setitem__(0, 10**9),
+        "a Pipeline as the classifier": _nested,
+        "an average in an average": _endless,
+        "50 members": _many_members,
+        "a member of scikit-learn": _foreign_member,
+        "500 layers that are one": _many_layers,
+        "layers that do not fit": _of("mlp", coefs_=[np.zeros((3, 3), np.float32)] * 2),
+        "coefficients of another shape": _of("linear", coef_=np.zeros((2, 2))),
+        "coefficients with a third dimension": _of("linear", coef_=np.zeros((2, 55, 1))),
+        "coefficients of text": _of("linear", coef_=np.full((2, 55), SECRET)),
+        "complex coefficients": _of("linear", coef_=np.zeros((2, 55), complex)),
+        "infinite coefficients": _of("linear", intercept_=np.array([np.inf, 0.0])),
+        "features that read files": _of("fourier", linear_=CountVectorizer(input="filename")),
+        "frequencies of another shape": _of("fourier", random_offset_=np.zeros(2)),
+        "a tree with a circle": _trees("forest", children=_at((0, 0), 0)),
+        "a tree with a child far off": _trees("boosting", children=_at((0, 1), 1 << 40)),
+        "a tree without nodes": _trees("forest", starts=_at(1, 0)),
+        "a tree of a feature that is none": _trees("forest", features=_at(0, 1 << 40)),
+        "a tree of fractions": _trees("boosting", children=lambda a: a + 0.5),
+        "a forest that gives text": _trees("forest", values=lambda a: a.astype(str)),
+        "a forest that gives 10^6 numbers": _trees("forest", values=lambda a: np.zeros((len(a), 10**6), np.float32)),
+        "a scale below zero": _set(lambda p: p[-1], scale_=-1.0),
+        "a beta that is no number": _set(lambda p: p[-1], beta_=float("nan")),
+        "a beta that is a list": _of("linear", beta_=[1.4]),
+        "one class": _set(lambda p: p[-1], classes_=np.array(["no"])),
+        "classes twice": _set(lambda p: p[-1], classes_=np.array(["no", "no"])),
+        "classes that are numbers": _of("forest", classes_=np.array([0, 1])),
+        "10^5 classes": _of("linear", classes_=np.array([f"{n:05}" for n in range(10**5)])),
+        "sets of 10^5 classes": _sets(thresholds=[0.5] * 10**5),
+        "sets by another score": _sets(score="__import__('os')"),
+        "sets with a list": _sets(per_class=[[1]]),
+        "sets nested without end": _table(sets="[" * 10**6),
+        "no columns": _table(kinds={}),
+        "a column of another kind": _table(kinds={"x": "file", "kind": "category", "many": "category"}),
+        "an id that is a list": _table(id=["x"]),
+        "hashes of text": _table(trained_rows=np.array([SECRET])),
+    }.items()
+} | {
+    "200,001 names of categories": lambda: rewritten(_many_names),
+    "100,000 columns": lambda: rewritten(_many_columns),
+    "a name that no file can hold": lambda: rewritten(_surrogate),
+    "128 MB of zeros in a small file": lambda: rewritten(_zeros, zipfile.ZIP_DEFLATED),
+    "a million brackets": lambda: rewritten(_brackets),
+    "members that lie over one another": _overlapping,
+}
+# What has no effect: the model predicts as it did before the change.
+HARMLESS: dict[str, Callable[[], bytes]] = {
+    name: (lambda change=change: changed(change))
+    for name, change in {
+        "10,000 processes": _set(lambda p: p[0], n_jobs=10_000),
+        "10,000 processes of a forest": _of("forest", n_jobs=10_000),
+        "a cache in another folder": _set(_numbers, memory="/var/tmp/mgce-forged"),
+        "talk": _set(lambda p: p[0], verbose=True),
+        "outputs far off": _set(lambda p: p[0], output_indices_={"numbers": slice(10**9, 2 * 10**9)}),
+        "inputs far off": _set(lambda p: p[0], _transformer_to_input_indices={"numbers": [10**9], "categories": [-5]}),
+        "weights of transformers": _set(lambda p: p[0], transformer_weights={"numbers": 1e300}),
+        "a transformer beside": _beside,
+        "a function between steps": lambda p: _numbers(p).steps.append(("f", FunctionTransformer(np.exp2))),
+        "an encoder of bytes": _set(_categories, dtype=np.dtype("S1000000")),
+        "a million columns of an encoder": _set(_categories, _n_features_outs=[10**6] * 2),
+        "a scaler under another name": lambda p: _numbers(p).steps.append(("more", StandardScaler(with_mean=False))),
+        "other training features": _set(lambda p: p[-1], n_features_in_=10**9),
+        "a device": _of("mlp", device="cuda:99"),
+    }.items()
+}
