@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 
 from mgce.datasets import load
-from mgce.datasets.table_files import MISSING, SEPARATORS, STDIN, TextFormat, is_table, read_frame, table_name
+from mgce.datasets.separators import SEPARATORS
+from mgce.datasets.table_files import MISSING, STDIN, TextFormat, is_table, read_frame, table_name
 
 FRAME = pd.DataFrame({"size, in cm": [1.5, 2.25, -3.0], "town": ["Köln", "a;b", "c|d"], "count": [1, 2, 3]})
 
