@@ -94,7 +94,7 @@ def compare(
         files = _contents(table, plan, records, chosen, rows)
     write_files(folder, files)
     write_json(json_file, {"dataset": table.name, "folder": str(folder), "methods": rows})
-    for sentence in without_label(table.unlabelled):
+    for sentence in (*table.notes, *without_label(table.unlabelled)):
         console.print(f"Note: {sentence}", markup=False)
     console.print_whole(_grid(rows, table, plan))
     networks = "1 network" if len(records) == 1 else f"{len(records)} networks"

@@ -24,7 +24,16 @@ from mgce.cli.noise_options import NOISE, NOISE_RATE, parse_rate
 from mgce.cli.outputs import STDOUT, Json, Quiet, check_json, check_output, check_table, write_json
 from mgce.cli.table_options import TABLE, Decimal, Drop, Encoding, Sep, columns_of
 from mgce.cli.terminal import Terminal, nothing_written_if_interrupted
-from mgce.datasets.table_files import STDIN, TextFormat, read_frame, table_name, text_without_rows, to_csv, to_parquet
+from mgce.datasets.reading import Reading
+from mgce.datasets.table_files import (
+    STDIN,
+    TextFormat,
+    read_accounted,
+    table_name,
+    text_without_rows,
+    to_csv,
+    to_parquet,
+)
 from mgce.tables import report as fit_report
 from mgce.tables.fit import FitPlan, TableFit, run
 from mgce.tables.summary import summary
@@ -106,8 +115,8 @@ def fit(
     start = monotonic()
     with nothing_written_if_interrupted(console):
         named = [name for name in (id, groups) if name is not None]
-        frame = read_frame(table, "table", text=[target, *named], classes=[target], form=form)
-        result = _run_with_progress(console, frame, plan, jobs)
+        frame, reading = read_accounted(table, "table", text=[target, *named], classes=[target], form=form)
+        result = _run_with_progress(console, frame, plan, jobs, reading)
         files = outputs.contents(result, plan, table.name, suspects)
     write_files(outputs.model.parent, files)
     if cleaned is not None:
@@ -172,7 +181,7 @@ def _without_rows(table: Path, frame: pd.DataFrame, rows: pd.Index, cleaned: Pat
     return text_without_rows(table, rows.tolist(), form)
 
 
-def _run_with_progress(console: Console, frame: pd.DataFrame, plan: FitPlan, jobs: int) -> TableFit:
+def _run_with_progress(console: Console, frame: pd.DataFrame, plan: FitPlan, jobs: int, reading: Reading) -> TableFit:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("Fitting", total=None)
@@ -181,11 +190,13 @@ def _run_with_progress(console: Console, frame: pd.DataFrame, plan: FitPlan, job
             plan,
             lambda step, number, total: progress.update(task, description=step, completed=number, total=total),
             jobs,
+            reading,
         )
 
 
 def _print_summary(console: Console, result: TableFit, plan: FitPlan) -> None:
     quality, trial = result.quality, result.choice.trial
+    console.print(f"Read {fit_report.reading(result, plan)}", markup=False)
     console.print(fit_report.headline(result, plan), markup=False)
     console.print(
         f"Model: {trial.name}. Its accuracy was {trial.accuracy:.1%} {result.choice.measured_on}.", markup=False

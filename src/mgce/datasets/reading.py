@@ -43,12 +43,12 @@ class Reading:
     separator: str | None = None
     decimal: str | None = None
     encoding: str | None = None
-    left_out: tuple[str, ...] = ()  # sentences on what the file holds and the table does not
+    sentences: tuple[str, ...] = ()  # on what the file holds and the table does not, or not for sure
 
     @property
     def notes(self) -> list[str]:
         """Sentences on lines that may have been lost."""
-        return [*self.left_out, *(_on_lines(self.file, self.rows, self.lines) if self.lines else ())]
+        return [*self.sentences, *(_on_lines(self.file, self.rows, self.lines) if self.lines else ())]
 
     def __str__(self) -> str:
         """Return the account in one sentence."""

@@ -7,7 +7,7 @@ import io
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -216,23 +216,47 @@ def _read_text(
     except pd.errors.ParserWarning as error:
         reason = f"the row that ends on line {lines.first_long} has more values than there are names, {len(names)}"
         raise ValueError(reason) from error
+    sentences: tuple[str, ...] = ()
     if form.decimal != ".":
+        numbers = frame.select_dtypes("float").columns
+        if len(numbers):  # once more as text, in which a decimal separator can be told from one of thousands
+            options |= {"usecols": list(numbers), "dtype": "str"}
+            sentences = tuple(_perhaps_thousands(pd.read_csv(io.BytesIO(content), **options), form.decimal))
         frame = _with_points(frame, text, form.decimal)
-    return frame, Reading(file, *frame.shape, lines, divided.sep, form.decimal, form.encoding), names
+    return frame, Reading(file, *frame.shape, lines, divided.sep, form.decimal, form.encoding, sentences), names
+
+
+def _perhaps_thousands(cells: pd.DataFrame, decimal: str) -> Iterator[str]:
+    """Report columns in which all decimal separators stand where they could separate thousands."""
+    for name in cells:
+        text = cells[name].dropna().astype("str")
+        text = text[text.str.contains(decimal, regex=False)]
+        if len(text) and text.str.fullmatch(rf"\s*[-+]?[1-9]\d{{0,2}}\{decimal}\d{{3}}\s*").all():
+            cell = text.iloc[0].strip()
+            yield (
+                f"In column `{name}`, {cell!r} is read as {cell.replace(decimal, '.')}, since {decimal!r} was given as "
+                "decimal. If it separates thousands there, leave that out."
+            )
 
 
 def _with_points(frame: pd.DataFrame, text: Collection[str], decimal: str) -> pd.DataFrame:
-    """Replace the decimal separator of numbers by a point in columns that pandas has left as text.
+    """Exchange the decimal separator of numbers and the point in columns that pandas has left as text.
 
-    Pandas leaves a column as text if any of its values is not a number, such as "unknown".
+    Pandas leaves a column as text if any of its values is not a number, such as "unknown", or has points between
+    thousands, in the place of which a comma is put. Where a point is decimal in any cell, it is left in all.
     """
     from pandas.api.types import is_string_dtype
 
     # Text of any kind: pandas 2 has no dtype "str" by which to select it.
     for name in frame.columns[[is_string_dtype(dtype) for dtype in frame.dtypes]].difference(list(text)):
-        numbers = frame[name].astype("str").str.fullmatch(rf"\s*[-+]?\d*\{decimal}\d+\s*").fillna(False).astype(bool)
-        pointed = frame[name].where(~numbers, frame[name].str.replace(decimal, ".", regex=False))
-        frame[name] = pointed
+        cells = frame[name].astype("str")
+        points = cells.str.fullmatch(r"\s*[-+]?\d*\.\d+\s*").fillna(False).astype(bool)
+        grouped = cells.str.fullmatch(rf"\s*[-+]?[1-9]\d{{0,2}}(?:\.\d{{3}})+(?:\{decimal}\d*)?\s*")
+        grouped = grouped.fillna(False).astype(bool)
+        numbers = cells.str.fullmatch(rf"\s*[-+]?[\d'\u2019\s]*\{decimal}\d+\s*").fillna(False).astype(bool)
+        if not (points & ~grouped).any():
+            numbers |= grouped
+        frame[name] = frame[name].where(~numbers, frame[name].str.translate(str.maketrans(f"{decimal}.", ".,")))
     return frame
 
 
@@ -259,7 +283,7 @@ def _read_parquet(path: Path) -> tuple[pd.DataFrame, Reading]:
                 raise TooLargeError(f"more than {EXPANDED_BYTES:,} bytes of text when unpacked")
         frame: pd.DataFrame = pa.Table.from_batches(batches, file.schema_arrow).to_pandas()
     frame, left_out = _with_index(frame)
-    return frame, Reading(path.name, *frame.shape, left_out=left_out)
+    return frame, Reading(path.name, *frame.shape, sentences=left_out)
 
 
 def _with_index(frame: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:

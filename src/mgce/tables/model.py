@@ -32,13 +32,13 @@ from mgce.functional import minimax_probs, worst_case_probs
 from mgce.risk import RiskCertificate, certify
 from mgce.risk.any_model import label_indices
 from mgce.sets import ConformalSets
-from mgce.tables.columns import KINDS, Columns, unseen_categories
+from mgce.tables.columns import FORMATS, KINDS, Columns, unseen_categories
 from mgce.tables.predictions import LabelledPredictions
 
 if TYPE_CHECKING:
     import pandas as pd
 
-FORMAT = 3  # version of the format of model files, to be increased when `TablePipeline` stores something else
+FORMAT = 4  # version of the format of model files, to be increased when `TablePipeline` stores something else
 # The classifiers that may be chosen, and those that an average may consist of.
 SINGLE = (
     MGCEBoostingClassifier,
@@ -72,9 +72,9 @@ class TablePipeline(Pipeline):  # type: ignore[misc]
     :meth:`mgce.tables.columns.Columns.select` returns them.
 
     Attributes:
-        table_: `format`, the version of the file format; `version`, of mgce; `kinds`, `target` and `id`, as in
-            :class:`~mgce.tables.columns.Columns`; `trained_rows`, a hash of each training row; `sets`, the prediction
-            sets as JSON, or None.
+        table_: `format`, the version of the file format; `version`, of mgce; `kinds`, `target`, `id` and `formats`, as
+            in :class:`~mgce.tables.columns.Columns`; `trained_rows`, a hash of each training row; `sets`, the
+            prediction sets as JSON, or None.
     """
 
     table_: dict[str, Any]
@@ -174,6 +174,7 @@ class TableModel:
             "kinds": dict(self.columns.kinds),
             "target": self.columns.target,
             "id": self.columns.id,
+            "formats": dict(self.columns.formats),
             "trained_rows": self.trained_rows,
             "sets": None if self.sets is None else json.dumps(self.sets.to_dict()),
         }
@@ -218,7 +219,7 @@ def _checked(pipeline: TablePipeline) -> TableModel:
     import pandas as pd
 
     table = pipeline.table_
-    columns = Columns(dict(table["kinds"]), table["target"], table["id"])
+    columns = Columns(dict(table["kinds"]), table["target"], table["id"], dict(table["formats"]))
     sets = ConformalSets.from_dict(json.loads(table["sets"])) if table.get("sets") else None
     model = TableModel(Pipeline(pipeline.steps), columns, table["trained_rows"], table["version"], sets)
     transformer, classifier = (step for _, step in pipeline.steps)
@@ -229,6 +230,7 @@ def _checked(pipeline: TablePipeline) -> TableModel:
         all(isinstance(text, str) for text in (*columns.kinds, columns.target, model.version)),
         columns.id is None or isinstance(columns.id, str),
         set(columns.kinds.values()) <= {*KINDS},
+        all(form in FORMATS[columns.kinds[name]] for name, form in columns.formats.items()),
         [*columns.kinds] == transformer.feature_names_in_.tolist(),
         model.trained_rows.dtype == np.uint64 and model.trained_rows.ndim == 1,
     ]
