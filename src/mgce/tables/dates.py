@@ -22,9 +22,9 @@ FORMS = {
     DIGITS: (r"(\d{2})(\d{2})", "%Y-%m-%d"),
 }
 CLOCK = r"(\d{1,2})(?::?(\d{2})(?::?(\d{2})(?:[.,](\d+))?)?)?"
-ZONE = r"(?:Z|UTC|GMT|([-+]\d{2})(?::?(\d{2}))?)"
+ZONE = r"(?:Z|UTC|GMT|([-+]\d{2})(?::?(\d{2})(?::?(\d{2}))?)?)"  # with seconds, as Python writes local mean times
 TIME = rf"(?:(?:T|\s+){CLOCK}(?:\s*{ZONE})?)?"
-N_TIME = 6  # groups of `TIME`: hour, minute, second, fraction, and the two of the zone
+N_TIME = 7  # groups of `TIME`: hour, minute, second, fraction, and the three of the zone
 # Days of 400 years, after which the calendar repeats itself. pandas 2 has the years from 1678 to 2261 only, so that
 # every date is read in the 400 years from 1800, and moved by whole repetitions.
 REPETITION, FIRST_YEAR = 146_097, 1800
@@ -94,11 +94,11 @@ def _days_of_parts(parts: pd.DataFrame, form: str, name: str) -> NDArray[np.floa
 
 def _time(parts: pd.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Return times of the day in UTC, in microseconds, and whether they are times."""
-    hour, minute, second = (parts.iloc[:, place].fillna("0").astype(int).to_numpy() for place in range(3))
-    fraction = parts.iloc[:, 3].fillna("").str.ljust(6, "0").str[:6].astype(int).to_numpy()
-    zone = parts.iloc[:, 4].fillna("+00")
-    zone_hour, zone_minute = zone.str[1:].astype(int).to_numpy(), parts.iloc[:, 5].fillna("0").astype(int).to_numpy()
-    local = ((hour * 60 + minute) * 60 + second) * 10**6 + fraction
-    offset = (zone_hour * 60 + zone_minute) * 60 * 10**6 * np.where(zone.str[0] == "-", -1, 1)
-    valid = (minute < 60) & (second < 60) & (zone_hour < 24) & (zone_minute < 60) & (local <= DAY)  # 24:00 is a time
-    return local - offset, valid
+    parts = parts.set_axis(["hour", "minute", "second", "fraction", "zone", "zone_minute", "zone_second"], axis=1)
+    fraction = parts.pop("fraction").fillna("").str.ljust(6, "0").str[:6].astype(int).to_numpy()
+    west = parts["zone"].str.startswith("-").fillna(False).to_numpy(dtype=bool)
+    n = parts.fillna("0").astype(int).abs()
+    local = ((n["hour"] * 60 + n["minute"]) * 60 + n["second"]).to_numpy() * 10**6 + fraction
+    offset = ((n["zone"] * 60 + n["zone_minute"]) * 60 + n["zone_second"]).to_numpy() * 10**6
+    small = (n[["minute", "second", "zone_minute", "zone_second"]] < 60).all(axis=1) & (n["zone"] < 24)
+    return local - np.where(west, -offset, offset), small.to_numpy() & (local <= DAY)  # 24:00 is a time

@@ -276,7 +276,11 @@ def _done(fit: TableFit, plan: FitPlan, name: str, model_file: str, environment:
         settings["rows held out"] = f"all rows of {plan.holdout:.0%} of the groups in column {plan.groups}"
     if plan.time:
         settings["rows held out"] = f"the last rows in the order of column {plan.time}"
-    settings["reading"] = reading(fit, plan)
+    left_out = [*(f"{name} (as asked)" for name in plan.drop), *(f"{name} (no value)" for name in fit.left_out)]
+    if left_out:
+        settings["columns left out"] = ", ".join(left_out)
+    if fit.reading is not None:
+        settings["lines read"] = str(fit.reading)
     columns = table(
         "The columns that the model learns from. In columns of numbers, and of dates as days since 1970, missing "
         "values are replaced by the median and marked in an additional column; then all are scaled to mean 0 and "
