@@ -55,7 +55,7 @@ NAMES = [f"person {i}" for i in range(N)]
         ("price", ["1.234.567", "1.234", "9"] * 13 + ["8"], "Column `price` looks like numbers with points between th"),
         (
             "price",
-            ["1,234", "999"] * (N // 2),
+            ["1,234", "999", "7"] * 13 + ["8"],
             "Column `price` is read as numbers with thousands separators, '1,234' as",
         ),
         (
