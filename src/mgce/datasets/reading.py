@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from mgce.datasets.separators import Division, text_lines
 
 if TYPE_CHECKING:
@@ -130,14 +132,20 @@ def cells_with_line_breaks(frame: pd.DataFrame) -> Iterator[str]:
         if is_numeric_dtype(column) or is_bool_dtype(column) or is_datetime64_any_dtype(column):
             continue
         text = column.astype(object).map(str)
-        broken = text[text.str.contains(r"[\r\n]")]
+        broken = text[text.str.contains(r"[\r\n]").astype(bool)]
         if len(broken):
             lines = int(broken.str.count(LINE_BREAK).sum())
             cells = "1 cell holds" if len(broken) == 1 else f"{len(broken):,} cells hold"
             yield (
-                f"In column `{name}`, {cells} {_count(lines, 'line break')} (that of row {broken.index[0] + 1}, for "
+                f"In column `{name}`, {cells} {_count(lines, 'line break')} (that of row {row_number(broken, 0)}, for "
                 f"one: {broken.iloc[0][:SHOWN]!r}). If they hold rows, a quote was not closed there."
             )
+
+
+def row_number(column: pd.Series[Any], position: int) -> int:
+    """Return the number, from 1, that a row of a column has in the file, also where rows before it were left out."""
+    label = column.index[position]
+    return 1 + (int(label) if isinstance(label, int | np.integer) else position)
 
 
 def _on_lines(file: str, rows: int, lines: Lines) -> Iterator[str]:

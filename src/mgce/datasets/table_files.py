@@ -214,8 +214,8 @@ def _read_text(
     try:
         frame: pd.DataFrame = pd.read_csv(io.BytesIO(content), **options)
     except pd.errors.ParserWarning as error:
-        reason = f"the row that ends on line {lines.first_long} has more values than there are names, {len(names)}"
-        raise ValueError(reason) from error
+        row = f"the row that ends on line {lines.first_long}" if lines.first_long else "a row"
+        raise ValueError(f"{row} has more values than there are names, {len(names)}") from error
     sentences: tuple[str, ...] = ()
     if form.decimal != ".":
         numbers = frame.select_dtypes("float").columns

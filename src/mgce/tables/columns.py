@@ -10,6 +10,7 @@ import numpy as np
 
 from mgce._text import printable
 from mgce._validation import expected
+from mgce.datasets.reading import row_number
 from mgce.datasets.table_files import column_list
 from mgce.tables.dates import CALENDAR, DIGITS, FORMS, days_of_dates, days_of_text
 from mgce.tables.numbers import (
@@ -244,8 +245,12 @@ def _read(column: pd.Series[Any], kind: str, form: str | None = None) -> pd.Seri
 
 def _dates_of_digits(numbers: pd.Series[Any]) -> pd.Series[Any]:
     """Read numbers of eight digits as dates, such as 20240531."""
-    eight = numbers[numbers.between(10**7, 10**8, inclusive="left") & (numbers % 1 == 0)]
-    return days_of_text(eight.astype(int).astype(str), [DIGITS]).reindex(numbers.index)
+    import pandas as pd
+
+    eight = np.flatnonzero(numbers.between(10**7, 10**8, inclusive="left") & (numbers % 1 == 0))
+    days = np.full(len(numbers), np.nan)
+    days[eight] = days_of_text(numbers.iloc[eight].astype(int).astype(str), [DIGITS])
+    return pd.Series(days, index=numbers.index)
 
 
 def _numbers(column: pd.Series[Any], kind: str, form: str) -> pd.Series[Any]:
@@ -263,8 +268,8 @@ def _numbers(column: pd.Series[Any], kind: str, form: str) -> pd.Series[Any]:
         refused = np.union1d(refused, misfits)
     if refused.size:
         values = "finite numbers" if kind == NUMBER else "dates like 2024-05-31"
-        first, row = column.iloc[refused[0]], column.index[refused[0]]  # rows left out before have their numbers too
-        got = f"{first!r} in row {row + 1}" if isinstance(first, str) else f"{first} in row {row + 1}"
+        first, row = column.iloc[refused[0]], row_number(column, int(refused[0]))
+        got = f"{first!r} in row {row}" if isinstance(first, str) else f"{first} in row {row}"
         raise ValueError(printable(f"Expected `{column.name}` to be a column of {values}, but got {got}."))
     return numbers
 

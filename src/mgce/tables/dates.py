@@ -43,17 +43,19 @@ def days_of_text(text: pd.Series[Any], forms: Collection[str] = tuple(FORMS)) ->
     """
     import pandas as pd
 
-    days = np.full(len(text), np.nan)
-    cells = text.astype("str").str.strip().str.upper().reset_index(drop=True)
+    codes, different = pd.factorize(text.astype("str"))  # most columns hold a date many times
+    days = np.full(len(different) + 1, np.nan)  # the last for a missing cell, whose code is -1
+    cells = pd.Series(different).str.strip().str.upper()
     cells = cells[cells.str.match(r"\d{4}").fillna(False).astype(bool)]
     for form in forms:
         pattern, name = FORMS[form]
-        parts = cells.str.extract(rf"^(\d{{4}}){pattern}{'' if form == MONTH else TIME}$")
-        parts = parts[parts[0].notna()]
-        if len(parts):
+        pattern = rf"(\d{{4}}){pattern}{'' if form == MONTH else TIME}"
+        alike = cells.str.fullmatch(pattern).fillna(False).astype(bool)
+        if alike.any():
+            parts = cells[alike].str.extract(pattern)
             days[parts.index.to_numpy()] = _days_of_parts(parts, form, name)
-            cells = cells.drop(index=parts.index)
-    return pd.Series(days, index=text.index)
+            cells = cells[~alike]
+    return pd.Series(days[codes], index=text.index)
 
 
 def days_of_dates(dates: pd.Series[Any]) -> pd.Series[Any]:
@@ -101,4 +103,5 @@ def _time(parts: pd.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     local = ((n["hour"] * 60 + n["minute"]) * 60 + n["second"]).to_numpy() * 10**6 + fraction
     offset = ((n["zone"] * 60 + n["zone_minute"]) * 60 + n["zone_second"]).to_numpy() * 10**6
     small = (n[["minute", "second", "zone_minute", "zone_second"]] < 60).all(axis=1) & (n["zone"] < 24)
-    return local - np.where(west, -offset, offset), small.to_numpy() & (local <= DAY)  # 24:00 is a time
+    utc = np.where(west, local + offset, local - offset)
+    return utc.astype(np.int64), small.to_numpy() & (local <= DAY)  # 24:00 is a time

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from mgce.datasets.reading import cells_with_line_breaks
 from mgce.tables.columns import CATEGORY, NUMBER, Columns, unlike_their_column
 from mgce.tables.numbers import GROUPED, THOUSANDS, points_between_thousands
@@ -65,11 +67,11 @@ def _on_names(selected: pd.DataFrame) -> Iterator[str]:
 def _on_thousands(frame: pd.DataFrame, selected: pd.DataFrame, columns: Columns) -> Iterator[str]:
     """Report columns that are read with thousands separators."""
     for name in _with_thousands(columns):
-        text = frame[name].astype(object).map(str, na_action="ignore").dropna()
-        for row in text[text.str.fullmatch(GROUPED)].index[:1]:
+        text = frame[name].astype(object).map(str)
+        for row in np.flatnonzero(text.str.fullmatch(GROUPED))[:1]:
             yield (
-                f"Column `{name}` is read as numbers with thousands separators, {text[row].strip()!r} as "
-                f"{selected[name][row]:.15g}."
+                f"Column `{name}` is read as numbers with thousands separators, {text.iloc[row].strip()!r} as "
+                f"{selected[name].iloc[row]:.15g}."
             )
 
 

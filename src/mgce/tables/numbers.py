@@ -34,8 +34,8 @@ def numbers_of_text(text: pd.Series[Any], form: str) -> pd.Series[Any]:
     if form == TRUTH:
         numbers = numbers.fillna(_words(text))
     elif form == THOUSANDS:
-        grouped = text[_like(text, GROUPED)].str.replace(rf"[{''.join(GROUP_SEPARATORS)}]", "", regex=True)
-        numbers[grouped.index] = pd.to_numeric(grouped).astype(float)
+        ungrouped = text.where(_like(text, GROUPED)).str.replace(rf"[{''.join(GROUP_SEPARATORS)}]", "", regex=True)
+        numbers = numbers.fillna(pd.to_numeric(ungrouped, errors="coerce").astype(float))
     return numbers
 
 
