@@ -269,3 +269,41 @@ def test_the_commands_make_the_same_of_a_table_of_all_and_its_twin(tmp_path):
             }
         )
     assert fits[0] == fits[1]
+
+
+def test_every_command_says_which_lines_may_be_lost(tmp_path):
+    lines = [f"n{i % 6},{label},{x}" for i, (x, label) in enumerate(zip(X, LABELS, strict=True))]
+    lines[10], lines[30] = f'"Lee,yes,{X[10]}', f'"Kim,no,{X[30]}'
+    (tmp_path / "t.csv").write_text("name,y,x\n" + "\n".join([*lines, "n1,yes", ""]) + "\n")
+    model = ("--target", "y", "--model", "linear", "--beta", "1.4", "--budget", "inf")
+    compare = ("--target", "y", "--methods", "ce", "--seeds", "1", "--epochs", "1")
+    for command in (
+        ("fit", "t.csv", *model, "--json", "fit.json"),
+        ("predict", "t.skops", "t.csv"),
+        ("certify", "t.skops", "t.csv"),
+        ("certify", "t.csv", "--target", "y", "--prediction", "y"),
+        ("compare", "t.csv", *compare),
+    ):
+        done = commands.mgce(*command, folder=tmp_path, columns=400)
+        assert done.returncode == 0, done.stderr
+        assert (
+            "Note: 1 row has fewer values than there are names (the one that ends on line 62, for one); " in done.stdout
+        )
+        assert "Note: In column `name`, 1 cell holds 20 line breaks (that of row 11, for one: 'Lee," in done.stdout
+        if command[0] == "fit":
+            account = (
+                "t.csv: 41 rows of 3 columns, divided by ','; 63 lines: 41 rows, 1 of names, 20 inside cells, 1 blank."
+            )
+            assert f"Read {account} Columns: 1 of numbers, 1 of categories." in done.stdout
+            assert account.replace("'", "&#x27;") in (tmp_path / "t.html").read_text()
+    reading = json.loads((tmp_path / "fit.json").read_text())["reading"]
+    assert {name: reading[name] for name in ("rows", "columns", "separator", "encoding", "left_out")} == {
+        "rows": 41,
+        "columns": 3,
+        "separator": ",",
+        "encoding": "utf-8",
+        "left_out": {},
+    }
+    assert (
+        reading["lines"]["total"] == 63 and reading["lines"]["in_cells"] == 20 and reading["lines"]["short_rows"] == 1
+    )

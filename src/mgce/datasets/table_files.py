@@ -250,10 +250,14 @@ def _with_points(frame: pd.DataFrame, text: Collection[str], decimal: str) -> pd
     # Text of any kind: pandas 2 has no dtype "str" by which to select it.
     for name in frame.columns[[is_string_dtype(dtype) for dtype in frame.dtypes]].difference(list(text)):
         cells = frame[name].astype("str")
-        points = cells.str.fullmatch(r"\s*[-+]?\d*\.\d+\s*").fillna(False).astype(bool)
-        grouped = cells.str.fullmatch(rf"\s*[-+]?[1-9]\d{{0,2}}(?:\.\d{{3}})+(?:\{decimal}\d*)?\s*")
-        grouped = grouped.fillna(False).astype(bool)
-        numbers = cells.str.fullmatch(rf"\s*[-+]?[\d'\u2019\s]*\{decimal}\d+\s*").fillna(False).astype(bool)
+        points, grouped, numbers = (
+            cells.str.fullmatch(rf"\s*[-+]?{pattern}\s*", na=False).astype(bool)
+            for pattern in (
+                r"\d*\.\d+",
+                rf"[1-9]\d{{0,2}}(?:\.\d{{3}})+(?:\{decimal}\d*)?",
+                rf"[\d'\u2019\s]*\{decimal}\d+",
+            )
+        )
         if not (points & ~grouped).any():
             numbers |= grouped
         frame[name] = frame[name].where(~numbers, frame[name].str.translate(str.maketrans(f"{decimal}.", ".,")))

@@ -46,11 +46,11 @@ def days_of_text(text: pd.Series[Any], forms: Collection[str] = tuple(FORMS)) ->
     codes, different = pd.factorize(text.astype("str"))  # most columns hold a date many times
     days = np.full(len(different) + 1, np.nan)  # the last for a missing cell, whose code is -1
     cells = pd.Series(different).str.strip().str.upper()
-    cells = cells[cells.str.match(r"\d{4}").fillna(False).astype(bool)]
+    cells = cells[cells.str.match(r"\d{4}", na=False).astype(bool)]
     for form in forms:
         pattern, name = FORMS[form]
         pattern = rf"(\d{{4}}){pattern}{'' if form == MONTH else TIME}"
-        alike = cells.str.fullmatch(pattern).fillna(False).astype(bool)
+        alike = cells.str.fullmatch(pattern, na=False).astype(bool)
         if alike.any():
             parts = cells[alike].str.extract(pattern)
             days[parts.index.to_numpy()] = _days_of_parts(parts, form, name)
@@ -98,7 +98,7 @@ def _time(parts: pd.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Return times of the day in UTC, in microseconds, and whether they are times."""
     parts = parts.set_axis(["hour", "minute", "second", "fraction", "zone", "zone_minute", "zone_second"], axis=1)
     fraction = parts.pop("fraction").fillna("").str.ljust(6, "0").str[:6].astype(int).to_numpy()
-    west = parts["zone"].str.startswith("-").fillna(False).to_numpy(dtype=bool)
+    west = parts["zone"].str.startswith("-", na=False).to_numpy(dtype=bool)
     n = parts.fillna("0").astype(int).abs()
     local = ((n["hour"] * 60 + n["minute"]) * 60 + n["second"]).to_numpy() * 10**6 + fraction
     offset = ((n["zone"] * 60 + n["zone_minute"]) * 60 + n["zone_second"]).to_numpy() * 10**6

@@ -60,4 +60,4 @@ def _words(text: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def _like(text: pd.Series[Any], pattern: str) -> pd.Series[Any]:
-    return text.str.fullmatch(pattern).fillna(False).astype(bool)
+    return text.str.fullmatch(pattern, na=False).astype(bool)
