@@ -196,7 +196,6 @@ def _run_with_progress(console: Console, frame: pd.DataFrame, plan: FitPlan, job
 
 def _print_summary(console: Console, result: TableFit, plan: FitPlan) -> None:
     quality, trial = result.quality, result.choice.trial
-    console.print(f"Read {fit_report.reading(result, plan)}", markup=False)
     console.print(fit_report.headline(result, plan), markup=False)
     console.print(
         f"Model: {trial.name}. Its accuracy was {trial.accuracy:.1%} {result.choice.measured_on}.", markup=False
@@ -207,6 +206,7 @@ def _print_summary(console: Console, result: TableFit, plan: FitPlan) -> None:
     grid.add_row(*(f"{100 * quality[name]:.1f}" for name in ("accuracy", "ece_h", "ece_p", "sce_h", "sce_p")))
     console.print(grid)
     console.print(str(result.certificate), markup=False)
+    console.print(f"Read {fit_report.reading(result, plan)}", markup=False)
     for note in result.notes:
         console.print(f"Note: {note}", markup=False)
     console.print(fit_report.wrong_labels(result), markup=False)
