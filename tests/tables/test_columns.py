@@ -166,7 +166,12 @@ def test_a_model_of_one_form_of_dates_reads_all(form):
 
 
 def test_numbers_of_eight_digits_are_dates_only_if_all_have_months_and_days():
-    for values, kind in ((RNG.integers(10**7, 10**8, 40), "number"), ([20240531] * 38 + [0, 20241399], "date")):
+    for values, kind in (
+        (RNG.integers(10**7, 10**8, 40), "number"),
+        ([20240531] * 38 + [0, 20241399], "date"),
+        ([10011001, 10011002] * 20, "number"),  # in the year 1001
+        (["1001-101", "1002-102"] * 20, "category"),
+    ):
         frame = pd.DataFrame({"n": values, "class": ["a", "b"] * 20})
         assert Columns.of(frame, "class").kinds == {"n": kind}
 

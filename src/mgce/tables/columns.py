@@ -12,7 +12,7 @@ from mgce._text import printable
 from mgce._validation import expected
 from mgce.datasets.reading import row_number
 from mgce.datasets.table_files import column_list
-from mgce.tables.dates import CALENDAR, DIGITS, FORMS, days_of_dates, days_of_text
+from mgce.tables.dates import CALENDAR, DIGITS, FORMS, MONTH, ORDINAL, days_of_dates, days_of_text
 from mgce.tables.numbers import (
     GROUPED,
     NUMBER_FORMATS,
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 NUMBER, CATEGORY, DATE = "number", "category", "date"
 KINDS = (NUMBER, CATEGORY, DATE)
+LIKELY_DAYS = (-62_091, 84_006)  # days since 1970 of 1800 and of 2200
 FORMATS = {NUMBER: NUMBER_FORMATS, CATEGORY: (), DATE: tuple(FORMS)}  # in which a column of each kind may be written
 # A misfit is a value that is not of the kind of its column, such as "unknown" in a column of numbers; it counts as
 # missing. A column is inferred to be of numbers or dates if at most this share of its values are misfits, else of
@@ -183,10 +184,13 @@ def _kind(column: pd.Series[Any]) -> tuple[str, str | None]:
     allowed = column.isna().sum() + MAX_MISFITS * column.notna().sum()  # NaNs after reading it as numbers or dates
 
     def fits(kind: str, form: str) -> bool:
-        return bool(_read(column, kind, form).isna().sum() <= allowed)
+        values = _read(column, kind, form)
+        # Codes may look like dates of these forms, but hardly like dates that tables hold.
+        likely = form not in (DIGITS, MONTH, ORDINAL) or LIKELY_DAYS[0] <= values.median() < LIKELY_DAYS[1]
+        return bool(likely and values.isna().sum() <= allowed)
 
     number_format = _number_format(column)
-    if fits(DATE, DIGITS):  # not any eight digits: those of a month and a day
+    if fits(DATE, DIGITS):
         return DATE, DIGITS
     if number_format is not None and fits(NUMBER, number_format):
         return (CATEGORY, None) if _holds_codes(column) else (NUMBER, number_format)

@@ -10,6 +10,7 @@ import numpy as np
 
 from mgce.datasets.reading import cells_with_line_breaks
 from mgce.tables.columns import CATEGORY, NUMBER, Columns, unlike_their_column
+from mgce.tables.dates import DIGITS, ORDINAL
 from mgce.tables.numbers import GROUPED, THOUSANDS, points_between_thousands
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def notes_on(frame: pd.DataFrame, selected: pd.DataFrame, labels: pd.Series[Any]
         *cells_with_line_breaks(frame),
         *unlike_their_column(frame, selected, columns.kinds),
         *_on_names(selected),
-        *_on_thousands(frame, selected, columns),
+        *_on_formats(frame, selected, columns),
         *(sentence for name in columns.kinds for sentence in _on_values(selected[name], columns)),
         *(_on_copy(selected[name], labels) for name in columns.kinds if _determines_labels(selected[name], labels)),
         *_on_labels(labels),
@@ -64,15 +65,18 @@ def _on_names(selected: pd.DataFrame) -> Iterator[str]:
             yield f"Columns `{original[1]}` and `{name}` may have had the same name in the file."
 
 
-def _on_thousands(frame: pd.DataFrame, selected: pd.DataFrame, columns: Columns) -> Iterator[str]:
-    """Report columns that are read with thousands separators."""
-    for name in _with_thousands(columns):
-        text = frame[name].astype(object).map(str)
-        for row in np.flatnonzero(text.str.fullmatch(GROUPED))[:1]:
-            yield (
-                f"Column `{name}` is read as numbers with thousands separators, {text.iloc[row].strip()!r} as "
-                f"{selected[name].iloc[row]:.15g}."
-            )
+def _on_formats(frame: pd.DataFrame, selected: pd.DataFrame, columns: Columns) -> Iterator[str]:
+    """Report columns that are read with thousands separators, or as dates though they could be codes."""
+    for name, form in columns.formats.items():
+        text, values = frame[name].astype(object).map(str), selected[name]
+        if form == THOUSANDS:
+            for row in np.flatnonzero(text.str.fullmatch(GROUPED))[:1]:
+                cell, value = text.iloc[row].strip(), f"{values.iloc[row]:.15g}"
+                yield f"Column `{name}` is read as numbers with thousands separators, {cell!r} as {value}."
+        elif form in (DIGITS, ORDINAL):
+            for row in np.flatnonzero(values.notna())[:1]:
+                cell, day = text.iloc[row].strip(), np.datetime64(int(values.iloc[row] // 1), "D")
+                yield f"Column `{name}` is read as dates, {cell!r} as {day}."
 
 
 def _with_thousands(columns: Columns) -> list[str]:
