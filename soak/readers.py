@@ -116,7 +116,16 @@ def _use_estimator(path: Path) -> Any:
 
 
 def _csv() -> list[bytes]:
-    return [_frame().to_csv(index=False).encode(), b"x,y\n1,a\n2,b\n" * 3, '"a,b",y\n"1,5",ü\n'.encode()]
+    formats = (
+        'sep=;\n"when\n";n;y\n2024-05-31T12:00:00.5+02:00;"1,234";True\n9999-12-31;-999;no\n'
+        + "2024-W22-5;2;True\n" * 9
+    )
+    return [
+        _frame().to_csv(index=False).encode(),
+        b"x,y\n1,a\n2,b\n" * 3,
+        '"a,b",y\n"1,5",ü\n'.encode(),
+        formats.encode(),
+    ]
 
 
 def _parquet() -> list[bytes]:

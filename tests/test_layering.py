@@ -38,6 +38,7 @@ ROOMS = {
         {"solver"},
     ],
     "mgce.tables": [
+        {"dates", "numbers"},
         {"columns", "candidates", "predictions", "copies"},
         {"rebuilt"},
         {"choice", "suspects", "model", "notes", "dependence"},

@@ -182,7 +182,7 @@ def test_bad_options_are_refused(refuses, people, table, options, sentence):
         (
             "t.csv",
             b"x,sick\n1,2,3\n4,5,6\n",
-            "t.csv could not be read: Length of header or names does not match length of data",
+            "t.csv could not be read: the row that ends on line 2 has more values than there are names, 2",
         ),
         ("t.csv", b"sick\n" + b"a\nb\n" * 9, "Expected `table` to be a table with a column beside the target"),
         (

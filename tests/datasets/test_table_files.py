@@ -8,12 +8,13 @@ import pandas as pd
 import pytest
 
 from mgce.datasets import load
+from mgce.datasets.separators import SEPARATORS
 from mgce.datasets.table_files import (
     MISSING,
-    SEPARATORS,
     STDIN,
     TextFormat,
     is_table,
+    read_accounted,
     read_frame,
     table_name,
     to_csv,
@@ -117,3 +118,24 @@ def test_what_is_no_text_is_written_as_it_is():
     assert rows == frame.to_csv(index=False).replace("=", "'=").replace("@", "'@").splitlines()
     assert to_csv(frame, digits=None, formulas=True).decode() == frame.to_csv(index=False, lineterminator="\n")
     assert frame.columns[0] == "=a" and frame.iloc[5, 0] == "=x"
+
+
+def test_points_between_thousands_are_read_beside_decimal_commas(tmp_path):
+    (tmp_path / "t.csv").write_text("a;b;c\n1.234,5;1.234;1.5\n999;2.000.000;2.25\n7,25;3;1.234\n1'234,5;n. a.;n. a.\n")
+    frame = read_frame(tmp_path / "t.csv", "table", form=TextFormat(decimal=","))
+    assert frame["a"].tolist() == ["1,234.5", "999", "7.25", "1'234.5"]  # as they are written where points are decimal
+    assert frame["b"].tolist() == ["1,234", "2,000,000", "3", "n. a."]
+    assert frame["c"].tolist() == ["1.5", "2.25", "1.234", "n. a."]  # a point is decimal in this column
+
+
+@pytest.mark.parametrize(
+    "cells, said", [(["1,234", "999"], 1), (["1,234", "5,678"], 1), (["1,234", "5,5"], 0), (["9"], 0)]
+)
+def test_decimal_commas_that_may_separate_thousands_are_reported(tmp_path, cells, said):
+    (tmp_path / "t.csv").write_text("a;b\n" + "".join(f"{cell};x\n" for cell in cells))
+    frame, reading = read_accounted(tmp_path / "t.csv", "table", form=TextFormat(decimal=","))
+    assert frame["a"].tolist() == [float(cell.replace(",", ".")) for cell in cells]
+    sentence = (
+        "In column `a`, '1,234' is read as 1.234, since ',' was given as decimal. If it separates thousands there"
+    )
+    assert len(reading.notes) == said and all(note.startswith(sentence) for note in reading.notes)

@@ -4,6 +4,8 @@ import pytest
 
 from mgce.tables.columns import Columns, unlike_their_column, unseen_categories
 
+RNG = np.random.default_rng(0)
+
 
 @pytest.fixture
 def frame():
@@ -135,3 +137,86 @@ def test_errors_are_one_line_whatever_a_name_holds(character):
         with pytest.raises(ValueError, match="Expected") as error:
             attempt()
         assert str(error.value).isprintable()
+
+
+MOMENT = pd.Timestamp("2024-05-31")
+ISO = {  # one day in every form
+    "YYYY-MM-DD": [
+        "2024-05-31",
+        "2024-05-31T00:00:00Z",
+        "2024-05-31 00:00:00 UTC",
+        "2024/05/31",
+        "2024-05-31T02:00+02:00",
+    ],
+    "YYYY-Www-D": ["2024-W22-5", "2024W225"],
+    "YYYY-DDD": ["2024-152"],
+    "YYYYMMDD": ["20240531", "20240531T000000Z", 20240531, 20240531.0],
+}
+
+
+@pytest.mark.parametrize("form", ISO)
+def test_a_model_of_one_form_of_dates_reads_all(form):
+    for cell in ISO[form]:
+        frame = pd.DataFrame({"day": [cell] * 19 + [None], "class": ["a", "b"] * 10})
+        columns = Columns.of(frame, "class")
+        assert columns.kinds == {"day": "date"} and columns.formats == {"day": form}
+        for other in (other for cells in ISO.values() for other in cells):
+            selected = columns.select(pd.DataFrame({"day": [other, None]}))
+            np.testing.assert_array_equal(selected["day"], [(MOMENT - pd.Timestamp(0)).days, np.nan])
+
+
+def test_numbers_of_eight_digits_are_dates_only_if_all_have_months_and_days():
+    for values, kind in (
+        (RNG.integers(10**7, 10**8, 40), "number"),
+        ([20240531] * 38 + [0, 20241399], "date"),
+        ([10011001, 10011002] * 20, "number"),  # in the year 1001
+        (["1001-101", "1002-102"] * 20, "category"),
+    ):
+        frame = pd.DataFrame({"n": values, "class": ["a", "b"] * 20})
+        assert Columns.of(frame, "class").kinds == {"n": kind}
+
+
+def test_two_forms_of_dates_in_one_column_are_categories():
+    frame = pd.DataFrame({"day": ["2024-05-31", "2024-W22-5"] * 10, "class": ["a", "b"] * 10})
+    assert Columns.of(frame, "class").kinds == {"day": "category"}
+
+
+@pytest.mark.parametrize("cell", ["31.12.2024", "soon", "2024-02-30", "0000-00-00"])
+def test_a_cell_that_is_no_date_is_named_with_its_column(cell):
+    columns = Columns({"day": "date"}, "class")
+    frame = pd.DataFrame({"day": ["2024-05-31"] * 9 + [cell]})
+    selected = columns.select(frame)
+    assert unlike_their_column(frame, selected, columns.kinds) == [
+        f"Column `day` holds dates, but something else in 1 row ({cell!r}, for one), which counts as missing."
+    ]
+    with pytest.raises(ValueError, match="Expected") as error:
+        columns.select(frame[8:])
+    assert str(error.value) == f"Expected `day` to be a column of dates like 2024-05-31, but got {cell!r} in row 10."
+
+
+def test_a_word_among_true_and_false_counts_as_missing_as_among_numbers():
+    columns = Columns.of(pd.DataFrame({"sure": [True, False] * 20, "class": ["a", "b"] * 20}), "class")
+    assert columns.kinds == {"sure": "number"} and columns.formats == {"sure": "true/false"}
+    frame = pd.DataFrame({"sure": ["True", "maybe", "False", "true", "FALSE", "1", "0", "True"]})
+    selected = columns.select(frame)
+    np.testing.assert_array_equal(selected["sure"], [1, np.nan, 0, 1, 0, 1, 0, 1])
+    assert unlike_their_column(frame, selected, columns.kinds) == [
+        "Column `sure` holds numbers, but something else in 1 row ('maybe', for one), which counts as missing."
+    ]
+    with pytest.raises(ValueError, match="Expected `sure` to be a column of finite numbers, but got 'maybe' in row 2."):
+        columns.select(frame[:4])
+    words = pd.DataFrame({"sure": ["True", "False"] * 19 + ["maybe", None], "class": ["a", "b"] * 20})
+    assert Columns.of(words, "class") == columns  # as one word among forty numbers
+
+
+def test_thousands_separators_are_those_of_the_training_rows():
+    frame = pd.DataFrame({"n": ["999", "1,234", "850"] * 10, "m": range(30), "class": ["a", "b"] * 15})
+    columns = Columns.of(frame, "class")
+    assert columns.formats == {"n": "thousands", "m": "plain"} and columns.kinds == {"n": "number", "m": "number"}
+    later = pd.DataFrame({"n": ["1", "22", "12,345,678.5", "1,5", "7", "8"], "m": ["1", "2", "3", "4", "5", "1,234"]})
+    selected = columns.select(later)
+    np.testing.assert_array_equal(selected["n"], [1, 22, 12345678.5, np.nan, 7, 8])
+    np.testing.assert_array_equal(selected["m"], [1, 2, 3, 4, 5, np.nan])
+    sentences = unlike_their_column(later, selected, columns.kinds)
+    assert sentences[0].endswith("something else in 1 row ('1,5', for one), which counts as missing.")
+    assert sentences[1].endswith("Numbers with thousands separators are read only where training rows have them.")

@@ -45,6 +45,29 @@ NAMES = [f"person {i}" for i in range(N)]
         ("copy", [3, 9] * (N // 2), "Column `copy` determines the label of every row."),
         ("price", [f"{i},5" for i in range(N)], "Column `price` looks like numbers with a decimal comma"),
         ("day", [f"{1 + i % 28}/2/2024" for i in range(N)], "Column `day` looks like dates, but is taken as categor"),
+        (
+            "day",
+            [f"{1 + i}.2.24" for i in range(N)],
+            "Column `day` looks like dates, but is taken as categories: dates ",
+        ),
+        ("price", ["1,234", "5,67", "9,1"] * 13 + ["1,5"], "Column `price` looks like numbers with a decimal comma"),
+        ("price", ["1.234,56", "7,5", "2,5"] * 13 + ["1,5"], "Column `price` looks like numbers with a decimal comma"),
+        ("price", ["1.234.567", "1.234", "9"] * 13 + ["8"], "Column `price` looks like numbers with points between th"),
+        (
+            "price",
+            ["1,234", "999", "7"] * 13 + ["8"],
+            "Column `price` is read as numbers with thousands separators, '1,234' as",
+        ),
+        (
+            "price",
+            [f"{1 + i // 3},000" for i in range(N)],
+            "Column `price` is read as numbers with thousands separators",
+        ),
+        (
+            "text",
+            ["a", "two\nlines", "b", "c"] * (N // 4),
+            "In column `text`, 10 cells hold 10 line breaks (that of row 2,",
+        ),
         ("size", [*map(str, CLEAN["size"][1:]), "?"], "Column `size` holds numbers, but something else in 1 row ('?'"),
         ("y", ["no", "yes", "No", " yes"] * (N // 4), "The classes ' yes', 'yes' differ in case or spaces only."),
     ],
@@ -78,3 +101,10 @@ def test_rows_without_a_label_are_counted():
     assert without_label(0) == []
     assert without_label(1) == ["1 row has no label and was left out."]
     assert without_label(1200) == ["1,200 rows have no label and were left out."]
+
+
+def test_no_advice_makes_numbers_wrong():
+    said = notes(price=["1,5", "2,25"] * (N // 2), amount=["1,234", "999"] * (N // 2))
+    assert [sentence for sentence in said if "--decimal" in sentence] == []
+    assert any(sentence.endswith("a decimal comma for the file would misread column `amount`.") for sentence in said)
+    assert notes(price=["1,5", "2,25"] * (N // 2))[0].endswith("See --decimal.")

@@ -17,7 +17,8 @@ from mgce.cli.noise_options import NOISE, NOISE_RATE, parse_rate
 from mgce.cli.outputs import STDOUT, Json, Quiet, check_json, write_json
 from mgce.cli.table_options import TABLE, Decimal, Encoding, Sep
 from mgce.cli.terminal import Terminal
-from mgce.datasets.table_files import TextFormat, column_list, is_table, read_frame
+from mgce.datasets.reading import cells_with_line_breaks
+from mgce.datasets.table_files import TextFormat, column_list, is_table, read_accounted
 from mgce.risk import RiskCertificate, certify_each
 from mgce.risk import certify as certify_probs
 from mgce.risk.breakdown import LABEL
@@ -114,8 +115,9 @@ def _predict(
     # A column of parts or groups that is a feature too is read as the model has it.
     named = [name for name in named if name not in fitted.columns.kinds]
     classes = [fitted.columns.target, *named]
-    frame = read_frame(table, "table", text=[*fitted.columns.text, *named], classes=classes, form=form)
+    frame, reading = read_accounted(table, "table", text=[*fitted.columns.text, *named], classes=classes, form=form)
     fitted.require_room(len(frame))
+    notes = [*reading.notes, *cells_with_line_breaks(frame)]
     n, labels = len(frame), fitted.columns.labels(frame)
     frame, labels = frame[labels.notna()], labels[labels.notna()]
     if frame.empty:
@@ -123,7 +125,7 @@ def _predict(
     n_labelled = len(frame)
     frame, labels = _distinct(frame, fitted.columns.select(frame), labels)
     selected = fitted.columns.select(frame)
-    notes = [
+    notes += [
         *without_label(n - n_labelled),
         *left_out_copies(n_labelled - len(frame), n_labelled),
         *unlike_their_column(frame, selected, fitted.columns.kinds),
@@ -150,14 +152,16 @@ def _distinct(
 def _read_predictions(
     path: Path, table: Path | None, target: str | None, prediction: str | None, named: list[str], form: TextFormat
 ) -> tuple[pd.DataFrame, LabelledPredictions, list[str]]:
-    """Read predictions and labels from one table; return its rows, the predictions, and no notes, like `_predict`."""
+    """Read predictions and labels from one table; return its rows, the predictions, and notes, like `_predict`."""
     if table is not None:
         raise ValueError(expected("table", "left out where the first file is a table of predictions", str(table)))
     if target is None:
         raise ValueError(expected("target", "the column with the labels of the predictions", "none"))
     classes = [target, prediction or PREDICTION]
-    frame = read_frame(path, "predictions", text=[*classes, *named], classes=[*classes, *named], form=form)
-    return frame, read_predictions(frame, target, prediction), []
+    text = [*classes, *named]
+    frame, reading = read_accounted(path, "predictions", text=text, classes=text, form=form)
+    notes = [*reading.notes, *cells_with_line_breaks(frame)]
+    return frame, read_predictions(frame, target, prediction), notes
 
 
 def _noise_options(

@@ -96,7 +96,7 @@ def compare(
         rows = select.summarize(chosen)
         files = _contents(table, plan, records, chosen, rows)
     write_files(folder, files)
-    notes = [*without_label(table.unlabelled), *left_out_copies(n_copies, n_copies + len(table.target))]
+    notes = [*table.notes, *without_label(table.unlabelled), *left_out_copies(n_copies, n_copies + len(table.target))]
     write_json(json_file, {"dataset": table.name, "folder": str(folder), "methods": rows, "notes": notes})
     for sentence in notes:
         console.print(f"Note: {sentence}", markup=False)

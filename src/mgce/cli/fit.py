@@ -24,7 +24,16 @@ from mgce.cli.noise_options import NOISE, NOISE_RATE, parse_rate
 from mgce.cli.outputs import STDOUT, Json, Quiet, check_json, check_output, check_table, write_json
 from mgce.cli.table_options import TABLE, Decimal, Drop, Encoding, Sep, columns_of
 from mgce.cli.terminal import Terminal, nothing_written_if_interrupted
-from mgce.datasets.table_files import STDIN, TextFormat, read_frame, table_name, text_without_rows, to_csv, to_parquet
+from mgce.datasets.reading import Reading
+from mgce.datasets.table_files import (
+    STDIN,
+    TextFormat,
+    read_accounted,
+    table_name,
+    text_without_rows,
+    to_csv,
+    to_parquet,
+)
 from mgce.tables import report as fit_report
 from mgce.tables.fit import FitPlan, TableFit, run
 from mgce.tables.summary import summary
@@ -111,8 +120,8 @@ def fit(
     start = monotonic()
     with nothing_written_if_interrupted(console):
         named = [name for name in (id, groups) if name is not None]
-        frame = read_frame(table, "table", text=[target, *named], classes=[target], form=form)
-        result = _run_with_progress(console, frame, plan, jobs)
+        frame, reading = read_accounted(table, "table", text=[target, *named], classes=[target], form=form)
+        result = _run_with_progress(console, frame, plan, jobs, reading)
         files = outputs.contents(result, plan, table.name, suspects)
     write_files(outputs.model.parent, files)
     if cleaned is not None:
@@ -191,7 +200,7 @@ def _without_rows(
     return safe, [f"In {cleaned}, {what}."]
 
 
-def _run_with_progress(console: Console, frame: pd.DataFrame, plan: FitPlan, jobs: int) -> TableFit:
+def _run_with_progress(console: Console, frame: pd.DataFrame, plan: FitPlan, jobs: int, reading: Reading) -> TableFit:
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("Fitting", total=None)
@@ -200,6 +209,7 @@ def _run_with_progress(console: Console, frame: pd.DataFrame, plan: FitPlan, job
             plan,
             lambda step, number, total: progress.update(task, description=step, completed=number, total=total),
             jobs,
+            reading,
         )
 
 
@@ -215,6 +225,7 @@ def _print_summary(console: Console, result: TableFit, plan: FitPlan) -> None:
     grid.add_row(*(f"{100 * quality[name]:.1f}" for name in ("accuracy", "ece_h", "ece_p", "sce_h", "sce_p")))
     console.print(grid)
     console.print(str(result.certificate), markup=False)
+    console.print(f"Read {fit_report.reading(result, plan)}", markup=False)
     for note in result.notes:
         console.print(f"Note: {note}", markup=False)
     console.print(fit_report.wrong_labels(result), markup=False)

@@ -11,7 +11,8 @@ from mgce._files import write_files
 from mgce.cli.outputs import STDOUT, Json, Quiet, check_json, check_output, check_table, write_json
 from mgce.cli.table_options import TABLE, Decimal, Encoding, Sep
 from mgce.cli.terminal import Terminal
-from mgce.datasets.table_files import TextFormat, read_frame, table_name, to_csv, to_parquet
+from mgce.datasets.reading import cells_with_line_breaks
+from mgce.datasets.table_files import TextFormat, read_accounted, table_name, to_csv, to_parquet
 from mgce.tables.columns import unlike_their_column
 from mgce.tables.model import TableModel, predictions_frame
 
@@ -48,7 +49,7 @@ def predict(
     check_table("out", out)
     check_json(json_file, table, model, out)
     fitted = TableModel.load(model)
-    frame = read_frame(table, "table", text=fitted.columns.text, form=form)
+    frame, reading = read_accounted(table, "table", text=fitted.columns.text, form=form)
     fitted.require_room(len(frame))
     selected = fitted.columns.select(frame)
     predictions = fitted.predict(selected)
@@ -56,7 +57,12 @@ def predict(
     parquet = out.suffix.lower() == ".parquet"
     result = predictions_frame(fitted, predictions, names, every_class=probabilities, sets=sets)
     write_files(out.parent, {out.name: to_parquet(result) if parquet else to_csv(result, formulas=formulas)})
-    notes = [*unlike_their_column(frame, selected, fitted.columns.kinds), *fitted.unseen(selected)]
+    notes = [
+        *reading.notes,
+        *cells_with_line_breaks(frame),
+        *unlike_their_column(frame, selected, fitted.columns.kinds),
+        *fitted.unseen(selected),
+    ]
     counts = {str(label): int((predictions.label == label).sum()) for label in fitted.classes}
     write_json(json_file, {"file": out.name, "rows": len(frame), "predictions": counts, "notes": notes})
     console = Terminal(quiet=quiet or json_file == STDOUT)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
 import io
 import sys
 import warnings
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from mgce._limits import EXPANDED_BYTES, TABLE_CELLS, TooLargeError, read_at_most
 from mgce._text import printable, spreadsheet_cell
 from mgce._validation import expected
+from mgce.datasets.reading import Reading, count_lines
+from mgce.datasets.separators import division, text_lines
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
 # batch of ordinary columns takes some megabytes.
 PARQUET_ROWS = 10_000
 SUFFIXES = (".csv", ".tsv", ".txt", ".parquet")  # suffixes of tables; text files may have a further suffix .gz
-SEPARATORS = (",", ";", "\t", "|")  # characters between two values that are recognised
 NAMES_IN_ERRORS = 20  # columns that an error lists: enough to find a misspelt name by, few enough for a sentence
 # The texts that pandas reads as a missing value, from the documentation of `read_csv`.
 MISSING = (
@@ -39,7 +40,7 @@ class TextFormat:
 
     Attributes:
         sep: the character between two values; a tab may also be written as the two characters "\t", which is what a
-            shell passes on. With None, the one of , ; | and tab is taken that splits the first line into most names.
+            shell passes on. With None, it is found: see :mod:`mgce.datasets.separators`.
         decimal: the decimal separator of numbers, one character.
         encoding: the character encoding, by its name in Python.
     """
@@ -49,10 +50,15 @@ class TextFormat:
     encoding: str = "utf-8"
 
     def __post_init__(self) -> None:
-        if self.sep is not None and len(self.sep.replace(r"\t", "\t")) != 1:
+        if self.separator is not None and len(self.separator) != 1:
             raise ValueError(expected("sep", r"one character, or \t", self.sep))
         if len(self.decimal) != 1:
             raise ValueError(expected("decimal", "one character", self.decimal))
+
+    @property
+    def separator(self) -> str | None:
+        """The character between two values, if it is known."""
+        return None if self.sep is None else self.sep.replace(r"\t", "\t")
 
 
 def is_table(path: Path) -> bool:
@@ -65,10 +71,22 @@ def table_name(path: Path) -> str:
     return "stdin" if path == STDIN else _without_gz(path).stem
 
 
+def table_file_name(path: Path) -> str:
+    """Return the name of a table's file."""
+    return "standard input" if path == STDIN else path.name
+
+
 def read_frame(
     path: Path, name: str, text: Collection[str] = (), classes: Collection[str] = (), form: TextFormat | None = None
 ) -> pd.DataFrame:
-    """Read a table from a file.
+    """Read a table from a file: the first of what :func:`read_accounted` returns."""
+    return read_accounted(path, name, text, classes, form)[0]
+
+
+def read_accounted(
+    path: Path, name: str, text: Collection[str] = (), classes: Collection[str] = (), form: TextFormat | None = None
+) -> tuple[pd.DataFrame, Reading]:
+    """Read a table from a file, and account for every line of it.
 
     Args:
         path: the file, or `STDIN`. Its suffix is .parquet for Parquet; all others are read as text, those whose last
@@ -80,11 +98,12 @@ def read_frame(
         form: format of a text file; None for the defaults of `TextFormat`.
 
     Returns:
-        The table, with text as the names of its columns and rows numbered from 0.
+        The table, with text as the names of its columns and rows numbered from 0; and the account. A named index of a
+        Parquet file becomes its first columns, as in CSV.
 
     Raises:
         FileNotFoundError: if there is no file at `path`.
-        ValueError: if the file cannot be read as a table, or has no rows.
+        ValueError: if the file cannot be read as a table, has no rows, or has two columns of one name.
     """
     import pandas as pd
 
@@ -95,9 +114,10 @@ def read_frame(
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)  # a row with more values than there are names
             if path.suffix.lower() == ".parquet":
-                frame = _read_parquet(path)
+                frame, reading = _read_parquet(path)
+                names = list(frame.columns.map(str))
             else:
-                frame = _read_text(_content(path), text, classes, form)
+                frame, reading, names = _read_text(_content(path), table_file_name(path), text, classes, form)
     except UnicodeDecodeError as error:
         encoded = f"a table in the encoding {form.encoding}"
         raise ValueError(expected(name, encoded, f"{path.name}, which is in another one; see --encoding")) from error
@@ -107,8 +127,12 @@ def read_frame(
         raise ValueError(printable(sentence)) from error
     if len(frame) == 0:
         raise ValueError(expected(name, "a table with rows", "none"))
+    for column, n in Counter(names).items():
+        if column and n > 1:
+            sentence = f"Expected `{name}` to have columns of different names, but got {n} columns named {column!r}."
+            raise ValueError(printable(sentence))
     frame.columns = frame.columns.map(str)
-    return frame.reset_index(drop=True)
+    return frame.reset_index(drop=True), reading
 
 
 def column_list(frame: pd.DataFrame) -> str:
@@ -158,20 +182,24 @@ def text_without_rows(path: Path, rows: Collection[int], form: TextFormat, *, fo
     import pandas as pd
 
     content = _content(path)
-    sep = _separator(content, form)
+    divided = division(content, form.encoding, form.separator)
+    first = next(text_lines(content, form.encoding)) if divided.excel_line else ""
     whole: dict[str, Any] = {
+        "sep": divided.sep,
+        "encoding": form.encoding,
+        "skiprows": divided.skipped,
         "header": None,
         "index_col": False,
         "dtype": "str",
         "na_filter": False,
         "low_memory": False,
     }
-    cells = pd.read_csv(io.BytesIO(content), sep=sep, encoding=form.encoding, **whole)  # the first row are the names
+    cells = pd.read_csv(io.BytesIO(content), **whole)  # the first row are the names
     cells = cells if formulas else _without_formulas(cells)
     kept: str = cells.drop(index=[row + 1 for row in rows]).to_csv(
-        index=False, header=False, sep=sep, lineterminator="\n"
+        index=False, header=False, sep=divided.sep, lineterminator="\n"
     )
-    return kept.encode(form.encoding)
+    return f"{first}{kept}".encode(form.encoding)
 
 
 def to_parquet(frame: pd.DataFrame) -> bytes:
@@ -194,45 +222,75 @@ def _content(path: Path) -> bytes:
     return path.read_bytes()
 
 
-def _read_text(content: bytes, text: Collection[str], classes: Collection[str], form: TextFormat) -> pd.DataFrame:
+def _read_text(
+    content: bytes, file: str, text: Collection[str], classes: Collection[str], form: TextFormat
+) -> tuple[pd.DataFrame, Reading, list[str]]:
+    """Return the table of a text file, its account, and the names of its columns as they are written."""
     import pandas as pd
 
-    sep = _separator(content, form)
-    options: dict[str, Any] = {"sep": sep, "decimal": form.decimal, "encoding": form.encoding}
+    divided = division(content, form.encoding, form.separator)
+    lines, names = count_lines(content, form.encoding, divided)
+    options: dict[str, Any] = {"sep": divided.sep, "decimal": form.decimal, "encoding": form.encoding}
     options |= {"dtype": dict.fromkeys(text, "str"), "index_col": False, "low_memory": False}
+    options["skiprows"] = divided.skipped
     if classes:
-        names = pd.read_csv(io.BytesIO(content), **options, nrows=0).columns
-        missing = {column: [""] if column in classes else list(MISSING) for column in names}
+        columns = pd.read_csv(io.BytesIO(content), **options, nrows=0).columns
+        missing = {column: [""] if column in classes else list(MISSING) for column in columns}
         options |= {"keep_default_na": False, "na_values": missing}
-    frame: pd.DataFrame = pd.read_csv(io.BytesIO(content), **options)
-    return frame if form.decimal == "." else _with_points(frame, text, form.decimal)
+    try:
+        frame: pd.DataFrame = pd.read_csv(io.BytesIO(content), **options)
+    except pd.errors.ParserWarning as error:
+        row = f"the row that ends on line {lines.first_long}" if lines.first_long else "a row"
+        raise ValueError(f"{row} has more values than there are names, {len(names)}") from error
+    sentences: tuple[str, ...] = ()
+    if form.decimal != ".":
+        numbers = frame.select_dtypes("float").columns
+        if len(numbers):  # once more as text, in which a decimal separator can be told from one of thousands
+            options |= {"usecols": list(numbers), "dtype": "str"}
+            sentences = tuple(_perhaps_thousands(pd.read_csv(io.BytesIO(content), **options), form.decimal))
+        frame = _with_points(frame, text, form.decimal)
+    return frame, Reading(file, *frame.shape, lines, divided.sep, form.decimal, form.encoding, sentences), names
 
 
-def _separator(content: bytes, form: TextFormat) -> str:
-    """Return the separator: as given, or that which splits the first line into most names; a comma if none is in it."""
-    if form.sep is not None:
-        return form.sep.replace(r"\t", "\t")
-    with io.TextIOWrapper(io.BytesIO(content), form.encoding) as lines:
-        first = next((line for line in lines if line.strip()), "")
-    return max(SEPARATORS, key=lambda sep: len(next(csv.reader([first], delimiter=sep), [])))
+def _perhaps_thousands(cells: pd.DataFrame, decimal: str) -> Iterator[str]:
+    """Report columns in which all decimal separators stand where they could separate thousands."""
+    for name in cells:
+        text = cells[name].dropna().astype("str")
+        text = text[text.str.contains(decimal, regex=False)]
+        if len(text) and text.str.fullmatch(rf"\s*[-+]?[1-9]\d{{0,2}}\{decimal}\d{{3}}\s*").all():
+            cell = text.iloc[0].strip()
+            yield (
+                f"In column `{name}`, {cell!r} is read as {cell.replace(decimal, '.')}, since {decimal!r} was given as "
+                "decimal. If it separates thousands there, leave that out."
+            )
 
 
 def _with_points(frame: pd.DataFrame, text: Collection[str], decimal: str) -> pd.DataFrame:
-    """Replace the decimal separator of numbers by a point in columns that pandas has left as text.
+    """Exchange the decimal separator of numbers and the point in columns that pandas has left as text.
 
-    Pandas leaves a column as text if any of its values is not a number, such as "unknown".
+    Pandas leaves a column as text if any of its values is not a number, such as "unknown", or has points between
+    thousands, in the place of which a comma is put. Where a point is decimal in any cell, it is left in all.
     """
     from pandas.api.types import is_string_dtype
 
     # Text of any kind: pandas 2 has no dtype "str" by which to select it.
     for name in frame.columns[[is_string_dtype(dtype) for dtype in frame.dtypes]].difference(list(text)):
-        numbers = frame[name].astype("str").str.fullmatch(rf"\s*[-+]?\d*\{decimal}\d+\s*").fillna(False).astype(bool)
-        pointed = frame[name].where(~numbers, frame[name].str.replace(decimal, ".", regex=False))
-        frame[name] = pointed
+        cells = frame[name].astype("str")
+        points, grouped, numbers = (
+            cells.str.fullmatch(rf"\s*[-+]?{pattern}\s*", na=False).astype(bool)
+            for pattern in (
+                r"\d*\.\d+",
+                rf"[1-9]\d{{0,2}}(?:\.\d{{3}})+(?:\{decimal}\d*)?",
+                rf"[\d'\u2019\s]*\{decimal}\d+",
+            )
+        )
+        if not (points & ~grouped).any():
+            numbers |= grouped
+        frame[name] = frame[name].where(~numbers, frame[name].str.translate(str.maketrans(f"{decimal}.", ".,")))
     return frame
 
 
-def _read_parquet(path: Path) -> pd.DataFrame:
+def _read_parquet(path: Path) -> tuple[pd.DataFrame, Reading]:
     """Read a Parquet file in batches of rows.
 
     A small file can hold a long text that is repeated in millions of rows; the sizes of the batches are added up, so
@@ -241,7 +299,8 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with pq.ParquetFile(path) as file:
+    # The dates of Spark, INT96, reach beyond those that nanoseconds can count.
+    with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
         cells = file.metadata.num_rows * max(1, file.metadata.num_columns)
         if cells > TABLE_CELLS:
             raise TooLargeError(f"{cells:,} cells, more than {TABLE_CELLS:,}")
@@ -253,4 +312,23 @@ def _read_parquet(path: Path) -> pd.DataFrame:
             if size > 8 * cells + EXPANDED_BYTES:  # 8 bytes for a number or for the position of a text in its column
                 raise TooLargeError(f"more than {EXPANDED_BYTES:,} bytes of text when unpacked")
         frame: pd.DataFrame = pa.Table.from_batches(batches, file.schema_arrow).to_pandas()
-    return frame
+    frame, left_out = _with_index(frame)
+    return frame, Reading(path.name, *frame.shape, sentences=left_out)
+
+
+def _with_index(frame: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Make columns of an index with names, as in CSV, and say so where one without a name is left out."""
+    import pandas as pd
+
+    if isinstance(frame.index, pd.RangeIndex) and frame.index.name is None:
+        return frame, ()
+    named = [level for level, name in enumerate(frame.index.names) if name is not None]
+    all_named = len(named) == frame.index.nlevels
+    if named:
+        frame = frame.reset_index(level=named, allow_duplicates=True)
+    if all_named:
+        return frame, ()
+    sentence = (
+        "The index of the file has no name, and so is no column of the table. If it holds something to learn, name it."
+    )
+    return frame.reset_index(drop=True), (sentence,)

@@ -13,7 +13,8 @@ import numpy as np
 
 from mgce._text import printable
 from mgce._validation import expected
-from mgce.datasets.table_files import TextFormat, column_list, read_frame, table_name
+from mgce.datasets.reading import cells_with_line_breaks
+from mgce.datasets.table_files import TextFormat, column_list, read_accounted, table_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,6 +34,7 @@ class Table:
     classes: tuple[str, ...]
     n_train: int | None = None  # the first rows, which were published as training set; None if no split was published
     unlabelled: int = 0  # number of rows of the file without a class, which are not among the n rows
+    notes: tuple[str, ...] = ()  # sentences for the user on lines of the file that may have been lost
 
     def checksum(self) -> str:
         """Return the SHA-256 hash of the names and values of the columns, the classes and the target."""
@@ -62,7 +64,7 @@ def read_table(path: Path, target: str | None, *, drop: Collection[str] = (), fo
         Traceback (most recent call last):
         FileNotFoundError: Expected `dataset` to be the path of a file that exists, but got 'nowhere.csv'.
     """
-    frame = read_frame(path, "dataset", classes=() if target is None else [target], form=form)
+    frame, reading = read_accounted(path, "dataset", classes=() if target is None else [target], form=form)
     columns = column_list(frame)
     if target is None:
         raise ValueError(printable(f"Expected `target` to name the column with the classes, one of: {columns}."))
@@ -73,7 +75,8 @@ def read_table(path: Path, target: str | None, *, drop: Collection[str] = (), fo
     if labelled.empty:
         raise ValueError(expected("target", "a column with classes", "none"))
     table = make_table(table_name(path), labelled.drop(columns=[target, *drop]), labelled[target])
-    return replace(table, unlabelled=len(frame) - len(labelled))
+    notes = (*reading.notes, *cells_with_line_breaks(frame))
+    return replace(table, unlabelled=len(frame) - len(labelled), notes=notes)
 
 
 def make_table(name: str, features: pd.DataFrame, labels: pd.Series[Any], n_train: int | None = None) -> Table:

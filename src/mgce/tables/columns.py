@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mgce._text import printable
 from mgce._validation import expected
+from mgce.datasets.reading import row_number
 from mgce.datasets.table_files import column_list
+from mgce.tables.dates import CALENDAR, DIGITS, FORMS, MONTH, ORDINAL, days_of_dates, days_of_text
+from mgce.tables.numbers import (
+    GROUPED,
+    NUMBER_FORMATS,
+    PLAIN,
+    TRUTH,
+    WORDS,
+    format_of_text,
+    numbers_of_text,
+    points_between_thousands,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
 
 NUMBER, CATEGORY, DATE = "number", "category", "date"
 KINDS = (NUMBER, CATEGORY, DATE)
+LIKELY_DAYS = (-62_091, 84_006)  # days since 1970 of 1800 and of 2200
+FORMATS = {NUMBER: NUMBER_FORMATS, CATEGORY: (), DATE: tuple(FORMS)}  # in which a column of each kind may be written
 # A misfit is a value that is not of the kind of its column, such as "unknown" in a column of numbers; it counts as
 # missing. A column is inferred to be of numbers or dates if at most this share of its values are misfits, else of
 # categories. One in twenty leaves room for typing errors and marks of missing values.
@@ -25,8 +39,6 @@ MAX_MISFITS = 0.05
 # the one that was fitted to. The limit is four times the other one, since rows that were held out, or come later, may
 # have more misfits than the rows from which the kind was inferred.
 MAX_LATER_MISFITS = 0.2
-DAY = 86_400  # seconds
-ISO_DATE = r"\s*\d{4}-\d{1,2}-\d{1,2}\b"
 
 
 @dataclass(frozen=True)
@@ -36,6 +48,9 @@ class Columns:
     kinds: Mapping[str, str]  # from the name of a feature to its kind, one of `KINDS`
     target: str  # the column of the labels
     id: str | None = None  # the column that names the rows, if any
+    # From the name of a feature to the format of its training rows, one of `FORMATS`; numbers without one are plain.
+    # Numbers are read in this format only, dates in all: what a date means depends on no other cell.
+    formats: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def categories(self) -> list[str]:
@@ -51,9 +66,9 @@ class Columns:
     def of(cls, frame: pd.DataFrame, target: str, id: str | None = None, drop: Collection[str] = ()) -> Columns:
         """Infer each column's kind from its values.
 
-        Numbers, and also true and false, make a column of numbers; dates with the year first make a column of dates;
-        everything else is a column of categories. At most 5 % of the values in a column of numbers or dates may be
-        something else. Columns without any value are left out.
+        Numbers, and also true and false, make a column of numbers; dates of one format with the year first make a
+        column of dates; everything else is a column of categories. At most 5 % of the values in a column of numbers or
+        dates may be something else. Columns without any value are left out.
 
         Args:
             frame: the table.
@@ -71,7 +86,9 @@ class Columns:
         if id == target:
             raise ValueError(expected("id", "another column than the target", id))
         features = [name for name in frame.columns if name not in (target, id, *drop) and frame[name].notna().any()]
-        return cls({name: _kind(frame[name]) for name in features}, target, id)
+        found = {name: _kind(frame[name]) for name in features}
+        kinds = {name: kind for name, (kind, _) in found.items()}
+        return cls(kinds, target, id, {name: form for name, (_, form) in found.items() if form is not None})
 
     def select(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the features of a table, in the order and with the types that the model was fitted to.
@@ -87,7 +104,7 @@ class Columns:
 
         _require(frame, self.kinds)
         values = {
-            name: _text(frame[name]) if kind == CATEGORY else _numbers(frame[name], kind)
+            name: _text(frame[name]) if kind == CATEGORY else _numbers(frame[name], kind, self.formats.get(name, PLAIN))
             for name, kind in self.kinds.items()
         }
         return pd.DataFrame(values, index=frame.index)
@@ -145,9 +162,12 @@ def unlike_their_column(frame: pd.DataFrame, selected: pd.DataFrame, kinds: Mapp
         misfits = frame[name][selected[name].isna() & frame[name].notna()]
         if kind != CATEGORY and len(misfits):
             rows = f"{len(misfits):,} row{'s' * (len(misfits) > 1)}"
+            thousands = misfits.astype(str).str.fullmatch(GROUPED).any()
             sentences.append(
                 f"Column `{name}` holds {kind}s, but something else in {rows} ({str(misfits.iloc[0])!r}, for one), "
                 "which counts as missing."
+                + " Numbers with thousands separators are read only where training rows have them."
+                * bool(thousands)
             )
     return sentences
 
@@ -159,12 +179,30 @@ def _require(frame: pd.DataFrame, names: Iterable[str]) -> None:
         raise ValueError(printable(f"Expected {noun} {', '.join(missing)} in the table, but found none of that name."))
 
 
-def _kind(column: pd.Series[Any]) -> str:
-    """Infer the kind of a column from its values."""
+def _kind(column: pd.Series[Any]) -> tuple[str, str | None]:
+    """Infer the kind of a column from its values, and the format in which it is written; None for the plain one."""
     allowed = column.isna().sum() + MAX_MISFITS * column.notna().sum()  # NaNs after reading it as numbers or dates
-    if _read(column, NUMBER).isna().sum() <= allowed:
-        return CATEGORY if _holds_codes(column) else NUMBER
-    return DATE if _read(column, DATE).isna().sum() <= allowed else CATEGORY
+
+    def fits(kind: str, form: str) -> bool:
+        values = _read(column, kind, form)
+        # Codes may look like dates of these forms, but hardly like dates that tables hold.
+        likely = form not in (DIGITS, MONTH, ORDINAL) or LIKELY_DAYS[0] <= values.median() < LIKELY_DAYS[1]
+        return bool(likely and values.isna().sum() <= allowed)
+
+    number_format = _number_format(column)
+    if fits(DATE, DIGITS):
+        return DATE, DIGITS
+    if number_format is not None and fits(NUMBER, number_format):
+        return (CATEGORY, None) if _holds_codes(column) else (NUMBER, number_format)
+    return next(((DATE, form) for form in FORMS if fits(DATE, form)), (CATEGORY, None))
+
+
+def _number_format(column: pd.Series[Any]) -> str | None:
+    """Return the format in which a column is to be read if it holds numbers; None if it cannot be read as numbers."""
+    if _is_number(column):
+        return TRUTH if column.dropna().isin(WORDS.values()).all() else PLAIN
+    text = _text(column).astype("str")
+    return None if points_between_thousands(text) else format_of_text(text)
 
 
 def _holds_codes(column: pd.Series[Any]) -> bool:
@@ -176,12 +214,19 @@ def _holds_codes(column: pd.Series[Any]) -> bool:
     return bool(_text(column).astype("str").str.fullmatch(r"0\d+").fillna(False).any())
 
 
-def _read(column: pd.Series[Any], kind: str) -> pd.Series[Any]:
+def _is_number(column: pd.Series[Any]) -> bool:
+    from pandas.api import types
+
+    return bool(types.is_numeric_dtype(column) or types.infer_dtype(column, skipna=True) == "boolean")
+
+
+def _read(column: pd.Series[Any], kind: str, form: str | None = None) -> pd.Series[Any]:
     """Read a column as numbers or dates.
 
     Args:
         column: values of any type.
         kind: NUMBER or DATE.
+        form: the format of its cells of text; None for dates of all formats.
 
     Returns:
         The numbers, or days since 1970, as float64; NaN where a value is missing or not of this kind.
@@ -189,43 +234,46 @@ def _read(column: pd.Series[Any], kind: str) -> pd.Series[Any]:
     import pandas as pd
     from pandas.api import types
 
-    all_nan = pd.Series(np.nan, index=column.index, dtype=float)
     if types.is_datetime64_any_dtype(column):
-        return _days(column) if kind == DATE else all_nan
-    if types.is_numeric_dtype(column) or types.infer_dtype(column, skipna=True) == "boolean":
+        dates = days_of_dates(column)
+        return dates if kind == DATE and form in (None, CALENDAR) else dates * np.nan
+    if _is_number(column):
         numbers = pd.Series(column.to_numpy(dtype=float, na_value=np.nan), index=column.index)
-        return numbers if kind == NUMBER else all_nan
+        return numbers if kind == NUMBER else _dates_of_digits(numbers)
     text = _text(column).astype("str")
     if kind == NUMBER:
-        return pd.to_numeric(text, errors="coerce").astype(float)
-    # Only dates of ISO 8601, with the year first: whether 1/2/2024 is in January or February depends on the country.
-    iso_dates = text.where(text.str.match(ISO_DATE).fillna(False).astype(bool))
-    return _days(pd.to_datetime(iso_dates, errors="coerce", utc=True, format="ISO8601"))
+        return numbers_of_text(text, form or PLAIN)
+    # Only dates with the year first: whether 1/2/2024 is in January or February depends on the country.
+    return days_of_text(text, FORMS if form is None else [form])
 
 
-def _days(dates: pd.Series[Any]) -> pd.Series[Any]:
-    """Return the number of days, with fractions, from the beginning of 1970 to each date."""
+def _dates_of_digits(numbers: pd.Series[Any]) -> pd.Series[Any]:
+    """Read numbers of eight digits as dates, such as 20240531."""
     import pandas as pd
 
-    days: pd.Series[Any] = (dates - pd.Timestamp(0, tz=dates.dt.tz)).dt.total_seconds() / DAY
-    return days
+    eight = np.flatnonzero(numbers.between(10**7, 10**8, inclusive="left") & (numbers % 1 == 0))
+    days = np.full(len(numbers), np.nan)
+    days[eight] = days_of_text(numbers.iloc[eight].astype(int).astype(str), [DIGITS])
+    return pd.Series(days, index=numbers.index)
 
 
-def _numbers(column: pd.Series[Any], kind: str) -> pd.Series[Any]:
+def _numbers(column: pd.Series[Any], kind: str, form: str) -> pd.Series[Any]:
     """Read a column that was inferred to be of numbers or dates when the model was fitted.
+
+    Dates of all formats are read, whichever the training rows had.
 
     Raises:
         ValueError: if it holds an infinite number or too many misfits.
     """
-    numbers = _read(column, kind)
+    numbers = _read(column, kind, form if kind == NUMBER else None)
     misfits = np.flatnonzero(numbers.isna() & column.notna())
     refused = np.flatnonzero(np.isinf(numbers))
     if len(misfits) > MAX_LATER_MISFITS * column.notna().sum():
         refused = np.union1d(refused, misfits)
     if refused.size:
         values = "finite numbers" if kind == NUMBER else "dates like 2024-05-31"
-        first = column.iloc[refused[0]]
-        got = f"{first!r} in row {refused[0] + 1}" if isinstance(first, str) else f"{first} in row {refused[0] + 1}"
+        first, row = column.iloc[refused[0]], row_number(column, int(refused[0]))
+        got = f"{first!r} in row {row}" if isinstance(first, str) else f"{first} in row {row}"
         raise ValueError(printable(f"Expected `{column.name}` to be a column of {values}, but got {got}."))
     return numbers
 

@@ -15,6 +15,7 @@ from sklearn.pipeline import Pipeline
 
 from mgce._threads import one_blas_thread, one_torch_thread
 from mgce._validation import check_beta, check_choice, expected
+from mgce.datasets.reading import Reading
 from mgce.datasets.tables import preprocessor
 from mgce.estimators import MGCEVotingClassifier
 from mgce.functional import minimax_probs
@@ -99,9 +100,16 @@ class TableFit:
     dependence: list[Dependence]  # signs that rows depend on one another, which are among the notes too
     left_out: list[str]  # columns that are not features because no training row has a value
     notes: list[str]  # sentences for the user: likely mistakes in the table, and fits that did not converge
+    reading: Reading | None = None  # the account of the table's file, if it was read from one
 
 
-def run(frame: pd.DataFrame, plan: FitPlan, on_step: OnStep | None = None, jobs: int = 1) -> TableFit:
+def run(
+    frame: pd.DataFrame,
+    plan: FitPlan,
+    on_step: OnStep | None = None,
+    jobs: int = 1,
+    reading: Reading | None = None,
+) -> TableFit:
     """Choose and fit a model on the training rows, certify and measure it on rows held out, and judge all labels.
 
     Args:
@@ -110,6 +118,7 @@ def run(frame: pd.DataFrame, plan: FitPlan, on_step: OnStep | None = None, jobs:
         on_step: called at the beginning of each step with its description, its number from 1, and the largest possible
             number of steps.
         jobs: number of trees that a forest grows at once; -1 for one on each core.
+        reading: the account of the table's file, if it was read from one.
 
     Raises:
         ValueError: if the table is not fit for classification, or too small to be split.
@@ -173,7 +182,9 @@ def run(frame: pd.DataFrame, plan: FitPlan, on_step: OnStep | None = None, jobs:
         n_missing={name: int(rows.selected[name].isna().sum()) for name in rows.columns.kinds},
         dependence=dependent,
         left_out=[name for name in frame.columns if name not in (*rows.columns.kinds, plan.target, *plan.unlearnt)],
+        reading=reading,
         notes=[
+            *(reading.notes if reading else ()),
             *rows.notes,
             *notes_on(rows.frame, rows.selected, rows.labels, rows.columns),
             *(each.note for each in dependent),

@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline
 
 import mgce
 from mgce._limits import TABLE_CELLS, read_at_most
-from mgce._validation import expected
+from mgce._validation import check_choice, expected
 from mgce.estimators import save
 from mgce.estimators.base import link_probs
 from mgce.estimators.unbuilt import Node, read
@@ -23,15 +23,15 @@ from mgce.functional import minimax_probs, worst_case_probs
 from mgce.risk import RiskCertificate, certify
 from mgce.risk.any_model import label_indices
 from mgce.sets import ConformalSets
-from mgce.tables.columns import KINDS, Columns, unseen_categories
+from mgce.tables.columns import FORMATS, KINDS, Columns, unseen_categories
 from mgce.tables.predictions import LabelledPredictions
 from mgce.tables.rebuilt import build_classifier, build_sets, build_transformer
 
 if TYPE_CHECKING:
     import pandas as pd
 
-FORMAT = 3  # version of the format of model files, to be increased when `TablePipeline` stores something else
-READABLE = (3,)  # formats that are read
+FORMAT = 4  # version of the format of model files, to be increased when `TablePipeline` stores something else
+READABLE = (3, 4)  # formats that are read; 3 has no formats of columns
 FloatArray = NDArray[np.float64]
 
 
@@ -57,9 +57,9 @@ class TablePipeline(Pipeline):  # type: ignore[misc]
     :meth:`mgce.tables.columns.Columns.select` returns them.
 
     Attributes:
-        table_: `format`, the version of the file format; `version`, of mgce; `kinds`, `target` and `id`, as in
-            :class:`~mgce.tables.columns.Columns`; `trained_rows`, a hash of each training row; `sets`, the prediction
-            sets as JSON, or None.
+        table_: `format`, the version of the file format; `version`, of mgce; `kinds`, `target`, `id` and `formats`, as
+            in :class:`~mgce.tables.columns.Columns`; `trained_rows`, a hash of each training row; `sets`, the
+            prediction sets as JSON, or None.
     """
 
     table_: dict[str, Any]
@@ -172,6 +172,7 @@ class TableModel:
             "kinds": dict(self.columns.kinds),
             "target": self.columns.target,
             "id": self.columns.id,
+            "formats": dict(self.columns.formats),
             "trained_rows": self.trained_rows,
             "sets": None if self.sets is None else json.dumps(self.sets.to_dict()),
         }
@@ -231,9 +232,12 @@ def _built(root: Node) -> TableModel:
 def _columns(table: Node) -> Columns:
     """Build the columns of a file."""
     id_column = None if table["id"].plain() is None else table["id"].text()
-    columns = Columns(table["kinds"].texts(), table["target"].text(), id_column)
+    formats = table["formats"].texts() if "formats" in table.fields else {}
+    columns = Columns(table["kinds"].texts(), table["target"].text(), id_column, formats)
     if not columns.kinds or not set(columns.kinds.values()) <= {*KINDS}:
         raise ValueError(expected("kinds", f"columns of {KINDS}", columns.kinds))
+    for name, form in formats.items():
+        check_choice("formats", form, FORMATS[columns.kinds[name]])
     return columns
 
 

@@ -6,7 +6,12 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from mgce.datasets.reading import cells_with_line_breaks
 from mgce.tables.columns import CATEGORY, NUMBER, Columns, unlike_their_column
+from mgce.tables.dates import DIGITS, ORDINAL
+from mgce.tables.numbers import GROUPED, THOUSANDS, points_between_thousands
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,7 +21,8 @@ if TYPE_CHECKING:
 UNIQUE = 0.9
 MANY_ROWS = 20  # in fewer rows than this, values may be all different or all equal by chance: no notes on them
 UNNAMED = r"Unnamed: \d+"  # the names that pandas gives to columns without a name
-DECIMAL_COMMA = r"\s*[-+]?\d+,\d+\s*"
+DECIMAL_COMMA = r"\s*[-+]?(?:\d+|\d{1,3}(?:[.' ]\d{3})+),\d+\s*"
+DIGITS_AND_POINTS = r"\s*[-+]?\d+(?:\.\d+)*\s*"
 OTHER_DATE = r"\s*\d{1,2}[./-]\d{1,2}[./-]\d{2,4}\b.*"  # dates with the day or the month first, such as 31.5.2024
 
 
@@ -30,9 +36,11 @@ def notes_on(frame: pd.DataFrame, selected: pd.DataFrame, labels: pd.Series[Any]
         columns: the columns of the table and their kinds.
     """
     return [
+        *cells_with_line_breaks(frame),
         *unlike_their_column(frame, selected, columns.kinds),
         *_on_names(selected),
-        *(sentence for name in columns.kinds for sentence in _on_values(selected[name], columns.kinds[name])),
+        *_on_formats(frame, selected, columns),
+        *(sentence for name in columns.kinds for sentence in _on_values(selected[name], columns)),
         *(_on_copy(selected[name], labels) for name in columns.kinds if _determines_labels(selected[name], labels)),
         *_on_labels(labels),
     ]
@@ -84,15 +92,33 @@ def _on_names(selected: pd.DataFrame) -> Iterator[str]:
             yield f"Columns `{original[1]}` and `{name}` may have had the same name in the file."
 
 
-def _on_values(values: pd.Series[Any], kind: str) -> Iterator[str]:
+def _on_formats(frame: pd.DataFrame, selected: pd.DataFrame, columns: Columns) -> Iterator[str]:
+    """Report columns that are read with thousands separators, or as dates though they could be codes."""
+    for name, form in columns.formats.items():
+        text, values = frame[name].astype(object).map(str), selected[name]
+        if form == THOUSANDS:
+            for row in np.flatnonzero(text.str.fullmatch(GROUPED))[:1]:
+                cell, value = text.iloc[row].strip(), f"{values.iloc[row]:.15g}"
+                yield f"Column `{name}` is read as numbers with thousands separators, {cell!r} as {value}."
+        elif form in (DIGITS, ORDINAL):
+            for row in np.flatnonzero(values.notna())[:1]:
+                cell, day = text.iloc[row].strip(), np.datetime64(int(values.iloc[row] // 1), "D")
+                yield f"Column `{name}` is read as dates, {cell!r} as {day}."
+
+
+def _with_thousands(columns: Columns) -> list[str]:
+    return [name for name, form in columns.formats.items() if form == THOUSANDS]
+
+
+def _on_values(values: pd.Series[Any], columns: Columns) -> Iterator[str]:
     """Report a column that is constant, that looks like names of the rows, or whose format was not recognised."""
-    n, n_values = len(values), values.nunique()
+    n, n_values, kind = len(values), values.nunique(), columns.kinds[str(values.name)]
     if n < MANY_ROWS:
         return
     if n_values == 1 and values.notna().all():
         yield f"Column `{values.name}` has the same value in every row."
     elif kind == CATEGORY:
-        yield from _on_categories(values, n_values)
+        yield from _on_categories(values, n_values, _with_thousands(columns))
     elif re.fullmatch(UNNAMED, str(values.name)):
         return  # `_on_names` reports this column
     elif kind == NUMBER and n_values == n and (values % 1 == 0).all():
@@ -102,18 +128,29 @@ def _on_values(values: pd.Series[Any], kind: str) -> Iterator[str]:
         )
 
 
-def _on_categories(values: pd.Series[Any], n_values: int) -> Iterator[str]:
-    """Report a column of categories that looks like numbers, dates or names of the rows."""
+def _on_categories(values: pd.Series[Any], n_values: int, thousands: list[str]) -> Iterator[str]:
+    """Report a column of categories that looks like numbers, dates or names of the rows.
+
+    Args:
+        values: the column.
+        n_values: the number of different values.
+        thousands: columns of numbers with commas between thousands, which a decimal comma would make wrong.
+    """
     different = values.drop_duplicates().dropna().astype("str")
     if different.str.fullmatch(DECIMAL_COMMA).mean() > 1 / 2:
+        advice = "See --decimal."
+        if thousands:
+            advice = f"Write it with a point: a decimal comma for the file would misread column `{thousands[0]}`."
+        yield f"Column `{values.name}` looks like numbers with a decimal comma, but is taken as categories. {advice}"
+    elif points_between_thousands(different) and different.str.fullmatch(DIGITS_AND_POINTS).mean() > 1 / 2:
         yield (
-            f"Column `{values.name}` looks like numbers with a decimal comma, but is taken as categories. See "
-            "--decimal."
+            f"Column `{values.name}` looks like numbers with points between thousands, but is taken as categories. "
+            "Write it without them."
         )
     elif different.str.fullmatch(OTHER_DATE).mean() > 1 / 2:
         yield (
             f"Column `{values.name}` looks like dates, but is taken as categories: dates are recognised only if they "
-            "are written like 2024-05-31."
+            "are written with the year first, like 2024-05-31."
         )
     elif n_values > UNIQUE * len(values):
         yield (

@@ -11,7 +11,10 @@ from mgce.tables.calibration_report import calibration_section
 from mgce.tables.candidates import MODELS
 from mgce.tables.choice import BEHIND, Average, Choice, Trial
 from mgce.tables.class_report import class_sections
+from mgce.tables.columns import CATEGORY, DATE, KINDS, NUMBER
 from mgce.tables.fit import FitPlan, TableFit
+from mgce.tables.numbers import PLAIN, TRUTH
+from mgce.tables.summary import columns_left_out
 
 NOISE_LIMITS = {
     "symmetric": "The noise rate is taken as a lower bound of the share of wrong labels, and a wrong label as any of "
@@ -22,6 +25,7 @@ NOISE_LIMITS = {
 }
 NO_SETS_OF_ALL = "None: the model was fitted again to all rows, so no rows are left to calibrate prediction sets on."
 NO_SETS_IN_ORDER = "None: prediction sets need rows held out at random, not by groups or in the order of time."
+PLURALS = {NUMBER: "numbers", CATEGORY: "categories", DATE: "dates"}
 N_TRIALS = 12  # trials in the report, those on the most rows and with the highest accuracy first: one screen
 
 
@@ -82,6 +86,16 @@ def _measured_and_certified(fit: TableFit, plan: FitPlan) -> str:
         f"{measured} {confidence}, it is wrong on at most {_bound(error)} of {rows} drawn like these"
         f"{_condition(certificate, plan)}."
     )
+
+
+def reading(fit: TableFit, plan: FitPlan) -> str:
+    """Return the account of the file, of the kinds of its columns, and of those left out, in two or three sentences."""
+    columns = fit.model.columns
+    kinds = [f"{n} of {PLURALS[kind]}" for kind in KINDS if (n := [*columns.kinds.values()].count(kind))]
+    formats = [f"{name} as {form}" for name, form in columns.formats.items() if form not in (PLAIN, TRUTH)]
+    learnt = f"Columns: {', '.join(kinds)}" + (f" ({', '.join(formats)})" if formats else "")
+    left_out = ", ".join(f"{name} ({reason})" for name, reason in columns_left_out(fit, plan).items())
+    return f"{fit.reading or ''} {learnt}.{f' Left out: {left_out}.' if left_out else ''}".lstrip()
 
 
 def suspect_cells(fit: TableFit, row: int) -> list[str]:
@@ -274,14 +288,19 @@ def _done(fit: TableFit, plan: FitPlan, name: str, model_file: str, environment:
     left_out = [*(f"{name} (as asked)" for name in plan.drop), *(f"{name} (no value)" for name in fit.left_out)]
     if left_out:
         settings["columns left out"] = ", ".join(left_out)
+    if fit.reading is not None:
+        settings["lines read"] = str(fit.reading)
     columns = table(
         "The columns that the model learns from. In columns of numbers, and of dates as days since 1970, missing "
         "values are replaced by the median and marked in an additional column; then all are scaled to mean 0 and "
         "variance 1. "
         "Columns of categories are one-hot encoded; if there are more than 50 categories, the rarest share one column.",
-        ["column", "kind", "missing"],
-        [[column, kind, f"{fit.n_missing[column]:,}"] for column, kind in fit.model.columns.kinds.items()],
-        words=2,
+        ["column", "kind", "format", "missing"],
+        [
+            [column, kind, fit.model.columns.formats.get(column, ""), f"{fit.n_missing[column]:,}"]
+            for column, kind in fit.model.columns.kinds.items()
+        ],
+        words=3,
     )
     return facts({**settings, **environment}) + columns
 

@@ -20,6 +20,11 @@ def summary(fit: TableFit, plan: FitPlan) -> dict[str, Any]:
         "classes": classes,
         "rows": {"trained": fit.n_train, "held_out": fit.certificate.n, "copies": fit.n_copies},
         "columns": dict(fit.model.columns.kinds),
+        "reading": {
+            **(fit.reading.to_dict() if fit.reading else {}),
+            "formats": dict(fit.model.columns.formats),
+            "left_out": columns_left_out(fit, plan),
+        },
         "model": fit.choice.trial.name,
         "accuracy": fit.quality["accuracy"],
         "clean_accuracy": fit.measures.clean_accuracy,
@@ -36,6 +41,13 @@ def summary(fit: TableFit, plan: FitPlan) -> dict[str, Any]:
         "dependence": [each.what for each in fit.dependence],
         "notes": fit.notes,
     }
+
+
+def columns_left_out(fit: TableFit, plan: FitPlan) -> dict[str, str]:
+    """Return why each column that is neither learnt from nor the target was left out, by its name."""
+    asked = {plan.id: "names the rows", plan.groups: "names groups", plan.time: "orders the rows"}
+    reasons = {name: reason for name, reason in asked.items() if name is not None}
+    return reasons | dict.fromkeys(plan.drop, "as asked") | dict.fromkeys(fit.left_out, "no value")
 
 
 def _share(fit: TableFit, label: int | None) -> dict[str, float] | None:

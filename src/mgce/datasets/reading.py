@@ -1,0 +1,164 @@
+"""What became of every line of a file that was read as a table, and what in it looks like lines that were lost."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mgce.datasets.separators import Division, text_lines
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SHOWN = 40  # characters of a cell that a note shows: enough to find it by
+LINE_BREAK = r"\r\n|\r|\n"
+
+
+@dataclass(frozen=True)
+class Lines:
+    """The lines of a text file; all but `total` and the last four add up to `total`."""
+
+    total: int
+    excel: int  # Excel's line `sep=;`: 0 or 1
+    names: int  # lines of the names of the columns: more than one if names hold line breaks
+    rows: int
+    blank: int
+    in_cells: int  # lines that a line break inside a cell begins
+    broken_cells: int  # cells that hold line breaks
+    short_rows: int  # rows with fewer values than there are names
+    first_short: int  # the line on which the first of them ends; 0 if there is none
+    first_long: int  # the line on which the first row with more values than names ends; 0 if there is none
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The account of a file that was read as a table."""
+
+    file: str
+    rows: int  # of the table
+    columns: int
+    lines: Lines | None = None  # None for Parquet, which has no lines
+    separator: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+    sentences: tuple[str, ...] = ()  # on what the file holds and the table does not, or not for sure
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences on lines that may have been lost."""
+        return [*self.sentences, *(_on_lines(self.file, self.rows, self.lines) if self.lines else ())]
+
+    def __str__(self) -> str:
+        """Return the account in one sentence."""
+        rows = f"{self.file}: {_count(self.rows, 'row')} of {_count(self.columns, 'column')}"
+        if self.lines is None:
+            return f"{rows}, from Parquet."
+        parts = [
+            _count(self.rows, "row"),
+            f"{self.lines.names} of names",
+            *([f"{self.lines.in_cells:,} inside cells"] if self.lines.in_cells else []),
+            *([f"{self.lines.blank:,} blank"] if self.lines.blank else []),
+            *(["1 for Excel"] if self.lines.excel else []),
+        ]
+        return f"{rows}, divided by {self.separator!r}; {_count(self.lines.total, 'line')}: {', '.join(parts)}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the account as plain values for JSON."""
+        return asdict(self)
+
+
+def count_lines(content: bytes, encoding: str, divided: Division) -> tuple[Lines, list[str]]:
+    """Count the lines of a text file by what they hold, and return its names of columns too.
+
+    Python's reader counts, which shares nothing with that of pandas: where their rows differ, lines were lost.
+
+    Args:
+        content: the file.
+        encoding: its character encoding.
+        divided: how its lines are divided.
+    """
+    names: list[str] = []
+    n = dict.fromkeys(("names", "rows", "blank", "in_cells", "broken_cells", "short_rows"), 0)
+    first_short = first_long = before = 0
+    limit = csv.field_size_limit()
+    csv.field_size_limit(
+        max(limit, min(len(content), 2**31 - 1))
+    )  # an open quote makes one value of thousands of lines
+    try:
+        with text_lines(content, encoding) as lines:
+            for _ in range(divided.skipped):
+                lines.readline()
+            reader = csv.reader((line.replace("\0", "\ufffd") for line in lines), delimiter=divided.sep)
+            for row in reader:
+                taken, before = reader.line_num - before, reader.line_num
+                if len(row) < 2 and not "".join(row).strip():
+                    n["blank"] += taken
+                elif not names:
+                    names, n["names"] = row, taken
+                else:
+                    n["rows"] += 1
+                    if taken > 1:
+                        n["in_cells"] += taken - 1
+                        n["broken_cells"] += sum("\n" in cell or "\r" in cell for cell in row)
+                    if len(row) < len(names):
+                        n["short_rows"] += 1
+                        first_short = first_short or before + divided.skipped
+                    elif len(row) > len(names) and any(row[len(names) :]):
+                        first_long = first_long or before + divided.skipped
+    finally:
+        csv.field_size_limit(limit)
+    total = before + divided.skipped
+    return Lines(total, divided.skipped, **n, first_short=first_short, first_long=first_long), names
+
+
+def cells_with_line_breaks(frame: pd.DataFrame) -> Iterator[str]:
+    """Report cells with line breaks, in one sentence for each column that has any.
+
+    Where a quote opens two cells and closes none, all lines from the first to the second are one cell.
+
+    Args:
+        frame: the table as read.
+    """
+    from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_numeric_dtype
+
+    for place, name in enumerate(frame.columns):
+        column = frame.iloc[:, place].dropna()
+        if len(f"{name}".splitlines()) > 1:
+            yield f"The name of column `{name}` holds a line break."
+        if is_numeric_dtype(column) or is_bool_dtype(column) or is_datetime64_any_dtype(column):
+            continue
+        text = column.astype(object).map(str)
+        broken = text[text.str.contains(r"[\r\n]").astype(bool)]
+        if len(broken):
+            lines = int(broken.str.count(LINE_BREAK).sum())
+            cells = "1 cell holds" if len(broken) == 1 else f"{len(broken):,} cells hold"
+            yield (
+                f"In column `{name}`, {cells} {_count(lines, 'line break')} (that of row {row_number(broken, 0)}, for "
+                f"one: {broken.iloc[0][:SHOWN]!r}). If they hold rows, a quote was not closed there."
+            )
+
+
+def row_number(column: pd.Series[Any], position: int) -> int:
+    """Return the number, from 1, that a row of a column has in the file, also where rows before it were left out."""
+    label = column.index[position]
+    return 1 + (int(label) if isinstance(label, int | np.integer) else position)
+
+
+def _on_lines(file: str, rows: int, lines: Lines) -> Iterator[str]:
+    """Report rows that are shorter than others, and lines that do not add up."""
+    if lines.short_rows:
+        have = "1 row has" if lines.short_rows == 1 else f"{lines.short_rows:,} rows have"
+        yield (
+            f"{have} fewer values than there are names (the one that ends on line {lines.first_short}, for one); the "
+            "rest counts as missing."
+        )
+    if lines.rows != rows:
+        yield f"The lines of {file} do not add up: they hold {_count(lines.rows, 'row')}, and {rows:,} were read."
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n:,} {noun}{'s' * (n != 1)}"

@@ -1,0 +1,107 @@
+"""Read cells as dates of ISO 8601: days since 1970, for every year of four digits."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+CALENDAR, MONTH, WEEK, ORDINAL, DIGITS = "YYYY-MM-DD", "YYYY-MM", "YYYY-Www-D", "YYYY-DDD", "YYYYMMDD"
+# The forms of a date: a pattern of what follows the year, and pandas's name for it with hyphens between the groups.
+# Slashes and points are not of ISO 8601, but as clear where the year comes first.
+FORMS = {
+    CALENDAR: (r"[-/.](\d{1,2})[-/.](\d{1,2})", "%Y-%m-%d"),
+    MONTH: (r"-(\d{2})", "%Y-%m"),  # its first day
+    WEEK: (r"-?W(\d{2})(?:-?([1-7]))?", "%G-%V-%u"),  # without a day, its Monday
+    ORDINAL: (r"-(\d{3})", "%Y-%j"),
+    DIGITS: (r"(\d{2})(\d{2})", "%Y-%m-%d"),
+}
+CLOCK = r"(\d{1,2})(?::?(\d{2})(?::?(\d{2})(?:[.,](\d+))?)?)?"
+ZONE = r"(?:Z|UTC|GMT|([-+]\d{2})(?::?(\d{2})(?::?(\d{2}))?)?)"  # with seconds, as Python writes local mean times
+TIME = rf"(?:(?:T|\s+){CLOCK}(?:\s*{ZONE})?)?"
+N_TIME = 7  # groups of `TIME`: hour, minute, second, fraction, and the three of the zone
+# Days of 400 years, after which the calendar repeats itself. pandas 2 has the years from 1678 to 2261 only, so that
+# every date is read in the 400 years from 1800, and moved by whole repetitions.
+REPETITION, FIRST_YEAR = 146_097, 1800
+DAY = 86_400_000_000  # in microseconds
+UNITS = {"s": 10**6, "ms": 10**3, "us": 1}  # in microseconds
+
+
+def days_of_text(text: pd.Series[Any], forms: Collection[str] = tuple(FORMS)) -> pd.Series[Any]:
+    """Return days since 1970, with fractions, as float64; NaN for what is no date in one of the forms.
+
+    Dates may have a time after a T or a blank, with a zone or in UTC. Of a fraction, only that of a second is read.
+
+    Args:
+        text: cells of text; some may be missing.
+        forms: keys of `FORMS`.
+    """
+    import pandas as pd
+
+    codes, different = pd.factorize(text.astype("str"))  # most columns hold a date many times
+    days = np.full(len(different) + 1, np.nan)  # the last for a missing cell, whose code is -1
+    cells = pd.Series(different).str.strip().str.upper()
+    cells = cells[cells.str.match(r"\d{4}", na=False).astype(bool)]
+    for form in forms:
+        pattern, name = FORMS[form]
+        pattern = rf"(\d{{4}}){pattern}{'' if form == MONTH else TIME}"
+        alike = cells.str.fullmatch(pattern, na=False).astype(bool)
+        if alike.any():
+            parts = cells[alike].str.extract(pattern)
+            days[parts.index.to_numpy()] = _days_of_parts(parts, form, name)
+            cells = cells[~alike]
+    return pd.Series(days[codes], index=text.index)
+
+
+def days_of_dates(dates: pd.Series[Any]) -> pd.Series[Any]:
+    """Return days since 1970, with fractions, as float64, of a column of dates of any unit, with a zone or without."""
+    import pandas as pd
+
+    values = (dates.dt.tz_convert(None) if dates.dt.tz is not None else dates).to_numpy()
+    counts, unit = values.astype(np.int64), np.datetime_data(values.dtype)[0]
+    if unit == "ns":
+        counts, unit = counts // 1000, "us"
+    # Others than these lie some hundred thousand years off.
+    present = ~np.isnat(values) & (np.abs(counts) < 2**62 // UNITS[unit])
+    days = np.where(present, np.where(present, counts, 0) * UNITS[unit] / DAY, np.nan)
+    return pd.Series(days, index=dates.index)
+
+
+def _days_of_parts(parts: pd.DataFrame, form: str, name: str) -> NDArray[np.float64]:
+    """Return days since 1970 of cells that are divided into the groups of their form and of `TIME`."""
+    import pandas as pd
+
+    n_groups = parts.shape[1] - (0 if form == MONTH else N_TIME)
+    year = parts[0].astype(int)
+    repetitions = (year - FIRST_YEAR) // 400
+    written = (year - 400 * repetitions).astype(str)
+    for group in range(1, n_groups):
+        written = written + "-" + parts[group].fillna("1")
+    dates = pd.to_datetime(written, format=name, errors="coerce")
+    valid = dates.notna().to_numpy()
+    if form in (WEEK, ORDINAL):  # week 53 of a year of 52, or day 366 of 365, would be the first of the next
+        valid = valid & (dates.dt.strftime(name) == written).to_numpy()
+    numbers = dates.to_numpy().astype("datetime64[D]").astype(np.int64) + REPETITION * repetitions.to_numpy()
+    time = np.zeros(len(parts), dtype=np.int64)
+    if form != MONTH:
+        time, valid_time = _time(parts.iloc[:, n_groups:])
+        valid = valid & valid_time
+    return np.where(valid, (np.where(valid, numbers, 0) * DAY + time) / DAY, np.nan)
+
+
+def _time(parts: pd.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return times of the day in UTC, in microseconds, and whether they are times."""
+    parts = parts.set_axis(["hour", "minute", "second", "fraction", "zone", "zone_minute", "zone_second"], axis=1)
+    fraction = parts.pop("fraction").fillna("").str.ljust(6, "0").str[:6].astype(int).to_numpy()
+    west = parts["zone"].str.startswith("-", na=False).to_numpy(dtype=bool)
+    n = parts.fillna("0").astype(int).abs()
+    local = ((n["hour"] * 60 + n["minute"]) * 60 + n["second"]).to_numpy() * 10**6 + fraction
+    offset = ((n["zone"] * 60 + n["zone_minute"]) * 60 + n["zone_second"]).to_numpy() * 10**6
+    small = (n[["minute", "second", "zone_minute", "zone_second"]] < 60).all(axis=1) & (n["zone"] < 24)
+    utc = np.where(west, local + offset, local - offset)
+    return utc.astype(np.int64), small.to_numpy() & (local <= DAY)  # 24:00 is a time
