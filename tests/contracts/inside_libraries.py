@@ -130,7 +130,8 @@ def check_trainer(make, folder):
     assert layer.weight.grad.abs().max() > 1e-4
     if windows(by_hand):
         assert (by_hand(layer(X), Y) == 0).any() and (evaluated(lambda: make("none"), layer(X)) > 0).all()
-    check_splits(TrainerLoss(with_full_windows(make(), level)), layer(X), float(by_hand(layer(X), Y).sum() / N))
+    logits = layer(X).detach()
+    check_splits(TrainerLoss(with_full_windows(make(), level)), logits, float(by_hand(logits, Y).sum() / N))
     for batch_size in (N, 3):
         criterion = with_full_windows(make(), level)
         before = taken_up(criterion)
