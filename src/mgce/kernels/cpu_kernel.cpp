@@ -32,6 +32,7 @@ struct Options {
 template <class T> struct Plan {
     Options options;
     Power<T> power;
+    T most_fall;  // of the slope that Newton's method divides by, over its last step: see `newton_step`
 };
 
 // The arguments of one call. Pointers are null for what is absent.
@@ -216,10 +217,11 @@ constexpr int clear = 4;
 
 // Where a Newton step on the beta-norm takes t; and an error, positive where more steps are to be made. They are if t
 // moved by more than the tolerance; or if it fell by so little because the slope is large, which may be smaller at the
-// next point, where most of the support may be left behind: it is never below 1.
+// next point: then the root is farther by as many times as the slope has fallen. It falls to 1 at the least, and by what
+// the classes weigh that the step takes out of the support or nearly: v^(beta - 1) each, v below the step.
 template <class T>
 INLINE Vector<T> newton_step(Vector<T> t, Vector<T> excess, Vector<T> w_sum, T beta, T tolerance, bool first,
-                             Vector<T>& low, Vector<T>& error) {
+                             T most_fall, Vector<T>& low, Vector<T>& error) {
     Vector<T> norm_excess = -beta * exp2_minus_1<T>(log2_1p<T>(excess) * (T(-1) / beta));
     Vector<T> moved = not_above(t - norm_excess * (excess + T(1)) / w_sum, Vector<T>{});
     // The first point may have been rounded to the left of the root. After it t falls, and rises only clearly, from a
@@ -232,7 +234,8 @@ INLINE Vector<T> newton_step(Vector<T> t, Vector<T> excess, Vector<T> w_sum, T b
         low = choose(rises, t, low);
     }
     Vector<T> change = t - moved, unit = Simd<T>::eps * (T(1) - moved);
-    error = larger(larger(change, -change) - tolerance * (T(1) - moved), change * w_sum - clear * unit);
+    Vector<T> farther = change * not_above(w_sum, splat(T(1) + most_fall));
+    error = larger(larger(change, -change) - tolerance * (T(1) - moved), farther - clear * unit);
     return moved;
 }
 
@@ -268,7 +271,7 @@ template <class T, Form form> INLINE void solve(Group<T>& group, int rows, const
         if (!moving) break;
         Vector<T> error;
         Vector<T> t = load(group.t), excess = load(group.excess), w_sum = load(group.w_sum);
-        Vector<T> moved = newton_step<T>(t, excess, w_sum, beta, tolerance, step == 0, low, error);
+        Vector<T> moved = newton_step<T>(t, excess, w_sum, beta, tolerance, step == 0, plan.most_fall, low, error);
         // The last step may take classes out of the support. To a loss that is a rounding error; probabilities are those
         // at t, where the weights are.
         store(group.t, plan.options.output ? choose(is_greater(error, Vector<T>{}), moved, t) : moved);
@@ -283,7 +286,7 @@ INLINE void solve_few(const Call<T>& call, Group<T>& group, int64_t first, int r
     const Options& options = call.plan->options;
     const int64_t k = options.classes;
     const T beta = T(options.beta), inverse_beta = T(1 / options.beta), infinity = std::numeric_limits<T>::infinity();
-    const T tolerance = tolerance_of<T>(options);
+    const T tolerance = tolerance_of<T>(options), most_fall = call.plan->most_fall;
     T *x = group.x, *w = group.w;
     for (int64_t j = 0; j < k; ++j) store(x + j * lanes, Vector<T>{});
     for (int r = 0; r < rows; ++r)
@@ -328,7 +331,7 @@ INLINE void solve_few(const Call<T>& call, Group<T>& group, int64_t first, int r
     for (int64_t step = 0; step < max_steps; ++step) {
         Vector<T> h_sum = evaluate(at);
         // A row that has come to rest is evaluated where it was, so that it does not depend on the others.
-        t = choose(moving, newton_step<T>(at, h_sum - T(1), w_sum, beta, tolerance, step == 0, low, error), t);
+        t = choose(moving, newton_step<T>(at, h_sum - T(1), w_sum, beta, tolerance, step == 0, most_fall, low, error), t);
         moving &= is_greater(error, Vector<T>{});
         if (!bits_of(moving)) break;
         at = choose(moving, t, at);
@@ -609,6 +612,8 @@ template <class T> Plan<T>* make_plan(const Options* options) {
     Plan<T>* plan = new (memory) Plan<T>;
     plan->options = *options;
     plan->power.choose(options->beta - 1, options->output ? lowest_normal<T> : lowest_of_losses);
+    // Twice, for the classes that stay in the support and weigh less.
+    plan->most_fall = T(2 * double(options->classes) * std::pow(clear * double(Simd<T>::eps), options->beta - 1));
     return plan;
 }
 
