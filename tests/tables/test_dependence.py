@@ -53,6 +53,12 @@ def test_data_sets_of_scikit_learn_show_none_although_they_are_sorted_by_class(l
     assert signs(frame.reset_index(drop=True)) == []
 
 
+def test_numbers_whose_squares_overflow_show_no_signs_and_warn_of_nothing(recwarn):
+    frame = independent()
+    assert signs(frame.assign(a=1e300 * frame["a"], b=np.where(frame["b"] > 0, 1e300, -1e300))) == []
+    assert not recwarn.list
+
+
 def test_nearly_equal_rows_are_counted():
     (found,) = signs(jittered())
     assert 150 <= int(found.what.split()[0]) <= 200 and "--groups" in found.note

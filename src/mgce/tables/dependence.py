@@ -61,9 +61,10 @@ def dependence(
     """
     if len(selected) < MANY_ROWS:
         return []
-    found = [*_nearly_equal(selected, kinds, labels, n_copies)]
-    if not in_use:
-        found += [*_in_time(selected, kinds, labels), *_groups(selected, kinds)]
+    with np.errstate(over="ignore", invalid="ignore"):  # squares of numbers beyond 1e154: such columns show no sign
+        found = [*_nearly_equal(selected, kinds, labels, n_copies)]
+        if not in_use:
+            found += [*_in_time(selected, kinds, labels), *_groups(selected, kinds)]
     return found
 
 
@@ -85,7 +86,7 @@ def _nearly_equal(
 def _rounded(column: pd.Series[Any]) -> pd.Series[Any]:
     """Return numbers in whole steps of a twentieth of their standard deviation."""
     step = float(column.std()) / STEPS
-    return (column / step).round() if step > 0 and column.nunique() > FEW_VALUES else column
+    return (column / step).round() if 0 < step < np.inf and column.nunique() > FEW_VALUES else column
 
 
 def _in_time(selected: pd.DataFrame, kinds: Mapping[str, str], labels: pd.Series[Any]) -> Iterator[Dependence]:
