@@ -26,6 +26,7 @@ IN_ORDER = 0.95  # rank correlation of a column with the number of the row from 
 # Rows are alike if they differ at most half as much as random ones: half the mean squared difference of numbers, half
 # the share of different categories. Independent rows come near 1.
 ALIKE = 0.5
+MOST_COLUMNS = 50  # in wider tables no column is looked at as groups: each is compared with all others
 TIME_NAME = r"(?i)(.*[^a-z])?(date|datetime|day|month|quarter|time|timestamp|week|year)([^a-z].*)?"
 
 
@@ -49,7 +50,7 @@ def dependence(
       more, neighbouring rows of one label are alike.
     - A column of categories or whole numbers looks like groups if it has more different values than the square root of
       the number of rows, each for two rows or more on average, and in half of the other columns, of two or more, rows
-      of one value are alike.
+      of one value are alike. Tables of more than `MOST_COLUMNS` are not searched for such.
 
     Args:
         selected: features, as :meth:`~mgce.tables.columns.Columns.select` returns them, in the order of the file.
@@ -60,9 +61,10 @@ def dependence(
     """
     if len(selected) < MANY_ROWS:
         return []
-    found = [*_nearly_equal(selected, kinds, labels, n_copies)]
-    if not in_use:
-        found += [*_in_time(selected, kinds, labels), *_groups(selected, kinds)]
+    with np.errstate(over="ignore", invalid="ignore"):  # squares of numbers beyond 1e154: such columns show no sign
+        found = [*_nearly_equal(selected, kinds, labels, n_copies)]
+        if not in_use:
+            found += [*_in_time(selected, kinds, labels), *_groups(selected, kinds)]
     return found
 
 
@@ -84,7 +86,7 @@ def _nearly_equal(
 def _rounded(column: pd.Series[Any]) -> pd.Series[Any]:
     """Return numbers in whole steps of a twentieth of their standard deviation."""
     step = float(column.std()) / STEPS
-    return (column / step).round() if step > 0 and column.nunique() > FEW_VALUES else column
+    return (column / step).round() if 0 < step < np.inf and column.nunique() > FEW_VALUES else column
 
 
 def _in_time(selected: pd.DataFrame, kinds: Mapping[str, str], labels: pd.Series[Any]) -> Iterator[Dependence]:
@@ -135,6 +137,8 @@ def _differ(values: FloatArray, target: NDArray[np.int64], pairs: NDArray[np.int
 
 def _groups(selected: pd.DataFrame, kinds: Mapping[str, str]) -> Iterator[Dependence]:
     n = len(selected)
+    if len(kinds) > MOST_COLUMNS:
+        return
     for name, kind in kinds.items():
         column = selected[name]
         n_values = column.nunique()
