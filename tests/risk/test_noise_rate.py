@@ -48,6 +48,23 @@ def test_the_certificate_by_an_estimated_rate_is_valid_and_breaks_with_its_assum
     assert missed[0.1] > 30  # wrong where it is sure: the page says so
 
 
+def test_a_file_sorted_by_its_labels_gives_the_rate_that_it_has_as_drawn():
+    # Equally sure rows, as h of MGCE has them at 1: the first of a sorted file all have one label, here the rarer one.
+    missed = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        y, sure = (rng.random(2000) >= 0.4).astype(int), rng.random(2000) < 0.5
+        predicted = np.where(~sure & (rng.random(2000) < 0.3), 1 - y, y)  # right wherever it is sure
+        probs = np.where(sure, 1.0, 0.8)[:, None] * np.eye(2)[predicted]
+        probs[np.arange(2000), 1 - predicted] = 1 - probs.max(1)
+        given = np.where(rng.random(2000) < 0.2, 1 - y, y)
+        order = np.argsort(given, kind="stable")
+        certificate = certify(given[order], probs[order], noise_rate="auto", bounds=["argmax"])
+        missed += certificate.refuted is None and certificate.argmax_error < 0.15
+        assert certificate == certify(given, probs, noise_rate="auto", bounds=["argmax"])
+    assert missed <= stats.binom.ppf(0.999, 60, 0.05)
+
+
 def test_repeated_labels():
     rng, misses = np.random.default_rng(0), 0
     for _ in range(300):
