@@ -22,7 +22,7 @@ from mgce.functional import minimax_probs
 from mgce.metrics.evaluation import evaluate
 from mgce.risk import RiskCertificate, certify
 from mgce.risk.any_model import label_indices
-from mgce.sets import calibrate
+from mgce.sets import ConformalSets, calibrate
 from mgce.tables.candidates import AUTO, FEW_BETAS, MODELS, baselines, candidates
 from mgce.tables.choice import Choice, choose, count_fits, fit_candidate
 from mgce.tables.dependence import Dependence, dependence
@@ -153,20 +153,13 @@ def run(
         on_fit("Shuffling columns")
         measures = measure(model.pipeline, held_out.known.label, rows, certificate, plan.noise, plan.seed)
     quality = _quality(held_out.known.margins, rows.target[rows.held_out], model.beta)
-    if plan.groups is None and plan.time is None:  # conformal prediction needs exchangeable rows
-        sets = calibrate(held_out.target, held_out.softmax, alpha=1 - plan.coverage, **_noise_options_of_sets(plan))
-        if rows.n_copies:
-            sets = replace(sets, assumptions=(*sets.assumptions, DISTINCT))
-        model = replace(model, sets=sets)
-    set_size = 0.0 if model.sets is None else float(model.sets.predict(held_out.known.softmax).sum(1).mean())
-    if plan.refit:  # the new model has no prediction sets, since no rows are left to calibrate them on
-        on_fit("Fitting to all rows")
-        distinct = np.concatenate([rows.train, rows.held_out])
-        transformer = preprocessor(rows.selected).fit(rows.selected.iloc[distinct])
-        X = transformer.transform(rows.selected.iloc[distinct])
-        refitted = fit_candidate(choice.candidate, X, y[distinct], plan.seed, rows.weight(distinct))
-        model = _model(rows, transformer, refitted, distinct)
     in_use = plan.groups is not None or plan.time is not None
+    if not in_use:  # conformal prediction needs exchangeable rows
+        model = replace(model, sets=_sets(held_out, rows, plan))
+    set_size = 0.0 if model.sets is None else float(model.sets.predict(held_out.known.softmax).sum(1).mean())
+    if plan.refit:
+        on_fit("Fitting to all rows")
+        model = _refitted(choice, rows, plan.seed)
     dependent = dependence(rows.selected, rows.columns.kinds, rows.labels, rows.n_copies, in_use)
     return TableFit(
         model=model,
@@ -222,6 +215,21 @@ def _predicted(model: TableModel, rows: Rows) -> _HeldOut:
         np.concatenate([known.softmax, unknown.softmax]),
         groups,
     )
+
+
+def _sets(held_out: _HeldOut, rows: Rows, plan: FitPlan) -> ConformalSets:
+    """Return prediction sets that are calibrated on the rows held out."""
+    sets = calibrate(held_out.target, held_out.softmax, alpha=1 - plan.coverage, **_noise_options_of_sets(plan))
+    return replace(sets, assumptions=(*sets.assumptions, DISTINCT)) if rows.n_copies else sets
+
+
+def _refitted(choice: Choice, rows: Rows, seed: int) -> TableModel:
+    """Return the chosen model, fitted to all distinct rows: without prediction sets, for which none are left."""
+    distinct = np.concatenate([rows.train, rows.held_out])
+    selected, labels = rows.selected.iloc[distinct], rows.classes[rows.target[distinct]]
+    transformer = preprocessor(rows.selected).fit(selected)
+    fitted = fit_candidate(choice.candidate, transformer.transform(selected), labels, seed, rows.weight(distinct))
+    return _model(rows, transformer, fitted, distinct)
 
 
 def _members(fitted: Any) -> list[Any]:
