@@ -130,7 +130,7 @@ def test_chunks_and_batches_name_the_rows_too():
 
 ALONE = np.r_[0, np.ones(N - 1)].astype(int)
 FOLDS = {
-    "rows of one class": (3, ALONE, "fold 1 of 3 without the class 0, of 1 row in all"),
+    "rows of one class": (3, ALONE, "fold [123] of 3 without the class 0, of 1 row in all"),
     "no shuffling": (KFold(2), np.sort(y), "fold 1 of 2 without the class 0, of 12 rows in all"),
     "one row each": (LeaveOneOut(), ALONE, "fold 1 of 24 without the class 0, of 1 row in all"),
     "given": (PredefinedSplit(y), y, "fold 1 of 2 without the class 0, of 12 rows in all"),

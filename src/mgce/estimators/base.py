@@ -242,14 +242,15 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
     def _validated(self, *data: Any, reset: bool = True, dtype: Any = (np.float64, np.float32)) -> Any:
         """Check X, or X and y, as scikit-learn does; its sentence names what is wrong, or it is put in front."""
         try:
-            return validate_data(
-                self,
-                *data,
-                reset=reset,
-                accept_sparse="csr" if self._sparse else False,
-                dtype=dtype,
-                ensure_all_finite=self._finite,
-            )
+            with np.errstate(invalid="ignore"):  # it sums all values, and those of both signs may overflow
+                return validate_data(
+                    self,
+                    *data,
+                    reset=reset,
+                    accept_sparse="csr" if self._sparse else False,
+                    dtype=dtype,
+                    ensure_all_finite=self._finite,
+                )
         except (TypeError, ValueError) as error:
             if type(error) not in (TypeError, ValueError) or re.match(r"[^\[]*\b[Xy]\b", str(error)):
                 raise
