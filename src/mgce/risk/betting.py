@@ -148,7 +148,7 @@ def shuffled(rows: FloatArray, content: bytes = b"") -> FloatArray:
 
 
 def cells(values: FloatArray) -> IntArray:
-    """Give the cell of each number (..., n) between the least and the largest of its row."""
+    """Return the cell of each number (..., n) between the least and the largest of its row."""
     low = values.min(-1, keepdims=True)
     span = values.max(-1, keepdims=True) - low
     return np.asarray(np.rint(CELLS * (values - low) / np.where(span > 0, span, 1)), dtype=np.int64)

@@ -30,7 +30,7 @@ ALPHA = 1e-3  # probability that a Poisson number of equal rows passes for copie
 
 
 def copies(selected: pd.DataFrame, labels: pd.Series[Any]) -> IntArray:
-    r"""Give each row a number, the same for the rows that are copies of one another and for no others.
+    r"""Return each row a number, the same for the rows that are copies of one another and for no others.
 
     Copies are rows that are equal in all features and the label, if chance would not have made them:
 
