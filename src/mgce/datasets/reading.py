@@ -137,7 +137,7 @@ def cells_with_line_breaks(frame: pd.DataFrame) -> Iterator[str]:
             cells = "1 cell holds" if len(broken) == 1 else f"{len(broken):,} cells hold"
             yield (
                 f"In column `{name}`, {cells} {_count(lines, 'line break')} (that of row {row_number(broken, 0)}, for "
-                f"one: {broken.iloc[0][:SHOWN]!r}). If they hold rows, a quote was not closed there."
+                f"one: {broken.iloc[0][:SHOWN]!r}). If they hold rows, a closing quote is missing there."
             )
 
 
