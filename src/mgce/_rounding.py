@@ -1,22 +1,22 @@
-"""How proved numbers are printed: rounded to the side on which what is printed is still proved.
+"""Print proved numbers, rounded to the side on which the printed number is still proved.
 
-Upper bounds are rounded up and lower ones down, so intervals outward; a confidence and a coverage are rounded down. A
-condition is the other way round: "if the rate is r or more" needs r rounded up. Estimates go to the nearest, by format
-specifications such as `.4f` and `.1%`, which are for nothing else. Numbers in JSON are not rounded.
+Upper bounds are rounded up and lower bounds down, so intervals grow. A confidence and a coverage are rounded down. A
+condition is rounded the other way: "if the rate is r or more" needs r rounded up. Estimates are rounded to the nearest,
+with format specifications such as `.4f` and `.1%`; use these for estimates only. Numbers in JSON are not rounded.
 """
 
 from __future__ import annotations
 
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
-DIGITS = 2  # that are left of a number near 0, or of what a number near 1 lacks: 1.5e-5 is not 0.0000
-RATE = 6  # decimals of a rate: more than anybody states
-LONGEST = 8  # decimals of a number near 0 from which on it has an exponent
-EXACT = Context(prec=2000)  # more digits than any float64 has, 1075
+DIGITS = 2  # significant digits kept of a number near 0, or of 1 minus a number near 1: 1.5e-5 is not 0.0000
+RATE = 6  # decimals of a rate: more than users state
+LONGEST = 8  # a number near 0 that needs more decimals than this is shown with an exponent, to stay readable
+EXACT = Context(prec=2000)  # more digits than any float64 has (1075), so no operation rounds
 
 
 def rounded_up(value: float, decimals: int = 4) -> str:
-    """Show an upper bound: the least decimal number that is not below it, with more decimals near 0 and 1.
+    """Format an upper bound: the least decimal number not below it, with more decimals near 0 and 1.
 
     >>> rounded_up(0.12341), rounded_up(0.0), rounded_up(1.51e-5), rounded_up(0.999951), rounded_up(1.2)
     ('0.1235', '0.0000', '0.000016', '0.999951', '1.2000')
@@ -25,7 +25,7 @@ def rounded_up(value: float, decimals: int = 4) -> str:
 
 
 def rounded_down(value: float, decimals: int = 4) -> str:
-    """Show a lower bound: the largest decimal number that is not above it, with more decimals near 0 and 1.
+    """Format a lower bound: the largest decimal number not above it, with more decimals near 0 and 1.
 
     >>> rounded_down(0.12349), rounded_down(1.59e-12)
     ('0.1234', '1.5e-12')
@@ -34,7 +34,7 @@ def rounded_down(value: float, decimals: int = 4) -> str:
 
 
 def percent_up(share: float) -> str:
-    """Show an upper bound in percent.
+    """Format an upper bound in percent.
 
     >>> percent_up(0.2651), percent_up(1.51e-5)
     ('26.6%', '0.0016%')
@@ -43,7 +43,7 @@ def percent_up(share: float) -> str:
 
 
 def percent_down(share: float) -> str:
-    """Show a lower bound in percent.
+    """Format a lower bound in percent.
 
     >>> percent_down(0.2659)
     '26.5%'
@@ -52,7 +52,7 @@ def percent_down(share: float) -> str:
 
 
 def confidence_text(confidence: float) -> str:
-    """Show a confidence or coverage, 1 less a stated probability, without trailing zeros; it is 1 only if it is one.
+    """Format a confidence or coverage (1 minus a stated probability) without trailing zeros; "1" only for exactly 1.
 
     >>> confidence_text(1 - 0.05), confidence_text(1 - 0.07), confidence_text(1 - 1e-6)
     ('0.95', '0.93', '0.999999')
@@ -63,7 +63,7 @@ def confidence_text(confidence: float) -> str:
 
 
 def rate_up(rate: float) -> str:
-    """Show the least rate in a condition, "if r or more are wrong"; one that a person has stated is shown as it is.
+    """Format the least rate in a condition, "if r or more are wrong"; a rate of up to six decimals is unchanged.
 
     >>> rate_up(0.2), rate_up(0.17654321)
     ('0.2', '0.176544')
@@ -72,7 +72,7 @@ def rate_up(rate: float) -> str:
 
 
 def rate_down(rate: float) -> str:
-    """Show the largest rate in a condition, "if at most r are wrong".
+    """Format the largest rate in a condition, "if at most r are wrong".
 
     >>> rate_down(0.0), rate_down(0.17654321)
     ('0', '0.176543')
@@ -90,7 +90,7 @@ def _percent(share: float, rounding: str) -> str:
 
 
 def _shown(number: Decimal, decimals: int, rounding: str, one: Decimal = Decimal(1)) -> str:
-    """Round a number to decimals, and to more where fewer would leave less than `DIGITS` digits of it, or to `one`."""
+    """Round a number to decimals; to more if fewer than `DIGITS` digits of it, or of `one` minus it, were left."""
     lacking = EXACT.subtract(one, number)
     for rest in (number, lacking if 0 < lacking < one else Decimal(0)):
         if rest:

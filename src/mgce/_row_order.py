@@ -1,7 +1,7 @@
-"""One order of the rows of a sample that depends on what stands in them, and not on how a file was sorted.
+"""Sort the rows of a sample by their content, so that results do not depend on how a file was sorted.
 
-Whatever has to pick rows (random splits, folds, the surest fifth) picks them in this order, so that a sample that was
-sorted by its labels gives what the same sample gives as drawn.
+Everything that picks rows (random splits, folds, the surest fifth) picks them in this order. A file sorted by its
+labels then gives the same result as the same rows in random order.
 """
 
 from __future__ import annotations
@@ -16,12 +16,11 @@ from scipy import sparse
 
 
 def content_order(*columns: Any) -> NDArray[np.intp]:
-    """Give the permutation that sorts rows by what stands in them, from the first column to the last.
+    """Return the permutation that sorts rows by their values, from the first column to the last.
 
-    Numbers rise, whatever their type: 1, 1.0 and True are equal, as are 0.0 and -0.0; NaN comes last and equals NaN.
-    Texts rise as Python compares them. In a column of objects numbers come first, then texts, then all else by its
-    type and its `str`, then None. A sparse matrix has the order of the dense one. Equal rows keep the order in which
-    they came, so which of them is which remains the caller's order; they are interchangeable.
+    Numbers ascend, whatever their type: 1, 1.0 and True are equal, as are 0.0 and -0.0; NaN comes last and equals NaN.
+    Texts ascend as Python compares them. A column of objects has numbers first, then texts, then other objects by type
+    and `str`, then None. A sparse matrix has the order of the dense one. Equal rows stay in the order given.
 
     Args:
         *columns: arrays of n rows each, shape (n,) or (n, d), or SciPy's sparse matrices of shape (n, d).
@@ -47,7 +46,7 @@ def content_order(*columns: Any) -> NDArray[np.intp]:
 
 
 def _bytes(array: Any) -> NDArray[np.uint8]:
-    """Give each row as bytes that compare, from the first byte to the last, as the rows do: shape (n, width)."""
+    """Return each row as bytes, shape (n, width), whose lexicographic order is that of the rows."""
     if sparse.issparse(array):
         return _bytes(_rank(_sparse_rows(array)))
     array = array.reshape(len(array), int(np.prod(array.shape[1:])))
@@ -62,7 +61,7 @@ def _bytes(array: Any) -> NDArray[np.uint8]:
 
 
 def _rising(numbers: NDArray[Any]) -> NDArray[Any]:
-    """Give unsigned integers of the same order as numbers: NaN last, the two zeros equal."""
+    """Return unsigned integers in the same order as the numbers: NaN last, both zeros equal."""
     kind, size = numbers.dtype.kind, numbers.dtype.itemsize
     if kind in "bu":
         return numbers.view(np.uint8) if kind == "b" else numbers
@@ -71,17 +70,17 @@ def _rising(numbers: NDArray[Any]) -> NDArray[Any]:
     sign = np.array(1 << (8 * size - 1), f"u{size}")
     if kind == "i":
         return np.asarray(numbers.astype(f"i{size}", order="C").view(f"u{size}") ^ sign)
-    # IEEE numbers rise as their bits do, once those of negative ones are turned round; adding 0.0 makes -0.0 to 0.0.
+    # The bits of IEEE numbers sort as the numbers do, once the bits of negative ones are inverted. -0.0 + 0.0 is 0.0.
     nan, zero = numbers.dtype.type(np.nan), numbers.dtype.type(0)
     bits = np.where(np.isnan(numbers), nan, numbers + zero).view(f"u{size}")
     return np.asarray(np.where(bits & sign, ~bits, bits | sign))
 
 
 def _sparse_rows(matrix: Any) -> list[bytes]:
-    """Give each row of a sparse matrix as bytes that compare as the rows of the dense matrix do.
+    """Return each row of a sparse matrix as bytes that compare as the rows of the dense matrix do.
 
-    Two rows differ first at a column where one of them may have nothing, that is 0. So an entry above 0 makes its row
-    the larger the earlier it stands, one below 0 the smaller, and the end of a row lies between.
+    An entry that is not stored is 0. So at the first difference of two rows, a positive entry makes its row the larger
+    one, a negative entry the smaller one. The end of a row sorts between the two.
     """
     rows = sparse.csr_matrix(matrix, copy=True)
     rows.sum_duplicates()
@@ -94,7 +93,7 @@ def _sparse_rows(matrix: Any) -> list[bytes]:
 
 
 def _object_key(value: Any) -> tuple[int, Any, str]:
-    """Give a key of any object by which all objects can be sorted."""
+    """Return a sort key of an object; keys of all objects can be compared."""
     if value is None:
         return 4, 0, ""
     if isinstance(value, Real):
@@ -103,6 +102,6 @@ def _object_key(value: Any) -> tuple[int, Any, str]:
 
 
 def _rank(keys: list[Any]) -> NDArray[np.int64]:
-    """Give the place of each key among the different ones, from 0."""
+    """Return the rank of each key among the distinct keys, from 0."""
     place = {key: number for number, key in enumerate(sorted(set(keys)))}
     return np.array([place[key] for key in keys], np.int64)

@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from html import escape
 
-# Spreadsheets in East Asia take the wide signs for the others.
+# Spreadsheets in East Asia read the full-width signs as the usual ones.
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 _SUSPECT = re.compile(f"[{re.escape(''.join(_FORMULA))}]|^[\\t\\r\\n]")
-# No formula: signs alone, and a number, with spaces between thousands, a per cent sign, or the bracket of an interval.
+# Not formulas: signs alone, and numbers. A number may have spaces between thousands, a percent sign, or the closing
+# bracket of an interval.
 _NUMBER = re.compile(r"[+-]+|[+-]?([0-9][0-9 \u00a0\u202f']*(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?%?[\])]?")
-# What a spreadsheet may divide a line at, whatever this package does: a semicolon in half of Europe.
+# Where a spreadsheet may split a line, whatever separator this package writes: at semicolons in half of Europe.
 _SEPARATOR = re.compile("([,;|\t\r\n])")
 
 
@@ -36,7 +37,7 @@ def _picture(code: int) -> str:
 
 
 def html_text(text: str) -> str:
-    r"""Give a text for an HTML page: without tags, and without characters that are not to be printed.
+    r"""Return a text for an HTML page, with tags escaped and control characters shown as symbols.
 
     Example:
         >>> html_text("<b>\x1b[31m\u202e&")
@@ -46,23 +47,24 @@ def html_text(text: str) -> str:
 
 
 def spreadsheet_cell(text: str) -> str:
-    """Put an apostrophe before what a spreadsheet would run as a formula; at the beginning of a cell it does not show.
+    """Put an apostrophe before text that a spreadsheet would run as a formula.
 
-    A formula may also stand after a separator, at which a spreadsheet with other settings divides the cell. A number is
-    none, whatever its sign.
+    At the beginning of a cell, a spreadsheet does not show the apostrophe. A formula may also stand after a separator
+    inside the cell, because a spreadsheet with other settings splits the cell there. Numbers of either sign are not
+    formulas.
 
     Example:
         >>> [spreadsheet_cell(text) for text in ("=1+1", "-1.5", "-1+1", "@SUM", "plain", "x;=1", "(-1, -0.5]")]
         ["'=1+1", '-1.5', "'-1+1", "'@SUM", 'plain', "x;'=1", '(-1, -0.5]']
     """
-    if not _SUSPECT.search(text):  # most texts, which are many where a table is long
+    if not _SUSPECT.search(text):  # a quick test that most texts of a long table pass
         return text
     cell = "".join(f"'{part}" if _is_formula(part) else part for part in _SEPARATOR.split(text))
     return f"'{cell}" if text.startswith(("\t", "\r", "\n")) else cell
 
 
 def spreadsheet_text(cell: str) -> str:
-    """Give the text of which :func:`spreadsheet_cell` made a cell.
+    """Return the text from which :func:`spreadsheet_cell` made a cell.
 
     Example:
         >>> [spreadsheet_text(cell) for cell in ("'=1+1", "x;'=1", "'tis")]

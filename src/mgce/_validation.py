@@ -16,7 +16,8 @@ from mgce._text import printable
 
 REDUCTIONS = ("none", "mean", "sum")
 HALF_TYPES = (torch.float16, torch.bfloat16)
-# Errors of a computation in float32 (half of its digits), also of what was stored in float64 afterwards.
+# Allowed errors of probabilities: the square root of float32's precision. It also holds for float64, because results of
+# float32 are often stored in float64.
 SINGLE_ERRORS = math.sqrt(torch.finfo(torch.float32).eps)
 
 
@@ -184,11 +185,11 @@ def check_number(name: str, value: Any, low: float, high: float = math.inf, *, a
 
 
 def sum_tolerance(probs: Tensor, least: float) -> float:
-    """Give by how much rounding may move the sum of a row of probabilities (..., k) from one, at least `least`.
+    """Return how far rounding may move the sum of a row of probabilities (..., k) from one; at least `least`.
 
-    A softmax in a half type rounds its normalizer and its quotients, each by half an eps of itself, and a probability
-    below the normal numbers by half of the least number: eps + k tiny eps / 2. A half type counts where all values are
-    numbers of it, whatever holds them, since those of a bfloat16 come to NumPy as float32.
+    A softmax in a half type (float16, bfloat16) rounds its normalizer and its quotients, each by half an eps of itself.
+    It rounds subnormal probabilities by half of the smallest number. Together this is eps + k tiny eps / 2. The rule
+    applies if a half type can represent all values, whatever the dtype: NumPy holds values of bfloat16 as float32.
     """
     tolerances = [least]
     for half in HALF_TYPES:

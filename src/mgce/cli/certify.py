@@ -144,7 +144,7 @@ def _predict(
 def _distinct(
     frame: pd.DataFrame, selected: pd.DataFrame, labels: pd.Series[Any]
 ) -> tuple[pd.DataFrame, pd.Series[Any]]:
-    """Leave out all copies of a row but the first; return the rows and their labels."""
+    """Return the rows and labels without copies: of each set of copies only the first row is kept."""
     first = np.unique(copies(selected, labels), return_index=True)[1]
     return frame.iloc[first], labels.iloc[first]
 

@@ -72,7 +72,7 @@ def compare(
     form = TextFormat(sep, decimal, encoding)
     table = load(dataset, target, data_dir=data_dir, download=download, drop=columns_of(drop), form=form)
     n_copies = 0
-    if dataset not in NAMES:  # those have the order and the rows that they were published with
+    if dataset not in NAMES:  # data sets known by name keep their published rows and order
         table, n_copies = in_order(table)
     plan = Comparison(
         noise=noise,

@@ -182,9 +182,9 @@ class _Outputs:
 def _without_rows(
     table: Path, frame: pd.DataFrame, rows: pd.Index, cleaned: Path, form: TextFormat, *, formulas: bool
 ) -> tuple[bytes, list[str]]:
-    """Return the table without some rows: of a text file that can be read again, as text with its cells as written.
+    """Return the table without some rows, and a note if formulas in its cells got an apostrophe.
 
-    With it comes a note if cells are not as they were, since a spreadsheet would run them.
+    Of a text file that can be read again, the cells stay as they are written.
     """
     if cleaned.suffix.lower() == ".parquet":
         return to_parquet(frame.drop(index=rows)), []

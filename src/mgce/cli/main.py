@@ -10,7 +10,7 @@ from importlib.util import find_spec
 def main() -> None:
     """Run the command line. An error in the input prints one sentence to standard error and exits with code 2."""
     for stream in (sys.stdout, sys.stderr):
-        # What an encoding lacks, as that of a pipe on Windows lacks most letters, is shown as \u0434.
+        # Show characters that the encoding cannot write as \u0434: that of a pipe on Windows lacks most letters.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     for package in ("pandas", "rich", "skops", "typer"):

@@ -10,7 +10,7 @@ from mgce.cli.list_options import parse_names
 
 TABLE = "A table: .csv, .tsv, .txt, any of them with .gz, or .parquet; - for standard input."
 Sep = Annotated[
-    str | None, typer.Option(help=r"Character between two values, \t for tab [the one that divides all rows alike].")
+    str | None, typer.Option(help=r"Character between two values, \t for tab [found in the first 1,000 lines].")
 ]
 Decimal = Annotated[str, typer.Option(help="Decimal separator of numbers.")]
 Encoding = Annotated[str, typer.Option(help="Character encoding of a text file, such as latin-1.")]

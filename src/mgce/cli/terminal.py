@@ -14,9 +14,9 @@ from mgce._text import printable
 
 
 class Terminal(Console):
-    """A console of rich that shows every text as it is, but for characters that must not reach a terminal.
+    """A console of rich that shows every text as it is, except control characters, which it replaces.
 
-    No text is searched for markup such as `[green]` or `:smile:`: names and labels of others may look like it.
+    Markup such as `[green]` or `:smile:` is not interpreted, because names and labels in a table may look like it.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -28,7 +28,7 @@ class Terminal(Console):
             yield Segment(text if control else printable(text, keep="\n"), style, control)
 
     def print_whole(self, renderable: RenderableType) -> None:
-        """Print as wide as it is: in a narrow terminal, lines that wrap are better than cut ones."""
+        """Print at full width: in a narrow terminal, wrapped lines are better than truncated ones."""
         before = self.width
         # A measure ends at the width it is given: 1000 characters are more than any of our tables has.
         self.width = max(before, self.measure(renderable, options=self.options.update(width=1000)).maximum)

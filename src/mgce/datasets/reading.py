@@ -1,4 +1,4 @@
-"""What became of every line of a file that was read as a table, and what in it looks like lines that were lost."""
+"""Account for every line of a file that was read as a table, and report signs of lost lines."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from mgce.datasets.separators import Division, text_lines
 if TYPE_CHECKING:
     import pandas as pd
 
-SHOWN = 40  # characters of a cell that a note shows: enough to find it by
+SHOWN = 40  # characters of a cell that a note shows: enough to find the cell
 LINE_BREAK = r"\r\n|\r|\n"
 
 
 @dataclass(frozen=True)
 class Lines:
-    """The lines of a text file; all but `total` and the last four add up to `total`."""
+    """Counts of the lines of a text file; `excel`, `names`, `rows`, `blank` and `in_cells` add up to `total`."""
 
     total: int
     excel: int  # Excel's line `sep=;`: 0 or 1
-    names: int  # lines of the names of the columns: more than one if names hold line breaks
+    names: int  # lines that hold the column names: more than one if a name holds a line break
     rows: int
     blank: int
-    in_cells: int  # lines that a line break inside a cell begins
+    in_cells: int  # lines that begin inside a cell, after a line break in it
     broken_cells: int  # cells that hold line breaks
     short_rows: int  # rows with fewer values than there are names
-    first_short: int  # the line on which the first of them ends; 0 if there is none
+    first_short: int  # the line on which the first short row ends; 0 if there is none
     first_long: int  # the line on which the first row with more values than names ends; 0 if there is none
 
 
@@ -45,7 +45,7 @@ class Reading:
     separator: str | None = None
     decimal: str | None = None
     encoding: str | None = None
-    sentences: tuple[str, ...] = ()  # on what the file holds and the table does not, or not for sure
+    sentences: tuple[str, ...] = ()  # notes on content of the file that the table lacks or may misread
 
     @property
     def notes(self) -> list[str]:
@@ -72,9 +72,9 @@ class Reading:
 
 
 def count_lines(content: bytes, encoding: str, divided: Division) -> tuple[Lines, list[str]]:
-    """Count the lines of a text file by what they hold, and return its names of columns too.
+    """Count the lines of a text file by their content; return the counts and the column names.
 
-    Python's reader counts, which shares nothing with that of pandas: where their rows differ, lines were lost.
+    Python's `csv` reader counts, independently of pandas. If the two find different numbers of rows, lines were lost.
 
     Args:
         content: the file.
@@ -85,9 +85,8 @@ def count_lines(content: bytes, encoding: str, divided: Division) -> tuple[Lines
     n = dict.fromkeys(("names", "rows", "blank", "in_cells", "broken_cells", "short_rows"), 0)
     first_short = first_long = before = 0
     limit = csv.field_size_limit()
-    csv.field_size_limit(
-        max(limit, min(len(content), 2**31 - 1))
-    )  # an open quote makes one value of thousands of lines
+    # An unclosed quote makes one value of thousands of lines; 2^31 - 1 is the largest limit on every platform.
+    csv.field_size_limit(max(limit, min(len(content), 2**31 - 1)))
     try:
         with text_lines(content, encoding) as lines:
             for _ in range(divided.skipped):
@@ -118,7 +117,7 @@ def count_lines(content: bytes, encoding: str, divided: Division) -> tuple[Lines
 def cells_with_line_breaks(frame: pd.DataFrame) -> Iterator[str]:
     """Report cells with line breaks, in one sentence for each column that has any.
 
-    Where a quote opens two cells and closes none, all lines from the first to the second are one cell.
+    If two quotes that open a cell are never closed, all lines from the first quote to the second become one cell.
 
     Args:
         frame: the table as read.
@@ -138,18 +137,18 @@ def cells_with_line_breaks(frame: pd.DataFrame) -> Iterator[str]:
             cells = "1 cell holds" if len(broken) == 1 else f"{len(broken):,} cells hold"
             yield (
                 f"In column `{name}`, {cells} {_count(lines, 'line break')} (that of row {row_number(broken, 0)}, for "
-                f"one: {broken.iloc[0][:SHOWN]!r}). If they hold rows, a quote was not closed there."
+                f"one: {broken.iloc[0][:SHOWN]!r}). If they hold rows, a closing quote is missing there."
             )
 
 
 def row_number(column: pd.Series[Any], position: int) -> int:
-    """Return the number, from 1, that a row of a column has in the file, also where rows before it were left out."""
+    """Return the number of a row in the file, counted from 1, even if rows before it were left out."""
     label = column.index[position]
     return 1 + (int(label) if isinstance(label, int | np.integer) else position)
 
 
 def _on_lines(file: str, rows: int, lines: Lines) -> Iterator[str]:
-    """Report rows that are shorter than others, and lines that do not add up."""
+    """Report rows with too few values, and lines that were lost."""
     if lines.short_rows:
         have = "1 row has" if lines.short_rows == 1 else f"{lines.short_rows:,} rows have"
         yield (

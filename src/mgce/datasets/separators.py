@@ -1,4 +1,4 @@
-"""How a text file divides its lines: by what Excel's line `sep=;` names, or what gives its rows an equal length."""
+"""Find the separator of a text file: the one in Excel's line `sep=;`, or the one that gives rows of equal length."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 
-# Characters between two values that are recognised. Of two at which the rows agree, the first is taken: text and
-# numbers hold commas often, the others hardly ever.
+# The separators that are recognised. If rows agree in length for several of them, the first in this tuple is taken:
+# text and numbers often hold commas, and rarely the others.
 SEPARATORS = ("\t", ";", "|", ",")
-SAMPLE = 1_000  # lines from which the separator is told: enough for hundreds of rows, read in milliseconds
-AGREEING = 0.5  # share of the rows that must have as many values as there are names: some files end rows too early
-EXCEL_LINE = re.compile(r'"?sep=(.)"?\1*\s*', re.IGNORECASE)  # Excel's first line; a program may have filled it up
+SAMPLE = 1_000  # first lines, from which the separator is found: hundreds of rows, read in milliseconds
+AGREEING = 0.5  # share of the rows that must have as many values as there are names: some files have short rows
+EXCEL_LINE = re.compile(r'"?sep=(.)"?\1*\s*', re.IGNORECASE)  # Excel's first line; programs may pad it with separators
 
 
 @dataclass(frozen=True)
 class Division:
-    """How the lines of a text file are divided."""
+    """How each line of a text file is split into values."""
 
     sep: str
-    excel_line: bool  # whether the first line is Excel's line `sep=;`, which belongs to no table
+    excel_line: bool  # whether the first line is Excel's `sep=;`, which is not part of the table
 
     @property
     def skipped(self) -> int:
@@ -32,7 +32,7 @@ class Division:
 
 
 def division(content: bytes, encoding: str, sep: str | None = None) -> Division:
-    r"""Tell how the lines of a text file are divided.
+    r"""Find how the lines of a text file are split.
 
     Args:
         content: the file.
@@ -52,15 +52,15 @@ def division(content: bytes, encoding: str, sep: str | None = None) -> Division:
 
 
 def text_lines(content: bytes, encoding: str) -> io.TextIOWrapper:
-    """Return the lines of a text file with their ends as they are, without the mark that some files begin with."""
+    """Return the lines of a text file with their line ends unchanged, without a byte order mark."""
     name = "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
     return io.TextIOWrapper(io.BytesIO(content), name, newline="")
 
 
 def _rank(sep: str, sample: list[str]) -> tuple[bool, int]:
-    """Return what makes a separator likelier than another, the most important first."""
+    """Return a sort key of a separator; the largest is the likeliest."""
     rows: list[list[str]] = []
-    with suppress(csv.Error):  # a quote that is not closed may have made too long a value of the rest
+    with suppress(csv.Error):  # after an unclosed quote, the rest may be one value that is too long
         rows.extend(row for row in csv.reader(sample, delimiter=sep) if row)
     if not rows:
         return False, 0

@@ -98,8 +98,8 @@ def read_accounted(
         form: format of a text file; None for the defaults of `TextFormat`.
 
     Returns:
-        The table, with text as the names of its columns and rows numbered from 0; and the account. A named index of a
-        Parquet file becomes its first columns, as in CSV.
+        The table and its account. Column names are text, and rows are numbered from 0. A named index of a Parquet file
+        becomes the first columns, as in CSV.
 
     Raises:
         FileNotFoundError: if there is no file at `path`.
@@ -146,8 +146,8 @@ def to_csv(frame: pd.DataFrame, digits: int | None = 6, *, formulas: bool = Fals
     Args:
         frame: the table.
         digits: significant digits of every number; None for all.
-        formulas: write texts and names as they are. By default, one that a spreadsheet would run as a formula gets an
-            apostrophe in front.
+        formulas: whether to write texts and names as they are. By default, those that a spreadsheet would run as a
+            formula get an apostrophe in front.
     """
     float_format = None if digits is None else f"%.{digits}g"
     frame = frame if formulas else _without_formulas(frame)
@@ -155,13 +155,13 @@ def to_csv(frame: pd.DataFrame, digits: int | None = 6, *, formulas: bool = Fals
 
 
 def _without_formulas(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a table of whose texts and names none is a formula; what is no text stays what it is."""
+    """Return a table with an apostrophe before texts and names that are formulas; other values are unchanged."""
     import pandas as pd
 
     def cell(value: Any) -> Any:
         return spreadsheet_cell(value) if isinstance(value, str) else value
 
-    safe = frame.set_axis(range(frame.shape[1]), axis=1)  # names may come twice
+    safe = frame.set_axis(range(frame.shape[1]), axis=1)  # names may be duplicated
     for place, dtype in enumerate(frame.dtypes):
         if dtype.kind not in "biufcmM":
             safe[place] = pd.Series(list(map(cell, safe[place])), index=frame.index, dtype=object)
@@ -177,7 +177,7 @@ def text_without_rows(path: Path, rows: Collection[int], form: TextFormat, *, fo
         path: the file, of which :func:`read_frame` has made a table.
         rows: numbers of the rows in that table, from 0.
         form: the format of the file, which the content has too.
-        formulas: write all cells as they are.
+        formulas: whether to write all cells as they are.
     """
     import pandas as pd
 
@@ -194,7 +194,7 @@ def text_without_rows(path: Path, rows: Collection[int], form: TextFormat, *, fo
         "na_filter": False,
         "low_memory": False,
     }
-    cells = pd.read_csv(io.BytesIO(content), **whole)  # the first row are the names
+    cells = pd.read_csv(io.BytesIO(content), **whole)  # the first row holds the names
     cells = cells if formulas else _without_formulas(cells)
     kept: str = cells.drop(index=[row + 1 for row in rows]).to_csv(
         index=False, header=False, sep=divided.sep, lineterminator="\n"
@@ -245,7 +245,7 @@ def _read_text(
     sentences: tuple[str, ...] = ()
     if form.decimal != ".":
         numbers = frame.select_dtypes("float").columns
-        if len(numbers):  # once more as text, in which a decimal separator can be told from one of thousands
+        if len(numbers):  # read again as text, where thousands separators can be recognised
             options |= {"usecols": list(numbers), "dtype": "str"}
             sentences = tuple(_perhaps_thousands(pd.read_csv(io.BytesIO(content), **options), form.decimal))
         frame = _with_points(frame, text, form.decimal)
@@ -253,7 +253,7 @@ def _read_text(
 
 
 def _perhaps_thousands(cells: pd.DataFrame, decimal: str) -> Iterator[str]:
-    """Report columns in which all decimal separators stand where they could separate thousands."""
+    """Report columns in which every decimal separator could also be a thousands separator."""
     for name in cells:
         text = cells[name].dropna().astype("str")
         text = text[text.str.contains(decimal, regex=False)]
@@ -266,10 +266,11 @@ def _perhaps_thousands(cells: pd.DataFrame, decimal: str) -> Iterator[str]:
 
 
 def _with_points(frame: pd.DataFrame, text: Collection[str], decimal: str) -> pd.DataFrame:
-    """Exchange the decimal separator of numbers and the point in columns that pandas has left as text.
+    """Swap the decimal separator of numbers and the point, in columns that pandas has left as text.
 
-    Pandas leaves a column as text if any of its values is not a number, such as "unknown", or has points between
-    thousands, in the place of which a comma is put. Where a point is decimal in any cell, it is left in all.
+    Pandas leaves a column as text if a value is not a number, such as "unknown", or has points between thousands.
+    Points between thousands become commas. If a point is decimal in any cell of a column, its numbers with points are
+    unchanged.
     """
     from pandas.api.types import is_string_dtype
 
@@ -299,7 +300,7 @@ def _read_parquet(path: Path) -> tuple[pd.DataFrame, Reading]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    # The dates of Spark, INT96, reach beyond those that nanoseconds can count.
+    # Spark's dates (INT96) may lie outside the range of nanoseconds.
     with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
         cells = file.metadata.num_rows * max(1, file.metadata.num_columns)
         if cells > TABLE_CELLS:
@@ -317,7 +318,7 @@ def _read_parquet(path: Path) -> tuple[pd.DataFrame, Reading]:
 
 
 def _with_index(frame: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Make columns of an index with names, as in CSV, and say so where one without a name is left out."""
+    """Turn a named index into columns, as in CSV; return the table, and a note if an unnamed index is left out."""
     import pandas as pd
 
     if isinstance(frame.index, pd.RangeIndex) and frame.index.name is None:

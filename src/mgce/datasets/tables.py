@@ -19,8 +19,8 @@ from mgce.datasets.table_files import TextFormat, column_list, read_accounted, t
 if TYPE_CHECKING:
     import pandas as pd
 
-# Columns of a one-hot encoding, at most: enough for the 41 countries in the adult data set, but not thousands for names
-# or free text, which have as many values as there are rows.
+# Most columns of one one-hot encoding. It is enough for the 41 countries in the adult data set, and avoids thousands of
+# columns for names or free text, which have about as many values as there are rows.
 MAX_CATEGORIES = 50
 
 
@@ -34,7 +34,7 @@ class Table:
     classes: tuple[str, ...]
     n_train: int | None = None  # the first rows, which were published as training set; None if no split was published
     unlabelled: int = 0  # number of rows of the file without a class, which are not among the n rows
-    notes: tuple[str, ...] = ()  # sentences for the user on lines of the file that may have been lost
+    notes: tuple[str, ...] = ()  # sentences for the user on lines of the file that may be lost
 
     def checksum(self) -> str:
         """Return the SHA-256 hash of the names and values of the columns, the classes and the target."""

@@ -195,8 +195,9 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
         f = self._checked_margins(X)
         target = torch.from_numpy(self._label_indices(y, len(f)))
         loss = functional.mgce_loss(torch.from_numpy(f), target, reduction="none", beta=self.beta_)
-        # Rows of one loss are ranked by their content: in a file that is sorted by its labels, their order would say
-        # more than the model. A loss changes by some 1e-16 of itself with the batch, far below the twelfth decimal.
+        # Rows of equal loss are ranked by their content: in a file sorted by its labels, ties broken by file order
+        # would follow the labels. A loss varies by a relative 1e-16 with the batch, so 12 decimals make such losses
+        # equal.
         ties = np.empty(len(f), np.intp)
         ties[content_order(self._validated(X, reset=False), target.numpy())] = np.arange(len(f))
         return np.asarray(np.lexsort((ties, -loss.numpy().round(12))))
@@ -208,8 +209,8 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
 
         It computes in float64, and gives what :meth:`predict_proba` gives up to the order of sums; `.float()` makes it
         a float32 module. Its last part is the :class:`mgce.MinimaxLink`; without that, `module[:-1]`, it gives margins.
-        Every estimator of :mod:`mgce.estimators` can be one, a vote if all its members are of this package. Trees have
-        no gradient, and take n T k numbers for n rows and T trees.
+        Every estimator of :mod:`mgce.estimators` can be converted; a vote only if all its members are of this package.
+        Modules of trees have no gradient, and need memory for n T k numbers with n rows, T trees and k classes.
 
         Args:
             output: `"minimax"` for h, or `"worst_case"` for p.
@@ -219,14 +220,13 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
 
         Raises:
             ValueError: if `output` is neither of the two.
-            TypeError: if the margins come from another library, as those of XGBoost, LightGBM and other members of a
-                vote do.
+            TypeError: if the margins come from another library, such as XGBoost, LightGBM or a member of a vote.
         """
         check_is_fitted(self)
         return nn.Sequential(*self._margin_modules(), MinimaxLink(self.beta_, output=output))
 
     def _margin_modules(self) -> Sequence[nn.Module]:
-        """Give the modules that turn rows (n, d) into margins (n, k), one after the other."""
+        """Return modules that, applied in sequence, turn rows (n, d) into margins (n, k)."""
         what = "of mgce.estimators, whose margins PyTorch can compute"
         raise TypeError(_validation.expected("estimator", what, type(self).__name__))
 
@@ -240,7 +240,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
         return f
 
     def _validated(self, *data: Any, reset: bool = True, dtype: Any = (np.float64, np.float32)) -> Any:
-        """Check X, or X and y, as scikit-learn does; its sentence names what is wrong, or it is put in front."""
+        """Check X, or X and y, as scikit-learn does; put the argument's name before messages that lack it."""
         try:
             with np.errstate(invalid="ignore"):  # it sums all values, and those of both signs may overflow
                 return validate_data(
@@ -279,10 +279,9 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
         return X, index.astype(np.int64), np.asarray(weight)
 
     def _sorted_training(self, *data: Any) -> tuple[Any, IntArray, FloatArray, NDArray[np.intp]]:
-        """Check a training set as `_encode_training` does, and sort its rows by their content; give their order too.
+        """Check a training set as `_encode_training` does; return it sorted by content, and the order of the rows.
 
-        Splits, folds, batches and bootstrap samples are then drawn from the same rows in the same order, however the
-        caller has sorted them.
+        Splits, folds, batches and bootstrap samples then do not depend on the order that the caller used.
         """
         X, index, weight = self._encode_training(*data)
         order = content_order(X, index, weight)
@@ -290,24 +289,24 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
 
 
 def sorted_classes(y: NDArray[Any]) -> tuple[NDArray[Any], IntArray]:
-    """Give the classes of labels (n,), sorted, and the place of each label among them, shape (n,)."""
+    """Return the sorted classes of labels (n,), and the index of each label's class, shape (n,)."""
     try:
         check_classification_targets(y)
         classes, index = np.unique(y, return_inverse=True)
-    except TypeError:  # which says what `<` cannot do, and nothing of labels
+    except TypeError:  # its message is about `<` and does not mention labels
         kinds = ", ".join(sorted({type(label).__name__ for label in y}))
         raise TypeError(_validation.expected("y", "labels of one type", kinds)) from None
     return classes, index
 
 
 def largest(X: Any) -> float:
-    """Give the entry of largest size of rows, dense or sparse."""
+    """Return the entry of largest absolute value, of dense or sparse rows."""
     values = X.data if hasattr(X, "tocsr") else np.asarray(X).ravel()
     return float(values[np.abs(values).argmax()]) if values.size else 0.0
 
 
 def check_single(X: NDArray[Any]) -> None:
-    """Require rows whose values float32 holds, in which networks and forests compute."""
+    """Require values in the range of float32, in which networks and forests compute."""
     limit = float(np.finfo(np.float32).max)
     value = largest(X)
     if abs(value) > limit:
@@ -315,7 +314,7 @@ def check_single(X: NDArray[Any]) -> None:
 
 
 def check_row_weights(sample_weight: Any, X: Any) -> FloatArray:
-    """Require finite weights that are not negative, one for each row; give them, or ones for None, shape (n,)."""
+    """Require finite nonnegative weights, one for each row; return them, or ones for None, shape (n,)."""
     weight = np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64))
     _check_weights("sample_weight", weight)
     _check_finite_sum("sample_weight", weight)
@@ -326,7 +325,8 @@ def class_factors(class_weight: Any, classes: NDArray[Any], totals: NDArray[Any]
     """Give the factor, shape (k,), by which the weights of the rows of each class are multiplied.
 
     By `class_weight` it is 1 (None), what a dict has for the class, or ("balanced") such that all classes get the same
-    total weight; `totals` are the total weights of their rows before, shape (k,). Two classes at least keep weight.
+    total weight; `totals` are the total weights of their rows before, shape (k,). At least two classes must keep a
+    positive weight.
     """
     if classes.size < 2:
         raise ValueError(_validation.expected("y", "of at least 2 classes", f"{classes.size} class"))
@@ -344,7 +344,7 @@ def class_factors(class_weight: Any, classes: NDArray[Any], totals: NDArray[Any]
 
 
 def _check_weights(name: str, values: Any) -> None:
-    """Require finite numbers that are not negative: what is asked of the weights of rows and of classes alike."""
+    """Require finite nonnegative numbers, as weights of rows and of classes are."""
     what = "finite numbers that are not negative"
     try:
         weights = np.asarray(values, dtype=np.float64)
@@ -356,7 +356,7 @@ def _check_weights(name: str, values: Any) -> None:
 
 
 def _check_finite_sum(name: str, weights: FloatArray) -> None:
-    """Require weights whose sum is a float: means are taken with them."""
+    """Require weights with a finite sum, by which means are divided."""
     with np.errstate(over="ignore"):
         total = float(weights.sum())
     if not math.isfinite(total):
@@ -364,7 +364,7 @@ def _check_finite_sum(name: str, weights: FloatArray) -> None:
 
 
 def _check_weight_left(name: str, totals: FloatArray) -> None:
-    """Require two classes or more whose rows have a positive total weight, after the weights of that name."""
+    """Require at least two classes whose rows have a positive total weight after the weights called `name`."""
     left = np.count_nonzero(totals)
     if left < 2:
         what = "positive for rows of at least 2 classes"

@@ -1,4 +1,4 @@
-"""Folds of a cross-validation in which a classifier can be fitted, or a sentence that says what they lack."""
+"""Make the folds of a cross-validation, and check that each can train a classifier."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ Fold = tuple[NDArray[Any], NDArray[Any]]  # rows to train on, rows to test on
 def checked_folds(
     cv: Any, X: Any, classes: NDArray[Any], index: IntArray, weight: FloatArray, **to_split: Any
 ) -> list[Fold]:
-    """Give the folds of scikit-learn's `cv`, each of which trains on at least two classes of positive weight.
+    """Return the folds of `cv` as scikit-learn defines it; each must train on two classes of positive weight.
 
     Args:
         cv: None, an integer, a splitter, or an iterable of (train, test) indices.
         X: rows, shape (n, d).
         classes: labels, shape (k,).
-        index: the class of each row, as a place in `classes`, shape (n,).
-        weight: not negative, shape (n,).
-        to_split: what `split` of the splitter takes besides rows and labels.
+        index: the class of each row, as an index into `classes`, shape (n,).
+        weight: of each row, not negative, shape (n,).
+        to_split: further arguments of the splitter's `split`, besides rows and labels.
     """
     y = classes[index]
     splitter = check_cv(cv, y, classifier=True)
@@ -51,10 +51,10 @@ def checked_folds(
 
 
 def _shuffled_folds(splitter: Any, X: Any, y: NDArray[Any]) -> list[Fold]:
-    """Give the folds of a number of them, made of the rows in a random order that does not depend on theirs.
+    """Return the folds of rows that are shuffled in an order that does not depend on the order given.
 
-    Unshuffled folds of sorted rows would each hold other rows than the others. Folds that the caller has made are of
-    the rows as they came.
+    Without shuffling, sorted rows would give folds that differ in distribution. The folds hold indices of the rows in
+    the order given.
     """
     order = content_order(X, y)
     order = order[np.random.default_rng(0).permutation(order.size)]

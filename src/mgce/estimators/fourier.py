@@ -129,7 +129,9 @@ class MGCEFourierClassifier(RobustClassifier):
         with np.errstate(over="ignore", invalid="ignore"):
             angles = np.asarray(X, dtype=np.float64) @ self.random_weights_ + self.random_offset_
         if not np.isfinite(angles).all():
-            raise ValueError(expected("X", f"of values that gamma = {self.gamma_:.2g} keeps finite", largest(X)))
+            raise ValueError(
+                expected("X", f"of values whose features are finite at gamma = {self.gamma_:.2g}", largest(X))
+            )
         # PyTorch's cosine uses the processor's vector instructions and NumPy's, in double precision, does not: 4 and
         # 39 ns for a feature.
         return np.asarray(torch.from_numpy(angles).cos_().numpy() - self.means_)
@@ -147,14 +149,16 @@ def _median_gamma(X: NDArray[Any], random_state: np.random.RandomState) -> float
     rows = X[random_state.permutation(len(X))[:MEDIAN_ROWS]]
     median = _median_square(rows)
     if median == 0 and _median_square(rows / np.abs(rows).max(initial=np.finfo(rows.dtype).tiny)) == 0:
-        return 1.0  # most rows equal: no distance says anything
+        return 1.0  # most rows are equal: their distances give no scale
     if not 0 < median < math.inf or math.isinf(1 / (2 * median)):
-        raise ValueError(expected("X", "of distances whose squares float64 holds, as scaled features are", largest(X)))
+        raise ValueError(
+            expected("X", "rows whose squared distances fit into float64 (scale the features)", largest(X))
+        )
     return 1 / (2 * median)
 
 
 def _median_square(rows: NDArray[Any]) -> float:
-    """Give the median squared distance of two rows; one that float64 does not hold is infinite."""
+    """Return the median squared distance of two rows; infinite if float64 overflows."""
     with np.errstate(over="ignore", invalid="ignore"):
         squared = pairwise_distances(rows, metric="sqeuclidean")[np.triu_indices(len(rows), 1)]
     return float(np.median(np.where(np.isnan(squared), math.inf, squared))) if squared.size else 0.0

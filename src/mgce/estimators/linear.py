@@ -267,7 +267,7 @@ class MGCEClassifier(RobustClassifier):
         return np.asarray(X @ self.coef_.T + self.intercept_)
 
     def _sorted_chunk(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, ...]:
-        """Give all rows as one chunk, sorted by their content, with the names of the features where X has some."""
+        """Return all rows as one chunk, sorted by content; X keeps its feature names if it has any."""
         checked, labels = self._validated(X, y)
         chunk = [X, labels]
         if sample_weight is not None:
@@ -345,7 +345,7 @@ class MGCEClassifier(RobustClassifier):
 
 
 def _check_squares(X: Any, weight: FloatArray) -> None:
-    """Require rows (n, d) whose squares, with the weights (n,), have a sum: the penalty is made of their deviations."""
+    """Require rows (n, d) whose weighted squares have a finite sum: the penalty uses their standard deviations."""
     limit = math.sqrt(np.finfo(np.float64).max / max(1.0, weight.sum()))
     value = largest(X)
     if abs(value) > limit:

@@ -42,8 +42,9 @@ class MGCEClassifierCV(RobustClassifier):
     Args:
         betas: candidates, each in [1, inf]; eight from 1.05 to 11 by default, as in the paper.
         lambda0s: candidates for the strength of the penalty, not negative.
-        cv: folds: None for 5, or an integer, drawn at random by a fixed seed whatever the order of the rows; or a
-            splitter, or an iterable of (train, test) indices, which see the rows in their order.
+        cv: None for 5 folds, an integer, a splitter, or an iterable of (train, test) indices. The folds of None and of
+            an integer are random, with a fixed seed, and do not depend on the order of the rows. A splitter and indices
+            use the rows in the order given.
         scoring: the name of a scorer, a scorer, or None for accuracy. Labels that are wrong at random lower the
             accuracy of all candidates alike, so accuracy on noisy labels still ranks them.
         fit_intercept, class_weight, tol, max_iter: as for MGCEClassifier.

@@ -89,9 +89,9 @@ def load(path: str | os.PathLike[str]) -> Any:
     """Read an estimator from a file that :func:`save` has written.
 
     Nothing but estimators of this package and of scikit-learn, and arrays and plain values in them, is ever constructed
-    from it, and only once the file is known to be of bounded size. Loading opens no other file. Use what was loaded
-    only if you trust who wrote it: estimators of scikit-learn may read files that their settings name, and start
-    processes. SECURITY.md says more.
+    from it, and only once the file is known to be of bounded size. Loading opens no other file. Use the loaded
+    estimator only if you trust who wrote it: estimators of scikit-learn may read files that their settings name, and
+    start processes. See SECURITY.md.
 
     Args:
         path: the file.

@@ -1,4 +1,4 @@
-"""What fitted estimators are made of, as PyTorch modules: `to_torch` puts the link behind them."""
+"""The parts of fitted estimators as PyTorch modules; `to_torch` appends the link."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Layer = tuple[NDArray[Any], NDArray[Any]]  # weights (out, in) and biases (out,)
 
 
 def dense_layers(layers: Iterable[Layer]) -> list[nn.Module]:
-    """Give linear layers with rectified units between them, in float64."""
+    """Return linear layers in float64, with ReLU between them."""
     parts: list[nn.Module] = []
     for weight, bias in layers:
         layer = nn.Linear(weight.shape[1], weight.shape[0], dtype=torch.float64)
@@ -28,7 +28,7 @@ def dense_layers(layers: Iterable[Layer]) -> list[nn.Module]:
 
 
 class Cosines(nn.Module):
-    """The cosines of rows (n, m), less their means (m,)."""
+    """The cosines of angles (n, m), minus their means (m,)."""
 
     means: Tensor
 
@@ -42,18 +42,18 @@ class Cosines(nn.Module):
 
 
 class TreeSums(nn.Module):
-    """What trees give to rows, as `Trees.sums` adds it up: rows (n, d) to sums (n, columns m).
+    """The sums of the trees' leaf values, as in `Trees.sums`: rows (n, d) to sums (n, columns m).
 
-    All rows go down all trees at once, which takes n times the number of trees, times m, numbers.
+    All rows pass through all trees at once, which needs memory for n m numbers for each tree.
 
     Args:
-        trees: checked, with leaves of m numbers.
-        columns: tree t adds to sum t modulo `columns`.
+        trees: checked trees whose leaves hold m numbers.
+        columns: number of sums; tree t adds to sum t modulo `columns`.
         single: whether the trees were grown on features in float32, so that rows are rounded to it first.
     """
 
     starts: Tensor
-    below: Tensor  # (2 nodes,): left and right child of each node; of a leaf -1 less its number, both times
+    below: Tensor  # (2 nodes,): left and right child of each node; for leaf number i both are -1 - i
     features: Tensor
     thresholds: Tensor
     single_thresholds: Tensor
@@ -98,7 +98,7 @@ class ScaledLog(nn.Module):
 
 
 class Baseline(nn.Module):
-    """Margins (n, k) of the sums of boosted trees, which of two classes give the second's less the first's."""
+    """Margins (n, k) from the sums of boosted trees; for two classes, the one sum is the difference of margins."""
 
     baseline: Tensor
 
@@ -117,7 +117,7 @@ class ProbabilitySums(nn.Module):
 
     Args:
         classifiers: modules from rows (n, d) to probabilities.
-        columns: of each, the places of its classes among all.
+        columns: for each classifier, the indices of its classes among all k.
         k: the number of classes.
     """
 
@@ -136,7 +136,7 @@ class ProbabilitySums(nn.Module):
 
 
 def _depth(starts: NDArray[np.int64], children: NDArray[np.int64]) -> int:
-    """Give the most steps from a root to the number of a leaf."""
+    """Return the largest number of steps from a root to a leaf."""
     steps, places = 0, starts
     while len(places):
         places = children[places].reshape(-1)
@@ -146,6 +146,6 @@ def _depth(starts: NDArray[np.int64], children: NDArray[np.int64]) -> int:
 
 
 def _rounded_down(thresholds: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Give the largest numbers of float32 that are not above: for values of float32, the same threshold."""
+    """Round thresholds down to float32: values of float32 compare with them as with the originals."""
     nearest = thresholds.astype(np.float32)
     return np.where(nearest > thresholds, np.nextafter(nearest, np.float32(-np.inf)), nearest)

@@ -62,7 +62,7 @@ class Trees:
     def of_arrays(
         cls, starts: IntArray, children: IntArray, features: IntArray, thresholds: FloatArray, values: NDArray[Any]
     ) -> Trees:
-        """Give the trees that have these arrays as attributes, see above, unchecked."""
+        """Return trees with these arrays as attributes (see the class), without checking them."""
         trees = cls.__new__(cls)
         trees.starts, trees.children, trees.features = starts, children, features
         trees.thresholds, trees.values = thresholds, values

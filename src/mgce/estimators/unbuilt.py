@@ -1,7 +1,7 @@
-"""What a file of an estimator says, read without building any of it: a value is asked for by its kind, and checked.
+"""Read the numbers and names in an estimator's file without building its objects; check the type of each value.
 
-skops builds the objects of a file and fills their attributes with whatever the file says. Here a reader takes the
-numbers and names that it knows, one by one, and builds the objects itself; what else a file holds is never looked at.
+skops would build the objects and fill their attributes with whatever the file holds. Here the caller asks for the
+values that it knows, one by one, and builds the objects itself. Nothing else in the file is read.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from mgce.estimators.archive import PARTS, SCHEMA, SCHEMA_BYTES, check_array
 class Node:
     """A part of a file: an object, a dictionary, a list or tuple, an array, or a plain value."""
 
-    name: str  # where it stands, for errors
+    name: str  # its path in the file, for errors
     tree: Any  # its description in the schema
     members: Members
 
@@ -54,14 +54,14 @@ class Node:
         return fields[name]
 
     def items(self) -> list[Node]:
-        """Give the items of a list, a tuple, or an array of objects."""
+        """Return the items of a list, a tuple, or an array of objects."""
         content = self._field("content")
         if not isinstance(content, list):
             raise ValueError(expected(self.name, "a list", self.kind))
         return [Node(f"{self.name}[{place}]", tree, self.members) for place, tree in enumerate(content)]
 
     def plain(self) -> str | int | float | bool | None:
-        """Give a text, a number, a truth value or None."""
+        """Return a text, a number, a truth value or None."""
         if self._field("__loader__") == "NdArrayNode":  # a number of NumPy's
             return float(self.array(np.float64))
         content = self._field("content")
@@ -71,7 +71,7 @@ class Node:
         return value
 
     def text(self) -> str:
-        """Give a text that can be written to a file."""
+        """Return a text that can be written to a file."""
         value = self.plain()
         if not isinstance(value, str):
             raise ValueError(expected(self.name, "a text", value))
@@ -79,20 +79,20 @@ class Node:
         return value
 
     def texts(self) -> dict[str, str]:
-        """Give a dictionary of texts."""
+        """Return a dictionary of texts."""
         for name in self.fields:
             name.encode()
         return {name: node.text() for name, node in self.fields.items()}
 
     def number(self, low: float, high: float) -> float:
-        """Give a number from `low` to `high`."""
+        """Return a number from `low` to `high`."""
         value = self.plain()
         if isinstance(value, str | bool) or value is None or not low <= value <= high:
             raise ValueError(expected(self.name, f"a number in [{low:g}, {high:g}]", value))
         return float(value)
 
     def array(self, dtype: Any, *shape: int | None, nan: bool = False) -> NDArray[Any]:
-        """Give an array of finite numbers, or NaN with `nan`, of this very type and shape, where None is any length."""
+        """Return an array of exactly this type and shape (None is any length), finite; `nan` also allows NaN."""
         values = self.members.read(self._field("file"))
         fits = len(values.shape) == len(shape) and all(
             size in (None, length) for size, length in zip(shape, values.shape, strict=True)
@@ -103,7 +103,7 @@ class Node:
         return values
 
     def labels(self) -> NDArray[np.str_]:
-        """Give an array of texts, each once, sorted."""
+        """Return an array of texts, each once, sorted."""
         values = self.members.read(self._field("file"))
         if values.ndim != 1 or values.dtype.kind != "U" or not values.dtype.isnative:
             raise ValueError(expected(self.name, "a list of texts", f"{values.dtype} of shape {values.shape}"))
@@ -124,7 +124,7 @@ class Members:
         self._arrays: dict[str, NDArray[Any]] = {}
 
     def read(self, name: Any) -> NDArray[Any]:
-        """Give the array of this name, checked to be one of plain values."""
+        """Return the array of this name after checking that it holds plain values."""
         if not isinstance(name, str):
             raise ValueError(expected("file", "the name of an array", name))
         if name not in self._arrays:
@@ -135,17 +135,17 @@ class Members:
 
 
 def read(content: bytes) -> Node:
-    """Give what a file of :func:`mgce.estimators.save` says.
+    """Return the root of a file of :func:`mgce.estimators.save`.
 
-    Such files are not compressed, so that a file takes no more memory than a few times its own size.
+    Such files are not compressed, so reading one takes a few times its size in memory, not more.
 
     Raises:
-        ValueError: if the file is compressed or too large; other exceptions if it is no such file.
+        ValueError: if the file is compressed or too large. Other exceptions if it is not such a file.
     """
     archive = ZipFile(io.BytesIO(content))
     check_zip(archive)
     infos = archive.infolist()
-    # Members that lie over one another would let a short file stand for a long one.
+    # Members that overlap would let a short file expand to a long one.
     if any(info.compress_type != ZIP_STORED for info in infos) or sum(info.file_size for info in infos) > len(content):
         raise TooLargeError(f"a compressed file of {len(content):,} bytes")
     if archive.getinfo(SCHEMA).file_size > SCHEMA_BYTES:

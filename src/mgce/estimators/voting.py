@@ -123,7 +123,7 @@ class MGCEVotingClassifier(RobustClassifier, _BaseComposition):  # type: ignore[
         """
         self._check_members()
         X, index, weight = self._encode_training(X, y, sample_weight)
-        if isinstance(self.cv, Integral):  # other folds are of the rows as they came
+        if isinstance(self.cv, Integral):  # other values of cv refer to the rows in the order given
             order = content_order(X, index, weight)
             X, index, weight = X[order], index[order], weight[order]
         labels, options = self.classes_[index], [{}, {"sample_weight": weight}][sample_weight is not None]

@@ -195,9 +195,9 @@ def run(
 
 
 def in_order(table: Table) -> tuple[Table, int]:
-    """Sort the rows by what stands in them, without the copies of a row; return the number of those left out too.
+    """Return the table without copies of rows and sorted by content, and the number of rows left out.
 
-    Splits of the result do not depend on the order of the rows, and have no row in two parts.
+    Splits of the result do not depend on the order of the rows, and no row is in two parts of a split.
     """
     import pandas as pd
 

@@ -63,7 +63,7 @@ class RobustMetrics(Callback):
         noise_rate: float = 0.0,
     ) -> None:
         self.criterion = MGCELoss() if criterion is None else criterion
-        with_reduction(self.criterion, "mean", "criterion")  # which refuses what is no loss
+        with_reduction(self.criterion, "mean", "criterion")  # raises if this is not a loss
         self.delta, self.noise_rate = delta, noise_rate
         self.certificate: RiskCertificate | None = None
         self._metrics: dict[str, Metric] = {"objective": MeanMetric(), "accuracy": MeanMetric()}
@@ -126,11 +126,11 @@ class RobustMetrics(Callback):
 
     @torch.no_grad()
     def _update(self, logits: Tensor, target: Tensor) -> Tensor:
-        """Add a batch to every metric, and give h."""
+        """Add a batch to every metric, and return h."""
         f = logits.double() if has_float64(logits.device) else logits.float()
         outputs = dict(zip(("h", "p"), both_probs(self.criterion, f), strict=True))
         order, place = rank_classes(f, target)
-        objective = with_reduction(self.criterion, "mean").eval()  # anew, as the criterion may have moved to a device
+        objective = with_reduction(self.criterion, "mean").eval()  # copied anew, as the criterion may have moved
         self._metrics["objective"].update(objective(logits.float(), target), len(target))
         self._metrics["accuracy"].update((place == 0).float())
         for output, probs in outputs.items():

@@ -46,7 +46,7 @@ def to_onnx(estimator: RobustClassifier, output: str = "minimax") -> onnx.ModelP
     nearly so: there rows at the edge may differ from the estimator's, which are of float64.
 
     Args:
-        estimator: fitted, of :mod:`mgce.estimators`; a vote if all its members are of this package.
+        estimator: a fitted one of :mod:`mgce.estimators`; a vote only if all its members are of this package.
         output: `"minimax"` for h, or `"worst_case"` for p.
 
     Returns:
@@ -54,7 +54,7 @@ def to_onnx(estimator: RobustClassifier, output: str = "minimax") -> onnx.ModelP
 
     Raises:
         ValueError: if `output` is neither of the two.
-        TypeError: if the margins come from another library, as :meth:`to_torch` has it.
+        TypeError: if the margins come from another library, as in `to_torch`.
         NotFittedError: if the estimator is not fitted.
 
     Reference: paper, equations (14) and (15).

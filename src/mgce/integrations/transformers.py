@@ -22,18 +22,18 @@ class TrainerLoss(nn.Module):
 
     .. math:: \frac{1}{n} \sum_{i:\, y_i \ne \text{ignored}} \ell_\beta(f_i, y_i)
 
-    The Trainer hands over n, the number of labels in all the batches that one step accumulates, so that a step is the
-    same however its rows are split into batches; where it does not, n is that of the batch. Rows that
-    :class:`mgce.TrimmedLoss` leaves out add nothing to the sum, and count for n.
+    The Trainer passes n, the number of labels in all batches that one step accumulates. So a step is the same however
+    its rows are split into batches. Without that argument, n is the number of labels in the batch. Rows that
+    :class:`mgce.TrimmedLoss` leaves out add nothing to the sum, but count in n.
 
-    The Trainer puts its model into evaluation mode and never a loss, but it evaluates without gradients and trains with
-    them. So a loss computed without gradients is in evaluation mode here, and so is any after `eval()`: nothing is
-    trimmed, and no window takes up losses.
+    The Trainer sets only its model to evaluation mode, never the loss; but it evaluates without gradients and trains
+    with them. So this class evaluates the loss in evaluation mode if gradients are disabled, or after `eval()`. Nothing
+    is then trimmed, and no window of :class:`mgce.TrimmedLoss` changes.
 
     Args:
-        criterion: :class:`mgce.MGCELoss`, another loss of this package, one of PyTorch, or a module with a `reduction`
-            that sets what it gives. It is copied, with `reduction="none"` in all its parts; the copy shares its
-            parameters and buffers. With class weights the sum is weighted and n is not, as everywhere in the Trainer.
+        criterion: :class:`mgce.MGCELoss`, another loss of this package, one of PyTorch, or a module with an attribute
+            `reduction` that decides what it returns. A copy is used, with `reduction="none"` in all its parts; the copy
+            shares parameters and buffers. Class weights weight the sum but not n, as everywhere in the Trainer.
         task: what the logits are of: `"sequence"`, shape (N, C), labels (N,); `"token"`, shapes (N, T, C) and (N, T);
             or `"causal_lm"`, the same shapes, where the logits at a position are for the token that follows it.
 
@@ -65,7 +65,7 @@ class TrainerLoss(nn.Module):
         labels = labels.reshape(-1).to(logits.device)
         trains = self.training and torch.is_grad_enabled()
         with nullcontext() if trains else evaluating(self.criterion):
-            # In float32, as the losses of transformers: a sum over many tokens would lose its digits in half types.
+            # In float32, like the losses of transformers: a half type would lose digits in a sum over many tokens.
             losses: Tensor = self.criterion(logits.reshape(-1, logits.shape[-1]).float(), labels)
         if losses.shape != labels.shape:
             what = f"a loss that gives one number for each of {len(labels)} labels"

@@ -32,7 +32,7 @@ struct Options {
 template <class T> struct Plan {
     Options options;
     Power<T> power;
-    T most_fall;  // of the slope that Newton's method divides by, over its last step: see `newton_step`
+    T most_fall;  // most that the slope, by which Newton's method divides, can fall in its last step: see `newton_step`
 };
 
 // The arguments of one call. Pointers are null for what is absent.
@@ -212,21 +212,22 @@ template <class T> INLINE void pack_again(Group<T>& group, int r, T beta) {
 // support.
 template <class T> INLINE T tolerance_of(const Options& options) { return Simd<T>::eps / (options.output ? 4 : 1); }
 
-// What counts as clear, in eps of 1 - t: half of what t may be off by.
+// How much, in eps of 1 - t, t must rise to count as a clear rise: half of the error that t may have.
 constexpr int clear = 4;
 
-// Where a Newton step on the beta-norm takes t; and an error, positive where more steps are to be made. They are if t
-// moved by more than the tolerance; or if it fell by so little because the slope is large, which may be smaller at the
-// next point: then the root is farther by as many times as the slope has fallen. It falls to 1 at the least, and by what
-// the classes weigh that the step takes out of the support or nearly: v^(beta - 1) each, v below the step.
+// Return t after a Newton step on the beta-norm. `error` is positive where more steps are needed. There are two
+// reasons: t moved by more than the tolerance; or the step was short because the slope is large, and the slope may be
+// smaller at the next point. Then the root is farther away, by the factor by which the slope has fallen. The slope is
+// at least 1. It falls by the weights of the classes that leave the support, or nearly: v^(beta - 1) each, with v below
+// the step.
 template <class T>
 INLINE Vector<T> newton_step(Vector<T> t, Vector<T> excess, Vector<T> w_sum, T beta, T tolerance, bool first,
                              T most_fall, Vector<T>& low, Vector<T>& error) {
     Vector<T> norm_excess = -beta * exp2_minus_1<T>(log2_1p<T>(excess) * (T(-1) / beta));
     Vector<T> moved = not_above(t - norm_excess * (excess + T(1)) / w_sum, Vector<T>{});
-    // The first point may have been rounded to the left of the root. After it t falls, and rises only clearly, from a
-    // point that rounding took to the left of the root; to the highest such point, `low`, it falls no more. Without that
-    // rounding would make it cycle where the support collapses.
+    // The first point may be left of the root by rounding. After it t falls. It rises only clearly, from a point that
+    // rounding moved left of the root. `low` is the highest such point, and t never falls back to it. Otherwise
+    // rounding would make t cycle where the support collapses.
     if (!first) {
         Mask<T> rises = is_greater(moved - t, clear * Simd<T>::eps * (T(1) - t));
         Vector<T> fallen = not_above(larger(moved, low + Simd<T>::eps / 2 * (T(1) - low)), t);
@@ -272,8 +273,8 @@ template <class T, Form form> INLINE void solve(Group<T>& group, int rows, const
         Vector<T> error;
         Vector<T> t = load(group.t), excess = load(group.excess), w_sum = load(group.w_sum);
         Vector<T> moved = newton_step<T>(t, excess, w_sum, beta, tolerance, step == 0, plan.most_fall, low, error);
-        // The last step may take classes out of the support. To a loss that is a rounding error; probabilities are those
-        // at t, where the weights are.
+        // The last step may remove classes from the support. For a loss that is a rounding error. Probabilities are
+        // taken at the t before it, where the weights were computed.
         store(group.t, plan.options.output ? choose(is_greater(error, Vector<T>{}), moved, t) : moved);
         store(group.error, error);
     }
@@ -336,7 +337,7 @@ INLINE void solve_few(const Call<T>& call, Group<T>& group, int64_t first, int r
         if (!bits_of(moving)) break;
         at = choose(moving, t, at);
     }
-    store(group.t, options.output ? at : t);  // of probabilities, where the weights are
+    store(group.t, options.output ? at : t);  // probabilities: the t where the weights were computed
     store(group.w_sum, w_sum);
     for (int r = 0; r < rows; ++r)
         if (call.labels && call.labels[first + r] == options.ignore_index) group.peak[r] = infinity;
@@ -612,7 +613,7 @@ template <class T> Plan<T>* make_plan(const Options* options) {
     Plan<T>* plan = new (memory) Plan<T>;
     plan->options = *options;
     plan->power.choose(options->beta - 1, options->output ? lowest_normal<T> : lowest_of_losses);
-    // Twice, for the classes that stay in the support and weigh less.
+    // The factor 2 covers the classes that stay in the support but lose weight.
     plan->most_fall = T(2 * double(options->classes) * std::pow(clear * double(Simd<T>::eps), options->beta - 1));
     return plan;
 }

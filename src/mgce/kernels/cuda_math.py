@@ -119,24 +119,24 @@ def first_guess(size: tl.tensor, total: tl.tensor, beta: tl.tensor, inv_beta: tl
 @_compiled  # type: ignore[untyped-decorator]
 def newton_step(
     t: tl.tensor,
-    low: tl.tensor,  # the highest point that t rose from, LOWEST at first
+    low: tl.tensor,  # the highest point from which t rose; LOWEST at first
     h_sum: tl.tensor,
     w_sum: tl.tensor,
     beta: tl.tensor,
     inv_beta: tl.tensor,
     step: tl.tensor,
 ) -> tuple[tl.tensor, tl.tensor, tl.tensor]:
-    """Move t by a step on the beta-norm, give the next `low`, and tell where more steps are to be made.
+    """Return t after a Newton step on the beta-norm, the next `low`, and where more steps are needed.
 
-    They are where t moved by more than rounding, or fell by so little because the slope is large, which may be smaller
-    at the next point: it is never below 1.
+    More steps are needed where t moved by more than rounding. They are also needed where the step was short only
+    because the slope is large: at the next point the slope may be smaller, though never below 1.
     """
     excess = -beta * expm1(-tl.log(h_sum) * inv_beta)
     moved = t - excess * h_sum / w_sum
     moved = tl.where(moved > 0, 0, moved)
-    # On the right of the root t falls. The guess may be rounded to the left of it, so the first step is free; after it
-    # t may rise only clearly, from a point that is left of the root by more than the sums are rounded, and falls no
-    # more to such a point: where the support collapses float32 would cycle.
+    # On the right of the root t falls. The guess may be left of it by rounding, so the first step is free. After it t
+    # may rise only clearly, from a point that is left of the root by more than the rounding of the sums. It never falls
+    # back to such a point: float32 would cycle where the support collapses.
     rises = moved - t > (1 - t) * CLEAR_RISE
     least = low + (1 - low) * (EPS / 2)
     fallen = tl.where(moved < least, least, moved)

@@ -101,19 +101,19 @@ def can_solve(rows: Tensor, beta: Beta) -> bool:
 
 
 def obstacle_of_machine(tensor: Tensor, *, warn: bool = False) -> str | None:
-    """Say why the kernel of a tensor's device cannot be used on this machine, or None where it can.
+    """Return why the kernel of a tensor's device cannot be used on this machine; None if it can.
 
-    `warn` is for a call that would run it, and goes another way: the first such call of a process is warned.
+    With `warn`, the first call of a process that would have used the missing kernel warns.
     """
     obstacle = cpu.obstacle() if tensor.is_cpu else cuda.obstacle()
-    if obstacle is not None and warn and (tensor.is_cpu or torch.version.hip is None):  # for ROCm there is none
+    if obstacle is not None and warn and (tensor.is_cpu or torch.version.hip is None):  # ROCm has no kernel to miss
         warn_once(obstacle)
     return obstacle
 
 
 @functools.cache
 def warn_once(obstacle: str) -> None:
-    """Warn that calls take longer than they need, the first time in a process."""
+    """Warn once in a process that calls are slower than with the kernel."""
     sentence = f"mgce runs without its compiled kernel, and its losses take many times as long: {obstacle}."
     warnings.warn(sentence, RuntimeWarning, stacklevel=2)
 

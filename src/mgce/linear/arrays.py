@@ -15,7 +15,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Matrix = Any  # a FloatArray of shape (n, d), or scipy's CSR of the same shape and dtype
 
-PRINTED = 1e-3  # four decimals, as in files, change each of twenty probabilities by half of the last one
+PRINTED = 1e-3  # error of a sum of twenty probabilities, each rounded to four decimals, as in files: 20 x 5e-5
 
 SMALL_PRODUCT = 2e7  # multiplications below which a product stays on one thread: about a millisecond's work
 
@@ -43,7 +43,7 @@ def as_matrix(features: Any, name: str = "features") -> Matrix:
 
 
 def as_probs(values: Any, name: str = "probs") -> FloatArray:
-    """Give probabilities of shape (..., k), in rows that sum to one up to rounding; each is divided by its sum."""
+    """Return probabilities (..., k) after checking that rows sum to one up to rounding; divide each by its sum."""
     probs = as_array(values, name)
     if probs.ndim == 0 or probs.size == 0:
         raise ValueError(_validation.expected(name, "of shape (..., k), not empty", probs.shape))

@@ -9,11 +9,11 @@ import numpy as np
 from mgce.linear.arrays import FloatArray
 from mgce.linear.objective import LinearProblem
 
-UNBOUNDED = 3  # the status of `scipy.optimize.linprog` for it; a program that starts at 0 is never infeasible
+UNBOUNDED = 3  # status of `scipy.optimize.linprog`; 0 is always feasible here, so no program is infeasible
 
 
 class UnboundedProgramError(ArithmeticError):
-    """The program has no least value."""
+    """The objective of the linear program has no lower bound."""
 
 
 def solve_linear_program(problem: LinearProblem) -> tuple[FloatArray, FloatArray, int] | None:
@@ -25,7 +25,7 @@ def solve_linear_program(problem: LinearProblem) -> tuple[FloatArray, FloatArray
     column, then nu, then h row by row. The multipliers of the first constraints are w_i p_iy.
 
     Raises:
-        UnboundedProgramError: if the objective has no least value.
+        UnboundedProgramError: if the objective has no lower bound.
     """
     from scipy import sparse
     from scipy.optimize import linprog

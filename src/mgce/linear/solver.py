@@ -172,7 +172,7 @@ def _run_linear_program(progress: Progress) -> None:
     except UnboundedProgramError:
         if progress.dual.anchor is None:
             raise EmptyUncertaintySetError(-math.inf) from None
-        solution = None  # the anchor shows that it is bounded
+        solution = None  # the anchor proves that it is bounded
     if solution is None:
         progress.offer(progress.coef)
         return

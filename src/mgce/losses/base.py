@@ -35,7 +35,7 @@ class WithBeta(nn.Module):
 
 
 class Criterion(nn.Module):
-    """What every loss of this package answers to who uses it; `losses/protocol.py` asks it, and others, for more."""
+    """The interface of every loss of this package; `losses/protocol.py` reads it, and that of other modules."""
 
     @property
     def link(self) -> nn.Module:
@@ -43,11 +43,11 @@ class Criterion(nn.Module):
         raise NotImplementedError
 
     def parts(self) -> tuple[nn.Module, ...]:
-        """Give the losses inside that are computed."""
+        """Return the losses inside this one that are computed."""
         return ()
 
     def both_probs(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """Give h and p of logits: what the classifier predicts with, and what is meant to be calibrated.
+        """Return h and p of logits: h is what the classifier predicts with, p is what should be calibrated.
 
         They are the same for a loss without beta.
         """
@@ -55,7 +55,7 @@ class Criterion(nn.Module):
         return probs, probs
 
     def set_reduction(self, reduction: str) -> None:
-        """Set the reduction, in the losses inside too."""
+        """Set the reduction of this loss and of the losses inside it."""
         raise NotImplementedError
 
 
@@ -147,7 +147,7 @@ def _in_range(beta: Beta) -> Beta:
 
 
 def show(beta: Any) -> str:
-    """Write beta as `repr` of a module has it: a number, or the shape of a tensor of several or without values."""
+    """Return beta for a module's `repr`: a number, or the shape of a tensor with several values or on `meta`."""
     if isinstance(beta, Tensor) and (beta.ndim or beta.is_meta):
         return f"tensor{tuple(beta.shape)}"
     number = beta.item() if isinstance(beta, Tensor) else beta

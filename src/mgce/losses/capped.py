@@ -53,7 +53,7 @@ def capped_mgce_loss(logits: Tensor, wanted: Wanted, *, beta: float = 1.4, thres
         scores = normalized_logits(logits, beta=number, dim=wanted.dim)
     else:  # the fused kernel gives the loss of the label
         scores = -mgce_loss(logits, wanted.target, None, wanted.ignore_index, "none", beta=number)
-    one = scores.new_ones(())  # by which a beta that changes from call to call stays out of a compiled graph
+    one = scores.new_ones(())  # this factor keeps the value of beta out of a compiled graph
     if threshold > 0:
         least = math.log(threshold) * one
         least = least if number >= LARGEST_BETA else number * expm1(least / number)
@@ -75,5 +75,5 @@ class CappedMGCELoss(ScoredLoss):
         return MinimaxLink(beta=self.beta, dim=self.dim)
 
     def both_probs(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """Give h and p of logits at the beta of the loss."""
+        """Return h and p of logits at the beta of the loss."""
         return self.link.both(logits)

@@ -123,5 +123,5 @@ class LogitClip(Wrapper):
         return nn.Sequential(self.clip, link_of(self.loss))
 
     def both_probs(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """Give h and p of the clipped logits."""
+        """Return h and p of the clipped logits."""
         return both_probs(self.loss, self.clip(logits))

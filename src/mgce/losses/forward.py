@@ -138,7 +138,7 @@ class ForwardCorrection(Wrapper):
         return MinimaxLink(beta=link.beta, dim=link.dim, output="worst_case")
 
     def both_probs(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """Give h and p of the classes before the noise."""
+        """Return h and p of the classes before the noise."""
         return self.link.both(logits)
 
 

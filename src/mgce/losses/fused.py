@@ -123,24 +123,24 @@ def _differentiable_gradient(
 
 
 def operands_of(beta: float) -> tuple[float, Tensor | None]:
-    """Give beta as an operator in a graph takes it: as a number, or, where it is a symbol of the graph, as a tensor.
+    """Return beta as operands of an operator: a number, or a tensor if beta is a symbol of the compiled graph.
 
-    A number is part of the graph, which would be compiled anew at each step of a schedule. The tensor is a product,
-    since arithmetic is all that PyTorch's compiler keeps free of a number's value. It is on the CPU, where to read it
-    is not to wait.
+    A number is part of the graph, which would be recompiled at each step of a schedule. The tensor is made by a
+    product, since PyTorch's compiler keeps only arithmetic independent of a number's value. It is on the CPU, where
+    reading it does not synchronise.
     """
     if not torch.compiler.is_compiling():
         return beta, None
-    from torch.fx.experimental import symbolic_shapes  # takes a while, and is there when one compiles
+    from torch.fx.experimental import symbolic_shapes  # slow to import, and already imported when compiling
 
-    is_number = getattr(symbolic_shapes, "has_static_value", None)  # the least versions of PyTorch have none
+    is_number = getattr(symbolic_shapes, "has_static_value", None)  # missing in the oldest supported PyTorch
     if is_number is not None and is_number(beta):
         return beta, None
     return 0.0, torch.ones((), dtype=torch.float64, device="cpu") * beta
 
 
 def number_of(beta: float, symbol: Tensor | None) -> float:
-    """Give the beta of what :func:`operands_of` gave."""
+    """Return the beta from the operands that :func:`operands_of` returned."""
     return beta if symbol is None else float(symbol)
 
 

@@ -49,8 +49,9 @@ def linear_mgce_loss(
     forward-mode and second derivatives, a tensor `beta`, a derivative in `target` or `weight`, `backend="reference"`,
     and `reduction="none"` in `torch.compile`.
 
-    In float16 the gradients are computed in float32 and kept so until the backward pass, where a loss scale multiplies
-    them before they are rounded. They take twice the memory there, and each chunk a copy of `linear_weight` in float32.
+    In float16 the gradients are computed and kept in float32 until the backward pass. There a loss scale multiplies
+    them before they are rounded to float16. So gradients take twice the memory, and each chunk makes a float32 copy of
+    `linear_weight`.
 
     Args:
         input: rows x, shape (d), (N, d) or (..., d), floating point.

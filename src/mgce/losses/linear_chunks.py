@@ -118,8 +118,8 @@ def loss_and_gradients(
 ) -> tuple[Tensor, Gradients]:
     """Give the loss, and those gradients in input, linear_weight and linear_bias that are wanted.
 
-    They are those of the reduced loss, or, for "none", of the sum of the rows times `row_scale`, shape (n,). In float16
-    they are given in float32: autograd rounds them when they are multiplied by what may be a loss scale.
+    They are those of the reduced loss or, for "none", of the sum of the rows times `row_scale`, shape (n,). For float16
+    they are returned in float32. Autograd rounds them after the loss scale, if there is one, has multiplied them.
     """
     n, kept = len(input), None
     if target.ndim == 1 and target.device.type == "cpu":  # elsewhere, to look at the labels is to wait for the device

@@ -61,7 +61,7 @@ class MinimaxLink(WithBeta):
         return probs(logits, beta=self.beta, dim=dim)
 
     def both(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """Give h and p of logits, whichever of them is the output."""
+        """Return h and p of logits, whatever `output` is."""
         dim = class_dim(logits) if self.dim is None else self.dim
         return minimax_probs(logits, beta=self.beta, dim=dim), worst_case_probs(logits, beta=self.beta, dim=dim)
 
@@ -144,7 +144,7 @@ class MGCELoss(RobustLoss):
         return MinimaxLink(beta=self.raw_beta, dim=self.dim)
 
     def both_probs(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """Give h and p of logits at the beta of the loss."""
+        """Return h and p of logits at the beta of the loss."""
         return self.link.both(logits)
 
 
@@ -233,7 +233,7 @@ class LinearMGCELoss(RobustLoss):
         return MinimaxLink(beta=self.raw_beta)
 
     def both_probs(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """Give h and p of logits at the beta of the loss."""
+        """Return h and p of logits at the beta of the loss."""
         return self.link.both(logits)
 
 
@@ -275,6 +275,6 @@ class GCELoss(RobustLoss):
         return MinimaxLink(beta=float("inf"), dim=self.dim)
 
     def both_probs(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """Give softmax for h, and the p that belongs to it at the beta of the loss."""
+        """Return softmax as h, and the p that belongs to this h at the beta of the loss."""
         h = self.link(logits)
         return h, minimax_to_worst_case(h, beta=self.beta, dim=class_dim(logits) if self.dim is None else self.dim)

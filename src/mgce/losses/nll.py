@@ -43,9 +43,9 @@ def row_weights(target: Tensor, weight: Tensor | None, ignore_index: int) -> Ten
 
 
 def of_class(weight: Tensor, labels: Tensor) -> Tensor:
-    """Give the weight of each label, in the shape of the labels.
+    """Return the weight of each label, in the shape of the labels.
 
-    Not `weight[labels]`: of a single label that reads its number, which neither `vmap` nor a tensor on `meta` has.
+    `weight[labels]` would not do: for a single label it reads the value, which is not there under `vmap` or on `meta`.
     """
     return weight.index_select(0, labels.flatten()).view(labels.shape)
 

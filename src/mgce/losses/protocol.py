@@ -1,7 +1,8 @@
-"""What every user of a loss may ask of it: its parts, link and both probabilities, a copy with another reduction.
+"""Ask any loss for its parts, its link and both probabilities, or copy it with another reduction.
 
-All losses of this package answer as a :class:`mgce.losses.base.Criterion`. Of other modules only this file asks, for
-what `nn.CrossEntropyLoss` says too: `reduction`, `ignore_index`, `weight`; and for a `dim` or a `link`.
+The losses of this package implement :class:`mgce.losses.base.Criterion`. Of other modules this file reads the
+attributes that `nn.CrossEntropyLoss` has (`reduction`, `ignore_index`, `weight`), and `dim` and `link`. No other file
+does.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from mgce._validation import expected
 from mgce.losses.base import Criterion
 from mgce.losses.modules import LinearMGCELoss, MinimaxLink
 
-# Losses with a linear head of their own: they take features. PyTorch has one since 2.13.
+# Losses with their own linear head: they take features, not logits. PyTorch has one since 2.13.
 HEADS = (LinearMGCELoss, getattr(nn, "LinearCrossEntropyLoss", LinearMGCELoss))
-UNSAID = object()
-IGNORED = -100  # as PyTorch has it
+UNSAID = object()  # marks a missing attribute, since None is a value
+IGNORED = -100  # PyTorch's default for `ignore_index`
 
 
 def check_loss(name: str, loss: object) -> None:
-    """Require a module that takes logits, and not the input of a linear head that it has."""
+    """Require a module that takes logits, not the features that a linear head inside it would take."""
     if not isinstance(loss, nn.Module):
         raise TypeError(expected(name, "a module", loss))
     for part in loss.modules():
@@ -35,54 +36,54 @@ def check_loss(name: str, loss: object) -> None:
 
 
 def said(loss: nn.Module, name: str) -> Any:
-    """Give what a loss itself says under a name, and not a loss inside it; `UNSAID` where it says nothing."""
+    """Return an attribute of the loss itself, not of a loss inside it; `UNSAID` if it has none."""
     return getattr(loss, name, UNSAID)
 
 
 def original(loss: nn.Module) -> nn.Module:
-    """Give what `torch.compile` made a module of, or the module itself."""
+    """Return the module that `torch.compile` wrapped, or the module itself if it is not compiled."""
     inner = said(loss, "_orig_mod")
     return inner if isinstance(inner, nn.Module) else loss
 
 
 def computed(loss: nn.Module) -> Iterator[nn.Module]:
-    """Give a loss and those inside it, but for the terms of a sum whose weight is 0."""
+    """Yield a loss and the losses inside it, except the terms of a sum whose weight is 0."""
     yield loss
     for part in loss.parts() if isinstance(loss, Criterion) else loss.children():
         yield from computed(part)
 
 
 def weight_of(loss: nn.Module) -> Tensor | None:
-    """Give the class weights of a loss, or of one inside it."""
+    """Return the class weights of a loss, or of one inside it."""
     weights = (said(part, "weight") for part in computed(loss) if said(part, "reduction") is not UNSAID)
     return next((weight for weight in weights if isinstance(weight, Tensor)), None)
 
 
 def dim_of(loss: nn.Module) -> int | None:
-    """Give the dimension of the classes that a loss, or one inside it, was given; None is where losses have it."""
+    """Return the class dimension set on a loss or on one inside it; None means PyTorch's default."""
     return next((dim for part in computed(loss) if isinstance(dim := said(part, "dim"), int)), None)
 
 
 def ignore_index_of(loss: nn.Module) -> int:
-    """Give the label that adds nothing to a loss, or to the first one inside it that says so."""
+    """Return the `ignore_index` of a loss, or of the first loss inside it that has one; else PyTorch's default."""
     said_first = (index for part in computed(loss) if isinstance(index := said(part, "ignore_index"), int))
     return next(said_first, IGNORED)
 
 
 def own_link(loss: nn.Module) -> nn.Module | None:
-    """Give the link that a loss has; None for those of PyTorch, which have none."""
+    """Return the link of a loss; None if it has none, as losses of PyTorch."""
     link = original(loss).link if isinstance(original(loss), Criterion) else said(loss, "link")
     return link if isinstance(link, nn.Module) else None
 
 
 def link_of(loss: nn.Module) -> nn.Module:
-    """Give the link of a loss; PyTorch's own have none, and are for softmax."""
+    """Return the link of a loss; softmax if it has none, as losses of PyTorch."""
     link = own_link(loss)
     return MinimaxLink(beta=math.inf, dim=None) if link is None else link
 
 
 def both_probs(loss: nn.Module, logits: Tensor) -> tuple[Tensor, Tensor]:
-    """Give h and p of logits: what the classifier predicts with, and what is meant to be calibrated.
+    """Return h and p of logits: h is what the classifier predicts with, p is what should be calibrated.
 
     They are the same for a loss without beta.
     """
@@ -97,15 +98,15 @@ def both_probs(loss: nn.Module, logits: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def with_reduction(loss: nn.Module, reduction: str, name: str = "loss") -> nn.Module:
-    """Give a copy of a loss that has another reduction in every part, and the same tensors.
+    """Return a copy of a loss with another reduction in every part; the copy shares all parameters and buffers.
 
-    What is learnt or kept by the copy, a beta or the losses of a window, is so by the loss too.
+    So what the copy learns or stores (a beta, the losses of a window) changes in the loss too.
 
     Args:
-        loss: of this package, of PyTorch, or a module that says its `reduction`. A loss inside another module has to
-            have the reduction `"none"`, since only that module knows what it makes of it.
+        loss: a loss of this package or of PyTorch, or a module with an attribute `reduction`. A loss inside such a
+            module must have the reduction `"none"`, because only the module knows how it uses that loss.
         reduction: `"none"`, `"mean"` or `"sum"`.
-        name: what errors call the loss.
+        name: the name of the loss in errors.
 
     Raises:
         TypeError, ValueError: if an argument is not one of those above.
@@ -134,7 +135,7 @@ def set_reduction(loss: nn.Module, reduction: str, name: str = "loss") -> None:
 
 @contextmanager
 def evaluating(loss: nn.Module) -> Iterator[None]:
-    """Put a loss into evaluation mode, and each of its parts back into its own mode in the end."""
+    """Put a loss into evaluation mode; restore the mode of each part at the end."""
     training = [part for part in loss.modules() if part.training]
     for part in training:
         part.training = False

@@ -68,7 +68,7 @@ class LogitScale(Wrapper):
         return ScaledLink(self.scale, link_of(self.loss))
 
     def both_probs(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """Give h and p of the scaled logits, those of half types by way of float32."""
+        """Return h and p of the scaled logits; for half types they are computed in float32."""
         rows = logits.float() if logits.dtype in HALF_TYPES else logits
         h, p = both_probs(self.loss, self.scale * rows)
         return h.to(logits.dtype), p.to(logits.dtype)

@@ -79,7 +79,7 @@ class SumLoss(Criterion):
         return link_of(self.parts()[0])
 
     def both_probs(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """Give h and p of logits: those of the first loss whose weight is not 0."""
+        """Return h and p of logits: those of the first loss whose weight is not 0."""
         return both_probs(self.parts()[0], logits)
 
     def parts(self) -> tuple[nn.Module, ...]:

@@ -19,8 +19,8 @@ from mgce.losses.wrapping import Wrapper, check_input
 # MNIST with 200 rows of a class, 64 ended three points below.
 WINDOW = 256
 LARGEST_BUFFER = 10**10  # numbers, 40 GB
-# Shares are multiples of 2 to minus this. So int64 holds the product with 2^27 rows, 128 images of 1024 x 1024, and no
-# device needs float64; of a million rows the share is right to 2e-5 rows.
+# Shares are stored as multiples of 2^-SHARE_BITS. Then int64 holds their product with 2^27 rows (128 images of 1024 x
+# 1024), and no device needs float64. Of a million rows, the share is right to 2e-5 rows.
 SHARE_BITS = 36
 
 
@@ -39,7 +39,7 @@ class RecentLosses(nn.Module):
 
     losses: Tensor
     count: Tensor
-    share: Tensor  # by label, what to leave out, in units of 2^-SHARE_BITS
+    share: Tensor  # of each label, the share of rows to leave out, in units of 2^-SHARE_BITS
 
     def __init__(self, trim: Sequence[float], window: int) -> None:
         super().__init__()
@@ -56,17 +56,17 @@ class RecentLosses(nn.Module):
 
     def _load_from_state_dict(self, *arguments: Any) -> None:
         super()._load_from_state_dict(*arguments)
-        self.share = self._share()  # which is not in the dict, and has no values yet in a module made on `meta`
+        self.share = self._share()  # not in the state dict, and without values in a module made on `meta`
 
     def _share(self) -> Tensor:
-        """Compute the buffer `share` on the device of the others."""
-        # Rounded up: 29 of 100 are to be left out at .29, although .29 * 100 is a little less in floating point.
+        """Compute the buffer `share`, on the device of the other buffers."""
+        # Rounded up, so that .29 leaves out 29 of 100 rows: .29 * 100 is slightly below 29 in floating point.
         return torch.tensor([math.ceil(share * 2**SHARE_BITS) for share in self.trim], device="cpu").to(
             self.count.device
         )
 
     def _place(self, count: Tensor) -> Tensor:
-        """Give the place of the largest loss to keep among so many of each label (labels,), in order."""
+        """Return the index of the largest loss to keep among `count` sorted losses of each label, shape (labels,)."""
         return (count - (count * self.share >> SHARE_BITS) - 1).clamp(min=0)
 
     def forward(self, losses: Tensor, target: Tensor) -> Tensor:
@@ -88,18 +88,18 @@ class RecentLosses(nn.Module):
         self.count += new
         place = self._place(self.count[:-1].clamp(max=self.window))
         quantile = self.losses[:-1, :-1].sort(1).values.gather(1, place[:, None])[:, 0]
-        if len(label) > self.window:  # some of which the window may not hold
+        if len(label) > self.window:  # only then can a label have more rows than the window holds
             quantile = torch.where(new[:-1] > self.window, self._quantile_of(known, label, new), quantile)
         quantile = torch.cat([quantile, quantile.new_full((1,), torch.inf)])
         return ~(known > quantile[label])
 
     def _quantile_of(self, known: Tensor, label: Tensor, rows: Tensor) -> Tensor:
-        """Give the quantile of each label (labels,) among the losses of this call alone, (n,)."""
+        """Return the quantile of each label (labels,), computed only from the losses of this call (n,)."""
         order = known.argsort()
         order = order[label[order].argsort(stable=True)]
         first = rows.cumsum(0) - rows
         place = first[:-1] + self._place(rows[:-1])
-        return known[order][place.clamp(max=len(known) - 1)]  # a label without rows has no place
+        return known[order][place.clamp(max=len(known) - 1)]  # the index of a label without rows is not used
 
 
 def check_trim(name: str, share: Any) -> None:
@@ -110,13 +110,13 @@ def check_trim(name: str, share: Any) -> None:
 
 
 class TrimmedLoss(Wrapper):
-    r"""Any loss, of the rows of each label but those that cost most.
+    r"""Any loss, without the rows of each label that have the largest losses.
 
     .. math:: \frac{1}{\lvert K \rvert} \sum_{i \in K} \ell(f_i, y_i), \qquad K = \{i : \ell(f_i, y_i) \le q_{y_i}\}
 
-    with :math:`q_c` the quantile of level 1 - trim of the last `window` losses of rows labelled c, those of this call
-    among them, or of those of this call where it has more: of n losses the trim n largest, rounded down, are above it;
-    rows that cost as much as it are kept.
+    with :math:`q_c` the quantile of level 1 - trim of the last `window` losses of rows labelled c, including this
+    call's. If this call has more than `window` such rows, only its losses are used. Of n losses, the trim n largest
+    (rounded down) are above the quantile. Rows whose loss equals the quantile are kept.
     Wrong labels cost most as long as the network has not learnt them by heart, and rows left out it does not learn.
     There need be no epochs without trimming; that each label has a quantile of its own keeps a class from being left
     out as a whole. Of a label of which there were fewer than 1 / trim rows, none is left out.
@@ -137,7 +137,7 @@ class TrimmedLoss(Wrapper):
         trim: share of the rows of each label to leave out, in [0, 1); one for all labels, or one for each, (k,).
         n_classes: number of classes k.
         window: how many losses are kept of each label, at least 1: the buffer has (k + 1) (window + 1) numbers, which
-            a call sorts. Of a batch with more rows of a label so many evenly spaced ones are kept.
+            a call sorts. If a batch has more rows of a label, `window` evenly spaced ones are stored.
         reduction: `"mean"` over the rows kept, by their class weights as in cross-entropy, and 0 if none is kept;
             `"sum"`; or `"none"`, which is 0 for those left out.
 
@@ -232,7 +232,7 @@ class TrimmedLoss(Wrapper):
         return torch.where(kept.any() | ~rows.any(), total, 1)
 
     def set_reduction(self, reduction: str) -> None:
-        """Set the reduction; that of the loss inside stays `"none"`."""
+        """Set the reduction; the loss inside keeps `"none"`."""
         self.reduction = reduction
 
     def extra_repr(self) -> str:

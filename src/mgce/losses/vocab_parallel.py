@@ -118,7 +118,7 @@ class _VocabParallelLoss(torch.autograd.Function):
         if torch.is_grad_enabled():  # create_graph=True
             raise RuntimeError("The vocabulary-parallel loss is differentiable once: no graph of its backward pass.")
         grad, kept = ctx.saved_tensors
-        # The mean over no row passes on infinity, and what ignored rows hold may be NaN.
+        # `where`, not a product: the mean over no rows has an infinite gradient, and ignored rows may hold NaN.
         scaled = torch.where(kept.unsqueeze(-1), grad * grad_output.unsqueeze(-1), 0)
         return scaled.to(ctx.dtype), *(None,) * 7
 

@@ -1,4 +1,4 @@
-"""What losses around other losses share: the loss inside, the dimension of its classes, half types."""
+"""Shared parts of losses that wrap other losses: the inner loss, its class dimension, half types."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mgce.losses.protocol import both_probs, check_loss, dim_of, link_of, set_re
 
 
 class Wrapper(Criterion):
-    """A loss around another, with the link of that one unless a subclass says otherwise."""
+    """A loss around another loss; it has the same link unless a subclass overrides it."""
 
     loss: nn.Module
 
@@ -23,20 +23,20 @@ class Wrapper(Criterion):
         self.loss = loss
 
     def parts(self) -> tuple[nn.Module, ...]:
-        """Give the loss inside."""
+        """Return the inner loss."""
         return (self.loss,)
 
     @property
     def link(self) -> nn.Module:
-        """The module that turns logits into probabilities: that of the loss."""
+        """The module that turns logits into probabilities: that of the inner loss."""
         return link_of(self.loss)
 
     def both_probs(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """Give h and p of logits, those of the loss."""
+        """Return h and p of logits, as the inner loss does."""
         return both_probs(self.loss, logits)
 
     def set_reduction(self, reduction: str) -> None:
-        """Set the reduction of the loss inside."""
+        """Set the reduction of the inner loss."""
         set_reduction(self.loss, reduction)
 
 

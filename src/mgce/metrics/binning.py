@@ -15,7 +15,7 @@ from torch import Tensor
 
 from mgce import _validation
 
-WITHOUT_FLOAT64 = ("mps",)
+WITHOUT_FLOAT64 = ("mps",)  # device types; Metal, on Apple's GPUs, has no float64
 
 
 class BinSums(NamedTuple):
@@ -27,14 +27,14 @@ class BinSums(NamedTuple):
 
 
 def has_float64(device: torch.device) -> bool:
-    """Say whether a device can compute in float64; Apple's GPUs cannot."""
+    """Return whether a device can compute in float64; Apple's GPUs cannot."""
     return device.type not in WITHOUT_FLOAT64
 
 
 def prepared(probs: Tensor, target: Tensor, validate_args: bool) -> tuple[Tensor, Tensor]:
-    """Give `probs` in float64, without a graph, and clamped to [0, 1], which rounding may have left; and `target`.
+    """Return `probs` and `target`; `probs` in float64, detached, and clamped to [0, 1] against rounding.
 
-    Both are on the CPU where their device has no float64.
+    Both are moved to the CPU if their device has no float64.
     """
     given: tuple[Any, Any] = (probs, target)
     probs, target = (x.cpu() if isinstance(x, Tensor) and not has_float64(x.device) else x for x in given)

@@ -74,7 +74,7 @@ def bootstrap_interval(
     if n == 0 or len(target) != n:
         raise ValueError(expected("target", f"as long as `probs`, {n}, and not empty", len(target)))
     value = metric(probs, target).double()
-    # The same rows are drawn however they were sorted.
+    # Sorted, so that the rows drawn do not depend on the order given.
     order = content_order(target.cpu().numpy(), probs.detach().cpu().double().numpy())
     probs, target = probs[order], target[order]
     resampled = []

@@ -79,8 +79,8 @@ def expected_calibration_error(
 
     Args:
         probs: probabilities of k classes, not logits; shape (N, k), any floating-point dtype.
-            Rows sum to one and entries lie in [0, 1] up to 3.5e-4, or up to 2^-10 and 2^-7 where all
-            are numbers that a float16 or bfloat16 holds; they are clamped.
+            Rows sum to one and entries lie in [0, 1], up to 3.5e-4. The tolerance is 2^-10 if float16
+            can represent all values, and 2^-7 if bfloat16 can. Entries are clamped to [0, 1].
         target: labels in [0, k), any integer dtype, shape (N,).
         n_bins: number B of bins, at least 1; with B = 1 the error is abs(accuracy - mean confidence).
         validate_args: whether to check the values of `probs` and `target`, which synchronises a GPU.

@@ -1,7 +1,7 @@
 """Calibration errors as torchmetrics classes: over batches, over processes, inside Lightning.
 
 Each class runs the steps of the function of the same name, so a stream of batches gives what the
-function gives on all of them. Sums are float64 whatever the dtype of the probabilities. They are on the CPU where the
+function gives on all of them. Sums are float64 whatever the dtype of the probabilities. They stay on the CPU if the
 device has no float64, as Apple's GPUs.
 """
 
@@ -40,7 +40,7 @@ class _CalibrationError(Metric):
         return binning.prepared(probs, target, self.validate_args)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], exclude_state: Sequence[str] = ()) -> Module:
-        """Move the metric, but leave its states where they are if there is no float64 where it goes."""
+        """Move the metric; its states stay where they are if the new device has no float64."""
         there = fn(torch.zeros(0, device="cpu")).device
         return super()._apply(fn, exclude_state if binning.has_float64(there) else tuple(self._defaults))
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# How far below its threshold, a mean of them, a probability still reaches it: where all rows of a label are alike, the
-# threshold is the probability of them all but for rounding, that of float32 at most. cleanlab has as much.
+# A probability this far below its threshold still reaches it. The threshold is a mean of probabilities. If all rows of
+# a label are alike, it equals their common probability up to rounding, at most that of float32. cleanlab has the same.
 ROUNDING = 1e-6
 
 

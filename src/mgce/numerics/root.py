@@ -93,9 +93,9 @@ def _newton_finite(x: Tensor, beta: Beta, reduce: Reduce, k: int) -> Tensor:
 def _guarded(t: Tensor, moved: Tensor, low: Tensor) -> tuple[Tensor, Tensor]:
     """Let t fall, as it does on the right of the root, and rise only where a step was rounded to the left of it.
 
-    `low` is the highest point that t rose from, and t falls no more to that, nor below: where the support collapses on
-    the way up, each step from the right would be rounded to the left again, and t would cycle. It then comes to rest on
-    the right, where the sums say that it is next to the root; on the left they could not.
+    `low` is the highest point from which t rose, and t never falls back to it or below. Without that, t would cycle
+    where the support collapses on the way up: each step from the right would be rounded to the left again. So t ends on
+    the right, where the sums show that it is next to the root; on the left they could not.
     """
     eps = torch.finfo(t.dtype).eps
     rises = moved - t > CLEAR_RISE * eps * (1 - t)
@@ -104,10 +104,10 @@ def _guarded(t: Tensor, moved: Tensor, low: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _moves(t: Tensor, moved: Tensor, slope: Tensor) -> Tensor:
-    """Tell where t moves by more than the rounding of the sums, by which it could creep on; NaN does not.
+    """Return where t moves by more than the rounding of the sums; NaN does not move.
 
-    A small step down is the last one only where none that follows it can be large, as one may that leaves most of the
-    support behind: the slope never falls below 1, so that the root is nearer than the step times the slope.
+    A small step down is the last one only if no later step can be large. A later step can be large if most classes
+    leave the support. The slope never falls below 1, so the root is nearer than the step times the slope.
     """
     eps = torch.finfo(t.dtype).eps * (1 - moved)
     return ((t - moved).abs() > eps / 4) | ((t - moved) * slope > CLEAR_RISE * eps)

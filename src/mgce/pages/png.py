@@ -31,7 +31,7 @@ def figure(panels: int, width: float, height: float | Sequence[float], columns: 
 
 
 def literal(text: str) -> str:
-    r"""Give a text of others for a figure, where matplotlib takes what stands between dollar signs for mathematics.
+    r"""Escape a text for matplotlib, which would read text between dollar signs as mathematics.
 
     Example:
         >>> literal("a$b$")

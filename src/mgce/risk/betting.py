@@ -20,8 +20,8 @@ from mgce.risk.concentration import check_delta, rescaled, unit_sample
 # Share of the gambler's capital (see `betting_upper`) that one bet may lose: Waudby-Smith and Ramdas advise 1/2 or 3/4.
 # With 1, a single bad draw could leave nothing to bet with, and no later draw would improve the bound.
 MOST_OF_WEALTH = 0.75
-# Cells that the range of the draws is divided into before their numbers are hashed: so few that rounding, of float32
-# even, hardly ever moves a draw over an edge, and so many that two samples hardly ever agree in all counts. It is
+# Cells into which the range of the draws is divided before hashing. There are so few that rounding, even of float32,
+# hardly ever moves a draw to another cell, and so many that two samples hardly ever agree in all counts. The number is
 # irrational, so that no fraction lies on an edge.
 CELLS = 10 * math.pi
 # Draws, over all columns, that are worked on at once: 16 MB of float64, of which some ten copies are alive at a time.
@@ -132,11 +132,11 @@ def betting_refutes(rows: FloatArray, mean: float, delta: float) -> NDArray[np.b
 
 
 def shuffled(rows: FloatArray, content: bytes = b"") -> FloatArray:
-    r"""Put draws, (n,) or each row of (m, n) by itself, into a random order that depends on what they are alone.
+    r"""Return draws, (n,) or each row of (m, n) by itself, in a random order that depends only on their values.
 
-    They are sorted, and shuffled by a seed that is a hash of all of them and of `content`, the rest of the sample. So
-    the order is the same however a file was sorted, and as good as that of independent draws, since each sample has a
-    seed of its own. One fixed seed for all samples would not do: it can put small draws first in nearly all of them. Of
+    They are sorted, then shuffled with a seed that is a hash of all of them and of `content`, the rest of the sample.
+    So the order does not depend on the file's. It is as good as that of independent draws, since each sample has its
+    own seed. One fixed seed for all samples would not do: it can put small draws first in nearly all of them. Of
     400 sorted draws of 0 and 1 with mean .15, one of twelve fixed seeds failed 91 times of 100 at delta .05. Draws of
     few values have few hashes; what else the sample holds gives them more.
     """
@@ -148,7 +148,7 @@ def shuffled(rows: FloatArray, content: bytes = b"") -> FloatArray:
 
 
 def cells(values: FloatArray) -> IntArray:
-    """Give the cell of each number (..., n) between the least and the largest of its row."""
+    """Return the cell of each number (..., n) between the least and the largest of its row."""
     low = values.min(-1, keepdims=True)
     span = values.max(-1, keepdims=True) - low
     return np.asarray(np.rint(CELLS * (values - low) / np.where(span > 0, span, 1)), dtype=np.int64)

@@ -30,9 +30,7 @@ FRESH = (
     "the examples are independent draws from the distribution of interest, and were not used to train, select, tune "
     "or calibrate the classifier"
 )
-SHUFFLED = (
-    "the losses of the examples are shuffled by a seed that is their own hash, so that a sorted sample does no harm"
-)
+SHUFFLED = "the losses are shuffled with a seed computed from the sample itself, so that a sorted sample does no harm"
 CLUSTERED = (
     "the groups are independent draws, whatever the dependence within one, and a rate is meant for a random row of a "
     "random group"

@@ -108,7 +108,7 @@ class SymmetricNoise:
 
     @property
     def _least(self) -> str:
-        """The rate in words; a condition "or more" is rounded up, so that under it the bound is proved."""
+        """The rate as text, rounded up: under the condition "this rate or more" the bound is proved."""
         return rate_up(self.rate)
 
     def upper(self, sample: Sample, losses: Losses, delta: float) -> float:

@@ -16,11 +16,12 @@ from mgce.risk.sample import checked_probs
 
 # The share of the examples, those where the classifier is most sure, whose disagreements are taken for wrong labels.
 SURE_SHARE = 0.2
-# How far below the probability of the last of those a probability is still as sure: that of a row changes by some 1e-16
-# with the batch that it was predicted in.
+# Probabilities that differ by no more than this count as tied: the probability of a row varies by some 1e-16 with the
+# batch in which it was predicted.
 SAME = 1e-12
-# How far below its threshold, a mean of them, a probability still reaches it: where all examples of a label are alike,
-# the threshold is the probability of them all but for rounding, that of float32 at most. cleanlab has as much.
+# A probability this far below its threshold still reaches it. The threshold is a mean of probabilities. If all examples
+# of a label are alike, it equals their common probability up to rounding, at most that of float32. cleanlab has the
+# same.
 ROUNDING = 1e-6
 RESAMPLES = 200  # of the bootstrap: the standard error of a 2.5 % quantile is then 1.1 %
 
@@ -53,9 +54,9 @@ def noise_rate_interval(target: Any, probs: Any, *, delta: float = 0.05) -> Nois
     .. math:: \hat\eta_{\text{low}} = \mathrm{BetaInv}(\delta/2;\ d, m - d + 1), \qquad
         \hat\eta_{\text{high}} = \mathrm{BetaInv}(1 - \delta/2;\ d + 1, m - d)
 
-    with d the disagreements on m examples: the fifth whose largest probability is largest, and all that are as sure as
-    the last of that fifth. They are chosen by the probabilities alone, so their labels are as they were drawn. To take
-    the first of equally sure ones would choose by the labels, in a file that is sorted by them.
+    with d the disagreements on m examples: the fifth whose largest probability is largest, and all that tie with the
+    last of that fifth. They are chosen only by the probabilities, so their labels are as they were drawn. Breaking ties
+    by file order would choose by the labels, in a file that is sorted by them.
 
     A label that was replaced at random disagrees with any classifier at least as often as the rate says: the upper end
     holds for every classifier. The lower end assumes that the classifier is right on all m; where it is wrong on a

@@ -33,7 +33,7 @@ class Sample:
 
     @cached_property
     def content(self) -> bytes:
-        """What stands in the sample, roughly; it does not depend on the order of the rows."""
+        """Bytes of the sample's approximate content, for a hash; they do not depend on the order of the rows."""
         top, own = self.probs.max(1), self.own(self.probs, 0.0)
         columns = [self.labels, self.probs.argmax(1), cells(top), cells(own)]
         rows = np.column_stack(columns + ([] if self.clusters is None else [self.clusters])).astype(np.int64)
@@ -62,7 +62,7 @@ class Sample:
 
 
 def checked_probs(probs: Any) -> FloatArray:
-    """Give probabilities of shape (n, k) of two classes or more, whose rows sum to one."""
+    """Return probabilities of shape (n, k) of two classes or more, whose rows sum to one."""
     shape = np.shape(probs)
     if len(shape) != 2 or shape[0] == 0 or shape[1] < 2:
         raise ValueError(_validation.expected("probs", "of shape (n, k) with n >= 1 and k >= 2", shape))
@@ -78,7 +78,7 @@ def cluster_indices(groups: Any, n: int) -> IntArray | None:
 
 
 def checked_names(values: Any, n: int, argument: str) -> NDArray[Any]:
-    """Give the names of what n examples belong to: every one has a name, and all names can be sorted."""
+    """Return the names of the groups of n examples; require a name for each, and names that can be sorted."""
     names = np.asarray(values)
     if names.shape != (n,):
         raise ValueError(_validation.expected(argument, f"of shape ({n},), one name for each row", names.shape))

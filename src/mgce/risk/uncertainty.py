@@ -68,7 +68,7 @@ class UncertaintySet:
         for each of the m = k d coordinates j of Phi, with s_j its sample deviation and d_j the width of its range. For
         a feature in [a, b] that is `max(0, b) - min(0, a)`, since the coordinate is zero in the examples of the other
         classes. `"betting"` gives each coordinate its betting interval at `delta / (2 m)` a side, and tau is the middle
-        of that: the tightest by far, though slower. For it the draws of each are shuffled.
+        of that: the tightest by far, though slower. The draws of each coordinate are shuffled for it.
 
         Args:
             features: psi, shape (n, d), dense or sparse, independent rows.

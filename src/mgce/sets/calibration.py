@@ -135,7 +135,7 @@ def _noisy_thresholds(
     weight = np.where(unseen[:, None], 0.0, inverse[np.maximum(y, 0)])
 
     def last_passed(classes: slice, unseen: Any, delta: float) -> float:
-        """Give the threshold of some classes."""
+        """Return the threshold of some classes."""
         columns = scores[:, classes], weight[:, classes], inverse[:, classes]
         return _last_passed(*columns, unseen, alpha, delta, sample.content)
 

@@ -14,10 +14,9 @@ from mgce.linear.arrays import FloatArray
 from mgce.risk.sample import checked_probs
 
 SCORES = ("least_ambiguous", "adaptive")
-# How much less than another a probability may be and still count as equal: a share of it, and the rest for those near
-# zero. The margins of a row change with the batch that it is predicted in, by 1e-16 of themselves in float64 and 1e-7
-# in float32. A probability changes by as large a share of itself as its margin does in absolute terms. So margins up to
-# a thousand in float32 stay within a ten-thousandth.
+# Relative and absolute tolerance within which probabilities count as equal; the absolute one is for those near zero.
+# The margins of a row vary with the batch, by a relative 1e-16 in float64 and 1e-7 in float32. The relative change of a
+# probability is the absolute change of its margin. So in float32, margins up to a thousand stay within 1e-4.
 SHARE, REST = 1e-4, 1e-12
 
 
@@ -36,11 +35,10 @@ class ConformalSets:
     def predict(self, probs: Any) -> NDArray[np.bool_]:
         """Give the sets of examples from their probabilities (n, k), as truth values (n, k).
 
-        A class of the largest probability is always in: a set is never empty. A class also is in if its probability, or
-        what is left over by its score, falls short by a ten-thousandth of itself. A threshold is the score of a row of
-        the calibration sample, and whole classes of a table of categories have that very score: predicted in another
-        batch, it differs in its last digit. A larger set never covers less, so the guarantee holds, and holds whichever
-        batches and precision the rows of both samples were predicted in.
+        The class of largest probability is always in, so a set is never empty. Comparisons with the threshold have a
+        relative tolerance of a ten-thousandth. The threshold is the score of a row of the calibration sample, and in a
+        table of categories many rows have exactly that score. Predicted in another batch, it differs in its last digit.
+        A larger set never covers less, so the guarantee holds, whatever the batches and the precision.
         """
         h = checked_probs(probs)
         if h.shape[1] != len(self.thresholds):

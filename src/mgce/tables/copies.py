@@ -1,4 +1,4 @@
-r"""Find the rows of a table that are copies of one another, rather than ordinary draws that happen to be equal."""
+r"""Find rows of a table that are copies, not independent draws that are equal by chance."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ if TYPE_CHECKING:
 IntArray = NDArray[np.int64]
 Keys = NDArray[np.uint64]
 Coded = tuple["pd.Series[Any]", IntArray]  # a column, and numbers that are equal where its values are
-# Parts that the features are put into, at most, neighbours of the file together: recoded and one-hot columns stand
-# beside one another in most files. Each part costs two sorts of the rows.
+# Most parts into which the features are grouped. Neighbouring columns share a part, because recoded and one-hot columns
+# usually stand side by side. Each part costs two sorts of the rows.
 MOST_PARTS = 12
-FEW_VALUES = 10  # a column of fewer different numbers has no last digits to look at: it is taken whole
-BINS = 8  # intervals of a column of numbers, inside which the last digits are looked at
+FEW_VALUES = 10  # a column with fewer distinct numbers is not split into intervals and digits
+BINS = 8  # intervals of a column of numbers; the place inside the interval is a second column
 GOLDEN = 0x9E3779B97F4A7C15  # 2^64 over the golden ratio: its multiples are far apart
-DIGITS = 6  # decimals, at most, of the grid that a column's numbers are taken to lie on
-# With these three, no rows of 4,000 simulated tables of independent draws (20 kinds: categories, dependent and recoded
-# ones, one-hot columns, rounded numbers, counts, zeros) were taken for copies, and those of all 3,400 tables with
-# copies were found (17 kinds).
-DEPENDENCE = 4.0  # as many times more equal rows than independent columns would make are still chance
-BORDER = 0.1  # of the equal rows with similar ones in two columns, so many more may lack these by chance
+DIGITS = 6  # most decimals of the grid on which a column's numbers may lie
+# The next three were chosen by simulation. In 4,000 tables of independent draws, no row was taken for a copy (20 kinds:
+# categories, dependent and recoded ones, one-hot columns, rounded numbers, counts, zeros). In all 3,400 tables with
+# copies (17 kinds), the copies were found.
+DEPENDENCE = 4.0  # up to this many times the equal rows of independent columns still count as chance
+BORDER = 0.1  # per equal row with similar rows in two columns, how many without them still count as chance
 ALPHA = 1e-3  # probability that a Poisson number of equal rows passes for copies
 
 
 def copies(selected: pd.DataFrame, labels: pd.Series[Any]) -> IntArray:
-    r"""Give each row a number, the same for the rows that are copies of one another and for no others.
+    r"""Return a number for each row: copies of one another share a number, and no other rows do.
 
-    Copies are rows that are equal in all features and the label, if chance would not have made them:
+    Copies are rows that are equal in all features and the label, more often than chance explains:
 
     1. Equal rows are ordinary draws if, in two columns or more, another row differs from them in that column alone, or
        in that column and the label. Rows of a few categories have such similar rows, those of continuous numbers not.
@@ -53,7 +53,7 @@ def copies(selected: pd.DataFrame, labels: pd.Series[Any]) -> IntArray:
 
     Assumed is that columns agree at most `DEPENDENCE` times as often as if they were independent, where a row has
     no similar ones in two columns. Rows that repeat because they describe one thing, such as a product with its weight,
-    its price and its class, are taken for copies. Copies of rows of few categories cannot be told from draws.
+    its price and its class, are taken for copies. Copies of rows of few categories cannot be distinguished from draws.
 
     Args:
         selected: n rows of features: numbers, and categories of any type.

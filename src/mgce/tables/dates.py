@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 CALENDAR, MONTH, WEEK, ORDINAL, DIGITS = "YYYY-MM-DD", "YYYY-MM", "YYYY-Www-D", "YYYY-DDD", "YYYYMMDD"
-# The forms of a date: a pattern of what follows the year, and pandas's name for it with hyphens between the groups.
-# Slashes and points are not of ISO 8601, but as clear where the year comes first.
+# The forms of a date: a pattern for the part after the year, and the format for pandas, with hyphens between the
+# groups. Slashes and points are not part of ISO 8601, but are unambiguous if the year comes first.
 FORMS = {
     CALENDAR: (r"[-/.](\d{1,2})[-/.](\d{1,2})", "%Y-%m-%d"),
     MONTH: (r"-(\d{2})", "%Y-%m"),  # its first day
@@ -25,8 +25,8 @@ CLOCK = r"(\d{1,2})(?::?(\d{2})(?::?(\d{2})(?:[.,](\d+))?)?)?"
 ZONE = r"(?:Z|UTC|GMT|([-+]\d{2})(?::?(\d{2})(?::?(\d{2}))?)?)"  # with seconds, as Python writes local mean times
 TIME = rf"(?:(?:T|\s+){CLOCK}(?:\s*{ZONE})?)?"
 N_TIME = 7  # groups of `TIME`: hour, minute, second, fraction, and the three of the zone
-# Days of 400 years, after which the calendar repeats itself. pandas 2 has the years from 1678 to 2261 only, so that
-# every date is read in the 400 years from 1800, and moved by whole repetitions.
+# Days of 400 years, after which the calendar repeats itself. pandas 2 only has the years from 1678 to 2261. So every
+# date is moved by whole repetitions into the 400 years from 1800, read there, and moved back.
 REPETITION, FIRST_YEAR = 146_097, 1800
 DAY = 86_400_000_000  # in microseconds
 UNITS = {"s": 10**6, "ms": 10**3, "us": 1}  # in microseconds
@@ -66,7 +66,7 @@ def days_of_dates(dates: pd.Series[Any]) -> pd.Series[Any]:
     counts, unit = values.astype(np.int64), np.datetime_data(values.dtype)[0]
     if unit == "ns":
         counts, unit = counts // 1000, "us"
-    # Others than these lie some hundred thousand years off.
+    # Dates outside this range are about a hundred thousand years away, and would overflow int64.
     present = ~np.isnat(values) & (np.abs(counts) < 2**62 // UNITS[unit])
     days = np.where(present, np.where(present, counts, 0) * UNITS[unit] / DAY, np.nan)
     return pd.Series(days, index=dates.index)

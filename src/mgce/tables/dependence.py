@@ -1,4 +1,4 @@
-"""Notes on rows that look as if they depended on one another, so that a certificate on them may be too low."""
+"""Report signs that rows depend on one another, because a certificate on them may then be too low."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FloatArray = NDArray[np.float64]
-MANY_ROWS = 50  # in fewer rows than this, all of the following happens by chance
-STEPS = 20  # nearly equal numbers are equal once they are rounded to a standard deviation divided by this
-NEARLY_EQUAL = 0.01  # fewer rows than this share are not worth a note
-IN_ORDER = 0.95  # rank correlation of a column with the number of the row from which on a table is sorted by it
+MANY_ROWS = 50  # in fewer rows, all of the following signs occur by chance
+STEPS = 20  # numbers are nearly equal if they agree after rounding to 1 / STEPS of a standard deviation
+NEARLY_EQUAL = 0.01  # least share of nearly equal rows that is worth a note
+IN_ORDER = 0.95  # least rank correlation of a column with the row number for the table to count as sorted by it
 # Rows are alike if they differ at most half as much as random ones: half the mean squared difference of numbers, half
 # the share of different categories. Independent rows come near 1.
 ALIKE = 0.5

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 IntArray = NDArray[np.int64]
 OnStep = Callable[[str, int, int], None]
 DISTINCT = (
-    "copies, rows equal in all features and the label more often than by chance, are one draw: that of a distinct row, "
-    "for which this holds"
+    "a row and its copies (equal in all features and the label, more often than by chance) count as one draw, and this "
+    "holds for distinct rows"
 )
 
 

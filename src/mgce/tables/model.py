@@ -95,9 +95,9 @@ class TableModel:
         return Predictions(self.classes[f.argmax(1)], h, p, f)
 
     def require_room(self, n: int) -> None:
-        """Require the probabilities of n rows to be no more than the cells of the largest table that is read.
+        """Require n rows times the classes to be at most `TABLE_CELLS`, the most cells of a table that is read.
 
-        The number of classes is what a model file says, and takes a few bytes there, but eight in each row.
+        A class takes a few bytes in a model file, but eight bytes in the probabilities of every row.
 
         Raises:
             ValueError: if they are more.
@@ -185,7 +185,7 @@ class TableModel:
     def load(cls, path: Path) -> TableModel:
         """Load a model from a file with the content that :meth:`to_bytes` returned.
 
-        The file may be anybody's: of what it says, checked numbers and names alone become part of the model.
+        The file may come from anybody: only checked numbers and names of it become part of the model.
 
         Raises:
             FileNotFoundError: if there is no file at `path`.

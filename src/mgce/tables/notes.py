@@ -74,8 +74,8 @@ def held_out_together(n_copies: int, n: int) -> list[str]:
 def _are_copies(n_copies: int, n: int) -> str:
     verb = "is a copy" if n_copies == 1 else "are copies"
     return (
-        f"{n_copies:,} of the {n:,} rows {verb}: equal to another one in all features and the label, which chance "
-        "makes less often."
+        f"{n_copies:,} of the {n:,} rows {verb}: equal to another row in all features and the label, more often than "
+        "by chance."
     )
 
 

@@ -1,4 +1,4 @@
-"""Read cells of text as numbers, also with thousands separators, and as true and false."""
+"""Read cells of text as numbers, with or without thousands separators, or as true and false."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The parts of a table's model, built anew from the numbers and names in its file, each checked.
+"""Build the parts of a table's model from the numbers and names in its file, after checking each.
 
-Nothing of a file is run: the transformer is the one that :func:`mgce.datasets.preprocessor` makes, classifiers are made
-by their own constructors, and arrays of checked types and shapes are put into them. So whoever forges a file chooses
-numbers and names, and never what is done with them.
+No object of the file is built. :func:`mgce.datasets.preprocessor` makes the transformer, constructors make the
+classifiers, and arrays of checked types and shapes are put into them. So a forged file can change numbers and names,
+but not what is done with them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ MADE_UP_ROWS = MAX_CATEGORIES - 1  # one for each frequent category where there 
 
 
 def build_transformer(node: Node, columns: Columns) -> tuple[Any, pd.DataFrame]:
-    """Build the fitted transformer of a file; give with it a table that it takes.
+    """Build the fitted transformer of a file; return it with a table that it accepts.
 
     The known preprocessor is fitted to a made-up table, so that scikit-learn itself derives what it needs of columns
     and categories. Then it gets the medians, means and deviations of the file.
@@ -108,13 +108,13 @@ def build_sets(text: str, n_classes: int) -> ConformalSets:
 
 
 def _named(item: Node) -> tuple[str, Node]:
-    """Give the name and the object of a tuple that begins with them."""
+    """Return the name and the object of a tuple that begins with them."""
     name, part, *_ = item.items()
     return name.text(), part
 
 
 def _medians(imputer: Node, n: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Give the medians of n columns, NaN for one without a value, and the places of columns with missing values."""
+    """Return the medians of n columns, NaN for one without a value, and the places of columns with missing values."""
     medians = imputer["statistics_"].array(np.float64, n, nan=True)
     marked = imputer["indicator_"]["features_"].array(np.int64, None)
     if not ((marked >= 0) & (marked < n)).all() or (np.diff(marked) <= 0).any():
@@ -123,7 +123,7 @@ def _medians(imputer: Node, n: int) -> tuple[NDArray[np.float64], NDArray[np.int
 
 
 def _made_up_numbers(medians: NDArray[np.float64], marked: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Give rows of numbers of which those are missing that the file says were."""
+    """Return rows of numbers, with missing values in the columns that the file marks."""
     values = np.tile(np.arange(MADE_UP_ROWS, dtype=np.float64)[:, None], len(medians))
     values[0, marked] = np.nan
     values[:, np.isnan(medians)] = np.nan
@@ -131,7 +131,7 @@ def _made_up_numbers(medians: NDArray[np.float64], marked: NDArray[np.int64]) ->
 
 
 def _made_up_categories(frequent: list[list[Any]]) -> NDArray[Any]:
-    """Give rows of categories, all of which are as frequent as the file says: once, where others are rare."""
+    """Return rows of categories in which every frequent category of the file occurs."""
     values = np.empty((MADE_UP_ROWS, len(frequent)), dtype=object)
     for place, categories in enumerate(frequent):
         values[:, place] = (categories * MADE_UP_ROWS)[:MADE_UP_ROWS]
@@ -139,7 +139,7 @@ def _made_up_categories(frequent: list[list[Any]]) -> NDArray[Any]:
 
 
 def _categories(encoder: Node, n: int) -> list[tuple[list[Any], list[Any]]]:
-    """Give for each of n columns its categories, and those among them that have a column of their own."""
+    """Return for each of n columns its categories, and those among them that have a column of their own."""
     columns = [_of_column(item) for item in encoder["categories_"].items()]
     rare = encoder["_infrequent_indices"].items()
     if not len(columns) == len(rare) == n:
@@ -148,7 +148,7 @@ def _categories(encoder: Node, n: int) -> list[tuple[list[Any], list[Any]]]:
 
 
 def _of_column(node: Node) -> list[Any]:
-    """Give the categories of a column: texts, then None and NaN if values are missing."""
+    """Return the categories of a column: texts, then None and NaN if values are missing."""
     values = [item.plain() for item in node.items()]
     texts = [value for value in values if isinstance(value, str)]
     ends = [[], [None], [np.nan], [None, np.nan]]
@@ -159,7 +159,7 @@ def _of_column(node: Node) -> list[Any]:
 
 
 def _frequent(categories: list[Any], node: Node) -> list[Any]:
-    """Give the categories without those at the places that a file calls infrequent."""
+    """Return the categories without those at the places that a file calls infrequent."""
     if len(categories) < MAX_CATEGORIES:  # for scikit-learn, fifty are too many beside a column of the rare ones
         return categories
     n_rare = len(categories) - MADE_UP_ROWS
@@ -170,7 +170,7 @@ def _frequent(categories: list[Any], node: Node) -> list[Any]:
 
 
 def _fitted(cls: Any, node: Node, n_features: int) -> Any:
-    """Give a classifier with what all have; its other parameters, which matter to a fit alone, are the defaults."""
+    """Return a classifier with the attributes that all share; parameters used only by `fit` keep their defaults."""
     beta = node["beta_"].number(1, np.inf)
     classifier = cls(beta=beta)
     classifier.beta_, classifier.n_features_in_ = beta, n_features

@@ -82,7 +82,7 @@ class Rows:
     train: IntArray  # indices of the training rows among the n rows, in an order that does not depend on the file's
     held_out: IntArray  # indices of the rows held out, likewise; of the copies of a row, only one is in either
     first: IntArray  # (n,), the index of the row that stands for all copies of a row: its own, if it has none
-    n_copies: int  # rows with a label that equal another one by more than chance, beyond one of each
+    n_copies: int  # labelled rows that are copies, not counting one row of each set of copies
     groups: NDArray[Any] | None  # (n,), the group of each row, if rows were held out by groups
     unknown: pd.DataFrame  # features of further rows held out, whose label is none of the classes: errors of any model
     unknown_groups: NDArray[Any] | None  # their groups
@@ -192,7 +192,7 @@ class _Draw:
 
     @classmethod
     def of(cls, frame: pd.DataFrame, split: Split) -> _Draw:
-        """Draw rows, or groups of them, or take the last in time; copies of one row, and the groups of them, as one."""
+        """Draw rows or groups, or take the last in time; a row and its copies, or their groups, stay together."""
         columns = Columns.of(frame, split.target, split.id, split.unlearnt)
         selected, labels = columns.select(frame), columns.labels(frame)
         order = _order(frame, selected, labels, split)
@@ -208,7 +208,7 @@ class _Draw:
 
 
 def _order(frame: pd.DataFrame, selected: pd.DataFrame, labels: pd.Series[Any], split: Split) -> IntArray:
-    """Return the indices of the rows in the order of time, if there is a column of it, and of what stands in them."""
+    """Return the indices of the rows sorted by time, if there is a column for it, then by content."""
     import pandas as pd
 
     others = frame[[name for name in dict.fromkeys(split.unlearnt) if name in frame.columns]]
@@ -220,7 +220,7 @@ def _order(frame: pd.DataFrame, selected: pd.DataFrame, labels: pd.Series[Any], 
 
 
 def _drawn(units: IntArray, split: Split) -> NDArray[np.bool_]:
-    """Draw a share of the units, whose numbers are 0, 1, ..., or take the last; return whether each is held out."""
+    """Draw a share of the units 0, 1, ..., or take the last; return whether each is held out."""
     n_units = int(units.max()) + 1
     n = round(split.holdout * n_units)
     if not 0 < n < n_units:
@@ -238,7 +238,7 @@ def _drawn(units: IntArray, split: Split) -> NDArray[np.bool_]:
 
 
 def _joined(groups: IntArray, same: IntArray) -> IntArray:
-    """Return a number for each row, the same for rows of one group, for copies, and for all that these connect."""
+    """Merge groups that share copies of a row; return the number of each row's merged group."""
     n_groups, n_same = int(groups.max()) + 1, int(same.max()) + 1
     if n_same == len(same):
         return groups
@@ -256,7 +256,7 @@ def group_names(column: pd.Series[Any]) -> NDArray[np.str_]:
 
 
 def _times(column: pd.Series[Any]) -> NDArray[np.float64]:
-    """Return a column of numbers or dates as numbers, before all others where a row has no value."""
+    """Return a column of numbers or dates as numbers; a missing value is -inf, before all others."""
     columns = Columns.of(column.to_frame("time").assign(target=0), "target")
     if columns.kinds.get("time", "category") == "category":
         raise ValueError(expected("time", "a column of numbers, or of dates like 2024-05-31", column.iloc[0]))

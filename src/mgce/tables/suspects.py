@@ -41,7 +41,7 @@ class Judgement:
         probs: class probabilities by a model that was not fitted to the row, (n, k).
         is_issue: whether confident learning takes the given label for wrong, (n,): see :func:`judge`.
         wrong: estimated probability that the given label is wrong, (n,).
-        is_distinct: whether the row stands for itself, not for another one of which it is a copy, (n,).
+        is_distinct: whether the row is the one counted among its copies; True for a row without copies, (n,).
     """
 
     target: IntArray
@@ -53,7 +53,7 @@ class Judgement:
 
     @property
     def n_distinct(self) -> int:
-        """The number of rows without further copies."""
+        """The number of distinct rows: one of each set of copies."""
         return int(self.is_distinct.sum())
 
     def order(self) -> IntArray:

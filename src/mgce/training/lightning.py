@@ -113,8 +113,8 @@ class Machine:
         devices: how many, or their numbers. Lightning runs the calling script once for each, unless `torchrun` does.
         precision: as `lightning.Trainer` has it; `"bf16-mixed"`, say.
         compiled: whether the network is compiled. Results differ by rounding, and the first steps take longer.
-        channels_last: whether the channels of a pixel lie next to one another in memory, as the matrix units of a GPU
-            read them, and as convolutions of a processor are faster too. Results differ by rounding.
+        channels_last: whether the channels of a pixel are adjacent in memory. The matrix units of a GPU read them so,
+            and convolutions on a CPU are faster too. Results differ by rounding.
     """
 
     accelerator: str = "auto"

@@ -18,8 +18,9 @@ STEMS = {"cifar": 5, "imagenet": 17}
 class PaddedConv2d(nn.Conv2d):
     """A convolution without bias that keeps height and width where its stride is 1.
 
-    Of an image of one pixel only the middle of a filter meets more than padding. The sum is then taken over that alone,
-    as of images of 32 x 32 in the last stage after the stem for ImageNet: the same to rounding, and 1.1 times as fast.
+    On an image of one pixel only the middle of a filter meets anything but padding. Then only the middle is used: the
+    result is the same up to rounding, and 1.1 times as fast. This happens in the last stage for images of 32 x 32 with
+    the ImageNet stem.
     """
 
     def __init__(self, in_channels: int, out_channels: int, size: int, stride: int = 1) -> None:

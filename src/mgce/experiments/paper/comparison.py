@@ -33,7 +33,7 @@ OTHERS = (
     "The losses below the paper's have the hyperparameters published for the data set, or for CIFAR-10 where none "
     "were; those with “forward” or “trim” in their name are told the noise."
 )
-FEWER = "Where the networks had fewer epochs than the paper's 150, its numbers stand beside ours without a verdict."
+FEWER = "Networks had fewer epochs than the paper's 150 in some rows; its numbers are shown there without a verdict."
 TEST = (
     "A number differs if Welch's test says so at 5 %, for our number of seeds and the paper's five; a single seed is "
     "taken to spread as the paper's do. One test of twenty finds a difference where there is none. Below: every "
@@ -53,8 +53,8 @@ class Row:
         fixed: that of the networks at one beta for all seeds; empty if there was no beta to choose.
         paper: the paper's pairs by the name of our measure; empty if it has none.
         single: whether there was only one beta, of a method that has several.
-        setting: how the networks were trained, in words; "" where that is the same in all rows.
-        short: whether for fewer epochs than the paper's; then there are no verdicts.
+        setting: how the networks were trained, in words; "" if it is the same in all rows.
+        short: whether training had fewer epochs than the paper's; then there are no verdicts.
     """
 
     dataset: str

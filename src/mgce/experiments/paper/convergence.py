@@ -58,12 +58,12 @@ class CurveFigure:
 def draw_curves(chart: CurveFigure, records: Sequence[dict[str, Any]], datasets: Sequence[str]) -> Result | None:
     """Draw the mean and the standard deviation over the seeds; give None if no data set has any of the series.
 
-    There is a panel for each data set and noise rate, one below the other, so that a phone shows them as large as a
-    page does.
+    There is a panel for each data set and noise rate. The panels stand one below the other, so that they are large
+    enough on a phone too.
 
     Args:
         chart: what to draw.
-        records: with data set, noise, method, beta, seed and curves by epoch; of images also the network's setting.
+        records: with data set, noise, method, beta, seed and curves by epoch; for images also the network's setting.
         datasets: those of the paper, in its order; others come last.
     """
     drawn: list[tuple[dict[str, Any], Curves]] = []
@@ -98,19 +98,19 @@ def draw_curves(chart: CurveFigure, records: Sequence[dict[str, Any]], datasets:
 
 
 def _panel(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Give what a panel is of: the data set; of images the noise rate and the setting of the network too."""
+    """Return what identifies a panel: the data set and, for images, the noise rate and the network's setting."""
     panel = {"dataset": record["dataset"]}
     return {**panel, "noise": record["noise"], "network": record["setting"]} if "setting" in record else panel
 
 
 def _words(row: Mapping[str, Any]) -> dict[str, str]:
-    """Give a row, or the beginning of one, for a reader."""
+    """Return the values of a row, or of its first columns, as text."""
     words = {name: str(value) for name, value in row.items()}
     return {**words, "noise": f"{row['noise']:.0%} wrong"} if "noise" in row else words
 
 
 def _curves(records: Sequence[dict[str, Any]], series: Series) -> Curves:
-    """Give by label the curves, each (seeds, epochs), of those series that there are records of."""
+    """Return the curves by label, each (seeds, epochs), of the series that have records."""
     curves = {label: curves_of(records, *line[:3]) for label, line in series.items()}
     return {label: values for label, values in curves.items() if len(values)}
 

@@ -44,10 +44,10 @@ PENALTY = ImageSettings().l1
 NATURALLY_NOISY = ("webvision", "clothing1m")
 SMOKE_DATASETS = ("digits",)
 SMOKE_ITEM = "table1"  # what most smoke runs are a miniature of, since Table 2 and Figure 3 have the same runs
-# Two epochs of a network of four channels for the 8 x 8 digits; the learning rate is five times the usual one, so that
-# so few steps have an effect.
+# Two epochs of a network of four channels on the 8 x 8 digits. The learning rate is five times the usual one, so that
+# even a few steps have an effect.
 SMOKE: dict[str, Any] = {"width": 4, "padding": 1, "crop": 8, "epochs": 2, "batch_size": 128, "lr": 0.05}
-SMOKE_WIDE = {"padding": 12, "crop": 32}  # where the stem needs more pixels, to which this padding brings the digits
+SMOKE_WIDE = {"padding": 12, "crop": 32}  # for stems that need more pixels: pads the 8 x 8 digits to 32 x 32
 SMOKE_COUNT = 2  # of seeds, and of candidates for beta, in a smoke run at most
 
 
@@ -286,8 +286,9 @@ def plan_images(
 def image_records(runs: Sequence[Run]) -> list[dict[str, Any]]:
     """Give the records of all runs on images by rising beta, with what tables and figures have to know of the run.
 
-    That is the data set, with the name of its human labels if it has any; lambda_0; of a miniature, what it is one of;
-    whether the tables show it; and the network's stem and number of epochs, with whether the paper has more.
+    That is the data set, with the name of its human labels if it has any; lambda_0; for a miniature, which item it is
+    one of; and whether the tables show it. Further the network's stem and number of epochs, and whether the paper has
+    more epochs.
     """
     records = [
         {
@@ -308,13 +309,13 @@ def image_records(runs: Sequence[Run]) -> list[dict[str, Any]]:
 
 
 def _setting(specification: Mapping[str, Any]) -> dict[str, Any]:
-    """Say in words with which stem and for how many epochs a run trained, and whether the paper trains for more."""
+    """Return the stem and number of epochs of a run in words, and whether the paper trains for more epochs."""
     epochs, paper = specification["epochs"], PAPER.get(specification["dataset"], ImageSettings()).epochs
     return {"setting": f"{specification['stem']} stem, {epochs} epochs", "short": epochs < paper}
 
 
 def settings_of(records: Sequence[Mapping[str, Any]]) -> str:
-    """Name the settings of records, each once."""
+    """Return the distinct settings of records, in one text."""
     return "; ".join(sorted({record["setting"] for record in records}))
 
 

@@ -32,8 +32,8 @@ class Options:
         smoke: whether to run a miniature, to see that all works.
         together: whether the networks of all seeds and methods are one run. One alone is too small to keep an
             accelerator busy; on a CPU, separate runs use the cores side by side.
-        noises: of Tables 1 and 3, some of the paper's rates of symmetric noise; None for all of them.
-        settings: of networks for images, in place of the paper's: the `stem` or the number of `epochs`.
+        noises: rates of symmetric noise in Tables 1 and 3, among the paper's; None for all of them.
+        settings: settings of image networks that replace the paper's: the `stem` or the number of `epochs`.
     """
 
     datasets: tuple[str, ...] | None = None
