@@ -63,7 +63,8 @@ ROOMS = {
         {"report"},
     ],
     "mgce.experiments.paper": [
-        {"plan", "specification", "result", "published", "published_mae", "image_settings"},
+        {"specification", "result", "published", "published_mae", "image_settings"},
+        {"plan"},
         {"agreement", "tabular", "images", "sweep"},
         {"comparison"},
         {"convergence"},

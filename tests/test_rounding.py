@@ -28,6 +28,8 @@ ALLOWED = {
     ("concentration.py", "{high:g}"),
     ("sequential.py", "{low:g}"),
     ("sequential.py", "{high:g}"),
+    ("unbuilt.py", "{low:g}"),
+    ("unbuilt.py", "{high:g}"),
     ("uncertainty.py", "{low[j]:g}"),
     ("uncertainty.py", "{high[j]:g}"),
     ("clipped.py", "{self.delta:g}"),
