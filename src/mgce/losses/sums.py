@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from mgce import _validation
 from mgce._validation import expected
-from mgce.losses.base import Criterion
+from mgce.losses.base import OF_LOSSES_INSIDE, Criterion
 from mgce.losses.protocol import UNSAID, both_probs, check_loss, link_of, said, set_reduction
 from mgce.losses.wrapping import in_float32
 
@@ -42,6 +42,8 @@ class SumLoss(Criterion):
 
     Reference: Ma et al., Normalized loss functions for deep learning with noisy labels, 2020.
     """
+
+    inside = OF_LOSSES_INSIDE
 
     def __init__(self, losses: Sequence[nn.Module], weights: Sequence[float]) -> None:
         super().__init__()
