@@ -44,7 +44,8 @@ class Cosines(nn.Module):
 class TreeSums(nn.Module):
     """What trees give to rows, as `Trees.sums` adds it up: rows (n, d) to sums (n, columns m).
 
-    All rows go down all trees at once, which takes n times the number of trees, times m, numbers.
+    All rows go down all trees at once, which takes n times the number of trees, times m, numbers. A row
+    with NaN gets NaN.
 
     Args:
         trees: checked, with leaves of m numbers.
@@ -82,7 +83,9 @@ class TreeSums(nn.Module):
             node = torch.where(node < 0, node, self.below[2 * place + right.long()])
         given = self.values[-1 - node]  # (n, trees, m)
         steps, m = len(self.starts) // self.columns, self.values.shape[1]
-        return given.reshape(rows.shape[0], steps, self.columns, m).sum(1).flatten(1)
+        sums = given.reshape(rows.shape[0], steps, self.columns, m).sum(1).flatten(1)
+        # NaN is on neither side of a threshold: `predict_proba` refuses it, and here it is to be seen.
+        return torch.where(rows.isnan().any(1, keepdim=True), torch.nan, sums)
 
 
 class ScaledLog(nn.Module):
