@@ -95,3 +95,15 @@ def test_what_pytorch_cannot_compute_is_named():
 def test_bad_output():
     with pytest.raises(ValueError, match="Expected `output`"):
         MGCEClassifier().fit(X, Y).to_torch("softmax")
+
+
+@pytest.mark.parametrize("make", [MGCEForestClassifier, MGCEBoostingClassifier])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_module_of_trees_shows_nan(make, dtype):
+    """`predict_proba` refuses NaN; a module that cannot gives NaN, as those of linear models and networks do."""
+    rows = torch.tensor(X[[0, 75, 149]], dtype=dtype)
+    module = make(random_state=0).fit(X, Y).to_torch().to(dtype)
+    expected = module(rows)
+    rows[1, 2] = torch.nan
+    assert module(rows)[1].isnan().all()
+    torch.testing.assert_close(module(rows)[[0, 2]], expected[[0, 2]], rtol=0, atol=0)

@@ -373,3 +373,21 @@ def test_bad_targets():
 def test_a_buffer_beyond_all_memory_is_refused(sizes):
     with pytest.raises(ValueError, match=r"Expected `window` to be such that \(n_classes \+ 1\) \(window \+ 1\) is at"):
         TrimmedLoss(CE(reduction="none"), 0.1, **{"n_classes": 3, **sizes})
+
+
+@pytest.mark.parametrize("trim", [0.0, 0.75, [0.5, 0.0, 0.25]])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_share_that_is_set_is_the_one_that_counts(trim, compiled):
+    torch.manual_seed(0)
+    logits, target = torch.randn(60, 3), torch.arange(60) % 3
+    scheduled = TrimmedLoss(CE(reduction="none"), trim=0.4, n_classes=3, reduction="none")
+    expected = TrimmedLoss(CE(reduction="none"), trim=trim, n_classes=3, reduction="none")
+    call = torch.compile(scheduled, fullgraph=True, backend="eager") if compiled else scheduled
+    call(logits, target)
+    expected(logits, target)
+    scheduled.trim = trim
+    assert scheduled.trim == expected.trim and str(scheduled) == str(expected)
+    torch.testing.assert_close(call(logits, target), expected(logits, target), rtol=0, atol=0)
+    with pytest.raises(ValueError, match="trim"):
+        scheduled.trim = 1.0
+    assert scheduled.trim == expected.trim  # as it was

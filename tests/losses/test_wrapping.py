@@ -136,3 +136,22 @@ def test_a_term_of_weight_0_says_nothing_of_the_sum():
     unused, used = MGCELoss(weight=weight, dim=-1, reduction="none"), MGCELoss(reduction="none")
     for wrap in (lambda loss: LogitClip(loss), lambda loss: TrimmedLoss(loss, 0.0, 7)):
         torch.testing.assert_close(wrap(SumLoss([unused, used], [0, 1]))(logits, target), wrap(used)(logits, target))
+
+
+@pytest.mark.parametrize("name", ["beta", "dim", "ignore_index", "label_smoothing", "reduction", "weight"])
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        LogitClip,
+        LogitScale,
+        lambda loss: SumLoss([loss], [1.0]),
+        lambda loss: ForwardCorrection(loss, torch.eye(3)),
+        lambda loss: TrimmedLoss(loss, 0.4, 3),
+    ],
+)
+def test_what_only_the_loss_inside_has_is_not_set_around_it_without_effect(wrap, name):
+    outer = wrap(MGCELoss(reduction="none"))
+    if isinstance(outer, TrimmedLoss) and name in ("ignore_index", "reduction"):
+        return  # which it has itself
+    with pytest.raises(AttributeError, match=f"`{name}` to be set on the losses inside {type(outer).__name__}"):
+        setattr(outer, name, 1)

@@ -44,7 +44,8 @@ class Cosines(nn.Module):
 class TreeSums(nn.Module):
     """The sums of the trees' leaf values, as in `Trees.sums`: rows (n, d) to sums (n, columns m).
 
-    All rows pass through all trees at once, which needs memory for n m numbers for each tree.
+    All rows pass through all trees at once, which needs memory for n m numbers for each tree. The sums of a
+    row with NaN are NaN.
 
     Args:
         trees: checked trees whose leaves hold m numbers.
@@ -82,7 +83,9 @@ class TreeSums(nn.Module):
             node = torch.where(node < 0, node, self.below[2 * place + right.long()])
         given = self.values[-1 - node]  # (n, trees, m)
         steps, m = len(self.starts) // self.columns, self.values.shape[1]
-        return given.reshape(rows.shape[0], steps, self.columns, m).sum(1).flatten(1)
+        sums = given.reshape(rows.shape[0], steps, self.columns, m).sum(1).flatten(1)
+        # NaN is on neither side of a threshold: `predict_proba` refuses it, and here it is to be seen.
+        return torch.where(rows.isnan().any(1, keepdim=True), torch.nan, sums)
 
 
 class ScaledLog(nn.Module):

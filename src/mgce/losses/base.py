@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn.modules.loss import _WeightedLoss
 
 from mgce import _validation
+from mgce._validation import expected
 from mgce.numerics.root import Beta
 
 
@@ -34,8 +35,20 @@ class WithBeta(nn.Module):
         store_beta(self, beta)
 
 
+# What a loss around others has only in those: set on itself, it would be kept and change nothing.
+OF_LOSSES_INSIDE = frozenset(("beta", "dim", "ignore_index", "label_smoothing", "reduction", "weight"))
+
+
 class Criterion(nn.Module):
     """The interface of every loss of this package; `losses/protocol.py` reads it, and that of other modules."""
+
+    inside: frozenset[str] = frozenset()  # the arguments that only losses inside have
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Refuse an argument that only losses inside have."""
+        if name in self.inside:
+            raise AttributeError(expected(name, f"set on the losses inside {type(self).__name__}", value))
+        nn.Module.__setattr__(self, name, value)
 
     @property
     def link(self) -> nn.Module:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from mgce import _validation
 from mgce._validation import expected
-from mgce.losses.base import Criterion
+from mgce.losses.base import OF_LOSSES_INSIDE, Criterion
 from mgce.losses.protocol import UNSAID, both_probs, check_loss, link_of, said, set_reduction
 from mgce.losses.wrapping import in_float32
 
@@ -42,6 +42,8 @@ class SumLoss(Criterion):
 
     Reference: Ma et al., Normalized loss functions for deep learning with noisy labels, 2020.
     """
+
+    inside = OF_LOSSES_INSIDE
 
     def __init__(self, losses: Sequence[nn.Module], weights: Sequence[float]) -> None:
         super().__init__()
@@ -103,7 +105,11 @@ def _check_alike(losses: Sequence[nn.Module]) -> None:
     attribute of that name that is neither a word nor a number; but None is the dimension 1, save for a single row.
     """
     for name in ("reduction", "ignore_index", "dim"):
-        given = [value for loss in losses if (value := said(loss, name)) is not UNSAID]
-        meant = (1 if name == "dim" and value is None else value for value in given)
+        given = []
+        for loss in losses:  # no `:=` in a comprehension, which torch.compile of a sum made in the graph cannot follow
+            value = said(loss, name)
+            if value is not UNSAID:
+                given.append(value)
+        meant = [1 if name == "dim" and value is None else value for value in given]
         if len({value for value in meant if isinstance(value, (str, int))}) > 1:
             raise ValueError(expected("losses", f"losses of one {name}", given))

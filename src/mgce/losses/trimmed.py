@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from mgce import _validation
 from mgce._validation import expected
+from mgce.losses.base import OF_LOSSES_INSIDE
 from mgce.losses.nll import of_class
 from mgce.losses.protocol import IGNORED, UNSAID, said, weight_of
 from mgce.losses.wrapping import Wrapper, check_input
@@ -43,10 +44,20 @@ class RecentLosses(nn.Module):
 
     def __init__(self, trim: Sequence[float], window: int) -> None:
         super().__init__()
-        self.trim, self.labels, self.window = tuple(trim), len(trim), window
+        self._trim, self.labels, self.window = tuple(trim), len(trim), window
         self.register_buffer("losses", torch.full((self.labels + 1, window + 1), torch.inf))
         self.register_buffer("count", torch.zeros(self.labels + 1, dtype=torch.int64))
         self.register_buffer("share", self._share(), persistent=False)
+
+    @property
+    def trim(self) -> tuple[float, ...]:
+        """By label, the share of its rows to leave out."""
+        return self._trim
+
+    @trim.setter
+    def trim(self, trim: Sequence[float]) -> None:
+        self._trim = tuple(trim)
+        self.share = self._share()
 
     def reset_parameters(self) -> None:
         """Forget all losses; for who makes modules without data, on the device `meta`, and fills them in later."""
@@ -61,7 +72,7 @@ class RecentLosses(nn.Module):
     def _share(self) -> Tensor:
         """Compute the buffer `share`, on the device of the other buffers."""
         # Rounded up, so that .29 leaves out 29 of 100 rows: .29 * 100 is slightly below 29 in floating point.
-        return torch.tensor([math.ceil(share * 2**SHARE_BITS) for share in self.trim], device="cpu").to(
+        return torch.tensor([math.ceil(share * 2**SHARE_BITS) for share in self._trim], device="cpu").to(
             self.count.device
         )
 
@@ -107,6 +118,18 @@ def check_trim(name: str, share: Any) -> None:
     _validation.check_fraction(name, share)
     if share == 1:
         raise ValueError(expected(name, "below 1, so that some rows of a label are learnt", share))
+
+
+def _shares(trim: float | Sequence[float] | Tensor, n_classes: int) -> list[float]:
+    """Give the share of each label, from one for all or one for each."""
+    given: Any = trim.tolist() if hasattr(trim, "tolist") else trim  # a tensor or an array
+    shares: Sequence[Any] = given if isinstance(given, (list, tuple)) else [given] * n_classes
+    if len(shares) != n_classes:
+        raise ValueError(expected("trim", f"one number, or one for each of {n_classes} classes", trim))
+    for label, share in enumerate(shares):
+        name = "trim" if shares is not given else f"trim[{label}]"
+        check_trim(name, share)
+    return [float(share) for share in shares]
 
 
 class TrimmedLoss(Wrapper):
@@ -160,6 +183,8 @@ class TrimmedLoss(Wrapper):
     the rows are chosen once an epoch.
     """
 
+    inside = OF_LOSSES_INSIDE - {"ignore_index", "reduction"}
+
     def __init__(
         self,
         loss: nn.Module,
@@ -175,13 +200,7 @@ class TrimmedLoss(Wrapper):
         if (n_classes + 1) * (window + 1) > LARGEST_BUFFER:
             what = f"such that (n_classes + 1) (window + 1) is at most {LARGEST_BUFFER:.0e}"
             raise ValueError(expected("window", what, f"window={window} and n_classes={n_classes}"))
-        given: Any = trim.tolist() if hasattr(trim, "tolist") else trim  # a tensor or an array
-        shares: Sequence[Any] = given if isinstance(given, (list, tuple)) else [given] * n_classes
-        if len(shares) != n_classes:
-            raise ValueError(expected("trim", f"one number, or one for each of {n_classes} classes", trim))
-        for label, share in enumerate(shares):
-            name = "trim" if shares is not given else f"trim[{label}]"
-            check_trim(name, share)
+        shares = _shares(trim, n_classes)
         _validation.check_choice("reduction", reduction, _validation.REDUCTIONS)
         parts = [part for part in loss.modules() if said(part, "reduction") is not UNSAID]
         for part in parts:
@@ -192,7 +211,16 @@ class TrimmedLoss(Wrapper):
             raise ValueError(expected("loss", "made of losses with one ignore_index", sorted(ignored)))
         (self.ignore_index,) = ignored
         self.reduction = reduction
-        self.recent = RecentLosses([float(share) for share in shares], int(window))
+        self.recent = RecentLosses(shares, int(window))
+
+    @property
+    def trim(self) -> tuple[float, ...]:
+        """By label, the share of its rows to leave out; set it to one for all labels or one for each, (k,)."""
+        return self.recent.trim
+
+    @trim.setter
+    def trim(self, trim: float | Sequence[float] | Tensor) -> None:
+        self.recent.trim = tuple(_shares(trim, self.recent.labels))
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Compute the loss of logits against class indices."""

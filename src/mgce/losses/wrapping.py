@@ -8,13 +8,14 @@ from torch import Tensor, nn
 
 from mgce import _validation
 from mgce.losses.arguments import HALF_TYPES, check_weight, class_dim, result_dtype
-from mgce.losses.base import Criterion
+from mgce.losses.base import OF_LOSSES_INSIDE, Criterion
 from mgce.losses.protocol import both_probs, check_loss, dim_of, link_of, set_reduction, weight_of
 
 
 class Wrapper(Criterion):
     """A loss around another loss; it has the same link unless a subclass overrides it."""
 
+    inside = OF_LOSSES_INSIDE
     loss: nn.Module
 
     def __init__(self, loss: nn.Module) -> None:
