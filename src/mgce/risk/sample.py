@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mgce import _validation
 from mgce._row_order import content_order
 from mgce.linear.arrays import FloatArray, IntArray, as_probs
-from mgce.risk.betting import betting_upper, cells, shuffled
+from mgce.risk.betting import betting_upper, cells, n_orders, shuffled
 from mgce.risk.concentration import clopper_pearson_upper
 
 UNSEEN = -1  # the target of an example whose label is none of the classes
@@ -32,11 +32,15 @@ class Sample:
         return int(self.probs.shape[1])
 
     @cached_property
+    def kinds(self) -> IntArray:
+        """What stands in each row, roughly, shape (n, 4)."""
+        top, own = self.probs.max(1), self.own(self.probs, 0.0)
+        return np.column_stack([self.labels, self.probs.argmax(1), cells(top), cells(own)]).astype(np.int64)
+
+    @cached_property
     def content(self) -> bytes:
         """What stands in the sample, roughly; it does not depend on the order of the rows."""
-        top, own = self.probs.max(1), self.own(self.probs, 0.0)
-        columns = [self.labels, self.probs.argmax(1), cells(top), cells(own)]
-        rows = np.column_stack(columns + ([] if self.clusters is None else [self.clusters])).astype(np.int64)
+        rows = self.kinds if self.clusters is None else np.column_stack([self.kinds, self.clusters])
         return rows[content_order(rows)].tobytes()
 
     def own(self, losses: FloatArray, worst: float) -> FloatArray:
@@ -53,12 +57,15 @@ class Sample:
         bound. A cluster is one draw, the mean of its examples: the bound is then on the expectation for a random
         example of a random cluster.
         """
+        kinds = self.kinds
         if self.clusters is not None:
             z = np.bincount(self.clusters, z) / np.bincount(self.clusters)
+            kinds = cells(z)[:, None]  # the numbers of clusters may say nothing, in a file that was sorted first
         elif z.dtype == np.bool_:
             return clopper_pearson_upper(int(z.sum()), z.size, delta)
         z = np.clip(z, *bounds)  # undoes rounding
-        return betting_upper(shuffled(z, self.content), delta, bounds=bounds)
+        turns = range(n_orders(kinds, delta))
+        return max(betting_upper(shuffled(z, self.content, turn), delta, bounds=bounds) for turn in turns)
 
 
 def checked_probs(probs: Any) -> FloatArray:
