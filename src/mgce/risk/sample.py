@@ -86,7 +86,8 @@ def cluster_indices(groups: Any, n: int) -> IntArray | None:
 
 def checked_names(values: Any, n: int, argument: str) -> NDArray[Any]:
     """Give the names of what n examples belong to: every one has a name, and all names can be sorted."""
-    names = np.asarray(values)
+    # A list becomes objects: as an array, NaN among texts would be the text "nan", and 1 the text "1".
+    names = np.asarray(values, dtype=object if isinstance(values, (list, tuple)) else None)
     if names.shape != (n,):
         raise ValueError(_validation.expected(argument, f"of shape ({n},), one name for each row", names.shape))
     for row, name in enumerate(names.tolist()):
