@@ -39,9 +39,13 @@ class Sample:
 
     @cached_property
     def content(self) -> bytes:
-        """What stands in the sample, roughly; it does not depend on the order of the rows."""
-        rows = self.kinds if self.clusters is None else np.column_stack([self.kinds, self.clusters])
-        return rows[content_order(rows)].tobytes()
+        """What stands in the sample, roughly, whatever the order of the rows and the names of clusters."""
+        if self.clusters is None:
+            return self.kinds[content_order(self.kinds)].tobytes()
+        rows = np.column_stack([self.clusters, self.kinds])
+        rows = rows[content_order(rows)]
+        ends = np.cumsum(np.bincount(self.clusters))[:-1]
+        return b"".join(sorted(b"cluster" + cluster.tobytes() for cluster in np.split(rows[:, 1:], ends)))
 
     def own(self, losses: FloatArray, worst: float) -> FloatArray:
         """Give each example the entry of its label, shape (n,), from losses (n, k); `worst` where it is unseen."""
@@ -60,7 +64,7 @@ class Sample:
         kinds = self.kinds
         if self.clusters is not None:
             z = np.bincount(self.clusters, z) / np.bincount(self.clusters)
-            kinds = cells(z)[:, None]  # the numbers of clusters may say nothing, in a file that was sorted first
+            kinds = cells(z)[:, None]
         elif z.dtype == np.bool_:
             return clopper_pearson_upper(int(z.sum()), z.size, delta)
         z = np.clip(z, *bounds)  # undoes rounding

@@ -195,27 +195,28 @@ class _Draw:
         """Draw rows, or groups of them, or take the last in time; copies of one row, and the groups of them, as one."""
         columns = Columns.of(frame, split.target, split.id, split.unlearnt)
         selected, labels = columns.select(frame), columns.labels(frame)
-        order = _order(frame, selected, labels, split)
+        others = frame[[name for name in dict.fromkeys(split.unlearnt) if name in frame.columns]]
+        order = order_of(selected, labels, others, *([] if split.time is None else [_times(frame[split.time])]))
         same = numbered(copies(selected.iloc[order], labels.iloc[order]))  # numbers rise in this order
         first = np.unique(same, return_index=True)[1][same]
         units, groups = same, None
         if split.groups is not None:
-            units = groups = _joined(numbered(group_names(frame[split.groups].iloc[order])), same)
+            units = groups = joined_groups(numbered(group_names(frame[split.groups].iloc[order])), same)
         drawn = _drawn(units, split)
         held_out = drawn[units]
         back = np.argsort(order)
         return cls(held_out[back], order, order[first][back], None if groups is None else groups[back])
 
 
-def _order(frame: pd.DataFrame, selected: pd.DataFrame, labels: pd.Series[Any], split: Split) -> IntArray:
-    """Return the indices of the rows in the order of time, if there is a column of it, and of what stands in them."""
+def order_of(
+    selected: pd.DataFrame, labels: pd.Series[Any], others: pd.DataFrame, *times: NDArray[np.float64]
+) -> IntArray:
+    """Return the indices of the rows in the order of `times`, if given, and of what stands in them and in `others`."""
     import pandas as pd
 
-    others = frame[[name for name in dict.fromkeys(split.unlearnt) if name in frame.columns]]
     prints = [row_prints(selected, labels)]
     if others.shape[1]:
         prints.append(np.asarray(pd.util.hash_pandas_object(others.astype(str), index=False), dtype=np.uint64))
-    times = [] if split.time is None else [_times(frame[split.time])]
     return content_order(*times, *prints).astype(np.int64)
 
 
@@ -237,7 +238,7 @@ def _drawn(units: IntArray, split: Split) -> NDArray[np.bool_]:
     return drawn
 
 
-def _joined(groups: IntArray, same: IntArray) -> IntArray:
+def joined_groups(groups: IntArray, same: IntArray) -> IntArray:
     """Return a number for each row, the same for rows of one group, for copies, and for all that these connect."""
     n_groups, n_same = int(groups.max()) + 1, int(same.max()) + 1
     if n_same == len(same):
