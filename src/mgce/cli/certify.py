@@ -25,7 +25,7 @@ from mgce.risk import certify as certify_probs
 from mgce.risk.breakdown import LABEL
 from mgce.risk.breakdown import PREDICTION as PREDICTED
 from mgce.tables.columns import unlike_their_column
-from mgce.tables.copies import copies, numbered
+from mgce.tables.copies import numbered, things_and_copies
 from mgce.tables.model import TableModel
 from mgce.tables.notes import left_out_copies, without_label
 from mgce.tables.predictions import (
@@ -149,17 +149,18 @@ def _distinct(
 ) -> tuple[NDArray[np.int64], NDArray[Any] | None]:
     """Return the places of the rows without further copies of them, and their groups, if there are any.
 
-    Groups that hold copies of one row are one group. Which of the copies stays does not depend on the file's order.
+    Groups with equal rows are one group, if these are copies, or would be but for the label. Which of the copies stays
+    does not depend on the file's order.
     """
     others = frame[[name for name in dict.fromkeys(named) if name in frame.columns]]
     order = order_of(selected, labels, others)
-    same = numbered(copies(selected.iloc[order], labels.iloc[order]))
+    things, same = things_and_copies(selected.iloc[order], labels.iloc[order])
     first = np.unique(same, return_index=True)[1]
     first = first[np.argsort(order[first])]  # in the order of the file, in which notes speak of rows
     if groups is None:
         return order[first], None
     names = group_names(_column(frame, groups, "groups").iloc[order])
-    return order[first], joined_groups(numbered(names), same)[first]
+    return order[first], joined_groups(numbered(names), things)[first]
 
 
 def _read_predictions(

@@ -15,7 +15,7 @@ from mgce._validation import check_count, expected
 from mgce.datasets.table_files import column_list
 from mgce.datasets.tables import make_table
 from mgce.tables.columns import Columns
-from mgce.tables.copies import copies, numbered
+from mgce.tables.copies import numbered, things_and_copies
 from mgce.tables.model import row_prints
 from mgce.tables.notes import held_out_together, without_label
 
@@ -33,7 +33,8 @@ MOST_PROBABILITIES = 10**8  # rows times classes, of which there are several arr
 class Split:
     """The settings by which rows are held out, and the columns that are not features.
 
-    Without `groups` and `time`, the rows to hold out are drawn at random. Copies are held out together, or not at all.
+    Without `groups` and `time`, the rows to hold out are drawn at random. Copies are held out together, or not at all,
+    as are rows that are copies but for the label.
 
     Attributes:
         target: the column of the labels.
@@ -192,16 +193,16 @@ class _Draw:
 
     @classmethod
     def of(cls, frame: pd.DataFrame, split: Split) -> _Draw:
-        """Draw rows, or groups of them, or take the last in time; copies of one row, and the groups of them, as one."""
+        """Draw rows, or groups of them, or take the last in time; rows of one thing, and its groups, as one."""
         columns = Columns.of(frame, split.target, split.id, split.unlearnt)
         selected, labels = columns.select(frame), columns.labels(frame)
         others = frame[[name for name in dict.fromkeys(split.unlearnt) if name in frame.columns]]
         order = order_of(selected, labels, others, *([] if split.time is None else [_times(frame[split.time])]))
-        same = numbered(copies(selected.iloc[order], labels.iloc[order]))  # numbers rise in this order
+        things, same = things_and_copies(selected.iloc[order], labels.iloc[order])  # numbers rise in this order
         first = np.unique(same, return_index=True)[1][same]
-        units, groups = same, None
+        units, groups = things, None
         if split.groups is not None:
-            units = groups = joined_groups(numbered(group_names(frame[split.groups].iloc[order])), same)
+            units = groups = joined_groups(numbered(group_names(frame[split.groups].iloc[order])), things)
         drawn = _drawn(units, split)
         held_out = drawn[units]
         back = np.argsort(order)
