@@ -187,6 +187,29 @@ def test_a_row_without_a_group_is_one_by_itself(parts):
     assert found["argmax_error"] < 1
 
 
+def test_rows_without_a_group_have_no_order(parts):
+    frame = pd.DataFrame({"y": ["a"] * 60, "prediction": ["a", "b", "a"] * 20, "who": ["p", "p", "q", *[None] * 57]})
+    turned = frame.sort_values("prediction").to_dict("list")
+    assert parts(frame.to_dict("list"), "--groups", "who") == parts(turned, "--groups", "who")
+
+
+def test_copies_join_their_groups_whatever_the_order_of_the_file(mgce, model_file, fresh, tmp_path):
+    group, part = [f"g{row // 2}" for row in range(40)], ["u", "v"] * 20
+    drawn = fresh.assign(group=group, part=part)
+    copied = drawn.assign(group=[f"g{row // 4 * 2}" for row in range(40)], part=part[::-1])
+    both = pd.concat([drawn, copied])
+    found = []
+    for frame in (both, both.iloc[::-1], drawn.assign(group=copied["group"])):
+        frame.to_csv(tmp_path / "both.csv", index=False)
+        by = ("--by", "part") if len(frame) == 80 else ()
+        code, output, errors = mgce("certify", model_file, "both.csv", "--groups", "group", *by, "--json", "-")
+        assert code == 0, errors
+        found.append(json.loads(output))
+    assert found[0] == found[1]
+    # Ten groups of four rows are left of twenty of two.
+    assert {found[0][name] for name in ("n", "argmax_error")} == {found[2][name] for name in ("n", "argmax_error")}
+
+
 def test_parts_by_a_feature_leave_the_predictions_as_they_are(mgce, model_file, people, tmp_path):
     """Where a text that stands for a missing value, as NA, is none to the model."""
     fresh = people[200:].assign(job=["NA", "nurse", "pilot", "baker"] * 10)

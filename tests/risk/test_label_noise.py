@@ -301,3 +301,21 @@ def test_a_row_without_a_name_is_named(argument, missing):
         certify_each([0, 1], np.full((2, 2), 0.5), np.array([1.0, np.nan]))
     with pytest.raises(TypeError, match=rf"Expected `{argument}` to be names of one type, but got 'int and str"):
         certify_each([0, 1, 0, 1], np.full((4, 2), 0.5), **{**options, argument: np.array(["a", 1, 2, "b"], object)})
+
+
+@pytest.mark.parametrize("names", [["a", float("nan"), "b", "a"], ["a", 1, "b", "1"]], ids=["nan", "number"])
+@pytest.mark.parametrize("argument", ["by", "groups"])
+def test_a_list_is_not_made_into_texts(argument, names):
+    """NumPy makes the texts "nan" and "1" of a list: a part by that name, or two names that become one."""
+    options = {"by": np.array(list("aabb")), argument: names}
+    with pytest.raises((ValueError, TypeError), match=rf"Expected `{argument}` to be "):
+        certify_each([0, 1, 0, 1], np.full((4, 2), 0.5), **options)
+
+
+def test_parts_may_be_dates():
+    target, h = np.array([0, 1, 1, 0, 1, 0]), np.tile([0.7, 0.3], (6, 1))
+    days = np.array(["2020-01-01", "2021-01-01", "2020-01-01"] * 2, "datetime64[ns]")
+    parts = certify_each(target, h, days)
+    assert list(parts) == sorted(set(days))
+    assert [part.n for part in parts.values()] == [4, 2]
+    assert list(parts.values()) == list(certify_each(target, h, days.astype(str)).values())

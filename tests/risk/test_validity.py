@@ -61,6 +61,21 @@ def test_betting_on_sorted_samples(n):
     assert (_betting_upper_rows(samples, DELTA, 30) < 0.2).mean() > 0.3  # sorted as they are, they deceive the gambler
 
 
+@pytest.mark.parametrize("n", [20, 200])
+@pytest.mark.parametrize("delta", [0.05, 0.2])
+def test_samples_of_which_few_are_possible(n, delta):
+    """A classifier that gives all examples one h has a sample for each number of errors: misses are enumerated."""
+    most = n // 2
+    targets = [np.arange(n) < errors for errors in range(most + 1)]
+    h = np.tile([0.9, 0.1], (n, 1))
+    upper = [certify(target.astype(int), h, delta=delta, bounds=["randomized"]).randomized_error for target in targets]
+    shares = np.linspace(0.005, 0.4, 80)
+    missed = np.array(upper)[:, None] < 0.1 * (1 - shares) + 0.9 * shares
+    probability = stats.binom.pmf(np.arange(most + 1)[:, None], n, shares)
+    assert (missed * probability).sum(0).max() <= delta
+    assert (missed * probability).sum(0).max() > delta / 10  # and is not idle
+
+
 K = 4
 BETA = 1.4
 

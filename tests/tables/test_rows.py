@@ -156,3 +156,20 @@ def test_without_copies_all_rows_weigh_the_same(frame):
     rows = split_rows(frame, Split("y", "key"))
     assert rows.n_copies == 0 and rows.weight(rows.train) is None and rows.notes == []
     np.testing.assert_array_equal(rows.first, np.arange(N))
+
+
+@pytest.mark.parametrize("wrong", [0.15, 0.3, 0.5])
+@pytest.mark.parametrize("options", [{}, {"groups": "who"}])
+def test_the_labels_of_one_thing_are_held_out_together(wrong, options):
+    """Five people labelled each of 120 things: a model that learnt four of the labels has seen the thing."""
+    rng = np.random.default_rng(0)
+    things = pd.DataFrame(rng.integers(0, 100, (120, 5)), columns=list("abcde"))
+    table = pd.concat([things.assign(thing=range(120)) for _ in range(5)], ignore_index=True)
+    right = table["thing"] % 2
+    table["y"] = np.where(rng.random(600) < wrong, 1 - right, right)
+    table["who"] = table["thing"].astype(str) + "/" + table.index.astype(str)
+    rows = split_rows(table, Split("y", drop=("thing",) if options else ("thing", "who"), **options))
+    thing = rows.frame["thing"].to_numpy()
+    assert not {*thing[rows.train]} & {*thing[rows.held_out]}
+    n_distinct = len(table[["thing", "y"]].drop_duplicates())
+    assert len(rows.train) + len(rows.held_out) == n_distinct == 600 - rows.n_copies

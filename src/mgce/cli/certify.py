@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
+from numpy.typing import NDArray
 from rich import box
 from rich.table import Table as Grid
 
@@ -24,7 +25,7 @@ from mgce.risk import certify as certify_probs
 from mgce.risk.breakdown import LABEL
 from mgce.risk.breakdown import PREDICTION as PREDICTED
 from mgce.tables.columns import unlike_their_column
-from mgce.tables.copies import copies
+from mgce.tables.copies import numbered, things_and_copies
 from mgce.tables.model import TableModel
 from mgce.tables.notes import left_out_copies, without_label
 from mgce.tables.predictions import (
@@ -34,7 +35,7 @@ from mgce.tables.predictions import (
     read_class_table,
     read_predictions,
 )
-from mgce.tables.rows import group_names
+from mgce.tables.rows import group_names, joined_groups, order_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,12 +85,13 @@ def certify(
     named = [name for name in (by, groups) if name is not None]
     if is_table(model):
         frame, predictions, notes = _read_predictions(model, table, target, prediction, named, form)
+        clusters = None if groups is None else group_names(_column(frame, groups, "groups"))
     else:
-        frame, predictions, notes = _predict(model, table, target, named, form)
+        frame, clusters, predictions, notes = _predict(model, table, target, named, groups, form)
     options: dict[str, Any] = {"bounds": None if bounds is None else parse_names(bounds)}
     options |= _noise_options(predictions.classes, parse_rate(noise_rate), noise, transition, audit, form)
-    if groups is not None:
-        options["groups"] = group_names(_column(frame, groups, "groups"))
+    if clusters is not None:
+        options["groups"] = clusters
     certificate = certify_probs(predictions.target, predictions.probs, delta=delta, **options)
     parts = {} if by is None else _certify_parts(frame, predictions, by, delta, options)
     source = {"model": model.name, "table": (table or model).name}
@@ -103,9 +105,9 @@ def certify(
 
 
 def _predict(
-    model: Path, table: Path | None, target: str | None, named: list[str], form: TextFormat
-) -> tuple[pd.DataFrame, LabelledPredictions, list[str]]:
-    """Read a model and a table; return the labelled rows, the model's predictions for them, and notes for the user.
+    model: Path, table: Path | None, target: str | None, named: list[str], groups: str | None, form: TextFormat
+) -> tuple[pd.DataFrame, NDArray[Any] | None, LabelledPredictions, list[str]]:
+    """Read a model and a table; return the labelled rows, their groups, the model's predictions for them, and notes.
 
     Columns that are `named` name parts or groups, and so are text.
     """
@@ -123,7 +125,8 @@ def _predict(
     if frame.empty:
         raise ValueError(expected(fitted.columns.target, "a column with labels", "none"))
     n_labelled = len(frame)
-    frame, labels = _distinct(frame, fitted.columns.select(frame), labels)
+    first, clusters = _distinct(frame, fitted.columns.select(frame), labels, named, groups)
+    frame, labels = frame.iloc[first], labels.iloc[first]
     selected = fitted.columns.select(frame)
     notes += [
         *without_label(n - n_labelled),
@@ -138,15 +141,26 @@ def _predict(
             f"{trained:,} of the {len(frame):,} rows equal a row that the model was trained on. If they are the "
             "same examples, the certificate does not hold."
         )
-    return frame, fitted.labelled_predictions(selected, labels), notes
+    return frame, clusters, fitted.labelled_predictions(selected, labels), notes
 
 
 def _distinct(
-    frame: pd.DataFrame, selected: pd.DataFrame, labels: pd.Series[Any]
-) -> tuple[pd.DataFrame, pd.Series[Any]]:
-    """Return the rows and labels without copies: of each set of copies only the first row is kept."""
-    first = np.unique(copies(selected, labels), return_index=True)[1]
-    return frame.iloc[first], labels.iloc[first]
+    frame: pd.DataFrame, selected: pd.DataFrame, labels: pd.Series[Any], named: list[str], groups: str | None
+) -> tuple[NDArray[np.int64], NDArray[Any] | None]:
+    """Return the places of the rows without further copies of them, and their groups, if there are any.
+
+    Groups with equal rows are one group, if these are copies, or would be but for the label. Which of the copies stays
+    does not depend on the file's order.
+    """
+    others = frame[[name for name in dict.fromkeys(named) if name in frame.columns]]
+    order = order_of(selected, labels, others)
+    things, same = things_and_copies(selected.iloc[order], labels.iloc[order])
+    first = np.unique(same, return_index=True)[1]
+    first = first[np.argsort(order[first])]  # in the order of the file, in which notes speak of rows
+    if groups is None:
+        return order[first], None
+    names = group_names(_column(frame, groups, "groups").iloc[order])
+    return order[first], joined_groups(numbered(names), things)[first]
 
 
 def _read_predictions(

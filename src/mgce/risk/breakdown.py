@@ -76,10 +76,13 @@ def certify_each(
     names = _parts(by, y, h)
     if groups is not None:
         groups = checked_names(groups, len(y), "groups")
-    found = [name for name in np.unique(names).tolist() if not (isinstance(by, str) and name == UNSEEN)]
+    unique, part = np.unique(names, return_inverse=True)
+    # NumPy's dates keep their type: `tolist` makes integers of those in nanoseconds.
+    values = list(unique) if unique.dtype.kind in "mM" else unique.tolist()
+    found = {name: i for i, name in enumerate(values) if not (isinstance(by, str) and name == UNSEEN)}
     parts = {}
-    for name in found:
-        rows = names == name
+    for name, i in found.items():
+        rows = part == i
         clusters = None if groups is None else cluster_indices(groups[rows], int(rows.sum()))
         certificate = judge(Sample(y[rows], h[rows], clusters), request, delta / len(found))
         clauses = ("all of this holds in each part by itself", *certificate.assumptions)

@@ -10,7 +10,7 @@ from mgce import _validation
 from mgce.linear.arrays import FloatArray, as_array, as_matrix, with_intercept
 from mgce.linear.objective import phi_and_p, trivial_value
 from mgce.risk.alpha_loss import argmax_factor
-from mgce.risk.betting import betting_upper, cells, shuffled
+from mgce.risk.betting import betting_upper, cells, n_orders, shuffled
 from mgce.risk.certificate import RiskCertificate
 from mgce.risk.uncertainty import UncertaintySet
 
@@ -68,7 +68,9 @@ def linear_risk_bound(
     margins = np.ascontiguousarray(psi @ mu.T)
     phi = phi_and_p(margins, float(beta))[0]
     bounds = _range_of_minus_phi(mu, uncertainty.feature_range, float(beta))
-    mean_upper = betting_upper(shuffled(-phi, cells(np.sort(margins.T)).tobytes()), delta, bounds=bounds)
+    content = cells(np.sort(margins.T)).tobytes()
+    turns = range(n_orders(cells(phi)[:, None], delta))
+    mean_upper = max(betting_upper(shuffled(-phi, content, turn), delta, bounds=bounds) for turn in turns)
     risk = float(-(uncertainty.tau * mu).sum() + (uncertainty.lambda_ * np.abs(mu)).sum() + mean_upper)
     return RiskCertificate(
         argmax_error=min(1.0, argmax_factor(beta) * risk),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mgce import _validation
 from mgce._row_order import content_order
 from mgce.linear.arrays import FloatArray, IntArray, as_probs
-from mgce.risk.betting import betting_upper, cells, shuffled
+from mgce.risk.betting import betting_upper, cells, n_orders, shuffled
 from mgce.risk.concentration import clopper_pearson_upper
 
 UNSEEN = -1  # the target of an example whose label is none of the classes
@@ -32,12 +32,23 @@ class Sample:
         return int(self.probs.shape[1])
 
     @cached_property
-    def content(self) -> bytes:
-        """Bytes of the sample's approximate content, for a hash; they do not depend on the order of the rows."""
+    def kinds(self) -> IntArray:
+        """Integers that stand for the approximate content of each row, shape (n, 4)."""
         top, own = self.probs.max(1), self.own(self.probs, 0.0)
-        columns = [self.labels, self.probs.argmax(1), cells(top), cells(own)]
-        rows = np.column_stack(columns + ([] if self.clusters is None else [self.clusters])).astype(np.int64)
-        return rows[content_order(rows)].tobytes()
+        return np.column_stack([self.labels, self.probs.argmax(1), cells(top), cells(own)]).astype(np.int64)
+
+    @cached_property
+    def content(self) -> bytes:
+        """Bytes of the sample's approximate content, for a hash.
+
+        They depend neither on the order of the rows nor on the names of clusters.
+        """
+        if self.clusters is None:
+            return self.kinds[content_order(self.kinds)].tobytes()
+        rows = np.column_stack([self.clusters, self.kinds])
+        rows = rows[content_order(rows)]
+        ends = np.cumsum(np.bincount(self.clusters))[:-1]
+        return b"".join(sorted(b"cluster" + cluster.tobytes() for cluster in np.split(rows[:, 1:], ends)))
 
     def own(self, losses: FloatArray, worst: float) -> FloatArray:
         """Give each example the entry of its label, shape (n,), from losses (n, k); `worst` where it is unseen."""
@@ -53,12 +64,15 @@ class Sample:
         bound. A cluster is one draw, the mean of its examples: the bound is then on the expectation for a random
         example of a random cluster.
         """
+        kinds = self.kinds
         if self.clusters is not None:
             z = np.bincount(self.clusters, z) / np.bincount(self.clusters)
+            kinds = cells(z)[:, None]
         elif z.dtype == np.bool_:
             return clopper_pearson_upper(int(z.sum()), z.size, delta)
         z = np.clip(z, *bounds)  # undoes rounding
-        return betting_upper(shuffled(z, self.content), delta, bounds=bounds)
+        turns = range(n_orders(kinds, delta))
+        return max(betting_upper(shuffled(z, self.content, turn), delta, bounds=bounds) for turn in turns)
 
 
 def checked_probs(probs: Any) -> FloatArray:
@@ -79,7 +93,8 @@ def cluster_indices(groups: Any, n: int) -> IntArray | None:
 
 def checked_names(values: Any, n: int, argument: str) -> NDArray[Any]:
     """Return the names of the groups of n examples; require a name for each, and names that can be sorted."""
-    names = np.asarray(values)
+    # A list becomes objects: as an array, NaN among texts would be the text "nan", and 1 the text "1".
+    names = np.asarray(values, dtype=object if isinstance(values, (list, tuple)) else None)
     if names.shape != (n,):
         raise ValueError(_validation.expected(argument, f"of shape ({n},), one name for each row", names.shape))
     for row, name in enumerate(names.tolist()):

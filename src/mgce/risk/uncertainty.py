@@ -11,7 +11,7 @@ import numpy as np
 from mgce import _validation
 from mgce.linear.arrays import FloatArray, IntArray, Matrix, as_array, as_labels, as_matrix, moments, one_hot
 from mgce.linear.arrays import with_intercept as append_ones
-from mgce.risk.betting import betting_intervals, shuffled
+from mgce.risk.betting import betting_intervals, cells, n_orders, shuffled
 from mgce.risk.concentration import check_delta, hoeffding_radius, maurer_pontil_radius
 
 BOUNDS = ("betting", "bernstein", "hoeffding")
@@ -68,7 +68,8 @@ class UncertaintySet:
         for each of the m = k d coordinates j of Phi, with s_j its sample deviation and d_j the width of its range. For
         a feature in [a, b] that is `max(0, b) - min(0, a)`, since the coordinate is zero in the examples of the other
         classes. `"betting"` gives each coordinate its betting interval at `delta / (2 m)` a side, and tau is the middle
-        of that: the tightest by far, though slower. The draws of each coordinate are shuffled for it.
+        of that: the tightest by far, though slower. The draws of each coordinate are shuffled for it, those of
+        few values in several ways, of whose intervals it takes the hull.
 
         Args:
             features: psi, shape (n, d), dense or sparse, independent rows.
@@ -193,7 +194,10 @@ def _betting_box(
         rows = np.zeros(psi.shape)  # row `label` of Phi in every example: psi in those of the class, zeros in others
         mine = psi[y == label]
         rows[y == label] = mine.toarray() if hasattr(mine, "toarray") else mine
-        ends.append(betting_intervals(shuffled(((rows - bottom) / scale).T).T, delta / (2 * n_classes * psi.shape[1])))
+        unit, side = ((rows - bottom) / scale).T, delta / (2 * n_classes * psi.shape[1])
+        turns = range(n_orders(cells(unit).T, side))
+        lowest, highest = zip(*(betting_intervals(shuffled(unit, turn=turn).T, side) for turn in turns), strict=True)
+        ends.append((np.min(lowest, axis=0), np.max(highest, axis=0)))
     lower = bottom + width * np.stack([e[0] for e in ends])
     upper = bottom + width * np.stack([e[1] for e in ends])
     return (lower + upper) / 2, (upper - lower) / 2

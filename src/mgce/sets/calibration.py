@@ -9,7 +9,7 @@ import numpy as np
 
 from mgce import _validation
 from mgce.linear.arrays import FloatArray, IntArray
-from mgce.risk.betting import betting_refutes, shuffled
+from mgce.risk.betting import betting_refutes, n_orders, shuffled
 from mgce.risk.certificate import FRESH, checked_target
 from mgce.risk.concentration import check_delta
 from mgce.risk.label_noise import AnyNoise, KnownTransition, SymmetricNoise, symmetric_inverse
@@ -137,7 +137,7 @@ def _noisy_thresholds(
     def last_passed(classes: slice, unseen: Any, delta: float) -> float:
         """Return the threshold of some classes."""
         columns = scores[:, classes], weight[:, classes], inverse[:, classes]
-        return _last_passed(*columns, unseen, alpha, delta, sample.content)
+        return _last_passed(*columns, unseen, alpha, delta, sample)
 
     if not per_class:
         return np.full(k, last_passed(slice(k), unseen, delta))
@@ -151,7 +151,7 @@ def _last_passed(
     unseen: Any,
     alpha: float,
     delta: float,
-    content: bytes,
+    sample: Sample,
 ) -> float:
     """Try the candidates in order, on the terms `weight (1{score > q} - alpha)`, whose mean is to be below zero."""
     low = float((np.minimum(inverse, 0) * (1 - alpha) - np.maximum(inverse, 0) * alpha).sum(1).min())
@@ -163,8 +163,9 @@ def _last_passed(
         some = CANDIDATES[start : start + step]
         terms = np.stack([(weight * ((scores > q) - alpha)).sum(1) for q in some])
         terms = np.where(unseen, 1 - alpha, terms)
-        unit = shuffled(np.clip((terms - low) / (high - low), 0, 1), content)
-        refuted = betting_refutes(unit, -low / (high - low), delta)
+        unit, mean = np.clip((terms - low) / (high - low), 0, 1), -low / (high - low)
+        orders = (shuffled(unit, sample.content, turn) for turn in range(n_orders(sample.kinds, delta)))
+        refuted = np.all([betting_refutes(order, mean, delta) for order in orders], axis=0)
         if not refuted.all():
             first = int(refuted.argmin())
             return float(some[first - 1]) if first else passed

@@ -81,6 +81,36 @@ def copies(selected: pd.DataFrame, labels: pd.Series[Any]) -> IntArray:
     return numbered(np.where(copied[place], first[place], own))
 
 
+def things_and_copies(selected: pd.DataFrame, labels: pd.Series[Any]) -> tuple[IntArray, IntArray]:
+    """Give each row the number of the thing that it describes, and the number of the row that it is a copy of.
+
+    Rows that are equal in all features more often than by chance are one thing that was labelled several times. Those
+    of them with one label are copies, however often labels disagree. So are all that :func:`copies` finds.
+
+    Args:
+        selected: n rows of features.
+        labels: the label of each row, shape (n,).
+
+    Returns:
+        Two arrays of numbers 0, 1, ..., shape (n,), each in the order of first appearance.
+
+    Example:
+        >>> import pandas as pd
+        >>> x = np.random.default_rng(0).normal(size=20)
+        >>> frame = pd.DataFrame({"x": np.r_[x, x[:2], x[:2]]})
+        >>> things, same = things_and_copies(frame, pd.Series(["a"] * 20 + ["b", "a", "b", "a"]))
+        >>> things[-4:].tolist(), same[-4:].tolist()
+        ([0, 1, 0, 1], [20, 1, 20, 1])
+    """
+    import pandas as pd
+
+    own, label = copies(selected, labels), numbered(labels)
+    things = copies(selected, pd.Series(0, index=selected.index))
+    several = np.bincount(things)[things] > 1
+    same = np.where(several, things * (int(label.max()) + 1) + label, -1 - own)
+    return numbered(np.where(several, things, -1 - own)), numbered(same)
+
+
 def _numbers_as_float(column: pd.Series[Any]) -> pd.Series[Any]:
     """Return a column of numbers of any type as float64, and any other as it is."""
     import pandas as pd

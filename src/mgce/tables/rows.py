@@ -15,7 +15,7 @@ from mgce._validation import check_count, expected
 from mgce.datasets.table_files import column_list
 from mgce.datasets.tables import make_table
 from mgce.tables.columns import Columns
-from mgce.tables.copies import copies, numbered
+from mgce.tables.copies import numbered, things_and_copies
 from mgce.tables.model import row_prints
 from mgce.tables.notes import held_out_together, without_label
 
@@ -33,7 +33,8 @@ MOST_PROBABILITIES = 10**8  # rows times classes, of which there are several arr
 class Split:
     """The settings by which rows are held out, and the columns that are not features.
 
-    Without `groups` and `time`, the rows to hold out are drawn at random. Copies are held out together, or not at all.
+    Without `groups` and `time`, the rows to hold out are drawn at random. Copies are held out together, or not at all,
+    as are rows that are copies but for the label.
 
     Attributes:
         target: the column of the labels.
@@ -192,30 +193,31 @@ class _Draw:
 
     @classmethod
     def of(cls, frame: pd.DataFrame, split: Split) -> _Draw:
-        """Draw rows or groups, or take the last in time; a row and its copies, or their groups, stay together."""
+        """Draw rows or groups, or take the last in time; the rows of one thing, or their groups, stay together."""
         columns = Columns.of(frame, split.target, split.id, split.unlearnt)
         selected, labels = columns.select(frame), columns.labels(frame)
-        order = _order(frame, selected, labels, split)
-        same = numbered(copies(selected.iloc[order], labels.iloc[order]))  # numbers rise in this order
+        others = frame[[name for name in dict.fromkeys(split.unlearnt) if name in frame.columns]]
+        order = order_of(selected, labels, others, *([] if split.time is None else [_times(frame[split.time])]))
+        things, same = things_and_copies(selected.iloc[order], labels.iloc[order])  # numbers rise in this order
         first = np.unique(same, return_index=True)[1][same]
-        units, groups = same, None
+        units, groups = things, None
         if split.groups is not None:
-            units = groups = _joined(numbered(group_names(frame[split.groups].iloc[order])), same)
+            units = groups = joined_groups(numbered(group_names(frame[split.groups].iloc[order])), things)
         drawn = _drawn(units, split)
         held_out = drawn[units]
         back = np.argsort(order)
         return cls(held_out[back], order, order[first][back], None if groups is None else groups[back])
 
 
-def _order(frame: pd.DataFrame, selected: pd.DataFrame, labels: pd.Series[Any], split: Split) -> IntArray:
-    """Return the indices of the rows sorted by time, if there is a column for it, then by content."""
+def order_of(
+    selected: pd.DataFrame, labels: pd.Series[Any], others: pd.DataFrame, *times: NDArray[np.float64]
+) -> IntArray:
+    """Return the indices of the rows sorted by `times`, if given, then by their content and that of `others`."""
     import pandas as pd
 
-    others = frame[[name for name in dict.fromkeys(split.unlearnt) if name in frame.columns]]
     prints = [row_prints(selected, labels)]
     if others.shape[1]:
         prints.append(np.asarray(pd.util.hash_pandas_object(others.astype(str), index=False), dtype=np.uint64))
-    times = [] if split.time is None else [_times(frame[split.time])]
     return content_order(*times, *prints).astype(np.int64)
 
 
@@ -237,7 +239,7 @@ def _drawn(units: IntArray, split: Split) -> NDArray[np.bool_]:
     return drawn
 
 
-def _joined(groups: IntArray, same: IntArray) -> IntArray:
+def joined_groups(groups: IntArray, same: IntArray) -> IntArray:
     """Merge groups that share copies of a row; return the number of each row's merged group."""
     n_groups, n_same = int(groups.max()) + 1, int(same.max()) + 1
     if n_same == len(same):
