@@ -22,6 +22,9 @@ FloatArray = NDArray[np.float64]
 MANY_ROWS = 50  # in fewer rows than this, all of the following happens by chance
 STEPS = 20  # nearly equal numbers are equal once they are rounded to a standard deviation divided by this
 NEARLY_EQUAL = 0.01  # fewer rows than this share are not worth a note
+OWN = (
+    0.9  # a column with more different values than this share of the rows may name the rows, or when they were written
+)
 IN_ORDER = 0.95  # rank correlation of a column with the number of the row from which on a table is sorted by it
 # Rows are alike if they differ at most half as much as random ones: half the mean squared difference of numbers, half
 # the share of different categories. Independent rows come near 1.
@@ -44,7 +47,8 @@ def dependence(
     """Look for nearly equal rows, rows that are sorted in time, and columns that look like groups.
 
     - Rows are nearly equal if :func:`~mgce.tables.copies.copies` takes them for copies once numbers are rounded to a
-      twentieth of their standard deviation.
+      twentieth of their standard deviation; or if it does so without dates and the columns that may name the rows,
+      such as a counter or a random name, which copies may have of their own.
     - Rows are sorted in time if a column of dates, or of numbers with the name of a time, has a rank correlation of
       `IN_ORDER` with the number of the row; or if no column has, but in half of the columns of numbers, of two or
       more, neighbouring rows of one label are alike.
@@ -72,15 +76,29 @@ def _nearly_equal(
     selected: pd.DataFrame, kinds: Mapping[str, str], labels: pd.Series[Any], n_copies: int
 ) -> Iterator[Dependence]:
     rounded = selected.assign(**{name: _rounded(selected[name]) for name, kind in kinds.items() if kind != CATEGORY})
-    same = copies(rounded, labels)
-    n = len(same) - (int(same.max()) + 1) - n_copies
-    if n >= NEARLY_EQUAL * len(selected):
-        yield Dependence(
-            f"{n:,} rows nearly equal another one",
-            f"{n:,} of the {len(selected):,} rows nearly equal another one in all features and the label, more often "
-            "than by chance. If they describe the same thing, the certificate is too low: pass the column that names "
-            "the things as --groups, or leave the repeated rows out.",
-        )
+    names = [name for name, kind in kinds.items() if _names_rows(selected[name], kind)]
+    for but in ([], names):
+        left = rounded.drop(columns=but)
+        if not left.shape[1] or (but is names and not names):
+            return
+        same = copies(left, labels)
+        n = len(same) - (int(same.max()) + 1) - n_copies
+        if n >= NEARLY_EQUAL * len(selected):
+            features = f"features but {', '.join(f'`{name}`' for name in but)}" if but else "features"
+            yield Dependence(
+                f"{n:,} rows nearly equal another one",
+                f"{n:,} of the {len(selected):,} rows nearly equal another one in all {features} and the label, more "
+                "often than by chance. If they describe the same thing, the certificate is too low: pass the column "
+                "that names the things as --groups, or leave the repeated rows out.",
+            )
+            return
+
+
+def _names_rows(column: pd.Series[Any], kind: str) -> bool:
+    """Return whether a column may tell copies of a row apart: a date, or a name or whole number nearly of its own."""
+    if kind == DATE:
+        return True
+    return bool(column.nunique() > OWN * len(column) and (kind == CATEGORY or (column.dropna() % 1 == 0).all()))
 
 
 def _rounded(column: pd.Series[Any]) -> pd.Series[Any]:
