@@ -71,6 +71,11 @@ NAMES = [f"person {i}" for i in range(N)]
             [f"{2000 + i % 20}/0{i % 9 + 1}" for i in range(N)],
             "Column `x` looks like dates, but is taken as categ",
         ),
+        (
+            "x",
+            pd.to_timedelta(np.arange(N) * 7919, unit="s"),
+            "Column `x` looks like times, but is taken as categories.",
+        ),
         ("x", [f"12:{i:02}:00" for i in range(N)], "Column `x` looks like times, but is taken as categories."),
         ("price", ["1,234", "5,67", "9,1"] * 13 + ["1,5"], "Column `price` looks like numbers with a decimal comma"),
         ("price", ["1.234,56", "7,5", "2,5"] * 13 + ["1,5"], "Column `price` looks like numbers with a decimal comma"),

@@ -21,7 +21,7 @@ OTHER_DATE = (
     rf"{_MONTHS}[ ,-]*\d{{2,4}}\b.*|{_MONTHS}\s*\d{{1,2}},?\s+\d{{4}}\b.*"
     r"|\d{4}[-/.]\d{1,2}(?:[-/.]\d{1,2}(?:\D.*)?)?|\d{4}年\d{1,2}月.*)\s*)"
 )
-TIME_OF_DAY = r"(?i:\s*\d{1,3}:[0-5]\d(?::[0-5]\d(?:[.,]\d+)?)?(?:\s*[ap]m)?\s*)"
+TIME_OF_DAY = r"(?i:\s*(?:-?\d+ days?,? [-+]?)?\d{1,3}:[0-5]\d(?::[0-5]\d(?:[.,]\d+)?)?(?:\s*[ap]m)?\s*)"
 _DIGITS = r"\d+(?:[.,'_ \u2019\u00a0\u202f]\d+)*[.,]?"
 _CURRENCY = "$¢£¥₩€₹₽₺₿"
 # One number with a sign, a currency, brackets or a unit around it: $1,234, (1,234), 12.5%, 3 kg, <5, 7-.
@@ -93,5 +93,5 @@ def _beside_marks(cells: pd.Series[Any], different: pd.Series[Any]) -> str | Non
 def _decorated(different: pd.Series[Any]) -> bool:
     """Return whether few different texts stand around the numbers, or their digits are not those of ASCII."""
     around = {re.sub(_DIGITS, "", cell).strip() for cell in different}
-    ascii_digits = all(cell.isascii() for cell in different)
-    return len(around) <= MAX_DECORATIONS and (around != {""} or not ascii_digits or different.str.contains("_").any())
+    other_digits = any(not cell.isascii() or "_" in cell for cell in different)
+    return len(around) <= MAX_DECORATIONS and (around != {""} or other_digits)
