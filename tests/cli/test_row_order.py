@@ -28,7 +28,9 @@ def figures(value):
     """Leave out what a run takes and the names of files, and round numbers: sums of another order differ by 1e-16."""
     if isinstance(value, dict):
         return {
-            name: figures(each) for name, each in value.items() if name not in ("table", "file", "files", "notes", "seconds")
+            name: figures(each)
+            for name, each in value.items()
+            if name not in ("table", "file", "files", "notes", "seconds")
         }
     if isinstance(value, list):
         return [figures(each) for each in value]
