@@ -39,7 +39,7 @@ ROOMS = {
     ],
     "mgce.tables": [
         {"dates", "numbers"},
-        {"columns", "candidates", "predictions", "copies"},
+        {"columns", "candidates", "predictions", "copies", "unread"},
         {"rebuilt"},
         {"choice", "suspects", "model", "notes", "dependence"},
         {"rows"},

@@ -59,3 +59,11 @@ def test_the_line_for_excel_is_no_row_and_stays_in_the_file(tmp_path, line):
 def test_a_column_called_sep_is_a_column(tmp_path):
     (tmp_path / "t.csv").write_text("sep=size;b\n1;x\n2;y\n")
     assert read_frame(tmp_path / "t.csv", "table").columns.tolist() == ["sep=size", "b"]
+
+
+@pytest.mark.parametrize("other", [";", "|", "\t"])
+def test_a_separator_that_no_row_exceeds_goes_before_one_that_some_rows_do(other):
+    # As in text with &amp; for an ampersand: two in the names, two in most rows, three in some.
+    rows = [f"A{other}B,{other * (2 if row % 4 else 3)},1\n" for row in range(20)]
+    content = f"a{other},b{other},y\n" + "".join(rows).replace(f"A{other}B", "AB")
+    assert division(content.encode(), "utf-8").sep == ","

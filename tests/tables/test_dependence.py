@@ -65,6 +65,34 @@ def test_nearly_equal_rows_are_counted():
     assert signs(jittered(), in_use=True) != []
 
 
+@pytest.mark.parametrize(
+    "own",
+    [
+        np.arange(400),
+        [f"{2**40 + i * 7919:x}" for i in range(400)],
+        [f"2024-01-01T00:{i // 60:02}:{i % 60:02}" for i in range(400)],
+        [f"2024-01-01T00:{i // 300:02}:{i // 5 % 60:02}" for i in range(400)],  # five rows in each second
+    ],
+)
+def test_copies_that_a_column_of_their_own_tells_apart_are_counted(own):
+    frame = pd.concat([independent(100)] * 4, ignore_index=True).assign(own=own).sample(frac=1, random_state=0)
+    (found,) = signs(frame)
+    assert found.what == "300 rows nearly equal another one" and "all features but `own`" in found.note
+    assert signs(independent(400).assign(own=own).sample(frac=1, random_state=0)) == []
+
+
+@pytest.mark.parametrize("times", [2, 3, 4])
+@pytest.mark.parametrize("classes", [("a", "b"), ("a",)])  # whose rows are repeated
+def test_answers_that_were_repeated_are_noted(times, classes):
+    rng = np.random.default_rng(times)
+    drawn = pd.DataFrame(rng.integers(1, 6, (160, 4)), columns=list("qrst")).assign(y=rng.choice(["a", "b"], 160))
+    again = pd.concat([drawn] + [drawn[drawn["y"].isin(classes)]] * (times - 1), ignore_index=True)
+    assert "rows are repeated as draws are not" in [found.what for found in signs(again)]
+    assert signs(drawn) == []
+    bootstrap = drawn.sample(len(again), replace=True, random_state=0)  # draws of other draws: moments of a measure too
+    assert "rows are repeated as draws are not" not in [found.what for found in signs(bootstrap)]
+
+
 @pytest.mark.parametrize("name", [int, "p{}".format])
 def test_a_column_that_repeats_with_what_stands_beside_it_looks_like_groups(name):
     frame = visits()

@@ -26,6 +26,7 @@ def test_of_a_clean_table_nothing_is_said():
     )
 
 
+ARABIC = str.maketrans("0123456789", "٠١٢٣٤٥٦٧٨٩")
 NAMES = [f"person {i}" for i in range(N)]
 
 
@@ -50,6 +51,32 @@ NAMES = [f"person {i}" for i in range(N)]
             [f"{1 + i}.2.24" for i in range(N)],
             "Column `day` looks like dates, but is taken as categories: dates ",
         ),
+        (
+            "price",
+            ["142", "22", "999", *(f"{i}.{i}7" for i in range(10, 47))],
+            "Column `price` is read with decimal poi",
+        ),
+        ("x", ["?"] * 4 + [f"{i / 7:.3f}" for i in range(N - 4)], "Column `x` holds numbers, but something else in 4 "),
+        ("x", ["-", "."] * 6 + [f"{i}" for i in range(N - 12)], "Column `x` holds numbers, but something else in 12 "),
+        ("x", ["0000-00-00"] * 4 + [f"2024-01-{i % 28 + 1:02}" for i in range(36)], "Column `x` holds dates, but some"),
+        ("x", [f"${i},000" for i in range(1, 41)], "Column `x` looks like numbers with something around them ('$1,0"),
+        ("x", [f"({i})" if i % 2 else f"{i}" for i in range(N)], "Column `x` looks like numbers with something around"),
+        ("x", [f"{i} kg" for i in range(N)], "Column `x` looks like numbers with something around them ('0 kg', for"),
+        ("x", [f"{i / 8}%" for i in range(N)], "Column `x` looks like numbers with something around them ('0.0%', fo"),
+        ("x", [f"{i:03}".translate(ARABIC) for i in range(N)], "Column `x` looks like numbers with something around"),
+        ("x", [f"{i % 28 + 1} Mar 2024" for i in range(N)], "Column `x` looks like dates, but is taken as categories"),
+        ("x", [f"2024-05-{i % 28 + 1:02} 12:00 CET" for i in range(N)], "Column `x` looks like dates, but is taken as"),
+        (
+            "x",
+            [f"{2000 + i % 20}/0{i % 9 + 1}" for i in range(N)],
+            "Column `x` looks like dates, but is taken as categ",
+        ),
+        (
+            "x",
+            pd.to_timedelta(np.arange(N) * 7919, unit="s"),
+            "Column `x` looks like times, but is taken as categories.",
+        ),
+        ("x", [f"12:{i:02}:00" for i in range(N)], "Column `x` looks like times, but is taken as categories."),
         ("price", ["1,234", "5,67", "9,1"] * 13 + ["1,5"], "Column `price` looks like numbers with a decimal comma"),
         ("price", ["1.234,56", "7,5", "2,5"] * 13 + ["1,5"], "Column `price` looks like numbers with a decimal comma"),
         ("price", ["1.234.567", "1.234", "9"] * 13 + ["8"], "Column `price` looks like numbers with points between th"),
@@ -108,3 +135,23 @@ def test_no_advice_makes_numbers_wrong():
     assert [sentence for sentence in said if "--decimal" in sentence] == []
     assert any(sentence.endswith("a decimal comma for the file would misread column `amount`.") for sentence in said)
     assert notes(price=["1,5", "2,25"] * (N // 2))[0].endswith("See --decimal.")
+
+
+@pytest.mark.parametrize(
+    "classes, sentence",
+    [
+        (["hi", "hi\u200b"], r"The classes 'hi', 'hi\u200b' differ in case or spaces only."),
+        (["caf\u00e9", "cafe\u0301"], "differ in case or spaces only."),
+        (["1", "1.0"], "The classes '1', '1.0' are one number."),
+        (["01", "1"], "The classes '01', '1' are one number."),
+    ],
+)
+def test_classes_that_look_the_same(classes, sentence):
+    (note,) = notes(y=["no", *classes, "no"] * (N // 4))
+    assert sentence in note
+
+
+@pytest.mark.parametrize("name", ["12{}", "A-{}", "{}-{}", "user{}", "10.0.{}.1", "0x{:x}", "{}th street"])
+def test_names_of_rows_are_not_taken_for_numbers(name):
+    (note,) = notes(x=[name.format(i, i + 9) + "abcdefghij"[i % 10] for i in range(N)])
+    assert "If it names the rows" in note

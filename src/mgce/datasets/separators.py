@@ -57,14 +57,17 @@ def text_lines(content: bytes, encoding: str) -> io.TextIOWrapper:
     return io.TextIOWrapper(io.BytesIO(content), name, newline="")
 
 
-def _rank(sep: str, sample: list[str]) -> tuple[bool, int]:
-    """Return a sort key of a separator; the largest is the likeliest."""
+def _rank(sep: str, sample: list[str]) -> tuple[bool, bool, int]:
+    """Return a sort key of a separator; the largest is the likeliest.
+
+    A row of more values than there are names cannot be read: with such rows, a separator is taken for want of others.
+    """
     rows: list[list[str]] = []
     with suppress(csv.Error):  # after an unclosed quote, the rest may be one value that is too long
         rows.extend(row for row in csv.reader(sample, delimiter=sep) if row)
     if not rows:
-        return False, 0
+        return False, False, 0
     n_names, n_agreeing = len(rows[0]), sum(len(row) == len(rows[0]) for row in rows[1:])
     if n_names > 1 and n_agreeing > 0 and n_agreeing >= AGREEING * len(rows[1:]):
-        return True, SEPARATORS[::-1].index(sep)
-    return False, n_names
+        return True, max(map(len, rows[1:])) <= n_names, SEPARATORS[::-1].index(sep)
+    return False, False, n_names

@@ -23,6 +23,11 @@ MANY_ROWS = 50  # in fewer rows, all of the following signs occur by chance
 STEPS = 20  # numbers are nearly equal if they agree after rounding to 1 / STEPS of a standard deviation
 NEARLY_EQUAL = 0.01  # least share of nearly equal rows that is worth a note
 IN_ORDER = 0.95  # least rank correlation of a column with the row number for the table to count as sorted by it
+# A column with more different values than this share of the rows may name the rows, or say when they were written.
+OWN = 0.9
+# Standard deviations, about, by which a number of different rows exceeds what draws allow. It is at most 2.0 in 600
+# tables of independent draws, of 20 kinds, and 6 or more where 80 answers to three questions are each repeated.
+MULTIPLIED = 4.0
 # Rows are alike if they differ at most half as much as random ones: half the mean squared difference of numbers, half
 # the share of different categories. Independent rows come near 1.
 ALIKE = 0.5
@@ -44,7 +49,10 @@ def dependence(
     """Look for nearly equal rows, rows that are sorted in time, and columns that look like groups.
 
     - Rows are nearly equal if :func:`~mgce.tables.copies.copies` takes them for copies once numbers are rounded to a
-      twentieth of their standard deviation.
+      twentieth of their standard deviation; or if it does so without dates and the columns that may name the rows,
+      such as a counter or a random name, which copies may have of their own.
+    - Rows are multiplied if more different rows occur a number of times than independent draws allow, by the numbers
+      that occur once more and once less.
     - Rows are sorted in time if a column of dates, or of numbers with the name of a time, has a rank correlation of
       `IN_ORDER` with the number of the row; or if no column has, but in half of the columns of numbers, of two or
       more, neighbouring rows of one label are alike.
@@ -62,7 +70,7 @@ def dependence(
     if len(selected) < MANY_ROWS:
         return []
     with np.errstate(over="ignore", invalid="ignore"):  # squares of numbers beyond 1e154: such columns show no sign
-        found = [*_nearly_equal(selected, kinds, labels, n_copies)]
+        found = [*_nearly_equal(selected, kinds, labels, n_copies), *_multiplied(selected, labels, n_copies)]
         if not in_use:
             found += [*_in_time(selected, kinds, labels), *_groups(selected, kinds)]
     return found
@@ -72,15 +80,59 @@ def _nearly_equal(
     selected: pd.DataFrame, kinds: Mapping[str, str], labels: pd.Series[Any], n_copies: int
 ) -> Iterator[Dependence]:
     rounded = selected.assign(**{name: _rounded(selected[name]) for name, kind in kinds.items() if kind != CATEGORY})
-    same = copies(rounded, labels)
-    n = len(same) - (int(same.max()) + 1) - n_copies
-    if n >= NEARLY_EQUAL * len(selected):
-        yield Dependence(
-            f"{n:,} rows nearly equal another one",
-            f"{n:,} of the {len(selected):,} rows nearly equal another one in all features and the label, more often "
-            "than by chance. If they describe the same thing, the certificate is too low: pass the column that names "
-            "the things as --groups, or leave the repeated rows out.",
-        )
+    names = [name for name, kind in kinds.items() if _names_rows(selected[name], kind)]
+    for but in ([], names):
+        left = rounded.drop(columns=but)
+        if not left.shape[1] or (but is names and not names):
+            return
+        same = copies(left, labels)
+        n = len(same) - (int(same.max()) + 1) - n_copies
+        if n >= NEARLY_EQUAL * len(selected):
+            features = f"features but {', '.join(f'`{name}`' for name in but)}" if but else "features"
+            yield Dependence(
+                f"{n:,} rows nearly equal another one",
+                f"{n:,} of the {len(selected):,} rows nearly equal another one in all {features} and the label, more "
+                "often than by chance. If they describe the same thing, the certificate is too low: pass the column "
+                "that names the things as --groups, or leave the repeated rows out.",
+            )
+            return
+
+
+def _multiplied(selected: pd.DataFrame, labels: pd.Series[Any], n_copies: int) -> Iterator[Dependence]:
+    r"""Look for tables of few categories whose rows were all repeated alike, which `copies` takes for draws in part.
+
+    Let :math:`N_j` different rows occur j times. For independent draws, :math:`j!\, E N_j` are moments of a measure,
+    so that :math:`(E N_j)^2 \le \frac{j+1}{j} E N_{j-1} E N_{j+1}`, whatever the distribution. Where each row was
+    repeated three times, :math:`N_2 = N_4 = 0`.
+    """
+    codes = [numbered(selected[name]) for name in selected]
+    target = numbered(labels)
+    _, first, size = np.unique(np.stack([*codes, target]), axis=1, return_index=True, return_counts=True)
+    if len(selected) - len(size) <= n_copies:
+        return
+    for label in np.unique(target):
+        repeated = size[target[first] == label]
+        counts = np.bincount(repeated, minlength=int(repeated.max()) + 2).astype(float)
+        times = np.arange(2, len(counts) - 1)
+        before, here, after = np.maximum(counts[times - 1], 1), counts[times], np.maximum(counts[times + 1], 1)
+        excess = (here - np.sqrt((times + 1) / times * before * after)) / np.sqrt(here + before + after)
+        if times.size and excess.max() > MULTIPLIED:
+            worst = int(excess.argmax())
+            yield Dependence(
+                "rows are repeated as draws are not",
+                f"{here[worst]:.0f} different rows of class {labels.iloc[first[target[first] == label][0]]!r} occur "
+                f"{times[worst]} times each, and hardly any once more or less, which independent draws do not. If rows "
+                "were repeated to balance the classes or to have more, the certificate is too low: leave the repeated "
+                "rows out.",
+            )
+            return
+
+
+def _names_rows(column: pd.Series[Any], kind: str) -> bool:
+    """Return whether a column may tell copies of a row apart: a date, or a name or whole number nearly of its own."""
+    if kind == DATE:
+        return True
+    return bool(column.nunique() > OWN * len(column) and (kind == CATEGORY or (column.dropna() % 1 == 0).all()))
 
 
 def _rounded(column: pd.Series[Any]) -> pd.Series[Any]:

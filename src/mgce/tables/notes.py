@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,8 @@ import numpy as np
 from mgce.datasets.reading import cells_with_line_breaks
 from mgce.tables.columns import CATEGORY, NUMBER, Columns, unlike_their_column
 from mgce.tables.dates import DIGITS, ORDINAL
-from mgce.tables.numbers import GROUPED, THOUSANDS, points_between_thousands
+from mgce.tables.numbers import GROUPED, THOUSANDS
+from mgce.tables.unread import unread
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,9 +23,9 @@ if TYPE_CHECKING:
 UNIQUE = 0.9
 MANY_ROWS = 20  # in fewer rows than this, values may be all different or all equal by chance: no notes on them
 UNNAMED = r"Unnamed: \d+"  # the names that pandas gives to columns without a name
-DECIMAL_COMMA = r"\s*[-+]?(?:\d+|\d{1,3}(?:[.' ]\d{3})+),\d+\s*"
-DIGITS_AND_POINTS = r"\s*[-+]?\d+(?:\.\d+)*\s*"
-OTHER_DATE = r"\s*\d{1,2}[./-]\d{1,2}[./-]\d{2,4}\b.*"  # dates with the day or the month first, such as 31.5.2024
+# Points between thousands cannot be told from decimal ones in fewer numbers. A tenth of the groups end in a zero, which
+# a number does not keep.
+MIN_WHOLE, MIN_POINTS, SHARE_OF_THREE = 3, 10, 0.75
 
 
 def notes_on(frame: pd.DataFrame, selected: pd.DataFrame, labels: pd.Series[Any], columns: Columns) -> list[str]:
@@ -40,6 +42,12 @@ def notes_on(frame: pd.DataFrame, selected: pd.DataFrame, labels: pd.Series[Any]
         *unlike_their_column(frame, selected, columns.kinds),
         *_on_names(selected),
         *_on_formats(frame, selected, columns),
+        *(
+            sentence
+            for name in columns.kinds
+            if columns.kinds[name] == NUMBER
+            for sentence in _on_points(selected[name])
+        ),
         *(sentence for name in columns.kinds for sentence in _on_values(selected[name], columns)),
         *(_on_copy(selected[name], labels) for name in columns.kinds if _determines_labels(selected[name], labels)),
         *_on_labels(labels),
@@ -106,6 +114,24 @@ def _on_formats(frame: pd.DataFrame, selected: pd.DataFrame, columns: Columns) -
                 yield f"Column `{name}` is read as dates, {cell!r} as {day}."
 
 
+def _on_points(values: pd.Series[Any]) -> Iterator[str]:
+    """Report a column of decimal numbers whose points look as if they stood between thousands.
+
+    Nobody's decimals have three digits each, none of them a last zero, beside whole numbers that are all below 1000.
+    """
+    numbers = np.unique(values.dropna())
+    whole, others = numbers[numbers % 1 == 0], numbers[numbers % 1 != 0]
+    if len(whole) < MIN_WHOLE or len(others) < MIN_POINTS or not (np.abs(numbers) < 1000).all():
+        return
+    steps = np.rint(others * 1000)
+    three = np.isclose(others * 1000, steps, rtol=1e-12, atol=0) & (steps % 10 != 0)
+    if np.mean(three) > SHARE_OF_THREE and (np.abs(others) >= 1).all():
+        yield (
+            f"Column `{values.name}` is read with decimal points, as in {others[0]:.3f}. If they stand between "
+            "thousands, write it without them."
+        )
+
+
 def _with_thousands(columns: Columns) -> list[str]:
     return [name for name, form in columns.formats.items() if form == THOUSANDS]
 
@@ -129,29 +155,10 @@ def _on_values(values: pd.Series[Any], columns: Columns) -> Iterator[str]:
 
 
 def _on_categories(values: pd.Series[Any], n_values: int, thousands: list[str]) -> Iterator[str]:
-    """Report a column of categories that looks like numbers, dates or names of the rows.
-
-    Args:
-        values: the column.
-        n_values: the number of different values.
-        thousands: columns of numbers with commas between thousands, which a decimal comma would make wrong.
-    """
-    different = values.drop_duplicates().dropna().astype("str")
-    if different.str.fullmatch(DECIMAL_COMMA).mean() > 1 / 2:
-        advice = "See --decimal."
-        if thousands:
-            advice = f"Write it with a point: a decimal comma for the file would misread column `{thousands[0]}`."
-        yield f"Column `{values.name}` looks like numbers with a decimal comma, but is taken as categories. {advice}"
-    elif points_between_thousands(different) and different.str.fullmatch(DIGITS_AND_POINTS).mean() > 1 / 2:
-        yield (
-            f"Column `{values.name}` looks like numbers with points between thousands, but is taken as categories. "
-            "Write it without them."
-        )
-    elif different.str.fullmatch(OTHER_DATE).mean() > 1 / 2:
-        yield (
-            f"Column `{values.name}` looks like dates, but is taken as categories: dates are recognised only if they "
-            "are written with the year first, like 2024-05-31."
-        )
+    """Report a column of categories that looks like numbers, dates or names of the rows."""
+    sentence = unread(values, thousands)
+    if sentence is not None:
+        yield sentence
     elif n_values > UNIQUE * len(values):
         yield (
             f"Column `{values.name}` has {n_values:,} different values in {len(values):,} rows. If it names the rows, "
@@ -173,9 +180,20 @@ def _on_copy(values: pd.Series[Any], labels: pd.Series[Any]) -> str:
 
 def _on_labels(labels: pd.Series[Any]) -> Iterator[str]:
     """Report classes that may be one class in different spellings."""
-    alike: dict[str, list[str]] = {}
+    alike: dict[Any, list[str]] = {}
     for label in sorted(labels.unique()):
-        alike.setdefault(" ".join(label.split()).casefold(), []).append(label)
+        alike.setdefault(_spelling(label), []).append(label)
     for same in alike.values():
         if len(same) > 1:
-            yield f"The classes {', '.join(map(repr, same))} differ in case or spaces only. Are they one class?"
+            # A character that does not show is shown by its number.
+            classes = ", ".join(repr(label) if label.isprintable() else ascii(label) for label in same)
+            how = "are one number" if isinstance(_spelling(same[0]), float) else "differ in case or spaces only"
+            yield f"The classes {classes} {how}. Are they one class?"
+
+
+def _spelling(label: str) -> float | str:
+    """Return what two spellings of one class have in common: a number, or a text whatever its case and spaces."""
+    if re.fullmatch(r"\s*[-+]?\d{1,15}(?:\.\d*)?\s*", label):
+        return float(label)
+    shown = "".join(char for char in unicodedata.normalize("NFKC", label) if unicodedata.category(char) != "Cf")
+    return " ".join(shown.split()).casefold()
