@@ -28,6 +28,7 @@ MADE = {
     },
 }  # fmt: skip
 FEW = {"n_estimators": 20, "learning_rate": 0.3, "min_child_weight": 0.1, "early_stopping": False, "random_state": 0}
+LEAVES = {"lightgbm": {"params": {"min_data_in_leaf": 1, "min_data_in_bin": 1}}}  # it asks for 20 rows in a leaf
 BOOSTED = {"xgboost": "MGCEXGBClassifier", "lightgbm": "MGCELGBMClassifier"}
 
 
@@ -36,7 +37,9 @@ def make(name, **parameters):
     if name in MADE:
         return getattr(estimators, name)(**MADE[name] | parameters)
     pytest.importorskip(name)
-    return getattr(importlib.import_module(f"mgce.integrations.{name}"), BOOSTED[name])(**FEW | parameters)
+    return getattr(importlib.import_module(f"mgce.integrations.{name}"), BOOSTED[name])(
+        **FEW | LEAVES.get(name, {}) | parameters
+    )
 
 
 EVERY = [*MADE, *(pytest.param(name, marks=pytest.mark.integration) for name in BOOSTED)]

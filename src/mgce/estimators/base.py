@@ -302,6 +302,7 @@ def sorted_classes(y: NDArray[Any]) -> tuple[NDArray[Any], IntArray]:
 def largest(X: Any) -> float:
     """Return the entry of largest absolute value, of dense or sparse rows."""
     values = X.data if hasattr(X, "tocsr") else np.asarray(X).ravel()
+    values = values[~np.isnan(values)]
     return float(values[np.abs(values).argmax()]) if values.size else 0.0
 
 

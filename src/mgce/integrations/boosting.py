@@ -14,7 +14,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
-from mgce.estimators.base import FloatArray, IntArray, RobustClassifier
+from mgce.estimators.base import FloatArray, IntArray, RobustClassifier, check_single
 from mgce.functional import worst_case_probs
 
 # A leaf without weight would divide by zero; a millionth of a row is below anything that min_child_weight asks for.
@@ -133,8 +133,12 @@ class BoostedClassifier(RobustClassifier):
 
         Returns:
             self.
+
+        Raises:
+            ValueError: if the data or a parameter are not as described, or values are beyond float32.
         """
         X, index, weight, _ = self._sorted_training(X, y, sample_weight, self.class_weight)
+        check_single(X)
         kept = np.flatnonzero(weight > 0)
         random_state = check_random_state(self.random_state)
         seed = int(random_state.randint(np.iinfo(np.int32).max))
@@ -171,4 +175,5 @@ class BoostedClassifier(RobustClassifier):
         return float(np.average(margins.argmax(1) == rows.labels, weights=rows.weight))
 
     def _margins(self, X: Any) -> FloatArray:
+        check_single(X)
         return self._raw_margins(X).reshape(X.shape[0], -1) + self.start_

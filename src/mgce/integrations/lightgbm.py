@@ -8,6 +8,7 @@ import lightgbm
 import numpy as np
 from scipy import sparse
 
+from mgce._validation import expected
 from mgce.estimators.base import FloatArray
 from mgce.integrations.boosting import BoostedClassifier, Rows
 
@@ -75,7 +76,15 @@ class MGCELGBMClassifier(BoostedClassifier):
                 "feval": lambda raw, data: ("accuracy", self._accuracy(_by_row(raw, len(rows.labels)), rows), True),
                 "callbacks": [lightgbm.early_stopping(self.n_iter_no_change, verbose=False)],
             }
-        self.booster_ = lightgbm.train(params, data, self.n_estimators, **stop)
+        try:
+            self.booster_ = lightgbm.train(params, data, self.n_estimators, **stop)
+        except lightgbm.basic.LightGBMError as error:
+            if "num_features()" not in str(error):
+                raise
+            what = (
+                "of a feature that varies, and of rows for two leaves (20 in each, or `min_data_in_leaf`)"
+            )
+            raise ValueError(expected("X", what, f"{train.X.shape[0]} rows that LightGBM cannot split")) from None
         return int(self.booster_.best_iteration if held_out is not None else self.booster_.current_iteration())
 
     def _raw_margins(self, X: Any) -> FloatArray:
