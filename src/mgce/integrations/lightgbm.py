@@ -81,9 +81,7 @@ class MGCELGBMClassifier(BoostedClassifier):
         except lightgbm.basic.LightGBMError as error:
             if "num_features()" not in str(error):
                 raise
-            what = (
-                "of a feature that varies, and of rows for two leaves (20 in each, or `min_data_in_leaf`)"
-            )
+            what = "of a feature that varies, and of rows for two leaves (20 in each, or `min_data_in_leaf`)"
             raise ValueError(expected("X", what, f"{train.X.shape[0]} rows that LightGBM cannot split")) from None
         return int(self.booster_.best_iteration if held_out is not None else self.booster_.current_iteration())
 
