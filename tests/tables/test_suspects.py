@@ -125,3 +125,15 @@ def test_every_row_is_in_the_file_and_formulas_are_text():
     assert frame["is_issue"].tolist()[0] and frame["label_quality"].is_monotonic_increasing
     wrong = 1 - frame["label_quality"]
     np.testing.assert_allclose(frame["expected_precision"], [wrong[:m].mean() for m in (1, 2, 3)], rtol=1e-5)
+
+
+def test_ties_do_not_depend_on_the_order_of_the_rows():
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(60, 2))
+    target = np.r_[np.zeros(40, int), np.ones(20, int)]
+    probs = np.where(np.arange(60)[:, None] % 3 == 0, [[0.2, 0.8]], [[0.7, 0.3]])  # two kinds of rows, many ties
+    listed = X[judgement(probs, target, X=X).suspects(10)]
+    assert len(np.unique(listed, axis=0)) == 10
+    for order in (np.arange(60)[::-1], generator.permutation(60)):
+        found = judgement(probs[order], target[order], X=X[order])
+        np.testing.assert_array_equal(X[order][found.suspects(10)], listed)

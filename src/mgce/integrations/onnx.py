@@ -7,27 +7,11 @@ from typing import Any
 import onnx
 import torch
 
-from mgce.estimators import (
-    MGCEBoostingClassifier,
-    MGCEClassifier,
-    MGCEClassifierCV,
-    MGCEForestClassifier,
-    MGCEFourierClassifier,
-    MGCEMLPClassifier,
-    MGCEVotingClassifier,
-)
+from mgce import estimators
 from mgce.estimators.base import RobustClassifier
 
-ESTIMATORS = (
-    MGCEBoostingClassifier,
-    MGCEClassifier,
-    MGCEClassifierCV,
-    MGCEForestClassifier,
-    MGCEFourierClassifier,
-    MGCEMLPClassifier,
-    MGCEVotingClassifier,
-)
-
+# Of all estimators of this package: skl2onnx is told how to convert each.
+ESTIMATORS = [value for name in estimators.__all__ if isinstance(value := getattr(estimators, name), type)]
 OPSET = 18  # the first whose reductions take the axes as an input, which is how PyTorch writes them
 OPTIONS = {
     "zipmap": [True, False, "columns"],

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binomtest
 
+from mgce._row_order import content_order
 from mgce.datasets.table_files import to_csv
 from mgce.estimators import MGCEForestClassifier
 from mgce.noise.confident import confident_labels
@@ -42,6 +43,7 @@ class Judgement:
         is_issue: whether confident learning takes the given label for wrong, (n,): see :func:`judge`.
         wrong: estimated probability that the given label is wrong, (n,).
         is_distinct: whether the row is the one counted among its copies; True for a row without copies, (n,).
+        rank: place of the row when all are sorted by content, (n,); it breaks ties, whatever the order of the file.
     """
 
     target: IntArray
@@ -50,6 +52,7 @@ class Judgement:
     is_issue: NDArray[np.bool_]
     wrong: FloatArray
     is_distinct: NDArray[np.bool_]
+    rank: IntArray
 
     @property
     def n_distinct(self) -> int:
@@ -59,10 +62,11 @@ class Judgement:
     def order(self) -> IntArray:
         """Return the indices of all rows, sorted by how probable it is that their given label is wrong, highest first.
 
-        Ties are broken by the probability of the given label minus that of the most probable class, lowest first.
+        Ties are broken by the probability of the given label minus that of the most probable class, lowest first, and
+        then by what stands in the rows.
         """
         prob_given = self.probs[np.arange(len(self.target)), self.target]
-        return np.asarray(np.lexsort((prob_given - self.probs.max(1), -self.wrong)))
+        return np.asarray(np.lexsort((self.rank, prob_given - self.probs.max(1), -self.wrong)))
 
     def suspects(self, most: int) -> IntArray:
         """Return at most `most` distinct rows whose suggested class is not the given label, in the order of `order`."""
@@ -132,17 +136,21 @@ def judge(
     held_out = np.setdiff1d(np.arange(len(X)), train)
     if held_out.size:
         probs[held_out] = trees.tree_proba(X[held_out])
-    return judgement(probs if first is None else probs[first], target, first)
+    return judgement(probs if first is None else probs[first], target, first, X)
 
 
-def judgement(probs: FloatArray, target: IntArray, first: IntArray | None = None) -> Judgement:
+def judgement(
+    probs: FloatArray, target: IntArray, first: IntArray | None = None, X: NDArray[Any] | None = None
+) -> Judgement:
     """Judge given labels by class probabilities.
 
     Args:
         probs: shape (n, k), by a model that was not fitted to the row: see :func:`judge`.
         target: given labels, shape (n,), in 0..k-1.
         first: index of the row that stands for all copies of each row, shape (n,); None if there are none.
+        X: the rows, shape (n, d), which break ties; None if only their probabilities are known.
     """
+    order = content_order(target, probs if X is None else X)
     confident_class = confident_labels(probs, target)
     return Judgement(
         target=target,
@@ -151,6 +159,7 @@ def judgement(probs: FloatArray, target: IntArray, first: IntArray | None = None
         is_issue=confident_class != target,
         wrong=_wrong(probs, target, confident_class),
         is_distinct=np.ones(len(target), bool) if first is None else first == np.arange(len(target)),
+        rank=np.argsort(order).astype(np.int64),
     )
 
 
