@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from mgce.functional import minimax_probs
 from mgce.linear.arrays import one_hot, with_intercept
 from mgce.risk import UncertaintySet, fit_linear, minimax_risk
 
@@ -41,6 +42,56 @@ def test_value_lies_between_the_risk_at_the_set_and_that_of_no_information(data)
     trivial = 1.4 * (1 - 3 ** (-1 / 1.4))
     tight = minimax_risk(x, UncertaintySet.heuristic(x, y, lambda_0=1e-3), beta=1.4).value
     assert 0 < tight < values[0] < values[1] < values[2] <= trivial + 1e-9
+
+
+BETAS = [1, 1.05, 1.4, 2, 5, math.inf]
+
+
+def world(rng, dimensions):
+    """Give 30 equally likely atoms: features in [-1, 1], and the true probabilities of 3 classes."""
+    return rng.uniform(-1, 1, (30, dimensions)), rng.dirichlet(np.full(3, 0.3), 30)
+
+
+def true_risks(x, truth, coef, beta):
+    """Give the alpha-risk of h and the error of a class drawn from h, in a world."""
+    h = minimax_probs(torch.from_numpy(with_intercept(x) @ coef.T), beta=beta).numpy()
+    losses = -np.log(h) if math.isinf(beta) else beta * (1 - h ** (1 / beta))
+    return (truth * losses).sum(1).mean(), (truth * (1 - h)).sum(1).mean()
+
+
+def test_remark_1_v_bounds_the_error_and_more_closely_for_smaller_beta():
+    """Where the true distribution is in the set."""
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        x, truth = world(rng, 3)
+        moments = truth.T @ with_intercept(x) / len(x)
+        widths = np.full(moments.shape, 0.05)
+        u = (moments + rng.uniform(-1, 1, moments.shape) * widths, widths)
+        values, slack = [], []
+        for beta in BETAS:
+            v = minimax_risk(with_intercept(x), u, beta=beta, tol=1e-7)
+            alpha_risk, error = true_risks(x, truth, v.coef, beta)
+            assert error <= alpha_risk + 1e-12 and alpha_risk <= v.value + 1e-6
+            values.append(v.value)
+            slack.append(v.value - error)
+        assert np.diff(values).min() > 0 and np.diff(slack).min() > 0
+
+
+def test_v_is_no_bound_at_the_lambda_0_of_the_papers_experiments():
+    """With lambda_0 = 1e-5 the true distribution is not in the set; at beta = 1 the alpha-risk is the error."""
+    rng, alpha_misses, error_misses = np.random.default_rng(0), {1: 0, 1.4: 0}, {1: 0, 1.4: 0}
+    for _ in range(40):
+        x, truth = world(rng, 6)
+        atoms = rng.integers(0, len(x), 100)
+        labels = (truth[atoms].cumsum(1) < rng.random((100, 1))).sum(1)
+        u = UncertaintySet.heuristic(x[atoms], labels, n_classes=3, lambda_0=1e-5)
+        for beta in alpha_misses:
+            v = minimax_risk(x[atoms], u, beta=beta, labels=labels, tol=1e-5)
+            alpha_risk, error = true_risks(x, truth, v.coef, beta)
+            alpha_misses[beta] += alpha_risk > v.value
+            error_misses[beta] += error > v.value
+    assert min(alpha_misses.values()) >= 30
+    assert error_misses[1] >= 30 > 15 > error_misses[1.4]
 
 
 def test_pair_is_the_set_without_its_name(data):

@@ -66,6 +66,68 @@ def test_corollary_1_and_properness(beta):
     assert (expected > (composite_losses(q, beta) * q).sum(1)).all()
 
 
+def least_risk(q, beta):
+    """Give the least mean margin loss, beta (1 - ||q||_alpha); at infinity it is Shannon's entropy."""
+    if np.isinf(beta):
+        return -(q * np.log(q)).sum()
+    return beta * (1 - np.linalg.norm(q, np.inf if beta == 1 else beta / (beta - 1)))
+
+
+def pooled_below(q, wrong):
+    """Give q with its largest entries and that of `wrong` made equal, the fewest that put `wrong` on top."""
+    others = sorted((y for y in range(len(q)) if y != wrong), key=lambda y: -q[y])
+    pool = [wrong]
+    for y in others:
+        if q[y] > q[pool].mean():
+            pool.append(y)
+    pooled = q.copy()
+    pooled[pool] = q[pool].mean()
+    return pooled
+
+
+def best_margins(q, beta):
+    """Give margins of the least risk: those of p = q, and at beta = 1 two levels, the largest entries 1/m above."""
+    if np.isinf(beta):
+        return np.log(q)
+    if beta > 1:
+        return optimal_margins(q, beta)
+    top = q >= q.max() - 1e-12
+    return top / top.sum()
+
+
+@pytest.mark.parametrize("beta", [1.0, 1.05, 1.4, 5.0, np.inf])
+def test_corollary_1_a_wrong_class_on_top_costs_more_than_the_least_risk(beta):
+    """Calibration: margins with a wrong class on top have more than the least risk, by a gap known in closed form."""
+    rng, k = np.random.default_rng(0), 4
+    for q in 0.7 * rng.dirichlet(np.ones(k), 5) + 0.3 / k:
+
+        def risk_and_gradient(f, q=q):
+            logits = torch.from_numpy(f).requires_grad_()
+            risk = mgce_loss(logits.expand(k, k), torch.arange(k), reduction="none", beta=beta) @ torch.from_numpy(q)
+            risk.backward()
+            return risk.item(), logits.grad.numpy()
+
+        assert risk_and_gradient(best_margins(q, beta))[0] == pytest.approx(least_risk(q, beta), abs=1e-9)
+        for wrong in np.argsort(q)[:-1]:
+            pooled = pooled_below(q, wrong)
+            least = least_risk(pooled, beta)
+            assert least > least_risk(q, beta)
+            if beta == 1:  # then the excess error is at most k times the excess risk
+                assert least - least_risk(q, beta) >= (q.max() - q[wrong]) / k - 1e-12
+            tie = best_margins(pooled, beta)
+            assert tie[wrong] >= tie.max() - 1e-12
+            assert risk_and_gradient(tie)[0] == pytest.approx(least, abs=1e-9)
+            # All margins with `wrong` on top are lead @ z, z >= 0, plus a constant that changes no loss.
+            lead = -np.delete(np.eye(k), wrong, 1)
+
+            def of_leads(z, lead=lead, of=risk_and_gradient):
+                risk, gradient = of(lead @ z)
+                return risk, lead.T @ gradient
+
+            found = optimize.minimize(of_leads, np.ones(k - 1), jac=True, bounds=[(0, None)] * (k - 1))
+            assert found.fun >= least - 1e-9
+
+
 @pytest.mark.parametrize("beta", BETAS)
 def test_symmetric_noise_costs_no_more_than_the_bound(beta):
     rng, k, eta = np.random.default_rng(0), 3, 0.4
