@@ -59,8 +59,8 @@ def true_risks(x, truth, coef, beta):
     return (truth * losses).sum(1).mean(), (truth * (1 - h)).sum(1).mean()
 
 
-def test_remark_1_v_bounds_the_error_and_more_closely_for_smaller_beta():
-    """Where the true distribution is in the set."""
+def test_remark_1():
+    """Where the true distribution is in the set, V bounds the error, and more closely for smaller beta."""
     rng = np.random.default_rng(0)
     for _ in range(5):
         x, truth = world(rng, 3)
@@ -77,8 +77,11 @@ def test_remark_1_v_bounds_the_error_and_more_closely_for_smaller_beta():
         assert np.diff(values).min() > 0 and np.diff(slack).min() > 0
 
 
-def test_v_is_no_bound_at_the_lambda_0_of_the_papers_experiments():
-    """With lambda_0 = 1e-5 the true distribution is not in the set; at beta = 1 the alpha-risk is the error."""
+def test_v_at_the_papers_lambda_0():
+    """At 1e-5, as in its experiments, V is below the risk; at its formula for a confidence, V says nothing.
+
+    At beta = 1 the alpha-risk is the error.
+    """
     rng, alpha_misses, error_misses = np.random.default_rng(0), {1: 0, 1.4: 0}, {1: 0, 1.4: 0}
     for _ in range(40):
         x, truth = world(rng, 6)
@@ -90,6 +93,9 @@ def test_v_is_no_bound_at_the_lambda_0_of_the_papers_experiments():
             alpha_risk, error = true_risks(x, truth, v.coef, beta)
             alpha_misses[beta] += alpha_risk > v.value
             error_misses[beta] += error > v.value
+    for beta in alpha_misses:  # the last sample
+        u = UncertaintySet.heuristic(x[atoms], labels, n_classes=3, lambda_0=math.sqrt(math.log(2 * 3 * 7 / 0.05) / 2))
+        assert minimax_risk(x[atoms], u, beta=beta).value == pytest.approx(beta * (1 - 3 ** (-1 / beta)), abs=1e-6)
     assert min(alpha_misses.values()) >= 30
     assert error_misses[1] >= 30 > 15 > error_misses[1.4]
 

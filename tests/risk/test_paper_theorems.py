@@ -96,7 +96,7 @@ def best_margins(q, beta):
 
 
 @pytest.mark.parametrize("beta", [1.0, 1.05, 1.4, 5.0, np.inf])
-def test_corollary_1_a_wrong_class_on_top_costs_more_than_the_least_risk(beta):
+def test_corollary_1_calibration(beta):
     """Calibration: margins with a wrong class on top have more than the least risk, by a gap known in closed form."""
     rng, k = np.random.default_rng(0), 4
     for q in 0.7 * rng.dirichlet(np.ones(k), 5) + 0.3 / k:
