@@ -13,13 +13,14 @@ from torch import Tensor
 
 from mgce._validation import check_beta, check_logits
 from mgce.functional import minimax_probs, normalized_logits
+from mgce.numerics.root import DEFAULT_BETA
 
 # What a class of h = 0 gets, at most: far below what matters to cleanlab's thresholds, which are means of
 # probabilities, and far above the rounding of float64 where it is added to probabilities of order one.
 TIE_BREAK = 1e-6
 
 
-def untied_probs(logits: Any, *, beta: float = 1.4) -> NDArray[np.float64]:
+def untied_probs(logits: Any, *, beta: float = DEFAULT_BETA) -> NDArray[np.float64]:
     r"""Give h with its zeros told apart: positive probabilities, the smaller the larger the margin loss.
 
     .. math:: q_y = h_\beta(f)_y + 10^{-6}\, e^{-\ell_\beta(f, y)} \quad \text{for all classes but the most probable,}

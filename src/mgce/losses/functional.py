@@ -23,7 +23,7 @@ from mgce.losses.nll import nll
 from mgce.losses.scored import expm1
 from mgce.losses.wanted import Wanted
 from mgce.numerics import root
-from mgce.numerics.root import Beta
+from mgce.numerics.root import DEFAULT_BETA, DEFAULT_GCE_BETA, Beta
 
 
 def mgce_loss(
@@ -34,7 +34,7 @@ def mgce_loss(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
     *,
-    beta: Beta = 1.4,
+    beta: Beta = DEFAULT_BETA,
     backend: str = "auto",
     dim: int | None = None,
 ) -> Tensor:
@@ -119,14 +119,14 @@ def gce_loss(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
     *,
-    beta: Beta = 1.4,
+    beta: Beta = DEFAULT_GCE_BETA,
     dim: int | None = None,
 ) -> Tensor:
     r"""Compute generalized cross-entropy: the alpha-loss of softmax, bounded but not convex.
 
     .. math:: \ell_\beta(\mathrm{softmax}(f), y) = \beta \Big(1 - \mathrm{softmax}(f)_y^{1/\beta}\Big)
 
-    In the notation of Zhang and Sabuncu, `q = 1 / beta`: their default q = 0.7 is beta = 10/7.
+    In the notation of Zhang and Sabuncu, `q = 1 / beta`: the default, beta = 10/7, is their q = 0.7.
 
     Args:
         input: logits f, shape (C), (N, C) or (N, C, d1, ..., dK), floating point.
