@@ -47,9 +47,9 @@ def untied_probs(logits: Any, *, beta: float = DEFAULT_BETA) -> NDArray[np.float
     """
     f = torch.as_tensor(logits)
     beta = check_beta(beta)  # type: ignore[assignment]
-    check_logits(f)
+    check_logits(f, -1)
     f = f.detach().double().cpu()
-    probs: Tensor = minimax_probs(f, beta=beta) + TIE_BREAK * normalized_logits(f, beta=beta).exp()
+    probs: Tensor = minimax_probs(f, beta=beta, dim=-1) + TIE_BREAK * normalized_logits(f, beta=beta, dim=-1).exp()
     top = f.argmax(-1, keepdim=True)
     probs.scatter_(-1, top, 0.0)
     return np.asarray(probs.scatter(-1, top, 1 - probs.sum(-1, keepdim=True)).numpy())

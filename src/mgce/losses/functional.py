@@ -14,9 +14,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from mgce import _validation
+from mgce._validation import class_dim
 from mgce.kernels import dispatch
 from mgce.kernels.options import LossOptions
-from mgce.losses.arguments import HALF_TYPES, check_arguments, class_dim, result_dtype, with_class_dim
+from mgce.losses.arguments import HALF_TYPES, check_arguments, result_dtype, with_class_dim
 from mgce.losses.composite import composite_mgce_loss
 from mgce.losses.fused import fused_mgce_loss, loss_of_rows
 from mgce.losses.nll import nll
@@ -173,7 +174,7 @@ def gce_loss(
     return wanted.loss(scores, target, weight, options).to(dtype)
 
 
-def alpha_loss(probs: Tensor, target: Tensor, *, beta: Beta, dim: int = -1, reduction: str = "mean") -> Tensor:
+def alpha_loss(probs: Tensor, target: Tensor, *, beta: Beta, dim: int | None = None, reduction: str = "mean") -> Tensor:
     r"""Compute the alpha-loss of probabilities, `alpha = beta / (beta - 1)`.
 
     .. math:: \ell_\beta(h, y) = \beta \big(1 - h_y^{1/\beta}\big)
@@ -186,7 +187,7 @@ def alpha_loss(probs: Tensor, target: Tensor, *, beta: Beta, dim: int = -1, redu
             probabilities, the shape of `probs`.
         beta: in [1, inf]; 1 is MAE `1 - h_y` (the error of the randomised rule), inf is `-log h_y`. A tensor
             gives one beta for each row: it broadcasts against the shape of index targets.
-        dim: dimension of the classes.
+        dim: dimension of the classes; None is where the losses have it: 1, or 0 for one row.
         reduction: `"none"`, `"mean"` or `"sum"`.
 
     Returns:
@@ -202,7 +203,7 @@ def alpha_loss(probs: Tensor, target: Tensor, *, beta: Beta, dim: int = -1, redu
 
     Reference: paper, equations (3) and (5).
     """
-    _validation.check_logits(probs, dim, "probs")
+    dim = _validation.check_logits(probs, dim, "probs")
     rows = probs.movedim(dim, -1)
     soft = isinstance(target, Tensor) and target.shape == probs.shape
     options = LossOptions(reduction=reduction)

@@ -12,7 +12,6 @@ from mgce._validation import expected
 from mgce.kernels import dispatch
 from mgce.link.probs import minimax_probs, minimax_to_worst_case, worst_case_probs
 from mgce.losses import functional
-from mgce.losses.arguments import class_dim
 from mgce.losses.base import RobustLoss, WithBeta, python_number, show, store_beta
 from mgce.losses.linear import linear_mgce_loss
 from mgce.numerics.root import DEFAULT_BETA, DEFAULT_GCE_BETA, Beta
@@ -47,7 +46,7 @@ class MinimaxLink(WithBeta):
     Reference: paper, equations (14) and (15).
     """
 
-    def __init__(self, beta: Beta = DEFAULT_BETA, dim: int | None = -1, output: str = "minimax") -> None:
+    def __init__(self, beta: Beta = DEFAULT_BETA, dim: int | None = None, output: str = "minimax") -> None:
         super().__init__()
         _validation.check_choice("output", output, OUTPUTS)
         store_beta(self, beta)
@@ -56,14 +55,13 @@ class MinimaxLink(WithBeta):
 
     def forward(self, logits: Tensor) -> Tensor:
         """Map logits to probabilities of the same shape."""
-        dim = class_dim(logits) if self.dim is None else self.dim
         probs = minimax_probs if self.output == "minimax" else worst_case_probs
-        return probs(logits, beta=self.beta, dim=dim)
+        return probs(logits, beta=self.beta, dim=self.dim)
 
     def both(self, logits: Tensor) -> tuple[Tensor, Tensor]:
         """Return h and p of logits, whatever `output` is."""
-        dim = class_dim(logits) if self.dim is None else self.dim
-        return minimax_probs(logits, beta=self.beta, dim=dim), worst_case_probs(logits, beta=self.beta, dim=dim)
+        beta, dim = self.beta, self.dim
+        return minimax_probs(logits, beta=beta, dim=dim), worst_case_probs(logits, beta=beta, dim=dim)
 
     def extra_repr(self) -> str:
         """Show the hyperparameters."""
@@ -230,7 +228,7 @@ class LinearMGCELoss(RobustLoss):
     @property
     def link(self) -> MinimaxLink:
         """The module that turns logits, classes last, into minimax probabilities."""
-        return MinimaxLink(beta=self.raw_beta)
+        return MinimaxLink(beta=self.raw_beta, dim=-1)
 
     def both_probs(self, logits: Tensor) -> tuple[Tensor, Tensor]:
         """Return h and p of logits at the beta of the loss."""
@@ -292,4 +290,4 @@ class GCELoss(RobustLoss):
     def both_probs(self, logits: Tensor) -> tuple[Tensor, Tensor]:
         """Return softmax as h, and the p that belongs to this h at the beta of the loss."""
         h = self.link(logits)
-        return h, minimax_to_worst_case(h, beta=self.beta, dim=class_dim(logits) if self.dim is None else self.dim)
+        return h, minimax_to_worst_case(h, beta=self.beta, dim=self.dim)

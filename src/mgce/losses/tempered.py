@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from mgce import _validation
 from mgce.kernels.options import LossOptions
-from mgce.losses.arguments import HALF_TYPES, class_dim
+from mgce.losses.arguments import HALF_TYPES
 from mgce.losses.base import python_number
 from mgce.losses.scored import expm1, scored_loss
 from mgce.losses.scored_module import ScoredLoss
@@ -151,8 +151,7 @@ class TemperedSoftmax(nn.Module):
 
     def forward(self, logits: Tensor) -> Tensor:
         """Map logits to probabilities of the same shape; half types are solved in float32."""
-        dim = class_dim(logits) if self.dim is None else self.dim
-        _validation.check_logits(logits, dim)
+        dim = _validation.check_logits(logits, self.dim)
         x = logits.float() if logits.dtype in HALF_TYPES else logits
         _check_power(x, dim, "t", self.t, 1)
         return _tempered_log_softmax(x, self.t, dim).exp().to(logits.dtype)
