@@ -121,9 +121,15 @@ def check_floating(logits: Tensor, name: str) -> None:
         raise RuntimeError(expected(name, "a floating-point tensor", logits.dtype))
 
 
-def check_logits(logits: Tensor, dim: int = -1, name: str = "logits") -> None:
-    """Require a floating-point tensor with at least one class along `dim`."""
+def class_dim(logits: Tensor) -> int:
+    """Give the dimension of the classes of logits (C), (N, C) or (N, C, d1, ..., dK); 0 if it is no tensor."""
+    return 1 if isinstance(logits, Tensor) and logits.ndim > 1 else 0
+
+
+def check_logits(logits: Tensor, dim: int | None, name: str = "logits") -> int:
+    """Require a floating-point tensor with at least one class along `dim`, and give that: None is :func:`class_dim`."""
     check_floating(logits, name)
+    dim = class_dim(logits) if dim is None else dim
     if logits.ndim == 0:
         raise ValueError(expected(name, "a tensor with a dimension of classes", "a scalar"))
     if type(dim) is not int and not torch.compiler.is_compiling():  # which knows numbers of NumPy's as arrays
@@ -132,6 +138,7 @@ def check_logits(logits: Tensor, dim: int = -1, name: str = "logits") -> None:
         raise IndexError(expected("dim", f"in [{-logits.ndim}, {logits.ndim - 1}]", dim))
     if logits.shape[dim] == 0:
         raise RuntimeError(expected(name, "a tensor with at least one class", tuple(logits.shape)))
+    return dim
 
 
 def target_out_of_range(label: float, k: int, ignore_index: int) -> str:

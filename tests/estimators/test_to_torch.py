@@ -60,6 +60,11 @@ def test_it_is_a_copy_that_can_be_trained_on():
     np.testing.assert_array_equal(clf.coef_, before)
 
 
+def test_rows_in_several_dimensions_have_the_classes_last():
+    module, rows = MGCEClassifier().fit(X, Y).to_torch(), torch.from_numpy(X)
+    torch.testing.assert_close(module(rows.view(3, 50, 4)).view(150, 3), module(rows))
+
+
 @pytest.mark.parametrize("name", ["forest", "boosting"])
 def test_rows_next_to_a_threshold_go_where_the_estimator_sends_them(name):
     """In both types: float32 has neighbours of the threshold on both sides, and rounds many thresholds up."""

@@ -173,9 +173,10 @@ def test_scores_of_text_classification_are_h(beta):
         assert min(got) == 0
 
 
-def test_scores_of_token_classification_are_h():
+@pytest.mark.parametrize("link", [None, MGCELoss(beta=BETA).link, MinimaxLink(BETA, dim=-1)])
+def test_scores_of_token_classification_are_h(link):
     model = model_of("token").eval()
-    tag = pipeline("token-classification", model=model, tokenizer=tokenizer(), device="cpu")
+    tag = pipeline("token-classification", link, model=model, tokenizer=tokenizer(), device="cpu")
     with torch.no_grad():
         ids = tokenizer()("good film", return_tensors="pt", return_token_type_ids=False)
         want = minimax_probs(model(**ids).logits[0], beta=BETA).max(-1).values

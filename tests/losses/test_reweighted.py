@@ -108,7 +108,7 @@ def test_bad_hyperparameters(make, error, match):
 
 
 def test_what_is_no_hyperparameter_is_named():
-    with pytest.raises(TypeError, match="Expected `alpha` to be a hyperparameter of FocalLoss, which has gamma, but"):
+    with pytest.raises(TypeError, match="FocalLoss.* got an unexpected keyword argument 'alpha'"):
         FocalLoss(alpha=0.5)
     with pytest.raises(ValueError, match="Expected `order` to be at most 10000, but got 10001"):
         TaylorCELoss(order=10001)

@@ -223,7 +223,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
             TypeError: if the margins come from another library, such as XGBoost, LightGBM or a member of a vote.
         """
         check_is_fitted(self)
-        return nn.Sequential(*self._margin_modules(), MinimaxLink(self.beta_, output=output))
+        return nn.Sequential(*self._margin_modules(), MinimaxLink(self.beta_, dim=-1, output=output))
 
     def _margin_modules(self) -> Sequence[nn.Module]:
         """Return modules that, applied in sequence, turn rows (n, d) into margins (n, k)."""

@@ -18,6 +18,7 @@ from mgce.estimators.forest import MGCEForestClassifier
 from mgce.estimators.torch_modules import Baseline, TreeSums
 from mgce.estimators.trees import Nodes, Trees
 from mgce.noise.confident import confident_labels
+from mgce.numerics.root import DEFAULT_BETA
 
 
 class MGCEBoostingClassifier(RobustClassifier):
@@ -75,7 +76,7 @@ class MGCEBoostingClassifier(RobustClassifier):
 
     def __init__(
         self,
-        beta: float = 1.4,
+        beta: float = DEFAULT_BETA,
         *,
         max_iter: int = 100,
         learning_rate: float = 0.1,

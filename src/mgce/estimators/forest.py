@@ -20,6 +20,7 @@ from mgce.estimators.base import FloatArray, IntArray, RobustClassifier, check_s
 from mgce.estimators.log_margins import best_scale
 from mgce.estimators.torch_modules import ScaledLog, TreeSums
 from mgce.estimators.trees import Nodes, Trees
+from mgce.numerics.root import DEFAULT_BETA
 
 FORESTS = {"best": RandomForestClassifier, "random": ExtraTreesClassifier}  # by the `splitter` of scikit-learn's trees
 # Candidates for the fewest rows of a leaf. With clean labels 1 or 2 are best; with 40 % of them wrong, 5 to 50 were
@@ -93,7 +94,7 @@ class MGCEForestClassifier(RobustClassifier):
 
     def __init__(
         self,
-        beta: float = 1.4,
+        beta: float = DEFAULT_BETA,
         *,
         n_estimators: int = 100,
         splitter: str = "oob",

@@ -20,6 +20,7 @@ from mgce._validation import expected
 from mgce.estimators.base import FloatArray, RobustClassifier, largest
 from mgce.estimators.linear import MGCEClassifier
 from mgce.estimators.torch_modules import Cosines, dense_layers
+from mgce.numerics.root import DEFAULT_BETA
 
 MEDIAN_ROWS = 1000  # the median distance of a thousand rows is that of all to a few percent
 CHUNK_ROWS = 8192  # rows predicted at once: 500 features of them are 33 MB, those of a million rows 4 GB
@@ -78,7 +79,7 @@ class MGCEFourierClassifier(RobustClassifier):
 
     def __init__(
         self,
-        beta: float = 1.4,
+        beta: float = DEFAULT_BETA,
         *,
         lambda0: float = 3e-3,
         n_components: int = 500,

@@ -43,6 +43,7 @@ from mgce.linear import LinearFit, fit_linear
 from mgce.linear.arrays import as_matrix, with_intercept
 from mgce.linear.objective import trivial_value
 from mgce.linear.plan import QUICK, Size, interior_is_affordable, plan
+from mgce.numerics.root import DEFAULT_BETA
 
 
 class MGCEClassifier(RobustClassifier):
@@ -120,7 +121,7 @@ class MGCEClassifier(RobustClassifier):
 
     def __init__(
         self,
-        beta: float = 1.4,
+        beta: float = DEFAULT_BETA,
         *,
         lambda0: float = 1e-3,
         fit_intercept: bool = True,

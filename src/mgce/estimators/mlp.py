@@ -20,6 +20,7 @@ from mgce._validation import check_beta, check_device, expected
 from mgce.estimators.base import FloatArray, IntArray, RobustClassifier, check_single
 from mgce.estimators.linear_cv import BETAS
 from mgce.estimators.torch_modules import dense_layers
+from mgce.numerics.root import DEFAULT_BETA
 from mgce.training.ensemble import EnsembleFit, fit_ensemble
 from mgce.training.member_losses import MemberLoss
 from mgce.training.settings import TrainingSettings
@@ -114,7 +115,7 @@ class MGCEMLPClassifier(RobustClassifier):
     def __init__(
         self,
         hidden_layer_sizes: Any = (1024,),
-        beta: float | str = 1.4,
+        beta: float | str = DEFAULT_BETA,
         *,
         betas: Any = BETAS,
         lambda0: float = 1e-5,

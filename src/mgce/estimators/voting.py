@@ -22,6 +22,7 @@ from mgce.estimators.base import FloatArray, RobustClassifier
 from mgce.estimators.folds import checked_folds
 from mgce.estimators.log_margins import best_scale
 from mgce.estimators.torch_modules import ProbabilitySums, ScaledLog
+from mgce.numerics.root import DEFAULT_BETA
 
 
 class MGCEVotingClassifier(RobustClassifier, _BaseComposition):  # type: ignore[misc]
@@ -74,7 +75,7 @@ class MGCEVotingClassifier(RobustClassifier, _BaseComposition):  # type: ignore[
     def __init__(
         self,
         estimators: Any,
-        beta: float = 1.4,
+        beta: float = DEFAULT_BETA,
         *,
         scale: float | str = "cv",
         cv: Any = 3,

@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import Interval
 
 from mgce.estimators.base import FloatArray, IntArray, RobustClassifier, check_single
 from mgce.functional import worst_case_probs
+from mgce.numerics.root import DEFAULT_BETA
 
 # A leaf without weight would divide by zero; a millionth of a row is below anything that min_child_weight asks for.
 LEAST_HESSIAN = 1e-6
@@ -89,7 +90,7 @@ class BoostedClassifier(RobustClassifier):
 
     def __init__(
         self,
-        beta: float = 1.4,
+        beta: float = DEFAULT_BETA,
         *,
         n_estimators: int = 500,
         learning_rate: float = 0.03,

@@ -13,13 +13,14 @@ from torch import Tensor
 
 from mgce._validation import check_beta, check_logits
 from mgce.functional import minimax_probs, normalized_logits
+from mgce.numerics.root import DEFAULT_BETA
 
 # What a class of h = 0 gets, at most: far below what matters to cleanlab's thresholds, which are means of
 # probabilities, and far above the rounding of float64 where it is added to probabilities of order one.
 TIE_BREAK = 1e-6
 
 
-def untied_probs(logits: Any, *, beta: float = 1.4) -> NDArray[np.float64]:
+def untied_probs(logits: Any, *, beta: float = DEFAULT_BETA) -> NDArray[np.float64]:
     r"""Give h with its zeros told apart: positive probabilities, the smaller the larger the margin loss.
 
     .. math:: q_y = h_\beta(f)_y + 10^{-6}\, e^{-\ell_\beta(f, y)} \quad \text{for all classes but the most probable,}
@@ -46,9 +47,9 @@ def untied_probs(logits: Any, *, beta: float = 1.4) -> NDArray[np.float64]:
     """
     f = torch.as_tensor(logits)
     beta = check_beta(beta)  # type: ignore[assignment]
-    check_logits(f)
+    check_logits(f, -1)
     f = f.detach().double().cpu()
-    probs: Tensor = minimax_probs(f, beta=beta) + TIE_BREAK * normalized_logits(f, beta=beta).exp()
+    probs: Tensor = minimax_probs(f, beta=beta, dim=-1) + TIE_BREAK * normalized_logits(f, beta=beta, dim=-1).exp()
     top = f.argmax(-1, keepdim=True)
     probs.scatter_(-1, top, 0.0)
     return np.asarray(probs.scatter(-1, top, 1 - probs.sum(-1, keepdim=True)).numpy())

@@ -86,7 +86,9 @@ class _Linked:
 
     def _forward(self, model_inputs: Any, **options: Any) -> Any:
         outputs = super()._forward(model_inputs, **options)  # type: ignore[misc]
-        outputs["logits"] = self.link(outputs["logits"].float()).log()  # -inf for a class of probability 0
+        logits = outputs["logits"].float()
+        probs = self.link(logits.flatten(0, -2)).view_as(logits)  # a link of a loss has the classes in dimension 1
+        outputs["logits"] = probs.log()  # -inf for a class of probability 0
         return outputs
 
 

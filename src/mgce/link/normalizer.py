@@ -17,7 +17,7 @@ def normalizer(
     logits: Tensor,
     *,
     beta: Beta,
-    dim: int = -1,
+    dim: int | None = None,
     method: str = "newton",
     tol: float = 1e-4,
 ) -> Tensor:
@@ -40,7 +40,7 @@ def normalizer(
             rounding, any beta from 2^64 on. A tensor gives one beta for each row: it broadcasts
             against the shape of the result. Where its values cannot be read, one that is not in
             [1, inf] gives NaN.
-        dim: dimension of the classes.
+        dim: dimension of the classes; None is where the losses have it: 1, or 0 for one row.
         method: `"newton"` reaches the rounding floor; `"bisection"` is the paper's Algorithm 1;
             `"exact"` sorts, for beta = 1 and 2 only.
         tol: width of the last bracket of `"bisection"`; 1e-4 is the paper's.
@@ -62,14 +62,14 @@ def normalizer(
     Reference: paper, equations (12), (13) and Theorem 3.
     """
     beta = _validation.check_beta(beta)
-    _validation.check_logits(logits, dim)
+    dim = _validation.check_logits(logits, dim)
     _validation.check_choice("method", method, METHODS)
     rows = logits.movedim(dim, -1)
     t = of_rows("root", rows, beta, -1) if method == "newton" else solve(rows, beta, -1, method, tol)[1]
     return (t - rows.detach().amax(-1)).to(result_dtype(logits))
 
 
-def normalized_logits(logits: Tensor, *, beta: Beta, dim: int = -1) -> Tensor:
+def normalized_logits(logits: Tensor, *, beta: Beta, dim: int | None = None) -> Tensor:
     r"""Compute f + phi_beta(f), which stands in MGCE where `log_softmax` stands in cross-entropy.
 
     .. math:: \text{loss}(f, y) = -(f_y + \varphi_\beta(f)) \ge 0
@@ -80,7 +80,7 @@ def normalized_logits(logits: Tensor, *, beta: Beta, dim: int = -1) -> Tensor:
     Args:
         logits: margins f, any shape with k classes along `dim`; -inf masks a class.
         beta: in [1, inf], a float or one for each row; at inf the result is `log_softmax`.
-        dim: dimension of the classes.
+        dim: dimension of the classes; None is where the losses have it: 1, or 0 for one row.
 
     Returns:
         f + phi, of the shape of `logits`.
@@ -95,7 +95,7 @@ def normalized_logits(logits: Tensor, *, beta: Beta, dim: int = -1) -> Tensor:
     Reference: paper, equation (19).
     """
     beta = _validation.check_beta(beta)
-    _validation.check_logits(logits, dim)
+    dim = _validation.check_logits(logits, dim)
     rows = logits.movedim(dim, -1)
     t = of_rows("root", rows, beta, -1)
     x = rows.to(t.dtype) - rows.detach().amax(-1, keepdim=True)

@@ -16,7 +16,7 @@ from mgce.numerics import root
 from mgce.numerics.root import Beta
 
 
-def minimax_probs(logits: Tensor, *, beta: Beta, dim: int = -1) -> Tensor:
+def minimax_probs(logits: Tensor, *, beta: Beta, dim: int | None = None) -> Tensor:
     r"""Compute h, the minimax probabilities: alpha-entmax of the logits with alpha = 1 + 1/beta.
 
     .. math:: h_\beta(f)_y = \Big(\frac{f_y + \varphi_\beta(f)}{\beta} + 1\Big)_+^{\beta}
@@ -27,7 +27,7 @@ def minimax_probs(logits: Tensor, *, beta: Beta, dim: int = -1) -> Tensor:
         logits: margins f, any shape with k classes along `dim`; -inf masks a class.
         beta: loss parameter in [1, inf]: 1 gives sparsemax, 2 gives entmax-1.5, inf gives softmax.
             A tensor gives one beta for each row, and broadcasts against the shape without `dim`.
-        dim: dimension of the classes.
+        dim: dimension of the classes; None is where the losses have it: 1, or 0 for one row.
 
     Returns:
         h, of the shape of `logits`, summing to one along `dim`.
@@ -44,7 +44,7 @@ def minimax_probs(logits: Tensor, *, beta: Beta, dim: int = -1) -> Tensor:
     return _probs("minimax", logits, beta, dim)
 
 
-def worst_case_probs(logits: Tensor, *, beta: Beta, dim: int = -1) -> Tensor:
+def worst_case_probs(logits: Tensor, *, beta: Beta, dim: int | None = None) -> Tensor:
     r"""Compute p, the worst-case probabilities: the calibrated output, and minus the gradient of phi.
 
     .. math:: p_\beta(f)_y = \frac{v_y^{\beta - 1}}{\sum_j v_j^{\beta - 1}},
@@ -56,7 +56,7 @@ def worst_case_probs(logits: Tensor, *, beta: Beta, dim: int = -1) -> Tensor:
     Args:
         logits: margins f, any shape with k classes along `dim`; -inf masks a class.
         beta: loss parameter in [1, inf]; inf gives softmax. A tensor gives one beta for each row.
-        dim: dimension of the classes.
+        dim: dimension of the classes; None is where the losses have it: 1, or 0 for one row.
 
     Returns:
         p, of the shape of `logits`, summing to one along `dim`.
@@ -73,7 +73,7 @@ def worst_case_probs(logits: Tensor, *, beta: Beta, dim: int = -1) -> Tensor:
     return _probs("worst_case", logits, beta, dim)
 
 
-def minimax_to_worst_case(h: Tensor, *, beta: Beta, dim: int = -1) -> Tensor:
+def minimax_to_worst_case(h: Tensor, *, beta: Beta, dim: int | None = None) -> Tensor:
     r"""Map minimax probabilities h to worst-case probabilities p.
 
     .. math:: p_y = h_y^{1 - 1/\beta} \Big/ \sum_j h_j^{1 - 1/\beta}
@@ -82,7 +82,7 @@ def minimax_to_worst_case(h: Tensor, *, beta: Beta, dim: int = -1) -> Tensor:
         h: probabilities along `dim`, any shape.
         beta: in [1, inf]. At 1 the result is uniform on the support of h (not on all
             classes: 0^0 counts as 0 here); at inf it is h. A tensor gives one beta for each row.
-        dim: dimension of the classes.
+        dim: dimension of the classes; None is where the losses have it: 1, or 0 for one row.
 
     Returns:
         p, of the shape of h. A row that holds NaN is NaN.
@@ -97,11 +97,11 @@ def minimax_to_worst_case(h: Tensor, *, beta: Beta, dim: int = -1) -> Tensor:
     Reference: paper, Theorem 1, equation (15), for 1 < beta < inf.
     """
     beta = _validation.check_beta(beta)
-    _validation.check_logits(h, dim, "h")
+    dim = _validation.check_logits(h, dim, "h")
     return _power_and_normalize(h, _less_inverse(beta), dim)
 
 
-def worst_case_to_minimax(p: Tensor, *, beta: Beta, dim: int = -1) -> Tensor:
+def worst_case_to_minimax(p: Tensor, *, beta: Beta, dim: int | None = None) -> Tensor:
     r"""Map worst-case probabilities p to minimax probabilities h: sharpening by alpha = beta/(beta-1).
 
     .. math:: h_y = p_y^{\alpha} \Big/ \sum_j p_j^{\alpha}
@@ -111,7 +111,7 @@ def worst_case_to_minimax(p: Tensor, *, beta: Beta, dim: int = -1) -> Tensor:
         beta: in (1, inf]; at inf the result is p. Near 1 the exponent is so large that the
             result is one-hot unless two classes agree to within beta - 1. A tensor gives one beta for
             each row.
-        dim: dimension of the classes.
+        dim: dimension of the classes; None is where the losses have it: 1, or 0 for one row.
 
     Returns:
         h, of the shape of p. A row that holds NaN is NaN, and so is one whose beta is 1 in a tensor
@@ -128,7 +128,7 @@ def worst_case_to_minimax(p: Tensor, *, beta: Beta, dim: int = -1) -> Tensor:
     Reference: paper, Theorem 1, equation (16).
     """
     beta = _validation.check_beta(beta)
-    _validation.check_logits(p, dim, "p")
+    dim = _validation.check_logits(p, dim, "p")
     if isinstance(beta, Tensor):
         one = _validation.is_concrete(beta) and bool((beta == 1).any())
         alpha: Beta = 1 / torch.where(beta > 1, _less_inverse(beta), torch.nan)
@@ -140,10 +140,10 @@ def worst_case_to_minimax(p: Tensor, *, beta: Beta, dim: int = -1) -> Tensor:
     return _power_and_normalize(p, alpha, dim)
 
 
-def _probs(output: str, logits: Tensor, beta: Beta, dim: int) -> Tensor:
+def _probs(output: str, logits: Tensor, beta: Beta, dim: int | None) -> Tensor:
     """Give the output named, contiguous if the logits are."""
     beta = _validation.check_beta(beta)
-    _validation.check_logits(logits, dim)
+    dim = _validation.check_logits(logits, dim)
     probs = of_rows(output, logits, beta, dim).movedim(-1, dim).to(result_dtype(logits))
     return probs.contiguous() if logits.is_contiguous() else probs
 

@@ -8,16 +8,11 @@ import torch
 from torch import Tensor
 
 from mgce import _validation
-from mgce._validation import expected
+from mgce._validation import class_dim, expected
 from mgce.kernels.options import LossOptions
 from mgce.numerics.root import Beta
 
 HALF_TYPES = _validation.HALF_TYPES
-
-
-def class_dim(input: Tensor) -> int:
-    """Give the dimension of the classes of logits (C), (N, C) or (N, C, d1, ..., dK); 0 if it is no tensor."""
-    return 1 if isinstance(input, Tensor) and input.ndim > 1 else 0
 
 
 def with_class_dim(input: Tensor, target: Tensor, dim: int | None) -> tuple[Tensor, Tensor]:
@@ -63,8 +58,7 @@ def check_arguments(
     beta = check_options(options, beta)
     if not isinstance(input, Tensor):
         raise TypeError(expected("input", "a torch.Tensor", type(input).__name__))
-    dim = class_dim(input) if dim is None else dim
-    _validation.check_logits(input, dim, "input")
+    dim = _validation.check_logits(input, dim, "input")
     shape = input.shape
     rows = shape[:-1] if dim in (-1, len(shape) - 1) else shape[:dim] + shape[dim + 1 :]
     check_target(target, rows, shape, options.ignore_index)

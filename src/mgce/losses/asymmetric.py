@@ -6,19 +6,34 @@ import math
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from mgce import _validation
 from mgce._validation import expected
-from mgce.losses.scored import expm1, loss_of_log_prob, loss_of_log_probs
+from mgce.kernels.options import LossOptions
+from mgce.losses.base import python_number
+from mgce.losses.scored import expm1, scored_loss
 from mgce.losses.scored_module import ScoredLoss
 from mgce.losses.wanted import Wanted
 
 LEAST = 1e-30  # a number of float32, well above its smallest: log(a + p) is finite at p = 0, and so is 1 / q
 LARGEST = math.log(1e38)  # of float32
+DEFAULT_A, DEFAULT_Q = 0.6, 0.6  # published for CIFAR-10 and CIFAR-100
+DEFAULT_C = 30.0  # published for CIFAR-10
 
 
-@loss_of_log_prob
-def agce_loss(log_p: Tensor, *, a: float = 0.6, q: float = 0.6) -> Tensor:
+def agce_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+    *,
+    a: float = DEFAULT_A,
+    q: float = DEFAULT_Q,
+    dim: int | None = None,
+) -> Tensor:
     r"""Compute asymmetric generalized cross-entropy.
 
     .. math:: \ell(f, y) = \frac{(a + 1)^q - (a + p_y)^q}{q}, \qquad p = \mathrm{softmax}(f)
@@ -26,10 +41,22 @@ def agce_loss(log_p: Tensor, *, a: float = 0.6, q: float = 0.6) -> Tensor:
     In [0, ((a + 1)^q - a^q) / q]; symmetric at q = 1 only, where it is MAE; not convex in the logits. At a = 0 it would
     be :func:`gce_loss` with `beta=1 / q`.
 
-    Hyperparameters:
+    Args:
+        input: logits f, shape (C), (N, C) or (N, C, d1, ..., dK), floating point; -inf masks a class.
+        target: class indices or class probabilities, as for :func:`mgce_loss`.
+        weight: a rescaling weight for each class, shape (C).
+        ignore_index: an index target that adds nothing.
+        reduction: `"none"`, `"mean"` or `"sum"`.
+        label_smoothing: in [0, 1].
         a: at least 1e-30.
-        q: at least 1e-30, and (a + 1)^q at most 1e38, the size of numbers in float32. Both defaults are those published
-            for CIFAR-10 and CIFAR-100.
+        q: at least 1e-30, and (a + 1)^q at most 1e38, the size of numbers in float32.
+        dim: dimension of the classes, as for :func:`mgce_loss`.
+
+    Returns:
+        A scalar, or the shape of index targets for `reduction="none"`.
+
+    Raises:
+        TypeError, ValueError, RuntimeError, IndexError: as :func:`mgce_loss`, hyperparameters as beta.
 
     Example:
         >>> agce_loss(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
@@ -37,6 +64,12 @@ def agce_loss(log_p: Tensor, *, a: float = 0.6, q: float = 0.6) -> Tensor:
 
     Reference: Zhou et al., Asymmetric loss functions for learning with noisy labels, 2021.
     """
+    options = LossOptions(ignore_index, reduction, label_smoothing)
+    return scored_loss(lambda f, wanted: _agce(f, wanted, a, q), input, target, weight, options, dim)
+
+
+def _agce(logits: Tensor, wanted: Wanted, a: float, q: float) -> Tensor:
+    log_p = wanted.of(F.log_softmax(logits, wanted.dim))
     _validation.check_number("a", a, LEAST)
     _validation.check_number("q", q, LEAST)
     if q * math.log1p(a) > LARGEST:
@@ -50,8 +83,17 @@ def agce_loss(log_p: Tensor, *, a: float = 0.6, q: float = 0.6) -> Tensor:
     return scale * expm1(q * near)
 
 
-@loss_of_log_probs
-def amse_loss(log_p: Tensor, wanted: Wanted, *, c: float = 30.0) -> Tensor:
+def amse_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+    *,
+    c: float = DEFAULT_C,
+    dim: int | None = None,
+) -> Tensor:
     r"""Compute the asymmetric mean square error, the passive part of the joint asymmetric loss JAL-CE.
 
     .. math:: \ell(f, y) = \frac1k \sum_j (p_j - c\,[j = y])^2, \qquad p = \mathrm{softmax}(f)
@@ -59,8 +101,21 @@ def amse_loss(log_p: Tensor, wanted: Wanted, *, c: float = 30.0) -> Tensor:
     In [(c - 1)^2 / k, (c^2 + 1) / k] for c >= 1; not symmetric, the sum over the classes varies by 1 - 1/k; not convex
     in the logits. A class of logit -inf is left out of the mean, and so of k.
 
-    Hyperparameters:
-        c: in [1, 1e18], what p_y is drawn to; 1 is the mean square error. The default is that published for CIFAR-10.
+    Args:
+        input: logits f, shape (C), (N, C) or (N, C, d1, ..., dK), floating point; -inf masks a class.
+        target: class indices or class probabilities, as for :func:`mgce_loss`.
+        weight: a rescaling weight for each class, shape (C).
+        ignore_index: an index target that adds nothing.
+        reduction: `"none"`, `"mean"` or `"sum"`.
+        label_smoothing: in [0, 1].
+        c: in [1, 1e18], what p_y is drawn to; 1 is the mean square error.
+        dim: dimension of the classes, as for :func:`mgce_loss`.
+
+    Returns:
+        A scalar, or the shape of index targets for `reduction="none"`.
+
+    Raises:
+        TypeError, ValueError, RuntimeError, IndexError: as :func:`mgce_loss`, hyperparameters as beta.
 
     Example:
         >>> amse_loss(torch.tensor([[1.0, 0.0]]), torch.tensor([1]), c=1.0)
@@ -68,6 +123,12 @@ def amse_loss(log_p: Tensor, wanted: Wanted, *, c: float = 30.0) -> Tensor:
 
     Reference: Wang et al., Joint asymmetric loss for learning with noisy labels, 2025.
     """
+    options = LossOptions(ignore_index, reduction, label_smoothing)
+    return scored_loss(lambda f, wanted: _amse(f, wanted, c), input, target, weight, options, dim)
+
+
+def _amse(logits: Tensor, wanted: Wanted, c: float) -> Tensor:
+    log_p = F.log_softmax(logits, wanted.dim)
     _validation.check_number("c", c, 1, 1e18)  # its square is finite in float32
     p, on = log_p.exp(), log_p != -torch.inf
     own = wanted.of(p)
@@ -76,12 +137,86 @@ def amse_loss(log_p: Tensor, wanted: Wanted, *, c: float = 30.0) -> Tensor:
 
 
 class AGCELoss(ScoredLoss):
-    """Asymmetric generalized cross-entropy as a module; :func:`mgce.functional.agce_loss` has the equation."""
+    r"""Asymmetric generalized cross-entropy: the most probable label of a mixture minimises it.
+
+    .. math:: \ell(f, y) = \frac{(a + 1)^q - (a + p_y)^q}{q}, \qquad p = \mathrm{softmax}(f)
+
+    In [0, ((a + 1)^q - a^q) / q]; symmetric at q = 1 only, where it is MAE; not convex in the logits.
+
+    Args:
+        weight, size_average, ignore_index, reduce, reduction, label_smoothing: as for `nn.CrossEntropyLoss`.
+        a: at least 1e-30.
+        q: at least 1e-30, and (a + 1)^q at most 1e38.
+        dim: dimension of the classes, where it is not 1 (0 for one row).
+
+    Raises:
+        TypeError, ValueError, RuntimeError: if an argument is not one of those above.
+
+    Example:
+        >>> AGCELoss(a=0.6, q=0.6)(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
+        tensor(0.6777)
+
+    Reference: Zhou et al., Asymmetric loss functions for learning with noisy labels, 2021.
+    """
 
     function = staticmethod(agce_loss)
+    own = ("a", "q")
+
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        ignore_index: int = -100,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+        label_smoothing: float = 0.0,
+        *,
+        a: float = DEFAULT_A,
+        q: float = DEFAULT_Q,
+        dim: int | None = None,
+    ) -> None:
+        super().__init__(weight, size_average, ignore_index, reduce, reduction, label_smoothing, dim=dim)
+        self.a, self.q = python_number(a), python_number(q)
+        self.check()
 
 
 class AMSELoss(ScoredLoss):
-    """Asymmetric mean square error as a module; :func:`mgce.functional.amse_loss` has the equation and `c`."""
+    r"""Asymmetric mean square error: the passive part of the joint asymmetric loss JAL-CE.
+
+    .. math:: \ell(f, y) = \frac1k \sum_j (p_j - c\,[j = y])^2, \qquad p = \mathrm{softmax}(f)
+
+    In [(c - 1)^2 / k, (c^2 + 1) / k]; not symmetric; not convex in the logits.
+
+    Args:
+        weight, size_average, ignore_index, reduce, reduction, label_smoothing: as for `nn.CrossEntropyLoss`.
+        c: in [1, 1e18], what p_y is drawn to; 1 is the mean square error.
+        dim: dimension of the classes, where it is not 1 (0 for one row).
+
+    Raises:
+        TypeError, ValueError, RuntimeError: if an argument is not one of those above.
+
+    Example:
+        >>> AMSELoss(c=1.0)(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
+        tensor(0.5344)
+
+    Reference: Wang et al., Joint asymmetric loss for learning with noisy labels, 2025.
+    """
 
     function = staticmethod(amse_loss)
+    own = ("c",)
+
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        ignore_index: int = -100,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+        label_smoothing: float = 0.0,
+        *,
+        c: float = DEFAULT_C,
+        dim: int | None = None,
+    ) -> None:
+        super().__init__(weight, size_average, ignore_index, reduce, reduction, label_smoothing, dim=dim)
+        self.c = python_number(c)
+        self.check()

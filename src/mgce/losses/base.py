@@ -127,7 +127,7 @@ class RobustLoss(Loss, WithBeta):
         reduction: str = "mean",
         label_smoothing: float = 0.0,
         *,
-        beta: Beta = 1.4,
+        beta: Beta,
         dim: int | None = None,
     ) -> None:
         super().__init__(weight, size_average, ignore_index, reduce, reduction, label_smoothing, dim=dim)

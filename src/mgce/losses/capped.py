@@ -10,18 +10,30 @@ from torch.nn import functional as F
 
 from mgce import _validation
 from mgce._validation import expected
+from mgce.kernels.options import LossOptions
 from mgce.link.normalizer import normalized_logits
+from mgce.losses.base import python_number
 from mgce.losses.functional import mgce_loss
 from mgce.losses.modules import MinimaxLink
-from mgce.losses.scored import loss_of_logits
+from mgce.losses.scored import scored_loss
 from mgce.losses.scored_module import ScoredLoss
 from mgce.losses.wanted import Wanted
 from mgce.numerics.exponential import expm1
-from mgce.numerics.root import LARGEST_BETA
+from mgce.numerics.root import DEFAULT_BETA, LARGEST_BETA
 
 
-@loss_of_logits
-def capped_mgce_loss(logits: Tensor, wanted: Wanted, *, beta: float = 1.4, threshold: float = 0.0) -> Tensor:
+def capped_mgce_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+    *,
+    beta: float = DEFAULT_BETA,
+    threshold: float = 0.0,
+    dim: int | None = None,
+) -> Tensor:
     r"""Compute the alpha-loss of the minimax probabilities h, as if none was below a threshold.
 
     .. math:: \ell(f, y) = \beta \big(1 - \max(h_y, t)^{1/\beta}\big)
@@ -31,9 +43,22 @@ def capped_mgce_loss(logits: Tensor, wanted: Wanted, *, beta: float = 1.4, thres
     at beta = inf, where it is cross-entropy. A row whose class has less probability than the threshold has no
     gradient: begin with :func:`mgce_loss`, so that few rows with right labels are such.
 
-    Hyperparameters:
+    Args:
+        input: logits f, shape (C), (N, C) or (N, C, d1, ..., dK), floating point; -inf masks a class.
+        target: class indices or class probabilities, as for :func:`mgce_loss`.
+        weight: a rescaling weight for each class, shape (C).
+        ignore_index: an index target that adds nothing.
+        reduction: `"none"`, `"mean"` or `"sum"`.
+        label_smoothing: in [0, 1].
         beta: in [1, inf], one number for all rows.
         threshold: t, in [0, 1]. From 1/2 on only rows count whose label has more of h than all other classes together.
+        dim: dimension of the classes, as for :func:`mgce_loss`.
+
+    Returns:
+        A scalar, or the shape of index targets for `reduction="none"`.
+
+    Raises:
+        TypeError, ValueError, RuntimeError, IndexError: as :func:`mgce_loss`, hyperparameters as beta.
 
     Example:
         >>> capped_mgce_loss(torch.tensor([[3.0, 0.0], [0.4, 0.0]]), torch.tensor([1, 1]), beta=2.0, reduction="none")
@@ -43,6 +68,11 @@ def capped_mgce_loss(logits: Tensor, wanted: Wanted, *, beta: float = 1.4, thres
 
     Reference: paper, equations (3) and (14); Zhang and Sabuncu, 2018, section 3.3, for the threshold.
     """
+    options = LossOptions(ignore_index, reduction, label_smoothing)
+    return scored_loss(lambda f, wanted: _capped_mgce(f, wanted, beta, threshold), input, target, weight, options, dim)
+
+
+def _capped_mgce(logits: Tensor, wanted: Wanted, beta: float, threshold: float) -> Tensor:
     number = _validation.check_beta(beta)
     if isinstance(number, Tensor):
         raise TypeError(expected("beta", "one number for all rows", f"a tensor of shape {tuple(number.shape)}"))
@@ -63,11 +93,49 @@ def capped_mgce_loss(logits: Tensor, wanted: Wanted, *, beta: float = 1.4, thres
 
 
 class CappedMGCELoss(ScoredLoss):
-    """MGCE up to a cap as a module; :func:`mgce.functional.capped_mgce_loss` has the equation and the limits."""
+    r"""MGCE with a cap: no row counts for more than beta, or than a label of probability t costs.
+
+    .. math:: \ell(f, y) = \beta \big(1 - \max(h_y, t)^{1/\beta}\big)
+        = \min\big(\beta (1 - t^{1/\beta}), -f_y - \varphi_\beta(f)\big)
+
+    with h the minimax probabilities, which `link` gives. In [0, beta (1 - t^(1 / beta))]; with t = 0 symmetric at
+    beta = 1, and convex in the logits at beta = inf, where it is cross-entropy.
+
+    Args:
+        weight, size_average, ignore_index, reduce, reduction, label_smoothing: as for `nn.CrossEntropyLoss`.
+        beta: in [1, inf], one number for all rows.
+        threshold: t, in [0, 1]. A row whose label has less probability has no gradient, so train without it at first.
+        dim: dimension of the classes, where it is not 1 (0 for one row).
+
+    Raises:
+        TypeError, ValueError, RuntimeError: if an argument is not one of those above.
+
+    Example:
+        >>> CappedMGCELoss(beta=2.0, threshold=0.5)(torch.tensor([[0.4, 0.0]]), torch.tensor([1]))
+        tensor(0.5858)
+
+    Reference: paper, equations (3) and (14); Zhang and Sabuncu, 2018, section 3.3, for the threshold.
+    """
 
     function = staticmethod(capped_mgce_loss)
-    beta: float
-    threshold: float
+    own = ("beta", "threshold")
+
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        ignore_index: int = -100,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+        label_smoothing: float = 0.0,
+        *,
+        beta: float = DEFAULT_BETA,
+        threshold: float = 0.0,
+        dim: int | None = None,
+    ) -> None:
+        super().__init__(weight, size_average, ignore_index, reduce, reduction, label_smoothing, dim=dim)
+        self.beta, self.threshold = python_number(beta), python_number(threshold)
+        self.check()
 
     @property
     def link(self) -> MinimaxLink:

@@ -9,7 +9,7 @@ from mgce import _validation
 from mgce.losses.arguments import HALF_TYPES
 from mgce.losses.base import python_number
 from mgce.losses.protocol import both_probs, dim_of, link_of
-from mgce.losses.wrapping import Wrapper, checked_dim, in_float32
+from mgce.losses.wrapping import Wrapper, in_float32
 
 # Rows of squared length s, in units of the one to clip to, are clipped by s^(-1/2) up to this: its second derivative,
 # s^(-5/2), is a normal number of float32 still, and NaN, -inf and squares beyond the type are not up to this.
@@ -18,7 +18,7 @@ DIRECT = 1e3  # between its reciprocal and this is a delta whose square takes no
 LARGEST_DELTA = 1e30  # well below the largest number of float32, so that the length it gives is above 0
 
 
-def clip_logits(logits: Tensor, *, delta: float = 1.0, dim: int = -1) -> Tensor:
+def clip_logits(logits: Tensor, *, delta: float = 1.0, dim: int | None = None) -> Tensor:
     r"""Shorten rows of logits to the length 1 / delta where they are longer.
 
     .. math:: f \min\Big(1, \frac{1}{\delta \lVert f \rVert_2}\Big)
@@ -27,7 +27,7 @@ def clip_logits(logits: Tensor, *, delta: float = 1.0, dim: int = -1) -> Tensor:
         logits: f, any shape with k classes along `dim`; -inf masks a class, and does not count for the length. Half
             types are computed in float32.
         delta: above 0, and at most 1e30.
-        dim: dimension of the classes.
+        dim: dimension of the classes; None is where the losses have it: 1, or 0 for one row.
 
     Returns:
         The clipped logits, of the shape and the dtype of `logits`.
@@ -43,7 +43,7 @@ def clip_logits(logits: Tensor, *, delta: float = 1.0, dim: int = -1) -> Tensor:
     Reference: Wei et al., Mitigating memorization of noisy labels by clipping the model prediction, 2023.
     """
     _validation.check_number("delta", delta, 0, LARGEST_DELTA, above=True)
-    _validation.check_logits(logits, dim)
+    dim = _validation.check_logits(logits, dim)
     x = logits.float() if logits.dtype in HALF_TYPES else logits
     if _validation.is_concrete(x) and 1 / DIRECT <= delta <= DIRECT:
         squared = x.square().sum(dim, keepdim=True) * delta**2
@@ -77,7 +77,7 @@ class ClippedLogits(nn.Module):
 
     def forward(self, logits: Tensor) -> Tensor:
         """Clip the rows of logits."""
-        return clip_logits(logits, delta=self.delta, dim=checked_dim(self.dim, logits))
+        return clip_logits(logits, delta=self.delta, dim=self.dim)
 
     def extra_repr(self) -> str:
         """Show the hyperparameter."""
@@ -114,7 +114,7 @@ class LogitClip(Wrapper):
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Compute the loss of the clipped logits."""
-        checked_dim(self.clip.dim, input)
+        _validation.check_logits(input, self.clip.dim, "input")
         return in_float32(self, lambda logits, target: self.loss(self.clip(logits), target), input, target)
 
     @property

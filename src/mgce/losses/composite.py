@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from mgce._validation import class_dim
 from mgce.kernels.options import LossOptions
-from mgce.losses.arguments import class_dim
 from mgce.losses.nll import nll, of_class, row_weights
 from mgce.numerics import root
 from mgce.numerics.implicit import solve

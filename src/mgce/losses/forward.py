@@ -23,7 +23,9 @@ from mgce.numerics import exponential
 LEAST_MIXED = 1e-150
 
 
-def forward_corrected_logits(logits: Tensor, transition: Tensor, *, beta: float = math.inf, dim: int = -1) -> Tensor:
+def forward_corrected_logits(
+    logits: Tensor, transition: Tensor, *, beta: float = math.inf, dim: int | None = None
+) -> Tensor:
     r"""Compute logits whose probabilities are those of the labels after noise.
 
     .. math:: \mathrm{link}(f') = p(f) T
@@ -43,7 +45,7 @@ def forward_corrected_logits(logits: Tensor, transition: Tensor, *, beta: float 
         transition: T, shape (k, k), rows that sum to one: T[i, j] is the probability that class i is labelled j, as
             :mod:`mgce.noise` has it.
         beta: in (1, inf], that of the loss; at 1 the probabilities do not determine logits.
-        dim: dimension of the classes.
+        dim: dimension of the classes; None is where the losses have it: 1, or 0 for one row.
 
     Returns:
         f', of the shape and the dtype of `logits`; -inf where no class leads to a label (-beta, where beta is finite).
@@ -60,7 +62,7 @@ def forward_corrected_logits(logits: Tensor, transition: Tensor, *, beta: float 
     Reference: Patrini et al., Making deep neural networks robust to label noise: a loss correction approach, 2017.
     """
     beta = _correctable(beta)
-    _validation.check_logits(logits, dim)
+    dim = _validation.check_logits(logits, dim)
     k = logits.shape[dim]
     _check_transition(transition)
     if len(transition) != k:
@@ -171,7 +173,7 @@ def _log_mixture(x: Tensor, beta: float, transition: Tensor) -> Tensor:
         log_p = F.log_softmax(x, -1)
         p = log_p.double().exp()
     else:
-        p = worst_case_probs(x, beta=beta)
+        p = worst_case_probs(x, beta=beta, dim=-1)
     if _validation.is_concrete(p) and _validation.is_concrete(transition):
         mixed = p.double() @ transition.double()
         if (mixed > LEAST_MIXED).all():

@@ -14,16 +14,17 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from mgce import _validation
+from mgce._validation import class_dim
 from mgce.kernels import dispatch
 from mgce.kernels.options import LossOptions
-from mgce.losses.arguments import HALF_TYPES, check_arguments, class_dim, result_dtype, with_class_dim
+from mgce.losses.arguments import HALF_TYPES, check_arguments, result_dtype, with_class_dim
 from mgce.losses.composite import composite_mgce_loss
 from mgce.losses.fused import fused_mgce_loss, loss_of_rows
 from mgce.losses.nll import nll
 from mgce.losses.scored import expm1
 from mgce.losses.wanted import Wanted
 from mgce.numerics import root
-from mgce.numerics.root import Beta
+from mgce.numerics.root import DEFAULT_BETA, DEFAULT_GCE_BETA, Beta
 
 
 def mgce_loss(
@@ -34,7 +35,7 @@ def mgce_loss(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
     *,
-    beta: Beta = 1.4,
+    beta: Beta = DEFAULT_BETA,
     backend: str = "auto",
     dim: int | None = None,
 ) -> Tensor:
@@ -119,14 +120,14 @@ def gce_loss(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
     *,
-    beta: Beta = 1.4,
+    beta: Beta = DEFAULT_GCE_BETA,
     dim: int | None = None,
 ) -> Tensor:
     r"""Compute generalized cross-entropy: the alpha-loss of softmax, bounded but not convex.
 
     .. math:: \ell_\beta(\mathrm{softmax}(f), y) = \beta \Big(1 - \mathrm{softmax}(f)_y^{1/\beta}\Big)
 
-    In the notation of Zhang and Sabuncu, `q = 1 / beta`: their default q = 0.7 is beta = 10/7.
+    In the notation of Zhang and Sabuncu, `q = 1 / beta`: the default, beta = 10/7, is their q = 0.7.
 
     Args:
         input: logits f, shape (C), (N, C) or (N, C, d1, ..., dK), floating point.
@@ -173,7 +174,7 @@ def gce_loss(
     return wanted.loss(scores, target, weight, options).to(dtype)
 
 
-def alpha_loss(probs: Tensor, target: Tensor, *, beta: Beta, dim: int = -1, reduction: str = "mean") -> Tensor:
+def alpha_loss(probs: Tensor, target: Tensor, *, beta: Beta, dim: int | None = None, reduction: str = "mean") -> Tensor:
     r"""Compute the alpha-loss of probabilities, `alpha = beta / (beta - 1)`.
 
     .. math:: \ell_\beta(h, y) = \beta \big(1 - h_y^{1/\beta}\big)
@@ -186,7 +187,7 @@ def alpha_loss(probs: Tensor, target: Tensor, *, beta: Beta, dim: int = -1, redu
             probabilities, the shape of `probs`.
         beta: in [1, inf]; 1 is MAE `1 - h_y` (the error of the randomised rule), inf is `-log h_y`. A tensor
             gives one beta for each row: it broadcasts against the shape of index targets.
-        dim: dimension of the classes.
+        dim: dimension of the classes; None is where the losses have it: 1, or 0 for one row.
         reduction: `"none"`, `"mean"` or `"sum"`.
 
     Returns:
@@ -202,7 +203,7 @@ def alpha_loss(probs: Tensor, target: Tensor, *, beta: Beta, dim: int = -1, redu
 
     Reference: paper, equations (3) and (5).
     """
-    _validation.check_logits(probs, dim, "probs")
+    dim = _validation.check_logits(probs, dim, "probs")
     rows = probs.movedim(dim, -1)
     soft = isinstance(target, Tensor) and target.shape == probs.shape
     options = LossOptions(reduction=reduction)

@@ -16,7 +16,7 @@ from mgce.losses.functional import mgce_loss
 from mgce.losses.fused import operands_of
 from mgce.losses.linear_chunks import ChunkOptions, LinearLoss, Unfused, loss_and_gradients
 from mgce.losses.linear_operator import linear_loss_and_gradients
-from mgce.numerics.root import Beta
+from mgce.numerics.root import DEFAULT_BETA, Beta
 
 
 def linear_mgce_loss(
@@ -29,7 +29,7 @@ def linear_mgce_loss(
     reduction: str = "mean",
     ignore_index: int | None = -100,
     label_smoothing: float = 0.0,
-    beta: Beta = 1.4,
+    beta: Beta = DEFAULT_BETA,
     backend: str = "auto",
     chunk_rows: int | None = None,
 ) -> Tensor:

@@ -12,10 +12,9 @@ from mgce._validation import expected
 from mgce.kernels import dispatch
 from mgce.link.probs import minimax_probs, minimax_to_worst_case, worst_case_probs
 from mgce.losses import functional
-from mgce.losses.arguments import class_dim
 from mgce.losses.base import RobustLoss, WithBeta, python_number, show, store_beta
 from mgce.losses.linear import linear_mgce_loss
-from mgce.numerics.root import Beta
+from mgce.numerics.root import DEFAULT_BETA, DEFAULT_GCE_BETA, Beta
 
 OUTPUTS = ("minimax", "worst_case")
 
@@ -47,7 +46,7 @@ class MinimaxLink(WithBeta):
     Reference: paper, equations (14) and (15).
     """
 
-    def __init__(self, beta: Beta = 1.4, dim: int | None = -1, output: str = "minimax") -> None:
+    def __init__(self, beta: Beta = DEFAULT_BETA, dim: int | None = None, output: str = "minimax") -> None:
         super().__init__()
         _validation.check_choice("output", output, OUTPUTS)
         store_beta(self, beta)
@@ -56,14 +55,13 @@ class MinimaxLink(WithBeta):
 
     def forward(self, logits: Tensor) -> Tensor:
         """Map logits to probabilities of the same shape."""
-        dim = class_dim(logits) if self.dim is None else self.dim
         probs = minimax_probs if self.output == "minimax" else worst_case_probs
-        return probs(logits, beta=self.beta, dim=dim)
+        return probs(logits, beta=self.beta, dim=self.dim)
 
     def both(self, logits: Tensor) -> tuple[Tensor, Tensor]:
         """Return h and p of logits, whatever `output` is."""
-        dim = class_dim(logits) if self.dim is None else self.dim
-        return minimax_probs(logits, beta=self.beta, dim=dim), worst_case_probs(logits, beta=self.beta, dim=dim)
+        beta, dim = self.beta, self.dim
+        return minimax_probs(logits, beta=beta, dim=dim), worst_case_probs(logits, beta=beta, dim=dim)
 
     def extra_repr(self) -> str:
         """Show the hyperparameters."""
@@ -116,7 +114,7 @@ class MGCELoss(RobustLoss):
         reduction: str = "mean",
         label_smoothing: float = 0.0,
         *,
-        beta: Beta = 1.4,
+        beta: Beta = DEFAULT_BETA,
         backend: str = "auto",
         dim: int | None = None,
     ) -> None:
@@ -195,7 +193,7 @@ class LinearMGCELoss(RobustLoss):
         weight: Tensor | None = None,
         ignore_index: int | None = -100,
         label_smoothing: float = 0.0,
-        beta: Beta = 1.4,
+        beta: Beta = DEFAULT_BETA,
         backend: str = "auto",
         chunk_rows: int | None = None,
     ) -> None:
@@ -230,7 +228,7 @@ class LinearMGCELoss(RobustLoss):
     @property
     def link(self) -> MinimaxLink:
         """The module that turns logits, classes last, into minimax probabilities."""
-        return MinimaxLink(beta=self.raw_beta)
+        return MinimaxLink(beta=self.raw_beta, dim=-1)
 
     def both_probs(self, logits: Tensor) -> tuple[Tensor, Tensor]:
         """Return h and p of logits at the beta of the loss."""
@@ -251,7 +249,8 @@ class GCELoss(RobustLoss):
         reduce: deprecated, see `reduction`.
         reduction: `"none"`, `"mean"` or `"sum"`.
         label_smoothing: in [0, 1].
-        beta: in [1, inf]: 1 is the softmax MAE, inf cross-entropy; `1 / q` of Zhang and Sabuncu.
+        beta: in [1, inf]: 1 is the softmax MAE, inf cross-entropy; `1 / q` of Zhang and Sabuncu, whose q = 0.7 is the
+            default. A tensor gives one beta for each row, and a parameter is learnt, see :class:`mgce.MGCELoss`.
         dim: dimension of the classes, where it is not 1 (0 for one row).
 
     Raises:
@@ -263,6 +262,20 @@ class GCELoss(RobustLoss):
 
     Reference: paper, equations (5) and (6).
     """
+
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        ignore_index: int = -100,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+        label_smoothing: float = 0.0,
+        *,
+        beta: Beta = DEFAULT_GCE_BETA,
+        dim: int | None = None,
+    ) -> None:
+        super().__init__(weight, size_average, ignore_index, reduce, reduction, label_smoothing, beta=beta, dim=dim)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Compute the loss of logits against class indices or class probabilities."""
@@ -277,4 +290,4 @@ class GCELoss(RobustLoss):
     def both_probs(self, logits: Tensor) -> tuple[Tensor, Tensor]:
         """Return softmax as h, and the p that belongs to this h at the beta of the loss."""
         h = self.link(logits)
-        return h, minimax_to_worst_case(h, beta=self.beta, dim=class_dim(logits) if self.dim is None else self.dim)
+        return h, minimax_to_worst_case(h, beta=self.beta, dim=self.dim)

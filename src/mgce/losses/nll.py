@@ -7,8 +7,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from mgce import _validation
+from mgce._validation import class_dim
 from mgce.kernels.options import LossOptions
-from mgce.losses.arguments import class_dim
 
 
 def nll(

@@ -6,15 +6,28 @@ import math
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from mgce import _validation
-from mgce.losses.scored import loss_of_log_probs
+from mgce.kernels.options import LossOptions
+from mgce.losses.base import python_number
+from mgce.losses.scored import scored_loss
 from mgce.losses.scored_module import ScoredLoss
 from mgce.losses.wanted import Wanted
 
+DEFAULT_FLOOR = 1e-7  # where its authors clamp
 
-@loss_of_log_probs
-def nce_loss(log_p: Tensor, wanted: Wanted) -> Tensor:
+
+def nce_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+    *,
+    dim: int | None = None,
+) -> Tensor:
     r"""Compute normalized cross-entropy, the active part of the active-passive losses.
 
     .. math:: \ell(f, y) = \frac{\log p_y}{\sum_j \log p_j}, \qquad p = \mathrm{softmax}(f)
@@ -22,12 +35,33 @@ def nce_loss(log_p: Tensor, wanted: Wanted) -> Tensor:
     In [0, 1]; symmetric, the sum over the classes is 1; not convex in the logits. A class of logit -inf is left out of
     the sum, and its own loss is the limit 1; the loss of a class that has no other beside it is the limit 0.
 
+    Args:
+        input: logits f, shape (C), (N, C) or (N, C, d1, ..., dK), floating point; -inf masks a class.
+        target: class indices or class probabilities, as for :func:`mgce_loss`.
+        weight: a rescaling weight for each class, shape (C).
+        ignore_index: an index target that adds nothing.
+        reduction: `"none"`, `"mean"` or `"sum"`.
+        label_smoothing: in [0, 1].
+        dim: dimension of the classes, as for :func:`mgce_loss`.
+
+    Returns:
+        A scalar, or the shape of index targets for `reduction="none"`.
+
+    Raises:
+        TypeError, ValueError, RuntimeError, IndexError: as :func:`mgce_loss`.
+
     Example:
         >>> nce_loss(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
         tensor(0.8074)
 
     Reference: Ma et al., Normalized loss functions for deep learning with noisy labels, 2020.
     """
+    options = LossOptions(ignore_index, reduction, label_smoothing)
+    return scored_loss(_nce, input, target, weight, options, dim)
+
+
+def _nce(logits: Tensor, wanted: Wanted) -> Tensor:
+    log_p = F.log_softmax(logits, wanted.dim)
     total = torch.where(log_p == -torch.inf, 0, log_p).sum(wanted.dim, wanted.keepdim)
     alone = total == 0  # one class, of log-probability 0: the numerator is 0 as well
     own = wanted.of(log_p)
@@ -35,8 +69,17 @@ def nce_loss(log_p: Tensor, wanted: Wanted) -> Tensor:
     return torch.where(masked, -1, torch.where(masked, 0, own) / torch.where(alone, 1, -total))
 
 
-@loss_of_log_probs
-def nnce_loss(log_p: Tensor, wanted: Wanted, *, floor: float = 1e-7) -> Tensor:
+def nnce_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+    *,
+    floor: float = DEFAULT_FLOOR,
+    dim: int | None = None,
+) -> Tensor:
     r"""Compute normalized negative cross-entropy, the passive part of the active negative loss ANL-CE.
 
     .. math:: \ell(f, y) = 1 - \frac{A + \log p_y}{\sum_j (A + \log p_j)}, \qquad A = -\log \mathrm{floor}
@@ -44,9 +87,22 @@ def nnce_loss(log_p: Tensor, wanted: Wanted, *, floor: float = 1e-7) -> Tensor:
     with each p = softmax(f) raised to `floor` first. In [0, 1]; symmetric, the sum over the classes is k - 1; not
     convex in the logits.
 
-    Hyperparameters:
+    Args:
+        input: logits f, shape (C), (N, C) or (N, C, d1, ..., dK), floating point; -inf masks a class.
+        target: class indices or class probabilities, as for :func:`mgce_loss`.
+        weight: a rescaling weight for each class, shape (C).
+        ignore_index: an index target that adds nothing.
+        reduction: `"none"`, `"mean"` or `"sum"`.
+        label_smoothing: in [0, 1].
         floor: in (0, 1 / k), the least probability, as at 1 / k all losses may be 0 / 0; the loss of a class below it
             is 1, flat in its own logit.
+        dim: dimension of the classes, as for :func:`mgce_loss`.
+
+    Returns:
+        A scalar, or the shape of index targets for `reduction="none"`.
+
+    Raises:
+        TypeError, ValueError, RuntimeError, IndexError: as :func:`mgce_loss`, hyperparameters as beta.
 
     Example:
         >>> nnce_loss(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
@@ -54,6 +110,12 @@ def nnce_loss(log_p: Tensor, wanted: Wanted, *, floor: float = 1e-7) -> Tensor:
 
     Reference: Ye et al., Active negative loss functions for learning with noisy labels, 2023.
     """
+    options = LossOptions(ignore_index, reduction, label_smoothing)
+    return scored_loss(lambda f, wanted: _nnce(f, wanted, floor), input, target, weight, options, dim)
+
+
+def _nnce(logits: Tensor, wanted: Wanted, floor: float) -> Tensor:
+    log_p = F.log_softmax(logits, wanted.dim)
     _validation.check_number("floor", floor, 0, 0.5, above=True)
     k = log_p.shape[wanted.dim]
     if floor * k >= 1:
@@ -64,12 +126,67 @@ def nnce_loss(log_p: Tensor, wanted: Wanted, *, floor: float = 1e-7) -> Tensor:
 
 
 class NCELoss(ScoredLoss):
-    """Normalized cross-entropy as a module; :func:`mgce.functional.nce_loss` has the equation and the limits."""
+    r"""Normalized cross-entropy: the active part of the active-passive losses.
+
+    .. math:: \ell(f, y) = \frac{\log p_y}{\sum_j \log p_j}, \qquad p = \mathrm{softmax}(f)
+
+    In [0, 1]; symmetric, the sum over the classes is 1; not convex in the logits.
+
+    Args:
+        weight, size_average, ignore_index, reduce, reduction, label_smoothing: as for `nn.CrossEntropyLoss`.
+        dim: dimension of the classes, where it is not 1 (0 for one row).
+
+    Raises:
+        TypeError, ValueError, RuntimeError: if an argument is not one of those above.
+
+    Example:
+        >>> NCELoss()(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
+        tensor(0.8074)
+
+    Reference: Ma et al., Normalized loss functions for deep learning with noisy labels, 2020.
+    """
 
     function = staticmethod(nce_loss)
 
 
 class NNCELoss(ScoredLoss):
-    """Normalized negative cross-entropy as a module; :func:`mgce.functional.nnce_loss` has the equation and `floor`."""
+    r"""Normalized negative cross-entropy: the passive part of the active negative loss ANL-CE.
+
+    .. math:: \ell(f, y) = 1 - \frac{A + \log p_y}{\sum_j (A + \log p_j)}, \qquad A = -\log \mathrm{floor}
+
+    with each p = softmax(f) raised to `floor` first. In [0, 1]; symmetric, the sum over the classes is k - 1; not
+    convex in the logits.
+
+    Args:
+        weight, size_average, ignore_index, reduce, reduction, label_smoothing: as for `nn.CrossEntropyLoss`.
+        floor: in (0, 1 / k), the least probability; below it the loss of a class is 1.
+        dim: dimension of the classes, where it is not 1 (0 for one row).
+
+    Raises:
+        TypeError, ValueError, RuntimeError: if an argument is not one of those above.
+
+    Example:
+        >>> NNCELoss(floor=1e-7)(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
+        tensor(0.5163)
+
+    Reference: Ye et al., Active negative loss functions for learning with noisy labels, 2023.
+    """
 
     function = staticmethod(nnce_loss)
+    own = ("floor",)
+
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        ignore_index: int = -100,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+        label_smoothing: float = 0.0,
+        *,
+        floor: float = DEFAULT_FLOOR,
+        dim: int | None = None,
+    ) -> None:
+        super().__init__(weight, size_average, ignore_index, reduce, reduction, label_smoothing, dim=dim)
+        self.floor = python_number(floor)
+        self.check()

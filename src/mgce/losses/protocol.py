@@ -79,7 +79,7 @@ def own_link(loss: nn.Module) -> nn.Module | None:
 def link_of(loss: nn.Module) -> nn.Module:
     """Return the link of a loss; softmax if it has none, as losses of PyTorch."""
     link = own_link(loss)
-    return MinimaxLink(beta=math.inf, dim=None) if link is None else link
+    return MinimaxLink(beta=math.inf) if link is None else link
 
 
 def both_probs(loss: nn.Module, logits: Tensor) -> tuple[Tensor, Tensor]:

@@ -13,23 +13,51 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from mgce import _validation
-from mgce.losses.scored import expm1, loss_of_log_prob, loss_of_logits
+from mgce.kernels.options import LossOptions
+from mgce.losses.base import python_number
+from mgce.losses.scored import expm1, scored_loss
 from mgce.losses.scored_module import ScoredLoss
 from mgce.losses.wanted import Wanted
 
 LARGEST_ORDER = 10_000  # each costs a multiplication: far more than anybody uses, and still less than a second
+DEFAULT_GAMMA = 0.5  # what comparisons under label noise use; its authors use 2 for detection
+DEFAULT_ORDER = 2  # the least of the 2 to 6 that its authors try
+DEFAULT_M = 1e5  # published for CIFAR-10
+DEFAULT_FLOOR = 1e-8  # where its authors clamp
 
 
-@loss_of_log_prob
-def focal_loss(log_p: Tensor, *, gamma: float = 0.5) -> Tensor:
+def focal_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+    *,
+    gamma: float = DEFAULT_GAMMA,
+    dim: int | None = None,
+) -> Tensor:
     r"""Compute the focal loss: cross-entropy that counts rows it is sure of less.
 
     .. math:: \ell(f, y) = -(1 - p_y)^\gamma \log p_y, \qquad p = \mathrm{softmax}(f)
 
     In [0, inf), unbounded; not symmetric; convex in the logits at gamma = 0 only, where it is cross-entropy.
 
-    Hyperparameters:
-        gamma: in [0, 1e30]. The default is what comparisons under label noise use; its authors use 2 for detection.
+    Args:
+        input: logits f, shape (C), (N, C) or (N, C, d1, ..., dK), floating point; -inf masks a class.
+        target: class indices or class probabilities, as for :func:`mgce_loss`.
+        weight: a rescaling weight for each class, shape (C).
+        ignore_index: an index target that adds nothing.
+        reduction: `"none"`, `"mean"` or `"sum"`.
+        label_smoothing: in [0, 1].
+        gamma: in [0, 1e30].
+        dim: dimension of the classes, as for :func:`mgce_loss`.
+
+    Returns:
+        A scalar, or the shape of index targets for `reduction="none"`.
+
+    Raises:
+        TypeError, ValueError, RuntimeError, IndexError: as :func:`mgce_loss`, hyperparameters as beta.
 
     Example:
         >>> focal_loss(torch.tensor([[1.0, 0.0]]), torch.tensor([1]), gamma=2.0)
@@ -37,6 +65,12 @@ def focal_loss(log_p: Tensor, *, gamma: float = 0.5) -> Tensor:
 
     Reference: Lin et al., Focal loss for dense object detection, 2017.
     """
+    options = LossOptions(ignore_index, reduction, label_smoothing)
+    return scored_loss(lambda f, wanted: _focal(f, wanted, gamma), input, target, weight, options, dim)
+
+
+def _focal(logits: Tensor, wanted: Wanted, gamma: float) -> Tensor:
+    log_p = wanted.of(F.log_softmax(logits, wanted.dim))
     _validation.check_number("gamma", gamma, 0, 1e30)  # well below the largest number of float32
     # At p = 0 the factor is 1, and at p = 1, where it has no derivative, the loss and its derivatives are 0.
     inside = (log_p < 0) & (log_p > -torch.inf)
@@ -44,8 +78,17 @@ def focal_loss(log_p: Tensor, *, gamma: float = 0.5) -> Tensor:
     return torch.where(inside, (-expm1(safe)) ** gamma * safe, torch.where(log_p == 0, 0, log_p))
 
 
-@loss_of_log_prob
-def taylor_ce_loss(log_p: Tensor, *, order: int = 2) -> Tensor:
+def taylor_ce_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+    *,
+    order: int = DEFAULT_ORDER,
+    dim: int | None = None,
+) -> Tensor:
     r"""Compute Taylor cross-entropy: the Taylor series of -log at 1, cut after `order` terms.
 
     .. math:: \ell(f, y) = \sum_{i=1}^{t} \frac{(1 - p_y)^i}{i}, \qquad p = \mathrm{softmax}(f)
@@ -53,8 +96,21 @@ def taylor_ce_loss(log_p: Tensor, *, order: int = 2) -> Tensor:
     In [0, 1 + 1/2 + ... + 1/t]; symmetric at t = 1 only, where it is MAE; not convex in the logits. It grows to
     cross-entropy with t.
 
-    Hyperparameters:
-        order: integer t from 1 to 10,000; its authors try 2 to 6.
+    Args:
+        input: logits f, shape (C), (N, C) or (N, C, d1, ..., dK), floating point; -inf masks a class.
+        target: class indices or class probabilities, as for :func:`mgce_loss`.
+        weight: a rescaling weight for each class, shape (C).
+        ignore_index: an index target that adds nothing.
+        reduction: `"none"`, `"mean"` or `"sum"`.
+        label_smoothing: in [0, 1].
+        order: integer t from 1 to 10,000.
+        dim: dimension of the classes, as for :func:`mgce_loss`.
+
+    Returns:
+        A scalar, or the shape of index targets for `reduction="none"`.
+
+    Raises:
+        TypeError, ValueError, RuntimeError, IndexError: as :func:`mgce_loss`, hyperparameters as beta.
 
     Example:
         >>> taylor_ce_loss(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
@@ -62,6 +118,12 @@ def taylor_ce_loss(log_p: Tensor, *, order: int = 2) -> Tensor:
 
     Reference: Feng et al., Can cross entropy loss be robust to label noise?, 2020.
     """
+    options = LossOptions(ignore_index, reduction, label_smoothing)
+    return scored_loss(lambda f, wanted: _taylor_ce(f, wanted, order), input, target, weight, options, dim)
+
+
+def _taylor_ce(logits: Tensor, wanted: Wanted, order: int) -> Tensor:
+    log_p = wanted.of(F.log_softmax(logits, wanted.dim))
     _validation.check_count("order", order)
     if order > LARGEST_ORDER:
         raise ValueError(_validation.expected("order", f"at most {LARGEST_ORDER}", order))
@@ -72,8 +134,18 @@ def taylor_ce_loss(log_p: Tensor, *, order: int = 2) -> Tensor:
     return -total
 
 
-@loss_of_logits
-def epsilon_softmax_loss(logits: Tensor, wanted: Wanted, *, m: float = 1e5, floor: float = 1e-8) -> Tensor:
+def epsilon_softmax_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+    *,
+    m: float = DEFAULT_M,
+    floor: float = DEFAULT_FLOOR,
+    dim: int | None = None,
+) -> Tensor:
     r"""Compute CE_eps, the cross-entropy of a softmax whose leading class is given m more.
 
     .. math:: \ell(f, y) = -\log \max\Big(\frac{p_y + m\,[y = \arg\max f]}{m + 1}, \mathrm{floor}\Big),
@@ -83,9 +155,22 @@ def epsilon_softmax_loss(logits: Tensor, wanted: Wanted, *, m: float = 1e5, floo
     another class takes the lead. Of classes that tie for the lead one has it, as `torch.argmax` chooses. Where y does
     not lead, the loss is flat below p_y = (m + 1) floor, 0.001 by default.
 
-    Hyperparameters:
+    Args:
+        input: logits f, shape (C), (N, C) or (N, C, d1, ..., dK), floating point; -inf masks a class.
+        target: class indices or class probabilities, as for :func:`mgce_loss`.
+        weight: a rescaling weight for each class, shape (C).
+        ignore_index: an index target that adds nothing.
+        reduction: `"none"`, `"mean"` or `"sum"`.
+        label_smoothing: in [0, 1].
         m: at least 0; 0 is cross-entropy with p raised to `floor`.
         floor: in (0, 0.5], the least probability.
+        dim: dimension of the classes, as for :func:`mgce_loss`.
+
+    Returns:
+        A scalar, or the shape of index targets for `reduction="none"`.
+
+    Raises:
+        TypeError, ValueError, RuntimeError, IndexError: as :func:`mgce_loss`, hyperparameters as beta.
 
     Example:
         >>> epsilon_softmax_loss(torch.tensor([[1.0, 0.0]]), torch.tensor([1]), m=10.0)
@@ -93,6 +178,11 @@ def epsilon_softmax_loss(logits: Tensor, wanted: Wanted, *, m: float = 1e5, floo
 
     Reference: Wang et al., Epsilon-softmax: approximating one-hot vectors for mitigating label noise, 2024.
     """
+    options = LossOptions(ignore_index, reduction, label_smoothing)
+    return scored_loss(lambda f, wanted: _epsilon_softmax(f, wanted, m, floor), input, target, weight, options, dim)
+
+
+def _epsilon_softmax(logits: Tensor, wanted: Wanted, m: float, floor: float) -> Tensor:
     _validation.check_number("m", m, 0)
     _validation.check_number("floor", floor, 0, 0.5, above=True)
     log_p = wanted.of(F.log_softmax(logits, wanted.dim))
@@ -103,18 +193,130 @@ def epsilon_softmax_loss(logits: Tensor, wanted: Wanted, *, m: float = 1e5, floo
 
 
 class FocalLoss(ScoredLoss):
-    """The focal loss as a module; :func:`mgce.functional.focal_loss` has the equation, the limits and `gamma`."""
+    r"""The focal loss: cross-entropy that counts rows less, the surer it is of their labels.
+
+    .. math:: \ell(f, y) = -(1 - p_y)^\gamma \log p_y, \qquad p = \mathrm{softmax}(f)
+
+    Unbounded; not symmetric; convex in the logits at gamma = 0 only, where it is cross-entropy.
+
+    Args:
+        weight, size_average, ignore_index, reduce, reduction, label_smoothing: as for `nn.CrossEntropyLoss`.
+        gamma: in [0, 1e30].
+        dim: dimension of the classes, where it is not 1 (0 for one row).
+
+    Raises:
+        TypeError, ValueError, RuntimeError: if an argument is not one of those above.
+
+    Example:
+        >>> FocalLoss(gamma=2.0)(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
+        tensor(0.7019)
+
+    Reference: Lin et al., Focal loss for dense object detection, 2017.
+    """
 
     function = staticmethod(focal_loss)
+    own = ("gamma",)
+
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        ignore_index: int = -100,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+        label_smoothing: float = 0.0,
+        *,
+        gamma: float = DEFAULT_GAMMA,
+        dim: int | None = None,
+    ) -> None:
+        super().__init__(weight, size_average, ignore_index, reduce, reduction, label_smoothing, dim=dim)
+        self.gamma = python_number(gamma)
+        self.check()
 
 
 class TaylorCELoss(ScoredLoss):
-    """Taylor cross-entropy as a module; :func:`mgce.functional.taylor_ce_loss` has the equation and `order`."""
+    r"""Taylor cross-entropy: the Taylor series of -log at 1, cut after `order` terms.
+
+    .. math:: \ell(f, y) = \sum_{i=1}^{t} \frac{(1 - p_y)^i}{i}, \qquad p = \mathrm{softmax}(f)
+
+    In [0, 1 + 1/2 + ... + 1/t]; symmetric at t = 1 only, where it is MAE; not convex in the logits.
+
+    Args:
+        weight, size_average, ignore_index, reduce, reduction, label_smoothing: as for `nn.CrossEntropyLoss`.
+        order: integer t from 1 to 10,000.
+        dim: dimension of the classes, where it is not 1 (0 for one row).
+
+    Raises:
+        TypeError, ValueError, RuntimeError: if an argument is not one of those above.
+
+    Example:
+        >>> TaylorCELoss(order=2)(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
+        tensor(0.9983)
+
+    Reference: Feng et al., Can cross entropy loss be robust to label noise?, 2020.
+    """
 
     function = staticmethod(taylor_ce_loss)
+    own = ("order",)
+
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        ignore_index: int = -100,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+        label_smoothing: float = 0.0,
+        *,
+        order: int = DEFAULT_ORDER,
+        dim: int | None = None,
+    ) -> None:
+        super().__init__(weight, size_average, ignore_index, reduce, reduction, label_smoothing, dim=dim)
+        self.order = python_number(order)
+        self.check()
 
 
 class EpsilonSoftmaxLoss(ScoredLoss):
-    """CE_eps as a module; :func:`mgce.functional.epsilon_softmax_loss` has the equation and the limits."""
+    r"""CE_eps: the cross-entropy of a softmax whose leading class is given m more.
+
+    .. math:: \ell(f, y) = -\log \max\Big(\frac{p_y + m\,[y = \arg\max f]}{m + 1}, \mathrm{floor}\Big),
+              \qquad p = \mathrm{softmax}(f)
+
+    In [0, -log floor]; not symmetric; neither convex nor continuous in the logits: it jumps where another class takes
+    the lead.
+
+    Args:
+        weight, size_average, ignore_index, reduce, reduction, label_smoothing: as for `nn.CrossEntropyLoss`.
+        m: at least 0; 0 is cross-entropy with p raised to `floor`.
+        floor: in (0, 0.5], the least probability.
+        dim: dimension of the classes, where it is not 1 (0 for one row).
+
+    Raises:
+        TypeError, ValueError, RuntimeError: if an argument is not one of those above.
+
+    Example:
+        >>> EpsilonSoftmaxLoss(m=10.0)(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
+        tensor(3.7112)
+
+    Reference: Wang et al., Epsilon-softmax: approximating one-hot vectors for mitigating label noise, 2024.
+    """
 
     function = staticmethod(epsilon_softmax_loss)
+    own = ("m", "floor")
+
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        ignore_index: int = -100,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+        label_smoothing: float = 0.0,
+        *,
+        m: float = DEFAULT_M,
+        floor: float = DEFAULT_FLOOR,
+        dim: int | None = None,
+    ) -> None:
+        super().__init__(weight, size_average, ignore_index, reduce, reduction, label_smoothing, dim=dim)
+        self.m, self.floor = python_number(m), python_number(floor)
+        self.check()

@@ -9,15 +9,29 @@ import math
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from mgce import _validation
-from mgce.losses.scored import expm1, loss_of_log_prob, loss_of_logits
+from mgce.kernels.options import LossOptions
+from mgce.losses.base import python_number
+from mgce.losses.scored import expm1, scored_loss
 from mgce.losses.scored_module import ScoredLoss
 from mgce.losses.wanted import Wanted
 
+DEFAULT_LOG_ZERO = math.log(1e-4)  # with which the published results were computed
 
-@loss_of_log_prob
-def rce_loss(log_p: Tensor, *, log_zero: float = math.log(1e-4)) -> Tensor:
+
+def rce_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+    *,
+    log_zero: float = DEFAULT_LOG_ZERO,
+    dim: int | None = None,
+) -> Tensor:
     r"""Compute reverse cross-entropy: MAE times the number that stands for -log 0.
 
     .. math:: \ell(f, y) = -\sum_j p_j \log [j = y] = A (1 - p_y), \qquad p = \mathrm{softmax}(f), \quad A = -\log 0
@@ -26,9 +40,22 @@ def rce_loss(log_p: Tensor, *, log_zero: float = math.log(1e-4)) -> Tensor:
     it is the mean of the losses of the classes, :math:`\sum_y q_y \ell(f, y)`, as every loss here, and not
     :math:`-\sum_j p_j \log q_j`.
 
-    Hyperparameters:
+    Args:
+        input: logits f, shape (C), (N, C) or (N, C, d1, ..., dK), floating point; -inf masks a class.
+        target: class indices or class probabilities, as for :func:`mgce_loss`.
+        weight: a rescaling weight for each class, shape (C).
+        ignore_index: an index target that adds nothing.
+        reduction: `"none"`, `"mean"` or `"sum"`.
+        label_smoothing: in [0, 1].
         log_zero: in [-1e30, 0), what log 0 counts as, -A. Papers write -4; the published results were computed with
             log 1e-4 = -9.21, the default.
+        dim: dimension of the classes, as for :func:`mgce_loss`.
+
+    Returns:
+        A scalar, or the shape of index targets for `reduction="none"`.
+
+    Raises:
+        TypeError, ValueError, RuntimeError, IndexError: as :func:`mgce_loss`, hyperparameters as beta.
 
     Example:
         >>> rce_loss(torch.tensor([[1.0, 0.0]]), torch.tensor([1]), log_zero=-4)
@@ -36,14 +63,28 @@ def rce_loss(log_p: Tensor, *, log_zero: float = math.log(1e-4)) -> Tensor:
 
     Reference: Wang et al., Symmetric cross entropy for robust learning with noisy labels, 2019.
     """
+    options = LossOptions(ignore_index, reduction, label_smoothing)
+    return scored_loss(lambda f, wanted: _rce(f, wanted, log_zero), input, target, weight, options, dim)
+
+
+def _rce(logits: Tensor, wanted: Wanted, log_zero: float) -> Tensor:
+    log_p = wanted.of(F.log_softmax(logits, wanted.dim))
     _validation.check_number("log_zero", log_zero, -1e30, 0)  # well within the range of float32
     if log_zero == 0:
         raise ValueError(_validation.expected("log_zero", "below 0", log_zero))
     return -log_zero * expm1(log_p)
 
 
-@loss_of_logits
-def unhinged_loss(logits: Tensor, wanted: Wanted) -> Tensor:
+def unhinged_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+    *,
+    dim: int | None = None,
+) -> Tensor:
     r"""Compute the unhinged loss: linear in the logits.
 
     .. math:: \ell(f, y) = 1 - f_y + \frac1k \sum_j f_j
@@ -53,6 +94,21 @@ def unhinged_loss(logits: Tensor, wanted: Wanted) -> Tensor:
     monotonicity no other loss is both (Lemire Paquin and Giguère, arXiv 2605.20347). A class of logit -inf is left out
     of the mean.
 
+    Args:
+        input: logits f, shape (C), (N, C) or (N, C, d1, ..., dK), floating point; -inf masks a class.
+        target: class indices or class probabilities, as for :func:`mgce_loss`.
+        weight: a rescaling weight for each class, shape (C).
+        ignore_index: an index target that adds nothing.
+        reduction: `"none"`, `"mean"` or `"sum"`.
+        label_smoothing: in [0, 1].
+        dim: dimension of the classes, as for :func:`mgce_loss`.
+
+    Returns:
+        A scalar, or the shape of index targets for `reduction="none"`.
+
+    Raises:
+        TypeError, ValueError, RuntimeError, IndexError: as :func:`mgce_loss`.
+
     Example:
         >>> unhinged_loss(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
         tensor(1.5000)
@@ -60,6 +116,11 @@ def unhinged_loss(logits: Tensor, wanted: Wanted) -> Tensor:
     Reference: van Rooyen, Menon and Williamson, Learning with symmetric label noise: the importance of being unhinged,
     2015, whose two classes have the logits (v, -v).
     """
+    options = LossOptions(ignore_index, reduction, label_smoothing)
+    return scored_loss(_unhinged, input, target, weight, options, dim)
+
+
+def _unhinged(logits: Tensor, wanted: Wanted) -> Tensor:
     on = logits != -torch.inf
     # From the largest on: what all logits have in common would round their differences away.
     largest = logits.detach().amax(wanted.dim, keepdim=True)
@@ -69,12 +130,68 @@ def unhinged_loss(logits: Tensor, wanted: Wanted) -> Tensor:
 
 
 class RCELoss(ScoredLoss):
-    """Reverse cross-entropy as a module; :func:`mgce.functional.rce_loss` has the equation and the limits."""
+    r"""Reverse cross-entropy: MAE times the number A that stands for -log 0.
+
+    .. math:: \ell(f, y) = A (1 - p_y), \qquad p = \mathrm{softmax}(f), \quad A = -\mathrm{log\_zero}
+
+    In [0, A]; symmetric, the sum over the classes is A (k - 1); not convex in the logits.
+
+    Args:
+        weight, size_average, ignore_index, reduce, reduction, label_smoothing: as for `nn.CrossEntropyLoss`.
+        log_zero: in [-1e30, 0), what log 0 counts as. Papers write -4; their results were computed with log 1e-4.
+        dim: dimension of the classes, where it is not 1 (0 for one row).
+
+    Raises:
+        TypeError, ValueError, RuntimeError: if an argument is not one of those above.
+
+    Example:
+        >>> RCELoss(log_zero=-4)(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
+        tensor(2.9242)
+
+    Reference: Wang et al., Symmetric cross entropy for robust learning with noisy labels, 2019.
+    """
 
     function = staticmethod(rce_loss)
+    own = ("log_zero",)
+
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        ignore_index: int = -100,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+        label_smoothing: float = 0.0,
+        *,
+        log_zero: float = DEFAULT_LOG_ZERO,
+        dim: int | None = None,
+    ) -> None:
+        super().__init__(weight, size_average, ignore_index, reduce, reduction, label_smoothing, dim=dim)
+        self.log_zero = python_number(log_zero)
+        self.check()
 
 
 class UnhingedLoss(ScoredLoss):
-    """The unhinged loss as a module; :func:`mgce.functional.unhinged_loss` has the equation and the limits."""
+    r"""The unhinged loss: linear in the logits.
+
+    .. math:: \ell(f, y) = 1 - f_y + \frac1k \sum_j f_j
+
+    Unbounded on both sides, so bound the logits (:class:`mgce.LogitClip`) or penalise the weights. Symmetric, the sum
+    over the classes is k, and convex.
+
+    Args:
+        weight, size_average, ignore_index, reduce, reduction, label_smoothing: as for `nn.CrossEntropyLoss`.
+        dim: dimension of the classes, where it is not 1 (0 for one row).
+
+    Raises:
+        TypeError, ValueError, RuntimeError: if an argument is not one of those above.
+
+    Example:
+        >>> UnhingedLoss()(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
+        tensor(1.5000)
+
+    Reference: van Rooyen, Menon and Williamson, Learning with symmetric label noise: the importance of being unhinged,
+    2015.
+    """
 
     function = staticmethod(unhinged_loss)

@@ -11,6 +11,7 @@ from mgce import _validation
 from mgce._validation import expected
 from mgce.link.probs import worst_case_probs
 from mgce.losses.modules import MinimaxLink
+from mgce.numerics.root import DEFAULT_BETA
 
 # Doublings of the inverse temperature when looking for a bracket, and halvings of it: 2^60 and 2^-60 times the inverse
 # of the largest margin are where nothing or everything of the logits is left, and 60 halvings give 18 digits.
@@ -49,7 +50,7 @@ class TemperatureScaling(nn.Module):
 
     temperature: Tensor
 
-    def __init__(self, beta: float = 1.4, dim: int | None = -1, output: str = "worst_case") -> None:
+    def __init__(self, beta: float = DEFAULT_BETA, dim: int | None = None, output: str = "worst_case") -> None:
         super().__init__()
         self.link = MinimaxLink(beta, dim, output)
         self.register_buffer("temperature", torch.ones(()))
@@ -75,7 +76,7 @@ class TemperatureScaling(nn.Module):
         Raises:
             TypeError, ValueError: if an argument is not one of those above.
         """
-        _validation.check_logits(logits)
+        _validation.check_logits(logits, None)
         if logits.ndim != 2 or len(logits) == 0:
             raise ValueError(expected("logits", "of shape (N, k), N >= 1", tuple(logits.shape)))
         top = logits.double().amax(1, keepdim=True)

@@ -9,9 +9,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from mgce import _validation
-from mgce.losses.arguments import HALF_TYPES, class_dim
+from mgce.kernels.options import LossOptions
+from mgce.losses.arguments import HALF_TYPES
 from mgce.losses.base import python_number
-from mgce.losses.scored import expm1, loss_of_logits
+from mgce.losses.scored import expm1, scored_loss
 from mgce.losses.scored_module import ScoredLoss
 from mgce.losses.wanted import Wanted
 from mgce.numerics import exponential
@@ -22,10 +23,21 @@ STEPS = 10
 # A relative step so small is followed by one of its square, and that by one of its fourth power, below float64's eps.
 # These two are taken anyway.
 NEAR = 1e-4
+DEFAULT_T1, DEFAULT_T2 = 0.8, 1.2  # the loss is below 1 / (1 - t1) = 5, and the tail of p falls with the fifth power
 
 
-@loss_of_logits
-def bi_tempered_loss(logits: Tensor, wanted: Wanted, *, t1: float = 0.8, t2: float = 1.2) -> Tensor:
+def bi_tempered_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+    *,
+    t1: float = DEFAULT_T1,
+    t2: float = DEFAULT_T2,
+    dim: int | None = None,
+) -> Tensor:
     r"""Compute the bi-tempered logistic loss, the Bregman divergence of a tempered softmax from the label.
 
     .. math::
@@ -38,9 +50,22 @@ def bi_tempered_loss(logits: Tensor, wanted: Wanted, *, t1: float = 0.8, t2: flo
     :math:`\sum_y q_y \ell(f, y)`, which differs from the divergence from q by a number that depends on q alone.
     The module's `link` turns logits into p.
 
-    Hyperparameters:
+    Args:
+        input: logits f, shape (C), (N, C) or (N, C, d1, ..., dK), floating point; -inf masks a class.
+        target: class indices or class probabilities, as for :func:`mgce_loss`.
+        weight: a rescaling weight for each class, shape (C).
+        ignore_index: an index target that adds nothing.
+        reduction: `"none"`, `"mean"` or `"sum"`.
+        label_smoothing: in [0, 1].
         t1: in [0, 1], the temperature of the logarithm.
         t2: at least 1, that of the softmax; k^(3 (t2 - 1)) has to be finite in the type of the logits.
+        dim: dimension of the classes, as for :func:`mgce_loss`.
+
+    Returns:
+        A scalar, or the shape of index targets for `reduction="none"`.
+
+    Raises:
+        TypeError, ValueError, RuntimeError, IndexError: as :func:`mgce_loss`, hyperparameters as beta.
 
     Example:
         >>> bi_tempered_loss(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
@@ -48,6 +73,11 @@ def bi_tempered_loss(logits: Tensor, wanted: Wanted, *, t1: float = 0.8, t2: flo
 
     Reference: Amid et al., Robust bi-tempered logistic loss based on Bregman divergences, 2019.
     """
+    options = LossOptions(ignore_index, reduction, label_smoothing)
+    return scored_loss(lambda f, wanted: _bi_tempered(f, wanted, t1, t2), input, target, weight, options, dim)
+
+
+def _bi_tempered(logits: Tensor, wanted: Wanted, t1: float, t2: float) -> Tensor:
     _validation.check_number("t1", t1, 0, 1)
     _validation.check_number("t2", t2, 1)
     # The shift is about k^(t2 - 1), and its second derivative is computed by the third power of the reciprocal.
@@ -113,7 +143,7 @@ class TemperedSoftmax(nn.Module):
         tensor([0.6180, 0.3820])
     """
 
-    def __init__(self, t: float = 1.2, dim: int | None = None) -> None:
+    def __init__(self, t: float = DEFAULT_T2, dim: int | None = None) -> None:
         super().__init__()
         _validation.check_number("t", t, 1)
         self.t = python_number(t)
@@ -121,8 +151,7 @@ class TemperedSoftmax(nn.Module):
 
     def forward(self, logits: Tensor) -> Tensor:
         """Map logits to probabilities of the same shape; half types are solved in float32."""
-        dim = class_dim(logits) if self.dim is None else self.dim
-        _validation.check_logits(logits, dim)
+        dim = _validation.check_logits(logits, self.dim)
         x = logits.float() if logits.dtype in HALF_TYPES else logits
         _check_power(x, dim, "t", self.t, 1)
         return _tempered_log_softmax(x, self.t, dim).exp().to(logits.dtype)
@@ -133,10 +162,50 @@ class TemperedSoftmax(nn.Module):
 
 
 class BiTemperedLoss(ScoredLoss):
-    """The bi-tempered loss as a module; :func:`mgce.functional.bi_tempered_loss` has the equation, `t1` and `t2`."""
+    r"""The bi-tempered logistic loss: a softmax with a heavier tail, and a logarithm that is bounded at 0.
+
+    .. math::
+        \ell(f, y) = -\log_{t_1} p_y - \frac{1 - \sum_j p_j^{2 - t_1}}{2 - t_1}, \qquad
+        \log_t u = \frac{u^{1 - t} - 1}{1 - t}
+
+    with p the tempered softmax of the logits, which `link` gives (:class:`mgce.TemperedSoftmax`). In
+    [0, 1 / (1 - t1)); not symmetric; convex in the logits at t1 = t2 = 1 only, where it is cross-entropy.
+
+    Args:
+        weight, size_average, ignore_index, reduce, reduction, label_smoothing: as for `nn.CrossEntropyLoss`.
+        t1: in [0, 1], the temperature of the logarithm; at 1 the loss is unbounded.
+        t2: at least 1, that of the softmax; k^(3 (t2 - 1)) has to be finite in the type of the logits.
+        dim: dimension of the classes, where it is not 1 (0 for one row).
+
+    Raises:
+        TypeError, ValueError, RuntimeError: if an argument is not one of those above.
+
+    Example:
+        >>> BiTemperedLoss(t1=0.8, t2=1.2)(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
+        tensor(0.9803)
+
+    Reference: Amid et al., Robust bi-tempered logistic loss based on Bregman divergences, 2019.
+    """
 
     function = staticmethod(bi_tempered_loss)
-    t2: float
+    own = ("t1", "t2")
+
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        ignore_index: int = -100,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+        label_smoothing: float = 0.0,
+        *,
+        t1: float = DEFAULT_T1,
+        t2: float = DEFAULT_T2,
+        dim: int | None = None,
+    ) -> None:
+        super().__init__(weight, size_average, ignore_index, reduce, reduction, label_smoothing, dim=dim)
+        self.t1, self.t2 = python_number(t1), python_number(t2)
+        self.check()
 
     @property
     def link(self) -> TemperedSoftmax:

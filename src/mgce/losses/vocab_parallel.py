@@ -11,6 +11,7 @@ from torch import Tensor
 from mgce import _validation
 from mgce._validation import expected
 from mgce.numerics import root
+from mgce.numerics.root import DEFAULT_BETA
 
 
 def vocab_parallel_mgce_loss(
@@ -23,7 +24,7 @@ def vocab_parallel_mgce_loss(
     ignore_index: int = -100,
     reduction: str = "mean",
     label_smoothing: float = 0.0,
-    beta: float = 1.4,
+    beta: float = DEFAULT_BETA,
 ) -> Tensor:
     r"""Compute the MGCE loss where each process of a group holds the logits of some of the classes.
 

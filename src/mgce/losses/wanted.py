@@ -7,8 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from mgce._validation import class_dim
 from mgce.kernels.options import LossOptions
-from mgce.losses.arguments import class_dim
 from mgce.losses.nll import nll, nll_of_labels, of_labels
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from torch import Tensor, nn
 
 from mgce import _validation
-from mgce.losses.arguments import HALF_TYPES, check_weight, class_dim, result_dtype
+from mgce.losses.arguments import HALF_TYPES, check_weight, result_dtype
 from mgce.losses.base import OF_LOSSES_INSIDE, Criterion
 from mgce.losses.protocol import both_probs, check_loss, dim_of, link_of, set_reduction, weight_of
 
@@ -59,12 +59,4 @@ def in_float32(loss: nn.Module, function: Callable[[Tensor, Tensor], Tensor], in
 
 def check_input(loss: nn.Module, input: Tensor) -> int:
     """Check the input of a loss, and give the dimension of its classes."""
-    return checked_dim(dim_of(loss), input)
-
-
-def checked_dim(dim: int | None, input: Tensor) -> int:
-    """Give the dimension of the classes of a loss's input, which is checked here."""
-    if dim is None:
-        dim = class_dim(input)
-    _validation.check_logits(input, dim, "input")
-    return dim
+    return _validation.check_logits(input, dim_of(loss), "input")

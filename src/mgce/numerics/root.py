@@ -20,6 +20,8 @@ from mgce.numerics.exponential import expm1
 Beta = float | Tensor  # a tensor has the shape of t, or broadcasts against it
 Reduce = Callable[[Tensor], Tensor]
 
+DEFAULT_BETA = 1.4  # the paper's default
+DEFAULT_GCE_BETA = 1 / 0.7  # GCE's default: q = 1 / beta = 0.7, as its authors, Zhang and Sabuncu, publish
 # From here on beta counts as infinite: -t exceeds its limit, log sum exp(x), by less than
 # sum_y p_y (log p_y)^2 / (2 beta) <= (log k)^2 / (2 beta), which is below half an ulp of 1 for every k < 2^63.
 LARGEST_BETA = 2.0**64

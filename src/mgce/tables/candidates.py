@@ -17,6 +17,7 @@ from mgce.estimators import (
     MGCEMLPClassifier,
 )
 from mgce.estimators.forest import TREE_ROWS
+from mgce.numerics.root import DEFAULT_BETA
 
 MODELS = {  # the quickest first: when the time for trials is over, those left are not tried
     "forest": "forest of decision trees whose leaves outvote wrong labels",
@@ -101,7 +102,7 @@ def candidates(
     return _candidates_of(model, (beta,) if beta else BETAS, seed, n_rows, jobs)
 
 
-def forest(n_rows: int, seed: int, jobs: int = 1, beta: float = 1.4) -> MGCEForestClassifier:
+def forest(n_rows: int, seed: int, jobs: int = 1, beta: float = DEFAULT_BETA) -> MGCEForestClassifier:
     r"""Return the forest for a number of rows: 100 trees for up to `TREE_ROWS` rows, down to 37 for far more.
 
     A tree draws :math:`m = \min(n, 10^5)` of n rows with replacement, and misses a given one with

@@ -21,6 +21,7 @@ from torch.utils.data import DataLoader
 
 from mgce._validation import check_count, check_fraction
 from mgce.datasets.images import ImageDataset
+from mgce.numerics.root import DEFAULT_BETA
 from mgce.training.image_classifier import ImageClassifier, best_epoch, read_checkpoint
 from mgce.training.image_data import (
     Batches,
@@ -161,7 +162,7 @@ def train_images(
     """
     check_fraction("noise_rate", noise_rate)
     check_count("seed", seed, minimum=0)
-    loss = MemberLoss("mgce", 1.4) if loss is None else loss
+    loss = MemberLoss("mgce", DEFAULT_BETA) if loss is None else loss
     machine = Machine() if machine is None else machine
     parts = noisy_split(dataset, noise_rate=noise_rate, validation_size=settings.validation_size, seed=seed)
     if settings.size is not None:
