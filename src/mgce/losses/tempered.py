@@ -11,6 +11,7 @@ from torch.nn import functional as F
 from mgce import _validation
 from mgce.losses.arguments import HALF_TYPES, class_dim
 from mgce.losses.base import python_number
+from mgce.losses.named import NamedLoss
 from mgce.losses.scored import expm1, loss_of_logits
 from mgce.losses.scored_module import ScoredLoss
 from mgce.losses.wanted import Wanted
@@ -142,3 +143,17 @@ class BiTemperedLoss(ScoredLoss):
     def link(self) -> TemperedSoftmax:
         """The module that turns logits into probabilities: the tempered softmax, not softmax."""
         return TemperedSoftmax(self.t2, self.dim)
+
+
+BI_TEMPERED = NamedLoss(
+    name="bi-tempered",
+    make=BiTemperedLoss,
+    order=18,
+    formula=r"$-\log_{t_1} p_y - \frac{1 - \sum_j p_j^{2 - t_1}}{2 - t_1}$, p the tempered softmax",
+    bounded=True,
+    symmetric=False,
+    convex=False,
+    claims={"bounded": "if t1 < 1", "convex": "at t1 = t2 = 1"},
+    source="Amid et al. 2019",
+)
+NAMED = (BI_TEMPERED,)
