@@ -40,10 +40,10 @@ def changed(name, hyperparameter):
     """Give values of a hyperparameter that are not its default, and that the loss takes."""
     default, values = LOSSES[name].hyperparameters[hyperparameter], [TOLD.get(hyperparameter)]
     if hyperparameter not in TOLD:
-        factors = (0.5, 2, 1e5)
-        values = [
-            tuple(f * v for v in default) if isinstance(default, tuple) else type(default)(f * default) for f in factors
-        ]
+        numbers = default if isinstance(default, tuple) else (default,)
+        factors = (0.5, 2) if isinstance(default, int) else (0.5, 2, 1e5)
+        scaled = [tuple(type(number)(factor * number) for number in numbers) for factor in factors]
+        values = scaled if isinstance(default, tuple) else [value for (value,) in scaled]
     taken = []
     for value in values:
         try:
@@ -206,10 +206,9 @@ def test_a_loss_takes_its_hyperparameters_and_no_others(name):
     """Beta above all: cross-entropy and MAE are GCE at its ends, and stay what they are called."""
     plain = robust_loss(name, **extra(name))(LOGITS, TARGET)
     for keyword in LOSSES[name].hyperparameters:
-        values = [robust_loss(name, **{**extra(name), keyword: v})(LOGITS, TARGET) for v in changed(name, keyword)]
-        assert values and any(not torch.allclose(v, plain, rtol=1e-6) for v in values) == (keyword not in SILENT), (
-            keyword
-        )
+        losses = [robust_loss(name, **{**extra(name), keyword: value}) for value in changed(name, keyword)]
+        differ = [not torch.allclose(loss(LOGITS, TARGET), plain, rtol=1e-6) for loss in losses]
+        assert losses and any(differ) == (keyword not in SILENT), keyword
     for keyword in EVERY - LOSSES[name].hyperparameters.keys():
         with pytest.raises(TypeError, match=f"Expected `{keyword}` to be a hyperparameter of"):
             robust_loss(name, **{**extra(name), keyword: 1.0})
