@@ -14,7 +14,7 @@ from benchmarks.grid import rows
 from benchmarks.timing import medians
 from mgce import noise, robust_loss
 from mgce.cli.env import describe
-from mgce.losses.presets import HYPERPARAMETERS, LOSSES
+from mgce.losses.presets import LOSSES
 
 SHAPES = ((128, 10), (256, 100), (512, 1000))
 # A matrix of the noise has k^2 numbers, and losses by such a one are for few classes.
@@ -24,7 +24,7 @@ MOST_CLASSES = 100
 def criterion(name: str, k: int) -> nn.Module:
     """Make a loss by its defaults, one that has to be told the noise with 40 % wrong labels."""
     given: dict[str, Any] = {"transition": noise.symmetric(k, 0.4).float(), "trim": 0.4, "n_classes": k}
-    return robust_loss(name, **{key: value for key, value in given.items() if key in HYPERPARAMETERS[name]})
+    return robust_loss(name, **{key: value for key, value in given.items() if key in LOSSES[name].told})
 
 
 def measure(n: int, k: int, seconds: float) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def measure(n: int, k: int, seconds: float) -> dict[str, Any]:
     def step(loss: nn.Module) -> Callable[[], Any]:
         return lambda: loss(logits, target)
 
-    names = [name for name in LOSSES if k <= MOST_CLASSES or "transition" not in HYPERPARAMETERS[name]]
+    names = [name for name, loss in LOSSES.items() if k <= MOST_CLASSES or "transition" not in loss.told]
     contestants = {"F.cross_entropy": lambda: F.cross_entropy(logits, target)}
     times = medians({**contestants, **{name: step(criterion(name, k)) for name in names}}, [logits], seconds=seconds)
     return {"n": n, "k": k, "seconds": times}

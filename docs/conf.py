@@ -5,12 +5,13 @@ import importlib.util
 import sys
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import mgce
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parent / "examples"
-sys.path.insert(0, str(HERE))  # for mathml
+sys.path.insert(0, str(HERE))  # for mathml and the table of losses
 
 project = "mgce"
 author = "The mgce developers"
@@ -115,3 +116,10 @@ sphinx_gallery_conf = {
     "backreferences_dir": None,
     "remove_config_comments": True,
 }
+
+
+def setup(app: Any) -> None:
+    """Make the table of losses when its page is read."""
+    import losses_table
+
+    app.connect("source-read", losses_table.fill)

@@ -3,112 +3,77 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from mgce import datasets, estimators, functional, metrics, noise, risk, sets
-    from mgce.estimators import (
-        MGCEBoostingClassifier,
-        MGCEClassifier,
-        MGCEClassifierCV,
-        MGCEForestClassifier,
-        MGCEFourierClassifier,
-        MGCEMLPClassifier,
-        MGCEVotingClassifier,
-    )
-    from mgce.losses.asymmetric import AGCELoss, AMSELoss
-    from mgce.losses.capped import CappedMGCELoss
-    from mgce.losses.clipped import LogitClip
-    from mgce.losses.forward import ForwardCorrection
-    from mgce.losses.modules import GCELoss, LinearMGCELoss, MGCELoss, MinimaxLink
-    from mgce.losses.normalized import NCELoss, NNCELoss
-    from mgce.losses.presets import robust_loss
-    from mgce.losses.reweighted import EpsilonSoftmaxLoss, FocalLoss, TaylorCELoss
-    from mgce.losses.scale import LogitScale
-    from mgce.losses.sums import SumLoss
-    from mgce.losses.symmetric import RCELoss, UnhingedLoss
-    from mgce.losses.temperature import TemperatureScaling
-    from mgce.losses.tempered import BiTemperedLoss, TemperedSoftmax
-    from mgce.losses.trimmed import TrimmedLoss
-    from mgce.risk import RiskCertificate, certify
+if TYPE_CHECKING:  # what type checkers see; `as` says that it is public
+    from mgce import datasets as datasets
+    from mgce import estimators as estimators
+    from mgce import functional as functional
+    from mgce import metrics as metrics
+    from mgce import noise as noise
+    from mgce import risk as risk
+    from mgce import sets as sets
+    from mgce.estimators import MGCEBoostingClassifier as MGCEBoostingClassifier
+    from mgce.estimators import MGCEClassifier as MGCEClassifier
+    from mgce.estimators import MGCEClassifierCV as MGCEClassifierCV
+    from mgce.estimators import MGCEForestClassifier as MGCEForestClassifier
+    from mgce.estimators import MGCEFourierClassifier as MGCEFourierClassifier
+    from mgce.estimators import MGCEMLPClassifier as MGCEMLPClassifier
+    from mgce.estimators import MGCEVotingClassifier as MGCEVotingClassifier
+    from mgce.losses.asymmetric import AGCELoss as AGCELoss
+    from mgce.losses.asymmetric import AMSELoss as AMSELoss
+    from mgce.losses.capped import CappedMGCELoss as CappedMGCELoss
+    from mgce.losses.clipped import LogitClip as LogitClip
+    from mgce.losses.forward import ForwardCorrection as ForwardCorrection
+    from mgce.losses.modules import GCELoss as GCELoss
+    from mgce.losses.modules import LinearMGCELoss as LinearMGCELoss
+    from mgce.losses.modules import MGCELoss as MGCELoss
+    from mgce.losses.modules import MinimaxLink as MinimaxLink
+    from mgce.losses.normalized import NCELoss as NCELoss
+    from mgce.losses.normalized import NNCELoss as NNCELoss
+    from mgce.losses.presets import robust_loss as robust_loss
+    from mgce.losses.reweighted import EpsilonSoftmaxLoss as EpsilonSoftmaxLoss
+    from mgce.losses.reweighted import FocalLoss as FocalLoss
+    from mgce.losses.reweighted import TaylorCELoss as TaylorCELoss
+    from mgce.losses.scale import LogitScale as LogitScale
+    from mgce.losses.sums import SumLoss as SumLoss
+    from mgce.losses.symmetric import RCELoss as RCELoss
+    from mgce.losses.symmetric import UnhingedLoss as UnhingedLoss
+    from mgce.losses.temperature import TemperatureScaling as TemperatureScaling
+    from mgce.losses.tempered import BiTemperedLoss as BiTemperedLoss
+    from mgce.losses.tempered import TemperedSoftmax as TemperedSoftmax
+    from mgce.losses.trimmed import TrimmedLoss as TrimmedLoss
+    from mgce.risk import RiskCertificate as RiskCertificate
+    from mgce.risk import certify as certify
 
 __version__ = "0.2.0"
-__all__ = [
-    "AGCELoss",
-    "AMSELoss",
-    "BiTemperedLoss",
-    "CappedMGCELoss",
-    "EpsilonSoftmaxLoss",
-    "FocalLoss",
-    "ForwardCorrection",
-    "GCELoss",
-    "LinearMGCELoss",
-    "LogitClip",
-    "LogitScale",
-    "MGCEBoostingClassifier",
-    "MGCEClassifier",
-    "MGCEClassifierCV",
-    "MGCEForestClassifier",
-    "MGCEFourierClassifier",
-    "MGCELoss",
-    "MGCEMLPClassifier",
-    "MGCEVotingClassifier",
-    "MinimaxLink",
-    "NCELoss",
-    "NNCELoss",
-    "RCELoss",
-    "RiskCertificate",
-    "SumLoss",
-    "TaylorCELoss",
-    "TemperatureScaling",
-    "TemperedSoftmax",
-    "TrimmedLoss",
-    "UnhingedLoss",
-    "certify",
-    "datasets",
-    "estimators",
-    "functional",
-    "metrics",
-    "noise",
-    "risk",
-    "robust_loss",
-    "sets",
-]
-
-
 _ROOMS = ("datasets", "estimators", "functional", "metrics", "noise", "risk", "sets")
-_HOMES = {
-    "AGCELoss": "mgce.losses.asymmetric",
-    "AMSELoss": "mgce.losses.asymmetric",
-    "BiTemperedLoss": "mgce.losses.tempered",
-    "CappedMGCELoss": "mgce.losses.capped",
-    "certify": "mgce.risk",
-    "EpsilonSoftmaxLoss": "mgce.losses.reweighted",
-    "FocalLoss": "mgce.losses.reweighted",
-    "ForwardCorrection": "mgce.losses.forward",
-    "GCELoss": "mgce.losses.modules",
-    "LinearMGCELoss": "mgce.losses.modules",
-    "LogitClip": "mgce.losses.clipped",
-    "LogitScale": "mgce.losses.scale",
-    "MGCEBoostingClassifier": "mgce.estimators",
-    "MGCEClassifier": "mgce.estimators",
-    "MGCEClassifierCV": "mgce.estimators",
-    "MGCEForestClassifier": "mgce.estimators",
-    "MGCEFourierClassifier": "mgce.estimators",
-    "MGCELoss": "mgce.losses.modules",
-    "MGCEMLPClassifier": "mgce.estimators",
-    "MGCEVotingClassifier": "mgce.estimators",
-    "MinimaxLink": "mgce.losses.modules",
-    "NCELoss": "mgce.losses.normalized",
-    "NNCELoss": "mgce.losses.normalized",
-    "RCELoss": "mgce.losses.symmetric",
-    "RiskCertificate": "mgce.risk",
-    "robust_loss": "mgce.losses.presets",
-    "SumLoss": "mgce.losses.sums",
-    "TaylorCELoss": "mgce.losses.reweighted",
-    "TemperatureScaling": "mgce.losses.temperature",
-    "TemperedSoftmax": "mgce.losses.tempered",
-    "TrimmedLoss": "mgce.losses.trimmed",
-    "UnhingedLoss": "mgce.losses.symmetric",
+_NAMES = {  # by the module that defines them
+    "mgce.estimators": (
+        "MGCEBoostingClassifier",
+        "MGCEClassifier",
+        "MGCEClassifierCV",
+        "MGCEForestClassifier",
+        "MGCEFourierClassifier",
+        "MGCEMLPClassifier",
+        "MGCEVotingClassifier",
+    ),
+    "mgce.losses.asymmetric": ("AGCELoss", "AMSELoss"),
+    "mgce.losses.capped": ("CappedMGCELoss",),
+    "mgce.losses.clipped": ("LogitClip",),
+    "mgce.losses.forward": ("ForwardCorrection",),
+    "mgce.losses.modules": ("GCELoss", "LinearMGCELoss", "MGCELoss", "MinimaxLink"),
+    "mgce.losses.normalized": ("NCELoss", "NNCELoss"),
+    "mgce.losses.presets": ("robust_loss",),
+    "mgce.losses.reweighted": ("EpsilonSoftmaxLoss", "FocalLoss", "TaylorCELoss"),
+    "mgce.losses.scale": ("LogitScale",),
+    "mgce.losses.sums": ("SumLoss",),
+    "mgce.losses.symmetric": ("RCELoss", "UnhingedLoss"),
+    "mgce.losses.temperature": ("TemperatureScaling",),
+    "mgce.losses.tempered": ("BiTemperedLoss", "TemperedSoftmax"),
+    "mgce.losses.trimmed": ("TrimmedLoss",),
+    "mgce.risk": ("RiskCertificate", "certify"),
 }
+_HOMES = {name: home for home, names in _NAMES.items() for name in names}
+__all__ = sorted((*_ROOMS, *_HOMES))
 
 
 def __getattr__(name: str) -> Any:

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
+from contracts.robust_loss_contract import told
 from mgce import (
     BiTemperedLoss,
     ForwardCorrection,
@@ -33,9 +34,7 @@ CE = nn.CrossEntropyLoss
 
 
 def named(name, reduction="mean"):
-    extra = {"trim": 0.4, "n_classes": K} if name.endswith("+trim") else {}
-    extra = {"transition": TRANSITION} if name.endswith("+forward") else extra
-    return robust_loss(name, reduction=reduction, **extra)
+    return robust_loss(name, reduction=reduction, **told(name, K, rate=0.2, trim=0.4))
 
 
 # Each takes the reduction. A trimmed loss keeps that of the loss inside it.

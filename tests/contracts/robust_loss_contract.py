@@ -7,6 +7,15 @@ import pytest
 import torch
 
 from contracts.loss_contract import K, LossContract
+from mgce import robust_loss
+from mgce.losses.presets import LOSSES
+from mgce.noise import symmetric
+
+
+def told(name, k, *, rate=0.0, trim=0.0):
+    """Give what a loss has to be told about the noise: by default that there is none."""
+    every = {"transition": symmetric(k, rate).float(), "trim": trim, "n_classes": k}
+    return {hyperparameter: every[hyperparameter] for hyperparameter in LOSSES[name].told}
 
 
 def softmax(logits):
@@ -16,13 +25,21 @@ def softmax(logits):
 
 
 class RobustLossContract(LossContract):
-    """Inherit, and give `loss`, `formula` and what its docstring claims."""
+    """Inherit, and give `formula`, the bounds and its name, whose record claims the rest; or `loss` and the claims."""
 
+    named = None
     compiler = "aot_eager"  # the same trace, and code from PyTorch's compiler for it takes ten seconds
     least = 0.0  # and the most, for K classes
     most = math.inf
     symmetric = False
     convex = False
+
+    @classmethod
+    def loss(cls, input, target, **keywords):
+        return robust_loss(cls.named, **told(cls.named, K), **keywords)(input, target)
+
+    def claimed(self, what):
+        return getattr(self if self.named is None else LOSSES[self.named], what)
 
     @staticmethod
     def formula(logits, y):
@@ -37,6 +54,13 @@ class RobustLossContract(LossContract):
         # The scale of the largest loss counts, and where it is a difference of large numbers, the smallest too.
         atol = 1e-14 * max(1, want.abs().max().item())
         torch.testing.assert_close(self.table(logits), want, rtol=1e-12, atol=atol)
+
+    def test_its_name_is_that_of_this_loss(self):
+        if self.named is not None:
+            logits, target = torch.randn(6, K, dtype=torch.float64), torch.arange(6) % K
+            by_name = robust_loss(self.named, **told(self.named, K))(logits, target)
+            torch.testing.assert_close(by_name, self.loss(logits, target))
+            assert math.isfinite(self.most) == LOSSES[self.named].bounded
 
     def extremes(self, dtype):
         f = torch.tensor([0.0, -1.0, 2.0, 0.5, 1.0], dtype=dtype)
@@ -93,7 +117,7 @@ class RobustLossContract(LossContract):
     def test_symmetric_as_claimed(self):
         sums = self.table(30 * torch.randn(20, K, dtype=torch.float64)).sum(1)
         spread = sums.max() - sums.min()
-        assert spread < 1e-13 * sums.abs().max() if self.symmetric else spread > 0.01
+        assert spread < 1e-13 * sums.abs().max() if self.claimed("symmetric") else spread > 0.01
 
     def test_convex_as_claimed(self):
         """Along segments: no value above the chord, or one that is, clearly."""
@@ -102,7 +126,7 @@ class RobustLossContract(LossContract):
         first, middle, last = (self.loss(f, target, reduction="none") for f in (ends[0], ends.mean(0), ends[1]))
         excess = middle - (first + last) / 2
         scale = max(1, first.abs().max())
-        assert (excess.max() < 1e-13 * scale) if self.convex else (excess.max() > 1e-3)
+        assert (excess.max() < 1e-13 * scale) if self.claimed("convex") else (excess.max() > 1e-3)
 
     def test_there_is_one_class(self):
         """The loss of the only class is the least: that of a row that is sure and right."""

@@ -20,6 +20,7 @@ class AGCE(RobustLossContract):
 
 
 class TestAGCE(AGCE):
+    named = "agce"
     a, q = 0.6, 0.6
     most = (1.6**0.6 - 0.6**0.6) / 0.6
 

@@ -6,9 +6,10 @@ import pytest
 import torch
 from torch._dynamo.testing import CompileCounterWithBackend
 
+from contracts.robust_loss_contract import told
 from mgce import LinearMGCELoss, MGCELoss, MinimaxLink
 from mgce.losses import fused
-from mgce.losses.presets import WITH_BETA, robust_loss
+from mgce.losses.presets import LOSSES, robust_loss
 
 BETAS = (1.1, 1.2, 1.3, 1.0, 1.4, math.inf, 1.5, 1.05, 1.9, 2.0, 8.0, 30.0)
 # The first beta is taken for a constant, the second for a symbol, and from 2^64 on the loss is cross-entropy.
@@ -22,9 +23,8 @@ def make(name):
         return LinearMGCELoss(4, 4)
     if name == "rows":
         return MGCELoss(reduction="none", label_smoothing=0.1, weight=torch.tensor([0.5, 1.0, 2.0, 1.5]))
-    if name.endswith("+trim"):
-        return robust_loss(name, trim=0.3, n_classes=4).eval()
-    return robust_loss(name, **({"threshold": 0.2} if name.endswith("+trunc") else {}))
+    threshold = {"threshold": 0.2} if "threshold" in LOSSES[name].hyperparameters else {}
+    return robust_loss(name, **told(name, 4, trim=0.3), **threshold).eval()
 
 
 def gradients(criterion, call):
@@ -39,7 +39,8 @@ def set_beta(criterion, beta):
             part.beta = beta
 
 
-NAMES = [name for name in WITH_BETA if name != "mgce+forward"] + ["rows", "linear"]
+WITH_BETA = [name for name, loss in LOSSES.items() if loss.has_beta]
+NAMES = [name for name in WITH_BETA if "transition" not in LOSSES[name].told] + ["rows", "linear"]
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.nightly) for n in NAMES])

@@ -10,8 +10,8 @@ from mgce.functional import nce_loss, nnce_loss
 
 
 class TestNCE(RobustLossContract):
+    named = "nce"
     most = 1.0
-    symmetric = True
     loss = staticmethod(nce_loss)
 
     @staticmethod

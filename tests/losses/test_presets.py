@@ -1,13 +1,13 @@
 import math
 import re
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from torch.nn import functional as F
 
+from contracts.robust_loss_contract import told
 from mgce import LogitClip, LogitScale, MGCELoss, MinimaxLink, TemperedSoftmax, robust_loss
 from mgce.functional import (
     agce_loss,
@@ -21,23 +21,37 @@ from mgce.functional import (
     nce_loss,
     nnce_loss,
 )
-from mgce.losses.presets import DATA, HYPERPARAMETERS, LOSSES, PRESETS, PRESETS_BY_NOISE, preset
+from mgce.losses.presets import DATA, LOSSES, preset
 
 LOGITS, TARGET = torch.randn(9, 4, generator=torch.Generator().manual_seed(0)), torch.arange(9) % 4
 P = LOGITS.double().softmax(-1).gather(1, TARGET[:, None])[:, 0]
 H = minimax_probs(LOGITS.double(), beta=1.4).gather(1, TARGET[:, None])[:, 0]
-# Hyperparameters, none at its default.
-CHANGED = {
-    **{"weights": (0.5, 0.5), "beta": 2.0, "log_zero": -1.0, "a": 2.0, "q": 0.5, "floor": 1e-3, "c": 3.0, "m": 10.0},
-    **{"delta": 2.0, "t1": 0.5, "t2": 1.5, "gamma": 2.0, "order": 3, "scale": 2.0, "threshold": 0.9},
-    **{"transition": torch.full((4, 4), 0.25), "trim": 0.5, "n_classes": 4, "window": 8},
-}
+TOLD = {"transition": torch.full((4, 4), 0.25), "trim": 0.5, "n_classes": 4}  # otherwise than `extra` has it
+EVERY = {hyperparameter for loss in LOSSES.values() for hyperparameter in loss.hyperparameters}
+# Of what is told, and how many losses a trimmed one keeps; neither changes anything where no row is left out.
+SILENT = ("n_classes", "window")
 
 
 def extra(name):
-    if name.endswith("+trim"):
-        return {"trim": 0.0, "n_classes": 4}
-    return {"transition": torch.eye(4)} if name.endswith("+forward") else {}
+    return told(name, 4)
+
+
+def changed(name, hyperparameter):
+    """Give values of a hyperparameter that are not its default, and that the loss takes."""
+    default, values = LOSSES[name].hyperparameters[hyperparameter], [TOLD.get(hyperparameter)]
+    if hyperparameter not in TOLD:
+        numbers = default if isinstance(default, tuple) else (default,)
+        factors = (0.5, 2) if isinstance(default, int) else (0.5, 2, 1e5)
+        scaled = [tuple(type(number)(factor * number) for number in numbers) for factor in factors]
+        values = scaled if isinstance(default, tuple) else [value for (value,) in scaled]
+    taken = []
+    for value in values:
+        try:
+            robust_loss(name, **{**extra(name), hyperparameter: value})(LOGITS, TARGET)
+            taken.append(value)
+        except ValueError:
+            pass
+    return taken
 
 
 @pytest.mark.parametrize("name", LOSSES)
@@ -85,11 +99,12 @@ def test_every_weighted_loss_is_mapped_and_knows_its_shapes_without_values(name,
         assert value.is_meta and value.shape == ()
 
 
-@pytest.mark.parametrize("name, data", [(name, data) for name, table in PRESETS.items() for data in table])
+@pytest.mark.parametrize("name, data", [(name, data) for name, loss in LOSSES.items() for data in loss.presets.by_data])
 def test_every_preset_makes_its_loss(name, data):
     assert robust_loss(name, data)(LOGITS, TARGET).isfinite()
-    for kind, by_rate in PRESETS_BY_NOISE.get((name, data), {}).items():
-        for rate, keywords in by_rate.items():
+    assert LOSSES[name].presets.source
+    for (of, kind), by_rate in LOSSES[name].presets.by_noise.items():
+        for rate, keywords in by_rate.items() if of == data else ():
             noise = f"{kind} {rate}"
             assert preset(name, data, noise) == {**preset(name, data), **keywords}
             same = robust_loss(name, data, noise)(LOGITS, TARGET) == robust_loss(name, data)(LOGITS, TARGET)
@@ -126,9 +141,8 @@ def test_names_mean_their_formulas(name, data, want):
 
 
 def numbers(name):
-    return [
-        h for h in HYPERPARAMETERS[name] if isinstance(CHANGED[h], (int, float)) and h not in ("n_classes", "window")
-    ]
+    own = LOSSES[name].hyperparameters
+    return [h for h, default in own.items() if h == "trim" or (isinstance(default, (int, float)) and h not in SILENT)]
 
 
 @pytest.mark.parametrize("name, hyperparameter", [(name, h) for name in LOSSES for h in numbers(name)])
@@ -190,16 +204,14 @@ def test_what_is_not_there_is_refused():
 @pytest.mark.parametrize("name", LOSSES)
 def test_a_loss_takes_its_hyperparameters_and_no_others(name):
     """Beta above all: cross-entropy and MAE are GCE at its ends, and stay what they are called."""
-    assert {one for names in HYPERPARAMETERS.values() for one in names} <= set(CHANGED)
     plain = robust_loss(name, **extra(name))(LOGITS, TARGET)
-    for keyword, value in CHANGED.items():
-        if keyword in HYPERPARAMETERS[name]:
-            changed = robust_loss(name, **{**extra(name), keyword: value})
-            if keyword not in ("window", "n_classes"):  # which change nothing where no row is left out
-                assert not torch.allclose(changed(LOGITS, TARGET), plain, rtol=1e-6), keyword
-        else:
-            with pytest.raises(TypeError, match=f"Expected `{keyword}` to be a hyperparameter of"):
-                robust_loss(name, **{**extra(name), keyword: value})
+    for keyword in LOSSES[name].hyperparameters:
+        losses = [robust_loss(name, **{**extra(name), keyword: value}) for value in changed(name, keyword)]
+        differ = [not torch.allclose(loss(LOGITS, TARGET), plain, rtol=1e-6) for loss in losses]
+        assert losses and any(differ) == (keyword not in SILENT), keyword
+    for keyword in EVERY - LOSSES[name].hyperparameters.keys():
+        with pytest.raises(TypeError, match=f"Expected `{keyword}` to be a hyperparameter of"):
+            robust_loss(name, **{**extra(name), keyword: 1.0})
 
 
 @pytest.mark.nightly
@@ -207,8 +219,8 @@ def test_a_loss_takes_its_hyperparameters_and_no_others(name):
 def test_a_loss_compiles_whole_while_its_hyperparameters_change(name):
     """As in a sweep: a compiler takes a number that has changed for a symbol, of which less can be computed."""
     torch._dynamo.reset()
-    for keyword in (None, *HYPERPARAMETERS[name]):
-        keywords = {**extra(name), **({} if keyword is None else {keyword: CHANGED[keyword]})}
+    for keyword in (None, *LOSSES[name].hyperparameters):
+        keywords = {**extra(name), **({} if keyword is None else {keyword: changed(name, keyword)[0]})}
         criterion, plain = (robust_loss(name, **keywords) for _ in range(2))
         compiled = torch.compile(criterion, backend="eager", fullgraph=True)
         torch.testing.assert_close(compiled(LOGITS, TARGET), plain(LOGITS, TARGET))
@@ -359,7 +371,7 @@ def test_a_rate_may_be_written_in_several_ways():
 def test_where_nothing_was_published_the_loss_is_that_for_cifar10(data, noise):
     """As in the comparisons, by which people choose the loss that they then make by its name."""
     for name in LOSSES:
-        if {"fashion_mnist": "mnist"}.get(data, data) not in PRESETS.get(name, {}):
+        if {"fashion_mnist": "mnist"}.get(data, data) not in LOSSES[name].presets.by_data:
             assert preset(name, data, noise) == preset(name, "cifar10", noise)
 
 
@@ -391,17 +403,9 @@ def test_numbers_of_numpy_are_numbers():
 def test_half_types_are_computed_in_float32(name, dtype):
     """The result is that of float32, rounded once; a type that holds the logits holds a multiple of them, too."""
     logits = torch.tensor([[20000.0, 19999.0, 0.0], [30.0, 29.75, 0.0], [-3.0, 1.0, 2.0]]).to(dtype)
-    keywords = {"transition": torch.eye(3)} if name.endswith("+forward") else {}
-    keywords |= {"trim": 0.0, "n_classes": 3} if name.endswith("+trim") else {}
-    keywords |= {"scale": 4.3} if name.endswith("+scale") else {}
+    keywords = told(name, 3) | ({"scale": 4.3} if "scale" in LOSSES[name].hyperparameters else {})
     criterion = robust_loss(name, reduction="none", **keywords)
     got = criterion(logits, torch.tensor([1, 0, 1]))
     want = criterion(logits.float(), torch.tensor([1, 0, 1]))
     assert got.dtype == dtype and criterion.link(logits).dtype == dtype
     torch.testing.assert_close(got.float(), want, rtol=torch.finfo(dtype).eps, atol=1e-6)
-
-
-def test_the_page_of_losses_has_a_row_for_each():
-    page = (Path(__file__).parents[2] / "docs" / "losses.md").read_text()
-    names = {name.strip(" `") for row in page.split("\n| ")[2:] for name in row.split("|")[0].split(",")}
-    assert set(LOSSES) <= names

@@ -23,6 +23,7 @@ class Focal(RobustLossContract):
 
 
 class TestFocal(Focal):
+    named = "focal"
     gamma = 0.5
 
 
@@ -49,6 +50,7 @@ class TestTaylorCE(RobustLossContract):
 
 
 class TestEpsilonSoftmax(RobustLossContract):
+    named = "ce_eps"
     most = -math.log(1e-8)
     loss = staticmethod(epsilon_softmax_loss)
 

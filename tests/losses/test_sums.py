@@ -43,8 +43,8 @@ class Poly1(RobustLossContract):
 
 
 class TestPoly1(Poly1):
+    named = "poly-1"
     epsilon = 1.0
-    convex = True
 
 
 class TestPoly1Negative(Poly1):

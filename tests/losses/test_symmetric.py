@@ -10,8 +10,8 @@ from mgce.functional import gce_loss, rce_loss, unhinged_loss
 
 
 class TestRCE(RobustLossContract):
+    named = "rce"
     most = -math.log(1e-4)
-    symmetric = True
     loss = staticmethod(rce_loss)
 
     @staticmethod
@@ -21,10 +21,9 @@ class TestRCE(RobustLossContract):
 
 
 class TestUnhinged(RobustLossContract):
+    named = "unhinged"
     nonnegative = False
     least = -math.inf
-    symmetric = True
-    convex = True
     loss = staticmethod(unhinged_loss)
 
     @staticmethod

@@ -47,6 +47,7 @@ class BiTempered(RobustLossContract):
 
 
 class TestBiTempered(BiTempered):
+    named = "bi-tempered"
     t1, t2 = 0.8, 1.2
     most = 1 / (1 - 0.8)
 

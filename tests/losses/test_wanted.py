@@ -4,17 +4,15 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from mgce.losses.presets import HYPERPARAMETERS, LOSSES, robust_loss
-from mgce.noise import symmetric
+from contracts.robust_loss_contract import told
+from mgce.losses.presets import LOSSES, robust_loss
 
 K = 200  # classes beyond 127 and the 156 that -100 is in uint8
-OPTIONS = {"transition": symmetric(K, 0.4), "trim": 0.4, "n_classes": K}
-UNTRIMMED = [name for name in LOSSES if "trim" not in HYPERPARAMETERS[name]]
+UNTRIMMED = [name for name, loss in LOSSES.items() if not loss.trims]
 
 
 def make(name, **keywords):
-    given = {key: value for key, value in OPTIONS.items() if key in HYPERPARAMETERS[name]}
-    return robust_loss(name, **given, **keywords)
+    return robust_loss(name, **told(name, K, rate=0.4), **keywords)
 
 
 def value_and_gradient(loss, logits, target):

@@ -4,14 +4,13 @@ import pytest
 import torch
 
 from mgce.functional import gce_loss, mgce_loss
-from mgce.losses.presets import LOSSES, WITH_BETA, robust_loss
+from mgce.losses.presets import LOSSES, robust_loss
 from mgce.noise import symmetric
 from mgce.training.member_losses import MemberLoss, MemberLosses
 
 FUNCTIONS = {"mgce": mgce_loss, "gce": gce_loss}
 TRIM = {"trim": 0.4, "n_classes": 4}
-TOLD = ("ce+forward", "mgce+forward", "ce+trim", "mgce+trim")
-OTHERS = [MemberLoss(name) for name in LOSSES if name not in (*WITH_BETA, *TOLD)]
+TRANSITION = symmetric(4, 0.3).tolist()
 
 
 @pytest.mark.parametrize(
@@ -40,23 +39,19 @@ def test_values_and_gradients_are_those_of_the_single_losses(members):
 
 
 def test_every_loss_that_has_a_name_is_a_member():
-    T = symmetric(4, 0.3).tolist()
+    told = {**TRIM, "transition": TRANSITION}
     members = [
-        *OTHERS,
-        *[MemberLoss("nce+rce", options={"weights": (1.0, 10.0)})] * 2,
-        MemberLoss("nce+rce", options={"weights": (2.0, 10.0)}),
-        MemberLoss("ce+forward", options={"transition": T}),
-        *(MemberLoss(name, 1.4) for name in WITH_BETA if name not in TOLD),
-        MemberLoss("mgce+forward", 1.4, {"transition": T}),
-        MemberLoss("mgce+trim", 1.4, TRIM),
-        MemberLoss("ce+trim", options=TRIM),
+        MemberLoss(name, 1.4 if loss.has_beta else math.inf, {given: told[given] for given in loss.told})
+        for name, loss in LOSSES.items()
     ]
+    members += [MemberLoss("nce+rce", options={"weights": (1.0, 10.0)})] * 2
+    members += [MemberLoss("nce+rce", options={"weights": (2.0, 10.0)})]
     generator = torch.Generator().manual_seed(0)
     logits = torch.randn(len(members), 6, 4, generator=generator, dtype=torch.double)
     target = torch.randint(4, (1, 6), generator=generator)
     values, grads = MemberLosses(members, logits.device)(logits, target, torch.full((1, 6), 1 / 6, dtype=torch.double))
     for member, row, value, grad in zip(members, logits, values, grads, strict=True):
-        beta = {"beta": member.beta} if member.family in WITH_BETA else {}
+        beta = {"beta": member.beta} if LOSSES[member.family].has_beta else {}
         alone = robust_loss(member.family, **beta, **member.options)(leaf := row.clone().requires_grad_(), target[0])
         torch.testing.assert_close(value, alone.detach())
         torch.testing.assert_close(grad, torch.autograd.grad(alone, leaf)[0])

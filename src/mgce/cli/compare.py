@@ -23,13 +23,13 @@ from mgce.cli.terminal import Terminal, nothing_written_if_interrupted
 from mgce.datasets import NAMES, Table, load
 from mgce.datasets.table_files import TextFormat
 from mgce.experiments import render, select
-from mgce.experiments.compare import METHODS, Comparison, in_order, run
+from mgce.experiments.compare import KNOWN, Comparison, in_order, run
 from mgce.tables.notes import left_out_copies, without_label
 
 DEFAULT = Comparison()
 BETAS, TRIMS = (",".join(map(str, values)) for values in (DEFAULT.betas, DEFAULT.trims))
 FILES = ("table.csv", "runs.json", "accuracy.png", "reliability.png")
-METHODS_HELP = f"all, or some of these, with commas between: {', '.join(METHODS)}."
+METHODS_HELP = f"all, or some of these, with commas between: {', '.join(KNOWN)}."
 
 
 def compare(
@@ -77,7 +77,7 @@ def compare(
     plan = Comparison(
         noise=noise,
         noise_type=noise_type,
-        methods=parse_methods(methods, tuple(METHODS)),
+        methods=parse_methods(methods, KNOWN),
         betas=parse_numbers("betas", betas),
         trims=parse_numbers("trims", trims),
         seeds=seeds,

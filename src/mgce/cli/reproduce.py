@@ -19,7 +19,7 @@ from mgce.cli.list_options import parse_methods, parse_names, parse_numbers
 from mgce.cli.outputs import check_folder
 from mgce.cli.terminal import Terminal
 from mgce.experiments.paper.items import ITEMS, chosen, plan
-from mgce.experiments.paper.plan import BETAS, KNOWN, METHODS, Options
+from mgce.experiments.paper.plan import BETAS, KNOWN, Options
 from mgce.experiments.paper.report import read_reasons, write_report
 from mgce.experiments.paper.result import Result, page_name, to_text
 from mgce.experiments.paper.specification import PRECISIONS, Place, Specification, check_one_setting, document
@@ -35,7 +35,7 @@ PRECISION_HELP = f"Of images: {', '.join(PRECISIONS)} [bf16-mixed on a GPU or a 
 def reproduce(
     name: Annotated[str, typer.Argument(help=f"{', '.join(ITEMS)}, or all.")],
     dataset: Annotated[str | None, typer.Option(help="Data sets, with commas between [those of the paper].")] = None,
-    methods: Annotated[str, typer.Option(help=METHODS_HELP)] = ",".join(METHODS),
+    methods: Annotated[str, typer.Option(help=METHODS_HELP)] = ",".join(Options().methods),
     betas: Annotated[str, typer.Option(help="Candidates for beta of mgce and gce.")] = ",".join(map(str, BETAS)),
     seeds: Annotated[int, typer.Option(help="Repetitions.")] = 5,
     noise: Annotated[str | None, typer.Option(help="Of Tables 1 and 3: some of 0, 0.2 and 0.4 [all].")] = None,

@@ -17,7 +17,7 @@ from mgce._validation import check_beta, check_choice, check_count, check_device
 from mgce.datasets import Table, preprocessor
 from mgce.datasets.splits import Rows, stratified_split
 from mgce.estimators.linear_cv import BETAS
-from mgce.experiments.methods import TRIMMED, Method, paper_betas, paper_loss, stages
+from mgce.experiments.methods import MEANT, TRIMMED, Method, paper_betas, stages
 from mgce.losses.presets import LOSSES
 from mgce.losses.trimmed import check_trim
 from mgce.metrics.evaluation import evaluate
@@ -27,16 +27,9 @@ from mgce.training.member_losses import MemberLoss
 from mgce.training.seeds import derived_generator, derived_seed
 from mgce.training.settings import TrainingSettings
 
-METHODS = {
-    "mgce": "MGCE, beta by validation",
-    "gce": "generalized cross-entropy, beta by validation",
-    "ce": "cross-entropy",
-    "mae": "convex minimax MAE: MGCE at beta = 1",
-    "softmax_mae": "MAE of softmax: GCE at beta = 1, not convex",
-    # The others of `mgce.robust_loss`, with the hyperparameters published for CIFAR-10. Variants of MGCE have beta =
-    # 1.4, or 1.05 if they give up rows; the share that trimming leaves out is chosen by validation.
-    **{name: "see docs/losses.md" for name in LOSSES if name not in ("mgce", "gce", "ce", "mae")},
-}
+# The paper's methods, and the other losses with the hyperparameters published for CIFAR-10. The share that trimming
+# leaves out is chosen by validation.
+KNOWN = tuple(dict.fromkeys((*MEANT, *LOSSES)))
 NOISES = {"symmetric": noise.symmetric, "pair": noise.pair_flip}
 
 Run = tuple[str, float, float | None]  # method, beta, and the share to trim of the methods that do
@@ -49,7 +42,7 @@ class Comparison:
     Attributes:
         noise: share of the labels of training and validation rows that are made wrong.
         noise_type: a key of `NOISES`.
-        methods: keys of `METHODS`.
+        methods: some of `KNOWN`.
         betas: candidates for the beta of mgce and gce.
         trims: candidates for the share of the rows of each label that mgce+trim and ce+trim leave out.
         seeds: how many; each has its own split, noise and initial weights.
@@ -92,7 +85,7 @@ class Comparison:
 
     def _check_candidates(self) -> None:
         for method in self.methods:
-            check_choice("methods", method, tuple(METHODS))
+            check_choice("methods", method, KNOWN)
         for beta in self.betas:
             check_beta(beta)
         for trim in self.trims:
@@ -106,7 +99,7 @@ class Comparison:
         return [
             (method, beta, trim)
             for method in self.methods
-            for beta in ((1.0,) if method == "softmax_mae" else paper_betas(method, self.betas))
+            for beta in paper_betas(method, self.betas)
             for trim in (self.trims if method in TRIMMED else (None,))
         ]
 
@@ -211,9 +204,10 @@ def in_order(table: Table) -> tuple[Table, int]:
 
 def _loss(run: Run, transition: Tensor, frequencies: Tensor) -> MemberLoss:
     """Give the loss of a run; forward correction is told the matrix of the noise, and no other is told anything."""
-    if run[0] == "softmax_mae":
-        return MemberLoss("gce", 1.0)
-    return paper_loss(Method(*run), "cifar10", None, transition, frequencies)
+    name, beta, _ = run
+    if name in MEANT:
+        return MemberLoss(MEANT[name][0], beta)
+    return Method(*run).loss("cifar10", None, transition, frequencies)
 
 
 def _split(table: Table, plan: Comparison, seed: int) -> _Split:

@@ -1,8 +1,9 @@
-"""The losses that are compared: names, betas and hyperparameters."""
+"""The losses that are compared: at which betas, with which hyperparameters, and what is told to them."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,27 +11,27 @@ from typing import Any
 from torch import Tensor
 
 from mgce._validation import check_choice, expected
-from mgce.losses.presets import DATA, LOSSES, WITH_BETA, preset
+from mgce.losses.presets import DATA, LOSSES, preset
 from mgce.losses.trimmed import check_trim
 from mgce.noise import inverse_noise_matrix
 from mgce.training.member_losses import MemberLoss
 
-# q = .7, as all comparisons have it.
-GCE_BETA = 1 / 0.7
-# MGCE: the minimax MAE, near it, the paper's default, and beyond.
-MGCE_BETAS = (1.0, 1.05, 1.4, 2.0)
-VARIANT_BETA = 1.4
-NEAR_MAE = 1.05  # beta of the variant that is for it
-# At a scale of 4 the loss of a row, at beta = 1.4, ends when its class leads by 0.35, which a network reaches sooner.
-SCALE = 4.0
-TRIMMED = ("mgce+trim", "ce+trim")
-# Methods of the paper, by the family that their loss is of: its MAE is the convex minimax one.
-PAPER: Mapping[str, str] = {"mgce": "mgce", "gce": "gce", "ce": "mgce", "mae": "mgce"}
-CHOOSING = ("mgce", "gce")  # those of them whose beta validation chooses
-# These have no gradient at rows whose label has little probability, as all labels have at first, so that a network has
-# to learn something by the loss without a cap: for so many epochs, of which the protocols have 30 to 200, unless a run
-# says otherwise.
-CAPPED, CAPPED_FROM = ("mgce+cap", "mgce+trunc", "ce+trunc"), 3
+(GCE_BETA,) = LOSSES["gce"].compared_betas
+TRIMMED = tuple(name for name, loss in LOSSES.items() if loss.trims)
+# What comparisons with the paper's methods mean by the name of a loss: which loss, and its beta, None where validation
+# chooses it. The paper's MAE is the convex minimax one; elsewhere `mae` is that of softmax, which has a name here too.
+MEANT: Mapping[str, tuple[str, float | None]] = {
+    "mgce": ("mgce", None),
+    "gce": ("gce", None),
+    "ce": ("mgce", math.inf),
+    "mae": ("mgce", 1.0),
+    "softmax_mae": ("gce", 1.0),
+}
+PAPER = tuple(name for name in MEANT if name != "softmax_mae")
+CHOOSING = tuple(name for name, (_, beta) in MEANT.items() if beta is None)
+# These a network learns only after so many epochs by the loss without a cap, of the 30 to 200 that the protocols have,
+# unless a run says otherwise.
+CAPPED, CAPPED_FROM = tuple(name for name, loss in LOSSES.items() if loss.begin), 3
 
 
 @dataclass(frozen=True)
@@ -57,22 +58,22 @@ class Method:
     @property
     def label(self) -> str:
         """How tables call it."""
-        return f"{self.name} {self.beta:g}" if self.name.startswith("mgce") else self.name
+        return f"{self.name} {self.beta:g}" if is_mgce(self.name) else self.name
 
     @property
     def untrimmed(self) -> Method:
         """The loss that it trims; itself where it trims none."""
-        return Method(self.name.removesuffix("+trim"), self.beta)
+        return Method(LOSSES[self.name].of[0].name, self.beta) if LOSSES[self.name].trims else self
 
     def hyperparameters(self, data: str, noise: str | None) -> dict[str, Any]:
-        """Give those published for a data set and a kind of noise, or for CIFAR-10, and those of the variants.
+        """Give those published for a data set and a kind of noise, or for CIFAR-10, and those of comparisons.
 
         Args:
             data: the data set, as `preset` has it, or another.
             noise: kind and rate, as `preset` has it.
         """
         published = preset(self.name, data if data in DATA else "cifar10", noise)
-        options = {**published, **({"scale": SCALE} if self.name.endswith("+scale") else {})}
+        options = {**LOSSES[self.name].compared, **published}
         options.pop("beta", None)  # GCE's, which is `self.beta`
         return options
 
@@ -85,12 +86,13 @@ class Method:
             transition: matrix of the noise, for the methods that are told it.
             frequencies: of the true classes, for those that are told the share of wrong labels by label.
         """
-        options = self.hyperparameters(data, noise)
-        if self.name.endswith("+forward"):
+        options, told = self.hyperparameters(data, noise), LOSSES[self.name].told
+        if "transition" in told:
             options["transition"] = transition.tolist()
-        elif self.name in TRIMMED:
-            trim = self._wrong_labels(transition, frequencies) if self.trim is None else self.trim
-            options |= {"trim": trim, "n_classes": len(transition)}
+        if "trim" in told:
+            options["trim"] = self._wrong_labels(transition, frequencies) if self.trim is None else self.trim
+        if "n_classes" in told:
+            options["n_classes"] = len(transition)
         return MemberLoss(self.name, self.beta, options)
 
     def _wrong_labels(self, transition: Tensor, frequencies: Tensor) -> list[float]:
@@ -111,7 +113,7 @@ def paper_loss(method: Method, data: str, noise: str | None, transition: Tensor,
         'mgce'
     """
     if method.name in PAPER:
-        return MemberLoss(PAPER[method.name], method.beta)
+        return MemberLoss(MEANT[method.name][0], method.beta)
     return method.loss(data, noise, transition, frequencies)
 
 
@@ -122,9 +124,10 @@ def paper_betas(name: str, candidates: tuple[float, ...]) -> tuple[float, ...]:
         >>> [paper_betas(name, (1.4, 2.0)) for name in ("gce", "mae", "ce", "mgce+rce")]
         [(1.4, 2.0), (1.0,), (inf,), (1.4,)]
     """
-    if name in CHOOSING:
-        return candidates
-    return (1.0,) if name == "mae" else (next(method.beta for method in reversed(METHODS) if method.name == name),)
+    if name not in MEANT:
+        return LOSSES[name].compared_betas[-1:]
+    beta = MEANT[name][1]
+    return candidates if beta is None else (beta,)
 
 
 def stages(losses: Sequence[MemberLoss], cap_from: int = CAPPED_FROM) -> dict[int, list[MemberLoss]]:
@@ -134,21 +137,19 @@ def stages(losses: Sequence[MemberLoss], cap_from: int = CAPPED_FROM) -> dict[in
         >>> [[loss.family for loss in losses] for losses in stages([MemberLoss("mgce+cap", 1.4)]).values()]
         [['mgce'], ['mgce+cap']]
     """
-    begin = [MemberLoss(loss.family.split("+")[0], loss.beta) if loss.family in CAPPED else loss for loss in losses]
+    first = [LOSSES[loss.family].begin for loss in losses]
+    begin = [MemberLoss(one.name, loss.beta) if one else loss for one, loss in zip(first, losses, strict=True)]
     return {0: begin, cap_from: list(losses)} if begin != list(losses) else {0: begin}
 
 
-def _all() -> tuple[Method, ...]:
-    several = {
-        **{"gce": (GCE_BETA,), "gce+scale": (GCE_BETA,)},
-        **{"mgce": MGCE_BETAS, "mgce+scale": (NEAR_MAE, VARIANT_BETA), "mgce+cap": (NEAR_MAE,)},
-        **{"mgce+trunc": (NEAR_MAE,), "mgce+trim": (NEAR_MAE,)},
-    }
-    methods: list[Method] = []
-    for name in LOSSES:
-        betas = several.get(name, (VARIANT_BETA if name in WITH_BETA else math.inf,))
-        methods += [Method(name, beta) for beta in betas]
-    return tuple(methods)
+def is_mgce(label: str) -> bool:
+    """Tell whether a name of tables, which begins with that of a loss, is of MGCE or of a loss made of it.
+
+    Example:
+        >>> [is_mgce(label) for label in ("mgce 1.05, trim 0.2", "mgce+nce 1.4", "ce+trim")]
+        [True, True, False]
+    """
+    return LOSSES[re.split("[ ,]", label)[0]].core.name == "mgce"
 
 
-METHODS = _all()
+METHODS = tuple(Method(name, beta) for name, loss in LOSSES.items() for beta in loss.compared_betas)

@@ -14,7 +14,8 @@ from mgce.kernels.options import LossOptions
 from mgce.link.normalizer import normalized_logits
 from mgce.losses.base import python_number
 from mgce.losses.functional import mgce_loss
-from mgce.losses.modules import MinimaxLink
+from mgce.losses.modules import CE, GCE, MGCE, NEAR_MAE, MinimaxLink
+from mgce.losses.named import NamedLoss
 from mgce.losses.scored import scored_loss
 from mgce.losses.scored_module import ScoredLoss
 from mgce.losses.wanted import Wanted
@@ -145,3 +146,48 @@ class CappedMGCELoss(ScoredLoss):
     def both_probs(self, logits: Tensor) -> tuple[Tensor, Tensor]:
         """Return h and p of logits at the beta of the loss."""
         return self.link.both(logits)
+
+
+MGCE_CAP = NamedLoss(
+    name="mgce+cap",
+    make=CappedMGCELoss,
+    fixed={"threshold": 0.0},
+    begin=MGCE,
+    betas=(NEAR_MAE,),
+    order=30,
+    formula=r"$\min(\beta, -f_y - \varphi_\beta(f))$",
+    bounded=True,
+    symmetric=False,
+    convex=False,
+    claims=GCE.claims,
+)
+# A row counts as long as its label has at least half of the probability: no other class can have as much.
+MGCE_TRUNC = NamedLoss(
+    name="mgce+trunc",
+    make=CappedMGCELoss,
+    changed={"threshold": 0.5},
+    begin=MGCE,
+    betas=(NEAR_MAE,),
+    order=31,
+    formula=r"$\beta (1 - \max(h_y, t)^{1/\beta})$, h the minimax probabilities, `threshold` = t",
+    bounded=True,
+    symmetric=False,
+    convex=False,
+    claims={"bounded": "if t > 0 or beta < inf"},
+    source="a variant of ours, as Zhang, Sabuncu 2018 do with GCE",
+)
+CE_TRUNC = NamedLoss(
+    name="ce+trunc",
+    make=CappedMGCELoss,
+    fixed={"beta": math.inf},
+    changed=MGCE_TRUNC.changed,
+    begin=CE,
+    order=32,
+    formula=r"$-\log \max(p_y, t)$, `threshold` = t",
+    bounded=True,
+    symmetric=False,
+    convex=False,
+    claims={"bounded": "if t > 0"},
+    source=MGCE_TRUNC.source,
+)
+NAMED = (MGCE_CAP, MGCE_TRUNC, CE_TRUNC)

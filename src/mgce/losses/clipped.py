@@ -8,6 +8,8 @@ from torch import Tensor, nn
 from mgce import _validation
 from mgce.losses.arguments import HALF_TYPES
 from mgce.losses.base import python_number
+from mgce.losses.modules import CE, MGCE
+from mgce.losses.named import NamedLoss, Presets
 from mgce.losses.protocol import both_probs, dim_of, link_of
 from mgce.losses.wrapping import Wrapper, in_float32
 
@@ -125,3 +127,37 @@ class LogitClip(Wrapper):
     def both_probs(self, logits: Tensor) -> tuple[Tensor, Tensor]:
         """Return h and p of the clipped logits."""
         return both_probs(self.loss, self.clip(logits))
+
+
+CE_LOGITCLIP = NamedLoss(
+    name="ce+logitclip",
+    make=LogitClip,
+    of=(CE,),
+    order=16,
+    formula=r"CE of $f \min(1, 1 / (\delta \lVert f \rVert))$",
+    bounded=True,
+    symmetric=False,
+    convex=False,
+    source="Wei et al. 2023",
+    presets=Presets(
+        "Wang et al. 2024",
+        {"cifar10": {"delta": 1.0}, "cifar100": {"delta": 0.5}, "webvision": {"delta": 1.2}},
+        {
+            ("cifar10", "symmetric"): {0.4: {}, 0.8: {"delta": 1.5}},
+            ("cifar10", "asymmetric"): {0.0: {}, 0.4: {"delta": 2.5}},
+            ("cifar100", "asymmetric"): {0.0: {}, 0.4: {"delta": 2.5}},
+        },
+    ),
+)
+MGCE_LOGITCLIP = NamedLoss(
+    name="mgce+logitclip",
+    make=LogitClip,
+    of=(MGCE,),
+    order=27,
+    formula=r"MGCE of $f \min(1, 1 / (\delta \lVert f \rVert))$",
+    bounded=True,
+    symmetric=False,
+    convex=False,
+    claims={"symmetric": r"if beta = 1 and $\delta \ge k$"},
+)
+NAMED = (CE_LOGITCLIP, MGCE_LOGITCLIP)

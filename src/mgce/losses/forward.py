@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +13,8 @@ from mgce import _validation
 from mgce._validation import expected
 from mgce.link.probs import worst_case_probs
 from mgce.losses.arguments import HALF_TYPES
-from mgce.losses.modules import MinimaxLink
+from mgce.losses.modules import CE, MGCE, MinimaxLink
+from mgce.losses.named import NamedLoss
 from mgce.losses.protocol import link_of
 from mgce.losses.sums import SumLoss
 from mgce.losses.wrapping import Wrapper, check_input, in_float32
@@ -188,3 +190,37 @@ def _log_sum_exp(x: Tensor) -> Tensor:
     top = x.detach().amax(-2, keepdim=True)
     top = torch.where(top == -torch.inf, 0, top)
     return _log(torch.exp(x - top).sum(-2)) + top.squeeze(-2)
+
+
+def _corrected(loss: nn.Module, transition: Any) -> ForwardCorrection:
+    """Correct a loss by a transition matrix, from whatever holds its numbers."""
+    try:
+        matrix = torch.as_tensor(transition)
+    except (TypeError, ValueError, RuntimeError):  # rows of several lengths, or words
+        raise ValueError(expected("transition", "a matrix of numbers, (k, k)", transition)) from None
+    return ForwardCorrection(loss, matrix)
+
+
+CE_FORWARD = NamedLoss(
+    name="ce+forward",
+    make=_corrected,
+    of=(CE,),
+    order=17,
+    formula="$-\\log (p T)_y$, `transition` = T",
+    bounded=True,
+    symmetric=False,
+    convex=False,
+    claims={"bounded": "if $T > 0$"},
+    source="Patrini et al. 2017",
+)
+MGCE_FORWARD = NamedLoss(
+    name="mgce+forward",
+    make=_corrected,
+    of=(MGCE,),
+    order=29,
+    formula="MGCE of the logits of $p T$, `transition` = T",
+    bounded=True,
+    symmetric=False,
+    convex=False,
+)
+NAMED = (CE_FORWARD, MGCE_FORWARD)

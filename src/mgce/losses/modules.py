@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from mgce.link.probs import minimax_probs, minimax_to_worst_case, worst_case_pro
 from mgce.losses import functional
 from mgce.losses.base import RobustLoss, WithBeta, python_number, show, store_beta
 from mgce.losses.linear import linear_mgce_loss
+from mgce.losses.named import NamedLoss, Presets
 from mgce.numerics.root import DEFAULT_BETA, DEFAULT_GCE_BETA, Beta
 
 OUTPUTS = ("minimax", "worst_case")
@@ -291,3 +293,54 @@ class GCELoss(RobustLoss):
         """Return softmax as h, and the p that belongs to this h at the beta of the loss."""
         h = self.link(logits)
         return h, minimax_to_worst_case(h, beta=self.beta, dim=self.dim)
+
+
+NEAR_MAE = 1.05  # beta in comparisons of what should be near the minimax MAE, as variants that give up rows should
+
+# GCE at its two ends; its cross-entropy is computed in float32 for half types.
+CE = NamedLoss(
+    name="ce",
+    make=GCELoss,
+    fixed={"beta": math.inf},
+    order=1,
+    formula=r"$-\log p_y$",
+    bounded=False,
+    symmetric=False,
+    convex=True,
+    source="",
+)
+MAE = NamedLoss(
+    name="mae",
+    make=GCELoss,
+    fixed={"beta": 1.0},
+    order=2,
+    formula="$1 - p_y$",
+    bounded=True,
+    symmetric=True,
+    convex=False,
+    source="Ghosh et al. 2017",
+)
+GCE = NamedLoss(
+    name="gce",
+    make=GCELoss,
+    order=3,
+    formula=r"$\beta (1 - p_y^{1/\beta})$, `beta` = 1 / q",
+    bounded=True,
+    symmetric=False,
+    convex=False,
+    claims={"bounded": "if beta < inf", "symmetric": "at beta = 1", "convex": "at beta = inf"},
+    source="Zhang, Sabuncu 2018",
+    presets=Presets("Ma et al. 2020", {"clothing1m": {"beta": 1 / 0.6}}),
+)
+MGCE = NamedLoss(
+    name="mgce",
+    make=MGCELoss,
+    betas=(1.0, NEAR_MAE, DEFAULT_BETA, 2.0),  # the minimax MAE, near it, the paper's default, and beyond
+    order=4,
+    formula=r"$-f_y - \varphi_\beta(f)$",
+    bounded=False,
+    symmetric=False,
+    convex=True,
+    source="the paper",
+)
+NAMED = (CE, MAE, GCE, MGCE)

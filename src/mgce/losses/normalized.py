@@ -11,8 +11,12 @@ from torch.nn import functional as F
 from mgce import _validation
 from mgce.kernels.options import LossOptions
 from mgce.losses.base import python_number
+from mgce.losses.modules import MAE, MGCE
+from mgce.losses.named import NamedLoss, Presets
 from mgce.losses.scored import scored_loss
 from mgce.losses.scored_module import ScoredLoss
+from mgce.losses.sums import sum_of
+from mgce.losses.symmetric import RCE
 from mgce.losses.wanted import Wanted
 
 DEFAULT_FLOOR = 1e-7  # where its authors clamp
@@ -190,3 +194,95 @@ class NNCELoss(ScoredLoss):
         super().__init__(weight, size_average, ignore_index, reduce, reduction, label_smoothing, dim=dim)
         self.floor = python_number(floor)
         self.check()
+
+
+NCE = NamedLoss(
+    name="nce",
+    make=NCELoss,
+    order=7,
+    formula=r"$\log p_y / \sum_j \log p_j$",
+    bounded=True,
+    symmetric=True,
+    convex=False,
+    source="Ma et al. 2020",
+)
+_NNCE = NamedLoss(
+    name="nnce",
+    make=NNCELoss,
+    formula=r"$1 - \frac{A + \log p_y}{\sum_j (A + \log p_j)}$, `floor` = $e^{-A}$",
+    bounded=True,
+    symmetric=True,
+    convex=False,
+    source="Ye et al. 2023",
+)
+NCE_RCE = sum_of(
+    NCE,
+    RCE,
+    name="nce+rce",
+    order=8,
+    formula="NCE + RCE",
+    bounded=True,
+    symmetric=True,
+    convex=False,
+    source="Ma et al. 2020",
+    presets=Presets(
+        "Ma et al. 2020",
+        {
+            "mnist": {"weights": (1.0, 10.0)},
+            "cifar10": {"weights": (1.0, 1.0)},
+            "cifar100": {"weights": (10.0, 0.1)},
+            "webvision": {"weights": (50.0, 0.1)},
+        },
+    ),
+)
+NCE_MAE = sum_of(
+    NCE,
+    MAE,
+    name="nce+mae",
+    order=9,
+    formula="NCE + MAE",
+    bounded=True,
+    symmetric=True,
+    convex=False,
+    source="Ma et al. 2020",
+    presets=Presets(
+        "Ma et al. 2020",
+        {
+            "mnist": {"weights": (1.0, 10.0)},
+            "cifar10": {"weights": (1.0, 1.0)},
+            "cifar100": {"weights": (10.0, 0.1)},
+        },
+    ),
+)
+# The L1 penalty of ANL-CE is of the network's parameters, not of its logits: it is the trainer's.
+ANL_CE = sum_of(
+    NCE,
+    _NNCE,
+    name="anl-ce",
+    order=12,
+    formula=f"NCE + NNCE, NNCE: {_NNCE.formula}",
+    bounded=True,
+    symmetric=True,
+    convex=False,
+    source="Ye et al. 2023",
+    presets=Presets(
+        "Ye et al. 2023",
+        {
+            "mnist": {"weights": (1.0, 1.0)},
+            "cifar10": {"weights": (5.0, 5.0)},
+            "cifar100": {"weights": (10.0, 1.0)},
+            "webvision": {"weights": (20.0, 1.0)},
+        },
+    ),
+)
+MGCE_NCE = sum_of(
+    MGCE,
+    NCE,
+    name="mgce+nce",
+    order=25,
+    formula="MGCE + NCE",
+    bounded=False,
+    symmetric=False,
+    convex=False,
+)
+NAMED = (NCE, NCE_RCE, NCE_MAE, ANL_CE, MGCE_NCE)

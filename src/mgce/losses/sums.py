@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from mgce import _validation
 from mgce._validation import expected
 from mgce.losses.base import OF_LOSSES_INSIDE, Criterion
+from mgce.losses.named import NamedLoss
 from mgce.losses.protocol import UNSAID, both_probs, check_loss, link_of, said, set_reduction
 from mgce.losses.wrapping import in_float32
 
@@ -113,3 +114,8 @@ def _check_alike(losses: Sequence[nn.Module]) -> None:
         meant = [1 if name == "dim" and value is None else value for value in given]
         if len({value for value in meant if isinstance(value, (str, int))}) > 1:
             raise ValueError(expected("losses", f"losses of one {name}", given))
+
+
+def sum_of(*losses: NamedLoss, **description: Any) -> NamedLoss:
+    """Describe a sum of losses: the keywords are those of `NamedLoss`, and the weights are 1 unless given."""
+    return NamedLoss(make=SumLoss, of=losses, changed={"weights": (1.0,) * len(losses)}, **description)

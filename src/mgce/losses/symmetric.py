@@ -14,8 +14,11 @@ from torch.nn import functional as F
 from mgce import _validation
 from mgce.kernels.options import LossOptions
 from mgce.losses.base import python_number
+from mgce.losses.modules import CE, MGCE
+from mgce.losses.named import NamedLoss, Presets
 from mgce.losses.scored import expm1, scored_loss
 from mgce.losses.scored_module import ScoredLoss
+from mgce.losses.sums import sum_of
 from mgce.losses.wanted import Wanted
 
 DEFAULT_LOG_ZERO = math.log(1e-4)  # with which the published results were computed
@@ -195,3 +198,59 @@ class UnhingedLoss(ScoredLoss):
     """
 
     function = staticmethod(unhinged_loss)
+
+
+RCE = NamedLoss(
+    name="rce",
+    make=RCELoss,
+    order=5,
+    formula="$A (1 - p_y)$, `log_zero` = -A",
+    bounded=True,
+    symmetric=True,
+    convex=False,
+    source="Wang et al. 2019",
+)
+UNHINGED = NamedLoss(
+    name="unhinged",
+    make=UnhingedLoss,
+    order=22,
+    formula=r"$1 - f_y + \frac1k \sum_j f_j$",
+    bounded=False,
+    symmetric=True,
+    convex=True,
+    claims={"bounded": "no, nor below"},
+    source="van Rooyen et al. 2015",
+)
+SCE = sum_of(
+    CE,
+    RCE,
+    name="sce",
+    order=6,
+    formula="CE + RCE",
+    bounded=False,
+    symmetric=False,
+    convex=False,
+    claims={"convex": r"if $w_2 A \le w_1$"},
+    source="Wang et al. 2019",
+    presets=Presets(
+        "Ma et al. 2020",
+        {
+            "mnist": {"weights": (0.01, 1.0)},
+            "cifar10": {"weights": (0.1, 1.0)},
+            "cifar100": {"weights": (6.0, 0.1)},
+            "webvision": {"weights": (10.0, 1.0)},
+        },
+    ),
+)
+MGCE_RCE = sum_of(
+    MGCE,
+    RCE,
+    name="mgce+rce",
+    order=26,
+    formula="MGCE + RCE",
+    bounded=False,
+    symmetric=False,
+    convex=False,
+    presets=SCE.presets,  # SCE with MGCE for its cross-entropy
+)
+NAMED = (RCE, UNHINGED, SCE, MGCE_RCE)

@@ -12,6 +12,7 @@ from mgce import _validation
 from mgce.kernels.options import LossOptions
 from mgce.losses.arguments import HALF_TYPES
 from mgce.losses.base import python_number
+from mgce.losses.named import NamedLoss
 from mgce.losses.scored import expm1, scored_loss
 from mgce.losses.scored_module import ScoredLoss
 from mgce.losses.wanted import Wanted
@@ -211,3 +212,17 @@ class BiTemperedLoss(ScoredLoss):
     def link(self) -> TemperedSoftmax:
         """The module that turns logits into probabilities: the tempered softmax, not softmax."""
         return TemperedSoftmax(self.t2, self.dim)
+
+
+BI_TEMPERED = NamedLoss(
+    name="bi-tempered",
+    make=BiTemperedLoss,
+    order=18,
+    formula=r"$-\log_{t_1} p_y - \frac{1 - \sum_j p_j^{2 - t_1}}{2 - t_1}$, p the tempered softmax",
+    bounded=True,
+    symmetric=False,
+    convex=False,
+    claims={"bounded": "if t1 < 1", "convex": "at t1 = t2 = 1"},
+    source="Amid et al. 2019",
+)
+NAMED = (BI_TEMPERED,)

@@ -12,6 +12,8 @@ from torch import Tensor, nn
 from mgce import _validation
 from mgce._validation import expected
 from mgce.losses.base import OF_LOSSES_INSIDE
+from mgce.losses.modules import CE, MGCE, NEAR_MAE
+from mgce.losses.named import NamedLoss
 from mgce.losses.nll import of_class
 from mgce.losses.protocol import IGNORED, UNSAID, said, weight_of
 from mgce.losses.wrapping import Wrapper, check_input
@@ -268,3 +270,23 @@ class TrimmedLoss(Wrapper):
         shares = sorted(set(self.recent.trim))
         trim = f"{shares[0]:g}" if len(shares) == 1 else f"{shares[0]:g} to {shares[-1]:g}"
         return f"trim={trim}, n_classes={self.recent.labels}, window={self.recent.window}"
+
+
+def _trimmed(loss: NamedLoss, order: int, betas: tuple[float, ...] = ()) -> NamedLoss:
+    """Describe a loss of the rows that cost least."""
+    return NamedLoss(
+        name=f"{loss.name}+trim",
+        make=TrimmedLoss,
+        of=(loss,),
+        betas=betas,
+        order=order,
+        formula=f"{loss.name.upper()}; 0 where it is above the quantile $1 - \\text{{trim}}$ of the last `window` "
+        "losses of rows of the same label (of the losses in the batch, if these are more than `window`)",
+        bounded=False,
+        symmetric=False,
+        convex=False,
+        source="a variant of ours, as Shen, Sanghavi 2019 do once an epoch",
+    )
+
+
+NAMED = (_trimmed(MGCE, 33, betas=(NEAR_MAE,)), _trimmed(CE, 34))

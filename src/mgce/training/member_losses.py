@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from mgce._validation import check_beta, check_choice, expected
 from mgce.losses.functional import gce_loss
-from mgce.losses.presets import LOSSES, WITH_BETA, robust_loss
+from mgce.losses.presets import LOSSES, robust_loss
 from mgce.losses.trimmed import RecentLosses, TrimmedLoss
 
 
@@ -24,7 +24,7 @@ class MemberLoss:
 
     Attributes:
         family: a name in `mgce.losses.presets.LOSSES`.
-        beta: in [1, inf], of the families in `WITH_BETA`; inf for the others. MGCE and GCE are cross-entropy at inf; at
+        beta: in [1, inf], of the families that have one; inf for the others. MGCE and GCE are cross-entropy at inf; at
             1, MGCE is the convex minimax MAE and GCE the MAE of softmax.
         options: the other hyperparameters, as `robust_loss` has them.
 
@@ -39,12 +39,12 @@ class MemberLoss:
     def __post_init__(self) -> None:
         check_choice("family", self.family, tuple(LOSSES))
         check_beta(self.beta)
-        if self.family not in WITH_BETA and self.beta != math.inf:
+        if not LOSSES[self.family].has_beta and self.beta != math.inf:
             raise ValueError(expected("beta", f"inf, as {self.family!r} has no beta", self.beta))
 
     def module(self, reduction: str = "mean") -> nn.Module:
         """Make the loss: a module with a `link` that gives the probabilities to predict with."""
-        beta: dict[str, Any] = {"beta": self.beta} if self.family in WITH_BETA else {}
+        beta: dict[str, Any] = {"beta": self.beta} if LOSSES[self.family].has_beta else {}
         return robust_loss(self.family, reduction=reduction, **beta, **self.options)
 
     def link(self) -> nn.Module:

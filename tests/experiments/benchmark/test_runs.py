@@ -16,7 +16,7 @@ from mgce.experiments.methods import Method, stages
 from mgce.experiments.paper.specification import Place, check_one_setting, document, networks
 from mgce.experiments.paper.sweep import Workers
 from mgce.experiments.store import Run, Runs, run_name
-from mgce.losses.presets import PRESETS
+from mgce.losses.presets import LOSSES
 from mgce.noise import symmetric
 from mgce.training.member_losses import MemberLoss
 
@@ -162,7 +162,7 @@ def test_a_run_names_the_hyperparameters_of_its_loss():
 def test_finished_runs_are_not_taken_for_those_by_other_hyperparameters(tmp_path, monkeypatch, run, data):
     store, old = Runs(tmp_path), document(run)
     store.write(Run(old, [{"accuracy": 0.5}], {}))
-    monkeypatch.setitem(PRESETS["nce+agce"], data, {"a": 5.0})  # another version of this package
+    monkeypatch.setitem(LOSSES["nce+agce"].presets.by_data, data, {"a": 5.0})  # another version of this package
     new = replace(run)
     assert run_name(document(new)) != run_name(old)
     with pytest.raises(

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from mgce.experiments.methods import Method
+from mgce.experiments.methods import Method, is_mgce
 from mgce.pages.png import figure, literal, png, stamp
 
 Record = dict[str, Any]
@@ -68,7 +68,7 @@ def _draw_lines(axis: Any, losses: Mapping[str, Mapping[float, float]], title: s
     """Draw accuracy against the rate of noise, the legend in the order of accuracy at the largest rate."""
     drawn = {True: 0, False: 0}  # lines of MGCE, and others
     for name, by_rate in sorted(losses.items(), key=lambda item: -item[1][max(item[1])]):
-        ours = name.startswith("mgce")
+        ours = is_mgce(name)
         axis.plot(by_rate.keys(), by_rate.values(), label=name, **_style(name, drawn[ours]))
         drawn[ours] += 1
     axis.set(xlabel="rate of symmetric noise", ylabel="test accuracy, last epoch (%)", title=literal(title))
@@ -80,7 +80,7 @@ def draw_dots(axis: Any, losses: Mapping[str, Sequence[tuple[float, float]]], ti
     mean = {name: statistics.fmean(full for full, _ in own) for name, own in losses.items()}
     names = sorted(losses, key=lambda name: (-mean[name], name))[::-1]
     for y, name in enumerate(names):
-        colour = MGCE if name.startswith("mgce") else CE if name == "ce" else "#888888"
+        colour = MGCE if is_mgce(name) else CE if name == "ce" else "#888888"
         style = {"fmt": "o", "color": colour, "markersize": 4}
         full, hollow = ([100 * pair[number] for pair in losses[name]] for number in (0, 1))
         axis.errorbar(statistics.fmean(hollow), y, fillstyle="none", **style)
@@ -92,7 +92,7 @@ def draw_dots(axis: Any, losses: Mapping[str, Sequence[tuple[float, float]]], ti
 
 def _style(name: str, number: int) -> dict[str, Any]:
     """Give the line of a loss, of which so many of its kind are drawn: MGCE bold in blues, cross-entropy black."""
-    if name.startswith("mgce"):
+    if is_mgce(name):
         shades = ("#08306b", "#2171b5", "#56B4E9", "#9ecae1")
         return {"color": shades[number % 4], "linewidth": 2.2, "marker": "osDv^"[number % 5], "markersize": 5}
     if name == "ce":

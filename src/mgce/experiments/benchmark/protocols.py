@@ -11,8 +11,10 @@ from mgce._validation import check_choice, check_count, expected
 from mgce.experiments.benchmark.images import LossRun
 from mgce.experiments.benchmark.settings import DIGITS, HUMAN, P1, P2, REDUCED, TINY, Settings, of_method
 from mgce.experiments.benchmark.tables import RateRun
-from mgce.experiments.methods import GCE_BETA, METHODS, NEAR_MAE, TRIMMED, Method
+from mgce.experiments.methods import GCE_BETA, METHODS, TRIMMED, Method
 from mgce.experiments.paper.specification import Specification
+from mgce.losses.modules import NEAR_MAE
+from mgce.losses.presets import LOSSES
 
 Cell = dict[str, Any]  # kind and rate of the noise, or the human labels
 Value = TypeVar("Value")
@@ -26,9 +28,8 @@ LATER = [*map(Method, _LATER), Method("mgce", 1.0), Method("mgce+cap", NEAR_MAE)
 GROUPS = (FIRST, LATER, [method for method in METHODS if method not in [*FIRST, *LATER]])
 # Of MGCE: from nearly cross-entropy to nearly MAE.
 BETA_START = 11.0
-# Epochs from which on `mgce+trunc` and `ce+trunc` have their threshold, beside the third: they differ in which is best.
+# Epochs from which on losses with a threshold have it, beside the third: they differ in which is best.
 CAP_FROM = (1, 2)
-TRUNCATED = ("mgce+trunc", "ce+trunc")
 
 # Learning rates from the paper's to thirty times that; the largest since many losses did best at 0.01.
 RATES = (0.01, 0.03, 0.003, 0.001)
@@ -89,7 +90,7 @@ class Request:
         if self.seeds is not None:
             check_count("seeds", self.seeds)
         for method in self.methods or ():
-            check_choice("methods", method, tuple(dict.fromkeys(method.name for method in METHODS)))
+            check_choice("methods", method, tuple(LOSSES))
         for name in ("datasets", "methods", "noise"):
             values = getattr(self, name)
             if values is not None and (not values or len(set(values)) < len(values)):
@@ -258,7 +259,8 @@ def _with_variants(request: Request, group: Iterable[Method], dataset: str, cell
     if group is GROUPS[-1] and (request.methods is None or "mgce" in request.methods):
         annealed = {**cell, "beta_start": BETA_START}
         runs.append(_loss_run("reduced", settings, dataset, Method("mgce", NEAR_MAE), annealed))
-    begun = [replace(run, cap_from=epoch) for run in runs if run.method in TRUNCATED for epoch in CAP_FROM]
+    threshold = [run for run in runs if "threshold" in LOSSES[run.method].hyperparameters]
+    begun = [replace(run, cap_from=epoch) for run in threshold for epoch in CAP_FROM]
     trims = IMAGE_TRIMS if cell.get("noise") == TRIMS_AT else ()
     return [*runs, *begun, *(replace(run, trim=trim) for run in runs if run.method in TRIMMED for trim in trims)]
 

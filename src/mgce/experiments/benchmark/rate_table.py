@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mgce.experiments.benchmark.columns import filled, flat
-from mgce.experiments.methods import Method
+from mgce.experiments.methods import Method, is_mgce
 from mgce.experiments.paper.agreement import show
 from mgce.experiments.paper.comparison import percent
 from mgce.experiments.paper.result import Result
@@ -131,7 +131,7 @@ def _picture(points: list[Point], miniature: bool) -> bytes:
             axis.errorbar([mean for mean, _ in pairs], heights, xerr=[std for _, std in pairs], **style)
         axis.set_yticks(range(len(own)), [point["loss"] for point in own], fontsize=8)
         for tick in axis.get_yticklabels():
-            tick.set_fontweight("bold" if tick.get_text().startswith("mgce") else "normal")
+            tick.set_fontweight("bold" if is_mgce(tick.get_text()) else "normal")
         # Four rows below the last are left for the legend.
         axis.set(
             xlabel="test accuracy (%)", ylim=(-4.5, len(own) - 0.3), title=f"{literal(dataset)}, 40 % symmetric noise"

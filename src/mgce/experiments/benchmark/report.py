@@ -12,6 +12,7 @@ from mgce.experiments.benchmark.rate_table import KIND as RATES
 from mgce.experiments.benchmark.rate_table import rate_table
 from mgce.experiments.benchmark.selection_table import selection_table
 from mgce.experiments.benchmark.training_table import training_table
+from mgce.experiments.methods import is_mgce
 from mgce.experiments.paper.page import section
 from mgce.experiments.paper.report import facts
 from mgce.experiments.paper.result import Result, files, page_name, smoke
@@ -61,7 +62,7 @@ def headline(results: Sequence[Result]) -> str:
             key = tuple(row[name] for name in ("dataset", "noise") if name in row)
             cells.setdefault(key, []).append(row["loss"])
         for key, losses in cells.items():
-            own = next((place for place, loss in enumerate(losses, 1) if loss.startswith("mgce")), None)
+            own = next((place for place, loss in enumerate(losses, 1) if is_mgce(loss)), None)
             place = "without MGCE" if own is None else f"{losses[own - 1]} is number {own}"
             sentences.append(f"{' '.join(key)}: {losses[0]} is first of {len(losses)}, {place}")
     return ". ".join(sentences) + "."

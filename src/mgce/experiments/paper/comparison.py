@@ -8,16 +8,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mgce.experiments.methods import CHOOSING
+from mgce.experiments.methods import CHOOSING, PAPER
 from mgce.experiments.paper.agreement import Verdict, agreement, judge, notes_of, show
-from mgce.experiments.paper.plan import KNOWN, METHODS
+from mgce.experiments.paper.plan import KNOWN
 from mgce.experiments.paper.published import PUBLISHED_AS, published_row
 from mgce.experiments.paper.result import Result
 from mgce.experiments.render import value_range
 from mgce.experiments.select import HELD_OUT_LOSS, MEASURES, best_candidate, one_beta, summarize, tied
 from mgce.experiments.significance import Summary
 
-OF_PAPER = (*METHODS, "mae_published")
+OF_PAPER = (*PAPER, "mae_published")
 LABELS = {"mae": "mae (corrected)", "mae_published": "mae (as published)"}
 # Which column of the paper stands beside which of our measures: its "SCE" beside ECE(h), see the caption.
 COMPARED = {"accuracy": "accuracy", "ece_h": "sce"}

@@ -28,7 +28,7 @@ from mgce.experiments.paper.published_mae import evaluate_published_mae
 from mgce.experiments.paper.specification import Place, Specification, document
 from mgce.experiments.select import MEASURES
 from mgce.experiments.store import Run, run_name
-from mgce.losses.presets import HYPERPARAMETERS, LOSSES, REQUIRED
+from mgce.losses.presets import LOSSES
 from mgce.metrics.evaluation import evaluate
 from mgce.training.image_data import batches_of, evaluation_batches, resized
 from mgce.training.image_settings import ImageSettings
@@ -85,7 +85,7 @@ class ImageRun(ImageSettings):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice("methods", self.method, tuple(LOSSES))
-        if self.dataset in NATURALLY_NOISY and set(REQUIRED) & set(HYPERPARAMETERS[self.method]):
+        if self.dataset in NATURALLY_NOISY and LOSSES[self.method].told:
             what = f"losses that are not told the noise, since nobody knows that of {self.dataset}"
             raise ValueError(expected("methods", what, self.method))
         published = self.method not in PAPER_METHODS

@@ -11,8 +11,7 @@ from mgce.experiments.methods import PAPER, paper_betas
 from mgce.experiments.paper.image_settings import NOISE_RATES
 from mgce.losses.presets import LOSSES
 
-METHODS = tuple(PAPER)
-KNOWN = (*METHODS, *(name for name in LOSSES if name not in METHODS))
+KNOWN = tuple(dict.fromkeys((*PAPER, *LOSSES)))
 # Candidates for the cross-validation. The paper has eight from 1.05 to 11 and does not name them; we take 1.05, 1.18
 # and 1.4, which its figures show, and five more up to 11.
 BETAS = (1.05, 1.18, 1.4, 1.7, 2.0, 3.0, 5.0, 11.0)
@@ -26,7 +25,7 @@ class Options:
 
     Attributes:
         datasets: names; None for those of the paper.
-        methods: some of `KNOWN`: those of the paper, which are `METHODS`, and the other losses of this package.
+        methods: some of `KNOWN`: those of the paper, and the other losses of this package.
         betas: candidates for the beta of mgce and gce.
         seeds: how many.
         smoke: whether to run a miniature, to see that all works.
@@ -37,7 +36,7 @@ class Options:
     """
 
     datasets: tuple[str, ...] | None = None
-    methods: tuple[str, ...] = METHODS
+    methods: tuple[str, ...] = PAPER
     betas: tuple[float, ...] = BETAS
     seeds: int = 5
     smoke: bool = False

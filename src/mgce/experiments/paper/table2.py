@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from mgce.experiments.methods import CHOOSING
 from mgce.experiments.paper.agreement import agreement, judge, notes_of, show
 from mgce.experiments.paper.comparison import TEST, ordered, percent
 from mgce.experiments.paper.images import PENALTY, image_records, plan_images, settings_of
@@ -16,7 +17,6 @@ from mgce.experiments.significance import Summary
 from mgce.experiments.store import Run
 
 DATASETS = ("svhn", "cifar10", "fashion_mnist")
-METHODS = ("mgce", "gce")
 PENALTIES = (1e-3, 1e-4, 1e-5)
 CAPTION = (
     "Percent; mean ± standard deviation over the seeds, at the epoch of best validation accuracy; clean labels. "
@@ -26,7 +26,7 @@ CAPTION = (
 
 def plan(options: Options) -> list[Specification]:
     """Plan a run for each data set, lambda_0, seed and method."""
-    members = [(method, BETA) for method in options.methods if method in METHODS]
+    members = [(method, BETA) for method in options.methods if method in CHOOSING]
     return plan_images(options, DATASETS, members, penalties=PENALTIES)
 
 
@@ -38,7 +38,7 @@ def render(runs: Sequence[Run]) -> Result | None:
         _row([r for r in records if (r["dataset"], r["l1"], r["method"]) == (dataset, l1, method)], dataset, l1, method)
         for dataset in ordered(found, DATASETS)
         for l1 in PENALTIES
-        for method in METHODS
+        for method in CHOOSING
     ]
     if not rows:
         return None

@@ -1,0 +1,175 @@
+"""What each loss says of itself is checked here without its formula; a new loss says all of it in its own file."""
+
+import json
+import runpy
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from contracts.loss_contract import K
+from contracts.robust_loss_contract import told
+from mgce import robust_loss
+from mgce.losses import presets
+from mgce.losses.modules import CE, GCE, MGCE
+from mgce.losses.named import LAST
+from mgce.losses.presets import LOSSES
+from mgce.losses.sums import sum_of
+
+DOCS = Path(__file__).parents[2] / "docs"
+UNTRIMMED = [name for name, loss in LOSSES.items() if not loss.trims]  # a row alone has no loss by the others
+
+
+def table(name, logits):
+    """Give the loss of every class of every row, in the noise that a loss is told of."""
+    criterion = robust_loss(name, reduction="none", **told(name, K, rate=0.2))
+    return torch.stack([criterion(logits, torch.full((len(logits),), y)) for y in range(K)], 1)
+
+
+@pytest.mark.parametrize("name", UNTRIMMED)
+def test_a_loss_is_bounded_above_as_it_says(name):
+    """A hundred times the logits: a hundred times the largest loss, or the same."""
+    directions = torch.cat([torch.randn(50, K, dtype=torch.float64), torch.eye(K, dtype=torch.float64)])
+    small, large = (table(name, scale * directions).max() for scale in (1e4, 1e6))
+    assert large < 1.01 * small if LOSSES[name].bounded else large > 50 * small
+
+
+@pytest.mark.parametrize("name", UNTRIMMED)
+def test_a_loss_is_symmetric_as_it_says(name):
+    sums = table(name, 30 * torch.randn(20, K, dtype=torch.float64)).sum(1)
+    spread = sums.max() - sums.min()
+    assert spread < 1e-13 * sums.abs().max() if LOSSES[name].symmetric else spread > 0.01
+
+
+@pytest.mark.parametrize("name", UNTRIMMED)
+def test_a_loss_is_convex_as_it_says(name):
+    ends = 6 * torch.randn(2, 400, K, dtype=torch.float64)
+    first, middle, last = (table(name, f) for f in (ends[0], ends.mean(0), ends[1]))
+    excess = (middle - (first + last) / 2).max()
+    assert excess < 1e-13 * max(1, first.abs().max()) if LOSSES[name].convex else excess > 1e-3
+
+
+def test_losses_stand_in_their_order_and_those_without_a_place_come_last(monkeypatch):
+    assert [loss.order for loss in LOSSES.values()] == list(range(1, 1 + len(LOSSES)))
+    named = [replace(MGCE, name=name, order=order) for name, order in (("b", LAST), ("a", LAST), ("c", 2))]
+    monkeypatch.setattr(presets, "import_module", lambda name: type("Module", (), {"NAMED": named[:1]}))
+    with pytest.raises(ValueError, match="Expected `NAMED` to be losses of different names"):
+        presets._losses()
+    found = iter([named])
+    monkeypatch.setattr(presets, "import_module", lambda name: type("Module", (), {"NAMED": next(found, [])}))
+    assert list(presets._losses()) == ["c", "a", "b"]
+
+
+def test_a_sum_takes_what_its_losses_take():
+    loss = sum_of(GCE, CE, name="x", formula="", bounded=False, symmetric=False, convex=False)
+    assert loss.hyperparameters == {"weights": (1.0, 1.0), "beta": 1 / 0.7}
+    logits, target = torch.randn(6, K), torch.arange(6) % K
+    want = robust_loss("gce", beta=2.0, label_smoothing=0.1)(logits, target)
+    want += 3 * robust_loss("ce", label_smoothing=0.1)(logits, target)
+    torch.testing.assert_close(loss(beta=2.0, weights=(1.0, 3.0), label_smoothing=0.1)(logits, target), want)
+    assert loss.core is GCE and loss.compared_betas == (1 / 0.7,) and not loss.told
+
+
+def test_the_page_of_losses_has_a_row_for_each():
+    program = runpy.run_path(str(DOCS / "losses_table.py"))
+    page = (DOCS / "losses.md").read_text()
+    source = [page]
+    program["fill"](None, "other", source)
+    assert source == [page]
+    program["fill"](None, "losses", source)
+    before, after = page.split(program["PLACE"])
+    assert source[0].startswith(before) and source[0].endswith(after)
+    header, _, *rows = source[0][len(before) : -len(after)].splitlines()
+    assert [row.split(" | ")[0] for row in rows] == [f"| `{name}`" for name in LOSSES]
+    assert {row.count(" | ") for row in (header, *rows)} == {7}
+    (rce,) = (row for row in rows if row.startswith("| `rce`"))
+    want = "`RCELoss` | $A (1 - p_y)$, `log_zero` = -A | `log_zero`: -9.21 | yes | yes | no | Wang et al. 2019 |"
+    assert rce == f"| `rce` | {want}"
+
+
+# A loss in a file of its own: the folder of losses is longer by this, and nothing else is edited.
+CUBE = """
+import torch
+from torch.nn import functional as F
+
+from mgce.losses.base import Loss
+from mgce.losses.modules import MinimaxLink
+from mgce.losses.named import NamedLoss, Presets
+
+
+class CubeLoss(Loss):
+    def __init__(
+        self, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", label_smoothing=0.0,
+        *, power=3.0, dim=None,
+    ):
+        super().__init__(weight, size_average, ignore_index, reduce, reduction, label_smoothing, dim=dim)
+        self.power = power
+
+    def forward(self, input, target):
+        scores = -((1 - input.softmax(1)) ** self.power)
+        return F.nll_loss(scores, target, self.weight, ignore_index=self.ignore_index, reduction=self.reduction)
+
+    @property
+    def link(self):
+        return MinimaxLink(beta=float("inf"), dim=self.dim)
+
+
+NAMED = (
+    NamedLoss(
+        name="cube", make=CubeLoss, formula="$(1 - p_y)^3$", bounded=True, symmetric=False, convex=False,
+        source="Nobody 2026", presets=Presets("Nobody 2026", {"cifar10": {"power": 4.0}}),
+    ),
+)
+"""
+USE = """
+import json, runpy, sys
+
+import mgce.losses
+
+mgce.losses.__path__.append(sys.argv[1])
+import torch
+from mgce import robust_loss
+from mgce.cli.compare import KNOWN, parse_methods
+from mgce.cli.main import main
+from mgce.experiments.benchmark.protocols import PROTOCOLS, Request, plan
+from mgce.experiments.methods import Method
+from mgce.losses.presets import LOSSES, preset
+
+logits, target = torch.tensor([[1.0, 0.0]]), torch.tensor([1])
+value = robust_loss("cube")(logits, target), robust_loss("cube", "cifar10")(logits, target)
+planned = {}
+for protocol in PROTOCOLS:
+    runs = plan(protocol, Request(seeds=1))
+    planned[protocol] = "cube" in {name for run in runs for name in run.hyperparameters}
+table, out = runpy.run_path(sys.argv[3])["table"](), sys.argv[2]
+sys.argv = ["mgce", "compare", "wine", *"--methods cube --epochs 1 --hidden 2 --seeds 1 --quiet --out".split(), out]
+try:
+    code = main()
+except SystemExit as error:
+    code = error.code
+json.dump(
+    {
+        "values": [float(one) for one in value], "last": list(LOSSES)[-1], "label": Method("cube").label,
+        "planned": planned, "code": code or 0, "all": parse_methods("all", KNOWN), "row": table.splitlines()[-1],
+    },
+    sys.stdout,
+)
+"""
+
+
+def test_a_new_loss_is_one_file(tmp_path):
+    (tmp_path / "cube.py").write_text(CUBE)
+    command = [sys.executable, "-c", USE, str(tmp_path), str(tmp_path / "out"), str(DOCS / "losses_table.py")]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    found = json.loads(result.stdout)
+    q = 1 / (1 + torch.tensor(-1.0).exp()).item()  # 1 - p of the label
+    assert found["values"] == [pytest.approx(q**3), pytest.approx(q**4)]
+    assert (found["last"], found["label"], found["code"]) == ("cube", "cube", 0)
+    assert {protocol for protocol, has in found["planned"].items() if has} == {"p1", "p2", "reduced", "rates"}
+    assert found["row"] == "| `cube` | `CubeLoss` | $(1 - p_y)^3$ | `power`: 3 | yes | no | no | Nobody 2026 |"
+    compared = (tmp_path / "out" / "table.csv").read_text().splitlines()
+    assert compared[1].startswith("cube,") and "cube" in found["all"] and set(LOSSES) < set(found["all"])
