@@ -10,13 +10,11 @@ from mgce.datasets.images import ImageDataset, Images
 from mgce.datasets.sources import Source, locate
 
 # The checksums are those of TensorFlow Datasets.
-TRAIN = Source(
-    "train_32x32.mat",
+TRAIN = Source.named(
     "http://ufldl.stanford.edu/housenumbers/train_32x32.mat",
     "sha256:435e94d69a87fde4fd4d7f3dd208dfc32cb6ae8af2240d066de1df7508d083b8",
 )
-TEST = Source(
-    "test_32x32.mat",
+TEST = Source.named(
     "http://ufldl.stanford.edu/housenumbers/test_32x32.mat",
     "sha256:cdce80dfb2a2c4c6160906d0bd7c68ec5a99d7ca4831afa54f09182025b6a75b",
 )
