@@ -26,7 +26,6 @@ from soak import forged_models
 SECONDS = 60
 MODULES = (
     "mgce.tables.model",
-    "mgce.datasets.svhn",
     "mgce.datasets.cifar_n",
     "pandas",
     "skops.io",
@@ -131,12 +130,6 @@ def _idx(path: Path) -> Any:
     return read_idx(path)
 
 
-def _mat(path: Path) -> Any:
-    from mgce.datasets.svhn import read_mat
-
-    return read_mat(path)
-
-
 def _xz(path: Path) -> Any:
     from mgce.datasets import cifar
 
@@ -153,13 +146,6 @@ def _labels(path: Path) -> Any:
     from mgce.datasets.cifar_n import read_labels
 
     return read_labels(path)
-
-
-def _large_matrix() -> bytes:
-    from scipy.io import savemat
-
-    savemat(buffer := io.BytesIO(), {"X": np.zeros((1 << 16, 1 << 15), np.uint8)}, do_compression=True)
-    return buffer.getvalue()
 
 
 def _large_table() -> bytes:
@@ -208,7 +194,6 @@ ATTACKS = {
     "idx: gzip of 4 GB": Attack("i.gz", lambda: gzip.compress(bytes(1 << 26), mtime=0) * 64, _idx),
     "cifar: xz of 8 GB in 32 streams": Attack("a.xz", lambda: lzma.compress(bytes(1 << 28), preset=0) * 32, _xz),
     "cifar: xz of 2 GB in one stream": Attack("a.xz", lambda: lzma.compress(bytes(2 << 30), preset=0), _xz),
-    "svhn: a matrix of 2 GB": Attack("x.mat", _large_matrix, _mat),
     "table: Parquet of 10 GB": Attack("t.parquet", _large_table, _table),
     "labels: zip of 2 GB": Attack("l.pt", lambda: _zipped("archive/data.pkl"), _labels),
 }

@@ -22,8 +22,6 @@ MODULES = (
     "mgce.datasets.idx",
     "mgce.datasets.cifar",
     "mgce.datasets.cifar_n",
-    "mgce.datasets.mat",
-    "mgce.datasets.svhn",
     "mgce.datasets.uci",
     "mgce.experiments.store",
     "mgce.experiments.paper.report",

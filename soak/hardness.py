@@ -18,6 +18,10 @@ HAND_MADE = """
 Small files made by hand to run over the memory or to crash, each opened in a process of its own with 6 GB, for a minute
 at most:
 """
+MATLAB = """
+MATLAB files were then read by a reader of this package. SciPy reads them now, and only those of the published checksum,
+so that a changed one is refused before.
+"""
 FAULTS = """
 A library between Python and the system counts the calls that change files in a command's folder (opening to create,
 writing, syncing, renaming, removing), and at one of them kills the process, a write half done, or says that the disk is
@@ -66,6 +70,7 @@ def _files(before: Results, after: Results) -> list[str]:
         table(["reader", "failed before", "files", "read", "refused", "failed", "failed, guided"], rows),
         _joined(HAND_MADE),
         table(["file", "bytes", "before", "after"], attacks),
+        *([_joined(MATLAB)] if "mat" in after["readers"] else []),
     ]
 
 

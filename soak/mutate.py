@@ -7,9 +7,7 @@ import io
 import lzma
 import random
 import re
-import struct
 import zipfile
-import zlib
 from collections.abc import Sequence
 
 # Numbers at which readers break: ends of ranges, and those that are taken for lengths.
@@ -49,10 +47,6 @@ def _inside(draw: random.Random, content: bytes) -> bytes | None:
         return gzip.compress(_changed(draw, gzip.decompress(content), []), mtime=0)
     if content[:6] == b"\xfd7zXZ\0":
         return lzma.compress(_changed(draw, lzma.decompress(content), []), preset=0)
-    if content[:6] == b"MATLAB" and content[128:132] == b"\x0f\0\0\0":
-        (length,) = struct.unpack("<I", content[132:136])
-        element = zlib.compress(_changed(draw, zlib.decompress(content[136 : 136 + length]), []))
-        return content[:128] + struct.pack("<II", 15, len(element)) + element + content[136 + length :]
     return None
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import lzma
 import struct
@@ -170,24 +169,6 @@ def _read_xz(path: Path) -> Any:
     return cifar.read_records(content, path)
 
 
-def _mat() -> list[bytes]:
-    from scipy.io import savemat
-
-    images, labels = RNG.integers(256, size=(4, 4, 3, 5), dtype=np.uint8), RNG.integers(1, 11, size=(5, 1))
-    contents = []
-    for compressed in (False, True):
-        buffer = io.BytesIO()
-        savemat(buffer, {"X": images, "y": labels.astype(np.uint8)}, do_compression=compressed)
-        contents.append(buffer.getvalue())
-    return contents
-
-
-def _read_mat(path: Path) -> Any:
-    from mgce.datasets.svhn import read_mat
-
-    return read_mat(path)
-
-
 def _labels() -> list[bytes]:
     import torch
 
@@ -313,7 +294,6 @@ def readers() -> dict[str, Reader]:
         "parquet": Reader("t.parquet", _parquet, _read_frame),
         "idx": Reader("i.gz", _idx, _read_idx),
         "xz": Reader("data_batch_1.bin.xz", _xz, _read_xz),
-        "mat": Reader("x.mat", _mat, _read_mat),
         "labels": Reader("labels.pt", _labels, _read_labels),
         "image": Reader("i", _images, _read_image),
         "gz table": Reader("c.gz", _gz_table, _read_gz_table),

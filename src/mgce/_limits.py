@@ -6,13 +6,12 @@ array of a few bytes may claim any shape. So every reader of this package counts
 
 from __future__ import annotations
 
-import zlib
 from typing import Protocol
 from zipfile import ZipFile
 
 # Bytes that a file may hold once it is unpacked; for a moment twice as many are in memory. The largest that this
-# package reads are the images of CIFAR-100, 154 MB, and of SVHN, 225 MB; the largest that it writes are checkpoints,
-# 300 MB for a ResNet-50 with its momentum.
+# package reads are the images of CIFAR-100, 154 MB; the largest that it writes are checkpoints, 300 MB for a ResNet-50
+# with its momentum.
 EXPANDED_BYTES = 1 << 29
 # Cells of a Parquet table, which may be a few bytes in the file if they are equal: 2 GB as float64, and several times
 # as much while a model is fitted to them. Besides them, `EXPANDED_BYTES` of text.
@@ -55,22 +54,6 @@ def read_at_most(file: Readable, limit: int = EXPANDED_BYTES) -> bytes:
     if left <= 0:
         raise TooLargeError(f"more than {limit:,} bytes when unpacked")
     return b"".join(parts)
-
-
-def inflate(content: bytes, limit: int = EXPANDED_BYTES) -> bytes:
-    """Unpack one zlib stream.
-
-    Raises:
-        TooLargeError: if it is longer than the limit.
-        zlib.error: if it is damaged or cut off.
-    """
-    stream = zlib.decompressobj()
-    unpacked = stream.decompress(content, limit + 1)
-    if len(unpacked) > limit:
-        raise TooLargeError(f"more than {limit:,} bytes when unpacked")
-    if not stream.eof:
-        raise zlib.error("the stream is cut off")
-    return unpacked
 
 
 def check_zip(archive: ZipFile, *, members: int = MEMBERS, limit: int = EXPANDED_BYTES) -> None:

@@ -62,7 +62,7 @@ def test_drift_is_bounded_on_average_and_by_betting_only_at_its_least():
 
 @pytest.mark.parametrize("bound", [betting_upper_sequence, drift_upper_sequence])
 def test_errors(bound):
-    with pytest.raises(ValueError, match=r"Expected `sample` to be draws within bounds a < b, here \[0, 1\]"):
+    with pytest.raises(ValueError, match=r"Expected `sample` to be within \[0, 1\]"):
         bound([0.5, 2.0])
     with pytest.raises(ValueError, match="Expected `delta`"):
         bound([0.5], 0)

@@ -16,13 +16,11 @@ from mgce.datasets.images import ImageDataset, Images
 from mgce.datasets.sources import Source, damaged, locate, missing
 
 # The checksums of the archives are those of TensorFlow Datasets; for the files inside none is published.
-CIFAR10 = Source(
-    "cifar-10-binary.tar.gz",
+CIFAR10 = Source.named(
     "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
     "sha256:c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
 )
-CIFAR100 = Source(
-    "cifar-100-binary.tar.gz",
+CIFAR100 = Source.named(
     "https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz",
     "sha256:58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec",
 )

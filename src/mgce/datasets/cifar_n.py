@@ -18,15 +18,15 @@ from mgce.datasets.sources import Source, damaged, locate
 
 # The checksums are our own, of the files in the authors' repository at this commit.
 REPOSITORY = "https://raw.githubusercontent.com/UCSC-REAL/cifar-10-100n/49df7d8a69e355470c77c1c2f2424916325a394b/data"
-CIFAR10N = Source(
-    "cifarn/CIFAR-10_human.pt",
+CIFAR10N = Source.named(
     f"{REPOSITORY}/CIFAR-10_human.pt",
     "sha256:873e69c39cb9b5e97fb6bae2d60bb59b38a5cbc31d2b868f7903dcb2b9dd2310",
+    "cifarn",
 )
-CIFAR100N = Source(
-    "cifarn/CIFAR-100_human.pt",
+CIFAR100N = Source.named(
     f"{REPOSITORY}/CIFAR-100_human.pt",
     "sha256:bd2d80409754d420292d622e15e25248ba21e37d27429efac49c8da723f44394",
+    "cifarn",
 )
 NAMES10 = {
     "aggregate": "aggre_label",

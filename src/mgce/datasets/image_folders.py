@@ -15,11 +15,7 @@ from mgce.datasets.images import ImageDataset, ImageFiles
 from mgce.datasets.sources import Source, damaged, locate, missing
 
 # The authors publish no checksum; this is the one that many programs verify.
-TINY_IMAGENET = Source(
-    "tiny-imagenet-200.zip",
-    "http://cs231n.stanford.edu/tiny-imagenet-200.zip",
-    "md5:90528d7ca1a48142e341f4ef8d21d0de",
-)
+TINY_IMAGENET = Source.named("http://cs231n.stanford.edu/tiny-imagenet-200.zip", "md5:90528d7ca1a48142e341f4ef8d21d0de")
 WEBVISION = "https://data.vision.ee.ethz.ch/cvl/webvision/dataset2017.html"
 CLOTHING1M = "https://github.com/Cysu/noisy_label"
 WEBVISION_CLASSES = 50

@@ -23,6 +23,11 @@ class Source:
     url: str
     checksum: str
 
+    @classmethod
+    def named(cls, url: str, checksum: str, folder: str = "") -> Source:
+        """Give a file that is kept under the name that it has in its URL, in a folder of the data directory."""
+        return cls(f"{folder}/{url.rpartition('/')[2]}".lstrip("/"), url, checksum)
+
 
 def data_directory(data_dir: str | os.PathLike[str] | None) -> Path:
     """Give the directory of the data: as asked, or $MGCE_DATA_DIR, or ./data."""

@@ -18,35 +18,27 @@ if TYPE_CHECKING:
 UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases"
 # The checksums of letter, spambase and magic are ones that several programs verify, those of adult are TensorFlow
 # Datasets', that of covertype is scikit-learn's.
-LETTER = Source(
-    "uci/letter-recognition.data",
+LETTER = Source.named(
     f"{UCI}/letter-recognition/letter-recognition.data",
     "sha256:2b89f3602cf768d3c8355267d2f13f2417809e101fc2b5ceee10db19a60de6e2",
+    "uci",
 )
-ADULT_TRAIN = Source(
-    "uci/adult.data",
-    f"{UCI}/adult/adult.data",
-    "sha256:5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d",
+ADULT_TRAIN = Source.named(
+    f"{UCI}/adult/adult.data", "sha256:5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d", "uci"
 )
-ADULT_TEST = Source(
-    "uci/adult.test",
-    f"{UCI}/adult/adult.test",
-    "sha256:a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05",
+ADULT_TEST = Source.named(
+    f"{UCI}/adult/adult.test", "sha256:a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05", "uci"
 )
 COVERTYPE = Source(
     "uci/covtype.data.gz",
     "https://ndownloader.figshare.com/files/5976039",
     "sha256:614360d0257557dd1792834a85a1cdebfadc3c4f30b011d56afee7ffb5b15771",
 )
-SPAMBASE = Source(
-    "uci/spambase.data",
-    f"{UCI}/spambase/spambase.data",
-    "sha256:b1ef93de71f97714d3d7d4f58fc9f718da7bbc8ac8a150eff2778616a8097b12",
+SPAMBASE = Source.named(
+    f"{UCI}/spambase/spambase.data", "sha256:b1ef93de71f97714d3d7d4f58fc9f718da7bbc8ac8a150eff2778616a8097b12", "uci"
 )
-MAGIC = Source(
-    "uci/magic04.data",
-    f"{UCI}/magic/magic04.data",
-    "sha256:e9314b7ebd4b4b59a3b3d65f7316663963777b16a46786877651dbbaa640b36a",
+MAGIC = Source.named(
+    f"{UCI}/magic/magic04.data", "sha256:e9314b7ebd4b4b59a3b3d65f7316663963777b16a46786877651dbbaa640b36a", "uci"
 )
 COVERTYPE_SAMPLE, COVERTYPE_SAMPLE_ROWS = "uci/covtype_random176997.data.gz", 176_997
 LETTER_COLUMNS = [

@@ -15,30 +15,28 @@ GITHUB = "https://raw.githubusercontent.com"
 _PENDIGITS = f"{GITHUB}/1nflktd/RedeNeuralGoIA2/8f9835b47a136471f90943f13bf03ce076da5557"
 _SEGMENT = f"{GITHUB}/dhankasushil/Database-for-SE/fe8cf7e50dd3894e1a289d659a656f124c4efe19"
 _NURSERY = f"{GITHUB}/rafat-chowdhury/NurseryAppML/8729fb07af5ad14b6edbc3d5fc1b82ee19f2c45e"
-PENDIGITS_TRAIN = Source(
-    "uci-copies/pendigits.tra",
+PENDIGITS_TRAIN = Source.named(
     f"{_PENDIGITS}/pendigits.tra",
     "sha256:46d918c0bf055fc9cbed117c9c4e34af870a4f9b42d4716e5a6f27ab2e298a9f",
+    "uci-copies",
 )
-PENDIGITS_TEST = Source(
-    "uci-copies/pendigits.tes",
+PENDIGITS_TEST = Source.named(
     f"{_PENDIGITS}/pendigits.tes",
     "sha256:70f0eb502f352398cbab8f3cf8c60365ceede5390a0ed78fe7767739e7173ae1",
+    "uci-copies",
 )
-SEGMENT_TRAIN = Source(
-    "uci-copies/segmentation.data",
+SEGMENT_TRAIN = Source.named(
     f"{_SEGMENT}/segmentation.data",
     "sha256:bfb7cabcb8f52577ce1ccaf161c7b0c4b202b347a854f5570a239fccc5a9578a",
+    "uci-copies",
 )
-SEGMENT_TEST = Source(
-    "uci-copies/segmentation.test",
+SEGMENT_TEST = Source.named(
     f"{_SEGMENT}/segmentation.test",
     "sha256:0c4acd1154fbfe02924b191aa95e52485aa30b2f87b769ed7b6509ed3121e57a",
+    "uci-copies",
 )
-NURSERY = Source(
-    "uci-copies/nursery.data",
-    f"{_NURSERY}/nursery.data",
-    "sha256:67bef4ec7de0603d8771e3f72ded2a4abb56d51d445cbaf4fb940105e98ff95a",
+NURSERY = Source.named(
+    f"{_NURSERY}/nursery.data", "sha256:67bef4ec7de0603d8771e3f72ded2a4abb56d51d445cbaf4fb940105e98ff95a", "uci-copies"
 )
 
 

@@ -58,14 +58,23 @@ def canonical(content: bytes) -> bytes:
     """
     with ZipFile(io.BytesIO(content)) as archive:
         check_zip(archive)
-        if archive.getinfo(SCHEMA).file_size > SCHEMA_BYTES:
-            raise TooLargeError(f"a description of more than {SCHEMA_BYTES:,} bytes")
         members = _Members(archive)
-        description = archive.read(SCHEMA)
-        if description.count(b"__loader__") > PARTS:
-            raise TooLargeError(f"more than {PARTS:,} parts")
-        schema = _checked(json.loads(description), members.name, 0)
+        schema = _checked(read_schema(archive), members.name, 0)
         return _zip({**members.contents, SCHEMA: json.dumps(schema, separators=(",", ":")).encode()})
+
+
+def read_schema(archive: ZipFile) -> Any:
+    """Read the tree of an archive.
+
+    Raises:
+        TooLargeError: if it has more bytes or parts than the limits say.
+    """
+    if archive.getinfo(SCHEMA).file_size > SCHEMA_BYTES:
+        raise TooLargeError(f"a description of more than {SCHEMA_BYTES:,} bytes")
+    description = archive.read(SCHEMA)
+    if description.count(b"__loader__") > PARTS:
+        raise TooLargeError(f"more than {PARTS:,} parts")
+    return json.loads(description)
 
 
 class _Members:

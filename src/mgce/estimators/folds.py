@@ -1,4 +1,4 @@
-"""Make the folds of a cross-validation, and check that each can train a classifier."""
+"""Hold out rows of a training set; make the folds of a cross-validation, and check that each can train a classifier."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import StratifiedKFold, check_cv
+from sklearn.model_selection import StratifiedKFold, check_cv, train_test_split
 
 from mgce import _validation
 from mgce._row_order import content_order
@@ -48,6 +48,28 @@ def checked_folds(
             got = f"fold {number} of {len(folds)} without the class {classes[lost].item()!r}, of {rows} in all"
             raise ValueError(_validation.expected("cv", what, got))
     return folds
+
+
+def hold_out(
+    rows: IntArray, index: IntArray, share: float, random_state: np.random.RandomState
+) -> tuple[IntArray, IntArray]:
+    """Draw rows to hold out of a training set; return the others and them.
+
+    Each class is held out in proportion, unless one has a single row or there are more classes than rows in a part.
+
+    Args:
+        rows: numbers of the rows, at least 2.
+        index: the class of each of them.
+        share: of the rows that is held out, in (0, 1); one row at least is, and one is left.
+        random_state: of the draw.
+    """
+    size = min(max(1, round(share * rows.size)), rows.size - 1)
+    counts = np.unique(index, return_counts=True)[1]
+    enough = counts.min() >= 2 and counts.size <= min(size, rows.size - size)
+    train, held_out = train_test_split(
+        rows, test_size=size, random_state=random_state, stratify=index if enough else None
+    )
+    return train, held_out
 
 
 def _shuffled_folds(splitter: Any, X: Any, y: NDArray[Any]) -> list[Fold]:

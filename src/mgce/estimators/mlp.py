@@ -11,13 +11,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.base import _fit_context
-from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import nn
 
 from mgce._validation import check_beta, check_device, expected
 from mgce.estimators.base import FloatArray, IntArray, RobustClassifier, check_single
+from mgce.estimators.folds import hold_out
 from mgce.estimators.linear_cv import BETAS
 from mgce.estimators.torch_modules import dense_layers
 from mgce.numerics.root import DEFAULT_BETA
@@ -217,13 +217,7 @@ class MGCEMLPClassifier(RobustClassifier):
         rows = np.arange(index.size)
         if not self.early_stopping and self.beta != "cv":
             return rows, rows[:0]
-        size = min(max(1, round(self.validation_fraction * index.size)), index.size - 1)
-        counts = np.unique(index, return_counts=True)[1]
-        enough = counts.min() >= 2 and counts.size <= min(size, index.size - size)
-        train, held_out = train_test_split(
-            rows, test_size=size, random_state=random_state, stratify=index if enough else None
-        )
-        return train, held_out
+        return hold_out(rows, index, self.validation_fraction, random_state)
 
     def _tensor(self, values: NDArray[Any]) -> torch.Tensor:
         """Put values on the device, with a first dimension of one: the ensemble's groups, of which there is one."""

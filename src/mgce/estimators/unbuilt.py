@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mgce._limits import TooLargeError, check_zip
 from mgce._validation import expected
-from mgce.estimators.archive import PARTS, SCHEMA, SCHEMA_BYTES, check_array
+from mgce.estimators.archive import check_array, read_schema
 
 
 @dataclass(frozen=True)
@@ -148,9 +148,4 @@ def read(content: bytes) -> Node:
     # Members that overlap would let a short file expand to a long one.
     if any(info.compress_type != ZIP_STORED for info in infos) or sum(info.file_size for info in infos) > len(content):
         raise TooLargeError(f"a compressed file of {len(content):,} bytes")
-    if archive.getinfo(SCHEMA).file_size > SCHEMA_BYTES:
-        raise TooLargeError(f"a description of more than {SCHEMA_BYTES:,} bytes")
-    description = archive.read(SCHEMA)
-    if description.count(b"__loader__") > PARTS:
-        raise TooLargeError(f"more than {PARTS:,} parts")
-    return Node("model", json.loads(description), Members(archive))
+    return Node("model", read_schema(archive), Members(archive))

@@ -10,11 +10,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.base import _fit_context
-from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
 from mgce.estimators.base import FloatArray, IntArray, RobustClassifier, check_single
+from mgce.estimators.folds import hold_out
 from mgce.functional import worst_case_probs
 from mgce.numerics.root import DEFAULT_BETA
 
@@ -159,12 +159,7 @@ class BoostedClassifier(RobustClassifier):
         """Give the rows to train on, and those to stop by: the same share of each class where there are enough."""
         if not self.early_stopping:
             return rows, rows[:0]
-        size = min(max(1, round(self.validation_fraction * rows.size)), rows.size - 1)
-        counts = np.unique(index[rows], return_counts=True)[1]
-        enough = counts.min() >= 2 and counts.size <= min(size, rows.size - size)
-        train, held_out = train_test_split(
-            rows, test_size=size, random_state=random_state, stratify=index[rows] if enough else None
-        )
+        train, held_out = hold_out(rows, index[rows], self.validation_fraction, random_state)
         return np.sort(train), np.sort(held_out)
 
     def _objective(self, raw: Any, rows: Rows) -> tuple[FloatArray, FloatArray]:

@@ -77,7 +77,7 @@ def loss_and_grad(
     Raises:
         ValueError: if the layout or a dtype is not one of those above.
     """
-    _check(logits, target, grad_dtype, inplace)
+    _check(logits, grad_dtype, inplace)
     n, k = logits.shape
     target = _rows(target) if target.is_floating_point() else target.contiguous()
     weight = None if weight is None else weight.contiguous()
@@ -138,7 +138,7 @@ def _interpreted() -> bool:
     return os.environ.get("TRITON_INTERPRET", "0").lower() in ("1", "true", "on", "yes", "y")
 
 
-def _check(logits: Tensor, target: Tensor, grad_dtype: torch.dtype | None, inplace: bool) -> None:
+def _check(logits: Tensor, grad_dtype: torch.dtype | None, inplace: bool) -> None:
     if logits.dtype not in DTYPES:
         raise ValueError(expected("logits", "float16, bfloat16 or float32", logits.dtype))
     if logits.stride(1) != 1 and logits.shape[1] != 1:

@@ -65,16 +65,17 @@ def corrupt(
     Reference: Natarajan et al., "Learning with noisy labels", NeurIPS 2013; Hamilton's method of
     apportionment for the largest remainders.
     """
-    _check(labels, transition, generator)
+    _validation.check_transition(transition)
+    check_drawing(labels, len(transition), generator)
     true = labels.to(generator.device)
     matrix = transition.detach().to(generator.device, torch.float64).clamp(0, 1)
     noisy = (_by_quota if exact else _independent)(true, matrix, generator).to(labels.device)
     return CorruptedLabels(noisy, noisy != labels)
 
 
-def _check(labels: Tensor, transition: Tensor, generator: torch.Generator) -> None:
-    _validation.check_transition(transition)
-    _validation.check_labels(labels, len(transition), "labels")
+def check_drawing(labels: Tensor, n_classes: int, generator: torch.Generator) -> None:
+    """Require int64 labels of `n_classes` classes, and a generator to draw others with."""
+    _validation.check_labels(labels, n_classes, "labels")
     if labels.dtype != torch.int64:
         raise ValueError(_validation.expected("labels", "a tensor of dtype torch.int64", labels.dtype))
     if not isinstance(generator, torch.Generator):

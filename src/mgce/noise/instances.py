@@ -9,7 +9,7 @@ from torch import Tensor
 
 from mgce import _validation
 from mgce._validation import expected
-from mgce.noise.corruption import CorruptedLabels
+from mgce.noise.corruption import CorruptedLabels, check_drawing
 
 SPREAD = 0.1  # standard deviation of a row's rate before it is cut off, as published
 
@@ -76,9 +76,7 @@ def corrupt_by_features(
 def _check(labels: Tensor, features: Tensor, n_classes: int, rate: float, generator: torch.Generator) -> None:
     _validation.check_count("n_classes", n_classes, minimum=2)
     _validation.check_fraction("rate", rate)
-    _validation.check_labels(labels, n_classes, "labels")
-    if labels.dtype != torch.int64:
-        raise ValueError(expected("labels", "a tensor of dtype torch.int64", labels.dtype))
+    check_drawing(labels, n_classes, generator)
     if not isinstance(features, Tensor):
         raise TypeError(expected("features", "a torch.Tensor", type(features).__name__))
     if features.ndim != 2 or len(features) != len(labels) or not features.is_floating_point():
@@ -86,8 +84,6 @@ def _check(labels: Tensor, features: Tensor, n_classes: int, rate: float, genera
         raise ValueError(expected("features", what, f"{features.dtype} of shape {tuple(features.shape)}"))
     if not bool(features.isfinite().all()):
         raise ValueError(expected("features", "finite", "NaN or inf"))
-    if not isinstance(generator, torch.Generator):
-        raise TypeError(expected("generator", "a torch.Generator", generator))
 
 
 def _rates(n: int, rate: float, generator: torch.Generator) -> Tensor:

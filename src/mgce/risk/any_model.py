@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mgce import _validation
-from mgce.linear.arrays import FloatArray, IntArray, one_hot
+from mgce.linear.arrays import IntArray, one_hot
 from mgce.risk.certificate import RiskCertificate, certify
 from mgce.risk.sample import UNSEEN
 
@@ -49,7 +49,10 @@ def certify_model(model: Any, X: Any, y: Any, **options: Any) -> RiskCertificate
         predicted = np.asarray(model.predict(X))
         classes = np.unique(np.concatenate([predicted, labels])) if len(labels) else np.unique(predicted)
         probs = one_hot(np.searchsorted(classes, predicted).astype(np.int64), len(classes))
-    return certify(label_indices(labels, classes, len(probs)), _two_or_more(probs), **options)
+    target = label_indices(labels, classes, len(probs))
+    if probs.shape[1] == 1:  # a model of one class gets a second one, which it never predicts
+        probs = np.hstack([probs, np.zeros_like(probs)])
+    return certify(target, probs, **options)
 
 
 def label_indices(labels: Any, classes: Any, n: int, name: str = "y") -> IntArray:
@@ -63,8 +66,3 @@ def label_indices(labels: Any, classes: Any, n: int, name: str = "y") -> IntArra
         what = f"labels of the classes that the model knows ({some}{', ...' * (len(classes) > 10)})"
         raise ValueError(_validation.expected(name, what, f"none of these; the first is {labels[0]!s}"))
     return found
-
-
-def _two_or_more(probs: FloatArray) -> FloatArray:
-    """Give a model of one class a second one that it never predicts."""
-    return probs if probs.shape[1] > 1 else np.hstack([probs, np.zeros_like(probs)])

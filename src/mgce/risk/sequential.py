@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from mgce import _validation
-from mgce.linear.arrays import FloatArray, as_array
+from mgce.linear.arrays import FloatArray
 from mgce.risk.betting import MOST_OF_WEALTH
-from mgce.risk.concentration import check_delta
+from mgce.risk.concentration import check_delta, unit_sample
 
 GRID = 1000  # candidates for the mean: a bound is rounded up to the next thousandth, below what a plot or a table shows
 CHUNK = 4096  # draws that are worked on at once: 33 MB of float64
@@ -52,7 +51,7 @@ def betting_upper_sequence(sample: Any, delta: float = 0.05, *, bounds: tuple[fl
     """
     check_delta(delta)
     low, high = bounds
-    z = _unit(sample, bounds)
+    z = unit_sample(sample, bounds)
     goal = -math.log(delta)
     stakes = _open_ended_stakes(z, goal)
     means = np.arange(1, GRID + 1) / GRID
@@ -97,7 +96,7 @@ def drift_upper_sequence(sample: Any, delta: float = 0.05, *, bounds: tuple[floa
     """
     check_delta(delta)
     low, high = bounds
-    z = _unit(sample, bounds)
+    z = unit_sample(sample, bounds)
     t = np.arange(1, z.size + 1)
     rho = TUNED_FOR / 4 / (2 * math.log(1 / delta) + math.log1p(2 * math.log(1 / delta)))
     spread = t / 4 + rho
@@ -112,12 +111,3 @@ def _open_ended_stakes(z: FloatArray, goal: float) -> FloatArray:
     variance = (0.25 + ((z - mean) ** 2).cumsum()) / (t + 1)
     before = np.append(0.25, variance[:-1])
     return np.asarray(np.sqrt(2 * goal / (before * t * np.log(t + 1))))
-
-
-def _unit(sample: Any, bounds: tuple[float, float]) -> FloatArray:
-    low, high = bounds
-    z = as_array(sample, "sample")
-    if not low < high or z.ndim != 1 or z.size == 0 or z.min() < low or z.max() > high:
-        what = f"draws within bounds a < b, here [{low:g}, {high:g}], of shape (n,)"
-        raise ValueError(_validation.expected("sample", what, f"shape {z.shape}"))
-    return np.asarray((z - low) / (high - low))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
+from pandas.api import types
 
 from mgce._text import printable
 from mgce._validation import expected
@@ -23,9 +25,6 @@ from mgce.tables.numbers import (
     numbers_of_text,
     points_between_thousands,
 )
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 NUMBER, CATEGORY, DATE = "number", "category", "date"
 KINDS = (NUMBER, CATEGORY, DATE)
@@ -100,8 +99,6 @@ class Columns:
             ValueError: if a column is missing, a column of numbers holds an infinite number, or more than 20 % of the
                 values in a column of numbers or dates are something else.
         """
-        import pandas as pd
-
         _require(frame, self.kinds)
         values = {
             name: _text(frame[name]) if kind == CATEGORY else _numbers(frame[name], kind, self.formats.get(name, PLAIN))
@@ -120,8 +117,6 @@ class Columns:
 
     def row_names(self, frame: pd.DataFrame) -> pd.Series[Any]:
         """Return a name for every row: its value in the id column, or its number from 1 if there is no such column."""
-        import pandas as pd
-
         if self.id is not None and self.id in frame.columns:
             return _text(frame[self.id]).fillna("")
         return pd.Series(range(1, len(frame) + 1), index=frame.index, name="row").astype(str)
@@ -134,8 +129,6 @@ def unseen_categories(selected: pd.DataFrame, known: Mapping[str, Collection[Any
         selected: features, as :meth:`Columns.select` returns them.
         known: from the name of each column of categories to the categories of the training rows.
     """
-    import pandas as pd
-
     sentences = []
     for column, categories in known.items():
         values = selected[column][~selected[column].isin(list(categories))]
@@ -207,16 +200,12 @@ def _number_format(column: pd.Series[Any]) -> str | None:
 
 def _holds_codes(column: pd.Series[Any]) -> bool:
     """Return whether a text column has a value like "007": leading zeros are written in codes, not in numbers."""
-    from pandas.api import types
-
     if types.is_numeric_dtype(column) or types.is_datetime64_any_dtype(column):
         return False
     return bool(_text(column).astype("str").str.fullmatch(r"0\d+").fillna(False).any())
 
 
 def _is_number(column: pd.Series[Any]) -> bool:
-    from pandas.api import types
-
     return bool(types.is_numeric_dtype(column) or types.infer_dtype(column, skipna=True) == "boolean")
 
 
@@ -231,9 +220,6 @@ def _read(column: pd.Series[Any], kind: str, form: str | None = None) -> pd.Seri
     Returns:
         The numbers, or days since 1970, as float64; NaN where a value is missing or not of this kind.
     """
-    import pandas as pd
-    from pandas.api import types
-
     if types.is_datetime64_any_dtype(column):
         dates = days_of_dates(column)
         return dates if kind == DATE and form in (None, CALENDAR) else dates * np.nan
@@ -249,8 +235,6 @@ def _read(column: pd.Series[Any], kind: str, form: str | None = None) -> pd.Seri
 
 def _dates_of_digits(numbers: pd.Series[Any]) -> pd.Series[Any]:
     """Read numbers of eight digits as dates, such as 20240531."""
-    import pandas as pd
-
     eight = np.flatnonzero(numbers.between(10**7, 10**8, inclusive="left") & (numbers % 1 == 0))
     days = np.full(len(numbers), np.nan)
     days[eight] = days_of_text(numbers.iloc[eight].astype(int).astype(str), [DIGITS])

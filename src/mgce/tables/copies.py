@@ -2,14 +2,12 @@ r"""Find rows of a table that are copies, not independent draws that are equal b
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import poisson
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 IntArray = NDArray[np.int64]
 Keys = NDArray[np.uint64]
@@ -102,8 +100,6 @@ def things_and_copies(selected: pd.DataFrame, labels: pd.Series[Any]) -> tuple[I
         >>> things[-4:].tolist(), same[-4:].tolist()
         ([0, 1, 0, 1], [20, 1, 20, 1])
     """
-    import pandas as pd
-
     own, label = copies(selected, labels), numbered(labels)
     things = copies(selected, pd.Series(0, index=selected.index))
     several = np.bincount(things)[things] > 1
@@ -113,8 +109,6 @@ def things_and_copies(selected: pd.DataFrame, labels: pd.Series[Any]) -> tuple[I
 
 def _numbers_as_float(column: pd.Series[Any]) -> pd.Series[Any]:
     """Return a column of numbers of any type as float64, and any other as it is."""
-    import pandas as pd
-
     if not pd.api.types.is_numeric_dtype(column):
         return column
     return pd.Series(column.to_numpy(dtype=float, na_value=np.nan), index=column.index)
@@ -143,15 +137,11 @@ def _copied(parts: list[IntArray], label: IntArray, size: IntArray) -> NDArray[n
 
 def numbered(values: Any) -> IntArray:
     """Return numbers 0, 1, ... in the order in which different values come; missing ones equal one another."""
-    import pandas as pd
-
     return np.asarray(pd.factorize(values, use_na_sentinel=False)[0], dtype=np.int64)
 
 
 def _mixed(code: IntArray, place: int) -> Keys:
     """Return 64 mixed bits of a column's numbers, such that sums over columns hardly ever agree by accident."""
-    import pandas as pd
-
     start = np.array(place * GOLDEN % 2**64, dtype=np.uint64)
     return np.asarray(pd.util.hash_array(code.astype(np.uint64) + start), dtype=np.uint64)
 
@@ -208,8 +198,6 @@ def _density(column: pd.Series[Any]) -> float:
 
 def _one_hot_together(columns: list[Coded]) -> list[Coded]:
     """Return the columns with each run of columns of 0 and 1 that sum to one put into one column."""
-    import pandas as pd
-
     merged: list[Coded] = []
     run = 0  # columns of 0 and 1 at the end of `merged`
     for column, code in columns:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 CALENDAR, MONTH, WEEK, ORDINAL, DIGITS = "YYYY-MM-DD", "YYYY-MM", "YYYY-Www-D", "YYYY-DDD", "YYYYMMDD"
 # The forms of a date: a pattern for the part after the year, and the format for pandas, with hyphens between the
@@ -41,8 +39,6 @@ def days_of_text(text: pd.Series[Any], forms: Collection[str] = tuple(FORMS)) ->
         text: cells of text; some may be missing.
         forms: keys of `FORMS`.
     """
-    import pandas as pd
-
     codes, different = pd.factorize(text.astype("str"))  # most columns hold a date many times
     days = np.full(len(different) + 1, np.nan)  # the last for a missing cell, whose code is -1
     cells = pd.Series(different).str.strip().str.upper()
@@ -60,8 +56,6 @@ def days_of_text(text: pd.Series[Any], forms: Collection[str] = tuple(FORMS)) ->
 
 def days_of_dates(dates: pd.Series[Any]) -> pd.Series[Any]:
     """Return days since 1970, with fractions, as float64, of a column of dates of any unit, with a zone or without."""
-    import pandas as pd
-
     values = (dates.dt.tz_convert(None) if dates.dt.tz is not None else dates).to_numpy()
     counts, unit = values.astype(np.int64), np.datetime_data(values.dtype)[0]
     if unit == "ns":
@@ -74,8 +68,6 @@ def days_of_dates(dates: pd.Series[Any]) -> pd.Series[Any]:
 
 def _days_of_parts(parts: pd.DataFrame, form: str, name: str) -> NDArray[np.float64]:
     """Return days since 1970 of cells that are divided into the groups of their form and of `TIME`."""
-    import pandas as pd
-
     n_groups = parts.shape[1] - (0 if form == MONTH else N_TIME)
     year = parts[0].astype(int)
     repetitions = (year - FIRST_YEAR) // 400

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from mgce.tables.columns import CATEGORY, DATE, NUMBER
 from mgce.tables.copies import FEW_VALUES, copies, numbered
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import pandas as pd
 
 FloatArray = NDArray[np.float64]
 MANY_ROWS = 50  # in fewer rows, all of the following signs occur by chance
@@ -167,8 +163,6 @@ def _in_time(selected: pd.DataFrame, kinds: Mapping[str, str], labels: pd.Series
 
 def _order(column: pd.Series[Any]) -> float:
     """Return the absolute rank correlation of a column with the number of the row."""
-    import pandas as pd
-
     ranks = column.rank()
     if ranks.nunique() < MANY_ROWS // 5:
         return 0.0

@@ -5,9 +5,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
@@ -31,9 +32,6 @@ from mgce.tables.model import Predictions, TableModel, row_prints
 from mgce.tables.notes import notes_on
 from mgce.tables.rows import Rows, Split, split_rows
 from mgce.tables.suspects import Judgement, judge
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 IntArray = NDArray[np.int64]
 OnStep = Callable[[str, int, int], None]

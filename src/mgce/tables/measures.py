@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.inspection import permutation_importance
 from sklearn.metrics import confusion_matrix
 
 from mgce.risk import RiskCertificate
 from mgce.tables.rows import Rows
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # Limits of permutation importance, which predicts for every column REPEATS times. A forest predicts 500 rows in a tenth
 # of a second, so 3 repeats for 100 columns take half a minute at most.

@@ -6,9 +6,10 @@ import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.pipeline import Pipeline
@@ -26,9 +27,6 @@ from mgce.sets import ConformalSets
 from mgce.tables.columns import FORMATS, KINDS, Columns, unseen_categories
 from mgce.tables.predictions import LabelledPredictions
 from mgce.tables.rebuilt import build_classifier, build_sets, build_transformer
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 FORMAT = 4  # version of the format of model files, to be increased when `TablePipeline` stores something else
 READABLE = (3, 4)  # formats that are read; 3 has no formats of columns
@@ -248,8 +246,6 @@ def row_prints(selected: pd.DataFrame, labels: pd.Series[Any]) -> NDArray[np.uin
         selected: features, as :meth:`Columns.select` returns them.
         labels: the label of each row.
     """
-    import pandas as pd
-
     frame = pd.concat([selected, labels], axis=1)
     return np.asarray(pd.util.hash_pandas_object(frame, index=False), dtype=np.uint64)
 
@@ -274,8 +270,6 @@ def predictions_frame(
     Raises:
         ValueError: if `sets` are asked of a model that has none.
     """
-    import pandas as pd
-
     predicted = np.arange(len(row_names)), np.searchsorted(model.classes, predictions.label)
     labels = [str(label) for label in predictions.label]
     columns = {"prediction": labels, "h": predictions.h[predicted], "p": predictions.p[predicted]}

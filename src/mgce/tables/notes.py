@@ -5,18 +5,16 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from mgce.datasets.reading import cells_with_line_breaks
 from mgce.tables.columns import CATEGORY, NUMBER, Columns, unlike_their_column
 from mgce.tables.dates import DIGITS, ORDINAL
 from mgce.tables.numbers import GROUPED, THOUSANDS
 from mgce.tables.unread import unread
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # A column of categories with more different values than this share of its number of rows looks like names of the rows.
 # Other texts, and even names of people, repeat themselves more often.
@@ -132,10 +130,6 @@ def _on_points(values: pd.Series[Any]) -> Iterator[str]:
         )
 
 
-def _with_thousands(columns: Columns) -> list[str]:
-    return [name for name, form in columns.formats.items() if form == THOUSANDS]
-
-
 def _on_values(values: pd.Series[Any], columns: Columns) -> Iterator[str]:
     """Report a column that is constant, that looks like names of the rows, or whose format was not recognised."""
     n, n_values, kind = len(values), values.nunique(), columns.kinds[str(values.name)]
@@ -144,7 +138,8 @@ def _on_values(values: pd.Series[Any], columns: Columns) -> Iterator[str]:
     if n_values == 1 and values.notna().all():
         yield f"Column `{values.name}` has the same value in every row."
     elif kind == CATEGORY:
-        yield from _on_categories(values, n_values, _with_thousands(columns))
+        thousands = [name for name, form in columns.formats.items() if form == THOUSANDS]
+        yield from _on_categories(values, n_values, thousands)
     elif re.fullmatch(UNNAMED, str(values.name)):
         return  # `_on_names` reports this column
     elif kind == NUMBER and n_values == n and (values % 1 == 0).all():

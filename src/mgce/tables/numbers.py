@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import pandas as pd
+import pandas as pd
 
 PLAIN, THOUSANDS, TRUTH = "plain", "thousands", "true/false"
 NUMBER_FORMATS = (PLAIN, THOUSANDS, TRUTH)
@@ -28,8 +27,6 @@ def numbers_of_text(text: pd.Series[Any], form: str) -> pd.Series[Any]:
         text: cells of text; some may be missing.
         form: one of `NUMBER_FORMATS`. The numbers of `PLAIN` are read in all.
     """
-    import pandas as pd
-
     numbers: pd.Series[Any] = pd.to_numeric(text, errors="coerce").astype(float)
     if form == TRUTH:
         numbers = numbers.fillna(_words(text))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from mgce._text import printable, spreadsheet_text
@@ -13,11 +15,6 @@ from mgce._validation import expected
 from mgce.datasets.table_files import TextFormat, column_list, read_frame
 from mgce.linear.arrays import one_hot
 from mgce.risk.any_model import label_indices
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pandas as pd
 
 PREDICTION = "prediction"  # name of the column of predicted classes, as `mgce predict` writes it
 PROBABILITY = "h_"  # prefix of the names of columns of probabilities, as `mgce predict --probabilities` writes them

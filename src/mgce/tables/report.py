@@ -48,7 +48,7 @@ def page(
         n_suspects: rows with the most suspect labels to show, at most.
     """
     sections = {
-        "How wrong it can be": _certificate(fit, plan),
+        "How wrong it can be": _certificate(fit),
         **class_sections(fit),
         "Prediction sets": _sets(fit, plan),
         "Calibration": calibration_section(fit),
@@ -140,7 +140,7 @@ def _bound(probability: float | None) -> str:
     return "" if probability is None else percent_up(probability)
 
 
-def _certificate(fit: TableFit, plan: FitPlan) -> str:
+def _certificate(fit: TableFit) -> str:
     """Show the bounds on errors, and what they assume."""
     certificate = fit.certificate
     corrected = bool(certificate.noise_rate) and certificate.refuted is None

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
@@ -18,9 +19,6 @@ from mgce.tables.columns import Columns
 from mgce.tables.copies import numbered, things_and_copies
 from mgce.tables.model import row_prints
 from mgce.tables.notes import held_out_together, without_label
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 IntArray = NDArray[np.int64]
 LABELS_IN_NOTE = 5  # labels that a note lists by name; it only counts the rest
@@ -213,8 +211,6 @@ def order_of(
     selected: pd.DataFrame, labels: pd.Series[Any], others: pd.DataFrame, *times: NDArray[np.float64]
 ) -> IntArray:
     """Return the indices of the rows sorted by `times`, if given, then by their content and that of `others`."""
-    import pandas as pd
-
     prints = [row_prints(selected, labels)]
     if others.shape[1]:
         prints.append(np.asarray(pd.util.hash_pandas_object(others.astype(str), index=False), dtype=np.uint64))

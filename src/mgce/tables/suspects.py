@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import binomtest
 
@@ -15,9 +16,6 @@ from mgce.datasets.table_files import to_csv
 from mgce.estimators import MGCEForestClassifier
 from mgce.noise.confident import confident_labels
 from mgce.tables.candidates import forest
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -211,8 +209,6 @@ def suspects_csv(judged: Judgement, classes: NDArray[Any], names: pd.Series[Any]
     Returns:
         The content of the file.
     """
-    import pandas as pd
-
     rows = np.arange(len(judged.target))
     cells = np.array([str(label) for label in classes], dtype=object)
     frame = pd.DataFrame(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from mgce.tables.dates import days_of_text
 from mgce.tables.numbers import THOUSANDS, numbers_of_text, points_between_thousands
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 DECIMAL_COMMA = r"\s*[-+]?(?:\d+|\d{1,3}(?:[.' ]\d{3})+),\d+\s*"
 DIGITS_AND_POINTS = r"\s*[-+]?\d+(?:\.\d+)*\s*"

@@ -1,3 +1,4 @@
+import functools
 import itertools
 import re
 from pathlib import Path
@@ -14,26 +15,35 @@ from mgce.losses.presets import LOSSES
 COMMITTED = Path(__file__).parents[3] / "results"
 
 
-@pytest.mark.parametrize(
-    ("folder", "protocol"),
-    [
-        ("losses", "rates"),
-        ("losses-p1", "p1"),
-        ("losses-reduced", "reduced"),
-        ("losses-training", "training"),
-        ("losses-selection", "selection"),
-    ],
-)
-def test_the_tables_are_the_rendering_of_the_committed_records(tmp_path, monkeypatch, folder, protocol):
-    in_order = Runs.read
-    monkeypatch.setattr(Runs, "read", lambda self: dict(reversed(in_order(self).items())))  # in whatever order
-    results = write_benchmark(COMMITTED / folder, tmp_path)
-    assert list(results) == [protocol]
-    for name in (f"{protocol}.txt", f"{protocol}.tex"):
-        assert (tmp_path / name).read_bytes() == (COMMITTED / folder / name).read_bytes()
-    # Numbers in full, whose last digits are those of NumPy and of the machine.
-    here, there = (pd.read_csv(of / f"{protocol}.csv") for of in (tmp_path, COMMITTED / folder))
-    pd.testing.assert_frame_equal(here, there, rtol=1e-9, atol=1e-14)
+PROTOCOLS = {
+    "losses": "rates",
+    "losses-p1": "p1",
+    "losses-reduced": "reduced",
+    "losses-training": "training",
+    "losses-selection": "selection",
+}
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    """Give a function from the name of a folder of records to the folder of their tables, rendered once."""
+
+    @functools.cache
+    def rendered(folder):
+        out = tmp_path_factory.mktemp(folder)
+        in_order = Runs.read
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Runs, "read", lambda self: dict(reversed(in_order(self).items())))  # in whatever order
+            assert list(write_benchmark(COMMITTED / folder, out)) == [PROTOCOLS[folder]]
+        return out
+
+    return rendered
+
+
+@pytest.mark.parametrize(("folder", "protocol"), PROTOCOLS.items())
+def test_the_table_of_the_page_is_the_rendering_of_the_committed_records(tables, folder, protocol):
+    name = f"{protocol}.txt"
+    assert (tables(folder) / name).read_bytes() == (COMMITTED / folder / name).read_bytes()
 
 
 @pytest.mark.parametrize("folder", sorted(folder.name for folder in COMMITTED.glob("losses*")))
@@ -50,24 +60,24 @@ def test_the_hyperparameters_of_the_committed_records_are_those_of_today(folder)
         assert plain(found) == made["hyperparameters"], run.name
 
 
-# The columns of the figures of docs/choosing.md: folder of the records, data set, noise, and column of its table.
+# The columns of the figures of docs/choosing.md: folder of the records, data set, noise, and column of their table.
 FIGURES = {
-    "letter, 40 %": ("losses/rates", "letter", None, "at_chosen"),
-    "adult, 40 %": ("losses/rates", "adult", None, "at_chosen"),
-    "MNIST, 40 %": ("losses-p1/p1", "mnist", "symmetric 0.4", "last"),
-    "FashionMNIST, 40 %": ("losses-p1/p1", "fashion_mnist", "symmetric 0.4", "last"),
-    "MNIST, right labels": ("losses-p1/p1", "mnist", "symmetric 0", "last"),
-    "MNIST, 20 %": ("losses-p1/p1", "mnist", "symmetric 0.2", "last"),
-    "MNIST, 60 %": ("losses-p1/p1", "mnist", "symmetric 0.6", "last"),
-    "MNIST, 80 %": ("losses-p1/p1", "mnist", "symmetric 0.8", "last"),
-    "MNIST, asymmetric": ("losses-p1/p1", "mnist", "asymmetric 0.4", "last"),
-    "2,000 of MNIST, 20 %": ("losses-reduced/reduced", "mnist", "symmetric 0.2", "last"),
-    "2,000 of MNIST, 40 %": ("losses-reduced/reduced", "mnist", "symmetric 0.4", "last"),
-    "2,000 of MNIST, 60 %": ("losses-reduced/reduced", "mnist", "symmetric 0.6", "last"),
-    "2,000 of MNIST, 80 %": ("losses-reduced/reduced", "mnist", "symmetric 0.8", "last"),
-    "2,000 of MNIST, asymmetric": ("losses-reduced/reduced", "mnist", "asymmetric 0.4", "last"),
-    "5,000 of CIFAR-10, 40 %": ("losses-reduced/reduced", "cifar10", "symmetric 0.4", "last"),
-    "5,000 of CIFAR-10N": ("losses-reduced/reduced", "cifar10n", "worst", "last"),
+    "letter, 40 %": ("losses", "letter", None, "at_chosen"),
+    "adult, 40 %": ("losses", "adult", None, "at_chosen"),
+    "MNIST, 40 %": ("losses-p1", "mnist", "symmetric 0.4", "last"),
+    "FashionMNIST, 40 %": ("losses-p1", "fashion_mnist", "symmetric 0.4", "last"),
+    "MNIST, right labels": ("losses-p1", "mnist", "symmetric 0", "last"),
+    "MNIST, 20 %": ("losses-p1", "mnist", "symmetric 0.2", "last"),
+    "MNIST, 60 %": ("losses-p1", "mnist", "symmetric 0.6", "last"),
+    "MNIST, 80 %": ("losses-p1", "mnist", "symmetric 0.8", "last"),
+    "MNIST, asymmetric": ("losses-p1", "mnist", "asymmetric 0.4", "last"),
+    "2,000 of MNIST, 20 %": ("losses-reduced", "mnist", "symmetric 0.2", "last"),
+    "2,000 of MNIST, 40 %": ("losses-reduced", "mnist", "symmetric 0.4", "last"),
+    "2,000 of MNIST, 60 %": ("losses-reduced", "mnist", "symmetric 0.6", "last"),
+    "2,000 of MNIST, 80 %": ("losses-reduced", "mnist", "symmetric 0.8", "last"),
+    "2,000 of MNIST, asymmetric": ("losses-reduced", "mnist", "asymmetric 0.4", "last"),
+    "5,000 of CIFAR-10, 40 %": ("losses-reduced", "cifar10", "symmetric 0.4", "last"),
+    "5,000 of CIFAR-10N": ("losses-reduced", "cifar10n", "worst", "last"),
 }
 README = {
     **{"cross-entropy": "ce", "GCE": "gce", "SCE": "sce", "MGCE": "mgce 1.05"},
@@ -85,13 +95,13 @@ def table(path, begins):
     return header[1:], {row[0]: row[1:] for row in rows}
 
 
-def measured(column):
+def measured(tables, column):
     """Give the percentage of each loss that is shown in a column, of one with an L1 penalty at the best size."""
     folder, dataset, noise, name = FIGURES[column]
-    frame = pd.read_csv(COMMITTED / f"{folder}.csv")
+    frame = pd.read_csv(tables(folder) / f"{PROTOCOLS[folder]}.csv")
     frame = frame[(frame["dataset"] == dataset) & (noise is None or frame["noise"] == noise)]
     values = frame.set_index("loss")[name].to_dict()
-    settings = pd.read_csv(COMMITTED / "losses-training" / "training.csv")
+    settings = pd.read_csv(tables("losses-training") / "training.csv")
     settings = settings[(settings["dataset"] == dataset) & (settings["noise"] == noise) & (settings["l1"] > 0)]
     for loss in ("ce", "mgce 1.05"):
         sizes = [
@@ -108,7 +118,7 @@ def shown(rows, place):
 
 
 @pytest.mark.parametrize("begins, width", [("| loss | letter, 40 % |", 9), ("| loss | 2,000 of MNIST, 20 % |", 8)])
-def test_the_figures_by_which_to_choose_are_those_of_the_records(begins, width):
+def test_the_figures_by_which_to_choose_are_those_of_the_records(tables, begins, width):
     """Every cell is the record's to one decimal, no run of a row is left out, and the best of each column is bold.
 
     Not with an L1 penalty, whose size is the best by the test.
@@ -118,18 +128,18 @@ def test_the_figures_by_which_to_choose_are_those_of_the_records(begins, width):
     rows = {loss.strip("`"): cells for loss, cells in rows.items()}
     assert {"ce, L1", "mgce 1.05, L1"} < set(rows)
     for place, column in enumerate(columns):
-        records, values = measured(column), shown(rows, place)
+        records, values = measured(tables, column), shown(rows, place)
         assert values == {loss: pytest.approx(records[loss], abs=0.051) for loss in rows if loss in records}
         bold = {loss for loss, cells in rows.items() if "**" in cells[place]}
         compared = {loss: value for loss, value in values.items() if ", L1" not in loss}
         assert bold == {loss for loss, value in compared.items() if value == max(compared.values())}
 
 
-def test_the_figures_of_the_first_screen_are_those_of_the_records():
+def test_the_figures_of_the_first_screen_are_those_of_the_records(tables):
     columns, rows = table("README.md", "| percent right after 40 % wrong labels |")
     assert set(rows) == set(README)
     for place, column in enumerate(columns):
-        records, values = measured(f"{column}, 40 %"), shown(rows, place)
+        records, values = measured(tables, f"{column}, 40 %"), shown(rows, place)
         runs = {name: records[README[name]] for name in rows if README[name] in records}
         assert values == {name: pytest.approx(value, abs=0.051) for name, value in runs.items()}
         # As it says: within three points of the best loss that was run.
@@ -143,8 +153,8 @@ def sentence(path, begins, ends):
     return text[(at := text.index(begins)) : text.index(ends, at)]
 
 
-def test_what_is_said_of_fashion_mnist_is_what_the_records_say():
-    values = measured("FashionMNIST, 40 %")
+def test_what_is_said_of_fashion_mnist_is_what_the_records_say(tables):
+    values = measured(tables, "FashionMNIST, 40 %")
     ours = [values[name] for name in ("mgce 1.05, L1", "mgce+trim 1.05", "mgce 1.05")]
     best = max(value for name, value in values.items() if not name.startswith("mgce"))
     said = re.findall(r"\d+\.\d", sentence("README.md", "on FashionMNIST MGCE ends", "[Which"))
@@ -154,11 +164,11 @@ def test_what_is_said_of_fashion_mnist_is_what_the_records_say():
     assert worse == {"mgce 1.4", "ce", "ce+logitclip"}
 
 
-def test_which_loss_to_trim_is_what_the_records_say():
+def test_which_loss_to_trim_is_what_the_records_say(tables):
     """Of 60,000 images MGCE, by so many points; of fewer cross-entropy."""
     ahead = {}
     for column in FIGURES:
-        values = measured(column)
+        values = measured(tables, column)
         if {"ce+trim", "mgce+trim 1.05"} <= values.keys():
             ahead[column] = values["mgce+trim 1.05"] - values["ce+trim"]
     many = [difference for column, difference in ahead.items() if column.startswith(("MNIST", "FashionMNIST"))]
@@ -185,15 +195,15 @@ def test_which_runs_of_forward_correction_lost_a_class_is_what_the_records_say()
     assert float(said[2]) - 0.5 <= min(others + more) and max(others + more) <= float(said[3]) + 0.5
 
 
-def percentages(folder, dataset, loss, variants, column):
+def percentages(tables, folder, dataset, loss, variants, column):
     """Give the percentages in a column of a table of records for a loss and its variants."""
-    frame = pd.read_csv(COMMITTED / f"{folder}.csv").set_index(["dataset", "loss"])[column]
+    frame = pd.read_csv(tables(folder) / f"{PROTOCOLS[folder]}.csv").set_index(["dataset", "loss"])[column]
     return [float(frame[dataset, f"{loss}{variant}"]) for variant in variants]
 
 
 SIZES = [f", L1 {size}" for size in ("0", "0.0001", "0.0003", "0.001", "0.003")]
 TRIMMED = [" 1.05", *(f"+trim 1.05, trim 0.{tenths}" for tenths in range(1, 6))]
-RATES = ("losses/rates", "letter")
+RATES = ("losses", "letter")
 
 
 @pytest.mark.parametrize(
@@ -202,8 +212,8 @@ RATES = ("losses/rates", "letter")
         (
             "| | L1 0 |",
             {
-                "MGCE": ("losses/rates", "adult", "mgce 1.05", SIZES, "last"),
-                "cross-entropy": ("losses/rates", "adult", "ce", SIZES, "last"),
+                "MGCE": ("losses", "adult", "mgce 1.05", SIZES, "last"),
+                "cross-entropy": ("losses", "adult", "ce", SIZES, "last"),
             },
         ),
         (
@@ -224,18 +234,18 @@ RATES = ("losses/rates", "letter")
         ),
     ],
 )
-def test_small_tables_of_the_protocols_are_those_of_the_records(begins, rows):
+def test_small_tables_of_the_protocols_are_those_of_the_records(tables, begins, rows):
     _, shown = table("docs/protocols.md", begins)
     assert set(shown) == set(rows)
     for name, of in rows.items():
-        values = percentages(*of)
+        values = percentages(tables, *of)
         assert list(map(float, shown[name][: len(values)])) == pytest.approx(values, abs=0.051)
 
 
-def test_what_a_penalty_does_by_p1_is_that_of_the_records():
+def test_what_a_penalty_does_by_p1_is_that_of_the_records(tables):
     """Accuracy at the last epoch, and the calibration error in brackets."""
     columns, shown = table("docs/protocols.md", "| | 40 %, none |")
-    frame = pd.read_csv(COMMITTED / "losses-p1" / "p1.csv")
+    frame = pd.read_csv(tables("losses-p1") / "p1.csv")
     frame = frame[frame["dataset"] == "mnist"].set_index(["noise", "loss"])[["last", "ece_h"]]
     noises = {"40 %": "symmetric 0.4", "asymmetric": "asymmetric 0.4", "80 %": "symmetric 0.8"}
     assert set(shown) == {"MGCE", "cross-entropy"}
@@ -252,11 +262,11 @@ def test_what_a_penalty_does_by_p1_is_that_of_the_records():
                 assert float(error) == pytest.approx(frame.loc[run, "ece_h"], abs=0.51)
 
 
-def test_the_last_epochs_by_learning_rate_are_those_of_the_records():
+def test_the_last_epochs_by_learning_rate_are_those_of_the_records(tables):
     """The right half of the table of penalties on adult."""
     columns, shown = table("docs/protocols.md", "| | L1 0 |")
     assert columns[-4:] == ["rate .001", ".003", ".01", ".03"]
-    frame = pd.read_csv(COMMITTED / "losses" / "rates.csv").set_index(["dataset", "loss"])
+    frame = pd.read_csv(tables("losses") / "rates.csv").set_index(["dataset", "loss"])
     for name, loss in (("MGCE", "mgce 1.05"), ("cross-entropy", "ce")):
         values = [float(frame.loc[("adult", loss), f"last_lr_{rate}"]) for rate in ("0.001", "0.003", "0.01", "0.03")]
         assert list(map(float, shown[name][-4:])) == pytest.approx(values, abs=0.051)
@@ -269,12 +279,12 @@ def test_the_last_epochs_by_learning_rate_are_those_of_the_records():
         ("| left out | 0 |", "trim", ("0", "0.2", "0.3", "0.4", "0.5", "0.6")),
     ],
 )
-def test_what_noisy_labels_can_choose_is_that_of_the_records(begins, chosen, values):
+def test_what_noisy_labels_can_choose_is_that_of_the_records(tables, begins, chosen, values):
     columns, shown = table("docs/protocols.md", begins)
     percent = [name.endswith("%") for name in columns]
     numbers = [float(name.rstrip(" %")) / (100 if share else 1) for name, share in zip(columns, percent, strict=True)]
     assert numbers == pytest.approx(list(map(float, values)))
-    frame = selected()
+    frame = selected(tables)
     for name, loss in (("MGCE", "mgce 1.05"), ("cross-entropy", "ce")):
         for words, column in (("noisy labels", "noisy"), ("test labels", "last")):
             measured = [float(frame.loc[("mnist", f"{loss}, {chosen}"), f"{column}_{value}"]) for value in values]
@@ -300,9 +310,9 @@ def test_mixed_precision_ends_as_the_records_say():
     assert told == pytest.approx([0.1, 0.4, 1.2], abs=0.051)
 
 
-def test_what_beta_does_where_noisy_labels_choose_is_that_of_the_records():
+def test_what_beta_does_where_noisy_labels_choose_is_that_of_the_records(tables):
     columns, shown = table("docs/protocols.md", "| beta | 1 | 1.05 |")
-    frame = selected()
+    frame = selected(tables)
     for dataset, name in (("mnist", "MNIST"), ("fashion_mnist", "FashionMNIST")):
         for words, column in (("noisy labels", "noisy"), ("test labels", "last")):
             measured = [float(frame.loc[(dataset, "mgce, beta"), f"{column}_{beta}"]) for beta in columns]
@@ -310,15 +320,15 @@ def test_what_beta_does_where_noisy_labels_choose_is_that_of_the_records():
     assert not shown
 
 
-def selected():
+def selected(tables):
     """Give what noisy labels choose where they are wrong at random."""
-    frame = pd.read_csv(COMMITTED / "losses-selection" / "selection.csv")
+    frame = pd.read_csv(tables("losses-selection") / "selection.csv")
     return frame[frame["noise"] == "symmetric 0.4"].set_index(["dataset", "loss"])
 
 
-def test_what_is_stopped_by_noisy_labels_is_that_of_the_records():
+def test_what_is_stopped_by_noisy_labels_is_that_of_the_records(tables):
     columns, rows = table("docs/choosing.md", "| at the epoch that they choose |")
-    frame = selected()["stopped"].unstack("dataset")
+    frame = selected(tables)["stopped"].unstack("dataset")
     losses = {"trimmed cross-entropy": "ce, trim", "trimmed MGCE": "mgce 1.05, trim"}
     for name in rows:
         known = name.lower().replace("l1", "L1").replace("mgce", "mgce 1.05").replace("cross-entropy", "ce")
@@ -332,13 +342,13 @@ def test_what_is_stopped_by_noisy_labels_is_that_of_the_records():
         assert shown(rows, place) == {name: pytest.approx(frame.loc[losses[name], dataset], abs=0.051) for name in rows}
 
 
-def test_losses_that_the_page_leaves_out_are_not_better_but_where_it_says_so():
+def test_losses_that_the_page_leaves_out_are_not_better_but_where_it_says_so(tables):
     better, left_out, trained = {}, set(), set()
     for begins in ("| loss | letter, 40 % |", "| loss | 2,000 of MNIST, 20 % |"):
         columns, rows = table("docs/choosing.md", begins)
         rows = {loss.strip("`") for loss in rows}
         for column in columns:
-            values = {loss: value for loss, value in measured(column).items() if ", L1" not in loss}
+            values = {loss: value for loss, value in measured(tables, column).items() if ", L1" not in loss}
             best = max(value for loss, value in values.items() if loss in rows)
             better |= {(column, loss): value for loss, value in values.items() if value > best}
             names = {re.split("[ ,]", loss)[0] for loss in values}
