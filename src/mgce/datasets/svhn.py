@@ -9,7 +9,7 @@ import numpy as np
 from mgce._limits import read_at_most
 from mgce.datasets.images import ImageDataset, Images
 from mgce.datasets.mat import read_arrays
-from mgce.datasets.sources import Source, damaged, locate
+from mgce.datasets.sources import DataSource, Source, damaged
 
 # The checksums are those of TensorFlow Datasets.
 TRAIN = Source(
@@ -24,9 +24,9 @@ TEST = Source(
 )
 
 
-def load_svhn(data_dir: Path, download: bool) -> ImageDataset:
+def load_svhn(data: DataSource) -> ImageDataset:
     """Read SVHN: 73,257 and 26,032 images (3, 32, 32), 10 digits; its extra images are left out."""
-    train, test = (read_mat(locate(source, data_dir, download)) for source in (TRAIN, TEST))
+    train, test = (read_mat(data.locate(source)) for source in (TRAIN, TEST))
     return ImageDataset("svhn", tuple("0123456789"), train, test)
 
 
