@@ -11,10 +11,11 @@ import pytest
 
 from mgce.experiments.paper import table3
 from mgce.experiments.paper.plan import Options
-from mgce.experiments.paper.report import write_report
-from mgce.experiments.paper.specification import check_one_setting, document
-from mgce.experiments.paper.sweep import pending
-from mgce.experiments.store import Runs
+from mgce.runs.consistency import check_one_setting
+from mgce.runs.report import write_report
+from mgce.runs.specification import document
+from mgce.runs.store import Runs
+from mgce.runs.sweep import pending
 
 RESULTS = Path(__file__).parents[1] / "results" / "paper"
 PIXELS = RESULTS.with_name("paper-pixels")  # MNIST with pixels in [0, 1]

@@ -22,7 +22,7 @@ from benchmarks.gpu.stages import Cells, Progress
 from mgce.datasets import load_images
 from mgce.experiments.paper.image_settings import PAPER
 from mgce.experiments.paper.images import ImageRun
-from mgce.experiments.paper.specification import Place
+from mgce.runs.place import Place
 from mgce.training.ensemble import fit_ensemble
 from mgce.training.image_settings import ImageSettings
 from mgce.training.member_losses import MemberLoss

@@ -19,9 +19,9 @@ from rich.table import Table
 
 from mgce.cli import main
 from mgce.cli.terminal import Terminal
-from mgce.experiments.paper.specification import document
 from mgce.experiments.paper.tabular import TabularRun
-from mgce.experiments.store import Run, Runs
+from mgce.runs.specification import document
+from mgce.runs.store import Run, Runs
 
 SOURCE = Path(__file__).parents[2] / "src" / "mgce"
 # Markup and emoji of rich, formulas, controls, letters that few encodings have.

@@ -8,8 +8,8 @@ from mgce.experiments.benchmark.protocols import Request
 from mgce.experiments.benchmark.protocols import plan as plan_benchmark
 from mgce.experiments.paper.items import plan as plan_paper
 from mgce.experiments.paper.plan import Options
-from mgce.experiments.paper.specification import document
-from mgce.experiments.store import Runs, run_name
+from mgce.runs.specification import document
+from mgce.runs.store import Runs, run_name
 
 RESULTS = Path(__file__).parents[2] / "results"
 IMAGENET_STEM = {"stem": "imagenet", "epochs": 30}

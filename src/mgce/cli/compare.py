@@ -15,7 +15,6 @@ from rich.table import Table as Grid
 
 from mgce._files import to_json, write_files
 from mgce._validation import expected
-from mgce.cli.env import describe
 from mgce.cli.list_options import parse_methods, parse_numbers
 from mgce.cli.outputs import STDOUT, Json, Quiet, check_folder, check_json, check_output, write_json
 from mgce.cli.table_options import Decimal, Drop, Encoding, Sep, columns_of
@@ -24,6 +23,7 @@ from mgce.datasets import NAMES, Table, load
 from mgce.datasets.table_files import TextFormat
 from mgce.experiments import render, select
 from mgce.experiments.compare import METHODS, Comparison, in_order, run
+from mgce.runs.machine import describe
 from mgce.tables.notes import left_out_copies, without_label
 
 DEFAULT = Comparison()

@@ -8,8 +8,8 @@ import pytest
 from mgce._files import plain
 from mgce.experiments.benchmark.report import write_benchmark
 from mgce.experiments.methods import Method
-from mgce.experiments.store import Runs
 from mgce.losses.presets import LOSSES
+from mgce.runs.store import Runs
 
 COMMITTED = Path(__file__).parents[3] / "results"
 

@@ -5,14 +5,9 @@ import pytest
 
 from mgce.experiments.benchmark.protocols import PROTOCOLS, Request, p1, p2, plan, rates, reduced, selection, training
 from mgce.experiments.methods import METHODS, Method
-from mgce.experiments.paper.specification import (
-    check_no_network_twice,
-    check_one_setting,
-    document,
-    networks,
-    remaining,
-)
 from mgce.losses.presets import LOSSES
+from mgce.runs.consistency import check_no_network_twice, check_one_setting
+from mgce.runs.specification import document, networks, remaining
 
 
 def only(runs, **fields):

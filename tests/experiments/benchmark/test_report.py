@@ -12,7 +12,7 @@ from mgce.experiments.benchmark.rate_table import rate_table
 from mgce.experiments.benchmark.report import headline, write_benchmark
 from mgce.experiments.benchmark.selection_table import selection_table
 from mgce.experiments.benchmark.training_table import training_table
-from mgce.experiments.store import Run, Runs
+from mgce.runs.store import Run, Runs
 from web_pages import check_structure
 
 

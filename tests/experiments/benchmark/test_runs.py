@@ -13,11 +13,13 @@ from mgce.experiments.benchmark.images import CONFUSED, SUPERCLASSES, LossRun, n
 from mgce.experiments.benchmark.settings import DIGITS
 from mgce.experiments.benchmark.tables import RateRun
 from mgce.experiments.methods import Method, stages
-from mgce.experiments.paper.specification import Place, check_one_setting, document, networks
-from mgce.experiments.paper.sweep import Workers
-from mgce.experiments.store import Run, Runs, run_name
 from mgce.losses.presets import PRESETS
 from mgce.noise import symmetric
+from mgce.runs.consistency import check_one_setting
+from mgce.runs.place import Place
+from mgce.runs.specification import document, networks
+from mgce.runs.store import Run, Runs, run_name
+from mgce.runs.sweep import Workers
 from mgce.training.member_losses import MemberLoss
 
 RUN = LossRun(**{**DIGITS, "epochs": 1}, protocol="p1", dataset="digits", method="ce", beta=math.inf, noise=0.4)

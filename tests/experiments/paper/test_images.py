@@ -22,9 +22,11 @@ from mgce.datasets.images import ImageDataset, Images
 from mgce.experiments.paper import figure3, figure4, figure5, images, table1, table2
 from mgce.experiments.paper.image_settings import PAPER
 from mgce.experiments.paper.plan import Options
-from mgce.experiments.paper.specification import Place, check_one_setting, document
-from mgce.experiments.paper.sweep import _remove_scratch
-from mgce.experiments.store import Runs, run_name
+from mgce.runs.consistency import check_one_setting
+from mgce.runs.place import Place
+from mgce.runs.specification import document
+from mgce.runs.store import Runs, run_name
+from mgce.runs.sweep import _remove_scratch
 from mgce.training import lightning
 from mgce.training.image_classifier import load_classifier
 from mgce.training.image_settings import ImageSettings

@@ -1,5 +1,5 @@
-from mgce.experiments.paper.page import headline, page
-from mgce.experiments.paper.result import Result
+from mgce.runs.page import headline, page
+from mgce.runs.result import Result
 from web_pages import check_phone, check_structure
 
 

@@ -5,15 +5,10 @@ from pathlib import Path
 import pytest
 
 from mgce.experiments.benchmark.tables import RateRun
-from mgce.experiments.paper.specification import (
-    check_no_network_twice,
-    check_one_setting,
-    document,
-    networks,
-    remaining,
-)
 from mgce.experiments.paper.tabular import TabularRun
-from mgce.experiments.store import Runs, run_name
+from mgce.runs.consistency import check_no_network_twice, check_one_setting
+from mgce.runs.specification import document, networks, remaining
+from mgce.runs.store import Runs, run_name
 
 SMALL = TabularRun("wine", 0.2, (0, 1), (("mgce", 1.4), ("mae", 1.0)), hidden=8, epochs=3)
 

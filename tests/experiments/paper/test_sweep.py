@@ -7,10 +7,11 @@ from typing import ClassVar
 import pytest
 
 from mgce.cli.reproduce import run_all
-from mgce.experiments.paper.specification import Place, check_no_network_twice
-from mgce.experiments.paper.sweep import Workers, absent, check, pending, sweep
 from mgce.experiments.paper.tabular import TabularRun
-from mgce.experiments.store import Runs
+from mgce.runs.consistency import check_no_network_twice
+from mgce.runs.place import Place
+from mgce.runs.store import Runs
+from mgce.runs.sweep import Workers, absent, check, pending, sweep
 
 
 @dataclass(frozen=True)
@@ -84,8 +85,8 @@ class Small:
     def run(self, place):
         if self.killed:
             os.kill(os.getpid(), signal.SIGKILL)
-        from mgce.experiments.paper.specification import document
-        from mgce.experiments.store import run_name
+        from mgce.runs.specification import document
+        from mgce.runs.store import run_name
 
         folder = Path(place.scratch, run_name(document(self)))
         folder.mkdir(parents=True, exist_ok=True)

@@ -8,8 +8,9 @@ import torch
 from mgce.datasets import load
 from mgce.experiments.benchmark.tables import RateRun
 from mgce.experiments.paper import tabular
-from mgce.experiments.paper.specification import Place, document
 from mgce.experiments.paper.tabular import TabularRun, brier_score
+from mgce.runs.place import Place
+from mgce.runs.specification import document
 from mgce.training.member_losses import MemberLoss
 
 SMALL = TabularRun("wine", 0.2, (0, 1), (("mgce", 1.4), ("mae", 1.0)), hidden=8, epochs=3)
