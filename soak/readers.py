@@ -259,15 +259,15 @@ def _record_reader(kind: str, name: str) -> Reader:
             Path(folder, path).write_bytes(content)
 
     def read(path: Path) -> Any:
-        from mgce.experiments.paper.items import ITEMS
+        from mgce.experiments.paper.items import PAPER
         from mgce.runs.consistency import check_one_setting
         from mgce.runs.report import facts
         from mgce.runs.store import Runs
 
         folder = path.parent if kind == "packed" else path.parents[2]
         runs = list(Runs(folder).read().values())
-        check_one_setting([run.specification for run in runs])
-        return ITEMS["table3"].render(runs), facts(runs)
+        check_one_setting([run.specification for run in runs], PAPER.by_dataset)
+        return PAPER.items["table3"].render(runs), facts(runs)
 
     return Reader(file(), lambda: [files()[file()]], read, setup)
 

@@ -6,9 +6,10 @@ import pandas as pd
 import pytest
 
 from mgce._files import plain
-from mgce.experiments.benchmark.report import write_benchmark
+from mgce.experiments.benchmark.study import BENCHMARK
 from mgce.experiments.methods import Method
 from mgce.losses.presets import LOSSES
+from mgce.runs.report import write_report
 from mgce.runs.store import Runs
 
 COMMITTED = Path(__file__).parents[3] / "results"
@@ -27,7 +28,7 @@ COMMITTED = Path(__file__).parents[3] / "results"
 def test_the_tables_are_the_rendering_of_the_committed_records(tmp_path, monkeypatch, folder, protocol):
     in_order = Runs.read
     monkeypatch.setattr(Runs, "read", lambda self: dict(reversed(in_order(self).items())))  # in whatever order
-    results = write_benchmark(COMMITTED / folder, tmp_path)
+    results = write_report(BENCHMARK, Runs(COMMITTED / folder), tmp_path)
     assert list(results) == [protocol]
     for name in (f"{protocol}.txt", f"{protocol}.tex"):
         assert (tmp_path / name).read_bytes() == (COMMITTED / folder / name).read_bytes()
