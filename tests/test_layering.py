@@ -58,7 +58,7 @@ ROOMS = {
         {"significance", "methods"},
         {"render"},
         {"compare"},
-        {"paper", "benchmark"},
+        {"compared", "paper", "benchmark"},
         {"studies"},
     ],
     "mgce.experiments.benchmark": [

@@ -218,9 +218,9 @@ def test_tables_and_pages_are_written_in_one_way_each():
 CSV = {
     "datasets/table_files.py",
     "experiments/render.py",
-    "experiments/paper/result.py",
+    "runs/result.py",
     "tables/suspects.py",
     "cli/predict.py",
     "cli/fit.py",
-    "cli/compare.py",
+    "experiments/compared.py",
 }
