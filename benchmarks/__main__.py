@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from benchmarks import bandwidth, first_call, grid, head, memory, page, scaling
-from mgce.cli.env import describe
+from mgce.runs.machine import describe
 
 
 def main() -> None:

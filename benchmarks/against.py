@@ -41,7 +41,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=0.3, help="time for each turn")
     parser.add_argument("--out", type=Path, help="JSON file to write")
     options = parser.parse_args()
-    from mgce.cli.env import describe
+    from mgce.runs.machine import describe
 
     root = Path(__file__).parents[1]
     workers = {"other": _worker(root, options.folder.resolve()), "this": _worker(root, root / "src")}

@@ -21,9 +21,9 @@ from torch import Tensor, nn
 import mgce
 from benchmarks import estimators_page
 from mgce import GCELoss, MGCEClassifier, MGCELoss, MGCEMLPClassifier
-from mgce.cli.env import describe
 from mgce.datasets import load, preprocessor
 from mgce.estimators.linear_cv import BETAS
+from mgce.runs.machine import describe
 from mgce.training.ensemble import fit_ensemble
 from mgce.training.member_losses import MemberLoss
 from mgce.training.settings import TrainingSettings

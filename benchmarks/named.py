@@ -13,8 +13,8 @@ from benchmarks import page
 from benchmarks.grid import rows
 from benchmarks.timing import medians
 from mgce import noise, robust_loss
-from mgce.cli.env import describe
 from mgce.losses.presets import LOSSES
+from mgce.runs.machine import describe
 
 SHAPES = ((128, 10), (256, 100), (512, 1000))
 # A matrix of the noise has k^2 numbers, and losses by such a one are for few classes.

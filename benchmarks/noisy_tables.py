@@ -25,8 +25,8 @@ from sklearn.neural_network import MLPClassifier
 
 from benchmarks import estimators_page
 from mgce import MGCEClassifierCV, MGCEMLPClassifier, metrics, noise
-from mgce.cli.env import describe
 from mgce.datasets import load, preprocessor
+from mgce.runs.machine import describe
 
 DATASETS = ("letter", "adult")
 NOISE_RATE = 0.4

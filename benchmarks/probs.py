@@ -13,10 +13,10 @@ from torch import Tensor
 from benchmarks import page
 from benchmarks.grid import rows
 from benchmarks.timing import medians
-from mgce.cli.env import describe
 from mgce.functional import minimax_probs, worst_case_probs
 from mgce.numerics import implicit
 from mgce.numerics.root import Beta
+from mgce.runs.machine import describe
 
 SHAPES = ((128, 10), (256, 100), (512, 1000), (64, 32000))
 BETA = 1.4

@@ -28,8 +28,8 @@ from sklearn.neural_network import MLPClassifier
 from benchmarks.tables_page import RESULTS, TABLES
 from benchmarks.tables_page import main as write_page
 from mgce import metrics, noise
-from mgce.cli.env import describe
 from mgce.datasets import load, preprocessor
+from mgce.runs.machine import describe
 from mgce.tables.choice import fit_candidate
 from mgce.tables.fit import FitPlan, TableFit, run
 

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from mgce.cli.env import describe
 from mgce.linear.arrays import moments, one_hot
 from mgce.linear.objective import trivial_value
 from mgce.risk import minimax_risk
+from mgce.runs.machine import describe
 
 RECORD = Path(__file__).parents[1] / "results" / "benchmarks" / "vbeta.json"
 BETA, TOL = 2.0, 1e-4

@@ -13,7 +13,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from mgce.cli.env import describe
+from mgce.runs.machine import describe
 from soak import commands, reliability
 from soak.commands import COMMANDS, Outcome
 

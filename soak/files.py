@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from mgce.cli.env import describe
+from mgce.runs.machine import describe
 from soak import attacks, guided, reliability
 from soak.mutate import mutated
 from soak.readers import Reader, readers

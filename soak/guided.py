@@ -23,8 +23,8 @@ MODULES = (
     "mgce.datasets.cifar",
     "mgce.datasets.cifar_n",
     "mgce.datasets.uci",
-    "mgce.experiments.store",
-    "mgce.experiments.paper.report",
+    "mgce.runs.store",
+    "mgce.runs.report",
     "mgce.training.image_classifier",
 )
 CORPUS = Path("soak/corpus")  # inputs that reached new code, small ones, from where later runs go on

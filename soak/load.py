@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from mgce.cli.env import describe
+from mgce.runs.machine import describe
 from soak import reliability
 
 Result = dict[str, Any]

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 import mgce
-from mgce.cli.env import describe
+from mgce.runs.machine import describe
 from soak import page, truth
 from soak.backends import BACKENDS, usable
 from soak.families import rows

@@ -209,9 +209,9 @@ def _read_gz_table(path: Path) -> Any:
 @cache
 def _runs() -> dict[str, dict[str, bytes]]:
     """Give the files of finished runs as they lie in `runs/` and packed."""
-    from mgce.experiments.paper.specification import document
     from mgce.experiments.paper.tabular import TabularRun
-    from mgce.experiments.store import Run, Runs
+    from mgce.runs.specification import document
+    from mgce.runs.store import Run, Runs
 
     measures = dict.fromkeys(("accuracy", "ece_h", "ece_p", "sce_h", "sce_p", "validation_accuracy"), 0.5)
     curves = {"test_accuracy_by_epoch": [0.5, 0.6], "objective_by_epoch": [1.0, 0.9]}
@@ -240,21 +240,21 @@ def _record_reader(kind: str, name: str) -> Reader:
             Path(folder, path).write_bytes(content)
 
     def read(path: Path) -> Any:
-        from mgce.experiments.paper.items import ITEMS
-        from mgce.experiments.paper.report import facts
-        from mgce.experiments.paper.specification import check_one_setting
-        from mgce.experiments.store import Runs
+        from mgce.experiments.paper.items import PAPER
+        from mgce.runs.consistency import check_one_setting
+        from mgce.runs.report import facts
+        from mgce.runs.store import Runs
 
         folder = path.parent if kind == "packed" else path.parents[2]
         runs = list(Runs(folder).read().values())
-        check_one_setting([run.specification for run in runs])
-        return ITEMS["table3"].render(runs), facts(runs)
+        check_one_setting([run.specification for run in runs], PAPER.by_dataset)
+        return PAPER.items["table3"].render(runs), facts(runs)
 
     return Reader(file(), lambda: [files()[file()]], read, setup)
 
 
 def _reasons(path: Path) -> Any:
-    from mgce.experiments.paper.report import read_reasons
+    from mgce.runs.report import read_reasons
 
     return read_reasons(path.parent)
 

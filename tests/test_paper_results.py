@@ -10,11 +10,13 @@ import pandas as pd
 import pytest
 
 from mgce.experiments.paper import table3
+from mgce.experiments.paper.items import PAPER
 from mgce.experiments.paper.plan import Options
-from mgce.experiments.paper.report import write_report
-from mgce.experiments.paper.specification import check_one_setting, document
-from mgce.experiments.paper.sweep import pending
-from mgce.experiments.store import Runs
+from mgce.runs.consistency import check_one_setting
+from mgce.runs.report import write_report
+from mgce.runs.specification import document
+from mgce.runs.store import Runs
+from mgce.runs.sweep import pending
 
 RESULTS = Path(__file__).parents[1] / "results" / "paper"
 PIXELS = RESULTS.with_name("paper-pixels")  # MNIST with pixels in [0, 1]
@@ -32,7 +34,7 @@ MNIST = {
 @pytest.fixture(scope="module", params=[RESULTS, PIXELS, TEST_ROWS], ids=lambda folder: folder.name)
 def rendered(tmp_path_factory, request):
     out = tmp_path_factory.mktemp("paper")
-    return request.param, out, write_report(request.param, out)
+    return request.param, out, write_report(PAPER, Runs(request.param), out)
 
 
 def test_tables_are_those_of_the_records(rendered):
@@ -117,4 +119,5 @@ def test_the_committed_runs_become_part_of_a_full_grid():
     # 3 noise rates, 5 seeds, 18 networks. Of the first seed those that are there are not asked for again: of MNIST one
     # of each method and a second of GCE, of covertype two of GCE more and, on clean labels, MGCE at 1.05 and 1.18.
     assert left == {"covertype_sample": 3 * (5 * 18 - 6) - 2, "mnist": 3 * (5 * 18 - 5)}
-    check_one_setting([run.specification for run in Runs(RESULTS).read().values()] + [document(run) for run in grid])
+    documents = [*(run.specification for run in Runs(RESULTS).read().values()), *map(document, grid)]
+    check_one_setting(documents, PAPER.by_dataset)

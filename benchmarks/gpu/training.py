@@ -20,9 +20,10 @@ import torch
 from benchmarks.gpu.device import DEVICE
 from benchmarks.gpu.stages import Cells, Progress
 from mgce.datasets import load_images
+from mgce.datasets.sources import DataSource
 from mgce.experiments.paper.image_settings import PAPER
 from mgce.experiments.paper.images import ImageRun
-from mgce.experiments.paper.specification import Place
+from mgce.runs.place import Place
 from mgce.training.ensemble import fit_ensemble
 from mgce.training.image_settings import ImageSettings
 from mgce.training.member_losses import MemberLoss
@@ -88,7 +89,7 @@ def train_images(data_dir: Path | None, method: str, progress: Progress) -> dict
         epochs = epochs_that_fit(settings["epochs"], share, epoch)
     given = {"dataset": DATASET, "noise": NOISE, "seed": SEED, "method": method, "beta": METHODS[method]}
     run = ImageRun(**{**settings, "epochs": epochs, **given})
-    records = run.run(Place(data_dir=data_dir, device=DEVICE))
+    records = run.run(Place(DataSource(data_dir), DEVICE))
     return {"epochs": epochs, "epochs_of_the_protocol": settings["epochs"], "records": records}
 
 

@@ -19,9 +19,9 @@ from rich.table import Table
 
 from mgce.cli import main
 from mgce.cli.terminal import Terminal
-from mgce.experiments.paper.specification import document
 from mgce.experiments.paper.tabular import TabularRun
-from mgce.experiments.store import Run, Runs
+from mgce.runs.specification import document
+from mgce.runs.store import Run, Runs
 
 SOURCE = Path(__file__).parents[2] / "src" / "mgce"
 # Markup and emoji of rich, formulas, controls, letters that few encodings have.
@@ -218,9 +218,9 @@ def test_tables_and_pages_are_written_in_one_way_each():
 CSV = {
     "datasets/table_files.py",
     "experiments/render.py",
-    "experiments/paper/result.py",
+    "runs/result.py",
     "tables/suspects.py",
     "cli/predict.py",
     "cli/fit.py",
-    "cli/compare.py",
+    "experiments/compared.py",
 }

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from commands import mgce
-from mgce.experiments.store import Runs
+from mgce.runs.store import Runs
 from web_pages import check_structure
 
 SMOKE = ["--smoke", "--dataset", "wine", "--seeds", "2", "--jobs", "1"]

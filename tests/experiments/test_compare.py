@@ -9,9 +9,10 @@ import torch
 
 from mgce._files import to_json
 from mgce.datasets import load
-from mgce.experiments import render, select
+from mgce.experiments import render
 from mgce.experiments.compare import KNOWN, Comparison, in_order, run
 from mgce.losses.presets import LOSSES
+from mgce.runs import select
 
 PLAN = Comparison(seeds=2, epochs=4, hidden=16, betas=(1.4, 5.0))
 

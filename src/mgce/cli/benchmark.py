@@ -9,12 +9,13 @@ import typer
 
 from mgce.cli.list_options import parse_names, parse_numbers
 from mgce.cli.outputs import check_folder
-from mgce.cli.reproduce import PRECISION_HELP, default_jobs, run_all, show
+from mgce.cli.studies import DataDir, Device, Download, Jobs, Precision, Smoke, data_source, run_with_progress, show
 from mgce.experiments.benchmark.protocols import PROTOCOLS, Request, plan
-from mgce.experiments.benchmark.report import write_benchmark
-from mgce.experiments.paper.specification import Place
-from mgce.experiments.paper.sweep import Workers
-from mgce.experiments.store import Runs
+from mgce.experiments.benchmark.study import BENCHMARK
+from mgce.runs.place import Place
+from mgce.runs.report import write_report
+from mgce.runs.store import Runs
+from mgce.runs.sweep import Workers
 
 
 def benchmark(
@@ -23,13 +24,13 @@ def benchmark(
     methods: Annotated[str, typer.Option(help="all, or losses with commas between.")] = "all",
     noise: Annotated[str | None, typer.Option(help="Rates of wrong labels, with commas [the protocol's].")] = None,
     seeds: Annotated[int | None, typer.Option(help="Repetitions [the protocol's].")] = None,
-    smoke: Annotated[bool, typer.Option("--smoke", help="A miniature, to test the set-up in little time.")] = False,
-    data_dir: Annotated[Path | None, typer.Option(help="Local copies of the data [$MGCE_DATA_DIR, or ./data].")] = None,
-    download: Annotated[bool, typer.Option("--download", help="Download missing data into --data-dir.")] = False,
+    smoke: Smoke = False,
+    data_dir: DataDir = None,
+    download: Download = False,
     out: Annotated[Path | None, typer.Option(help="Folder for runs and results [mgce-benchmark-PROTOCOL].")] = None,
-    device: Annotated[str, typer.Option(help="Where to train: cpu, cuda, ...")] = "cpu",
-    precision: Annotated[str | None, typer.Option(help=PRECISION_HELP)] = None,
-    jobs: Annotated[int | None, typer.Option(help="Runs at a time [one on each core; 1 unless on cpu].")] = None,
+    device: Device = "cpu",
+    precision: Precision = None,
+    jobs: Jobs = None,
 ) -> None:
     """Compare every robust loss by a protocol that published such comparisons, or by a smaller one of ours.
 
@@ -48,9 +49,8 @@ def benchmark(
     runs = plan(protocol, request)
     folder = (out or Path(f"mgce-benchmark-{protocol}{'-smoke' if smoke else ''}")).resolve()
     check_folder("out", folder)
-    data_dir = None if data_dir is None else data_dir.resolve()
-    place = Place(data_dir, device, scratch=folder / "scratch", precision=precision, logits=folder / "logits")
-    workers = Workers(default_jobs(place, "loky") if jobs is None else jobs)
-    run_all(runs, Runs(folder), place, workers, download=download)
-    results = write_benchmark(folder, folder)
+    place = Place(data_source(data_dir, download), device, folder / "scratch", precision, folder / "logits")
+    store = Runs(folder)
+    run_with_progress(BENCHMARK, runs, store, place, Workers.of(place, jobs))
+    results = write_report(BENCHMARK, store, folder)
     show(results, list(results), folder)

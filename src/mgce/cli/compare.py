@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,22 +12,21 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table as Grid
 
-from mgce._files import to_json, write_files
+from mgce._files import write_files
 from mgce._validation import expected
-from mgce.cli.env import describe
 from mgce.cli.list_options import parse_methods, parse_numbers
 from mgce.cli.outputs import STDOUT, Json, Quiet, check_folder, check_json, check_output, write_json
 from mgce.cli.table_options import Decimal, Drop, Encoding, Sep, columns_of
 from mgce.cli.terminal import Terminal, nothing_written_if_interrupted
 from mgce.datasets import NAMES, Table, load
 from mgce.datasets.table_files import TextFormat
-from mgce.experiments import render, select
+from mgce.experiments import render
 from mgce.experiments.compare import KNOWN, Comparison, in_order, run
+from mgce.experiments.compared import FILES, Compared
 from mgce.tables.notes import left_out_copies, without_label
 
 DEFAULT = Comparison()
 BETAS, TRIMS = (",".join(map(str, values)) for values in (DEFAULT.betas, DEFAULT.trims))
-FILES = ("table.csv", "runs.json", "accuracy.png", "reliability.png")
 METHODS_HELP = f"all, or some of these, with commas between: {', '.join(KNOWN)}."
 
 
@@ -91,18 +89,16 @@ def compare(
     console = Terminal(quiet=quiet or json_file == STDOUT)
     start = time.monotonic()
     with nothing_written_if_interrupted(console):
-        records = _run_with_progress(console, table, plan, device)
-        chosen = select.best_candidate(records)
-        rows = select.summarize(chosen)
-        files = _contents(table, plan, records, chosen, rows)
+        compared = Compared(table, plan, _run_with_progress(console, table, plan, device))
+        files = compared.files()
     write_files(folder, files)
     notes = [*table.notes, *without_label(table.unlabelled), *left_out_copies(n_copies, n_copies + len(table.target))]
-    write_json(json_file, {"dataset": table.name, "folder": str(folder), "methods": rows, "notes": notes})
+    write_json(json_file, {"dataset": table.name, "folder": str(folder), "methods": compared.rows, "notes": notes})
     for sentence in notes:
         console.print(f"Note: {sentence}", markup=False)
-    console.print_whole(_grid(rows, table, plan))
-    networks = "1 network" if len(records) == 1 else f"{len(records)} networks"
-    console.print(f"{networks} in {time.monotonic() - start:.0f} s. {', '.join(files)} are in {folder}/")
+    console.print_whole(_grid(compared))
+    networks = "1 network" if len(compared.records) == 1 else f"{len(compared.records)} networks"
+    console.print(f"{networks} in {time.monotonic() - start:.0f} s. {', '.join(FILES)} are in {folder}/")
 
 
 def _check_outputs(folder: Path, json_file: Path | None, table: Path) -> None:
@@ -115,32 +111,6 @@ def _check_outputs(folder: Path, json_file: Path | None, table: Path) -> None:
             raise ValueError(expected("out", what, str(folder)))
         check_output("out", file)
     check_json(json_file, table, folder, *files)
-
-
-def _title(table: Table, plan: Comparison) -> str:
-    return f"{table.name}, {plan.noise_type} noise {plan.noise:g}"
-
-
-def _contents(
-    table: Table,
-    plan: Comparison,
-    records: list[dict[str, Any]],
-    chosen: list[dict[str, Any]],
-    rows: list[dict[str, Any]],
-) -> dict[str, bytes]:
-    """Return the content of each file by its name.
-
-    Args:
-        table: the data set.
-        plan: the settings.
-        records: of all runs.
-        chosen: those of the records that have the best beta and share to trim of their method and seed.
-        rows: means and standard deviations over the seeds, by method.
-    """
-    title = _title(table, plan)
-    document = {"dataset": table.name, "plan": asdict(plan), "environment": describe(), "runs": records}
-    pictures = render.accuracy_figure(chosen, title), render.reliability_figure(chosen, title)
-    return dict(zip(FILES, (render.to_csv(rows), to_json(document), *pictures), strict=True))
 
 
 def _run_with_progress(console: Console, table: Table, plan: Comparison, device: str) -> list[dict[str, Any]]:
@@ -156,16 +126,17 @@ def _run_with_progress(console: Console, table: Table, plan: Comparison, device:
         )
 
 
-def _grid(rows: list[dict[str, Any]], table: Table, plan: Comparison) -> Grid:
+def _grid(compared: Compared) -> Grid:
     """Show means and standard deviations over the seeds, a row for each method."""
-    seeds = "one seed" if plan.seeds == 1 else f"mean ± standard deviation of {plan.seeds} seeds"
-    title = f"{_title(table, plan)}; %, {seeds}"
+    n_seeds = compared.plan.seeds
+    seeds = "one seed" if n_seeds == 1 else f"mean ± standard deviation of {n_seeds} seeds"
+    title = f"{compared.title}; %, {seeds}"
     caption = (
         "ECE, SCE of h: minimax probabilities; of p: worst-case probabilities,\n"
         "calibrated to labels as noisy as those trained on."
     )
     grid = Grid(title=title, caption=caption, box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
-    cells = render.cells(rows)
+    cells = render.cells(compared.rows)
     for name in cells[0]:
         grid.add_column(name, justify="right" if name in render.COLUMNS else "left", no_wrap=True)
     for row in cells:

@@ -2,42 +2,10 @@
 
 from __future__ import annotations
 
-import platform
-from importlib import metadata
-from pathlib import Path
-
-PACKAGES = ("torch", "numpy", "scikit-learn", "pandas", "matplotlib", "torchmetrics", "lightning", "triton")
+from mgce.runs.machine import describe
 
 
 def env() -> None:
     """Print the versions and the devices that results depend on."""
     for name, value in describe().items():
         print(f"{name:13} {value}")  # noqa: T201
-
-
-def describe() -> dict[str, str]:
-    """Return versions and devices by name; packages that are not installed are left out."""
-    import torch
-
-    import mgce
-    from mgce.kernels import cpu
-
-    facts = {"mgce": mgce.__version__, "python": platform.python_version(), "platform": platform.platform()}
-    for package in PACKAGES:
-        try:
-            facts[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    facts["processor"] = _processor()
-    facts["kernel"] = cpu.obstacle() or cpu.variant()
-    facts["threads"] = str(torch.get_num_threads())
-    facts["accelerator"] = torch.cuda.get_device_name() if torch.cuda.is_available() else "none"
-    return facts
-
-
-def _processor() -> str:
-    """Return the processor's model as Linux names it, or elsewhere what Python knows of it."""
-    information = Path("/proc/cpuinfo")
-    lines = information.read_text().splitlines() if information.exists() else []
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()

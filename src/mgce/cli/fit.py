@@ -19,7 +19,6 @@ from rich.text import Text
 
 from mgce._files import write_files
 from mgce._validation import check_count, expected
-from mgce.cli.env import describe
 from mgce.cli.noise_options import NOISE, NOISE_RATE, parse_rate
 from mgce.cli.outputs import STDOUT, Json, Quiet, check_json, check_output, check_table, write_json
 from mgce.cli.table_options import TABLE, Decimal, Drop, Encoding, Sep, columns_of
@@ -34,6 +33,7 @@ from mgce.datasets.table_files import (
     to_csv,
     to_parquet,
 )
+from mgce.runs.machine import describe
 from mgce.tables import report as fit_report
 from mgce.tables.fit import FitPlan, TableFit, run
 from mgce.tables.summary import summary

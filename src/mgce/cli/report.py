@@ -9,10 +9,10 @@ import typer
 
 from mgce._validation import expected
 from mgce.cli.outputs import check_folder
-from mgce.cli.reproduce import show
-from mgce.experiments.benchmark.report import has_losses, write_benchmark
-from mgce.experiments.paper.report import write_report
-from mgce.experiments.store import Runs
+from mgce.cli.studies import show
+from mgce.experiments.studies import study_of
+from mgce.runs.report import write_report
+from mgce.runs.store import Runs
 
 
 def report(
@@ -28,10 +28,9 @@ def report(
         raise FileNotFoundError(expected("runs", "a folder of mgce reproduce or mgce benchmark that exists", str(runs)))
     folder = out or runs
     check_folder("out", folder)
-    finished = list(Runs(runs).read().values())
-    if not finished:
+    store = Runs(runs)
+    if not store.runs:
         what = "a folder with finished runs of mgce reproduce or mgce benchmark"
         raise ValueError(expected("runs", what, f"{runs}, which has none"))
-    write = write_benchmark if has_losses(finished) else write_report
-    results = write(runs, folder)
+    results = write_report(study_of(store.runs), store, folder)
     show(results, list(results), folder)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mgce._limits import EXPANDED_BYTES, XZ_MEMORY, TooLargeError, read_at_most
 from mgce.datasets.images import ImageDataset, Images
-from mgce.datasets.sources import Source, damaged, locate, missing
+from mgce.datasets.sources import DataSource, Source, damaged
 
 # The checksums of the archives are those of TensorFlow Datasets; for the files inside none is published.
 CIFAR10 = Source.named(
@@ -28,29 +28,29 @@ SHAPE = (3, 32, 32)
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 
 
-def load_cifar10(data_dir: Path, download: bool) -> ImageDataset:
+def load_cifar10(data: DataSource) -> ImageDataset:
     """Read CIFAR-10: 50,000 and 10,000 images (3, 32, 32), 10 classes.
 
     From the folder `cifar-10-batches-bin/` (data_batch_1.bin to _5.bin and test_batch.bin, also as .bin.xz) if there is
     one; the sizes of its files and the number of images of every class are checked. Else from the archive.
     """
     names = [*(f"data_batch_{i}.bin" for i in range(1, 6)), "test_batch.bin"]
-    files = _files(CIFAR10, "cifar-10-batches-bin", names, data_dir, download)
+    files = _files(CIFAR10, "cifar-10-batches-bin", names, data)
     parts = [read_records(content, path) for path, content in files]
-    _check_balance(data_dir / "cifar-10-batches-bin", parts[:5], parts[5:], 10)
+    _check_balance(data.folder / "cifar-10-batches-bin", parts[:5], parts[5:], 10)
     return ImageDataset("cifar10", CLASSES, _join(parts[:5]), _join(parts[5:]))
 
 
-def load_cifar100(data_dir: Path, download: bool) -> ImageDataset:
+def load_cifar100(data: DataSource) -> ImageDataset:
     """Read CIFAR-100: 50,000 and 10,000 images (3, 32, 32), 100 fine classes.
 
     From the folder `cifar-100-binary/` (train.bin, test.bin, fine_label_names.txt) if there is one, checked as
     CIFAR-10's is. Else from the archive.
     """
     names = ["train.bin", "test.bin", "fine_label_names.txt"]
-    files = _files(CIFAR100, "cifar-100-binary", names, data_dir, download)
+    files = _files(CIFAR100, "cifar-100-binary", names, data)
     train, test = (read_records(content, path, label_bytes=2) for path, content in (next(files), next(files)))
-    _check_balance(data_dir / "cifar-100-binary", [train], [test], 100)
+    _check_balance(data.folder / "cifar-100-binary", [train], [test], 100)
     path, content = next(files)
     classes = tuple(content.decode(errors="replace").split())
     if len(classes) != 100:
@@ -73,27 +73,25 @@ def read_records(content: bytes, path: Path, label_bytes: int = 1) -> tuple[NDAr
     return rows[:, label_bytes:].reshape(-1, *SHAPE), rows[:, label_bytes - 1]
 
 
-def _files(
-    archive: Source, folder: str, names: list[str], data_dir: Path, download: bool
-) -> Iterator[tuple[Path, bytes]]:
-    if (data_dir / folder).is_dir():
+def _files(archive: Source, folder: str, names: list[str], data: DataSource) -> Iterator[tuple[Path, bytes]]:
+    if (data.folder / folder).is_dir():
         for name in names:
-            yield _read(data_dir, f"{folder}/{name}", archive)
+            yield _read(data, f"{folder}/{name}", archive)
         return
-    with tarfile.open(locate(archive, data_dir, download)) as tar:
+    with tarfile.open(data.locate(archive)) as tar:
         for name in names:
             member = tar.extractfile(f"{folder}/{name}")
             assert member is not None  # the checksum has been verified
-            yield data_dir / archive.path, read_at_most(member)
+            yield data.folder / archive.path, read_at_most(member)
 
 
-def _read(data_dir: Path, name: str, archive: Source) -> tuple[Path, bytes]:
-    path, packed = data_dir / name, data_dir / f"{name}.xz"
+def _read(data: DataSource, name: str, archive: Source) -> tuple[Path, bytes]:
+    path, packed = data.folder / name, data.folder / f"{name}.xz"
     if path.is_file():
         with path.open("rb") as file:
             return path, read_at_most(file)
     if not packed.is_file():
-        raise missing(data_dir, name, f"get the binary version from {archive.url} and unpack it")
+        raise data.missing(name, f"get the binary version from {archive.url} and unpack it")
     try:
         with packed.open("rb") as file:
             return packed, read_xz(file)

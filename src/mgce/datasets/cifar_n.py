@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mgce._limits import check_zip
 from mgce.datasets.cifar import load_cifar10, load_cifar100
 from mgce.datasets.images import ImageDataset, Images
-from mgce.datasets.sources import Source, damaged, locate
+from mgce.datasets.sources import DataSource, Source, damaged
 
 # The checksums are our own, of the files in the authors' repository at this commit.
 REPOSITORY = "https://raw.githubusercontent.com/UCSC-REAL/cifar-10-100n/49df7d8a69e355470c77c1c2f2424916325a394b/data"
@@ -38,16 +38,16 @@ NAMES10 = {
 NAMES100 = {"noisy": "noisy_label"}
 
 
-def load_cifar10n(data_dir: Path, download: bool) -> ImageDataset:
+def load_cifar10n(data: DataSource) -> ImageDataset:
     """Read CIFAR-10 with `train.noisy`: aggregate (majority of three people), random1 to 3 (each of them), worst."""
-    path = locate(CIFAR10N, data_dir, download)
-    return _add_labels(load_cifar10(data_dir, download), path, NAMES10)
+    path = data.locate(CIFAR10N)
+    return _add_labels(load_cifar10(data), path, NAMES10)
 
 
-def load_cifar100n(data_dir: Path, download: bool) -> ImageDataset:
+def load_cifar100n(data: DataSource) -> ImageDataset:
     """Read CIFAR-100 with `train.noisy`: noisy, one person's fine labels."""
-    path = locate(CIFAR100N, data_dir, download)
-    return _add_labels(load_cifar100(data_dir, download), path, NAMES100)
+    path = data.locate(CIFAR100N)
+    return _add_labels(load_cifar100(data), path, NAMES100)
 
 
 def read_labels(path: Path) -> dict[str, NDArray[np.int64]]:

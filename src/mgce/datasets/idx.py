@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mgce._limits import read_at_most
 from mgce.datasets.images import ImageDataset, Images
-from mgce.datasets.sources import Source, damaged, locate
+from mgce.datasets.sources import DataSource, Source, damaged
 
 # The checksums are those of torchvision, whose folders these are.
 MNIST = (
@@ -51,14 +51,14 @@ GARMENTS = (
 )
 
 
-def load_mnist(data_dir: Path, download: bool) -> ImageDataset:
+def load_mnist(data: DataSource) -> ImageDataset:
     """Read MNIST: 60,000 and 10,000 images (1, 28, 28), 10 digits."""
-    return _load("mnist", DIGITS, MNIST, data_dir, download)
+    return _load("mnist", DIGITS, MNIST, data)
 
 
-def load_fashion_mnist(data_dir: Path, download: bool) -> ImageDataset:
+def load_fashion_mnist(data: DataSource) -> ImageDataset:
     """Read Fashion-MNIST: 60,000 and 10,000 images (1, 28, 28), 10 kinds of garment."""
-    return _load("fashion_mnist", GARMENTS, FASHION_MNIST, data_dir, download)
+    return _load("fashion_mnist", GARMENTS, FASHION_MNIST, data)
 
 
 def read_idx(path: Path) -> NDArray[np.uint8]:
@@ -88,12 +88,11 @@ def _load(
     name: str,
     classes: tuple[str, ...],
     published: tuple[str, str, dict[str, str]],
-    data_dir: Path,
-    download: bool,
+    data: DataSource,
 ) -> ImageDataset:
     folder, url, checksums = published
     arrays = [
-        read_idx(locate(Source(f"{folder}/{file}", f"{url}/{file}", f"md5:{checksum}"), data_dir, download))
+        read_idx(data.locate(Source(f"{folder}/{file}", f"{url}/{file}", f"md5:{checksum}")))
         for file, checksum in checksums.items()
     ]
     train, test = (

@@ -12,7 +12,7 @@ import numpy as np
 from mgce._files import replacing
 from mgce._limits import DATASET_MEMBERS, check_zip, read_at_most
 from mgce.datasets.images import ImageDataset, ImageFiles
-from mgce.datasets.sources import Source, damaged, locate, missing
+from mgce.datasets.sources import DataSource, Source, damaged
 
 # The authors publish no checksum; this is the one that many programs verify.
 TINY_IMAGENET = Source.named("http://cs231n.stanford.edu/tiny-imagenet-200.zip", "md5:90528d7ca1a48142e341f4ef8d21d0de")
@@ -30,15 +30,15 @@ CLOTHING1M_ROWS = {
 }
 
 
-def load_tiny_imagenet(data_dir: Path, download: bool) -> ImageDataset:
+def load_tiny_imagenet(data: DataSource) -> ImageDataset:
     """Read Tiny ImageNet: 100,000 images 64 x 64 of 200 classes, and its 10,000 validation images as the test part.
 
     From `tiny-imagenet-200/` as unpacked: wnids.txt, train/<wnid>/images/*.JPEG, val/images/*.JPEG,
     val/val_annotations.txt. The labels of its own test part are not published.
     """
-    root = data_dir / "tiny-imagenet-200"
+    root = data.folder / "tiny-imagenet-200"
     if not root.is_dir():
-        _unpack(locate(TINY_IMAGENET, data_dir, download), root)
+        _unpack(data.locate(TINY_IMAGENET), root)
     classes = tuple(sorted(_lines(root, "wnids.txt", TINY_IMAGENET.url)))
     train = [(path, name) for name in classes for path in sorted((root / "train" / name / "images").glob("*.JPEG"))]
     test = [(root / "val" / "images" / file, name) for file, name in _annotations(root, classes)]
@@ -50,13 +50,13 @@ def load_tiny_imagenet(data_dir: Path, download: bool) -> ImageDataset:
     return ImageDataset("tiny_imagenet", classes, *parts)
 
 
-def load_webvision(data_dir: Path, download: bool) -> ImageDataset:
+def load_webvision(data: DataSource) -> ImageDataset:
     """Read mini WebVision 1.0: the Google images of the first 50 classes, with the validation images as the test part.
 
     From `webvision/`: info/train_filelist_google.txt, info/val_filelist.txt, info/synsets.txt, and the
     resized images google/ and val_images_256/. 65,944 and 2,500 images. It is not downloaded.
     """
-    root = data_dir / "webvision"
+    root = data.folder / "webvision"
     classes = tuple(_lines(root, "info/synsets.txt", WEBVISION)[:WEBVISION_CLASSES])
     parts = []
     for listing, folder in (("train_filelist_google.txt", root), ("val_filelist.txt", root / "val_images_256")):
@@ -67,14 +67,14 @@ def load_webvision(data_dir: Path, download: bool) -> ImageDataset:
     return ImageDataset("webvision", classes, *parts)
 
 
-def load_clothing1m(data_dir: Path, download: bool) -> ImageDataset:
+def load_clothing1m(data: DataSource) -> ImageDataset:
     """Read Clothing-1M: 1,000,000 images with noisy labels; 14,313 to validate and 10,526 to test, with clean ones.
 
     From `clothing1m/`: noisy_train_key_list.txt, clean_val_key_list.txt, clean_test_key_list.txt,
     noisy_label_kv.txt, clean_label_kv.txt, category_names_eng.txt, images/. 14 classes. It is not
     downloaded: the authors give it on request.
     """
-    root = data_dir / "clothing1m"
+    root = data.folder / "clothing1m"
     classes = tuple(_lines(root, "category_names_eng.txt", CLOTHING1M))
     labels = {kind: _labels(root, f"{kind}_label_kv.txt", CLOTHING1M) for kind in ("noisy", "clean")}
     for kind, label in labels.items():
@@ -94,7 +94,7 @@ def load_clothing1m(data_dir: Path, download: bool) -> ImageDataset:
 def _lines(root: Path, name: str, url: str) -> list[str]:
     path = root / name
     if not path.is_file():
-        raise missing(root.parent, f"{root.name}/{name}", f"get the data set from {url}")
+        raise DataSource(root.parent).missing(f"{root.name}/{name}", f"get the data set from {url}")
     try:
         with path.open("rb") as file:
             text = read_at_most(file).decode()

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from pathlib import Path
 
-from mgce.datasets.sources import damaged, missing
+from mgce.datasets.sources import DataSource, damaged
 from mgce.datasets.tables import Table, make_table
 
 COVERTYPE_ID, COVERTYPE_ROWS = 180, 110_393
 
 
-def load_covertype(data_dir: Path, download: bool) -> Table:
+def load_covertype(data: DataSource) -> Table:
     """Read covertype, OpenML's data set 180: 110,393 rows, 7 cover types; no published split.
 
     The local copy is what scikit-learn cached below `openml/`; it verifies the checksum that OpenML
@@ -20,24 +19,24 @@ def load_covertype(data_dir: Path, download: bool) -> Table:
     from sklearn.datasets import fetch_openml
 
     description = f"openml/openml.org/api/v1/json/data/{COVERTYPE_ID}.gz"
-    if not download and not (data_dir / description).is_file():
+    if not data.download and not (data.folder / description).is_file():
         call = f"sklearn.datasets.fetch_openml(data_id={COVERTYPE_ID}, data_home=data_dir)"
-        raise missing(data_dir, description, f"ask for the download, or call {call}")
+        raise data.missing(description, f"ask for the download, or call {call}")
     try:
         with warnings.catch_warnings():
-            if not download:  # scikit-learn warns before it fetches a damaged file again
+            if not data.download:  # scikit-learn warns before it fetches a damaged file again
                 warnings.simplefilter("error", RuntimeWarning)
             # The faster parser of pandas fails on categories that are numbers (scikit-learn 1.9, pandas 3.1).
             bunch = fetch_openml(
-                data_id=COVERTYPE_ID, data_home=data_dir, as_frame=True, n_retries=1, parser="liac-arff"
+                data_id=COVERTYPE_ID, data_home=data.folder, as_frame=True, n_retries=1, parser="liac-arff"
             )
     except OSError as error:
         page = f"https://www.openml.org/d/{COVERTYPE_ID}"
         raise OSError(f"Expected {page} to be downloadable, but got {error}.") from error
     except RuntimeWarning as warning:
-        raise damaged(data_dir / "openml", "OpenML's covertype", warning.__context__) from warning
+        raise damaged(data.folder / "openml", "OpenML's covertype", warning.__context__) from warning
     except Exception as error:  # a damaged copy: whatever gzip and the parser meet in it
-        raise damaged(data_dir / "openml", "OpenML's covertype", error) from error
+        raise damaged(data.folder / "openml", "OpenML's covertype", error) from error
     if len(bunch.data) != COVERTYPE_ROWS:
-        raise damaged(data_dir / "openml", f"{COVERTYPE_ROWS} rows of covertype", len(bunch.data))
+        raise damaged(data.folder / "openml", f"{COVERTYPE_ROWS} rows of covertype", len(bunch.data))
     return make_table("covertype", bunch.data, bunch.target)

@@ -14,7 +14,7 @@ import numpy as np
 from mgce._validation import check_choice, expected
 from mgce.datasets import cifar, cifar_n, idx, image_folders, openml, svhn, uci, uci_copies
 from mgce.datasets.images import ImageDataset, Images
-from mgce.datasets.sources import data_directory
+from mgce.datasets.sources import DataSource
 from mgce.datasets.table_files import SUFFIXES, TextFormat, is_table
 from mgce.datasets.tables import Table, make_table, read_table
 
@@ -24,9 +24,9 @@ DatasetT = TypeVar("DatasetT", Table, ImageDataset)
 
 @dataclass(frozen=True)
 class Entry(Generic[DatasetT]):
-    """A data set by name: `read(data_dir, download)`, and its `citation` with the licence."""
+    """A data set by name: `read(data)`, and its `citation` with the licence."""
 
-    read: Callable[[Path, bool], DatasetT]
+    read: Callable[[DataSource], DatasetT]
     citation: str
 
 
@@ -87,7 +87,7 @@ def load(
         for name in given:
             if given[name] != usual[name]:
                 raise ValueError(expected(name, f"left out, since {dataset!r} is not a file", given[name]))
-        return TABLES[dataset].read(data_directory(data_dir), download)
+        return TABLES[dataset].read(DataSource(data_dir, download))
     if is_table(Path(dataset)):
         return read_table(Path(dataset), target, drop=drop, form=form)
     what = "one of " + ", ".join(map(repr, NAMES)) + f", or the path of a file that ends in {' or '.join(SUFFIXES)}"
@@ -149,7 +149,7 @@ def load_images(
         FileNotFoundError: Expected `data_dir` to hold MNIST/raw/train-images-idx3-ubyte.gz, but there is no ...
     """
     check_choice("dataset", dataset, IMAGE_NAMES)
-    return IMAGES[dataset].read(data_directory(data_dir), download)
+    return IMAGES[dataset].read(DataSource(data_dir, download))
 
 
 def citation(dataset: str) -> str:
@@ -170,7 +170,7 @@ def citation(dataset: str) -> str:
     return citations[dataset]
 
 
-def _from_scikit_learn(name: str, data_dir: Path, download: bool) -> Table:
+def _from_scikit_learn(name: str, data: DataSource) -> Table:
     import sklearn.datasets
 
     bunch = getattr(sklearn.datasets, f"load_{name}")(as_frame=True)
@@ -178,7 +178,7 @@ def _from_scikit_learn(name: str, data_dir: Path, download: bool) -> Table:
     return make_table(name, bunch.data, bunch.target.map(lambda label: names[label]))
 
 
-def _digit_images(data_dir: Path, download: bool) -> ImageDataset:
+def _digit_images(data: DataSource) -> ImageDataset:
     import sklearn.datasets
 
     bunch = sklearn.datasets.load_digits()
@@ -188,10 +188,10 @@ def _digit_images(data_dir: Path, download: bool) -> ImageDataset:
     return ImageDataset("digits", tuple(map(str, bunch.target_names)), *parts)
 
 
-def _pixels(read: Callable[[Path, bool], ImageDataset], data_dir: Path, download: bool) -> Table:
+def _pixels(read: Callable[[DataSource], ImageDataset], data: DataSource) -> Table:
     import pandas as pd
 
-    dataset = read(data_dir, download)
+    dataset = read(data)
     train, test = dataset.train, dataset.test
     assert isinstance(train, Images)
     assert isinstance(test, Images)

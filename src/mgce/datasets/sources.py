@@ -29,14 +29,43 @@ class Source:
         return cls(f"{folder}/{url.rpartition('/')[2]}".lstrip("/"), url, checksum)
 
 
-def data_directory(data_dir: str | os.PathLike[str] | None) -> Path:
-    """Give the directory of the data: as asked, or $MGCE_DATA_DIR, or ./data."""
-    return Path(os.environ.get("MGCE_DATA_DIR", "data") if data_dir is None else data_dir)
+@dataclass(frozen=True)
+class DataSource:
+    """Where data are.
 
+    Attributes:
+        data_dir: the directory of the local copies; None for $MGCE_DATA_DIR, or ./data, where the data are read.
+        download: whether what is missing there is downloaded into it.
+    """
 
-def missing(data_dir: Path, path: str, remedy: str) -> FileNotFoundError:
-    """Build the error for a file that is not there, with where to get it."""
-    return FileNotFoundError(f"Expected `data_dir` to hold {path}, but there is no {data_dir / path}: {remedy}.")
+    data_dir: str | os.PathLike[str] | None = None
+    download: bool = False
+
+    @property
+    def folder(self) -> Path:
+        """The directory of the local copies."""
+        return Path(os.environ.get("MGCE_DATA_DIR", "data") if self.data_dir is None else self.data_dir)
+
+    def locate(self, source: Source) -> Path:
+        """Give the path of a file whose checksum has been verified: the local copy, or a new one if `download`.
+
+        Raises:
+            FileNotFoundError: if there is no local copy and `download` is false.
+            ValueError: if the checksum is another; a download that fails it leaves no file.
+            OSError: if the download fails.
+        """
+        path = self.folder / source.path
+        if path.is_file():
+            _verify(path, source, path)
+        elif self.download:
+            _fetch(source, path)
+        else:
+            raise self.missing(source.path, f"get it from {source.url}, or ask for the download")
+        return path
+
+    def missing(self, path: str, remedy: str) -> FileNotFoundError:
+        """Build the error for a file that is not there, with where to get it."""
+        return FileNotFoundError(f"Expected `data_dir` to hold {path}, but there is no {self.folder / path}: {remedy}.")
 
 
 def damaged(path: Path, what: str, got: object) -> ValueError:
@@ -44,24 +73,6 @@ def damaged(path: Path, what: str, got: object) -> ValueError:
     remedy = "the file is damaged or another version, so delete it and get it anew"
     reason = (str(got).splitlines() or ["nothing"])[0].rstrip(".")
     return ValueError(f"Expected {path} to have {what}, but got {reason}: {remedy}.")
-
-
-def locate(source: Source, data_dir: Path, download: bool) -> Path:
-    """Give the path of a file whose checksum has been verified: the local copy, or a new one if `download`.
-
-    Raises:
-        FileNotFoundError: if there is no local copy and `download` is false.
-        ValueError: if the checksum is another; a download that fails it leaves no file.
-        OSError: if the download fails.
-    """
-    path = data_dir / source.path
-    if path.is_file():
-        _verify(path, source, path)
-    elif download:
-        _fetch(source, path)
-    else:
-        raise missing(data_dir, source.path, f"get it from {source.url}, or ask for the download")
-    return path
 
 
 def _verify(path: Path, source: Source, final: Path) -> None:

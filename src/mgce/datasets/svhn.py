@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 
 from mgce.datasets.images import ImageDataset, Images
-from mgce.datasets.sources import Source, locate
+from mgce.datasets.sources import DataSource, Source
 
 # The checksums are those of TensorFlow Datasets.
 TRAIN = Source.named(
@@ -20,19 +18,19 @@ TEST = Source.named(
 )
 
 
-def load_svhn(data_dir: Path, download: bool) -> ImageDataset:
+def load_svhn(data: DataSource) -> ImageDataset:
     """Read SVHN: 73,257 and 26,032 images (3, 32, 32), 10 digits; its extra images are left out."""
-    train, test = (_read(source, data_dir, download) for source in (TRAIN, TEST))
+    train, test = (_read(data, source) for source in (TRAIN, TEST))
     return ImageDataset("svhn", tuple("0123456789"), train, test)
 
 
-def _read(source: Source, data_dir: Path, download: bool) -> Images:
+def _read(data: DataSource, source: Source) -> Images:
     """Read `X` (h, w, c, n) and `y` (n, 1), where 10 is the digit 0.
 
     SciPy's reader can crash on a damaged file, so it is given only one whose checksum has been verified.
     """
     from scipy.io import loadmat
 
-    content = loadmat(locate(source, data_dir, download), variable_names=("X", "y"))
+    content = loadmat(data.locate(source), variable_names=("X", "y"))
     images = np.ascontiguousarray(content["X"].transpose(3, 2, 0, 1))
     return Images(images, content["y"].ravel().astype(np.int64) % 10)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mgce._limits import read_at_most
-from mgce.datasets.sources import Source, damaged, locate, missing
+from mgce.datasets.sources import DataSource, Source, damaged
 from mgce.datasets.tables import Table, make_table
 
 if TYPE_CHECKING:
@@ -67,56 +67,54 @@ MAGIC_COLUMNS = [
 ]
 
 
-def load_letter(data_dir: Path, download: bool) -> Table:
+def load_letter(data: DataSource) -> Table:
     """Read letter recognition: 20,000 rows, 16 integers, 26 letters; by custom the first 16,000 train."""
-    frame = _read(locate(LETTER, data_dir, download), LETTER_COLUMNS, keep_default_na=False)
+    frame = _read(data.locate(LETTER), LETTER_COLUMNS, keep_default_na=False)
     return make_table("letter", frame.drop(columns="lettr"), frame["lettr"], n_train=16_000)
 
 
-def load_adult(data_dir: Path, download: bool) -> Table:
+def load_adult(data: DataSource) -> Table:
     """Read adult: 32,561 training and 16,281 test rows, 6 numbers and 8 categories, two incomes; "?" is missing."""
     import pandas as pd
 
     # The first line of adult.test is a comment, and its labels end in a full stop.
     options = {"skipinitialspace": True, "na_values": "?", "comment": "|"}
-    train, test = (
-        _read(locate(source, data_dir, download), ADULT_COLUMNS, **options) for source in (ADULT_TRAIN, ADULT_TEST)
-    )
+    train, test = (_read(data.locate(source), ADULT_COLUMNS, **options) for source in (ADULT_TRAIN, ADULT_TEST))
     frame = pd.concat([train, test], ignore_index=True)
     return make_table("adult", frame.drop(columns="income"), frame["income"].str.rstrip("."), n_train=len(train))
 
 
-def load_covertype_full(data_dir: Path, download: bool) -> Table:
+def load_covertype_full(data: DataSource) -> Table:
     """Read covertype: 581,012 rows, 54 integers, cover types 1 to 7.
 
     In UCI's order, which is not random: in the first 15,120 rows the types are equally many.
     """
-    return _covertype("covertype_full", _read(locate(COVERTYPE, data_dir, download), COVERTYPE_COLUMNS, dtype="int16"))
+    return _covertype("covertype_full", _read(data.locate(COVERTYPE), COVERTYPE_COLUMNS, dtype="int16"))
 
 
-def load_covertype_sample(data_dir: Path, download: bool) -> Table:
+def load_covertype_sample(data: DataSource) -> Table:
     """Read a sample of 176,997 random rows of covertype in UCI's format, to work without the network.
 
     It is published nowhere, so it has no checksum: its columns and rows are counted.
     """
-    path = data_dir / COVERTYPE_SAMPLE
+    path = data.folder / COVERTYPE_SAMPLE
     if not path.is_file():
-        raise missing(data_dir, COVERTYPE_SAMPLE, "it is not published, load 'covertype' or 'covertype_full' instead")
+        raise data.missing(COVERTYPE_SAMPLE, "it is not published, load 'covertype' or 'covertype_full' instead")
     frame = _read(path, COVERTYPE_COLUMNS, dtype="int16")
     if len(frame) != COVERTYPE_SAMPLE_ROWS:
         raise damaged(path, f"{COVERTYPE_SAMPLE_ROWS} rows", len(frame))
     return _covertype("covertype_sample", frame)
 
 
-def load_spambase(data_dir: Path, download: bool) -> Table:
+def load_spambase(data: DataSource) -> Table:
     """Read spambase: 4,601 e-mails, 57 frequencies of words and characters, spam or not."""
-    frame = _read(locate(SPAMBASE, data_dir, download), SPAMBASE_COLUMNS)
+    frame = _read(data.locate(SPAMBASE), SPAMBASE_COLUMNS)
     return make_table("spambase", frame.drop(columns="spam"), frame["spam"])
 
 
-def load_magic(data_dir: Path, download: bool) -> Table:
+def load_magic(data: DataSource) -> Table:
     """Read magic: 19,020 simulated showers in a gamma-ray telescope, 10 numbers, gamma (g) or hadron (h)."""
-    frame = _read(locate(MAGIC, data_dir, download), MAGIC_COLUMNS)
+    frame = _read(data.locate(MAGIC), MAGIC_COLUMNS)
     return make_table("magic", frame.drop(columns="class"), frame["class"])
 
 

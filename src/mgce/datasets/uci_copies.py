@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mgce.datasets.sources import Source, damaged, locate
+from mgce.datasets.sources import DataSource, Source, damaged
 from mgce.datasets.tables import Table, make_table
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ NURSERY = Source.named(
 )
 
 
-def load_pendigits(data_dir: Path, download: bool) -> Table:
+def load_pendigits(data: DataSource) -> Table:
     """Read pen-based digits: 10,992 rows, 16 coordinates of a pen, 10 digits; by custom the first 7,494 train.
 
     This copy writes a digit as ten zeros and ones, the last of them for 9.
@@ -49,36 +48,36 @@ def load_pendigits(data_dir: Path, download: bool) -> Table:
 
     # The labels begin with zeros, which a number would lose.
     options = {"header": None, "skipinitialspace": True, "dtype": {16: "str"}}
-    parts = [_read(source, data_dir, download, **options) for source in (PENDIGITS_TRAIN, PENDIGITS_TEST)]
+    parts = [_read(source, data, **options) for source in (PENDIGITS_TRAIN, PENDIGITS_TEST)]
     frame = pd.concat(parts, ignore_index=True)
     labels = frame.pop(frame.columns[-1]).str.find("1").astype(str)
     frame.columns = pd.Index([f"{axis}{point}" for point in range(1, 9) for axis in "xy"])
     return make_table("pendigits", frame, labels, n_train=len(parts[0]))
 
 
-def load_segment(data_dir: Path, download: bool) -> Table:
+def load_segment(data: DataSource) -> Table:
     """Read image segmentation: 2,310 rows of 3 x 3 pixels, 19 numbers, 7 materials; by custom the first 210 train."""
     import pandas as pd
 
-    parts = [_read(source, data_dir, download) for source in (SEGMENT_TRAIN, SEGMENT_TEST)]
+    parts = [_read(source, data) for source in (SEGMENT_TRAIN, SEGMENT_TEST)]
     frame = pd.concat(parts, ignore_index=True)
     return make_table("segment", frame.drop(columns="class"), frame["class"], n_train=len(parts[0]))
 
 
-def load_nursery(data_dir: Path, download: bool) -> Table:
+def load_nursery(data: DataSource) -> Table:
     """Read nursery: 12,958 applications to nursery schools, 8 categories, 4 ranks.
 
     The two rows of a fifth rank, "recommend", are left out: too few to learn from.
     """
-    frame = _read(NURSERY, data_dir, download)
+    frame = _read(NURSERY, data)
     frame = frame[frame["assessment"] != "recommend"].reset_index(drop=True)
     return make_table("nursery", frame.drop(columns="assessment"), frame["assessment"])
 
 
-def _read(source: Source, data_dir: Path, download: bool, **options: Any) -> pd.DataFrame:
+def _read(source: Source, data: DataSource, **options: Any) -> pd.DataFrame:
     import pandas as pd
 
-    path = locate(source, data_dir, download)
+    path = data.locate(source)
     try:
         frame: pd.DataFrame = pd.read_csv(path, **options)
     except ValueError as error:  # pandas' own are among them; a file that passed its checksum gives none

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from mgce._text import spreadsheet_cell
-from mgce.experiments.select import MEASURES
 from mgce.metrics.evaluation import pool
 from mgce.pages.png import figure, literal, png
+from mgce.runs.select import MEASURES
 
 COLUMNS = {"accuracy": "accuracy", "ECE(h)": "ece_h", "ECE(p)": "ece_p", "SCE(h)": "sce_h", "SCE(p)": "sce_p"}
 # Okabe and Ito's colours, told apart by readers of any colour vision.

@@ -7,10 +7,11 @@ import pandas as pd
 import pytest
 
 from mgce._files import plain
-from mgce.experiments.benchmark.report import write_benchmark
+from mgce.experiments.benchmark.study import BENCHMARK
 from mgce.experiments.methods import Method
-from mgce.experiments.store import Runs
 from mgce.losses.presets import LOSSES
+from mgce.runs.report import write_report
+from mgce.runs.store import Runs
 
 COMMITTED = Path(__file__).parents[3] / "results"
 
@@ -34,7 +35,7 @@ def tables(tmp_path_factory):
         in_order = Runs.read
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Runs, "read", lambda self: dict(reversed(in_order(self).items())))  # in whatever order
-            assert list(write_benchmark(COMMITTED / folder, out)) == [PROTOCOLS[folder]]
+            assert list(write_report(BENCHMARK, Runs(COMMITTED / folder), out)) == [PROTOCOLS[folder]]
         return out
 
     return rendered

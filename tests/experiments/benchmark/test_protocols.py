@@ -4,15 +4,11 @@ from dataclasses import asdict, replace
 import pytest
 
 from mgce.experiments.benchmark.protocols import PROTOCOLS, Request, p1, p2, plan, rates, reduced, selection, training
+from mgce.experiments.benchmark.study import BENCHMARK
 from mgce.experiments.methods import METHODS, Method
-from mgce.experiments.paper.specification import (
-    check_no_network_twice,
-    check_one_setting,
-    document,
-    networks,
-    remaining,
-)
 from mgce.losses.presets import LOSSES
+from mgce.runs.consistency import check_no_network_twice, check_one_setting
+from mgce.runs.specification import document, networks, remaining
 
 
 def only(runs, **fields):
@@ -158,7 +154,7 @@ def test_rates_are_those_of_the_grid():
 @pytest.mark.parametrize("smoke", [False, True])
 def test_the_runs_of_a_protocol_are_of_one_setting(name, smoke):
     runs = PROTOCOLS[name](Request(smoke=smoke))
-    check_one_setting([document(run) for run in runs])
+    check_one_setting([document(run) for run in runs], BENCHMARK.by_dataset)
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)

@@ -6,13 +6,14 @@ from matplotlib.figure import Figure
 from mgce.experiments.benchmark import noise_picture
 from mgce.experiments.benchmark.columns import filled
 from mgce.experiments.benchmark.noise_picture import draw_dots
-from mgce.experiments.benchmark.noise_tables import noise_tables
+from mgce.experiments.benchmark.noise_tables import noise_table
 from mgce.experiments.benchmark.published import published
 from mgce.experiments.benchmark.rate_table import rate_table
-from mgce.experiments.benchmark.report import headline, write_benchmark
 from mgce.experiments.benchmark.selection_table import selection_table
+from mgce.experiments.benchmark.study import BENCHMARK, headline
 from mgce.experiments.benchmark.training_table import training_table
-from mgce.experiments.store import Run, Runs
+from mgce.runs.report import write_report
+from mgce.runs.store import Run, Runs
 from web_pages import check_structure
 
 
@@ -56,7 +57,7 @@ RATES = [
 
 
 def test_cells_are_sorted_with_published_numbers_and_tallies():
-    (result,) = noise_tables(IMAGES)
+    result = noise_table("p1", IMAGES)
     assert result.name == "p1" and result.image.startswith(b"\x89PNG")
     rows = [row for row in result.cells if row["noise"] == "symmetric 0.4"]
     assert [row["loss"] for row in rows] == ["mgce 1.4", "gce", "ce"]
@@ -69,7 +70,7 @@ def test_cells_are_sorted_with_published_numbers_and_tallies():
 
 def test_a_penalty_that_a_loss_does_not_have_itself_is_named_and_has_no_published_number():
     own, other = image_run("anl-ce", "inf", 0, 0.8, l1=5e-5), image_run("ce", "inf", 0, 0.7, l1=1e-3)
-    rows = {row["loss"]: row for row in noise_tables([own, other, image_run("ce", "inf", 0, 0.6)])[0].cells}
+    rows = {row["loss"]: row for row in noise_table("p1", [own, other, image_run("ce", "inf", 0, 0.6)]).cells}
     assert set(rows) == {"anl-ce", "ce", "ce, L1 0.001"}
     assert rows["ce, L1 0.001"]["published"] == "" != rows["ce"]["published"]
     assert rows["ce, L1 0.001"]["last"] == "70.00"
@@ -77,7 +78,7 @@ def test_a_penalty_that_a_loss_does_not_have_itself_is_named_and_has_no_publishe
 
 def test_the_picture_is_of_rates_where_there_are_three_and_of_losses(monkeypatch):
     monkeypatch.setattr(noise_picture, "png", lambda chart: chart)
-    lines = noise_tables([*IMAGES, *(image_run("ce", "inf", 0, 0.9, noise=rate) for rate in (0.0, 0.2))])[0].image
+    lines = noise_table("p1", [*IMAGES, *(image_run("ce", "inf", 0, 0.9, noise=rate) for rate in (0.0, 0.2))]).image
     axis, *others = lines.axes
     assert axis.get_xlabel() == "rate of symmetric noise"
     drawn = {line.get_label(): line for line in axis.lines}  # not the other losses, which have two rates
@@ -85,7 +86,7 @@ def test_the_picture_is_of_rates_where_there_are_three_and_of_losses(monkeypatch
     assert drawn["ce"].get_ydata() == pytest.approx([90, 90, 60.1, 60.1])
     titles = [f"cifar10, symmetric {rate}" for rate in ("0", "0.2", "0.4", "0.8")]
     assert [axis.get_title() for axis in others] == titles
-    few = noise_tables(IMAGES)[0].image
+    few = noise_table("p1", IMAGES).image
     assert [axis.get_title() for axis in few.axes] == ["cifar10, symmetric 0.4", "cifar10, symmetric 0.8"]
     assert [tick.get_text() for tick in few.axes[0].get_yticklabels()] == ["ce", "gce", "mgce 1.4"]  # from below
     dots = [line for line in few.axes[0].lines if line.get_marker() == "o"]
@@ -94,15 +95,15 @@ def test_the_picture_is_of_rates_where_there_are_three_and_of_losses(monkeypatch
     human = [image_run(method, "inf", 0, 0.5) for method in ("ce", "sce")]
     for run in human:
         run.records[0] |= {"noise_type": "human", "labels": "worst", "noise": 0.0}
-    assert [axis.get_title() for axis in noise_tables(human)[0].image.axes] == ["cifar10, worst"]
+    assert [axis.get_title() for axis in noise_table("p1", human).image.axes] == ["cifar10, worst"]
 
 
 def test_a_loss_of_one_seed_is_not_compared_and_reduced_says_so():
     one, other = image_run("ce", "inf", 0, 0.1, protocol="reduced"), image_run("gce", 2.0, 0, 0.9, protocol="reduced")
-    (result,) = noise_tables([one, other])
+    result = noise_table("reduced", [one, other])
     assert "REDUCED" in result.caption and not any({"published", "w/t/l"} & set(row) for row in result.cells)
     more = [image_run(name, "inf", seed, 0.01 * seed, protocol="reduced") for name in ("ce", "sce") for seed in (1, 2)]
-    rows = {row["loss"]: row["w/t/l"] for row in noise_tables([one, other, *more])[0].cells}
+    rows = {row["loss"]: row["w/t/l"] for row in noise_table("reduced", [one, other, *more]).cells}
     assert rows == {"ce": "0/1/0", "sce": "0/1/0", "gce": ""}
 
 
@@ -130,7 +131,7 @@ def test_what_is_level_is_in_an_order_of_its_own_and_not_in_that_of_the_runs():
     ]
     training = [training_run(name, "inf", 0, 0.8) for name in ("sce", "ce")]
     for order in (1, -1):
-        assert [row["loss"] for row in noise_tables(images[::order])[0].cells] == ["ce", "gce", "sce"]
+        assert [row["loss"] for row in noise_table("p1", images[::order]).cells] == ["ce", "gce", "sce"]
         assert [row["loss"] for row in training_table(training[::order]).cells] == ["ce", "sce"]
         rows = rate_table(rates[::order]).cells
         assert [(row["loss"], row["chosen"], row["accuracy"]) for row in rows] == [
@@ -154,7 +155,7 @@ TRAINING = [
 
 
 def test_settings_of_training_are_columns_and_the_best_loss_is_first():
-    assert training_table(IMAGES) is None and noise_tables(TRAINING) == []
+    assert training_table(IMAGES) is None and noise_table("p1", TRAINING) is None
     first = training_table(TRAINING[:1])  # of which the others are still to be run
     assert [row["loss"] for row in first.cells] == ["mgce 1.05"] and first.image is None
     result = training_table(TRAINING)
@@ -262,7 +263,7 @@ def test_the_page_says_who_is_first_and_where_mgce_is(tmp_path):
     store = Runs(tmp_path)
     for run in [*IMAGES, *RATES]:
         store.write(run)
-    results = write_benchmark(tmp_path, tmp_path / "out")
+    results = write_report(BENCHMARK, store, tmp_path / "out")
     assert list(results) == ["p1", "rates"]
     check_structure((tmp_path / "out" / "report.html").read_text())
     assert {path.name for path in (tmp_path / "out").iterdir()} >= {"p1.png", "p1.csv", "rates.txt", "rates.tex"}

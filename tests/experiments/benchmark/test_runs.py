@@ -7,19 +7,22 @@ import numpy as np
 import pytest
 import torch
 
-from mgce.cli.reproduce import run_all
 from mgce.datasets.images import ImageDataset, Images
 from mgce.experiments.benchmark.images import CONFUSED, SUPERCLASSES, LossRun, noisy_images
 from mgce.experiments.benchmark.settings import DIGITS
+from mgce.experiments.benchmark.study import BENCHMARK
 from mgce.experiments.benchmark.tables import RateRun
 from mgce.experiments.methods import Method, stages
-from mgce.experiments.paper.specification import Place, check_one_setting, document, networks
-from mgce.experiments.paper.sweep import Workers
-from mgce.experiments.store import Run, Runs, run_name
 from mgce.losses.presets import LOSSES
 from mgce.noise import symmetric
+from mgce.runs.consistency import check_one_setting
+from mgce.runs.place import Place
+from mgce.runs.specification import document, networks
+from mgce.runs.store import Run, Runs, run_name
+from mgce.runs.sweep import Workers, carry_out
 from mgce.training.member_losses import MemberLoss
 
+KINDS = BENCHMARK.by_dataset
 RUN = LossRun(**{**DIGITS, "epochs": 1}, protocol="p1", dataset="digits", method="ce", beta=math.inf, noise=0.4)
 TOLD = symmetric(10, 0.4), torch.full((10,), 36)
 
@@ -149,7 +152,9 @@ def test_a_run_names_the_hyperparameters_of_its_loss():
     rates = RateRun("wine", 0.2, (0,), (("nce+agce", math.inf), ("ce", math.inf)))
     cifar10 = {"weights": [1.0, 4.0], "a": 6.0, "q": 1.5}
     assert document(rates)["hyperparameters"] == {"nce+agce": cifar10, "ce": {}}
-    check_one_setting([document(one) for one in (run, confused, replace(run, method="ce"), replace(run, seed=1))])
+    check_one_setting(
+        [document(one) for one in (run, confused, replace(run, method="ce"), replace(run, seed=1))], KINDS
+    )
 
 
 @pytest.mark.parametrize(
@@ -168,8 +173,10 @@ def test_finished_runs_are_not_taken_for_those_by_other_hyperparameters(tmp_path
     with pytest.raises(
         ValueError, match=f"Expected `hyperparameters` to be .* in all runs by nce.agce on {run.dataset}"
     ):
-        run_all([new], store, Place(), Workers(), download=False)
-    check_one_setting([{**old, "hyperparameters": "cifar10"}, document(new)])  # an earlier version did not say them
+        carry_out(BENCHMARK, [new], store, Place(), Workers(), print)
+    check_one_setting(
+        [{**old, "hyperparameters": "cifar10"}, document(new)], KINDS
+    )  # an earlier version did not say them
 
 
 HUMAN = {"noise_type": "human", "labels": "a"}

@@ -3,7 +3,7 @@
 from dataclasses import fields
 
 from mgce.experiments.paper.images import ImageRun
-from mgce.experiments.store import Run
+from mgce.runs.store import Run
 from mgce.training.image_settings import ImageSettings
 
 TINY = {"width": 4, "padding": 1, "crop": 8, "epochs": 3, "batch_size": 64, "lr": 0.05}

@@ -1,6 +1,6 @@
 """Records as runs on letter leave them, with numbers made by hand."""
 
-from mgce.experiments.store import Run
+from mgce.runs.store import Run
 
 
 def letter(method, beta, seed, validation, accuracy, noise=0.2):

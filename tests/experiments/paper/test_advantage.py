@@ -8,7 +8,7 @@ from experiments.paper.image_runs import finished
 from experiments.paper.letter_records import as_run, letter
 from mgce.experiments.paper import advantage
 from mgce.experiments.paper.table3 import tabular_records
-from mgce.experiments.store import Runs
+from mgce.runs.store import Runs
 
 RESULTS = Path(__file__).parents[3] / "results" / "paper"
 

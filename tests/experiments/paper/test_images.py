@@ -19,12 +19,16 @@ from mgce._files import alone_in
 from mgce.cli.reproduce import reproduce
 from mgce.datasets import image_folders, load_images
 from mgce.datasets.images import ImageDataset, Images
-from mgce.experiments.paper import figure3, figure4, figure5, images, table1, table2
+from mgce.datasets.sources import DataSource
+from mgce.experiments.paper import figure3, figure4, figure5, images, items, table1, table2
 from mgce.experiments.paper.image_settings import PAPER
 from mgce.experiments.paper.plan import Options
-from mgce.experiments.paper.specification import Place, check_one_setting, document
-from mgce.experiments.paper.sweep import _remove_scratch
-from mgce.experiments.store import Runs, run_name
+from mgce.runs import images as image_networks
+from mgce.runs.consistency import check_one_setting
+from mgce.runs.place import Place
+from mgce.runs.scratch import remove
+from mgce.runs.specification import document
+from mgce.runs.store import Runs, run_name
 from mgce.training import lightning
 from mgce.training.image_classifier import load_classifier
 from mgce.training.image_settings import ImageSettings
@@ -165,21 +169,21 @@ def test_a_run_that_another_command_is_at_is_one_sentence(tmp_path, monkeypatch)
     assert len(run.run(Place(scratch=tmp_path))) == 1
     folder = tmp_path / name
     with alone_in(folder):
-        _remove_scratch(Place(scratch=tmp_path), name)
+        remove(Place(scratch=tmp_path), name)
         assert folder.is_dir()
-    _remove_scratch(Place(scratch=tmp_path), name)
+    remove(Place(scratch=tmp_path), name)
     assert not folder.exists()
 
 
 def test_data_and_lightning_are_asked_for_before_anything_runs(tmp_path, monkeypatch):
     tiny().check(Place())
     with pytest.raises(FileNotFoundError, match="Expected `data_dir` to hold cifar-10"):
-        tiny(dataset="cifar10").check(Place(tmp_path))
+        tiny(dataset="cifar10").check(Place(DataSource(tmp_path)))
     with pytest.raises(ValueError, match="Expected `dataset` to be one of 'mnist'"):
-        tiny(dataset="letter").check(Place(tmp_path))
+        tiny(dataset="letter").check(Place(DataSource(tmp_path)))
     with pytest.raises(ValueError, match="Expected `device` to be a device"):
         Place(device="nowhere")
-    monkeypatch.setattr(images, "find_spec", lambda name: None)
+    monkeypatch.setattr(image_networks, "find_spec", lambda name: None)
     with pytest.raises(ModuleNotFoundError, match="Expected Lightning for images, but it is missing: pip install"):
         tiny().check(Place())
 
@@ -194,7 +198,9 @@ def test_plans_have_the_settings_of_the_paper():
         assert len({run_name(document(run)) for run in plan}) == len(plan)
         for run in plan:
             assert settings_of(run) == replace(PAPER[run.dataset], l1=run.l1)
-    check_one_setting([document(run) for run in {run for plan in runs.values() for run in plan}])
+    check_one_setting(
+        [document(run) for run in {run for plan in runs.values() for run in plan}], items.PAPER.by_dataset
+    )
     clean = {run for run in runs["table1"] if run.noise == 0 and run.beta == 1.4}
     assert {run for run in runs["figure3"] if run.dataset != "tiny_imagenet"} < clean
     assert {run for run in runs["table2"] if run.l1 == 1e-5} < clean

@@ -4,7 +4,7 @@ from scipy import stats
 from experiments.paper.image_runs import finished
 from mgce.experiments.paper import table2
 from mgce.experiments.paper.published import published_row
-from mgce.experiments.paper.result import to_latex
+from mgce.runs.result import to_latex
 
 
 @pytest.mark.parametrize(

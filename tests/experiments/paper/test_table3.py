@@ -1,8 +1,8 @@
 from experiments.paper.letter_records import as_run, letter
 from mgce.experiments.paper import figure6, table3
 from mgce.experiments.paper.plan import BETAS, Options
-from mgce.experiments.paper.specification import document
-from mgce.experiments.store import run_name
+from mgce.runs.specification import document
+from mgce.runs.store import run_name
 
 
 def test_beta_is_chosen_for_each_seed_and_differences_are_said():

@@ -7,9 +7,10 @@ import torch
 
 from mgce.datasets import load
 from mgce.experiments.benchmark.tables import RateRun
-from mgce.experiments.paper import tabular
-from mgce.experiments.paper.specification import Place, document
 from mgce.experiments.paper.tabular import TabularRun, brier_score
+from mgce.runs import tables
+from mgce.runs.place import Place
+from mgce.runs.specification import document
 from mgce.training.member_losses import MemberLoss
 
 SMALL = TabularRun("wine", 0.2, (0, 1), (("mgce", 1.4), ("mae", 1.0)), hidden=8, epochs=3)
@@ -73,7 +74,7 @@ def test_other_losses_are_those_of_the_benchmark_beside_the_same_networks():
 
 def test_test_rows_are_the_published_ones_or_drawn_by_the_seed(monkeypatch):
     wine = replace(load("wine"), n_train=100)
-    monkeypatch.setattr(tabular, "load", lambda *_, **__: wine)
+    monkeypatch.setattr(tables, "load", lambda *_, **__: wine)
     published, drawn = (
         run.train(run.table(Place()), Place(), [MemberLoss("mgce", 1.4)])[2].target
         for run in (SMALL, replace(SMALL, random_test=True))

@@ -11,14 +11,6 @@ def without_empty(cells: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
     return [{name: text for name, text in row.items() if any(other[name] for other in cells)} for row in cells]
 
 
-def flat(measures: Mapping[str, tuple[float, float | None] | None]) -> dict[str, float | None]:
-    """Give mean and deviation of each measure a column of its own."""
-    columns: dict[str, float | None] = {}
-    for key, measure in measures.items():
-        columns[key], columns[f"{key}_std"] = measure or (None, None)
-    return columns
-
-
 def filled(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Give all rows the columns of any, in one order, as not every row has all of them.
 

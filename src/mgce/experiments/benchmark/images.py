@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -12,17 +12,16 @@ from torch import Tensor
 from mgce import noise
 from mgce._files import plain
 from mgce._validation import check_choice, check_count, check_fraction, expected
-from mgce.datasets import load_images
 from mgce.datasets.images import ImageDataset, Images
-from mgce.experiments.benchmark.records import keep_logits, rounded
 from mgce.experiments.methods import CAPPED, CAPPED_FROM, TRIMMED, Method, stages
-from mgce.experiments.paper.images import check_images, label_transition, train_in_scratch
-from mgce.experiments.paper.specification import Place, document
-from mgce.experiments.store import run_name
 from mgce.losses.presets import LOSSES
 from mgce.losses.trimmed import check_trim
 from mgce.metrics.evaluation import evaluate
-from mgce.training.image_settings import ImageSettings
+from mgce.runs.images import ImageNetworkRun, curves_by_epoch, label_transition
+from mgce.runs.place import Place
+from mgce.runs.records import keep_logits, rounded
+from mgce.runs.specification import document
+from mgce.runs.store import run_name
 from mgce.training.member_losses import MemberLoss
 from mgce.training.seeds import derived_generator
 
@@ -58,33 +57,25 @@ KINDS = ("symmetric", "asymmetric", "human")
 
 
 @dataclass(frozen=True, kw_only=True)
-class LossRun(ImageSettings):
+class LossRun(ImageNetworkRun):
     """A network trained on one data set of images, by one loss.
 
     Attributes:
         protocol: its name, as the command has it.
-        dataset: a name that `mgce.datasets.load_images` knows.
         noise_type: "symmetric" or "asymmetric", with the counts of wrong labels fixed for each class; or "human".
         noise: share of the training labels (of the classes confused, where asymmetric) that are made wrong; with human
             labels 0.
-        labels: name of the human labels; "" for others.
         rows: how many training images are used, the classes in their proportions, chosen by chance once for all runs;
             None for all.
         test_rows: how many test images are used, chosen in the same way; None for all.
-        seed: of the noise and the training.
-        method: name of the loss, in `mgce.losses.presets.LOSSES`.
-        beta: of the loss, inf where it has none.
         beta_start: of MGCE in the first epoch, from where beta falls to its own over the first half of the epochs,
             beta - 1 by the same factor each epoch; None leaves it.
         cap_from: of a loss with a cap or threshold, the epoch from which on it has that, from 1 on; None for
             `mgce.experiments.methods.CAPPED_FROM`.
         trim: of a loss that trims, the share of the rows of every label to leave out; None for that of wrong labels,
             which differs by label.
-        smoke: of a miniature, the protocol that it is one of; "" of others.
-        hyperparameters: those published for the loss, by its name; the others are its defaults. They are not given, but
-            follow from the loss, the data set and the noise; another version of this package may have others.
 
-    The others are those of `ImageSettings`; by default no images are held out.
+    The others are those of `ImageNetworkRun`; by default no images are held out.
     """
 
     kind: ClassVar[str] = "losses"
@@ -92,23 +83,18 @@ class LossRun(ImageSettings):
         *("noise_type", "noise", "labels", "seed", "method", "beta", "beta_start"),
         *("lr", "l1", "weight_decay", "cap_from", "trim"),
     )
+    by_dataset: ClassVar[tuple[str, ...] | None] = None
 
     protocol: str
-    dataset: str
     noise_type: str = "symmetric"
     noise: float = 0.0
-    labels: str = ""
     rows: int | None = None
     test_rows: int | None = None
     seed: int = 0
-    method: str
-    beta: float
     beta_start: float | None = None
     cap_from: int | None = None
     trim: float | None = None
-    smoke: str = ""
     validation_size: float = 0.0
-    hyperparameters: dict[str, Any] = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -127,14 +113,6 @@ class LossRun(ImageSettings):
         found = self._method.hyperparameters(*self._published_for)
         object.__setattr__(self, "hyperparameters", {self.method: found})  # the dataclass is frozen
 
-    def check(self, place: Place) -> None:
-        """Raise an error if Lightning or the data set is missing."""
-        check_images(self.dataset, place)
-
-    def data_checksum(self, place: Place) -> str:
-        """Give a SHA-256 of the data as they are read."""
-        return load_images(self.dataset, data_dir=place.data_dir).checksum()
-
     def run(self, place: Place) -> list[dict[str, Any]]:
         """Train the network; give its record after the last epoch or, with images held out, after the one they choose.
 
@@ -142,18 +120,11 @@ class LossRun(ImageSettings):
         of h and p and the reliability curve of h; and by epoch the objective, and the accuracy on images held out,
         whose labels are as noisy as those trained on. Logits of the test images after that epoch go to `place.logits`.
         """
-        images = noisy_images(self, load_images(self.dataset, data_dir=place.data_dir))
+        images = noisy_images(self, self.images(place))
         dataset, stages = images.dataset, self._stages(images.transition, images.frequencies)
-        settings = ImageSettings(**{field.name: getattr(self, field.name) for field in fields(ImageSettings)})
-        name = run_name(document(self))
-        fit, logits = train_in_scratch(settings, dataset, place, name, loss=stages, seed=self.seed)
+        fit, logits = self.train(dataset, place, stages)
         target = torch.from_numpy(dataset.test.target)
-        keep_logits(place, name, logits, target)
-        curves = {
-            f"{curve}_by_epoch": [float(f"{value:.5g}") for value in fit.curves[curve]]
-            for curve in ("test_accuracy", "objective", "validation_accuracy")
-            if curve in fit.curves
-        }
+        keep_logits(place, run_name(document(self)), logits, target)
         loss = stages[max(stages)]
         measures = evaluate(logits, target, loss.beta, link=loss.link())
         del measures["reliability_p"]
@@ -162,7 +133,9 @@ class LossRun(ImageSettings):
         method |= {name: getattr(self, name) for name in ("cap_from", "trim") if getattr(self, name) is not None}
         best = max(fit.curves["test_accuracy"])
         training = {"lr": self.lr, "precision": place.image_precision}
-        return [{**cell, **method, **training, "best_accuracy": round(best, 6), **rounded(measures), **curves}]
+        return [
+            {**cell, **method, **training, "best_accuracy": round(best, 6), **rounded(measures), **curves_by_epoch(fit)}
+        ]
 
     @property
     def _method(self) -> Method:

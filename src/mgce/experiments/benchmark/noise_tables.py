@@ -6,16 +6,15 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mgce.experiments.benchmark.columns import flat, without_empty
+from mgce.experiments.benchmark.columns import without_empty
 from mgce.experiments.benchmark.noise_picture import label, noise_name, noise_picture
 from mgce.experiments.benchmark.published import published
 from mgce.experiments.benchmark.settings import of_method
 from mgce.experiments.methods import Method
-from mgce.experiments.paper.agreement import show
-from mgce.experiments.paper.comparison import percent
-from mgce.experiments.paper.result import Result
 from mgce.experiments.significance import tallies
-from mgce.experiments.store import Run
+from mgce.runs.result import Result
+from mgce.runs.store import Run
+from mgce.runs.summary import flat, percent, show
 
 KIND = "losses"
 TITLES = {
@@ -44,8 +43,8 @@ PUBLISHED_CAPTION = {
 }
 
 
-def noise_tables(runs: Sequence[Run]) -> list[Result]:
-    """Give a table with a picture for each protocol on images of which there are runs."""
+def noise_table(protocol: str, runs: Sequence[Run]) -> Result | None:
+    """Give the table with a picture of a protocol on images; None without runs."""
     records = [
         {
             **record,
@@ -53,11 +52,10 @@ def noise_tables(runs: Sequence[Run]) -> list[Result]:
             **_penalty(run.specification),
         }
         for run in runs
-        if run.specification["kind"] == KIND
+        if run.specification["kind"] == KIND and run.specification["protocol"] == protocol
         for record in run.records
     ]
-    protocols = [name for name in TITLES if any(record["protocol"] == name for record in records)]
-    return [_table(name, [record for record in records if record["protocol"] == name]) for name in protocols]
+    return _table(protocol, records) if records else None
 
 
 def _penalty(specification: Mapping[str, Any]) -> dict[str, float]:

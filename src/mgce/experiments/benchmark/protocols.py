@@ -12,9 +12,9 @@ from mgce.experiments.benchmark.images import LossRun
 from mgce.experiments.benchmark.settings import DIGITS, HUMAN, P1, P2, REDUCED, TINY, Settings, of_method
 from mgce.experiments.benchmark.tables import RateRun
 from mgce.experiments.methods import GCE_BETA, METHODS, TRIMMED, Method
-from mgce.experiments.paper.specification import Specification
 from mgce.losses.modules import NEAR_MAE
 from mgce.losses.presets import LOSSES
+from mgce.runs.specification import Specification
 
 Cell = dict[str, Any]  # kind and rate of the noise, or the human labels
 Value = TypeVar("Value")

@@ -6,14 +6,13 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from mgce.experiments.benchmark.columns import filled, flat
+from mgce.experiments.benchmark.columns import filled
 from mgce.experiments.methods import Method, is_mgce
-from mgce.experiments.paper.agreement import show
-from mgce.experiments.paper.comparison import percent
-from mgce.experiments.paper.result import Result
 from mgce.experiments.significance import tallies
-from mgce.experiments.store import Run
 from mgce.pages.png import figure, literal, png, stamp
+from mgce.runs.result import Result
+from mgce.runs.store import Run
+from mgce.runs.summary import flat, percent, show
 
 KIND = "rates"
 TITLE = "Learning rates: accuracy of each loss on tables with 40 % symmetric noise"

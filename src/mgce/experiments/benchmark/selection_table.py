@@ -7,17 +7,16 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from mgce.experiments.benchmark.columns import filled, flat, without_empty
+from mgce.experiments.benchmark.columns import filled, without_empty
 from mgce.experiments.benchmark.noise_picture import Record, draw_dots, noise_name
 from mgce.experiments.benchmark.noise_tables import KIND
 from mgce.experiments.benchmark.settings import REDUCED, of_method
 from mgce.experiments.methods import Method
-from mgce.experiments.paper.agreement import show
-from mgce.experiments.paper.comparison import percent
-from mgce.experiments.paper.result import Result
 from mgce.experiments.significance import Tally, tallies
-from mgce.experiments.store import Run
 from mgce.pages.png import figure, png, stamp
+from mgce.runs.result import Result
+from mgce.runs.store import Run
+from mgce.runs.summary import flat, percent, show
 
 NAME = "selection"
 TITLE = "Chosen by noisy labels: accuracy of each loss on few images (reduced)"

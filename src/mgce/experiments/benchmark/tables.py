@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from mgce._files import plain
 from mgce._validation import check_choice, check_number
-from mgce.experiments.benchmark.records import keep_logits, rounded
 from mgce.experiments.methods import TRIMMED, Method, stages
-from mgce.experiments.paper.specification import Place, document
-from mgce.experiments.paper.tabular import TabularRun, short
-from mgce.experiments.store import run_name
 from mgce.losses.trimmed import check_trim
 from mgce.metrics.evaluation import evaluate
+from mgce.runs.place import Place
+from mgce.runs.records import keep_logits, rounded, short
+from mgce.runs.specification import document
+from mgce.runs.store import run_name
+from mgce.runs.tables import TableRun
 from mgce.training.settings import TrainingSettings
 
 # The data set whose published hyperparameters the losses have: none were published for tables.
@@ -22,7 +22,7 @@ PUBLISHED_FOR = "cifar10"
 
 
 @dataclass(frozen=True)
-class RateRun(TabularRun):
+class RateRun(TableRun):
     """Networks on one table, one noise rate and one learning rate, a member for each loss and beta.
 
     Attributes:
@@ -30,12 +30,12 @@ class RateRun(TabularRun):
             which differs by label.
         penalty: the L1 penalty in place of `l1`; None for that.
 
-    The other fields are those of `TabularRun`, but every member is a loss of `mgce.losses.presets.LOSSES`, those of the
-    paper's methods too.
+    The other fields are those of `TableRun`.
     """
 
     kind: ClassVar[str] = "rates"
     axes: ClassVar[tuple[str, ...]] = ("noise", "seeds", "members", "lr", "trim", "penalty")
+    by_dataset: ClassVar[tuple[str, ...] | None] = None
 
     trim: float | None = None
     penalty: float | None = None
@@ -76,16 +76,15 @@ class RateRun(TabularRun):
                         "lr": self.lr,
                         "best_epoch": int(fit.best_epoch[group, member]),
                         "validation_accuracy": float(fit.curves["validation"][:, group, member].max()),
-                        "test_accuracy_by_epoch": short(fit.curves["test"][:, group, member]),
+                        "test_accuracy_by_epoch": short(fit.curves["test"][:, group, member].tolist()),
                         **{name: value for name, value in given.items() if value is not None},
                         **rounded(measures),
                     }
                 )
         return records
 
-    @property
-    def _published(self) -> Sequence[tuple[str, float]]:
-        return self.members
+    def _hyperparameters(self) -> dict[str, Any]:
+        return {name: Method(name, beta).hyperparameters(*self._published_for) for name, beta in self.members}
 
     @property
     def _published_for(self) -> tuple[str, str | None]:

@@ -6,15 +6,13 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from mgce.experiments.benchmark.columns import flat
 from mgce.experiments.benchmark.noise_picture import CE, MGCE, Record, label, noise_name
 from mgce.experiments.benchmark.noise_tables import KIND
 from mgce.experiments.benchmark.settings import REDUCED
-from mgce.experiments.paper.agreement import show
-from mgce.experiments.paper.comparison import percent
-from mgce.experiments.paper.result import Result
-from mgce.experiments.store import Run
 from mgce.pages.png import figure, literal, png, stamp
+from mgce.runs.result import Result
+from mgce.runs.store import Run
+from mgce.runs.summary import flat, percent, show
 
 NAME = "training"
 TITLE = "Settings of training: accuracy of each loss on few images (reduced)"

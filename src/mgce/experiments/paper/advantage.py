@@ -13,11 +13,12 @@ from mgce.experiments.paper.agreement import MARGIN, show_p
 from mgce.experiments.paper.comparison import ordered, other_methods
 from mgce.experiments.paper.image_settings import NOISE_RATES
 from mgce.experiments.paper.plan import Options
-from mgce.experiments.paper.result import PLUS_MINUS, Result
-from mgce.experiments.paper.specification import Specification
-from mgce.experiments.select import best_candidate
 from mgce.experiments.significance import LEVEL, Difference, holm, paired_difference
-from mgce.experiments.store import Run
+from mgce.runs.result import Result
+from mgce.runs.select import best_candidate
+from mgce.runs.specification import Specification
+from mgce.runs.store import Run
+from mgce.runs.summary import PLUS_MINUS
 
 OF_PAPER = {"ce": "cross-entropy", "gce": "GCE", "mae": "MAE (corrected)"}
 TITLE = "MGCE against the other methods: differences of test accuracy"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mgce.experiments.paper.result import PLUS_MINUS
 from mgce.experiments.significance import LEVEL, Difference, Summary, difference_of_means
+from mgce.runs.summary import show
 
 PAPER_SEEDS = 5  # "all the experiments are conducted for five times with randomization", section 5.1
 # In points: about what separates the methods of the tables from one another. A test whose interval is wider finds no
@@ -46,14 +45,6 @@ def judge(what: str, ours: Summary | None, paper: Sequence[float] | None) -> Ver
 def show_p(found: Difference) -> str:
     """Show a p-value: `p = 0.021`."""
     return f"p = {found.p:.2g}" if found.p >= 0.001 else "p < 0.001"
-
-
-def show(pair: Sequence[float] | None) -> str:
-    """Show mean and standard deviation as the paper does; for a single seed the mean alone, for None nothing."""
-    if pair is None:
-        return ""
-    mean, std = pair[0], pair[1]
-    return f"{mean:.2f}" + ("" if math.isnan(std) else f" {PLUS_MINUS} {std:.2f}")
 
 
 def notes_of(verdicts: Mapping[str, Verdict]) -> dict[str, str]:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import math
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from mgce.experiments.methods import CHOOSING, PAPER
-from mgce.experiments.paper.agreement import Verdict, agreement, judge, notes_of, show
+from mgce.experiments.paper.agreement import Verdict, agreement, judge, notes_of
 from mgce.experiments.paper.plan import KNOWN
 from mgce.experiments.paper.published import PUBLISHED_AS, published_row
-from mgce.experiments.paper.result import Result
 from mgce.experiments.render import value_range
-from mgce.experiments.select import HELD_OUT_LOSS, MEASURES, best_candidate, one_beta, summarize, tied
 from mgce.experiments.significance import Summary
+from mgce.runs.result import Result
+from mgce.runs.select import HELD_OUT_LOSS, MEASURES, best_candidate, one_beta, summarize, tied
+from mgce.runs.summary import Pair, show
 
 OF_PAPER = (*PAPER, "mae_published")
 LABELS = {"mae": "mae (corrected)", "mae_published": "mae (as published)"}
@@ -39,7 +38,6 @@ TEST = (
     "taken to spread as the paper's do. One test of twenty finds a difference where there is none. Below: every "
     "number that differs, and every one of which the test cannot say whether it is 2 points off."
 )
-Pair = tuple[float, float]  # mean and standard deviation
 Records = Sequence[dict[str, Any]]
 
 
@@ -114,13 +112,6 @@ def ordered(found: set[str], datasets: Sequence[str]) -> list[str]:
         return datasets.index(name) if name in datasets else len(datasets), dataset
 
     return sorted(found, key=place)
-
-
-def percent(values: Sequence[float]) -> Pair | None:
-    """Give mean and standard deviation (ddof = 1; NaN for a single value) in percent; None without values."""
-    if not values:
-        return None
-    return 100 * statistics.fmean(values), 100 * statistics.stdev(values) if len(values) > 1 else math.nan
 
 
 def _rows(table: str, dataset: str, noise: float, block: Records) -> list[Row]:

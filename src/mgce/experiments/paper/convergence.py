@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mgce.experiments.paper.agreement import show
 from mgce.experiments.paper.comparison import ordered
 from mgce.experiments.paper.plan import BETA
-from mgce.experiments.paper.result import Result
 from mgce.experiments.render import COLOURS
 from mgce.pages.png import figure, literal, png, stamp
+from mgce.runs.result import Result
+from mgce.runs.summary import show
 
 # By label: method, beta, curve ("test_accuracy" or "objective"), and Matplotlib's style of the line. A value V of the
 # objective is drawn as 1 - V, beside the accuracies.

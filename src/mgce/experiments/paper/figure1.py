@@ -9,11 +9,11 @@ from typing import Any
 import torch
 
 from mgce.experiments.paper.plan import Options
-from mgce.experiments.paper.result import Result
-from mgce.experiments.paper.specification import Specification
-from mgce.experiments.store import Run
 from mgce.functional import alpha_loss
 from mgce.pages.png import figure, png
+from mgce.runs.result import Result
+from mgce.runs.specification import Specification
+from mgce.runs.store import Run
 
 # As in the paper's legend.
 CURVES = {"CE": math.inf, "β = 2.0": 2.0, "β = 1.4": 1.4, "β = 1.1": 1.1, "MAE": 1.0}

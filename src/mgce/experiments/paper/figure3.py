@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from mgce.experiments.paper.convergence import ACCURACY, CurveFigure, Series, draw_curves
 from mgce.experiments.paper.images import PENALTY, image_records, plan_figure
 from mgce.experiments.paper.plan import Options
-from mgce.experiments.paper.result import Result
-from mgce.experiments.paper.specification import Specification
 from mgce.experiments.render import COLOURS
-from mgce.experiments.store import Run
+from mgce.runs.result import Result
+from mgce.runs.specification import Specification
+from mgce.runs.store import Run
 
 DATASETS = ("cifar10", "cifar100", "tiny_imagenet")
 CAPTION = (

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from mgce.experiments.paper.convergence import CurveFigure, draw_curves
 from mgce.experiments.paper.images import figure_records, plan_figure
 from mgce.experiments.paper.plan import Options
-from mgce.experiments.paper.result import Result
-from mgce.experiments.paper.specification import Specification
-from mgce.experiments.store import Run
+from mgce.runs.result import Result
+from mgce.runs.specification import Specification
+from mgce.runs.store import Run
 
 DATASETS = ("clothing1m",)
 CAPTION = (

@@ -11,11 +11,11 @@ from mgce.experiments.paper import table3
 from mgce.experiments.paper.comparison import ordered
 from mgce.experiments.paper.convergence import ACCURACY, CurveFigure, Series, curves_of, draw_curves
 from mgce.experiments.paper.plan import Options
-from mgce.experiments.paper.result import Result
-from mgce.experiments.paper.specification import Specification
 from mgce.experiments.paper.tabular import TabularRun
 from mgce.experiments.render import COLOURS
-from mgce.experiments.store import Run
+from mgce.runs.result import Result
+from mgce.runs.specification import Specification
+from mgce.runs.store import Run
 
 SERIES: Series = {
     **ACCURACY,

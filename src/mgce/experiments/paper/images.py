@@ -1,42 +1,31 @@
-"""A run on images: one residual network, trained by Lightning."""
+"""A run of the paper on images: one residual network."""
 
 from __future__ import annotations
 
-import logging
-import tempfile
-import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, fields, replace
-from importlib.util import find_spec
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from mgce import noise
-from mgce._files import alone_in, plain
+from mgce._files import plain
 from mgce._validation import check_choice, expected
-from mgce.datasets import load_images
 from mgce.datasets.images import ImageDataset, Images
 from mgce.experiments.methods import PAPER as PAPER_METHODS
 from mgce.experiments.methods import Method, paper_loss, stages
 from mgce.experiments.paper.image_settings import HUMAN, PAPER
 from mgce.experiments.paper.plan import BETA, Options
 from mgce.experiments.paper.published_mae import evaluate_published_mae
-from mgce.experiments.paper.specification import Place, Specification, document
-from mgce.experiments.select import MEASURES
-from mgce.experiments.store import Run, run_name
 from mgce.losses.presets import LOSSES
 from mgce.metrics.evaluation import evaluate
-from mgce.training.image_data import batches_of, evaluation_batches, resized
+from mgce.runs.images import ImageNetworkRun, curves_by_epoch, label_transition
+from mgce.runs.place import Place
+from mgce.runs.select import MEASURES
+from mgce.runs.specification import Specification
+from mgce.runs.store import Run
 from mgce.training.image_settings import ImageSettings
-from mgce.training.member_losses import MemberLoss
-from mgce.training.resnet import ARCHITECTURES
-
-if TYPE_CHECKING:
-    from mgce.training.lightning import ImageFit
 
 PENALTY = ImageSettings().l1
 # Data sets whose labels are wrong as they come; no noise is made. They are for the figures alone, at one beta: no part
@@ -52,35 +41,20 @@ SMOKE_COUNT = 2  # of seeds, and of candidates for beta, in a smoke run at most
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImageRun(ImageSettings):
+class ImageRun(ImageNetworkRun):
     """A network trained on one data set of images, by one loss.
 
-    Attributes:
-        dataset: a name that `mgce.datasets.load_images` knows.
-        noise: share of the labels of training and validation images that are made wrong.
-        seed: of the noise, the split and the training.
-        method: one of the paper, or the name of another loss in `mgce.losses.presets.LOSSES`.
-        beta: of the loss, inf where it has none.
-        labels: which labels that people gave are trained on, "worst" of cifar10n, say; "" for the published ones.
-        smoke: of a miniature, the table or figure that it is one of; "" of others.
-        hyperparameters: those published for a loss that is not the paper's, by its name; the others are its defaults.
-            They are not given, but follow from the loss, the data set and the noise; another version of this package
-            may have others.
-
-    All other fields are those of `ImageSettings`.
+    The fields are those of `ImageNetworkRun`. Noise is in the labels of validation images too. A method is one of the
+    paper, or the name of another loss; `hyperparameters` are those published for a loss that is not the paper's.
     """
 
     kind: ClassVar[str] = "images"
     axes: ClassVar[tuple[str, ...]] = ("noise", "seed", "method", "beta", "l1")
 
-    dataset: str
-    noise: float
-    seed: int
-    method: str
-    beta: float
-    labels: str = ""
-    smoke: str = ""
-    hyperparameters: dict[str, Any] = field(init=False, compare=False)
+    by_dataset: ClassVar[tuple[str, ...] | None] = (
+        *("architecture", "stem", "size", "padding", "crop", "jitter", "labels"),
+        *("validation_size", "epochs", "batch_size", "lr", "milestones", "gamma"),
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -92,14 +66,6 @@ class ImageRun(ImageSettings):
         found = {self.method: self._loss.hyperparameters(*self._published_for)} if published else {}
         object.__setattr__(self, "hyperparameters", found)  # the dataclass is frozen
 
-    def check(self, place: Place) -> None:
-        """Raise an error if Lightning or the data set is missing."""
-        check_images(self.dataset, place)
-
-    def data_checksum(self, place: Place) -> str:
-        """Give a SHA-256 of the data as they are read."""
-        return load_images(self.dataset, data_dir=place.data_dir).checksum()
-
     def run(self, place: Place) -> list[dict[str, Any]]:
         """Train the network; give its record at the epoch of best validation accuracy.
 
@@ -108,32 +74,21 @@ class ImageRun(ImageSettings):
         validation accuracy if there is one. The method `mae` has another record, `mae_published`, for the probabilities
         that the paper's table agrees with. Curves have five digits, so that records stay small.
         """
-        published = load_images(self.dataset, data_dir=place.data_dir, download=place.download)
+        published = self.images(place)
         dataset = with_labels(published, self.labels)
         loss = paper_loss(self._loss, *self._published_for, *self._told(published, dataset))
-        fit, logits = self._train(dataset, place, loss)
+        by_epoch = {epoch: stage[0] for epoch, stage in stages([loss]).items()}
+        fit, logits = self.train(dataset, place, by_epoch, noise_rate=self.noise)
         target = torch.from_numpy(dataset.test.target)
         record = {"method": self.method, "beta": plain(self.beta), "noise": self.noise, "seed": self.seed}
         record["precision"] = place.image_precision
         record["best_epoch"] = fit.best_epoch
         record["validation_accuracy"] = fit.metrics.get("validation_accuracy")
         measures = evaluate(logits, target, self.beta, link=loss.link())
-        curves = {
-            f"{name}_by_epoch": [float(f"{value:.5g}") for value in fit.curves[name]]
-            for name in ("validation_accuracy", "test_accuracy", "objective")
-            if name in fit.curves
-        }
-        records = [{**record, **{name: measures[name] for name in MEASURES}, **curves}]
+        records = [{**record, **{name: measures[name] for name in MEASURES}, **curves_by_epoch(fit)}]
         if self.method == "mae":
             records.append({**record, "method": "mae_published", **evaluate_published_mae(logits, target)})
         return records
-
-    def _train(self, dataset: ImageDataset, place: Place, loss: MemberLoss) -> tuple[ImageFit, Tensor]:
-        """Give the trained network with its curves, and its logits of the test images."""
-        settings = ImageSettings(**{field.name: getattr(self, field.name) for field in fields(ImageSettings)})
-        by_epoch = {epoch: stage[0] for epoch, stage in stages([loss]).items()}
-        name = run_name(document(self))
-        return train_in_scratch(settings, dataset, place, name, loss=by_epoch, noise_rate=self.noise, seed=self.seed)
 
     @property
     def _loss(self) -> Method:
@@ -154,18 +109,6 @@ class ImageRun(ImageSettings):
         return transition, clean.bincount(minlength=k)
 
 
-def label_transition(clean: Tensor, noisy: Tensor, n_classes: int) -> Tensor:
-    """Give the matrix of the noise of given labels: row z has the shares of each label among the rows of class z.
-
-    Example:
-        >>> label_transition(torch.tensor([0, 0, 1]), torch.tensor([0, 1, 1]), 2).tolist()
-        [[0.5, 0.5], [0.0, 1.0]]
-    """
-    counts = torch.zeros(n_classes, n_classes, dtype=torch.float64)
-    counts.index_put_((clean, noisy), torch.ones((), dtype=counts.dtype), accumulate=True)
-    return counts / counts.sum(1, keepdim=True)
-
-
 def with_labels(dataset: ImageDataset, labels: str) -> ImageDataset:
     """Give the data set with its human labels of this name in place of the published ones; with "" as it is."""
     if not labels:
@@ -173,72 +116,6 @@ def with_labels(dataset: ImageDataset, labels: str) -> ImageDataset:
     assert isinstance(dataset.train, Images)
     check_choice("labels", labels, tuple(dataset.train.noisy))
     return replace(dataset, train=Images(dataset.train.images, dataset.train.noisy[labels]))
-
-
-def check_images(dataset: str, place: Place) -> None:
-    """Raise an error if Lightning or the data set is missing."""
-    if not all(map(find_spec, ("lightning", "tensorboard"))):
-        raise ModuleNotFoundError("Expected Lightning for images, but it is missing: pip install 'mgce[experiments]'.")
-    load_images(dataset, data_dir=place.data_dir, download=place.download)
-
-
-def train_in_scratch(
-    settings: ImageSettings,
-    dataset: ImageDataset,
-    place: Place,
-    name: str,
-    *,
-    loss: MemberLoss | Mapping[int, MemberLoss],
-    seed: int,
-    noise_rate: float = 0.0,
-) -> tuple[ImageFit, Tensor]:
-    """Train a network, or go on from where the run of this name was stopped; with it give the logits of test images."""
-    from mgce.training.image_classifier import load_classifier
-    from mgce.training.lightning import Machine, train_images
-
-    device = torch.device(place.device)
-    machine = Machine(
-        accelerator=device.type,
-        devices=1 if device.index is None else [device.index],
-        precision=place.image_precision,
-        compiled=device.type == "cuda",
-        channels_last=device.type == "cuda" or settings.architecture in ARCHITECTURES,
-    )
-    with _scratch(place, name) as folder, _without_chatter():
-        fit = train_images(
-            settings,
-            dataset,
-            folder,
-            loss=loss,
-            noise_rate=noise_rate,
-            seed=seed,
-            machine=machine,
-            resume=True,
-        )
-        model = load_classifier(fit.checkpoint, settings, loss, len(dataset.classes)).to(device)
-    return fit, _test_logits(model, dataset, settings, device)
-
-
-@contextmanager
-def _scratch(place: Place, name: str) -> Iterator[Path]:
-    """Give a folder for the checkpoints of a run.
-
-    Without `place.scratch` it is a temporary one. A folder in `place.scratch` has the name of the run and stays: until
-    the run's records are written, its checkpoints are all there is of it. Those of another precision are not taken up.
-    """
-    if place.scratch is None:
-        with tempfile.TemporaryDirectory() as temporary:
-            yield Path(temporary)
-        return
-    folder = place.scratch / name
-    folder.mkdir(parents=True, exist_ok=True)
-    with ExitStack() as stack:
-        try:
-            stack.enter_context(alone_in(folder))
-        except BlockingIOError:
-            what = "that of one command for the same runs at a time"
-            raise ValueError(expected("out", what, f"run {name}, which another command is at")) from None
-        yield folder / place.image_precision
 
 
 def plan_images(
@@ -341,25 +218,3 @@ def plan_figure(options: Options, datasets: Sequence[str], item: str = SMOKE_ITE
     """Plan a run for each data set, each seed, and MGCE and GCE as far as they are asked for, at the figures' beta."""
     members = [(method, BETA) for method in options.methods if method in ("mgce", "gce")]
     return plan_images(options, datasets, members, item=item)
-
-
-def _test_logits(
-    model: torch.nn.Module, dataset: ImageDataset, settings: ImageSettings, device: torch.device
-) -> Tensor:
-    """Give the logits of all test images, computed in float32 on the device of training, as a tensor on the CPU.
-
-    A GPU multiplies float32 in convolutions with TF32's 10 bits of the mantissa, unless PyTorch is told not to.
-    """
-    part = (dataset if settings.size is None else resized(dataset, settings.size)).test
-    batches = batches_of(part, evaluation_batches(len(part), settings.batch_size, 0, 1), device, num_workers=0)
-    with torch.no_grad():
-        return torch.cat([model(images.to(device)).cpu() for images, _ in batches])
-
-
-@contextmanager
-def _without_chatter() -> Iterator[None]:
-    """Keep what Lightning says of every training from the terminal, and what PyTorch says of Lightning."""
-    logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".*LeafSpec", FutureWarning)
-        yield

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from mgce._validation import check_choice, expected
 from mgce.datasets import IMAGE_NAMES, NAMES
@@ -19,36 +19,17 @@ from mgce.experiments.paper import (
     table2,
     table3,
 )
+from mgce.experiments.paper.images import ImageRun
 from mgce.experiments.paper.plan import KNOWN, Options
-from mgce.experiments.paper.result import Result
-from mgce.experiments.paper.specification import Specification
-from mgce.experiments.store import Run
+from mgce.experiments.paper.tabular import TabularRun
+from mgce.runs.result import Result
+from mgce.runs.specification import Specification
+from mgce.runs.study import Item, Study
 
-
-@dataclass(frozen=True)
-class Item:
-    """A table or figure of the paper, or of the paper's runs.
-
-    Attributes:
-        plan: gives the specifications of its runs.
-        render: gives its result from finished runs, those of other items among them; None if they do not suffice.
-        datasets: the names of the data sets that can be asked for.
-    """
-
-    plan: Callable[[Options], list[Specification]]
-    render: Callable[[Sequence[Run]], Result | None]
-    datasets: tuple[str, ...] = ()
-
-    @property
-    def of_runs(self) -> bool:
-        """Whether it shows runs, and is not computed."""
-        return bool(self.datasets)
-
-
-ITEMS = {
+ITEMS: Mapping[str, Item[Options]] = {
     "advantage": Item(advantage.plan, advantage.render, NAMES),
-    "figure1": Item(figure1.plan, figure1.render),
-    "figure2": Item(figure2.plan, figure2.render),
+    "figure1": Item(figure1.plan, figure1.render, of_runs=False),
+    "figure2": Item(figure2.plan, figure2.render, of_runs=False),
     "figure3": Item(figure3.plan, figure3.render, IMAGE_NAMES),
     "figure4": Item(figure4.plan, figure4.render, IMAGE_NAMES),
     "figure5": Item(figure5.plan, figure5.render, IMAGE_NAMES),
@@ -57,6 +38,16 @@ ITEMS = {
     "table2": Item(table2.plan, table2.render, IMAGE_NAMES),
     "table3": Item(table3.plan, table3.render, NAMES),
 }
+
+
+def headline(results: Sequence[Result]) -> str:
+    """Say how many of our numbers agree with the paper's."""
+    sentences = [result.agreement for result in results if result.agreement]
+    return " ".join(sentences) or "Nothing here stands in the paper as a number."
+
+
+TITLE = "Minimax generalized cross-entropy: the paper's tables and figures"
+PAPER = Study(TITLE, (TabularRun, ImageRun), ITEMS, headline)
 
 
 def chosen(name: str) -> list[str]:

@@ -9,9 +9,9 @@ from mgce.experiments.paper.comparison import compare_methods
 from mgce.experiments.paper.image_settings import NOISE_RATES
 from mgce.experiments.paper.images import PENALTY, SMOKE_COUNT, image_records, plan_images, settings_of
 from mgce.experiments.paper.plan import Options
-from mgce.experiments.paper.result import Result
-from mgce.experiments.paper.specification import Specification
-from mgce.experiments.store import Run
+from mgce.runs.result import Result
+from mgce.runs.specification import Specification
+from mgce.runs.store import Run
 
 DATASETS = ("fashion_mnist", "cifar10", "svhn", "cifar100")
 

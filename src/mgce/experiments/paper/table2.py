@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from mgce.experiments.methods import CHOOSING
-from mgce.experiments.paper.agreement import agreement, judge, notes_of, show
-from mgce.experiments.paper.comparison import TEST, ordered, percent
+from mgce.experiments.paper.agreement import agreement, judge, notes_of
+from mgce.experiments.paper.comparison import TEST, ordered
 from mgce.experiments.paper.images import PENALTY, image_records, plan_images, settings_of
 from mgce.experiments.paper.plan import BETA, Options
 from mgce.experiments.paper.published import published_row
-from mgce.experiments.paper.result import Result
-from mgce.experiments.paper.specification import Specification
 from mgce.experiments.significance import Summary
-from mgce.experiments.store import Run
+from mgce.runs.result import Result
+from mgce.runs.specification import Specification
+from mgce.runs.store import Run
+from mgce.runs.summary import percent, show
 
 DATASETS = ("svhn", "cifar10", "fashion_mnist")
 PENALTIES = (1e-3, 1e-4, 1e-5)

@@ -9,10 +9,10 @@ from typing import Any
 from mgce.experiments.paper.comparison import compare_methods
 from mgce.experiments.paper.image_settings import NOISE_RATES
 from mgce.experiments.paper.plan import Options
-from mgce.experiments.paper.result import Result
-from mgce.experiments.paper.specification import Specification
 from mgce.experiments.paper.tabular import TabularRun
-from mgce.experiments.store import Run
+from mgce.runs.result import Result
+from mgce.runs.specification import Specification
+from mgce.runs.store import Run
 
 DATASETS = ("mnist", "covertype", "letter", "adult")
 # Fields of `TabularRun` that are not its defaults.

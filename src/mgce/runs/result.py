@@ -10,8 +10,8 @@ from typing import Any
 
 from mgce._text import printable
 from mgce.datasets import table_files
+from mgce.runs.summary import PLUS_MINUS
 
-PLUS_MINUS = "±"
 SMOKE_SUFFIX = "-smoke"  # of the names of files that smoke runs leave
 WIDTH = 100  # characters in a line of captions and notes, which most terminals show without a break
 

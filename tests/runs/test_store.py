@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mgce.experiments.store import Run, Runs
+from mgce.runs.store import Run, Runs
 
 FIRST = Run({"a": 1}, [{"x": 0.1}, {"accuracy": 0.2}], {"seconds": 3.0})
 SECOND = Run({"a": 2, "axes": ["seeds"], "seeds": [0, 1]}, [{"accuracy": 0.5}, {"accuracy": None}], {"seconds": 1.0})

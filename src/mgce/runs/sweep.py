@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import shutil
+import itertools
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from mgce._files import alone_in
 from mgce._threads import one_torch_thread
 from mgce._validation import check_choice, expected
-from mgce.experiments.paper.specification import Place, Specification, document, networks, remaining
-from mgce.experiments.store import Run, Runs
+from mgce.runs import scratch
+from mgce.runs.consistency import check_one_setting
+from mgce.runs.machine import describe
+from mgce.runs.place import Place
+from mgce.runs.specification import Specification, document, networks, remaining
+from mgce.runs.store import Run, Runs
+from mgce.runs.study import Study
 
 BACKENDS = ("loky", "dask")
-Describe = Callable[[], dict[str, str]]
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,51 @@ class Workers:
             what = "the address of a scheduler" if self.backend == "dask" else "left out without the backend 'dask'"
             raise ValueError(expected("scheduler", what, self.scheduler))
 
+    @classmethod
+    def of(cls, place: Place, jobs: int | None = None, backend: str = "loky", scheduler: str | None = None) -> Workers:
+        """Make them; without `jobs` one on each core, one where they would share a GPU, or all of a Dask cluster."""
+        if jobs is None:
+            here = (os.cpu_count() or 1) if place.device == "cpu" else 1
+            jobs = -1 if backend == "dask" else here
+        return cls(jobs, backend, scheduler)
+
+
+def carry_out(
+    study: Study[Any],
+    specifications: Sequence[Specification],
+    store: Runs,
+    place: Place,
+    workers: Workers,
+    on_progress: Callable[[int, int], None],
+) -> None:
+    """Do the runs of a plan that the store has no records of, and pack the store.
+
+    Args:
+        study: what the runs are for.
+        specifications: the plan.
+        store: where finished runs go.
+        place: data and device; what it may download, it does before the first run.
+        workers: who does the runs.
+        on_progress: called with the number of runs done, from 0 on, and of all to do; not if there are none.
+
+    Raises:
+        ValueError: if the runs are not of one setting.
+        FileNotFoundError: if data are missing.
+        OSError: as :func:`sweep` does.
+    """
+    documents = [*(run.specification for run in store.runs.values()), *map(document, specifications)]
+    check_one_setting(documents, study.by_dataset)
+    scratch.carry_over(place, documents)
+    clean(store, place)
+    todo = pending(specifications, store)
+    check(todo, place)
+    if todo:
+        done = itertools.count(1)
+        on_progress(0, len(todo))
+        there = replace(place, data=replace(place.data, download=False))  # many at once would download one file
+        sweep(todo, store, there, workers=workers, on_finished=lambda run: on_progress(next(done), len(todo)))
+    store.pack()  # even if nothing was left to run: an earlier command may have been stopped before it packed
+
 
 def pending(specifications: Sequence[Specification], store: Runs) -> list[Specification]:
     """Give specifications of the networks that no finished run has, each of them once.
@@ -53,7 +102,7 @@ def pending(specifications: Sequence[Specification], store: Runs) -> list[Specif
     So a grid grows: of a run that asks for eight betas, one of which has been run before, the other seven are left.
     """
     done: set[str] = set()
-    for run in store.read().values():
+    for run in store.runs.values():
         done |= networks(run.specification)
     todo: list[Specification] = []
     for specification in specifications:
@@ -89,8 +138,8 @@ def check(specifications: Sequence[Specification], place: Place) -> None:
 
 def clean(store: Runs, place: Place) -> None:
     """Remove what a stop left between the writing of a run and the removal of its scratch folder."""
-    for name in store.read():
-        _remove_scratch(place, name)
+    for name in store.runs:
+        scratch.remove(place, name)
 
 
 def sweep(
@@ -99,7 +148,6 @@ def sweep(
     place: Place,
     *,
     workers: Workers,
-    describe: Describe,
     on_finished: Callable[[Run], None],
 ) -> None:
     """Do all runs, and write each as it finishes.
@@ -109,7 +157,6 @@ def sweep(
         store: where finished runs go; only this process writes there.
         place: data and device, as the workers see them.
         workers: who does the runs.
-        describe: gives the facts of the machine that are stored with a run, on the worker.
         on_finished: called after each run has been written.
 
     Raises:
@@ -123,10 +170,10 @@ def sweep(
         options = {} if scheduler else {"backend": workers.backend}
         try:
             for run in Parallel(n_jobs=workers.jobs, return_as="generator_unordered", **options)(
-                delayed(execute)(specification, place, describe) for specification in specifications
+                delayed(execute)(specification, place) for specification in specifications
             ):
                 store.write(run)
-                _remove_scratch(place, run.name)  # from now on the run is in the store
+                scratch.remove(place, run.name)  # from now on the run is in the store
                 on_finished(run)
         except TerminatedWorkerError:
             what = "such that each process has the memory it needs"
@@ -134,13 +181,7 @@ def sweep(
             raise OSError(f"Expected `jobs` to be {what}, but got {got}goes on from there.") from None
 
 
-def _remove_scratch(place: Place, name: str) -> None:
-    if place.scratch is not None:
-        with contextlib.suppress(OSError), alone_in(place.scratch / name):  # not from under another command
-            shutil.rmtree(place.scratch / name, ignore_errors=True)
-
-
-def execute(specification: Specification, place: Place, describe: Describe) -> Run:
+def execute(specification: Specification, place: Place) -> Run:
     """Do one run, on one thread: sums then have one order, and runs side by side do not compete for the cores."""
     with one_torch_thread():
         start = time.monotonic()

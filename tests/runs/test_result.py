@@ -1,4 +1,4 @@
-from mgce.experiments.paper.result import Result, explained, to_csv, to_latex, to_text
+from mgce.runs.result import Result, explained, to_csv, to_latex, to_text
 
 
 def test_forms_of_a_result():

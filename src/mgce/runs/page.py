@@ -4,27 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mgce.experiments.paper.result import Result
 from mgce.pages import web_page
+from mgce.runs.result import Result
 
-TITLE = "Minimax generalized cross-entropy: the paper's tables and figures"
 
-
-def page(results: Sequence[Result], facts: Mapping[str, str]) -> bytes:
+def page(title: str, lead: str, results: Sequence[Result], facts: Mapping[str, str]) -> bytes:
     """Give the HTML page as UTF-8.
 
     Args:
+        title: of the page.
+        lead: its first sentences.
         results: tables and figures, in order.
         facts: settings of the runs and facts of the machines, by name.
     """
     sections = {result.title: section(result) for result in results}
-    return web_page.document(TITLE, headline(results), {**sections, "Runs": web_page.facts(facts)}, broad=True)
-
-
-def headline(results: Sequence[Result]) -> str:
-    """Say how many of our numbers agree with the paper's."""
-    sentences = [result.agreement for result in results if result.agreement]
-    return " ".join(sentences) or "Nothing here stands in the paper as a number."
+    return web_page.document(title, lead, {**sections, "Runs": web_page.facts(facts)}, broad=True)
 
 
 def section(result: Result) -> str:

@@ -6,11 +6,12 @@ from typing import ClassVar
 
 import pytest
 
-from mgce.cli.reproduce import run_all
-from mgce.experiments.paper.specification import Place, check_no_network_twice
-from mgce.experiments.paper.sweep import Workers, absent, check, pending, sweep
 from mgce.experiments.paper.tabular import TabularRun
-from mgce.experiments.store import Runs
+from mgce.runs.consistency import check_no_network_twice
+from mgce.runs.place import Place
+from mgce.runs.store import Runs
+from mgce.runs.study import Study
+from mgce.runs.sweep import Workers, absent, carry_out, check, pending, sweep
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,7 @@ class Small:
 
     kind: ClassVar[str] = "small"
     axes: ClassVar[tuple[str, ...]] = ("seed",)
+    by_dataset: ClassVar[tuple[str, ...] | None] = None
 
     seed: int
     dataset: str = "none"
@@ -84,8 +86,8 @@ class Small:
     def run(self, place):
         if self.killed:
             os.kill(os.getpid(), signal.SIGKILL)
-        from mgce.experiments.paper.specification import document
-        from mgce.experiments.store import run_name
+        from mgce.runs.specification import document
+        from mgce.runs.store import run_name
 
         folder = Path(place.scratch, run_name(document(self)))
         folder.mkdir(parents=True, exist_ok=True)
@@ -95,7 +97,7 @@ class Small:
 
 def do(runs, folder, jobs=1):
     place = Place(scratch=folder / "scratch")
-    sweep(runs, Runs(folder), place, workers=Workers(jobs), describe=dict, on_finished=lambda run: None)
+    sweep(runs, Runs(folder), place, workers=Workers(jobs), on_finished=lambda run: None)
 
 
 def test_checkpoints_stay_until_the_records_are_written(tmp_path, monkeypatch):
@@ -115,7 +117,7 @@ def test_checkpoints_stay_until_the_records_are_written(tmp_path, monkeypatch):
     left.mkdir()  # a stop after the records were written, of the last run: nothing is left to do
     (tmp_path / "scratch" / "another").mkdir()  # of a run that is not finished
     done, place = [Small(0), Small(1)], Place(scratch=tmp_path / "scratch")
-    run_all(done, Runs(tmp_path), place, Workers(1), download=False)
+    carry_out(Study("", (Small,), {}, len), done, Runs(tmp_path), place, Workers(1), print)
     assert [folder.name for folder in (tmp_path / "scratch").iterdir()] == ["another"]
     do([Small(2)], tmp_path)
     assert {run.machine["data"] for run in Runs(tmp_path).read().values()} == {"abc"}

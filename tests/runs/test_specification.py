@@ -4,17 +4,15 @@ from pathlib import Path
 
 import pytest
 
+from mgce.experiments.benchmark.study import BENCHMARK
 from mgce.experiments.benchmark.tables import RateRun
-from mgce.experiments.paper.specification import (
-    check_no_network_twice,
-    check_one_setting,
-    document,
-    networks,
-    remaining,
-)
+from mgce.experiments.paper.items import PAPER
 from mgce.experiments.paper.tabular import TabularRun
-from mgce.experiments.store import Runs, run_name
+from mgce.runs.consistency import check_no_network_twice, check_one_setting
+from mgce.runs.specification import document, networks, remaining
+from mgce.runs.store import Runs, run_name
 
+KINDS = PAPER.by_dataset
 SMALL = TabularRun("wine", 0.2, (0, 1), (("mgce", 1.4), ("mae", 1.0)), hidden=8, epochs=3)
 
 
@@ -31,29 +29,31 @@ def test_runs_of_one_folder_have_one_setting_and_nothing_twice():
         )
 
     runs = [spec(), spec(seeds=(1,)), spec(noise=0.2), spec(members=(("mae", 1.0),))]
-    check_one_setting([*runs, spec(dataset="iris", rows=9), spec(dataset="digits", scaling="pixels")])
+    check_one_setting([*runs, spec(dataset="iris", rows=9), spec(dataset="digits", scaling="pixels")], KINDS)
     check_no_network_twice(runs)
     with pytest.raises(ValueError, match="Expected `epochs` to be 150 in all runs on wine"):
-        check_one_setting([spec(), spec(seeds=(1,), epochs=3)])
+        check_one_setting([spec(), spec(seeds=(1,), epochs=3)], KINDS)
     with pytest.raises(ValueError, match="Expected `scaling` to be 'standard' in all runs on wine"):
-        check_one_setting([spec(), spec(seeds=(1,), scaling="pixels")])
+        check_one_setting([spec(), spec(seeds=(1,), scaling="pixels")], KINDS)
     with pytest.raises(ValueError, match="Expected `epochs` to be 150 in all runs of one folder, but got 3"):
-        check_one_setting([spec(), spec(dataset="iris", epochs=3)])
+        check_one_setting([spec(), spec(dataset="iris", epochs=3)], KINDS)
     with pytest.raises(ValueError, match="different networks"):
         check_no_network_twice([spec(), spec(seeds=(1, 0))])
     with pytest.raises(ValueError, match="to be all of --smoke or none"):
-        check_one_setting([spec(), spec(dataset="iris", smoke="table3")])
+        check_one_setting([spec(), spec(dataset="iris", smoke="table3")], KINDS)
     comparison = document(RateRun("wine", 0.0, (0,), (("ce", math.inf),)))
     with pytest.raises(ValueError, match="to be all of mgce reproduce or all of mgce benchmark, but got both"):
-        check_one_setting([spec(), comparison])
-    check_one_setting([comparison, document(RateRun("iris", 0.0, (0,), (("ce", math.inf),), lr=0.5))])
+        check_one_setting([spec(), comparison], KINDS)
+    check_one_setting(
+        [comparison, document(RateRun("iris", 0.0, (0,), (("ce", math.inf),), lr=0.5))], BENCHMARK.by_dataset
+    )
 
 
 def test_an_empty_field_that_came_later_changes_no_name():
     assert "smoke" not in document(SMALL) and run_name(document(SMALL)) != run_name(document(MARKED))
     # The name that the committed run of these networks has.
     old = TabularRun("letter", 0.0, (0,), (("ce", math.inf),))
-    assert run_name(document(old)) in Runs(Path(__file__).parents[3] / "results" / "paper").read()
+    assert run_name(document(old)) in Runs(Path(__file__).parents[2] / "results" / "paper").read()
 
 
 MARKED = replace(SMALL, smoke="table3")

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from torch import Tensor
 
 from mgce._files import replacing
-from mgce.experiments.paper.specification import Place
+from mgce.runs.place import Place
+
+
+def short(values: Iterable[float]) -> list[float]:
+    """Give numbers to five digits, so that the curves of records stay small."""
+    return [float(f"{value:.5g}") for value in values]
 
 
 def rounded(value: Any) -> Any:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from mgce._files import replacing
+from mgce.runs.migration import earlier, renewed
 
 SHARES = ("ece_", "sce_")  # numbers of a record that begin so are shares, and so are accuracies
 
@@ -24,11 +27,13 @@ class Run:
         specification: everything that the records depend on.
         records: what the run gave, a dict for each network.
         machine: facts of the machine that it ran on, and the seconds that it took.
+        stored_as: the name under which it was stored, if that is one of an earlier version.
     """
 
     specification: Mapping[str, Any]
     records: Sequence[Mapping[str, Any]]
     machine: Mapping[str, Any]
+    stored_as: str = field(default="", compare=False)
 
     @property
     def name(self) -> str:
@@ -48,6 +53,11 @@ def run_name(specification: Mapping[str, Any]) -> str:
     return hashlib.sha256(_line(specification)).hexdigest()[:12]
 
 
+def former_names(specification: Mapping[str, Any]) -> list[str]:
+    """Give the names that a run had in earlier versions, the last one first."""
+    return [run_name(document) for document in earlier(specification)]
+
+
 class Runs:
     """The finished runs of a folder.
 
@@ -59,6 +69,8 @@ class Runs:
     holds; among the facts of its machine are the version of this package and a checksum of the data. Folders of earlier
     versions have no such file: of those it is only checked that every run has as many records as its specification asks
     for, and that shares are between 0 and 1.
+
+    Runs of earlier versions are given in today's names (`migration.py`), and :meth:`pack` writes them so.
     """
 
     # In the order of writing, so that a pack that was stopped midway names no run that is not there.
@@ -66,6 +78,11 @@ class Runs:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
+
+    @cached_property
+    def runs(self) -> dict[str, Run]:
+        """The finished runs by name: those that :meth:`read` gave, once, and those that were written since."""
+        return self.read()
 
     def write(self, run: Run) -> None:
         """Add a run; where it is already, it stays as it is."""
@@ -81,6 +98,7 @@ class Runs:
         except OSError:  # another command on this folder may have been quicker
             if not folder.is_dir():
                 raise
+        self.runs |= self._checked(*_loose([folder]))
 
     def read(self) -> dict[str, Run]:
         """Give the finished runs by name, in the order of their names.
@@ -88,18 +106,54 @@ class Runs:
         Raises:
             ValueError: if a file is damaged, or a run is missing that the folder has had.
         """
-        runs = {run.name: run for run in self._packed()}
-        checks = _read_one(self.directory / "checks.json", absent={})
-        for folder in self._folders():
-            run = Run(
-                _read_one(folder / "specification.json"),
-                _read(folder / "records.jsonl"),
-                _read_one(folder / "machine.json"),
-            )
-            if run.name != folder.name:
-                raise _damaged(folder, f"the specification of {run.name}")
-            runs[run.name] = run
-            checks |= _read_one(folder / "checks.json", absent={})
+        return _renewed(self._stored())
+
+    def pack(self) -> None:
+        """Write all finished runs into four files, a line for each run or record, if there are any that these lack.
+
+        Each file holds all that its predecessor did, so that a mixture of both, after a stop, has all earlier runs.
+        Runs in names of an earlier version first get lines in today's names too, and then lose the others, from the
+        last file to the first. Meanwhile no check is of a run that changes.
+        """
+        folders, known = self._folders(), {run.stored_as or name for name, run in self.runs.items()}
+        others = [folder for folder in folders if folder.name not in known]  # of another command, meanwhile
+        runs = dict(sorted({**_renewed(self._checked(*_loose(others))), **self.runs}.items()))
+        old = {run.stored_as for run in runs.values()} - {""}
+        if old:
+            stored = self._stored()
+            self._write_packed({name: run for name, run in stored.items() if name not in old}, self.PACKED[3:])
+            self._write_packed({**stored, **runs}, self.PACKED)
+            self._write_packed(runs, self.PACKED[::-1])
+            for name in old - runs.keys():
+                _remove(self.directory / "runs" / name)
+        elif folders:
+            self._write_packed(runs, self.PACKED)
+        self.runs = {name: replace(run, stored_as="") for name, run in runs.items()}
+
+    def _write_packed(self, runs: Mapping[str, Run], names: Sequence[str]) -> None:
+        lines: list[list[Mapping[str, Any]]] = [
+            [{"run": name, **record} for name, run in runs.items() for record in run.records],
+            [{"run": name, **run.machine} for name, run in runs.items()],
+            [run.specification for run in runs.values()],
+            [{name: _check_of(run) for name, run in runs.items()}],
+        ]
+        contents = {name: b"".join(map(_line, content)) for name, content in zip(self.PACKED, lines, strict=True)}
+        with ExitStack() as stack:
+            for name in reversed(names):  # left in the reverse order
+                stack.enter_context(replacing(self.directory / name)).write_bytes(contents[name])
+
+    def _folders(self) -> list[Path]:
+        return sorted((self.directory / "runs").glob("[!.]*/"))
+
+    def _stored(self) -> dict[str, Run]:
+        """Give the finished runs as they were written, by the names that they then had."""
+        runs, checks = _loose(self._folders())
+        packed = {run.name: run for run in self._packed()}
+        checks = {**_read_one(self.directory / "checks.json", absent={}), **checks}
+        return dict(sorted(self._checked({**packed, **runs}, checks).items()))
+
+    def _checked(self, runs: dict[str, Run], checks: Mapping[str, Any]) -> dict[str, Run]:
+        """Give the runs, all of which are whole and plausible."""
         for name, check in checks.items():
             if name not in runs:
                 raise _damaged(self.directory, f"no run {name}")
@@ -107,29 +161,7 @@ class Runs:
                 raise _damaged(self.directory, f"run {name} not as it was written")
         for run in runs.values():
             _check_plausible(run, self.directory)
-        return dict(sorted(runs.items()))
-
-    def pack(self) -> None:
-        """Write all finished runs into four files, a line for each run or record, if `runs/` has any.
-
-        Each file holds all that its predecessor did, so that a mixture of both, after a stop, has all earlier runs.
-        """
-        if not self._folders():
-            return
-        runs = self.read()
-        lines: list[list[Mapping[str, Any]]] = [
-            [{"run": name, **record} for name, run in runs.items() for record in run.records],
-            [{"run": name, **run.machine} for name, run in runs.items()],
-            [run.specification for run in runs.values()],
-            [{name: _check_of(run) for name, run in runs.items()}],
-        ]
-        contents = [b"".join(map(_line, content)) for content in lines]
-        with ExitStack() as stack:
-            for name, content in reversed(list(zip(self.PACKED, contents, strict=True))):  # left in the reverse order
-                stack.enter_context(replacing(self.directory / name)).write_bytes(content)
-
-    def _folders(self) -> list[Path]:
-        return sorted((self.directory / "runs").glob("[!.]*/"))
+        return runs
 
     def _packed(self) -> list[Run]:
         paths = [self.directory / name for name in self.PACKED[:3]]
@@ -145,6 +177,42 @@ class Runs:
             return [Run(specification, lines[name], facts[name]) for name, specification in named.items()]
         except (KeyError, TypeError) as error:
             raise _damaged(self.directory, f"lines that do not belong together ({error})") from None
+
+
+def _loose(folders: Sequence[Path]) -> tuple[dict[str, Run], dict[str, Any]]:
+    """Give the runs in folders of their own, and their checks, by name."""
+    runs: dict[str, Run] = {}
+    checks: dict[str, Any] = {}
+    for folder in folders:
+        run = Run(
+            _read_one(folder / "specification.json"),
+            _read(folder / "records.jsonl"),
+            _read_one(folder / "machine.json"),
+        )
+        if run.name != folder.name:
+            raise _damaged(folder, f"the specification of {run.name}")
+        runs[run.name] = run
+        checks |= _read_one(folder / "checks.json", absent={})
+    return runs, checks
+
+
+def _renewed(runs: Mapping[str, Run]) -> dict[str, Run]:
+    """Give the runs in today's names; what was stored under a name of today goes before what gets that name now."""
+    found: dict[str, Run] = {}
+    for name, run in runs.items():
+        specification, records = renewed(run.specification, run.records)
+        if (specification, records) == (run.specification, run.records):
+            found[name] = replace(run, stored_as=found[name].stored_as) if name in found else run
+        else:
+            new = Run(specification, records, run.machine, stored_as=name)
+            found[new.name] = replace(runs.get(new.name, new), stored_as=name)
+    return dict(sorted(found.items()))
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder if it is there; others see all of it or nothing."""
+    if folder.is_dir():
+        shutil.rmtree(folder.rename(folder.with_name(f".{folder.name}")))
 
 
 def _check_of(run: Run) -> dict[str, Any]:

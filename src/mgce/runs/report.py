@@ -9,22 +9,23 @@ from typing import Any
 
 from mgce._files import write_files
 from mgce._validation import expected
-from mgce.experiments.paper.items import ITEMS
-from mgce.experiments.paper.page import page
-from mgce.experiments.paper.result import Result, explained, files, page_name, smoke
-from mgce.experiments.paper.specification import check_no_network_twice, check_one_data, check_one_setting
-from mgce.experiments.store import Run, Runs
+from mgce.runs.consistency import check_no_network_twice, check_one_data, check_one_setting
+from mgce.runs.page import page
+from mgce.runs.result import Result, explained, files, page_name, smoke
+from mgce.runs.store import Run, Runs
+from mgce.runs.study import Study
 
 REASONS = "reasons.json"
 UNSAID = ("run", "seconds", "data")  # left out of the facts of machines
 
 
-def write_report(directory: Path, out: Path) -> dict[str, Result]:
+def write_report(study: Study[Any], store: Runs, out: Path) -> dict[str, Result]:
     """Render every table and figure that the finished runs of a folder suffice for, and write it to `out`.
 
     Args:
-        directory: the folder of the runs. A file `reasons.json` there may explain numbers that are far from the
-            paper's, see :func:`mgce.experiments.paper.result.explained`.
+        study: what the runs are for.
+        store: the runs. A file `reasons.json` in their folder may explain numbers that are far from published ones, see
+            :func:`mgce.runs.result.explained`.
         out: the folder to write to.
 
     Returns:
@@ -33,23 +34,23 @@ def write_report(directory: Path, out: Path) -> dict[str, Result]:
     Raises:
         ValueError: if a file is damaged, or the runs are not of one setting.
     """
-    runs = list(Runs(directory).read().values())
+    runs = list(store.runs.values())
     try:
-        check_one_setting([run.specification for run in runs])
+        check_one_setting([run.specification for run in runs], study.by_dataset)
         check_no_network_twice([run.specification for run in runs])
         check_one_data(runs)
         miniature = any(run.specification.get("smoke") for run in runs)
-        rendered = {name: item.render(runs) for name, item in ITEMS.items()}
+        rendered = {name: item.render(runs) for name, item in study.items.items()}
     except (AttributeError, IndexError, KeyError, TypeError) as error:  # runs of versions that wrote no checksums
         got = f"what these cannot be rendered from ({type(error).__name__}: {error})"
-        raise ValueError(f"Expected {directory} to hold finished runs, but got {got}.") from error
-    reasons = read_reasons(directory)
+        raise ValueError(f"Expected {store.directory} to hold finished runs, but got {got}.") from error
+    reasons = read_reasons(store.directory)
     results = {name: explained(result, reasons) for name, result in rendered.items() if result is not None}
-    if miniature:  # Figures 1 and 2 are computed, and of no run
-        results = {name: smoke(result) if ITEMS[name].of_runs else result for name, result in results.items()}
-    contents = {name: content for result in results.values() for name, content in files(result).items()}
+    if miniature:  # what is computed is of no run
+        results = {name: smoke(result) if study.items[name].of_runs else result for name, result in results.items()}
     shown = list(results.values())
-    write_files(out, {**contents, page_name(shown): page(shown, facts(runs))})
+    contents = {name: content for result in shown for name, content in files(result).items()}
+    write_files(out, {**contents, page_name(shown): page(study.title, study.headline(shown), shown, facts(runs))})
     return results
 
 

@@ -1,5 +1,6 @@
-from mgce.experiments.paper.page import headline, page
-from mgce.experiments.paper.result import Result
+from mgce.experiments.paper.items import headline
+from mgce.runs.page import page
+from mgce.runs.result import Result
 from web_pages import check_phone, check_structure
 
 
@@ -14,7 +15,7 @@ def test_headline_says_what_agrees():
 
 
 def test_page_holds_results_and_facts(tmp_path):
-    text = page([result(agreement="One.", notes={"a": "Far."})], {"finished runs": "3"}).decode()
+    text = page("Title", "Lead.", [result(agreement="One.", notes={"a": "Far."})], {"finished runs": "3"}).decode()
     parsed = check_structure(text)
     assert parsed.text("h2") == ["Table 9: T", "Runs"] and parsed.text("a") == ["Table 9", "Runs"]
     assert parsed.text("li") == ["Far."] and parsed.text("dd") == ["3"]

@@ -1,6 +1,6 @@
 import numpy as np
 
-from mgce.experiments.select import best_candidate, one_beta
+from mgce.runs.select import best_candidate, one_beta
 
 
 def record(beta, seed, validation, brier=None, method="mgce"):

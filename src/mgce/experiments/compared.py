@@ -1,0 +1,54 @@
+"""What a comparison found: the networks that count, their table, and the files for it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+from mgce._files import to_json
+from mgce.datasets import Table
+from mgce.experiments import render
+from mgce.experiments.compare import Comparison
+from mgce.runs import select
+from mgce.runs.machine import describe
+
+FILES = ("table.csv", "runs.json", "accuracy.png", "reliability.png")
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The networks of a comparison.
+
+    Attributes:
+        table: the data set.
+        plan: the settings.
+        records: of all networks.
+    """
+
+    table: Table
+    plan: Comparison
+    records: list[dict[str, Any]]
+
+    @cached_property
+    def chosen(self) -> list[dict[str, Any]]:
+        """Those of the records that have the best beta and share to trim of their method and seed."""
+        return select.best_candidate(self.records)
+
+    @cached_property
+    def rows(self) -> list[dict[str, Any]]:
+        """Means and standard deviations over the seeds, by method."""
+        return select.summarize(self.chosen)
+
+    @property
+    def title(self) -> str:
+        """What was compared on what."""
+        return f"{self.table.name}, {self.plan.noise_type} noise {self.plan.noise:g}"
+
+    def files(self) -> dict[str, bytes]:
+        """Give the content of each of `FILES` by its name."""
+        settings = {"dataset": self.table.name, "plan": asdict(self.plan)}
+        document = {**settings, "environment": describe(), "runs": self.records}
+        draw = (render.accuracy_figure, render.reliability_figure)
+        pictures = [figure(self.chosen, self.title) for figure in draw]
+        return dict(zip(FILES, (render.to_csv(self.rows), to_json(document), *pictures), strict=True))

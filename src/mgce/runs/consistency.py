@@ -1,0 +1,89 @@
+"""What the runs of one folder have to agree in, so that a table compares what can be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mgce._validation import expected
+from mgce.runs.specification import LATER_AXES, networks
+from mgce.runs.store import Run
+
+
+def check_one_data(runs: Sequence[Run]) -> None:
+    """Require the runs on a data set to have read the same data; runs of earlier versions do not say which.
+
+    Raises:
+        ValueError: if they did not.
+    """
+    seen: dict[tuple[str, str, Any], str] = {}
+    for run in runs:
+        specification, checksum = run.specification, run.machine.get("data")
+        if checksum is not None:
+            key = specification["kind"], specification["dataset"], specification.get("rows")
+            if seen.setdefault(key, checksum) != checksum:
+                what = f"the same in all runs on {specification['dataset']} of one folder"
+                raise ValueError(expected("data", what, f"{seen[key]} and {checksum}"))
+
+
+def check_one_setting(documents: Sequence[Mapping[str, Any]], by_dataset: Mapping[str, tuple[str, ...] | None]) -> None:
+    """Require the runs on a data set to differ in their axes only, those on two as their kind allows, none by smoke.
+
+    Runs of the paper's tables and those that compare losses have pages of one name, and so folders of their own. The
+    hyperparameters of a loss may differ by noise too. Runs of earlier versions do not say them.
+
+    Args:
+        documents: the specifications of the runs.
+        by_dataset: as `Specification` has it, for every kind of run that may be there.
+
+    Raises:
+        ValueError: if they do not.
+    """
+    smoke = {bool(specification.get("smoke")) for specification in documents}
+    if len(smoke) > 1:
+        raise ValueError(
+            "Expected the runs of a folder to be all of --smoke or none, but got both: take another --out."
+        )
+    if not {specification["kind"] for specification in documents} <= by_dataset.keys():
+        raise ValueError(
+            "Expected the runs of a folder to be all of mgce reproduce or all of mgce benchmark, but got both: take "
+            "another --out."
+        )
+    settings: dict[tuple[str, ...], Mapping[str, Any]] = {}
+    for specification in documents:
+        kind, dataset, miniature = (str(specification.get(name, "")) for name in ("kind", "dataset", "smoke"))
+        setting = {name: value for name, value in specification.items() if name not in specification["axes"]}
+        setting["axes"] = [axis for axis in specification["axes"] if axis not in LATER_AXES]
+        noise = [str(specification.get(name, "")) for name in ("noise_type", "noise", "labels")]
+        named = setting.pop("hyperparameters", None)
+        for loss, values in named.items() if isinstance(named, Mapping) else ():
+            given, where = {"hyperparameters": values}, (kind, dataset, miniature, loss, *noise)
+            _check_same(settings.setdefault(where, given), given, f" by {loss} on {dataset}")
+        _check_same(settings.setdefault((kind, dataset, miniature), setting), setting, f" on {dataset}")
+        free = by_dataset[kind]
+        if free is not None:
+            own = (*free, "dataset", "smoke")
+            shared = {name: value for name, value in setting.items() if name not in own}
+            _check_same(settings.setdefault((kind,), shared), shared, "")
+
+
+def _check_same(first: Mapping[str, Any], setting: Mapping[str, Any], where: str) -> None:
+    for name in first.keys() | setting.keys():
+        if first.get(name) != setting.get(name):
+            what = f"{first.get(name)!r} in all runs{where} of one folder"
+            raise ValueError(expected(name, what, setting.get(name)))
+
+
+def check_no_network_twice(documents: Sequence[Mapping[str, Any]]) -> None:
+    """Require that no network is in two runs.
+
+    Raises:
+        ValueError: if one is.
+    """
+    seen: set[str] = set()
+    for specification in documents:
+        names = networks(specification)
+        if names & seen:
+            twice = sorted(names & seen)[0]
+            raise ValueError(f"Expected the runs of a folder to be of different networks, but got {twice} twice.")
+        seen |= names

@@ -1,0 +1,160 @@
+"""Runs on images: one network on one data set, trained by Lightning."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from mgce.datasets import load_images
+from mgce.datasets.images import ImageDataset
+from mgce.runs import scratch
+from mgce.runs.place import Place
+from mgce.runs.records import short
+from mgce.runs.specification import document
+from mgce.runs.store import run_name
+from mgce.training.image_data import batches_of, evaluation_batches, resized
+from mgce.training.image_settings import ImageSettings
+from mgce.training.member_losses import MemberLoss
+from mgce.training.resnet import ARCHITECTURES
+
+if TYPE_CHECKING:
+    from mgce.training.lightning import ImageFit
+
+CURVES = ("validation_accuracy", "test_accuracy", "objective")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageNetworkRun(ImageSettings, ABC):
+    """What runs on images have in common: a network trained on one data set, by one loss.
+
+    Attributes:
+        dataset: a name that `mgce.datasets.load_images` knows.
+        noise: share of the labels that are made wrong.
+        labels: which labels that people gave are trained on, "worst" of cifar10n, say; "" for others.
+        seed: of the noise and the training.
+        method: name of the loss, in `mgce.losses.presets.LOSSES`.
+        beta: of the loss, inf where it has none.
+        smoke: of a miniature, what it is one of; "" of others.
+        hyperparameters: those published for the loss, by its name; the others are its defaults. They are not given, but
+            follow from the loss, the data set and the noise; another version of this package may have others.
+
+    All other fields are those of `ImageSettings`.
+    """
+
+    kind: ClassVar[str]
+    axes: ClassVar[tuple[str, ...]]
+    by_dataset: ClassVar[tuple[str, ...] | None]
+
+    dataset: str
+    noise: float
+    labels: str = ""
+    seed: int
+    method: str
+    beta: float
+    smoke: str = ""
+    hyperparameters: dict[str, Any] = field(init=False, compare=False)
+
+    def check(self, place: Place) -> None:
+        """Raise an error if Lightning or the data set is missing."""
+        if not all(map(find_spec, ("lightning", "tensorboard"))):
+            raise ModuleNotFoundError(
+                "Expected Lightning for images, but it is missing: pip install 'mgce[experiments]'."
+            )
+        self.images(place)
+
+    def data_checksum(self, place: Place) -> str:
+        """Give a SHA-256 of the data as they are read."""
+        return self.images(place).checksum()
+
+    @abstractmethod
+    def run(self, place: Place) -> list[dict[str, Any]]:
+        """Train the network; give its record."""
+
+    def images(self, place: Place) -> ImageDataset:
+        """Load the data set, with its published labels."""
+        return load_images(self.dataset, data_dir=place.data.data_dir, download=place.data.download)
+
+    def train(
+        self, dataset: ImageDataset, place: Place, loss: Mapping[int, MemberLoss], noise_rate: float = 0.0
+    ) -> tuple[ImageFit, Tensor]:
+        """Train the network, or go on from where the run was stopped; with it give its logits of the test images.
+
+        Args:
+            dataset: the parts, with the labels to train on.
+            place: where to train. Checkpoints of another precision are not taken up.
+            loss: the loss from an epoch on by that epoch, from 0.
+            noise_rate: share of the labels of training and validation images that are made wrong.
+        """
+        from mgce.training.image_classifier import load_classifier
+        from mgce.training.lightning import Machine, train_images
+
+        settings = ImageSettings(**{field.name: getattr(self, field.name) for field in fields(ImageSettings)})
+        device = torch.device(place.device)
+        machine = Machine(
+            accelerator=device.type,
+            devices=1 if device.index is None else [device.index],
+            precision=place.image_precision,
+            compiled=device.type == "cuda",
+            channels_last=device.type == "cuda" or settings.architecture in ARCHITECTURES,
+        )
+        with scratch.folder_of(place, run_name(document(self))) as folder, _without_chatter():
+            fit = train_images(
+                settings,
+                dataset,
+                folder / place.image_precision,
+                loss=loss,
+                noise_rate=noise_rate,
+                seed=self.seed,
+                machine=machine,
+                resume=True,
+            )
+            model = load_classifier(fit.checkpoint, settings, loss, len(dataset.classes)).to(device)
+        return fit, _test_logits(model, dataset, settings, device)
+
+
+def curves_by_epoch(fit: ImageFit) -> dict[str, list[float]]:
+    """Give the curves of a training as records have them; that of validation only where images are held out."""
+    return {f"{name}_by_epoch": short(fit.curves[name]) for name in CURVES if name in fit.curves}
+
+
+def label_transition(clean: Tensor, noisy: Tensor, n_classes: int) -> Tensor:
+    """Give the matrix of the noise of given labels: row z has the shares of each label among the rows of class z.
+
+    Example:
+        >>> label_transition(torch.tensor([0, 0, 1]), torch.tensor([0, 1, 1]), 2).tolist()
+        [[0.5, 0.5], [0.0, 1.0]]
+    """
+    counts = torch.zeros(n_classes, n_classes, dtype=torch.float64)
+    counts.index_put_((clean, noisy), torch.ones((), dtype=counts.dtype), accumulate=True)
+    return counts / counts.sum(1, keepdim=True)
+
+
+def _test_logits(
+    model: torch.nn.Module, dataset: ImageDataset, settings: ImageSettings, device: torch.device
+) -> Tensor:
+    """Give the logits of all test images, computed in float32 on the device of training, as a tensor on the CPU.
+
+    A GPU multiplies float32 in convolutions with TF32's 10 bits of the mantissa, unless PyTorch is told not to.
+    """
+    part = (dataset if settings.size is None else resized(dataset, settings.size)).test
+    batches = batches_of(part, evaluation_batches(len(part), settings.batch_size, 0, 1), device, num_workers=0)
+    with torch.no_grad():
+        return torch.cat([model(images.to(device)).cpu() for images, _ in batches])
+
+
+@contextmanager
+def _without_chatter() -> Iterator[None]:
+    """Keep what Lightning says of every training from the terminal, and what PyTorch says of Lightning."""
+    logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*LeafSpec", FutureWarning)
+        yield

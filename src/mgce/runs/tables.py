@@ -1,0 +1,202 @@
+"""Runs on a table: networks of one hidden layer, a group for each seed and a member for each method and beta."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from mgce import noise
+from mgce._validation import check_beta, check_choice, check_count, check_fraction, expected
+from mgce.datasets import NAMES, Table, load, preprocessor
+from mgce.datasets.splits import Rows, stratified_split
+from mgce.losses.presets import LOSSES
+from mgce.runs.place import Place
+from mgce.training.ensemble import EnsembleFit, fit_ensemble, stack_groups
+from mgce.training.member_losses import MemberLoss
+from mgce.training.seeds import derived_generator, derived_seed
+from mgce.training.settings import TrainingSettings
+
+SCALINGS = ("standard", "pixels")  # see `TableRun.scaling`
+
+
+class Outputs(NamedTuple):
+    """What networks make of rows: logits (seeds, losses, n, k), and the labels of the rows (seeds, n), on the CPU."""
+
+    logits: Tensor
+    target: Tensor
+
+
+@dataclass(frozen=True)
+class TableRun(ABC):
+    """What runs on a table have in common: networks trained on one noise rate; the defaults are those of the paper.
+
+    Attributes:
+        dataset: a name that `mgce.datasets.load` knows.
+        noise: share of the labels of training and validation rows that are made wrong.
+        seeds: one for each group of networks, of its split, its noise and its training.
+        members: method and beta of each network of a group; a method is the name of a loss in
+            `mgce.losses.presets.LOSSES`, whose beta is inf where it has none.
+        rows: how many rows are used, the same ones for all seeds, chosen at random; None for all.
+        scaling: "standard" for what `preprocessor` does, or "pixels": features divided by 255, less their means
+            over the training rows.
+        random_test: whether test rows are chosen by the seed even where a test part is published.
+        test_size: share of test rows, where they are chosen by the seed.
+        validation_size: share of the training rows that choose the epoch.
+        hidden: units of the hidden layer.
+        epochs, batch_size, lr, momentum, l1, l1_on, max_norm: as `TrainingSettings` has them.
+        smoke: of a miniature, the table that it is one of; "" of others.
+        hyperparameters: those published for the losses, by name; the others are their defaults. They are not given, but
+            follow from the losses, the data set and the noise; another version of this package may have others.
+
+    Raises:
+        TypeError, ValueError: if a field is not one of those above.
+    """
+
+    kind: ClassVar[str]
+    axes: ClassVar[tuple[str, ...]]
+    by_dataset: ClassVar[tuple[str, ...] | None]
+
+    dataset: str
+    noise: float
+    seeds: tuple[int, ...]
+    members: tuple[tuple[str, float], ...]
+    rows: int | None = None
+    scaling: str = "standard"
+    random_test: bool = False
+    test_size: float = 0.2
+    validation_size: float = 0.1
+    hidden: int = 1024
+    epochs: int = 150
+    batch_size: int = 128
+    lr: float = 1e-3
+    momentum: float = 0.9
+    l1: float = 1e-5
+    l1_on: str = "all"
+    max_norm: float = 5.0
+    smoke: str = ""
+    hyperparameters: dict[str, Any] = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        check_choice("dataset", self.dataset, NAMES)
+        check_choice("scaling", self.scaling, SCALINGS)
+        check_fraction("noise", self.noise)
+        for seed in self.seeds:
+            check_count("seeds", seed, minimum=0)
+        for method, beta in self.members:
+            check_choice("members", method, tuple(LOSSES))
+            check_beta(beta)
+        for name in ("seeds", "members"):
+            values = getattr(self, name)
+            if not values or len(set(values)) < len(values):
+                raise ValueError(expected(name, "one or more values, none of them twice", values))
+        if self.rows is not None:
+            check_count("rows", self.rows)
+        for name in ("test_size", "validation_size"):
+            if not 0 < getattr(self, name) < 1:
+                raise ValueError(expected(name, "a float in (0, 1)", getattr(self, name)))
+        check_count("hidden", self.hidden)
+        self._settings()  # checks the others
+        object.__setattr__(self, "hyperparameters", self._hyperparameters())  # the dataclass is frozen
+
+    def check(self, place: Place) -> None:
+        """Raise an error if the data set is missing."""
+        self.table(place)
+
+    def data_checksum(self, place: Place) -> str:
+        """Give a SHA-256 of the data as they are read."""
+        return self.table(place).checksum()
+
+    @abstractmethod
+    def run(self, place: Place) -> list[dict[str, Any]]:
+        """Train all networks; give a record of each."""
+
+    def train(
+        self, table: Table, place: Place, losses: Sequence[MemberLoss] | Mapping[int, Sequence[MemberLoss]]
+    ) -> tuple[EnsembleFit, Outputs, Outputs]:
+        """Train a network for each seed and loss; give with it its outputs on the validation and on the test rows.
+
+        Args:
+            table: as :meth:`table` gives it.
+            place: where to train.
+            losses: of the members, or these from an epoch on by that epoch, from 0.
+        """
+        parts = [_split(table, self, seed) for seed in self.seeds]
+        train, validation, test = (stack_groups([part[i] for part in parts], place.device) for i in range(3))
+        fit = fit_ensemble(
+            *train,
+            losses,
+            self._settings(),
+            n_classes=len(table.classes),
+            validation=validation,
+            watch={"test": test},
+            generators=[derived_generator(seed, "training") for seed in self.seeds],
+        )
+        with torch.no_grad():
+            outputs = [Outputs(fit.model(part[0]).cpu(), part[1].cpu()) for part in (validation, test)]
+        return fit, outputs[0], outputs[1]
+
+    @abstractmethod
+    def _hyperparameters(self) -> dict[str, Any]:
+        """Give the published hyperparameters of the losses that have them here, by name."""
+
+    def _told(self, table: Table) -> tuple[Tensor, Tensor]:
+        """Give what is told to the losses that are told the noise: its matrix, and the counts of the true classes."""
+        k = len(table.classes)
+        return noise.symmetric(k, self.noise), torch.from_numpy(table.target).bincount(minlength=k)
+
+    def _settings(self) -> TrainingSettings:
+        return TrainingSettings(
+            hidden_layer_sizes=(self.hidden,),
+            epochs=self.epochs,
+            batch_size=self.batch_size,
+            optimizer="sgd",
+            lr=self.lr,
+            momentum=self.momentum,
+            l1=self.l1,
+            l1_on=self.l1_on,
+            max_norm=self.max_norm,
+        )
+
+    def table(self, place: Place) -> Table:
+        """Load the table, and keep `rows` of its rows in their order."""
+        table = load(self.dataset, data_dir=place.data.data_dir, download=place.data.download)
+        if self.random_test:
+            table = replace(table, n_train=None)
+        if self.rows is None or self.rows >= len(table.target):
+            return table
+        kept = np.sort(np.random.default_rng(0).choice(len(table.target), self.rows, replace=False))
+        n_train = None if table.n_train is None else int((kept < table.n_train).sum())
+        return replace(table, features=table.features.iloc[kept], target=table.target[kept], n_train=n_train)
+
+
+def _split(table: Table, spec: TableRun, seed: int) -> list[tuple[Tensor, Tensor]]:
+    """Give features and target of the training, validation and test rows of a seed."""
+
+    def stratified(rows: Rows, size: float) -> tuple[Rows, Rows]:
+        return stratified_split(rows, table.target, size, derived_seed(seed, "split"), table.name)
+
+    rows = np.arange(len(table.target))
+    kept, test = stratified(rows, spec.test_size) if table.n_train is None else np.split(rows, [table.n_train])
+    train, validation = stratified(kept, spec.validation_size)
+    transition = noise.symmetric(len(table.classes), spec.noise)
+    generator = derived_generator(seed, "noise")
+    scaled = _scaled(table, train, spec.scaling, [train, validation, test])
+    clean = [torch.from_numpy(table.target[part]) for part in (train, validation, test)]
+    noisy = [noise.corrupt(labels, transition, generator).labels for labels in clean[:2]]
+    return list(zip(scaled, [*noisy, clean[2]], strict=True))
+
+
+def _scaled(table: Table, train: Rows, scaling: str, parts: list[Rows]) -> list[Tensor]:
+    """Give the features of each part of the rows, scaled by what the training rows say."""
+    if scaling == "pixels":
+        pixels = torch.as_tensor(table.features.to_numpy(), dtype=torch.float32) / 255
+        pixels -= pixels[train].mean(0)
+        return [pixels[part] for part in parts]
+    transform = preprocessor(table.features).fit(table.features.iloc[train])
+    return [torch.as_tensor(transform.transform(table.features.iloc[p]), dtype=torch.float32) for p in parts]

@@ -1,0 +1,222 @@
+import contextlib
+import shutil
+from pathlib import Path
+
+import pytest
+
+from mgce._files import alone_in
+from mgce.runs import migration
+from mgce.runs.migration import CHANGES, Change
+from mgce.runs.place import Place
+from mgce.runs.scratch import carry_over
+from mgce.runs.store import Run, Runs, former_names, run_name
+
+RESULTS = Path(__file__).parents[2] / "results"
+
+
+def renamed(document, before, after):
+    """Rename a key of a document, and what it is among the axes."""
+    axes = {"axes": [after if axis == before else axis for axis in document["axes"]]} if "axes" in document else {}
+    return {after if key == before else key: value for key, value in {**document, **axes}.items()}
+
+
+# Two changes as they may come: a field is renamed, and of the paper's runs on images a method is what another is at one
+# beta. A loss of the same name in other runs is another one.
+FIELD = Change(
+    specification=lambda document: renamed(document, "noise", "noise_rate"),
+    former=lambda document: renamed(document, "noise_rate", "noise"),
+    record=lambda record, _: renamed(record, "noise", "noise_rate"),
+)
+
+
+def method(before, after):
+    def change(document):
+        concerned = (document["kind"], document["method"], document["beta"]) == ("images", before, 1.0)
+        return {**document, "method": after} if concerned else document
+
+    return change
+
+
+METHOD = Change(
+    specification=lambda document: method("mae", "mgce")(document) if document["kind"] == "images" else document,
+    former=lambda document: method("mgce", "mae")(document) if document["kind"] == "images" else document,
+    record=lambda record, run: (
+        method("mae", "mgce")({**record, "kind": "images"}) if run["kind"] == "images" else record
+    ),
+)
+
+
+def run(kind="images", name="mae", noise=0.4):
+    keys = {"method": name, "beta": 1.0, "noise": noise}
+    return Run({"kind": kind, "axes": ["noise", "method"], **keys}, [{**keys, "accuracy": 0.5}], {"seconds": 1.0})
+
+
+OLD = [run(), run(noise=0.2), run("losses"), run("losses", "ce")]
+NEW = [
+    {**document, "method": "mgce" if document["kind"] == "images" else document["method"]}
+    for document in (renamed(old.specification, "noise", "noise_rate") for old in OLD)
+]
+
+
+@pytest.fixture
+def changes(monkeypatch):
+    """Two versions later. What is called changes() is another version's list."""
+    return lambda *entries: monkeypatch.setattr(migration, "CHANGES", entries)
+
+
+@pytest.fixture(params=["loose", "packed", "both"])
+def stored(tmp_path, request):
+    """Runs of the first version."""
+    folder = tmp_path / "stored"
+    store = Runs(folder)
+    for old in OLD:
+        store.write(old)
+    if request.param != "loose":
+        store.pack()
+    if request.param == "packed":
+        shutil.rmtree(folder / "runs")
+    return folder
+
+
+def contents(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def names(documents=NEW):
+    return sorted(map(run_name, documents))
+
+
+def test_finished_runs_are_found_under_their_new_names_and_nothing_is_written(stored, changes):
+    before = contents(stored)
+    changes(FIELD, METHOD)
+    found = Runs(stored).read()
+    assert list(found) == names() and [one.specification for one in found.values()] == sorted(NEW, key=run_name)
+    for one in found.values():
+        (record,) = one.records
+        assert one.name == run_name(one.specification) and one.machine == {"seconds": 1.0}
+        assert record["accuracy"] == 0.5 and "noise" not in record
+        assert (record["method"], record["noise_rate"]) == (
+            one.specification["method"],
+            one.specification["noise_rate"],
+        )
+    assert contents(stored) == before
+
+
+def test_a_pack_writes_the_new_names_once_and_for_all(stored, changes):
+    changes(FIELD)
+    Runs(stored).pack()
+    changes(FIELD, METHOD)
+    store = Runs(stored)
+    store.pack()
+    after = contents(stored)
+    assert not any(old.name in path for path in after for old in OLD)  # no folder of an old name
+    Runs(stored).pack()
+    store.pack()
+    assert contents(stored) == after
+    changes()  # what is on the disk needs no change any more
+    assert list(Runs(stored).read()) == names()
+
+
+class Stopped(BaseException):
+    pass
+
+
+def test_a_stop_anywhere_loses_nothing(stored, changes, monkeypatch, tmp_path):
+    changes(FIELD, METHOD)
+    whole = tmp_path / "whole"
+    shutil.copytree(stored, whole)
+    Runs(whole).pack()
+    stop = 0
+    while True:
+        folder, done = tmp_path / f"stopped-{stop}", []
+        shutil.copytree(stored, folder)
+
+        def counted(move, done=done, stop=stop):
+            def moving(path, to):
+                if len(done) == stop:
+                    raise Stopped
+                done.append(to)
+                return move(path, to)
+
+            return moving
+
+        with monkeypatch.context() as patch:
+            for name in ("replace", "rename"):
+                patch.setattr(Path, name, counted(getattr(Path, name)))
+            try:
+                Runs(folder).pack()
+            except Stopped:
+                pass
+            else:
+                break
+        assert Runs(folder).read() == Runs(whole).read(), stop
+        Runs(folder).pack()  # lines of old names may stay in files that specifications.jsonl no longer speaks of
+        changes()
+        assert Runs(folder).read() == Runs(whole).read(), stop
+        changes(FIELD, METHOD)
+        stop += 1
+    assert stop >= 9  # a file that loses checks, four with both names, four with the new ones, and folders
+
+
+def test_a_run_under_both_names_counts_once_as_the_new_one(stored, changes):
+    changes(FIELD, METHOD)
+    assert len({old.name < run_name(document) for old, document in zip(OLD, NEW, strict=True)}) == 2
+    for document in NEW:
+        Runs(stored).write(Run(document, [{**document, "accuracy": 0.75}], {}))
+    for packed in range(3):
+        found = Runs(stored).read()
+        assert list(found) == names() and {one.records[0]["accuracy"] for one in found.values()} == {0.75}
+        if packed < 2:
+            Runs(stored).pack()
+    changes()
+    assert list(Runs(stored).read()) == names()
+
+
+def test_a_folder_of_an_old_name_is_gone_at_once(stored, changes, monkeypatch):
+    """Half of it would be taken for a damaged run."""
+    changes(FIELD, METHOD)
+    remove = shutil.rmtree
+
+    def stopping(folder, **options):
+        if folder.parent.name != "runs":
+            return remove(folder, **options)
+        (folder / "records.jsonl").unlink()
+        raise Stopped
+
+    monkeypatch.setattr(shutil, "rmtree", stopping)
+    with contextlib.suppress(Stopped):
+        Runs(stored).pack()
+    assert list(Runs(stored).read()) == names()
+
+
+def test_what_a_stopped_run_needs_and_logits_are_carried_over(tmp_path, changes):
+    place = Place(scratch=tmp_path / "scratch", logits=tmp_path / "logits")
+    for old in OLD[:2]:
+        (place.scratch / old.name / "32-true").mkdir(parents=True)
+        (place.scratch / old.name / "32-true" / "last.ckpt").write_text(old.name)
+    (place.scratch / "another").mkdir()
+    place.logits.mkdir()
+    (place.logits / f"{OLD[2].name}.npz").write_text("logits")
+    changes(FIELD, METHOD)
+    assert former_names(NEW[0])[-1] == OLD[0].name and former_names(NEW[2]) == [OLD[2].name]
+    with alone_in(place.scratch / OLD[1].name), pytest.raises(ValueError, match="one command for the same runs"):
+        carry_over(place, NEW)
+    for _ in range(2):
+        carry_over(place, NEW)
+        assert {path.name for path in place.scratch.iterdir()} == {"another", run_name(NEW[0]), run_name(NEW[1])}
+        assert [path.name for path in place.logits.iterdir()] == [f"{run_name(NEW[2])}.npz"]
+    assert (place.scratch / run_name(NEW[0]) / "32-true" / "last.ckpt").read_text() == OLD[0].name
+    (place.scratch / OLD[0].name).mkdir()  # begun anew by an earlier version: what goes on stays
+    carry_over(place, NEW)
+    assert (place.scratch / run_name(NEW[0]) / "32-true").is_dir() and (place.scratch / OLD[0].name).is_dir()
+
+
+@pytest.mark.parametrize("folder", [path.parent.name for path in RESULTS.glob("*/specifications.jsonl")])
+def test_each_change_can_be_undone_and_does_nothing_twice(folder, changes):
+    """For `CHANGES` too, on all that is committed: else a stopped run would not be found, or a record changed again."""
+    for change in (FIELD, METHOD, *CHANGES):
+        changes(change)
+        for name, one in Runs(RESULTS / folder).read().items():
+            again, records = migration.renewed(one.specification, one.records)
+            assert (again, records) == (one.specification, list(one.records))
+            assert name == (one.stored_as or name) or one.stored_as in former_names(one.specification)
