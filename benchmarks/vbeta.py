@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from mgce._arrays import one_hot
 from mgce.cli.env import describe
-from mgce.linear.arrays import moments, one_hot
+from mgce.linear.moments import moments
 from mgce.linear.objective import trivial_value
 from mgce.risk import minimax_risk
 

@@ -12,6 +12,7 @@ ROOMS = {
     "mgce": [
         {"_text"},
         {"_validation", "_files", "_limits", "_threads", "_row_order", "_rounding"},
+        {"_arrays"},
         {"numerics"},
         {"kernels"},
         {"link"},
@@ -28,7 +29,7 @@ ROOMS = {
         {"__main__"},
     ],
     "mgce.linear": [
-        {"arrays", "plan"},
+        {"moments", "plan"},
         {"objective"},
         {"dual", "coef_system", "linear_program"},
         {"interior_point"},

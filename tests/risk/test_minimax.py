@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from mgce.linear.arrays import one_hot, with_intercept
+from mgce._arrays import one_hot, with_intercept
 from mgce.risk import UncertaintySet, fit_linear, minimax_risk
 
 N = 4000

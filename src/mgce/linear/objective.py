@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from mgce._arrays import FloatArray, Matrix
 from mgce.kernels.options import LossOptions
-from mgce.linear.arrays import FloatArray, Matrix, moments, product
+from mgce.linear.moments import moments, product
 from mgce.linear.plan import Size
 from mgce.losses.fused import loss_and_gradient
 

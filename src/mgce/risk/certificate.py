@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from mgce import _validation
+from mgce._arrays import FloatArray, IntArray, as_array, as_labels
 from mgce._rounding import confidence_text, rounded_up
-from mgce.linear.arrays import FloatArray, IntArray, as_array, as_labels
 from mgce.risk.concentration import check_delta
 from mgce.risk.label_noise import (
     AnyNoise,

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from mgce import _validation
+from mgce._arrays import FloatArray, as_array
 from mgce._rounding import rate_down, rate_up, rounded_up
-from mgce.linear.arrays import FloatArray, as_array
 from mgce.risk.sample import Sample
 
 # Condition number of a transition matrix above which it counts as singular: its inverse then has fewer than six

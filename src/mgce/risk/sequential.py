@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mgce import _validation
-from mgce.linear.arrays import FloatArray, as_array
+from mgce._arrays import FloatArray, as_array
 from mgce.risk.betting import MOST_OF_WEALTH
 from mgce.risk.concentration import check_delta
 

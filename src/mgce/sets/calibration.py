@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mgce import _validation
-from mgce.linear.arrays import FloatArray, IntArray
+from mgce._arrays import FloatArray, IntArray
 from mgce.risk.betting import betting_refutes, n_orders, shuffled
 from mgce.risk.certificate import FRESH, checked_target
 from mgce.risk.concentration import check_delta

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mgce._arrays import one_hot
 from mgce._text import printable, spreadsheet_text
 from mgce._validation import expected
 from mgce.datasets.table_files import TextFormat, column_list, read_frame
-from mgce.linear.arrays import one_hot
 from mgce.risk.any_model import label_indices
 
 if TYPE_CHECKING:
