@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from mgce.experiments.select import best_candidate
-from mgce.experiments.store import Runs
 from numpy.typing import NDArray
 
 from mgce.experiments.paper import table3
 from mgce.experiments.paper.agreement import judge
 from mgce.experiments.significance import LEVEL, Summary, paired_difference
+from mgce.runs.select import best_candidate
+from mgce.runs.store import Runs
 
 RESULTS = Path(__file__).parents[1] / "results"
 OUT = RESULTS / "claims" / "claims.txt"

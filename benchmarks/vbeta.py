@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from mgce.linear.arrays import moments, one_hot
+from mgce._arrays import one_hot
+from mgce.linear.moments import moments
 from mgce.linear.objective import trivial_value
 from mgce.risk import minimax_risk
 from mgce.runs.machine import describe

@@ -10,14 +10,14 @@ import torch
 if not torch.cuda.is_available():
     os.environ.setdefault("TRITON_INTERPRET", "1")  # read where Triton is first imported, here and in every worker
 
-from soak import faults, files, load, numerics
+from soak import faults, files, load, numerics, page
 
 # Each module has add_arguments(parser) and main(options).
 COMMANDS = {"numerics": numerics, "files": files, "faults": faults, "load": load}
 
 
 def main() -> int:
-    """Parse the command line, and run the command."""
+    """Parse the command line, run the command, and write the page anew if its results are recorded."""
     parser = argparse.ArgumentParser(prog="python -m soak", description=__doc__)
     commands = parser.add_subparsers(required=True)
     for name, module in COMMANDS.items():
@@ -25,7 +25,11 @@ def main() -> int:
         module.add_arguments(command)
         command.set_defaults(main=module.main)
     options = parser.parse_args()
-    return int(options.main(options))
+    code = int(options.main(options))
+    if options.record:
+        page.main()
+        print(f"Written to {page.PAGE} and beside {page.RESULTS}.")
+    return code
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from mgce import functional
 from mgce.kernels import cuda
+from mgce.kernels.options import LossArguments, LossOptions
 from mgce.numerics import implicit
 
 Outputs = dict[str, Tensor]
@@ -82,8 +83,9 @@ def _cuda(f: Tensor, labels: Tensor, beta: float) -> Outputs:
     device = "cuda" if torch.cuda.is_available() else "cpu"
     f, labels = f.to(device), labels.to(device)
     with np.errstate(all="ignore"):  # the interpreter computes with NumPy
-        minus_t, _ = cuda.loss_and_grad(f, f.argmax(-1), reduction="none", beta=beta, want_grad=False)
-        loss, gradient = cuda.loss_and_grad(f, labels, reduction="none", beta=beta, grad_dtype=F32)
+        rows = LossOptions(reduction="none")
+        minus_t, _ = cuda.loss_and_grad(f, LossArguments(f.argmax(-1), None, rows, beta), want_grad=False)
+        loss, gradient = cuda.loss_and_grad(f, LossArguments(labels, None, rows, beta), grad_dtype=F32)
     assert gradient is not None
     return {"t": -minus_t.cpu(), "loss": loss.cpu(), "gradient": gradient.cpu()}
 

@@ -7,13 +7,11 @@ import json
 import mmap
 import multiprocessing
 import os
-import resource
 import shutil
 import signal
 import struct
 import tempfile
 import time
-import traceback
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -22,14 +20,13 @@ from typing import Any
 from mgce.runs.machine import describe
 from soak import attacks, guided, reliability
 from soak.mutate import mutated
+from soak.outcomes import BAD, TimeoutError_, outcome
 from soak.readers import Reader, readers
 
 PART = 2000  # files that a process tries, after which its result is kept on disk
 SECONDS = 20  # for a file, after which a reader hangs
-MEGABYTES = 1500  # that a file of some kilobytes may take; what is allowed unpacked, and half as much again
 WORK = Path("build/soak/files")
 MEMORY = Path("/dev/shm")  # a folder in memory, where there is one: the disk is not what is tried
-BAD = ("traceback", "hang", "memory", "crash")
 Result = dict[str, Any]
 
 
@@ -68,34 +65,6 @@ def main(options: argparse.Namespace) -> int:
     parts = [part for one in results["readers"].values() for part in (one, one.get("guided", {}))]
     bad = [part.get("outcomes", {}).get(kind, 0) for part in parts for kind in BAD]
     return 1 if any(bad) or any(one["outcome"] in BAD for one in results["attacks"].values()) else 0
-
-
-def outcome(read: Any, path: Path) -> tuple[str, str]:
-    """Read a file; give what came of it and, if it is bad, what that was."""
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    try:
-        read(path)
-        came, what = "value", ""
-    except (ValueError, OSError) as error:
-        sentence = str(error).startswith("Expected") and "\n" not in str(error)
-        came, what = ("sentence", "") if sentence else ("traceback", _last_line(error))
-    except TimeoutError_ as error:
-        came, what = "hang", str(error)
-    except MemoryError:
-        came, what = "memory", "MemoryError"
-    except BaseException as error:  # a reader may raise anything, and that is what is looked for
-        came, what = "traceback", _last_line(error)
-    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-    return ("memory", f"{grown:.0f} MB") if grown > MEGABYTES else (came, what)
-
-
-class TimeoutError_(BaseException):  # noqa: N801 - no reader may catch it as an Exception
-    """A reader took too long."""
-
-
-def _last_line(error: BaseException) -> str:
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{type(error).__name__}: {str(error)[:100]} ({Path(frame.filename).name}:{frame.lineno})"
 
 
 def _hangs(signal_number: int, frame: Any) -> None:

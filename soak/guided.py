@@ -64,7 +64,7 @@ def main(name: str, runs: int, counts_file: Path) -> None:
     with atheris.instrument_imports(include=list(MODULES)):
         for module in MODULES:
             importlib.import_module(module)
-    from soak.files import BAD, outcome
+    from soak.outcomes import BAD, outcome
     from soak.readers import readers
 
     reader = readers()[name]

@@ -7,6 +7,7 @@ from typing import Any
 from benchmarks.markdown import machine_line, table
 
 from soak import reliability
+from soak.load import LOADS
 
 Results = dict[str, Any]
 BAD = ("crash", "hang", "memory", "traceback")
@@ -116,8 +117,6 @@ def _lost(one: Results) -> int:
 
 
 def _load(before: Results, after: Results) -> list[str]:
-    from soak.load import LOADS
-
     rows = []
     for name, one in after["loads"].items():
         then = before.get("loads", {}).get(name)

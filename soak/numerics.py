@@ -59,8 +59,7 @@ def main(options: argparse.Namespace) -> int:
     print(page.table_of_errors(summary))
     if options.record:
         facts = {"planned": int(options.rows), "seed": options.seed, "minutes": result.get("seconds", 0) / 60}
-        page.write({"machine": describe(), "rows": result["rows"], **facts, **summary})
-        print(f"Written to {page.RESULTS} and {page.PAGE}.")
+        page.save({"machine": describe(), "rows": result["rows"], **facts, **summary})
     return 1 if summary["failures"] else 0
 
 

@@ -126,11 +126,10 @@ def _number(error: float) -> str:
     return f"{error:.2g}" if error < 100 else f"{error:.1e}"
 
 
-def write(results: Results) -> None:
-    """Save the results, and render them."""
+def save(results: Results) -> None:
+    """Keep the results of `numerics`."""
     RESULTS.parent.mkdir(parents=True, exist_ok=True)
     RESULTS.write_text(json.dumps(results, indent=1) + "\n")
-    main()
 
 
 def main() -> None:

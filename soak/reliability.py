@@ -10,15 +10,12 @@ RESULTS = Path("results/reliability")
 
 
 def write(kind: str, when: str, document: dict[str, Any]) -> None:
-    """Keep the results of one kind, of before or after, and write the page anew."""
-    from soak import page
-
+    """Keep the results of one kind, of before or after."""
     path = RESULTS / f"{kind}.json"
     stored = read(kind)
     stored[when] = document
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(stored, indent=1) + "\n")
-    page.main()
 
 
 def read(kind: str) -> dict[str, Any]:

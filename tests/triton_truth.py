@@ -22,12 +22,19 @@ if DEVICE == "cpu":
 
 import triton
 
-from mgce.kernels.cuda import loss_and_grad
+from mgce.kernels import cuda
+from mgce.kernels.options import LossArguments, LossOptions
 from soak import measure
 from soak import truth as extended
 
 if DEVICE == "cpu" and tuple(map(int, triton.__version__.split(".")[:2])) < (3, 9):
     pytest.skip("the interpreter of this Triton does not know NumPy 2.4", allow_module_level=True)
+
+
+def loss_and_grad(logits, target, weight=None, *options, beta, reduction="mean", label_smoothing=0.0, **keywords):
+    """Run the kernel with the arguments of `cross_entropy`."""
+    chosen = LossOptions(*options) if options else LossOptions(reduction=reduction, label_smoothing=label_smoothing)
+    return cuda.loss_and_grad(logits, LossArguments(target, weight, chosen, beta), **keywords)
 
 
 def check_against_truth(x: torch.Tensor, beta: float) -> None:

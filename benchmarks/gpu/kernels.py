@@ -37,14 +37,16 @@ TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 CALLS = """
 import torch
 from mgce.kernels import cuda, cuda_plan
+from mgce.kernels.options import LossArguments, LossOptions
+arguments = LossArguments(torch.arange(3, device="cuda"), None, LossOptions(), 1.4)
 for one_pass in (False, True):
     cuda_plan.ONE_PASS = one_pass
     for k in (10, 1000, 5000, 20000):
         for dtype in (torch.float32, torch.bfloat16):
             x = 5 * torch.randn(3, k, device="cuda").to(dtype)
             x[1] /= 1000
-            cuda.loss_and_grad(x, torch.arange(3, device="cuda"), beta=1.4)
-            cuda.loss_and_grad(x, torch.arange(3, device="cuda"), beta=1.4, inplace=True)
+            cuda.loss_and_grad(x, arguments)
+            cuda.loss_and_grad(x, arguments, inplace=True)
 torch.cuda.synchronize()
 """
 

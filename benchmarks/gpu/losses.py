@@ -24,6 +24,7 @@ from benchmarks.gpu.stages import Cells
 from benchmarks.grid import BETAS
 from mgce.functional import linear_mgce_loss, mgce_loss
 from mgce.kernels import cuda, cuda_plan
+from mgce.kernels.options import LossArguments, LossOptions
 
 # Long rows first: they are what the kernels that read a row once, or from the cache, are for.
 SHAPES = (
@@ -118,7 +119,8 @@ def ours(k: int, target: Tensor) -> dict[str, Loss]:
 
 def kernel_speeds(logits: Tensor, target: Tensor) -> dict[str, float]:
     """Give the bytes that the kernel alone moves in a second at beta = 1.4, if only those count that must move."""
-    call = functools.partial(cuda.loss_and_grad, logits, target, reduction="none", beta=1.4, grad_dtype=logits.dtype)
+    arguments = LossArguments(target, None, LossOptions(reduction="none"), 1.4)
+    call = functools.partial(cuda.loss_and_grad, logits, arguments, grad_dtype=logits.dtype)
     calls = {"1.4": call}
     if not cuda_plan.plan_rows(logits.shape[1], 1.4).rows:
         calls[f"1.4, {ONE_PASS}"] = functools.partial(_on_one_pass, call)

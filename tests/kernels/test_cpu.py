@@ -18,7 +18,7 @@ from torch import Tensor
 
 from mgce.functional import mgce_loss
 from mgce.kernels import cpu
-from mgce.kernels.options import LossOptions
+from mgce.kernels.options import LossArguments, LossOptions
 from plain import loss_and_gradient, normalized_logits
 
 BETAS = (1.0, 1.02, 1.05, 1.18, 1.4, 1.5, 2.0, 2.7, 3.0, 5.0, 11.0, 100.0, 1e4, 1e9)
@@ -28,7 +28,7 @@ CLASSES = (1, 2, 3, 16, 17, 127, 1000, 4097)
 
 def loss_and_grad(logits, target, weight=None, *options, beta, reduction="mean", label_smoothing=0.0, **keywords):
     chosen = LossOptions(*options) if options else LossOptions(reduction=reduction, label_smoothing=label_smoothing)
-    return cpu.loss_and_grad(logits, target, weight, chosen, beta=beta, **keywords)
+    return cpu.loss_and_grad(logits, LossArguments(target, weight, chosen, beta), **keywords)
 
 
 def rows_of(k: int) -> dict[str, Tensor]:
@@ -121,13 +121,14 @@ def test_near_ties_at_a_lead_of_beta(k: int, beta: float, dtype: torch.dtype) ->
 def test_no_memory_is_read_that_was_not_written(k: int, soft: bool) -> None:
     """Whatever byte the allocator fills its memory with, the bits of the results are the same."""
     code = (
-        "import hashlib, torch; from mgce.kernels import cpu; from mgce.kernels.options import LossOptions;"
+        "import hashlib, torch; from mgce.kernels import cpu;"
+        "from mgce.kernels.options import LossArguments, LossOptions;"
         "from hard_rows import hard_rows; digest = hashlib.sha256();"
         f"rows = [(hard_rows({k}, b, d), b) for b in (1.0, 1.4, 5.0) for d in (torch.float32, torch.float64)];"
         f"y = torch.arange(100) % {k};"
         f"o = LossOptions(reduction='none', label_smoothing={0.1 * soft});"
         "[digest.update(v.numpy().tobytes()) for x, b in rows"
-        "  for v in (*cpu.loss_and_grad(x, y[: len(x)].clone(), None, o, beta=b),"
+        "  for v in (*cpu.loss_and_grad(x, LossArguments(y[: len(x)].clone(), None, o, b)),"
         f"    *cpu.root_and_probs(x, beta=b, minimax={soft}))]; print(digest.hexdigest())"
     )
     path = os.pathsep.join([str(Path(cpu.__file__).parents[2]), str(Path(__file__).parents[1])])
@@ -327,10 +328,10 @@ VARIANTS = ("default", "avx2") if "x86" in platform.machine() or platform.machin
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_other_instruction_sets_give_the_same(variant: str) -> None:
     code = (
-        "import torch; from mgce.kernels import cpu; from mgce.kernels.options import LossOptions;"
+        "import torch; from mgce.kernels import cpu; from mgce.kernels.options import LossArguments, LossOptions;"
         "x = torch.linspace(-3, 3, 7000).view(70, 100).sin();"
         "o = LossOptions(label_smoothing=0.1);"
-        "f = [cpu.loss_and_grad(x[:, :k].contiguous().to(d), torch.arange(70) % k, None, o, beta=b)"
+        "f = [cpu.loss_and_grad(x[:, :k].contiguous().to(d), LossArguments(torch.arange(70) % k, None, o, b))"
         "     for b in (1.0, 1.4, 2.0, 3.5, 9.3, 1e4) for k in (3, 33, 100) for d in (torch.float32, torch.float64)];"
         "print(cpu._library()._name); print(*(v.item() for l, g in f for v in (l, (g.double() ** 2).sum())))"
     )

@@ -17,9 +17,9 @@ from torch import Tensor
 from hard_rows import hard_rows
 from mgce.functional import mgce_loss
 from mgce.kernels import cuda, cuda_math
-from mgce.kernels.cuda import loss_and_grad, scale_
+from mgce.kernels.cuda import scale_
 from plain import normalized_logits
-from triton_truth import DEVICE, check_against_truth, check_same
+from triton_truth import DEVICE, check_against_truth, check_same, loss_and_grad
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, where the interpreter divides by zero
 

@@ -11,8 +11,7 @@ import torch
 from hard_rows import hard_rows
 from mgce.functional import mgce_loss
 from mgce.kernels import cuda_launch, cuda_plan
-from mgce.kernels.cuda import loss_and_grad
-from triton_truth import DEVICE, check_against_truth, check_same
+from triton_truth import DEVICE, check_against_truth, check_same, loss_and_grad
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::RuntimeWarning"),  # NumPy's, where the interpreter divides by zero

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from mgce.linear.arrays import moments, one_hot
+from mgce._arrays import one_hot
+from mgce.linear.moments import moments
 from mgce.linear.solver import fit_linear
 
 

@@ -8,8 +8,9 @@ import pytest
 from scipy.optimize import approx_fprime
 from scipy.sparse import csr_array
 
-from mgce.linear.arrays import block_gram, one_hot
+from mgce._arrays import one_hot
 from mgce.linear.dual import DualBound, entropy
+from mgce.linear.moments import block_gram
 from mgce.linear.objective import LinearProblem, phi_and_p
 
 BETAS = [1.0, 1.05, 1.4, 2.0, 5.0, 11.0, math.inf]

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+from mgce._arrays import one_hot
 from mgce.linear import solver as solver_module
-from mgce.linear.arrays import one_hot
 from mgce.linear.objective import phi_and_p
 from mgce.linear.plan import THOROUGH, Patience
 from mgce.risk import EmptyUncertaintySetError, fit_linear

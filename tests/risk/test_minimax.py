@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from mgce._arrays import one_hot, with_intercept
 from mgce.functional import minimax_probs
-from mgce.linear.arrays import one_hot, with_intercept
 from mgce.risk import UncertaintySet, fit_linear, minimax_risk
 
 N = 4000

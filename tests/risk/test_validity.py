@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mgce.linear.arrays import with_intercept
+from mgce._arrays import with_intercept
 from mgce.linear.objective import phi_and_p
 from mgce.risk import (
     UncertaintySet,

@@ -54,6 +54,35 @@ def test_the_quantile_is_that_of_the_paper():
     assert calibrate([0, 0, 0, -1], probs[:4], alpha=0.2).thresholds[0] == np.inf
 
 
+@pytest.mark.parametrize(
+    ("noise", "drawn", "labels"),
+    [
+        ({}, "exchangeable with those to come", ""),
+        (
+            {"noise_rate": 0.1, "noise": "any"},
+            "exchangeable with those to come",
+            "; at most a share 0.1 of the labels is wrong, whichever and however",
+        ),
+        (
+            {"noise_rate": 0.1},
+            "independent draws from the distribution of interest",
+            "; each label was replaced with probability 0.1 by one of the others, all alike and whatever the example",
+        ),
+        (
+            {"transition": pair_flip(K, 0.2)},
+            "independent draws from the distribution of interest",
+            "; each label was drawn by the stated transition matrix (condition number 1.67) from the right label "
+            "alone, whatever the example",
+        ),
+    ],
+)
+def test_what_is_assumed_is_said_in_full(noise, drawn, labels):
+    atoms = np.random.default_rng(0).integers(0, K, 200)
+    said = str(calibrate(atoms, np.full((200, K), 1 / K), alpha=0.3, **noise))
+    examples = "and were not used to train, select, tune or calibrate the classifier"
+    assert said.endswith(f". This assumes that the examples are {drawn}, {examples}{labels}.")
+
+
 def test_scores():
     np.testing.assert_allclose(conformal_scores([[0.2, 0.5, 0.3]]), [[0.8, 0.5, 0.7]])
     np.testing.assert_allclose(conformal_scores([[0.25, 0.5, 0.25]], "adaptive"), [[0.5, 0.0, 0.5]])

@@ -120,14 +120,16 @@ def test_parts_are_kept_and_merge_to_the_whole(monkeypatch, tmp_path):
 
 def test_a_run_that_was_stopped_is_recorded_with_the_rows_that_are_done(monkeypatch, tmp_path):
     written = []
-    monkeypatch.setattr(page, "write", written.append)
+    monkeypatch.setattr(page, "save", written.append)
+    monkeypatch.setattr(page, "main", lambda: written.append("the page"))
     arguments = ["soak", "numerics", "--rows", "100", "--backends", "torch", "--work", str(tmp_path)]
     monkeypatch.setattr("sys.argv", [*arguments, "--shard", f"0/{numerics.PARTS}"])
     __main__.main()
     monkeypatch.setattr("sys.argv", [*arguments, "--done", "--record"])
     assert __main__.main() == 0
     first = next(plan(100, seed=0))
-    (record,) = written
+    record, last = written
+    assert last == "the page"
     assert (record["rows"], record["planned"]) == (first.n * len(first.betas), 100)
     assert sum(record["counts"].values()) <= record["rows"] < 100
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold, check_cv, train_test_split
 
 from mgce import _validation
+from mgce._arrays import FloatArray, IntArray
 from mgce._row_order import content_order
-from mgce.linear.arrays import FloatArray, IntArray
 
 Fold = tuple[NDArray[Any], NDArray[Any]]  # rows to train on, rows to test on
 

@@ -19,6 +19,7 @@ from sklearn.utils.validation import column_or_1d
 from torch import nn
 
 from mgce import _validation
+from mgce._arrays import as_matrix, with_intercept
 from mgce._row_order import content_order
 from mgce.estimators.base import (
     FloatArray,
@@ -40,7 +41,6 @@ from mgce.estimators.stochastic import (
 )
 from mgce.estimators.torch_modules import dense_layers
 from mgce.linear import LinearFit, fit_linear
-from mgce.linear.arrays import as_matrix, with_intercept
 from mgce.linear.objective import trivial_value
 from mgce.linear.plan import QUICK, Size, interior_is_affordable, plan
 from mgce.numerics.root import DEFAULT_BETA

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from mgce._arrays import one_hot
 from mgce._threads import one_blas_thread
 from mgce.estimators.base import FloatArray, IntArray
-from mgce.linear.arrays import moments, one_hot
 from mgce.linear.dual import entropy
+from mgce.linear.moments import moments
 from mgce.linear.objective import phi_and_p
 
 # Rows in a step. On 20,000 rows of 100 features, ten epochs come about as near to the solution with 64 to 1,024, but

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from mgce._validation import target_out_of_range
-from mgce.kernels.options import LossOptions
+from mgce.kernels.options import LossArguments, LossOptions
 
 # Up to so many classes, some 15 microseconds of work, waking another thread costs more than it saves. Each row counts
 # as ROW_CLASSES more, for the work that does not depend on their number.
@@ -61,14 +61,7 @@ def variant() -> str:
 
 
 def loss_and_grad(
-    logits: Tensor,
-    target: Tensor,
-    weight: Tensor | None,
-    options: LossOptions,
-    *,
-    beta: float,
-    want_grad: bool = True,
-    inplace: bool = False,
+    logits: Tensor, arguments: LossArguments, *, want_grad: bool = True, inplace: bool = False
 ) -> tuple[Tensor, Tensor | None]:
     r"""Compute the MGCE loss of a batch, and its gradient with respect to the logits, in one pass.
 
@@ -80,11 +73,9 @@ def loss_and_grad(
 
     Args:
         logits: f, shape (N, k), contiguous, float32 or float64; -inf masks a class.
-        target: labels, int64 of shape (N,), or probabilities, shape and dtype of `logits`; contiguous.
-        weight: weight of each class, shape (k,), dtype of `logits`, contiguous; or None.
-        options: reduction and the like. The gradient is that of the reduced loss, or of the sum of the rows for "none".
-        beta: float in [1, 2^64).
-        want_grad: whether to compute the gradient.
+        arguments: the target is labels in int64, or probabilities in the dtype of `logits`, which the weight has too;
+            both are contiguous. Beta is in [1, 2^64).
+        want_grad: whether to compute the gradient: of the reduced loss, or of the sum of the rows for "none".
         inplace: write the gradient over the logits.
 
     Returns:
@@ -96,6 +87,7 @@ def loss_and_grad(
         MemoryError: if there is no room to work in.
     """
     n, k = logits.shape
+    target, weight, options, beta = arguments
     reduced = options.reduction != "none"
     loss = logits.new_empty(() if reduced else n)
     grad = (logits if inplace else torch.empty_like(logits)) if want_grad else None

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from mgce._validation import expected
+from mgce.kernels.options import LossArguments
 from mgce.numerics.root import LARGEST_BETA
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
@@ -37,13 +38,8 @@ def obstacle() -> str | None:
 
 def loss_and_grad(
     logits: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    ignore_index: int = -100,
-    reduction: str = "mean",
-    label_smoothing: float = 0.0,
+    arguments: LossArguments,
     *,
-    beta: float,
     want_grad: bool = True,
     inplace: bool = False,
     grad_dtype: torch.dtype | None = None,
@@ -59,13 +55,9 @@ def loss_and_grad(
     Args:
         logits: f, shape (N, k), float16, bfloat16 or float32, the classes next to one another in memory, the rows with
             any stride; -inf masks a class. For float64 there is no kernel.
-        target: labels, an integer type of shape (N,), or probabilities, shape of `logits`, any floating-point type.
-        weight: weight of each class, shape (k,), any floating-point type.
-        ignore_index: label of rows whose loss and gradient are zero.
-        reduction: "none", "mean" or "sum". The gradient is that of the reduced loss, or of the sum for "none".
-        label_smoothing: share of the target that is spread over all classes.
-        beta: float in [1, inf].
-        want_grad: whether to compute the gradient.
+        arguments: the target is labels of an integer type, or probabilities of any floating-point type, as is the
+            weight. Beta is in [1, inf].
+        want_grad: whether to compute the gradient: of the reduced loss, or of the sum of the rows for "none".
         inplace: write the gradient over the logits.
         grad_dtype: type of the gradient, that of the logits or float32. Under a loss scale, which multiplies the
             gradient afterwards, float32 keeps what float16 would round to zero.
@@ -77,11 +69,12 @@ def loss_and_grad(
     Raises:
         ValueError: if the layout or a dtype is not one of those above.
     """
+    target, weight, options, beta = arguments
     _check(logits, grad_dtype, inplace)
     n, k = logits.shape
     target = _rows(target) if target.is_floating_point() else target.contiguous()
     weight = None if weight is None else weight.contiguous()
-    denominator = _denominator(target, weight, ignore_index, k) if reduction == "mean" else None
+    denominator = _denominator(target, weight, options.ignore_index, k) if options.reduction == "mean" else None
     losses = torch.empty(n, dtype=torch.float32, device=logits.device)
     grad = _gradient(logits, inplace, grad_dtype) if want_grad else None
     beta = min(float(beta), LARGEST_BETA)  # above it nothing changes but the range of float32 is left
@@ -89,8 +82,8 @@ def loss_and_grad(
         from mgce.kernels.cuda_launch import Batch, launch
 
         with _on(logits.device):
-            launch(Batch(logits, target, weight, denominator, losses, grad, ignore_index, label_smoothing, beta))
-    if reduction == "none":
+            launch(Batch(logits, target, weight, denominator, losses, grad, options, beta))
+    if options.reduction == "none":
         return losses, grad
     return losses.sum() if denominator is None else losses.sum() / denominator, grad
 

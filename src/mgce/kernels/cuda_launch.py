@@ -10,6 +10,7 @@ from torch import Tensor
 
 from mgce.kernels import cuda_chunks, cuda_plan, cuda_rows, cuda_stream
 from mgce.kernels.cuda_plan import Plan
+from mgce.kernels.options import LossOptions
 from mgce.numerics.budget import proven_steps
 
 
@@ -23,8 +24,7 @@ class Batch:
     denominator: Tensor | None  # what a mean is divided by, ()
     losses: Tensor  # (n,), which the kernel writes
     grad: Tensor | None  # (n, k), likewise; may be the logits
-    ignore_index: int
-    label_smoothing: float
+    options: LossOptions
     beta: float
 
     @property
@@ -69,7 +69,7 @@ def launch(batch: Batch) -> None:
     elif not cuda_plan.ONE_PASS:
         _launch_chunks(batch, plan, cuda_plan.CHUNKED_PROGRAMS * _device(batch.logits).processors, None)
     else:
-        streamed = cuda_plan.is_streamed(batch.beta, labels=batch.labels, label_smoothing=batch.label_smoothing)
+        streamed = cuda_plan.is_streamed(batch.beta, labels=batch.labels, label_smoothing=batch.options.label_smoothing)
         marks = _launch_stream(batch) if streamed else None
         row_bytes = k * (batch.logits.element_size() + (0 if batch.labels else batch.target.element_size()))
         _launch_chunks(batch, *cuda_plan.plan_cached_rows(k, batch.beta, row_bytes, _device(batch.logits)), marks)
@@ -114,7 +114,7 @@ def _launch_stream(batch: Batch) -> Tensor:
         k,
         batch.logits.stride(0),
         0 if batch.grad is None else batch.grad.stride(0),
-        batch.ignore_index,
+        batch.options.ignore_index,
         *batch.powers,
         **batch.constants,
         INPLACE=batch.grad is batch.logits,
@@ -137,9 +137,9 @@ def _arguments(batch: Batch, scratch: Tensor) -> tuple[Any, ...]:
         0 if batch.labels else batch.target.stride(0),
         0 if batch.grad is None else batch.grad.stride(0),
         scratch.stride(0),
-        batch.ignore_index,
-        1.0 - batch.label_smoothing,
-        batch.label_smoothing / k,
+        batch.options.ignore_index,
+        1.0 - batch.options.label_smoothing,
+        batch.options.label_smoothing / k,
         *batch.powers,
     )
 
@@ -149,7 +149,7 @@ def _constants(batch: Batch, plan: Plan) -> dict[str, Any]:
     return {
         **batch.constants,
         "PROBS": not batch.labels,
-        "SMOOTH": batch.label_smoothing > 0,
+        "SMOOTH": batch.options.label_smoothing > 0,
         "num_warps": plan.warps,
         **plan.constants,
     }

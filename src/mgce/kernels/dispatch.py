@@ -11,7 +11,7 @@ from torch.autograd import forward_ad
 
 from mgce._validation import REDUCTIONS, check_choice
 from mgce.kernels import cpu, cuda
-from mgce.kernels.options import LossOptions
+from mgce.kernels.options import LossArguments, LossOptions
 from mgce.numerics.root import LARGEST_BETA, Beta
 
 KERNELS = ("cpu", "cuda")
@@ -77,22 +77,13 @@ def is_commonest(input: Tensor, target: Tensor, options: LossOptions, beta: Beta
 
 
 def loss_and_grad(
-    logits: Tensor,
-    target: Tensor,
-    weight: Tensor | None,
-    options: LossOptions,
-    *,
-    beta: float,
-    want_grad: bool = True,
-    inplace: bool = False,
+    logits: Tensor, arguments: LossArguments, *, want_grad: bool = True, inplace: bool = False
 ) -> tuple[Tensor, Tensor | None]:
     """Run the kernel of the device that the logits are on; see those for the arguments."""
     if logits.is_cpu:
-        return cpu.loss_and_grad(logits, target, weight, options, beta=beta, want_grad=want_grad, inplace=inplace)
+        return cpu.loss_and_grad(logits, arguments, want_grad=want_grad, inplace=inplace)
     dtype = None if inplace else gradient_dtype(logits)
-    return cuda.loss_and_grad(
-        logits, target, weight, *options, beta=beta, want_grad=want_grad, inplace=inplace, grad_dtype=dtype
-    )
+    return cuda.loss_and_grad(logits, arguments, want_grad=want_grad, inplace=inplace, grad_dtype=dtype)
 
 
 def can_solve(rows: Tensor, beta: Beta) -> bool:

@@ -1,8 +1,10 @@
-"""The arguments that every loss shares with `cross_entropy` and that are not tensors, as one object."""
+"""The arguments of a loss besides its logits, as the objects that both kernels take."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
+
+from torch import Tensor
 
 
 class LossOptions(NamedTuple):
@@ -20,3 +22,12 @@ class LossOptions(NamedTuple):
         if type(self.ignore_index) is int and type(self.label_smoothing) is float:  # as they nearly always are
             return self
         return LossOptions(int(self.ignore_index), self.reduction, float(self.label_smoothing))
+
+
+class LossArguments(NamedTuple):
+    """All that a kernel is told besides the logits: one object, since autograd takes time for each argument."""
+
+    target: Tensor  # labels (N,), or probabilities (N, k)
+    weight: Tensor | None  # (k,)
+    options: LossOptions
+    beta: float

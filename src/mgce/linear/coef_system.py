@@ -15,7 +15,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from mgce.linear.arrays import FloatArray, block_gram
+from mgce._arrays import FloatArray
+from mgce.linear.moments import block_gram
 from mgce.linear.plan import Size
 
 # A free coefficient is undetermined if its feature is zero or a combination of others. A term hardly larger than

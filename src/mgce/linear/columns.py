@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mgce.linear.arrays import FloatArray, IntArray
+from mgce._arrays import FloatArray, IntArray
 from mgce.linear.first_order import minimise
 from mgce.linear.progress import Progress
 

@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from mgce.linear.arrays import FloatArray, block_gram
+from mgce._arrays import FloatArray
+from mgce.linear.moments import block_gram
 from mgce.linear.objective import LinearProblem
 
 # Coefficients without l1 term up to which p is corrected for them. There are as many equations to solve, and each entry

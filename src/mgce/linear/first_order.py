@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from mgce._arrays import FloatArray
 from mgce._threads import one_blas_thread
-from mgce.linear.arrays import FloatArray
 from mgce.linear.progress import Progress
 
 # Every smaller beta is replaced by this one. At beta = 1 the objective F has kinks beside those of the L1 term, at

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mgce.linear.arrays import FloatArray
+from mgce._arrays import FloatArray
 from mgce.linear.coef_system import coef_system
 from mgce.linear.objective import LinearProblem
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mgce.linear.arrays import FloatArray
+from mgce._arrays import FloatArray
 from mgce.linear.objective import LinearProblem
 
 UNBOUNDED = 3  # status of `scipy.optimize.linprog`; 0 is always feasible here, so no program is infeasible

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from mgce.kernels.options import LossOptions
-from mgce.linear.arrays import FloatArray, Matrix, moments, product
+from mgce._arrays import FloatArray, Matrix
+from mgce.kernels.options import LossArguments, LossOptions
+from mgce.linear.moments import moments, product
 from mgce.linear.plan import Size
 from mgce.losses.fused import loss_and_gradient
 
@@ -26,7 +27,7 @@ def phi_and_p(margins: FloatArray, beta: float) -> tuple[FloatArray, FloatArray]
     # mgce_loss would give the same bits, but most fits have some hundred rows, for which its checks of arguments and
     # its autograd graph take three times as long as the loss itself.
     label = torch.zeros(len(f), dtype=torch.int64)
-    loss, grad = loss_and_gradient(f, label, None, LossOptions(reduction="none"), beta)
+    loss, grad = loss_and_gradient(f, LossArguments(label, None, LossOptions(reduction="none"), beta))
     p = grad.numpy()
     p[:, 0] += 1
     return -loss.numpy() - margins[:, 0], p

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mgce.linear.arrays import FloatArray
+from mgce._arrays import FloatArray
 from mgce.linear.dual import DualBound
 from mgce.linear.objective import LinearProblem
 

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from mgce import _validation
+from mgce._arrays import FloatArray, Matrix, as_array, as_labels, as_matrix, one_hot
 from mgce._threads import threads_for
-from mgce.linear.arrays import FloatArray, Matrix, as_array, as_labels, as_matrix, moments, one_hot
 from mgce.linear.columns import run_columns
 from mgce.linear.first_order import run_lbfgs
 from mgce.linear.interior_point import interior_path
 from mgce.linear.linear_program import UnboundedProgramError, solve_linear_program
+from mgce.linear.moments import moments
 from mgce.linear.objective import LinearProblem, Link, phi_and_p
 from mgce.linear.plan import THOROUGH, plan
 from mgce.linear.progress import EmptyUncertaintySetError, LinearFit, Progress

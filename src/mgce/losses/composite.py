@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from mgce._validation import class_dim
-from mgce.kernels.options import LossOptions
+from mgce.kernels.options import LossArguments, LossOptions
 from mgce.losses.nll import nll, of_class, row_weights
 from mgce.numerics import root
 from mgce.numerics.implicit import solve
@@ -27,13 +27,11 @@ def composite_mgce_loss(
 
 def composite_loss_and_grad(
     logits: Tensor,  # (N, C), in float32 or float64
-    target: Tensor,  # (N), or (N, C) of the type of the logits
-    weight: Tensor | None,
-    options: LossOptions,
-    beta: float,
+    arguments: LossArguments,  # probabilities have the type of the logits
     want_grad: bool = True,
 ) -> tuple[Tensor, Tensor | None]:
     """Compute the loss and the gradient of it, or of its sum: by hand, as within an operator there is no autograd."""
+    target, weight, options, beta = arguments
     x = logits - logits.amax(-1, keepdim=True)
     t = root.newton(x, beta)
     loss = nll(x + t.unsqueeze(-1), target, weight, options)

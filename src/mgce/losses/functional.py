@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from mgce import _validation
 from mgce._validation import class_dim
 from mgce.kernels import dispatch
-from mgce.kernels.options import LossOptions
+from mgce.kernels.options import LossArguments, LossOptions
 from mgce.losses.arguments import HALF_TYPES, check_arguments, result_dtype, with_class_dim
 from mgce.losses.composite import composite_mgce_loss
 from mgce.losses.fused import fused_mgce_loss, loss_of_rows
@@ -91,7 +91,7 @@ def mgce_loss(
     options = LossOptions(ignore_index, reduction, label_smoothing)
     input, target = with_class_dim(input, target, dim)
     if weight is None and backend in ("auto", "cpu") and dispatch.is_commonest(input, target, options, beta):
-        return loss_of_rows(input, target, weight, options, beta)  # type: ignore[arg-type]
+        return loss_of_rows(input, LossArguments(target, weight, options, beta))  # type: ignore[arg-type]
     beta = check_arguments(input, target, weight, options, beta)
     options = options.numbers()
     chosen = dispatch.choose(backend, input, target, weight, beta)

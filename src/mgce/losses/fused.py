@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from mgce.kernels import cuda, dispatch
-from mgce.kernels.options import LossOptions
+from mgce.kernels.options import LossArguments, LossOptions
 from mgce.losses.arguments import HALF_TYPES
 from mgce.losses.composite import composite_loss_and_grad, composite_mgce_loss
-
-
-class _Arguments(NamedTuple):
-    """The arguments of `FusedLoss` besides the logits, as one: `apply` costs time for each."""
-
-    target: Tensor  # (N,) int64, or (N, k)
-    weight: Tensor | None  # (k,)
-    options: LossOptions
-    beta: float
 
 
 def fused_mgce_loss(
@@ -46,17 +37,17 @@ def fused_mgce_loss(
     if dispatch.is_traced():
         loss: Tensor = loss_and_grad(rows, labels, weight, *options, *operands_of(beta))[0]
     else:
-        loss = loss_of_rows(rows, labels, weight, options, beta)
+        loss = loss_of_rows(rows, LossArguments(labels, weight, options, beta))
     if options.reduction == "none":
         loss = loss.view(input.shape[:1] + input.shape[2:] if input.ndim > 1 else ())
     return loss
 
 
-def loss_of_rows(rows: Tensor, target: Tensor, weight: Tensor | None, options: LossOptions, beta: float) -> Tensor:
+def loss_of_rows(rows: Tensor, arguments: LossArguments) -> Tensor:
     """Give the loss of arguments that have the form of kernels, with a gradient if one is wanted."""
     if rows.requires_grad and torch.is_grad_enabled():
-        return _apply(rows, _Arguments(target, weight, options, beta))
-    return dispatch.loss_and_grad(rows, target, weight, options, beta=beta, want_grad=False)[0]
+        return _apply(rows, arguments)
+    return dispatch.loss_and_grad(rows, arguments, want_grad=False)[0]
 
 
 def _rows(tensor: Tensor) -> Tensor:
@@ -73,29 +64,26 @@ class FusedLoss(torch.autograd.Function):
     """The loss of rows, with the gradient from the forward pass; a second derivative takes the composite path."""
 
     @staticmethod
-    def forward(ctx: Any, logits: Tensor, arguments: _Arguments) -> Tensor:
+    def forward(ctx: Any, logits: Tensor, arguments: LossArguments) -> Tensor:
         """Compute the loss, and keep the gradient for the way back."""
-        target, weight, options, beta = arguments
         # What a second derivative needs is saved, so that a change in place is seen.
-        ctx.save_for_backward(logits, target, weight)
-        ctx.options = options, beta
-        loss, ctx.grad = dispatch.loss_and_grad(logits, target, weight, options, beta=beta)
+        ctx.save_for_backward(logits, arguments.target, arguments.weight)
+        ctx.options = arguments.options, arguments.beta
+        loss, ctx.grad = dispatch.loss_and_grad(logits, arguments)
         return loss
 
     @staticmethod
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, None]:
         """Scale the gradient that is there, or differentiate the composite loss."""
         if torch.is_grad_enabled():  # create_graph=True
-            logits, target, weight = ctx.saved_tensors
-            options, beta = ctx.options
-            return _differentiable_gradient(logits, target, weight, options, beta, grad_output), None
+            logits, *tensors = ctx.saved_tensors
+            return _differentiable_gradient(logits, LossArguments(*tensors, *ctx.options), grad_output), None
         # Handed over, not kept: the engine then makes it the leaf's .grad without a copy, and it may be
         # scaled in place. A second backward through a retained graph computes it again.
         grad, ctx.grad = ctx.grad, None
         if grad is None:
-            logits, target, weight = ctx.saved_tensors
-            options, beta = ctx.options
-            _, grad = dispatch.loss_and_grad(logits, target, weight, options, beta=beta)
+            logits, *tensors = ctx.saved_tensors
+            _, grad = dispatch.loss_and_grad(logits, LossArguments(*tensors, *ctx.options))
             assert grad is not None
         if dispatch.is_batched(grad_output):  # a batch of gradients at once: nothing of it may be written in place
             grad = grad * _for_rows(grad_output)
@@ -115,10 +103,8 @@ def _for_rows(grad_output: Tensor) -> Tensor:
     return grad_output.unsqueeze(-1) if grad_output.ndim else grad_output
 
 
-def _differentiable_gradient(
-    logits: Tensor, target: Tensor, weight: Tensor | None, options: LossOptions, beta: float, grad_output: Tensor
-) -> Tensor:
-    loss = composite_mgce_loss(logits, target, weight, options, beta)
+def _differentiable_gradient(logits: Tensor, arguments: LossArguments, grad_output: Tensor) -> Tensor:
+    loss = composite_mgce_loss(logits, *arguments)
     return torch.autograd.grad(loss, logits, grad_output.to(loss.dtype), create_graph=True)[0]
 
 
@@ -157,36 +143,26 @@ def loss_and_grad(
 ) -> tuple[Tensor, Tensor]:
     """Run the kernel as one opaque operator, for graphs that are traced."""
     options = LossOptions(ignore_index, reduction, label_smoothing)
-    return loss_and_gradient(logits, target, weight, options, number_of(beta, symbol))
+    return loss_and_gradient(logits, LossArguments(target, weight, options, number_of(beta, symbol)))
 
 
-def loss_and_gradient(
-    logits: Tensor, target: Tensor, weight: Tensor | None, options: LossOptions, beta: float
-) -> tuple[Tensor, Tensor]:
+def loss_and_gradient(logits: Tensor, arguments: LossArguments) -> tuple[Tensor, Tensor]:
     """Give the loss and its gradient of a batch of rows, by the kernel or, on a machine without it, by hand."""
     if dispatch.obstacle_of_machine(logits, warn=True) is None:
-        loss, grad = dispatch.loss_and_grad(logits, target, weight, options, beta=beta)
+        loss, grad = dispatch.loss_and_grad(logits, arguments)
     else:
+        target, weight, options, beta = arguments
         rows = logits.to(torch.promote_types(logits.dtype, torch.float32))
-        soft = target.is_floating_point()
+        target = target.to(rows.dtype) if target.is_floating_point() else target
         weight = None if weight is None else weight.to(rows.dtype)
-        loss, grad = composite_loss_and_grad(rows, target.to(rows.dtype) if soft else target, weight, options, beta)
+        loss, grad = composite_loss_and_grad(rows, LossArguments(target, weight, options, beta))
     assert grad is not None
     return loss, grad.to(dispatch.gradient_dtype(logits))
 
 
 @loss_and_grad.register_fake
-def _(
-    logits: Tensor,
-    target: Tensor,
-    weight: Tensor | None,
-    ignore_index: int,
-    reduction: str,
-    label_smoothing: float,
-    beta: float,
-    symbol: Tensor | None = None,
-) -> tuple[Tensor, Tensor]:
-    shape = logits.shape[:1] if reduction == "none" else ()
+def _(logits: Tensor, target: Tensor, weight: Tensor | None, *others: Any) -> tuple[Tensor, Tensor]:
+    shape = logits.shape[:1] if LossOptions(*others[:3]).reduction == "none" else ()
     dtype = torch.promote_types(logits.dtype, torch.float32)
     return logits.new_empty(shape, dtype=dtype), torch.empty_like(logits, dtype=dispatch.gradient_dtype(logits))
 
@@ -200,8 +176,8 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> N
 def _scale(ctx: Any, grad_loss: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
     logits, target, weight, symbol, grad = ctx.saved_tensors
     if torch.is_grad_enabled():  # create_graph=True
-        beta = number_of(ctx.beta, symbol)
-        grad = _differentiable_gradient(logits, target, weight, ctx.options, beta, grad_loss)
+        arguments = LossArguments(target, weight, ctx.options, number_of(ctx.beta, symbol))
+        grad = _differentiable_gradient(logits, arguments, grad_loss)
     else:
         grad = grad * _for_rows(grad_loss)
     return grad, *(None,) * 7

@@ -14,7 +14,7 @@ from mgce.kernels.options import LossOptions
 from mgce.losses.arguments import check_device, check_options, check_target, check_weight, result_dtype
 from mgce.losses.functional import mgce_loss
 from mgce.losses.fused import operands_of
-from mgce.losses.linear_chunks import ChunkOptions, LinearLoss, Unfused, loss_and_gradients
+from mgce.losses.linear_chunks import ChunkOptions, HeadBatch, LinearLoss, Unfused, loss_and_gradients
 from mgce.losses.linear_operator import linear_loss_and_gradients
 from mgce.numerics.root import DEFAULT_BETA, Beta
 
@@ -111,30 +111,20 @@ def linear_mgce_loss(
         logits = F.linear(rows, linear_weight, linear_bias)
         return mgce_loss(logits, labels, weight, *options, beta=beta, backend=backend)
 
-    tensors = rows, linear_weight, linear_bias, labels, weight
+    tensors = HeadBatch(rows, linear_weight, linear_bias, labels, weight)
     if backend == "reference":
         loss = unfused(*(t if t is None or t is labels else t.double() for t in tensors))  # type: ignore[arg-type]
-    elif isinstance(beta, Tensor) or _wants_all_logits(*tensors, reduction):
+    elif isinstance(beta, Tensor) or _wants_all_logits(tensors, reduction):
         loss = unfused(*tensors)
     else:
         # d/8 rows of k logits are an eighth of the d k weights. A product of fewer than 32 rows makes poor use of a
         # processor, and 2^17 logits, half a MiB in float32, are so little that smaller chunks would save nothing.
         size = chunk_rows or max(32, d // 8, 2**17 // k)
-        loss = _loss_by_chunks(*tensors, ChunkOptions(options, beta, size, kernel), unfused, backend)
+        loss = _loss_by_chunks(tensors, ChunkOptions(options, beta, size, kernel), unfused, backend)
     return loss.to(result_dtype(rows, target, weight)).reshape(batch if reduction == "none" else ())
 
 
-def _loss_by_chunks(
-    rows: Tensor,
-    linear_weight: Tensor,
-    linear_bias: Tensor | None,
-    labels: Tensor,
-    weight: Tensor | None,
-    options: ChunkOptions,
-    unfused: Unfused,
-    backend: str,
-) -> Tensor:
-    tensors = rows, linear_weight, linear_bias, labels, weight
+def _loss_by_chunks(tensors: HeadBatch, options: ChunkOptions, unfused: Unfused, backend: str) -> Tensor:
     loss: Tensor
     if dispatch.is_traced():
         wanted = [torch.is_grad_enabled() and t is not None and t.requires_grad for t in tensors[:3]]
@@ -143,31 +133,24 @@ def _loss_by_chunks(
     elif torch.is_grad_enabled():
         loss = LinearLoss.apply(*tensors, options, unfused)  # type: ignore[no-untyped-call]
     else:
-        loss, _ = loss_and_gradients(*tensors, options)
+        loss, _ = loss_and_gradients(tensors, options)
     return loss
 
 
-def _wants_all_logits(
-    rows: Tensor,
-    linear_weight: Tensor,
-    linear_bias: Tensor | None,
-    labels: Tensor,
-    weight: Tensor | None,
-    reduction: str,
-) -> bool:
+def _wants_all_logits(tensors: HeadBatch, reduction: str) -> bool:
     """Tell whether there is nothing to chunk, or a transform or derivative is wanted that the chunks do not have."""
-    if rows.numel() == 0 or rows.is_meta or torch._C._are_functorch_transforms_active():
+    if tensors.input.numel() == 0 or tensors.input.is_meta or torch._C._are_functorch_transforms_active():
         return True
-    if any(tensor is not None and tensor.requires_grad for tensor in (labels, weight)):
+    if any(tensor is not None and tensor.requires_grad for tensor in (tensors.target, tensors.weight)):
         return True
     if dispatch.is_traced():
         return reduction == "none"
     if torch._C._get_tracing_state() is not None:
         return True
-    tensors = [tensor for tensor in (rows, linear_weight, linear_bias, labels, weight) if tensor is not None]
-    if any(type(tensor) not in dispatch.PLAIN_TYPES for tensor in tensors):
+    there = [tensor for tensor in tensors if tensor is not None]
+    if any(type(tensor) not in dispatch.PLAIN_TYPES for tensor in there):
         return True
-    return any(forward_ad.unpack_dual(tensor).tangent is not None for tensor in tensors)  # type: ignore[no-untyped-call]
+    return any(forward_ad.unpack_dual(tensor).tangent is not None for tensor in there)  # type: ignore[no-untyped-call]
 
 
 def _in_autocast_dtype(tensor: Tensor) -> Tensor:

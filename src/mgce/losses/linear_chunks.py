@@ -10,7 +10,7 @@ from torch import Tensor
 
 from mgce import _validation
 from mgce.kernels import dispatch
-from mgce.kernels.options import LossOptions
+from mgce.kernels.options import LossArguments, LossOptions
 from mgce.losses.composite import composite_loss_and_grad
 from mgce.losses.nll import row_weights
 
@@ -21,6 +21,16 @@ NOTHING = (False, False, False)
 
 Gradients = tuple[Tensor | None, Tensor | None, Tensor | None]
 Unfused = Callable[..., Tensor]
+
+
+class HeadBatch(NamedTuple):
+    """The tensors of a linear head and of the rows that it is given."""
+
+    input: Tensor  # (n, d)
+    linear_weight: Tensor  # (k, d)
+    linear_bias: Tensor | None  # (k,)
+    target: Tensor  # (n,) int64, or (n, k)
+    weight: Tensor | None  # (k,)
 
 
 class ChunkOptions(NamedTuple):
@@ -35,30 +45,19 @@ class ChunkOptions(NamedTuple):
 class LinearLoss(torch.autograd.Function):
     """The loss, with its gradients from the forward pass unless each row's share is unknown then ("none").
 
-    Called as `LinearLoss.apply(input, linear_weight, linear_bias, target, weight, options, unfused)`, with input
-    (n, d), linear_weight (k, d), linear_bias (k,) or None, target (n,) int64 or (n, k), weight (k,) or None.
-    `unfused` takes the first five arguments and is differentiated where a derivative of the gradients is wanted.
+    Called as `LinearLoss.apply(*batch, options, unfused)`. `unfused` takes the tensors of the batch and is
+    differentiated where a derivative of the gradients is wanted.
     """
 
     @staticmethod
-    def forward(
-        ctx: Any,
-        input: Tensor,
-        linear_weight: Tensor,
-        linear_bias: Tensor | None,
-        target: Tensor,
-        weight: Tensor | None,
-        options: ChunkOptions,
-        unfused: Unfused,
-    ) -> Tensor:
+    def forward(ctx: Any, *arguments: Any) -> Tensor:
         """Compute the loss, and keep the gradients for the way back."""
-        tensors = input, linear_weight, linear_bias, target, weight
+        *tensors, ctx.options, ctx.unfused = arguments
         wanted = ctx.needs_input_grad[:3]
-        ctx.options, ctx.unfused = options, unfused
         if any(wanted):
             ctx.save_for_backward(*tensors)
-        now = wanted if options.loss.reduction != "none" else NOTHING
-        loss, gradients = loss_and_gradients(*tensors, options, now)
+        now = wanted if ctx.options.loss.reduction != "none" else NOTHING
+        loss, gradients = loss_and_gradients(HeadBatch(*tensors), ctx.options, now)
         ctx.gradients = gradients if any(now) else None
         return loss
 
@@ -84,9 +83,7 @@ class LinearLoss(torch.autograd.Function):
 
 
 def _gradients(ctx: Any, wanted: tuple[bool, ...], row_scale: Tensor | None = None) -> Gradients:
-    input, linear_weight, linear_bias, target, weight = ctx.saved_tensors
-    tensors = input, linear_weight, linear_bias, target, weight
-    return loss_and_gradients(*tensors, ctx.options, wanted, row_scale)[1]
+    return loss_and_gradients(HeadBatch(*ctx.saved_tensors), ctx.options, wanted, row_scale)[1]
 
 
 def _batched_gradients(ctx: Any, wanted: tuple[bool, ...], grad_output: Tensor) -> Gradients:
@@ -107,11 +104,7 @@ def _differentiable_gradients(ctx: Any, grad_output: Tensor, wanted: tuple[bool,
 
 
 def loss_and_gradients(
-    input: Tensor,
-    linear_weight: Tensor,
-    linear_bias: Tensor | None,
-    target: Tensor,
-    weight: Tensor | None,
+    batch: HeadBatch,
     options: ChunkOptions,
     wanted: tuple[bool, ...] = NOTHING,
     row_scale: Tensor | None = None,
@@ -121,16 +114,15 @@ def loss_and_gradients(
     They are those of the reduced loss or, for "none", of the sum of the rows times `row_scale`, shape (n,). For float16
     they are returned in float32. Autograd rounds them after the loss scale, if there is one, has multiplied them.
     """
-    n, kept = len(input), None
-    if target.ndim == 1 and target.device.type == "cpu":  # elsewhere, to look at the labels is to wait for the device
-        kept = _kept_rows(target, len(linear_weight), options.loss.ignore_index)
+    n, kept = len(batch.input), None
+    if batch.target.ndim == 1 and batch.target.is_cpu:  # elsewhere, to look at the labels is to wait for the device
+        kept = _kept_rows(batch.target, len(batch.linear_weight), options.loss.ignore_index)
     if kept is not None:
-        input, target = input[kept], target[kept]
+        batch = batch._replace(input=batch.input[kept], target=batch.target[kept])
         row_scale = None if row_scale is None else row_scale[kept]
-    scale, divisor = _scales(target, weight, options, row_scale, torch.promote_types(input.dtype, torch.float32))
-    with torch.no_grad(), torch.autocast(input.device.type, enabled=False):
-        tensors = input, linear_weight, linear_bias, target, weight
-        losses, (grad_input, *others) = _over_chunks(*tensors, options, wanted, scale)
+    scale, divisor = _scales(batch, options, row_scale)
+    with torch.no_grad(), torch.autocast(batch.input.device.type, enabled=False):
+        losses, (grad_input, *others) = _over_chunks(batch, options, wanted, scale)
     loss = losses if options.loss.reduction == "none" else losses.sum() / divisor
     if kept is not None:
         loss = _put_back(loss, kept, n) if options.loss.reduction == "none" else loss
@@ -151,31 +143,24 @@ def _put_back(rows: Tensor, kept: Tensor, n: int) -> Tensor:
     return rows.new_zeros(n, *rows.shape[1:]).index_copy_(0, kept, rows)
 
 
-def _scales(
-    target: Tensor, weight: Tensor | None, options: ChunkOptions, row_scale: Tensor | None, dtype: torch.dtype
-) -> tuple[Tensor | float, Tensor | float]:
+def _scales(batch: HeadBatch, options: ChunkOptions, row_scale: Tensor | None) -> tuple[Tensor | float, Tensor | float]:
     """Give what each row's gradient is multiplied by, and what the sum of the losses is divided by."""
     if row_scale is not None:
         return row_scale.unsqueeze(-1), 1.0
     if options.loss.reduction != "mean":
         return 1.0, 1.0
-    if target.ndim == 2:
-        return 1 / len(target), len(target)
-    divisor = row_weights(target, weight, options.loss.ignore_index).to(dtype).sum()
+    if batch.target.ndim == 2:
+        return 1 / len(batch.target), len(batch.target)
+    weights = row_weights(batch.target, batch.weight, options.loss.ignore_index)
+    divisor = weights.to(torch.promote_types(batch.input.dtype, torch.float32)).sum()
     return torch.where(divisor == 0, 0, 1 / divisor), divisor
 
 
 def _over_chunks(
-    input: Tensor,
-    linear_weight: Tensor,
-    linear_bias: Tensor | None,
-    target: Tensor,
-    weight: Tensor | None,
-    options: ChunkOptions,
-    wanted: tuple[bool, ...],
-    scale: Tensor | float,
+    batch: HeadBatch, options: ChunkOptions, wanted: tuple[bool, ...], scale: Tensor | float
 ) -> tuple[Tensor, Gradients]:
     """Give the losses, of each row for "none" or of each chunk, and the gradients times `scale`."""
+    input, linear_weight, linear_bias, target, weight = batch
     n, k = len(input), len(linear_weight)
     grad_input = None
     if wanted[0]:
@@ -199,7 +184,7 @@ def _over_chunks(
         if grad is not None:
             into = None if grad_input is None else grad_input[part]
             here = scale[part] if isinstance(scale, Tensor) and scale.ndim else scale
-            _accumulate(grad, here, rows, linear_weight, into, *sums)
+            _accumulate(grad, here, rows, linear_weight, (into, sums[0], sums[1]))
             del grad  # before the next chunk
     tensors = linear_weight, linear_bias
     grads = [
@@ -227,11 +212,9 @@ def _chunk_loss(
     weight = None if weight is None else weight.to(dtype).contiguous()
     of_rows = options.loss._replace(reduction="none" if options.loss.reduction == "none" else "sum")
     if options.kernel:
-        target = target.contiguous()
-        return dispatch.loss_and_grad(
-            logits, target, weight, of_rows, beta=options.beta, want_grad=want_grad, inplace=True
-        )
-    return composite_loss_and_grad(logits, target, weight, of_rows, options.beta, want_grad)
+        arguments = LossArguments(target.contiguous(), weight, of_rows, options.beta)
+        return dispatch.loss_and_grad(logits, arguments, want_grad=want_grad, inplace=True)
+    return composite_loss_and_grad(logits, LossArguments(target, weight, of_rows, options.beta), want_grad)
 
 
 def _accumulate(
@@ -239,11 +222,10 @@ def _accumulate(
     scale: Tensor | float,  # of each row, (r, 1), or of all
     rows: Tensor,  # (r, d)
     linear_weight: Tensor,
-    into_input: Tensor | None,
-    into_weight: Tensor | None,
-    into_bias: Tensor | None,
+    into: Gradients,
 ) -> None:
     """Write the gradient in the rows, and add those in the head, by way of the classes that have any."""
+    into_input, into_weight, into_bias = into
     active = _active_classes(grad)
     if active is not None:
         grad = grad.index_select(1, active)

@@ -13,7 +13,7 @@ from mgce.kernels import dispatch
 from mgce.kernels.options import LossOptions
 from mgce.losses.composite import composite_mgce_loss
 from mgce.losses.fused import number_of
-from mgce.losses.linear_chunks import ChunkOptions, loss_and_gradients
+from mgce.losses.linear_chunks import ChunkOptions, HeadBatch, loss_and_gradients
 
 
 @torch.library.custom_op("mgce::linear_loss_and_gradients", mutates_args=())
@@ -36,27 +36,15 @@ def linear_loss_and_gradients(
     beta = number_of(beta, symbol)
     kernel = dispatch.choose(backend, input, target, weight, beta) in dispatch.KERNELS  # now a plain call
     options = ChunkOptions(LossOptions(ignore_index, reduction, label_smoothing), beta, rows, kernel)
-    tensors = input, linear_weight, linear_bias, target, weight
-    loss, gradients = loss_and_gradients(*tensors, options, tuple(wanted))
+    batch = HeadBatch(input, linear_weight, linear_bias, target, weight)
+    loss, gradients = loss_and_gradients(batch, options, tuple(wanted))
     grad_input, grad_weight, grad_bias = (input.new_empty(0) if grad is None else grad for grad in gradients)
     return loss, grad_input, grad_weight, grad_bias
 
 
 @linear_loss_and_gradients.register_fake
 def _(
-    input: Tensor,
-    linear_weight: Tensor,
-    linear_bias: Tensor | None,
-    target: Tensor,
-    weight: Tensor | None,
-    ignore_index: int,
-    reduction: str,
-    label_smoothing: float,
-    beta: float,
-    symbol: Tensor | None,
-    rows: int,
-    backend: str,
-    wanted: Sequence[bool],
+    input: Tensor, linear_weight: Tensor, linear_bias: Tensor | None, target: Tensor, *others: Any
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     dtype = torch.promote_types(input.dtype, torch.float32)
     if target.is_floating_point():
@@ -66,15 +54,15 @@ def _(
         tensor.new_empty(tensor.shape, dtype=dispatch.gradient_dtype(tensor))
         if tensor is not None and want
         else input.new_empty(0)
-        for tensor, want in zip(tensors, wanted, strict=True)
+        for tensor, want in zip(tensors, others[-1], strict=True)
     ]
     return input.new_empty((), dtype=dtype), grads[0], grads[1], grads[2]
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    *tensors, ignore_index, reduction, label_smoothing, ctx.beta, symbol, _, _, ctx.wanted = inputs
-    ctx.options = LossOptions(ignore_index, reduction, label_smoothing)
-    ctx.save_for_backward(*tensors, symbol, *output[1:])
+    *others, ctx.beta, symbol, _, _, ctx.wanted = inputs
+    ctx.options = LossOptions(*others[5:])
+    ctx.save_for_backward(*others[:5], symbol, *output[1:])
 
 
 def _scale(ctx: Any, grad_loss: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:

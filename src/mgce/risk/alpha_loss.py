@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mgce import _validation
-from mgce.linear.arrays import FloatArray, as_probs
+from mgce._arrays import FloatArray, as_probs
 from mgce.linear.objective import trivial_value
 
 

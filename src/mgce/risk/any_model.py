@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mgce import _validation
-from mgce.linear.arrays import IntArray, one_hot
+from mgce._arrays import IntArray, one_hot
 from mgce.risk.certificate import RiskCertificate, certify
 from mgce.risk.sample import UNSEEN
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from mgce import _validation
+from mgce._arrays import FloatArray, as_array
 from mgce._rounding import rounded_up
-from mgce.linear.arrays import FloatArray, as_array
 from mgce.risk.concentration import check_delta
 from mgce.risk.label_noise import Losses, Refuted
 from mgce.risk.sample import Sample

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from mgce import _validation
-from mgce.linear.arrays import FloatArray, IntArray
+from mgce._arrays import FloatArray, IntArray
 from mgce.risk.concentration import check_delta, rescaled, unit_sample
 
 # Share of the gambler's capital (see `betting_upper`) that one bet may lose: Waudby-Smith and Ramdas advise 1/2 or 3/4.

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from mgce import _validation
+from mgce._arrays import FloatArray, IntArray, as_array, as_labels
 from mgce._rounding import confidence_text, rounded_up
-from mgce.linear.arrays import FloatArray, IntArray, as_array, as_labels
 from mgce.risk.concentration import check_delta
 from mgce.risk.label_noise import (
     AnyNoise,
@@ -26,10 +26,6 @@ from mgce.risk.label_noise import (
 from mgce.risk.sample import UNSEEN, Sample, checked_probs, cluster_indices
 from mgce.risk.stated_noise import StatedNoise
 
-FRESH = (
-    "the examples are independent draws from the distribution of interest, and were not used to train, select, tune "
-    "or calibrate the classifier"
-)
 SHUFFLED = "the losses are shuffled with a seed computed from the sample itself, so that a sorted sample does no harm"
 CLUSTERED = (
     "the groups are independent draws, whatever the dependence within one, and a rate is meant for a random row of a "
@@ -39,6 +35,14 @@ ONE_HOT = "the classifier gives one class the probability 1 wherever, as in all 
 UNSEEN_WRONG = "a label that is none of the classes counts as an error, and is right"
 BOUNDS = ("argmax", "randomized", "alpha")
 TIES = "ties of the most probable class go to the lowest index"
+
+
+def unseen_examples(drawn: str) -> str:
+    """Say how the examples were drawn, and that they had no part in making the classifier."""
+    return f"the examples are {drawn}, and were not used to train, select, tune or calibrate the classifier"
+
+
+FRESH = unseen_examples("independent draws from the distribution of interest")
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import math
 from typing import Any
 
 from mgce import _validation
-from mgce.linear.arrays import FloatArray, as_array
+from mgce._arrays import FloatArray, as_array
 
 
 def clopper_pearson_upper(errors: int, n: int, delta: float = 0.05) -> float:

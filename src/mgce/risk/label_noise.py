@@ -12,8 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from mgce import _validation
+from mgce._arrays import FloatArray, as_array
 from mgce._rounding import rate_down, rate_up, rounded_up
-from mgce.linear.arrays import FloatArray, as_array
 from mgce.risk.sample import Sample
 
 # Condition number of a transition matrix above which it counts as singular: its inverse then has fewer than six
@@ -100,11 +100,23 @@ class SymmetricNoise:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """The rate, or more."""
-        return (
-            *self.origin,
-            f"each label was replaced with probability {self._least}, or more, by one of the others, all alike and "
-            "whatever the example",
-        )
+        return *self.origin, self._replaced(f"{self._least}, or more,")
+
+    @property
+    def exact_assumptions(self) -> tuple[str, ...]:
+        """The rate and no other, for what does not hold at a larger one."""
+        return *self.origin, self._replaced(self._least)
+
+    @property
+    def inverse(self) -> FloatArray:
+        """The inverse of the transition matrix at this very rate, shape (k, k)."""
+        k = self.n_classes
+        signal = 1 - self.rate * k / (k - 1)
+        return np.asarray((np.eye(k) - self.rate / (k - 1)) / signal)
+
+    def _replaced(self, probability: str) -> str:
+        how = "by one of the others, all alike and whatever the example"
+        return f"each label was replaced with probability {probability} {how}"
 
     @property
     def _least(self) -> str:
@@ -131,9 +143,7 @@ class SymmetricNoise:
         least, most = power_range(np.append(np.ones(k - 1), 1.0 - k), beta)
         if sample.mean_upper(excess, delta, (beta * least, beta * most)) >= 0:
             return beta
-        return KnownTransition(symmetric_inverse(self.rate, k), f"a noise rate of {self._least} or more").upper(
-            sample, losses, delta
-        )
+        return KnownTransition(self.inverse, f"a noise rate of {self._least} or more").upper(sample, losses, delta)
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,12 +197,6 @@ def power_range(weights: FloatArray, beta: float) -> tuple[float, float]:
     most = np.linalg.norm(positive, order) if positive.any() else weights.max()
     least = -np.linalg.norm(negative, order) if negative.any() else weights.min()
     return float(least), float(most)
-
-
-def symmetric_inverse(rate: float, k: int) -> FloatArray:
-    """Give the inverse of the transition matrix of symmetric noise, shape (k, k)."""
-    signal = 1 - rate * k / (k - 1)
-    return np.asarray((np.eye(k) - rate / (k - 1)) / signal)
 
 
 def checked_transition(transition: Any, k: int) -> KnownTransition:

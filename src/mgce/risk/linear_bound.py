@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mgce import _validation
-from mgce.linear.arrays import FloatArray, as_array, as_matrix, with_intercept
+from mgce._arrays import FloatArray, as_array, as_matrix, with_intercept
 from mgce.linear.objective import phi_and_p, trivial_value
 from mgce.risk.alpha_loss import argmax_factor
 from mgce.risk.betting import betting_upper, cells, n_orders, shuffled

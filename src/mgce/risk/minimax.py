@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from mgce import _validation
-from mgce.linear.arrays import FloatArray, Matrix, as_array, as_labels, as_matrix, moments, one_hot, with_intercept
+from mgce._arrays import FloatArray, Matrix, as_array, as_labels, as_matrix, one_hot, with_intercept
+from mgce.linear.moments import moments
 from mgce.linear.objective import phi_and_p
 from mgce.linear.progress import EmptyUncertaintySetError
 from mgce.linear.solver import fit_linear

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from mgce import _validation
+from mgce._arrays import FloatArray, IntArray, as_array, as_labels
 from mgce._row_order import content_order
-from mgce.linear.arrays import FloatArray, IntArray, as_array, as_labels
 from mgce.risk.concentration import check_delta, clopper_pearson_lower, clopper_pearson_upper
 from mgce.risk.sample import checked_probs
 

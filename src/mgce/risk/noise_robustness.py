@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mgce import _validation
-from mgce.linear.arrays import as_array
+from mgce._arrays import as_array
 from mgce.risk.alpha_loss import loss_sum_bounds
 from mgce.risk.label_noise import ROW_SUM
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mgce import _validation
+from mgce._arrays import FloatArray, IntArray, as_probs
 from mgce._row_order import content_order
-from mgce.linear.arrays import FloatArray, IntArray, as_probs
 from mgce.risk.betting import betting_upper, cells, n_orders, shuffled
 from mgce.risk.concentration import clopper_pearson_upper
 

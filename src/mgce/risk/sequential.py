@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mgce.linear.arrays import FloatArray
+from mgce._arrays import FloatArray
 from mgce.risk.betting import MOST_OF_WEALTH
 from mgce.risk.concentration import check_delta, unit_sample
 

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from mgce import _validation
-from mgce.linear.arrays import FloatArray, IntArray, Matrix, as_array, as_labels, as_matrix, moments, one_hot
-from mgce.linear.arrays import with_intercept as append_ones
+from mgce._arrays import FloatArray, IntArray, Matrix, as_array, as_labels, as_matrix, one_hot
+from mgce._arrays import with_intercept as append_ones
+from mgce.linear.moments import moments
 from mgce.risk.betting import betting_intervals, cells, n_orders, shuffled
 from mgce.risk.concentration import check_delta, hoeffding_radius, maurer_pontil_radius
 

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 
 from mgce import _validation
-from mgce.linear.arrays import FloatArray, IntArray
+from mgce._arrays import FloatArray, IntArray
 from mgce.risk.betting import betting_refutes, n_orders, shuffled
-from mgce.risk.certificate import FRESH, checked_target
+from mgce.risk.certificate import FRESH, checked_target, unseen_examples
 from mgce.risk.concentration import check_delta
-from mgce.risk.label_noise import AnyNoise, KnownTransition, SymmetricNoise, symmetric_inverse
+from mgce.risk.label_noise import AnyNoise, KnownTransition, SymmetricNoise
 from mgce.risk.sample import UNSEEN, Sample, checked_probs
 from mgce.risk.stated_noise import AUTO, StatedNoise
 from mgce.sets.conformal import ConformalSets, conformal_scores
 
-EXCHANGEABLE = FRESH.replace("independent draws from the distribution of interest", "exchangeable with those to come")
+EXCHANGEABLE = unseen_examples("exchangeable with those to come")
 # Thresholds tried on noisy labels, from the largest sets to the smallest. They are fixed without the sample, and dense
 # at both ends, where the scores of sharp classifiers are.
 CANDIDATES = 1 / (1 + np.exp(-np.linspace(14.0, -9.0, 231)))
@@ -96,13 +96,9 @@ def calibrate(
     clauses: tuple[str, ...] = (EXCHANGEABLE, *assumed.assumptions)
     confidence = None
     if isinstance(assumed, (SymmetricNoise, KnownTransition)):
-        exact = isinstance(assumed, KnownTransition)
-        inverse = (
-            assumed.inverse if isinstance(assumed, KnownTransition) else symmetric_inverse(assumed.rate, p.shape[1])
-        )
-        thresholds = _noisy_thresholds(scores, sample, inverse, alpha, per_class, delta)
+        thresholds = _noisy_thresholds(scores, sample, assumed.inverse, alpha, per_class, delta)
         confidence = 1 - delta
-        clauses = (FRESH, *(text if exact else text.replace(", or more,", "") for text in assumed.assumptions))
+        clauses = (FRESH, *(assumed.exact_assumptions if isinstance(assumed, SymmetricNoise) else assumed.assumptions))
     else:
         spare = alpha - (assumed.rate if isinstance(assumed, AnyNoise) else 0.0)
         if spare <= 0 or (per_class and isinstance(assumed, AnyNoise)):

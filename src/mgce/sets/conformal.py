@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mgce import _validation
+from mgce._arrays import FloatArray
 from mgce._rounding import confidence_text
-from mgce.linear.arrays import FloatArray
 from mgce.risk.sample import checked_probs
 
 SCORES = ("least_ambiguous", "adaptive")

@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from mgce._arrays import one_hot
 from mgce._text import printable, spreadsheet_text
 from mgce._validation import expected
 from mgce.datasets.table_files import TextFormat, column_list, read_frame
-from mgce.linear.arrays import one_hot
 from mgce.risk.any_model import label_indices
 
 PREDICTION = "prediction"  # name of the column of predicted classes, as `mgce predict` writes it

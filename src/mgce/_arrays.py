@@ -1,8 +1,7 @@
-"""Float64 arrays: what callers pass in, checked, and moments of features."""
+"""Float64 arrays: what callers pass in, checked; features with a column of ones, and labels as one-hot rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -16,8 +15,6 @@ IntArray = NDArray[np.int64]
 Matrix = Any  # a FloatArray of shape (n, d), or scipy's CSR of the same shape and dtype
 
 PRINTED = 1e-3  # error of a sum of twenty probabilities, each rounded to four decimals, as in files: 20 x 5e-5
-
-SMALL_PRODUCT = 2e7  # multiplications below which a product stays on one thread: about a millisecond's work
 
 
 def as_array(values: Any, name: str) -> FloatArray:
@@ -86,39 +83,3 @@ def one_hot(labels: IntArray, n_classes: int) -> FloatArray:
     encoded = np.zeros((labels.size, n_classes))
     encoded[np.arange(labels.size), labels] = 1.0
     return encoded
-
-
-def product(matrix: Matrix, right: FloatArray) -> FloatArray:
-    """Multiply: large dense matrices by PyTorch, all others by NumPy or SciPy.
-
-    The loss runs in PyTorch's threads, with which threads of NumPy's BLAS would compete for the cores. A small product
-    is not worth several threads: while another program has one of the cores, they wait for each other longer than they
-    work.
-    """
-    if not isinstance(matrix, np.ndarray) or matrix.size * right.shape[1] < SMALL_PRODUCT:
-        return np.ascontiguousarray(matrix @ right)
-    return np.asarray(torch.mm(torch.from_numpy(matrix), torch.from_numpy(right)).numpy())
-
-
-def moments(features: Matrix, probs: FloatArray, weight: FloatArray) -> FloatArray:
-    r"""Give `sum_i w_i p_i (x) psi_i`, shape (k, d): row y is the mean of p_iy psi_i over the rows."""
-    return product(features.T, weight[:, None] * probs).T
-
-
-def block_gram(features: Matrix, pairs: Iterable[FloatArray], k: int, d: int) -> FloatArray:
-    r"""Give `sum_i C_i (x) psi_i psi_i'`, shape (k d, k d), for symmetric matrices C_i, (k, k), whose rows sum to zero.
-
-    Only the entries left of the diagonals are needed, since those on the diagonals follow from the sums. Item y of
-    `pairs` has them for row y of all C_i, shape (n, y).
-    """
-    gram = np.zeros((k, d, k, d))
-    n = features.shape[0]
-    diagonal = np.zeros((n, k))
-    for y, below in enumerate(pairs):
-        diagonal[:, y] -= below.sum(1)
-        diagonal[:, :y] -= below
-        for other in range(y):
-            gram[y, :, other] = gram[other, :, y] = features.T @ (features * below[:, other : other + 1])
-    for y in range(k):
-        gram[y, :, y] = features.T @ (features * diagonal[:, y : y + 1])
-    return gram.reshape(k * d, k * d)
