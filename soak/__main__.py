@@ -10,10 +10,10 @@ import torch
 if not torch.cuda.is_available():
     os.environ.setdefault("TRITON_INTERPRET", "1")  # read where Triton is first imported, here and in every worker
 
-from soak import faults, files, load, numerics, page
+from soak import faults, files, load, mutants, numerics, page
 
 # Each module has add_arguments(parser) and main(options).
-COMMANDS = {"numerics": numerics, "files": files, "faults": faults, "load": load}
+COMMANDS = {"numerics": numerics, "files": files, "faults": faults, "load": load, "mutants": mutants}
 
 
 def main() -> int:

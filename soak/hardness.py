@@ -1,4 +1,4 @@
-"""The parts of the page on files, faults and load, from what their runs have found."""
+"""The parts of the page on files, faults, load and mutants, from what their runs have found."""
 
 from __future__ import annotations
 
@@ -37,12 +37,24 @@ them. PyTorch does so, and so does any loss or prediction of this package that i
 estimators, more than ten million numbers, which the predictions above are not. Start workers by `spawn` or
 `forkserver`, or call `torch.set_num_threads(1)` first in a worker that was forked.
 """
+MUTANTS = """
+Small wrong changes were made in a copy of the source, one at a time: an operator of a comparison or of arithmetic, a
+number by one, `and` and `or`, a condition negated, a returned value, a default, a statement left out, the largest for
+the smallest. Each was judged by those tests of its room that run the changed line, which take a time limit for a
+failure. So what tests of other rooms would notice counts as not noticed.
+"""
+DRAWN = """
+The changes are a sample drawn at random, by a seed, from all such changes of a room, and the interval (95 %, Clopper
+and Pearson) is for the share of all of them. Before is the same sample by the tests that were there, from which tests
+were added for what mattered. Changes that no test could notice were judged by hand and are not counted; their list,
+with the reasons, is `soak/equivalent_mutants.json`. The quick tier is `pytest -m 'not slow and not nightly'`.
+"""
 
 
 def sections() -> list[str]:
     """Give the parts of the page, one of each kind of which there are results."""
     parts: list[str] = []
-    for kind, render in (("files", _files), ("faults", _faults), ("load", _load)):
+    for kind, render in (("files", _files), ("faults", _faults), ("load", _load), ("mutants", _mutants)):
         results = reliability.read(kind)
         if "after" in results:
             parts += render(results.get("before", {}), results["after"])
@@ -135,6 +147,39 @@ def _figures(one: Results | None) -> str:
         return "not tried"
     figures = ", ".join(f"{name} {value}" for name, value in one.items() if name not in ("ok", "wall_s"))
     return figures + ("" if one.get("ok") else " (FAILED)")
+
+
+def _mutants(before: Results, after: Results) -> list[str]:
+    rows = []
+    for room, one in after["rooms"].items():
+        then = before.get("rooms", {}).get(room)
+        low, high = one["interval"]
+        rows.append(
+            [
+                room,
+                str(one["tried"]),
+                str(one["equivalent"]),
+                "not tried" if then is None else _percent(then["caught"], then["tried"]),
+                _percent(one["caught"], one["tried"]),
+                f"{100 * low:.0f} to {100 * high:.0f} %",
+                _percent(one["quick"], one["tried"]),
+            ]
+        )
+    return [
+        "## Tests that notice",
+        _joined(MUTANTS),
+        f"{_joined(DRAWN)} {_machine(after)} `python -m soak mutants --per-room {max(_drawn(after))} --seed "
+        f"{after['seed']} --record after` does it again, and goes on from what is done.",
+        table(["room", "changes", "equivalent", "before", "noticed", "interval", "by the quick tier"], rows),
+    ]
+
+
+def _drawn(results: Results) -> list[int]:
+    return [one["drawn"] for one in results["rooms"].values()]
+
+
+def _percent(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.0f} %" if whole else "none"
 
 
 def _joined(text: str) -> str:

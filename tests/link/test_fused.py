@@ -112,6 +112,22 @@ def test_first_derivatives_are_those_of_plain_operations(beta, output, dtype, ge
 
 
 @needs_kernel
+@pytest.mark.parametrize(("dtype", "beta"), [(torch.float32, 1.03), (torch.float64, 1.27)])
+def test_a_class_that_the_kernel_alone_has_in_the_support_keeps_a_finite_derivative(dtype, beta):
+    """At these betas `beta (1 / beta)` is below one: the kernel has p > 0 where v, divided by beta, is zero."""
+    rows = torch.zeros(41, 4, dtype=dtype)
+    rows[:, 3] = -10
+    t, _ = cpu.root_and_probs(rows[:1], beta=beta, minimax=False)
+    steps = torch.arange(-20, 21) * torch.finfo(dtype).eps / 4
+    rows[:, 3] = -beta - t + steps.to(dtype)  # the edge of the support, in the half where x is not kept as beta + x
+    t, p = cpu.root_and_probs(rows, beta=beta, minimax=False)
+    assert ((p > 0) & (fused._base(rows, t, beta) == 0)).any()
+    rows.requires_grad_()
+    fused.of_rows("worst_case", rows, beta, -1)[:, 0].sum().backward()
+    assert rows.grad.isfinite().all()
+
+
+@needs_kernel
 @pytest.mark.parametrize("output", OUTPUTS)
 def test_second_derivatives_batches_of_gradients_and_rows_that_are_nan(output):
     def value(rows):

@@ -30,6 +30,19 @@ def test_rates_are_a_truncated_normal():
     assert drawn.min() >= 0 and drawn.max() <= 0.4
 
 
+@pytest.mark.parametrize("rate", [0.05, 0.3, 0.8])
+def test_each_row_changes_at_its_own_rate(rate):
+    """The first draws of the generator are the rates, by their quantile function; the next say which rows change."""
+    n, half, generator = 4000, min(rate, 1 - rate), torch.Generator().manual_seed(0)
+    first, second = (torch.rand(n, generator=generator, dtype=torch.float64).numpy() for _ in range(2))
+    rates = truncnorm(-half / 0.1, half / 0.1, loc=rate, scale=0.1).ppf(first)
+    assert rates.std() > 0.02
+    _, flipped = corrupt_by_features(
+        torch.zeros(n, dtype=torch.int64), torch.ones(n, 1), 3, rate, torch.Generator().manual_seed(0)
+    )
+    np.testing.assert_array_equal(flipped.numpy(), second >= 1 - rates)  # class 0 is the first to be drawn
+
+
 def test_the_wrong_class_depends_on_the_features():
     """Two groups of rows of one class: each is mistaken for classes in its own proportions, unlike class noise."""
     generator = torch.Generator().manual_seed(0)

@@ -59,6 +59,12 @@ def test_any_noise_adds_the_share_and_no_adversary_beats_it():
     )
 
 
+def test_any_noise_never_adds_to_more_than_the_largest_loss():
+    target, wrong = np.zeros(100, int), np.eye(2)[np.ones(100, int)]
+    certificate = certify(target, wrong * 0.8 + 0.1, beta=1.4, noise="any", noise_rate=0.3)
+    assert certificate.argmax_error == certificate.randomized_error == 1 and certificate.alpha_risk == 1.4
+
+
 def test_unbiased_losses_have_the_expectation_of_the_clean_loss_for_every_class():
     rng = np.random.default_rng(0)
     matrix, h = rng.dirichlet(np.full(4, 0.5), 4) * 0.4 + 0.6 * np.eye(4), rng.dirichlet(np.ones(4), 30)

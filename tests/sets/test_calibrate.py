@@ -1,11 +1,16 @@
 """Prediction sets: exact coverage by enumeration, quantiles by hand, noise that plain conformal misses."""
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy import stats
 
 from mgce.noise import pair_flip, symmetric
-from mgce.sets import ConformalSets, calibrate, conformal_scores
+from mgce.risk import betting_upper
+from mgce.risk.betting import shuffled
+from mgce.risk.sample import Sample
+from mgce.sets import ConformalSets, calibrate, calibration, conformal_scores
 
 K = 4
 
@@ -120,6 +125,35 @@ def test_a_known_matrix_covers_with_confidence_where_plain_conformal_does_not(pe
     assert sets.confidence == 0.9
 
 
+def proved(y, probs, matrix, alpha, delta):
+    """Give the last of the candidates before the first whose share of right classes left out may be alpha or more."""
+    inverse, content = np.linalg.inv(matrix), Sample(y, probs).content
+    kept = np.array(list(itertools.product([0, 1], repeat=K)))  # every set that a row may be given
+    ends = ((1 - kept - alpha) @ inverse.T).ravel()
+    low, high = min(ends.min(), 0.0), max(ends.max(), 1 - alpha)
+    last = np.inf
+    for q in calibration.CANDIDATES:
+        left_out = (1 - probs > q).astype(float)
+        z = np.array([inverse[label] @ row for label, row in zip(y, left_out, strict=True)]) - alpha
+        draws = shuffled((z - low) / (high - low), content)
+        if betting_upper(draws, delta) > -low / (high - low):
+            break
+        last = q
+    return last
+
+
+@pytest.mark.parametrize("steps", [1, 7, 1000])
+def test_a_noisy_threshold_is_the_last_one_proved_whatever_is_worked_on_at_once(steps, monkeypatch):
+    rng, matrix = np.random.default_rng(5), np.asarray(pair_flip(K, 0.2))
+    truth, probs = world(rng)
+    atoms, y = draw(rng, truth, 1500, matrix)
+    p = np.clip(probs[atoms] + 0.01 * rng.random((1500, K)), 0, None)
+    p /= p.sum(1, keepdims=True)
+    monkeypatch.setattr(calibration, "BLOCK", steps * p.size)
+    (threshold,) = set(calibrate(y, p, alpha=0.2, transition=matrix).thresholds)
+    assert 0.1 < threshold == proved(y, p, matrix, 0.2, 0.05) < 0.999
+
+
 def in_another_batch(probs, rng, precision):
     """Give probabilities as another batch or precision would: margins change in their last digit, and so do these."""
     margins = np.log(probs).astype(precision)
@@ -184,6 +218,16 @@ def test_sets_come_back_from_plain_values_and_are_never_empty():
     assert ConformalSets.from_dict(sets.to_dict()) == sets
     none = ConformalSets((0.0, 0.0), "least_ambiguous", 0.9, False, None, 10, ())
     assert none.predict([[0.6, 0.4]]).tolist() == [[True, False]]
+
+
+@pytest.mark.parametrize("score", ["least_ambiguous", "adaptive"])
+@pytest.mark.parametrize("apart", [0.0, 1e-7, -1e-7])
+def test_two_leading_classes_that_tie_are_in_every_set_together(apart, score):
+    """Which of the two is the larger depends on the batch, by a last digit of float32."""
+    probs = [[0.4, 0.4 + apart, 0.2 - apart]]
+    assert ConformalSets((0.0,) * 3, score, 0.9, False, None, 10, ()).predict(probs).tolist() == [[True, True, False]]
+    if score == "adaptive":
+        np.testing.assert_allclose(conformal_scores(probs, score), [[0.0, 0.0, 0.8]], atol=1e-6)
 
 
 @pytest.mark.parametrize(

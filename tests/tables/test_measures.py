@@ -47,6 +47,13 @@ def test_the_majority_is_that_of_the_training_rows(fit, frame, held_out):
     assert fit.measures.majority == (held_out["y"] == train.mode()[0]).mean()
 
 
+def test_the_majority_of_the_training_rows_may_be_a_minority_of_the_rows_held_out(frame):
+    """The last quarter is held out: of the first 60 labels two thirds are "yes", of the last 20 a fifth."""
+    labels = ["yes", "no", "yes"] * 20 + ["no", "no", "yes", "no", "no"] * 4
+    late = frame[:80].assign(y=labels, when=range(80)).drop(columns="right")
+    assert run(late, FitPlan("y", model="linear", beta=1.4, time="when")).measures.majority == 0.2
+
+
 def test_columns_are_ordered_by_what_they_matter(fit):
     assert [each.column for each in fit.measures.importance] == ["much", "little", "nothing"]
     much, little, nothing = (each.mean for each in fit.measures.importance)
