@@ -95,9 +95,9 @@ def flip(rng: np.random.Generator, y: Any, k: int, rate: float) -> Any:
 def _by_mean(z: Any, delta: float, ends: tuple[float, float] = (0.0, 1.0)) -> Draw:
     """Give the bounds of others on the mean of draws from a range."""
     return {
-        "Hoeffding": hoeffding_upper(z, delta, bounds=ends),
-        "Hoeffding-Bentkus": hoeffding_bentkus_upper(z, delta, bounds=ends),
-        "Maurer-Pontil": maurer_pontil_upper(z, delta, bounds=ends),
+        "Hoeffding": hoeffding_upper(z, delta, limits=ends),
+        "Hoeffding-Bentkus": hoeffding_bentkus_upper(z, delta, limits=ends),
+        "Maurer-Pontil": maurer_pontil_upper(z, delta, limits=ends),
     }
 
 
@@ -164,7 +164,9 @@ def any_noise(rng: np.random.Generator, w: World, n: int, delta: float) -> Draw:
     atoms, y = w.sample(rng, n)
     guess = w.probs[atoms].argmax(1)
     hidden = np.where((guess != y) & (rng.random(n) < 0.1 / w.error), guess, y)  # a tenth of the labels hides errors
-    bound = certify(hidden, w.probs[atoms], delta=delta, noise="any", noise_rate=0.1, bounds=["argmax"]).argmax_error
+    bound = certify(
+        hidden, w.probs[atoms], delta=delta, noise_type="any", noise_rate=0.1, bounds=["argmax"]
+    ).argmax_error
     return {"bound": bound or 0.0, "truth": w.error}
 
 
@@ -280,7 +282,7 @@ def sets_any(rng: np.random.Generator, w: World, n: int, delta: float) -> Draw:
     guess = w.probs[atoms].argmax(1)
     share = delta / 2
     hidden = np.where((guess != y) & (rng.random(n) < share / w.error), guess, y)
-    sets = calibrate(hidden, w.probs[atoms], alpha=delta, noise="any", noise_rate=share).predict(w.probs)
+    sets = calibrate(hidden, w.probs[atoms], alpha=delta, noise_type="any", noise_rate=share).predict(w.probs)
     return {"bound": float(sets.sum(1).mean()), "truth": 0.0, "miss": float(1 - sets[np.arange(ATOMS), w.label].mean())}
 
 

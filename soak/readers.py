@@ -272,7 +272,7 @@ def _checkpoints() -> list[bytes]:
 
     from mgce.training.image_classifier import ImageClassifier
 
-    model = ImageClassifier(*_settings(), n_classes=2, mean=torch.zeros(1, 8, 8))
+    model = ImageClassifier(*_settings(), num_classes=2, mean=torch.zeros(1, 8, 8))
     content = {"state_dict": model.state_dict(), "curves": {"objective": [1.0]}, "specification": {}}
     return [_bytes_of(lambda path: torch.save(content, path), "c.ckpt")]
 

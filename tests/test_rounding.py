@@ -18,7 +18,7 @@ from mgce.sets import ConformalSets
 SOURCE = Path(__file__).parents[1] / "src" / "mgce"
 SHARES = st.floats(0, 1) | st.sampled_from([1e-4, 1.5e-5, 1e-6, 0.05, 0.95, 1 - 1e-6, 1 - 1e-16, 5e-324])
 NUMBERS = SHARES | st.floats(-20, 20)
-PROVED = {"argmax_error", "randomized_error", "alpha_risk", "confidence", "coverage", "delta", "low", "high", "lower",
+PROVED = {"argmax_error", "randomized_error", "alpha_risk", "coverage", "delta", "low", "high", "lower",
           "upper", "noise_rate"}  # fmt: skip
 # What is left: ranges and values that were given, in messages on them, estimates, and the published pages on the paper.
 ALLOWED = {
@@ -32,7 +32,6 @@ ALLOWED = {
     ("unbuilt.py", "{high:g}"),
     ("uncertainty.py", "{low[j]:g}"),
     ("uncertainty.py", "{high[j]:g}"),
-    ("clipped.py", "{self.delta:g}"),
     ("agreement.py", "{found.low:+.1f}"),
     ("agreement.py", "{found.high:+.1f}"),
     ("class_report.py", "{fit.certificate.noise_rate:.3g}"),
@@ -81,12 +80,10 @@ def test_a_stated_probability_is_shown_as_it_was_stated(delta):
 
 
 @given(SHARES, SHARES, st.floats(0, 1.4), SHARES)
-def test_a_certificate_prints_what_is_proved(argmax, randomized, alpha, confidence):
-    text = str(
-        replace(EXACT, argmax_error=argmax, randomized_error=randomized, alpha_risk=alpha, confidence=confidence)
-    )
+def test_a_certificate_prints_what_is_proved(argmax, randomized, alpha, delta):
+    text = str(replace(EXACT, argmax_error=argmax, randomized_error=randomized, alpha_risk=alpha, delta=delta))
     shown = numbers(text.partition(". This assumes")[0])
-    assert shown[0] <= as_written(confidence) + Decimal("1e-15")
+    assert shown[0] <= as_written(1 - delta) + Decimal("1e-15")
     assert shown[1] == 100 and shown[4] == Decimal("1.4")
     for printed, bound in zip((shown[2], shown[3], shown[5]), (argmax, randomized, alpha), strict=True):
         assert printed >= as_written(bound)
@@ -94,11 +91,11 @@ def test_a_certificate_prints_what_is_proved(argmax, randomized, alpha, confiden
 
 
 @given(SHARES, SHARES)
-def test_sets_print_what_is_proved(coverage, confidence):
-    text = str(ConformalSets((0.5, 0.5), "adaptive", coverage, False, confidence, 10, ("all is well",)))
+def test_sets_print_what_is_proved(coverage, delta):
+    text = str(ConformalSets((0.5, 0.5), "adaptive", coverage, False, delta, 10, ("all is well",)))
     shown = numbers(text)
     assert shown[0] <= as_written(coverage) + Decimal("1e-15")
-    assert shown[1] <= as_written(confidence) + Decimal("1e-15")
+    assert shown[1] <= as_written(1 - delta) + Decimal("1e-15")
 
 
 def test_small_bounds_and_large_confidences_are_not_printed_as_none_and_all():

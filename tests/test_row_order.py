@@ -176,7 +176,7 @@ def minimax(r):
 
 
 def linear_fit(r):
-    return risk.fit_linear(r.X, labels=r.y, n_classes=K, beta=1.4, l1=0.05, tol=1e-8).value
+    return risk.fit_linear(r.X, labels=r.y, n_classes=K, beta=1.4, lambda_=0.05, tol=1e-8).value
 
 
 def bootstrapped(r):
@@ -202,7 +202,7 @@ CASES = {
     "certify": certified(),
     "certify, symmetric noise": certified(**RATE),
     "certify, rate estimated": certified(noise_rate="auto"),
-    "certify, any noise": certified(noise="any", **RATE),
+    "certify, any noise": certified(noise_type="any", **RATE),
     "certify, known matrix": certified(transition=T),
     "certify, audit": certified(audit=AUDIT),
     "certify, groups": lambda r: risk.certify(r.y, r.h, beta=1.4, groups=r.group),
@@ -229,7 +229,7 @@ CASES = {
     "calibrate": calibrated(),
     "calibrate, for each class": calibrated(per_class=True),
     "calibrate, adaptive": calibrated(score="adaptive"),
-    "calibrate, any noise": calibrated(noise="any", **RATE),
+    "calibrate, any noise": calibrated(noise_type="any", **RATE),
     "calibrate, symmetric noise": calibrated(**RATE),
     "calibrate, known matrix": calibrated(transition=T, per_class=True, score="adaptive"),
     "ConformalSets": calibrated(),

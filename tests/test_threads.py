@@ -90,10 +90,10 @@ over.set(); a.join()
 assert found == before, found
 """,
     "interior point": """
-side_by_side(*[lambda b=b: fit_linear(X, labels=y, beta=b, l1=0.01, method="interior") for b in (1.2, 1.4, 2.0, 3.0)])
+side_by_side(*[lambda b=b: fit_linear(X, labels=y, beta=b, lambda_=0.01, method="interior") for b in (1.2, 1.4, 2, 3)])
 """,
     "first order": """
-side_by_side(*[lambda b=b: fit_linear(X, labels=y, beta=b, l1=0.01, method="lbfgs") for b in (1.2, 1.4, 2.0, 3.0)])
+side_by_side(*[lambda b=b: fit_linear(X, labels=y, beta=b, lambda_=0.01, method="lbfgs") for b in (1.2, 1.4, 2.0, 3.0)])
 """,
     "cross-validation": """
 with parallel_config("threading"):

@@ -109,7 +109,7 @@ def networks_at_once(progress: Progress) -> dict[str, Any]:
     def train(groups: int, members: int) -> None:
         generators = [torch.Generator().manual_seed(group) for group in range(groups)]
         data = features[:groups], target[:groups]
-        fit_ensemble(*data, losses[:members], settings, n_classes=CLASSES, generators=generators)
+        fit_ensemble(*data, losses[:members], settings, num_classes=CLASSES, generators=generators)
 
     together = _seconds(functools.partial(train, GROUPS, MEMBERS))
     alone = min(_seconds(functools.partial(train, 1, 1)) for _ in range(ALONE))

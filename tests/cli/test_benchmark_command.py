@@ -8,7 +8,7 @@ from web_pages import check_structure
 
 
 def test_a_smoke_run_and_its_report(tmp_path):
-    options = ["--smoke", "--methods", "gce,nce+rce", "--dataset", "wine", "--jobs", "1", "--out", "out"]
+    options = ["--smoke", "--methods", "gce,nce+rce", "--dataset", "wine", "--jobs", "1", "--out-dir", "out"]
     result = mgce("benchmark", "rates", *options, folder=tmp_path)
     assert result.returncode == 0, result.stderr
     assert "nce+rce" in result.stdout and "w/t/l" in result.stdout
@@ -20,7 +20,7 @@ def test_a_smoke_run_and_its_report(tmp_path):
     records = [json.loads(line) for line in (out / "records.jsonl").read_text().splitlines()]
     assert len(records) == 2 * 4 * 2  # losses, learning rates, seeds
     assert len(list((out / "logits").iterdir())) == 8
-    again = mgce("report", "out", "--out", "again", folder=tmp_path)
+    again = mgce("report", "out", "--out-dir", "again", folder=tmp_path)
     assert again.returncode == 0, again.stderr
     assert (tmp_path / "again" / "rates-smoke.csv").read_bytes() == (out / "rates-smoke.csv").read_bytes()
     real = mgce("benchmark", "rates", *options[1:], folder=tmp_path)
@@ -33,8 +33,8 @@ def test_a_smoke_run_and_its_report(tmp_path):
 
 def test_a_folder_that_cannot_be_written_to_is_named_before_any_work(tmp_path):
     (tmp_path / "out").write_text("")
-    result = mgce("benchmark", "rates", "--smoke", "--out", "out", folder=tmp_path)
-    assert result.returncode == 2 and result.stderr.startswith("Error: Expected `out` to be the path of a folder")
+    result = mgce("benchmark", "rates", "--smoke", "--out-dir", "out", folder=tmp_path)
+    assert result.returncode == 2 and result.stderr.startswith("Error: Expected `out_dir` to be the path of a folder")
 
 
 @pytest.mark.parametrize("protocol", ["p1", "p2", "reduced"])

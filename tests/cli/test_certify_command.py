@@ -125,7 +125,7 @@ def test_noise_of_every_kind(mgce, predicted, certificate, tmp_path, model_file)
     cases = {
         ("--transition", "t.csv"): {"transition": [[0.95, 0.05], [0.1, 0.9]]},
         ("--audit", "a.csv"): {"audit": [[95, 5], [10, 90]]},
-        ("--noise", "any", "--noise-rate", "0.05"): {"noise": "any", "noise_rate": 0.05},
+        ("--noise-type", "any", "--noise-rate", "0.05"): {"noise_type": "any", "noise_rate": 0.05},
         ("--noise-rate", "auto"): {"noise_rate": "auto"},
         ("--bounds", "argmax", "--groups", "job"): {
             "bounds": ["argmax"],
@@ -226,7 +226,7 @@ def test_parts_by_a_feature_leave_the_predictions_as_they_are(mgce, model_file, 
 
 @pytest.mark.parametrize("target", ["y", "label"])
 @pytest.mark.parametrize(
-    "option", [["--noise-rate", "0.2"], ["--noise", "any", "--noise-rate", "0.1"], ["--transition", "t.csv"]]
+    "option", [["--noise-rate", "0.2"], ["--noise-type", "any", "--noise-rate", "0.1"], ["--transition", "t.csv"]]
 )
 def test_wrong_labels_do_not_tell_a_part_by_whatever_name(refuses, tmp_path, target, option):
     pd.DataFrame({target: ["a", "b"] * 20, "prediction": ["a", "b"] * 20}).to_csv(tmp_path / "p.csv", index=False)

@@ -32,7 +32,7 @@ def test_compare_takes_a_file_of_mixed_columns(tmp_path):
     frame = pd.DataFrame(rows)
     frame.loc[3, "x"] = None
     frame.to_csv(tmp_path / "t.csv", index=False)
-    arguments = ["t.csv", "--target", "y", "--noise", "0.1", "--noise-type", "pair", "--out", "results"]
+    arguments = ["t.csv", "--target", "y", "--noise-rate", "0.1", "--noise-type", "pair", "--out-dir", "results"]
     result = mgce("compare", *arguments, *SMALL, "--seeds", "1", folder=tmp_path)
     assert result.returncode == 0, result.stderr
     assert "one seed" in " ".join(result.stdout.split()) and "deviation" not in result.stdout
@@ -59,19 +59,25 @@ def test_numbers_are_not_cut_off_in_a_narrow_terminal(tmp_path):
         (["--json", "./table.csv"], "Expected `json` to be the path of a file that serves for nothing else"),
         (["--json", "old/../table.csv"], "Expected `json` to be the path of a file that serves for nothing else"),
         (
-            ["--out", "."],
-            "Expected `out` to be a folder whose table.csv, which is written, is not the table that is read",
+            ["--out-dir", "."],
+            "Expected `out_dir` to be a folder whose table.csv, which is written, is not the table that is read",
         ),
-        (["--out", "new", "--json", "new"], "Expected `json` to be the path of a file that serves for nothing else"),
         (
-            ["--out", "new", "--json", "new/runs.json"],
+            ["--out-dir", "new", "--json", "new"],
+            "Expected `json` to be the path of a file that serves for nothing else",
+        ),
+        (
+            ["--out-dir", "new", "--json", "new/runs.json"],
             "Expected `json` to be the path of a file that serves for nothing",
         ),
         (
             ["--json", "mgce-compare-table/accuracy.png"],
             "Expected `json` to be the path of a file that serves for nothing",
         ),
-        (["--out", "old"], "Expected `out` to be the path of a file, but got 'old/runs.json, which is a folder'."),
+        (
+            ["--out-dir", "old"],
+            "Expected `out_dir` to be the path of a file, but got 'old/runs.json, which is a folder'.",
+        ),
         (["--json", "old"], "Expected `json` to be the path of a file, but got 'old, which is a folder'."),
     ],
 )
@@ -91,7 +97,7 @@ def test_no_output_replaces_the_table_or_another(tmp_path, arguments, sentence):
         (["nowhere.csv"], "Error: Expected `dataset` to be the path of a file that exists"),
         (["t.csv", "--target", "z"], "Error: Expected `target` to be a column of t.csv (x, y), but got 'z'."),
         (["t.csv", "--target", "y"], "Error: Expected `dataset` to be a data set with enough rows of every class"),
-        (["iris", "--noise", "1.5"], "Error: Expected `noise` to be a float in [0, 1], but got 1.5."),
+        (["iris", "--noise-rate", "1.5"], "Error: Expected `noise` to be a float in [0, 1], but got 1.5."),
         (["iris", "--device", "nowhere"], "Error: Expected `device` to be a device that this PyTorch can use"),
         (["iris", "--trims", "1"], "Error: Expected `trims` to be below 1"),
         (["iris", "--trims", "0.2,0.2"], "Error: Expected `trims` to be one or more values, none of them twice"),

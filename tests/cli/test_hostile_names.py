@@ -130,7 +130,7 @@ def test_a_cleaned_table_is_as_it_was_where_that_is_asked_for(people, tmp_path):
 
 def test_hostile_names_of_a_comparison(people, tmp_path):
     people.drop(columns="@id").to_csv(tmp_path / "[b]in.csv", index=False)
-    options = ["--target", "y", "--methods", "ce", "--seeds", "1", "--epochs", "1", "--hidden", "4", "--out", "out"]
+    options = ["--target", "y", "--methods", "ce", "--seeds", "1", "--epochs", "1", "--hidden", "4", "--out-dir", "out"]
     code, output, errors = run(tmp_path, "cp1252", "compare", "[b]in.csv", *options)
     assert code == 0, errors
     assert "[b]in, symmetric noise" in output
@@ -148,7 +148,7 @@ def test_hostile_records_in_a_report(tmp_path):
         store.write(Run(made, [{**record, "noise": noise}], {"mgce": "0.1.0", "seconds": 1.5, hostile: hostile}))
     store.pack()
     (tmp_path / "runs" / "reasons.json").write_text(json.dumps({"*": hostile}))
-    code, output, errors = run(tmp_path, "cp1252", "report", "runs", "--out", "out")
+    code, output, errors = run(tmp_path, "cp1252", "report", "runs", "--out-dir", "out")
     assert (code, errors) == (0, "") and not UNSEEN.search(output)
     table = (tmp_path / "out" / "table3.csv").read_text(encoding="utf-8")
     assert "'=cmd|'/C x'!A0;'=1" in table

@@ -6,16 +6,16 @@ import pytest
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["compare", "digits", "--out", "there"],
-        ["reproduce", "table3", "--smoke", "--out", "there"],
-        ["reproduce", "figure1", "--out", "there/below"],
-        ["report", ".", "--out", "there"],
+        ["compare", "digits", "--out-dir", "there"],
+        ["reproduce", "table3", "--smoke", "--out-dir", "there"],
+        ["reproduce", "figure1", "--out-dir", "there/below"],
+        ["report", ".", "--out-dir", "there"],
     ],
     ids=" ".join,
 )
 def test_a_file_where_a_folder_is_to_be(refuses, tmp_path, arguments):
     (tmp_path / "there").write_text("")
-    refuses("Expected `out` to be the path of a folder, but got 'there", *arguments)
+    refuses("Expected `out_dir` to be the path of a folder, but got 'there", *arguments)
 
 
 def test_a_report_of_nothing_writes_nothing(refuses):
@@ -24,5 +24,7 @@ def test_a_report_of_nothing_writes_nothing(refuses):
 
 def test_a_place_that_cannot_be_written_to(refuses, monkeypatch):
     monkeypatch.setattr("os.access", lambda path, mode: False)
-    refuses("Expected `out` to be the path of a folder that can be written to", "compare", "digits", "--out", "x/y")
+    refuses(
+        "Expected `out_dir` to be the path of a folder that can be written to", "compare", "digits", "--out-dir", "x/y"
+    )
     refuses("Expected `out` to be the path of a file in a folder that can", "predict", "none.skops", "none.csv")

@@ -20,7 +20,7 @@ def command(*arguments):
 
 @pytest.mark.parametrize("name", ["figure1", "figure2"])
 def test_figures_of_curves_need_no_runs(tmp_path, name):
-    result = mgce("reproduce", name, "--out", "out", folder=tmp_path)
+    result = mgce("reproduce", name, "--out-dir", "out", folder=tmp_path)
     assert result.returncode == 0, result.stderr
     assert "MAE" in result.stdout
     for suffix in ("txt", "csv", "tex", "png"):
@@ -30,9 +30,9 @@ def test_figures_of_curves_need_no_runs(tmp_path, name):
 
 def test_runs_that_suffice_for_no_figure_leave_it_out(tmp_path):
     options = ["--smoke", "--dataset", "wine", "--methods", "ce", "--seeds", "1", "--jobs", "1"]
-    result = mgce("reproduce", "table3", *options, "--out", "out", folder=tmp_path)
+    result = mgce("reproduce", "table3", *options, "--out-dir", "out", folder=tmp_path)
     assert result.returncode == 0, result.stderr
-    again = mgce("report", "out", "--out", "again", folder=tmp_path)
+    again = mgce("report", "out", "--out-dir", "again", folder=tmp_path)
     assert again.returncode == 0, again.stderr
     for folder in ("out", "again"):
         assert (tmp_path / folder / "table3-smoke.csv").is_file()
@@ -41,11 +41,11 @@ def test_runs_that_suffice_for_no_figure_leave_it_out(tmp_path):
 
 
 def test_a_killed_sweep_loses_no_finished_run_and_ends_in_the_same_bytes(tmp_path):
-    whole = mgce("reproduce", "table3", *SMOKE, "--out", "whole", folder=tmp_path)
+    whole = mgce("reproduce", "table3", *SMOKE, "--out-dir", "whole", folder=tmp_path)
     assert whole.returncode == 0, whole.stderr
     runs = tmp_path / "killed" / "runs"
     process = subprocess.Popen(
-        command("reproduce", "table3", *SMOKE, "--out", "killed"),
+        command("reproduce", "table3", *SMOKE, "--out-dir", "killed"),
         cwd=tmp_path,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -60,7 +60,7 @@ def test_a_killed_sweep_loses_no_finished_run_and_ends_in_the_same_bytes(tmp_pat
     planned = len((tmp_path / "whole" / "specifications.jsonl").read_text().splitlines())
     assert 0 < len(list(runs.glob("[!.]*"))) < planned
     assert not (tmp_path / "killed" / "table3-smoke.csv").exists()
-    resumed = mgce("reproduce", "table3", *SMOKE, "--out", "killed", folder=tmp_path)
+    resumed = mgce("reproduce", "table3", *SMOKE, "--out-dir", "killed", folder=tmp_path)
     assert resumed.returncode == 0, resumed.stderr
     assert kept == {path: path.stat().st_mtime_ns for path in kept}
     for name in TABLES:
@@ -70,7 +70,9 @@ def test_a_killed_sweep_loses_no_finished_run_and_ends_in_the_same_bytes(tmp_pat
 @pytest.mark.nightly
 def test_a_stopped_sweep_says_where_its_runs_are_and_leaves_no_worker(tmp_path):
     process = subprocess.Popen(
-        command("reproduce", "table3", "--smoke", "--dataset", "wine", "--seeds", "50", "--jobs", "2", "--out", "out"),
+        command(
+            "reproduce", "table3", "--smoke", "--dataset", "wine", "--seeds", "50", "--jobs", "2", "--out-dir", "out"
+        ),
         cwd=tmp_path,
         stderr=subprocess.PIPE,
         text=True,
@@ -90,12 +92,12 @@ def test_a_stopped_sweep_says_where_its_runs_are_and_leaves_no_worker(tmp_path):
 
 
 def test_report_needs_only_the_packed_records(tmp_path):
-    assert mgce("reproduce", "figure6", *SMOKE, "--out", "out", folder=tmp_path).returncode == 0
+    assert mgce("reproduce", "figure6", *SMOKE, "--out-dir", "out", folder=tmp_path).returncode == 0
     packed = tmp_path / "packed"
     packed.mkdir()
     for name in Runs.PACKED:
         (tmp_path / "out" / name).rename(packed / name)
-    result = mgce("report", "packed", "--out", "again", folder=tmp_path)
+    result = mgce("report", "packed", "--out-dir", "again", folder=tmp_path)
     assert result.returncode == 0, result.stderr
     for name in ("figure6-smoke.csv", "figure6-smoke.png", "report-smoke.html"):
         assert (tmp_path / "again" / name).read_bytes() == (tmp_path / "out" / name).read_bytes()
@@ -103,7 +105,7 @@ def test_report_needs_only_the_packed_records(tmp_path):
 
 
 def test_a_grid_grows_and_all_says_what_is_missing(tmp_path):
-    small = ["--smoke", "--seeds", "1", "--jobs", "1", "--out", "out"]
+    small = ["--smoke", "--seeds", "1", "--jobs", "1", "--out-dir", "out"]
     first = mgce("reproduce", "table3", *small, "--dataset", "wine", "--methods", "ce, sce", folder=tmp_path)
     assert first.returncode == 0, first.stderr
     rest = ["--dataset", "wine,letter,adult", "--methods", "mgce,ce", "--betas", "1.4", "--data-dir", "nowhere"]
@@ -115,11 +117,11 @@ def test_a_grid_grows_and_all_says_what_is_missing(tmp_path):
     assert sum(row.split(",")[3] == "1" for row in rows) == 3 * 3  # the methods at three rates of noise
     asked = mgce("reproduce", "table3", *small, *rest, folder=tmp_path)
     assert asked.returncode == 2 and "uci/letter-recognition.data" in asked.stderr and "uci/adult" in asked.stderr
-    real = mgce("reproduce", "table3", "--dataset", "wine", "--out", "out", folder=tmp_path)
+    real = mgce("reproduce", "table3", "--dataset", "wine", "--out-dir", "out", folder=tmp_path)
     assert real.returncode == 2 and "to be all of --smoke or none" in real.stderr
-    other = mgce("benchmark", "rates", "--smoke", "--dataset", "wine", "--out", "out", folder=tmp_path)
+    other = mgce("benchmark", "rates", "--smoke", "--dataset", "wine", "--out-dir", "out", folder=tmp_path)
     assert other.returncode == 2 and "to be all of mgce reproduce or all of mgce benchmark" in other.stderr
-    alone = ["--dataset", "wine", "--methods", "ce", "--out", "alone"]
+    alone = ["--dataset", "wine", "--methods", "ce", "--out-dir", "alone"]
     result = mgce("reproduce", "advantage", *small[:-2], *alone, folder=tmp_path)
     assert result.returncode == 0 and "The runs in alone/ do not suffice for advantage." in result.stderr
     (tmp_path / "alone" / "reasons.json").write_text("[]")
@@ -152,10 +154,10 @@ def test_bad_input_is_one_sentence_and_no_file(tmp_path, arguments, sentence):
 @pytest.mark.nightly
 def test_dask_workers_give_the_same_records(tmp_path):
     distributed = pytest.importorskip("distributed")
-    assert mgce("reproduce", "table3", *SMOKE, "--out", "here", folder=tmp_path).returncode == 0
+    assert mgce("reproduce", "table3", *SMOKE, "--out-dir", "here", folder=tmp_path).returncode == 0
     options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
     with distributed.LocalCluster(**options) as cluster:
-        there = ["--backend", "dask", "--scheduler", cluster.scheduler_address, "--out", "there"]
+        there = ["--backend", "dask", "--scheduler", cluster.scheduler_address, "--out-dir", "there"]
         arguments = [option for option in SMOKE if option not in ("--jobs", "1")]
         result = mgce("reproduce", "table3", *arguments, *there, folder=tmp_path)
     assert result.returncode == 0, result.stderr

@@ -31,7 +31,7 @@ def read(monkeypatch):
 
 
 def test_a_command_reads_what_is_finished_once(tmp_path, read):
-    smoke = ["table3", "--smoke", "--dataset", "wine", "--seeds", "1", "--jobs", "1", "--noise", "0.2"]
+    smoke = ["table3", "--smoke", "--dataset", "wine", "--seeds", "1", "--jobs", "1", "--noise-rate", "0.2"]
     run(reproduce, *smoke, "--methods", "ce", "--out", tmp_path)
     (first,) = (tmp_path / "runs").iterdir()
     for command, *arguments in (

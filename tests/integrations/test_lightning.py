@@ -76,7 +76,7 @@ def test_logs_what_the_functions_give_and_certifies(tmp_path):
     trainer.test(module, DataLoader(ROWS, 60), verbose=False)
     certificate = certify(TARGET, outputs["h"], delta=0.1)
     assert callback.certificate.argmax_error == pytest.approx(certificate.argmax_error, abs=1e-9)
-    assert callback.certificate.confidence == 0.9
+    assert callback.certificate.delta == 0.1
     bound = trainer.callback_metrics["test_randomized_error_bound"].item()
     assert bound == pytest.approx(certificate.randomized_error, abs=1e-4)
 

@@ -16,13 +16,13 @@ from mgce.linear.objective import LinearProblem, phi_and_p
 BETAS = [1.0, 1.05, 1.4, 2.0, 5.0, 11.0, math.inf]
 
 
-def make_problem(rng, beta, n=12, d=3, k=4, l1=0.05):
+def make_problem(rng, beta, n=12, d=3, k=4, lambda_=0.05):
     labels = rng.integers(0, k, n)
     weight = rng.random(n)
     weight /= weight.sum()
     features = rng.normal(size=(n, d))
     tau = np.einsum("i,iy,ij->yj", weight, one_hot(labels, k), features)
-    return LinearProblem(features, tau, np.full((k, d), l1), weight, beta), one_hot(labels, k)
+    return LinearProblem(features, tau, np.full((k, d), lambda_), weight, beta), one_hot(labels, k)
 
 
 @pytest.mark.parametrize("beta", BETAS[1:])
@@ -83,9 +83,9 @@ def test_dual_bound_is_below_every_value(beta, free):
     rng = np.random.default_rng(6)
     problem, targets = make_problem(rng, beta)
     if free:
-        l1 = problem.l1.copy()
-        l1[:, -1] = 0
-        problem = dataclasses.replace(problem, l1=l1)
+        lambda_ = problem.lambda_.copy()
+        lambda_[:, -1] = 0
+        problem = dataclasses.replace(problem, lambda_=lambda_)
     dual = DualBound(problem, targets)
     values = []
     for scale in (0, 0.1, 0.3, 1):

@@ -45,13 +45,13 @@ GOLDEN = [
 
 @pytest.mark.parametrize(("x", "y", "beta", "value", "method"), GOLDEN)
 def test_golden(x, y, beta, value, method):
-    fit = fit_linear(x, labels=y, beta=beta, l1=0.05, tol=1e-7, method=method)
+    fit = fit_linear(x, labels=y, beta=beta, lambda_=0.05, tol=1e-7, method=method)
     assert fit.value == pytest.approx(value, abs=2e-7)
     assert fit.lower == pytest.approx(value, abs=2e-7)
     assert fit.converged == (fit.gap <= 1e-7 * beta * (1 - len(set(y)) ** (-1 / beta)))
 
 
-def cvxpy_value(x, tau, l1, beta):
+def cvxpy_value(x, tau, lambda_, beta):
     """The same problem with explicit minimax probabilities, as a program over power cones."""
     cp = pytest.importorskip("cvxpy")
     (n, _), k = x.shape, tau.shape[0]
@@ -59,7 +59,7 @@ def cvxpy_value(x, tau, l1, beta):
     rules = [beta * (v - 1) >= x @ mu.T + nu @ np.ones((1, k)), cp.sum(h, axis=1) <= 1]
     flat_v, flat_h = cp.vec(v, order="C"), cp.vec(h, order="C")
     rules.append(flat_v <= flat_h if beta == 1 else cp.PowCone3D(flat_h, np.ones(n * k), flat_v, [1 / beta] * (n * k)))
-    objective = cp.sum(cp.multiply(l1, cp.abs(mu))) - cp.sum(cp.multiply(tau, mu)) - cp.sum(nu) / n
+    objective = cp.sum(cp.multiply(lambda_, cp.abs(mu))) - cp.sum(cp.multiply(tau, mu)) - cp.sum(nu) / n
     program = cp.Problem(cp.Minimize(objective), rules)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it may call a solution to 1e-8 inaccurate
@@ -78,9 +78,9 @@ def test_agrees_with_cvxpy(seed, wide):
     x = np.hstack([rng.normal(size=(n, d)), np.ones((n, 1))])
     y = np.where(x[:, 0] > 0, 0, rng.integers(0, k, n))
     tau = one_hot(y, k).T @ x / n
-    l1 = np.full(tau.shape, rng.choice([0.01, 0.03, 0.1]))
-    fit = fit_linear(x, labels=y, tau=tau, beta=beta, l1=l1, tol=1e-7)
-    reference = cvxpy_value(x, tau, l1, beta)
+    lambda_ = np.full(tau.shape, rng.choice([0.01, 0.03, 0.1]))
+    fit = fit_linear(x, labels=y, tau=tau, beta=beta, lambda_=lambda_, tol=1e-7)
+    reference = cvxpy_value(x, tau, lambda_, beta)
     assert fit.value == pytest.approx(reference, abs=1e-6)
     assert fit.lower == pytest.approx(reference, abs=1e-6)
 
@@ -88,19 +88,19 @@ def test_agrees_with_cvxpy(seed, wide):
 @given(
     seed=st.integers(0, 2**31),
     beta=st.sampled_from([1, 1.001, 1.05, 1.3, 1.4, 2, 3, 8, 50, 1e4, math.inf]),
-    l1=st.sampled_from([0.001, 0.02, 0.3]),
+    lambda_=st.sampled_from([0.001, 0.02, 0.3]),
     free=st.booleans(),
     method=st.sampled_from(["auto", "interior", "lbfgs"]),
 )
 @settings(max_examples=60, deadline=None)
-def test_sandwich(seed, beta, l1, free, method):
+def test_sandwich(seed, beta, lambda_, free, method):
     rng = np.random.default_rng(seed)
     n, d, k = rng.integers(2, 30), rng.integers(1, 5), rng.integers(2, 6)
     x = np.hstack([rng.normal(size=(n, d)) * 10 ** rng.uniform(-1, 1), np.ones((n, 1))])
     y = rng.integers(0, k, n)
-    penalty = np.full((k, d + 1), l1)
+    penalty = np.full((k, d + 1), lambda_)
     penalty[:, -1] *= not free
-    fit = fit_linear(x, labels=y, n_classes=k, beta=beta, l1=penalty, method=method, max_iter=100)
+    fit = fit_linear(x, labels=y, n_classes=k, beta=beta, lambda_=penalty, method=method, max_iter=100)
     trivial = math.log(k) if math.isinf(beta) else beta * (1 - k ** (-1 / beta))
     assert -1e-9 <= fit.lower <= fit.value + 1e-9 <= trivial + 2e-9
     # The value is what the coefficients attain, and no other coefficients are below the lower bound.
@@ -125,19 +125,19 @@ def blobs():
 @pytest.mark.parametrize("free_intercept", [False, True])
 def test_gap_closes(blobs, beta, free_intercept):
     x, y = blobs
-    l1 = np.full((3, 5), 0.02)
-    l1[:, -1] *= not free_intercept
-    fit = fit_linear(x, labels=y, beta=beta, l1=l1)
+    lambda_ = np.full((3, 5), 0.02)
+    lambda_[:, -1] *= not free_intercept
+    fit = fit_linear(x, labels=y, beta=beta, lambda_=lambda_)
     assert fit.converged
     if beta >= 2:
-        first_order = fit_linear(x, labels=y, beta=beta, l1=l1, method="lbfgs")
+        first_order = fit_linear(x, labels=y, beta=beta, lambda_=lambda_, method="lbfgs")
         assert first_order.value == pytest.approx(fit.value, abs=2e-6)
         assert first_order.gap < 1e-4
 
 
 def test_l1_gives_zeros_at_a_vertex_and_optimality(blobs):
     x, y = blobs
-    fit = fit_linear(x, labels=y, beta=2, l1=0.05, method="lbfgs")
+    fit = fit_linear(x, labels=y, beta=2, lambda_=0.05, method="lbfgs")
     _, p = phi_and_p(x @ fit.coef.T, 2.0)
     residual = (p - one_hot(y, 3)).T @ x / 120
     assert (fit.coef == 0).any()
@@ -149,7 +149,7 @@ def test_l1_gives_zeros_at_a_vertex_and_optimality(blobs):
 def test_sparse_weights_and_warm_start(blobs, method):
     x, y = blobs
     x = np.where(np.abs(x) < 0.5, 0, x)
-    options = dict(beta=2, l1=0.02, method=method)
+    options = dict(beta=2, lambda_=0.02, method=method)
     dense = fit_linear(x, labels=y, **options)
     assert fit_linear(csr_array(x), labels=y, **options).value == pytest.approx(dense.value, abs=2e-6)
     assert fit_linear(x, labels=y, mu0=dense.coef, **options).value <= dense.value + 2e-6
@@ -161,8 +161,8 @@ def test_sparse_weights_and_warm_start(blobs, method):
 
 def test_warm_start_saves_iterations(blobs):
     x, y = blobs
-    cold = fit_linear(x, labels=y, beta=2, l1=0.02, method="lbfgs")
-    warm = fit_linear(x, labels=y, beta=2, l1=0.02, method="lbfgs", mu0=cold.coef)
+    cold = fit_linear(x, labels=y, beta=2, lambda_=0.02, method="lbfgs")
+    warm = fit_linear(x, labels=y, beta=2, lambda_=0.02, method="lbfgs", mu0=cold.coef)
     assert warm.n_iter < cold.n_iter
 
 
@@ -174,19 +174,19 @@ def test_link_is_used(blobs):
         calls.append(margins.shape)
         return phi_and_p(margins, beta)
 
-    fit_linear(x, labels=y, beta=2, l1=0.02, method="lbfgs", link=link)
+    fit_linear(x, labels=y, beta=2, lambda_=0.02, method="lbfgs", link=link)
     assert len(calls) > 3
     assert set(calls) == {(120, 3)}
 
 
 def test_what_is_not_affordable_goes_to_lbfgs(blobs, monkeypatch):
     x, y = blobs
-    exact = fit_linear(x, labels=y, beta=1, l1=0.02)
+    exact = fit_linear(x, labels=y, beta=1, lambda_=0.02)
     assert exact.method == "lp"
     monkeypatch.setattr(solver_module, "THOROUGH", replace(THOROUGH, program_entries=0))
-    assert fit_linear(x, labels=y, beta=1, l1=0.02).value == pytest.approx(exact.value, abs=2e-6)
+    assert fit_linear(x, labels=y, beta=1, lambda_=0.02).value == pytest.approx(exact.value, abs=2e-6)
     monkeypatch.setattr(solver_module, "THOROUGH", Patience(interior_work=0, program_entries=0))
-    near = fit_linear(x, labels=y, beta=1, l1=0.02)
+    near = fit_linear(x, labels=y, beta=1, lambda_=0.02)
     assert near.method == "lbfgs"
     assert exact.value - 1e-9 <= near.value <= exact.value + 0.02
     assert near.lower <= exact.value
@@ -201,13 +201,13 @@ def test_an_empty_set_is_named_by_every_method(blobs, method, beta, labelled):
     tau = one_hot(y, 3).T @ x / 120
     tau[0] += 5.0
     with pytest.raises(EmptyUncertaintySetError, match="enlarge lambda"):
-        fit_linear(x, tau=tau, labels=y if labelled else None, beta=beta, l1=0.01, method=method)
+        fit_linear(x, tau=tau, labels=y if labelled else None, beta=beta, lambda_=0.01, method=method)
 
 
 def test_a_linear_program_without_a_solution_leaves_the_value_at_zero(blobs, monkeypatch):
     x, y = blobs
     monkeypatch.setattr(solver_module, "solve_linear_program", lambda problem: None)
-    fit = fit_linear(x, labels=y, beta=1, l1=0.02, method="lp")
+    fit = fit_linear(x, labels=y, beta=1, lambda_=0.02, method="lp")
     assert fit.value == pytest.approx(1 - 1 / 3) and not fit.converged
 
 
@@ -218,7 +218,7 @@ def test_a_linear_program_without_a_solution_leaves_the_value_at_zero(blobs, mon
         (dict(beta="2"), TypeError, "Expected `beta`"),
         (dict(method="newton"), ValueError, "Expected `method` to be one of 'auto', 'lbfgs'"),
         (dict(method="lp"), ValueError, "Expected `beta` to be 1 for method 'lp', but got 2."),
-        (dict(l1=-0.1), ValueError, "Expected `l1` to be not negative, but got -0.1."),
+        (dict(lambda_=-0.1), ValueError, "Expected `lambda_` to be not negative, but got -0.1."),
         (dict(labels=[0, 1, 5], n_classes=3), ValueError, "Expected `labels` to be integers from 0 to 2"),
         (dict(labels=[0, 1, 0.5]), ValueError, "Expected `labels` to be integers from 0"),
         (dict(labels=[0, 1]), ValueError, r"Expected `labels` to be of shape \(3,\)"),
@@ -230,6 +230,6 @@ def test_a_linear_program_without_a_solution_leaves_the_value_at_zero(blobs, mon
     ],
 )
 def test_errors(options, error, sentence):
-    options = {"features": np.ones((3, 1)), "labels": [0, 1, 1], "beta": 2, "l1": 0.1, **options}
+    options = {"features": np.ones((3, 1)), "labels": [0, 1, 1], "beta": 2, "lambda_": 0.1, **options}
     with pytest.raises(error, match=sentence):
         fit_linear(options.pop("features"), **options)

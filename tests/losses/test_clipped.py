@@ -15,7 +15,7 @@ class TestLogitClip(RobustLossContract):
 
     @staticmethod
     def loss(input, target, **keywords):
-        return LogitClip(GCELoss(**keywords, beta=math.inf), delta=0.5)(input, target)
+        return LogitClip(GCELoss(**keywords, beta=math.inf), inverse_norm=0.5)(input, target)
 
     @staticmethod
     def formula(logits, y):
@@ -41,7 +41,7 @@ def two_levels(k, radius):
 
 @pytest.mark.parametrize("k", [2, 3, 10, 26])
 def test_in_a_small_ball_mgce_is_symmetric_at_beta_one(k):
-    criterion = LogitClip(MGCELoss(beta=1.0, reduction="none"), delta=float(k))
+    criterion = LogitClip(MGCELoss(beta=1.0, reduction="none"), inverse_norm=float(k))
     rows = 3 * torch.randn(200, k, dtype=torch.float64)
     sums = sum(criterion(rows, torch.full((200,), label)) for label in range(k))
     torch.testing.assert_close(sums, torch.full_like(sums, k - 1))
@@ -51,7 +51,7 @@ def test_in_a_small_ball_mgce_is_symmetric_at_beta_one(k):
 @pytest.mark.parametrize("radius", [0.01, 0.1, 0.5, 1.0, 3.0])
 def test_in_a_ball_mgce_is_symmetric_up_to_a_known_number(k, radius):
     """At beta = 1: the spread of the mean over all labels is max_m x_m (radius - x_m), x_m^2 = 1 / m - 1 / k."""
-    criterion = LogitClip(MGCELoss(beta=1.0, reduction="none"), delta=1 / radius)
+    criterion = LogitClip(MGCELoss(beta=1.0, reduction="none"), inverse_norm=1 / radius)
 
     def mean_over_labels(rows):
         each = criterion(rows.repeat_interleave(k, 0), torch.arange(k).repeat(len(rows)))
@@ -90,10 +90,10 @@ def test_the_mean_over_labels_bends_at_equal_logits_as_the_theory_says(k, beta):
 
 def test_clipped_rows_have_the_length_and_short_ones_stay():
     rows = torch.tensor([[3.0, 4.0], [0.3, 0.4], [0.0, 0.0], [-math.inf, 5.0]], dtype=torch.float64, requires_grad=True)
-    clipped = clip_logits(rows, delta=0.5)
+    clipped = clip_logits(rows, inverse_norm=0.5)
     want = torch.tensor([[1.2, 1.6], [0.3, 0.4], [0.0, 0.0], [-math.inf, 2.0]], dtype=torch.float64)
     torch.testing.assert_close(clipped, want)
-    torch.testing.assert_close(clip_logits(rows.T, delta=0.5, dim=0), want.T)
+    torch.testing.assert_close(clip_logits(rows.T, inverse_norm=0.5, dim=0), want.T)
     (gradient,) = torch.autograd.grad(clipped[:, 1].sum(), rows)
     assert gradient.isfinite().all()
 
@@ -106,13 +106,13 @@ def test_logits_of_any_size_are_clipped_to_the_length(dtype):
             rows = torch.tensor([[0.75 * size, size, 0.0, -math.inf]], dtype=torch.float64).to(dtype)
             if delta * size * 1.25 <= 1:
                 continue
-            got = clip_logits(rows, delta=delta).double() * delta
+            got = clip_logits(rows, inverse_norm=delta).double() * delta
             want = torch.tensor([[0.6, 0.8, 0.0, -math.inf]], dtype=torch.float64)
             torch.testing.assert_close(got, want, rtol=4 * torch.finfo(dtype).eps, atol=0)
     assert clip_logits(torch.tensor([[1.0, math.nan]])).isnan().all()
     for delta in (1e-13, 1e-20, 1e-30):  # far too long for any row to be clipped
         row = torch.tensor([[1.0, 2.0]], requires_grad=True)
-        (grad,) = torch.autograd.grad(clip_logits(row, delta=delta).square().sum(), row, create_graph=True)
+        (grad,) = torch.autograd.grad(clip_logits(row, inverse_norm=delta).square().sum(), row, create_graph=True)
         assert torch.equal(grad, 2 * row) and torch.equal(
             torch.autograd.grad(grad.sum(), row)[0], torch.full((1, 2), 2.0)
         )
@@ -144,8 +144,8 @@ def test_where_no_value_may_be_read_rows_are_clipped_alike(delta):
     unit = torch.tensor([[0.6, -0.7, 0.0], [0.3, 0.1, -0.2], [1.01, 0.0, 0.0], [40.0, -9.0, 1.0], [0.0, 0.0, 0.0]])
     for dtype in (torch.float32, torch.float64):
         rows = unit.to(dtype).requires_grad_()
-        here = delta * clip_logits(rows / delta, delta=delta)
-        there = delta * torch.func.vmap(lambda row: clip_logits(row, delta=delta))(rows / delta)
+        here = delta * clip_logits(rows / delta, inverse_norm=delta)
+        there = delta * torch.func.vmap(lambda row: clip_logits(row, inverse_norm=delta))(rows / delta)
         torch.testing.assert_close(here, there)
         firsts = [torch.autograd.grad(f.sin().sum(), rows, create_graph=True)[0] for f in (here, there)]
         torch.testing.assert_close(*firsts)

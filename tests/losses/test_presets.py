@@ -26,10 +26,10 @@ from mgce.losses.presets import DATA, LOSSES, preset
 LOGITS, TARGET = torch.randn(9, 4, generator=torch.Generator().manual_seed(0)), torch.arange(9) % 4
 P = LOGITS.double().softmax(-1).gather(1, TARGET[:, None])[:, 0]
 H = minimax_probs(LOGITS.double(), beta=1.4).gather(1, TARGET[:, None])[:, 0]
-TOLD = {"transition": torch.full((4, 4), 0.25), "trim": 0.5, "n_classes": 4}  # otherwise than `extra` has it
+TOLD = {"transition": torch.full((4, 4), 0.25), "trim": 0.5, "num_classes": 4}  # otherwise than `extra` has it
 EVERY = {hyperparameter for loss in LOSSES.values() for hyperparameter in loss.hyperparameters}
 # Of what is told, and how many losses a trimmed one keeps; neither changes anything where no row is left out.
-SILENT = ("n_classes", "window")
+SILENT = ("num_classes", "window")
 
 
 def extra(name):
@@ -129,7 +129,7 @@ def test_every_preset_makes_its_loss(name, data):
         ("poly-1", None, (-P.log() + 1 - P).mean()),
         ("ce+forward", None, F.cross_entropy(LOGITS.double(), TARGET)),
         ("mgce+nce", None, mgce_loss(LOGITS, TARGET, beta=1.4) + nce_loss(LOGITS, TARGET)),
-        ("mgce+logitclip", None, mgce_loss(clip_logits(LOGITS, delta=1.0), TARGET, beta=1.4)),
+        ("mgce+logitclip", None, mgce_loss(clip_logits(LOGITS, inverse_norm=1.0), TARGET, beta=1.4)),
         ("mgce+trunc", None, 1.4 * (1 - H.clamp(min=0.5) ** (1 / 1.4)).mean()),
         ("mgce+rce", "cifar10", 0.1 * mgce_loss(LOGITS, TARGET, beta=1.4).double() - math.log(1e-4) * (1 - P).mean()),
         ("ce+trunc", None, -P.clamp(min=0.5).log().mean()),
@@ -361,7 +361,7 @@ def test_a_typing_error_is_not_taken_for_a_data_set_without_a_preset(arguments, 
 
 def test_a_rate_may_be_written_in_several_ways():
     for noise in ("symmetric 0.8", "symmetric .8", "symmetric 0.80"):
-        assert preset("ce+logitclip", "cifar10", noise) == {"delta": 1.5}
+        assert preset("ce+logitclip", "cifar10", noise) == {"inverse_norm": 1.5}
     for rate in (0.0, 1.0, 1e-5, 1.25e-7, 5e-324, 1 / 3):
         assert preset("ce", "cifar10", f"symmetric {rate}") == preset("ce", "cifar10", f"asymmetric {rate:g}") == {}
 
@@ -379,7 +379,7 @@ def test_a_rate_that_was_not_published_has_what_was_for_the_next_larger_one():
     """LogitClip: 1 up to 40 % symmetric, 1.5 above, 2.5 where asymmetric, as its docstring has it."""
     deltas = {"symmetric 0.2": 1.0, "symmetric 0.4": 1.0, "symmetric 0.45": 1.5, "symmetric 0.7": 1.5}
     deltas |= {"symmetric 0.9": 1.5, "asymmetric 0": 1.0, "asymmetric 0.05": 2.5, "asymmetric 0.45": 2.5}
-    assert {noise: preset("ce+logitclip", "cifar10", noise)["delta"] for noise in deltas} == deltas
+    assert {noise: preset("ce+logitclip", "cifar10", noise)["inverse_norm"] for noise in deltas} == deltas
     weights = {"symmetric 0": 0.1, "symmetric 0.5": 0.0125, "symmetric 0.9": 0.0075, "asymmetric 0.4": 0.004}
     weights |= {"asymmetric 0": 0.1, "asymmetric 0.15": 0.007}
     assert {noise: preset("ce_eps+mae", "cifar100", noise)["weights"][0] for noise in weights} == weights

@@ -112,7 +112,7 @@ def test_a_share_for_each_label_as_they_come(kind):
     """A list, a tensor or an array; a number in either is one share for all."""
     shares = [0.0, 0.25, 0.5, 0.125]
     assert TrimmedLoss(CE(reduction="none"), kind(shares), K).recent.trim == tuple(shares)
-    assert robust_loss("ce+trim", trim=kind(shares), n_classes=K).recent.trim == tuple(shares)
+    assert robust_loss("ce+trim", trim=kind(shares), num_classes=K).recent.trim == tuple(shares)
     if kind is not tuple:
         assert TrimmedLoss(CE(reduction="none"), kind(0.25), K).recent.trim == (0.25,) * K
 
@@ -307,7 +307,7 @@ def test_wrong_labels_are_what_is_left_out():
     noisy = torch.where(torch.rand(2000, generator=generator) < 0.4, 1 - clean, clean)
     model = nn.Linear(2, 2)
     nn.init.zeros_(model.weight)
-    criterion = robust_loss("mgce+trim", beta=1.05, trim=0.4, n_classes=2, reduction="none")
+    criterion = robust_loss("mgce+trim", beta=1.05, trim=0.4, num_classes=2, reduction="none")
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
     for _ in range(10):
         for rows in torch.randperm(2000, generator=generator).split(50):
@@ -349,7 +349,7 @@ def test_wrong_labels_are_what_is_left_out():
         ),
         (lambda: TrimmedLoss(CE(reduction="none"), -0.1, K), ValueError, "Expected `trim`"),
         (lambda: TrimmedLoss(CE(reduction="none"), "a", K), TypeError, "Expected `trim`"),
-        (lambda: TrimmedLoss(CE(reduction="none"), 0.4, 0), ValueError, "Expected `n_classes`"),
+        (lambda: TrimmedLoss(CE(reduction="none"), 0.4, 0), ValueError, "Expected `num_classes`"),
         (lambda: TrimmedLoss(CE(reduction="none"), 0.4, K, window=0), ValueError, "Expected `window`"),
         (lambda: TrimmedLoss(CE(reduction="none"), 0.4, K, reduction="max"), ValueError, "Expected `reduction`"),
     ],
@@ -365,14 +365,18 @@ def test_bad_targets():
     with pytest.raises(TypeError, match="Expected `target` to be class indices, by which rows are trimmed"):
         criterion(logits, logits.softmax(1))
     few = TrimmedLoss(CE(reduction="none"), 0.4, 2)
-    with pytest.raises(ValueError, match="Expected `n_classes`"):
+    with pytest.raises(ValueError, match="Expected `num_classes`"):
         few(logits, torch.tensor([0, 1, 2, 3, 0]))
 
 
-@pytest.mark.parametrize("sizes", [{"window": 10**400}, {"n_classes": 10**400}, {"window": 10**6, "n_classes": 10**5}])
+@pytest.mark.parametrize(
+    "sizes", [{"window": 10**400}, {"num_classes": 10**400}, {"window": 10**6, "num_classes": 10**5}]
+)
 def test_a_buffer_beyond_all_memory_is_refused(sizes):
-    with pytest.raises(ValueError, match=r"Expected `window` to be such that \(n_classes \+ 1\) \(window \+ 1\) is at"):
-        TrimmedLoss(CE(reduction="none"), 0.1, **{"n_classes": 3, **sizes})
+    with pytest.raises(
+        ValueError, match=r"Expected `window` to be such that \(num_classes \+ 1\) \(window \+ 1\) is at"
+    ):
+        TrimmedLoss(CE(reduction="none"), 0.1, **{"num_classes": 3, **sizes})
 
 
 @pytest.mark.parametrize("trim", [0.0, 0.75, [0.5, 0.0, 0.25]])
@@ -380,8 +384,8 @@ def test_a_buffer_beyond_all_memory_is_refused(sizes):
 def test_a_share_that_is_set_is_the_one_that_counts(trim, compiled):
     torch.manual_seed(0)
     logits, target = torch.randn(60, 3), torch.arange(60) % 3
-    scheduled = TrimmedLoss(CE(reduction="none"), trim=0.4, n_classes=3, reduction="none")
-    expected = TrimmedLoss(CE(reduction="none"), trim=trim, n_classes=3, reduction="none")
+    scheduled = TrimmedLoss(CE(reduction="none"), trim=0.4, num_classes=3, reduction="none")
+    expected = TrimmedLoss(CE(reduction="none"), trim=trim, num_classes=3, reduction="none")
     call = torch.compile(scheduled, fullgraph=True, backend="eager") if compiled else scheduled
     call(logits, target)
     expected(logits, target)

@@ -34,7 +34,7 @@ def test_links():
         ForwardCorrection(CE(), torch.eye(K)),
     ):
         torch.testing.assert_close(criterion.link(LOGITS), softmaxed)
-    torch.testing.assert_close(LogitClip(CE(), 2.0).link(LOGITS), clip_logits(LOGITS, delta=2.0).softmax(-1))
+    torch.testing.assert_close(LogitClip(CE(), 2.0).link(LOGITS), clip_logits(LOGITS, inverse_norm=2.0).softmax(-1))
     torch.testing.assert_close(LogitClip(MGCELoss()).link(LOGITS), minimax_probs(clip_logits(LOGITS), beta=1.4))
     corrected = ForwardCorrection(MGCELoss(beta=2.0), torch.eye(K))
     torch.testing.assert_close(corrected.link(LOGITS), worst_case_probs(LOGITS, beta=2.0))
@@ -59,7 +59,7 @@ def test_class_weights_that_are_a_number():
 def test_wrappers_nest_and_copy():
     inner = ForwardCorrection(SumLoss([CE(), RCELoss()], [1.0, 2.0]), symmetric(K, 0.2))
     criterion = copy.deepcopy(LogitClip(inner, 0.5)).double()
-    want = inner.double()(clip_logits(LOGITS, delta=0.5), TARGET)
+    want = inner.double()(clip_logits(LOGITS, inverse_norm=0.5), TARGET)
     torch.testing.assert_close(criterion(LOGITS, TARGET), want)
     assert list(criterion.state_dict()) == ["loss.transition"]
 
@@ -73,7 +73,7 @@ def test_wrappers_nest_and_copy():
         (lambda: SumLoss([CE(reduction="none"), NCELoss()], [1, 1]), "Expected `losses` to be losses of one reduction"),
         (lambda: SumLoss([CE(ignore_index=1), NCELoss()], [1, 1]), r"losses of one ignore_index, but got .1, -100"),
         (lambda: SumLoss([NCELoss(), RCELoss(dim=-1)], [1, 1]), r"of one dim, but got .None, -1"),
-        (lambda: LogitClip(CE(), 0), "Expected `delta`"),
+        (lambda: LogitClip(CE(), 0), "Expected `inverse_norm`"),
         (
             lambda: ForwardCorrection(CE(), torch.ones(2, 2)),
             "Expected `transition` to be a tensor whose rows sum to one",

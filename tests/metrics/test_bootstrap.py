@@ -21,7 +21,7 @@ def test_it_holds_the_true_error_about_as_often_as_it_says():
     held = 0
     for _ in range(100):
         interval = bootstrap_interval(
-            expected_calibration_error, *draw(300, generator), generator, confidence=0.9, n_resamples=100
+            expected_calibration_error, *draw(300, generator), generator, delta=0.1, n_resamples=100
         )
         held += bool(interval.lower <= TRUE_ECE <= interval.upper)
     # Binomial with 0.9 and 100: 0.82 and 0.97 are beyond 2.5 deviations, what approximation allows beside chance.
@@ -58,7 +58,7 @@ def test_bad_input():
     probs, target = draw(10, torch.Generator())
     with pytest.raises(TypeError, match="generator"):
         bootstrap_interval(expected_calibration_error, probs, target, 0)
-    with pytest.raises(ValueError, match="confidence"):
-        bootstrap_interval(expected_calibration_error, probs, target, torch.Generator(), confidence=1.0)
+    with pytest.raises(ValueError, match="delta"):
+        bootstrap_interval(expected_calibration_error, probs, target, torch.Generator(), delta=1.0)
     with pytest.raises(ValueError, match="as long as"):
         bootstrap_interval(expected_calibration_error, probs, target[:3], torch.Generator())

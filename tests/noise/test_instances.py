@@ -65,7 +65,7 @@ def test_reproducible_and_untouched():
         ({"labels": torch.zeros(3)}, "labels"),
         ({"features": torch.zeros(2, 2)}, "features"),
         ({"features": torch.full((3, 2), torch.nan)}, "finite"),
-        ({"rate": 1.5}, "rate"),
+        ({"noise_rate": 1.5}, "noise_rate"),
         ({"n_classes": 1}, "n_classes"),
         ({"generator": None}, "generator"),
     ],
@@ -75,7 +75,7 @@ def test_bad_input(change, match):
         "labels": torch.zeros(3, dtype=torch.int64),
         "features": torch.zeros(3, 2),
         "n_classes": 3,
-        "rate": 0.1,
+        "noise_rate": 0.1,
         "generator": torch.Generator(),
     }
     with pytest.raises((ValueError, TypeError), match=match):

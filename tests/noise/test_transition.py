@@ -73,11 +73,11 @@ def test_empty_mapping_is_no_noise():
     [
         (1, 0.1, ValueError, "Expected `n_classes` to be an integer of at least 2, but got 1"),
         (3.0, 0.1, TypeError, "Expected `n_classes` to be an integer of at least 2, but got 3.0"),
-        (3, -0.1, ValueError, r"Expected `rate` to be a float in \[0, 1\], but got -0.1"),
-        (3, 1.5, ValueError, r"Expected `rate` to be a float in \[0, 1\], but got 1.5"),
-        (3, float("nan"), ValueError, r"Expected `rate` to be a float in \[0, 1\], but got nan"),
-        (3, "0.1", TypeError, r"Expected `rate` to be a float in \[0, 1\], but got '0.1'"),
-        (3, True, TypeError, r"Expected `rate` to be a float in \[0, 1\], but got True"),
+        (3, -0.1, ValueError, r"Expected `noise_rate` to be a float in \[0, 1\], but got -0.1"),
+        (3, 1.5, ValueError, r"Expected `noise_rate` to be a float in \[0, 1\], but got 1.5"),
+        (3, float("nan"), ValueError, r"Expected `noise_rate` to be a float in \[0, 1\], but got nan"),
+        (3, "0.1", TypeError, r"Expected `noise_rate` to be a float in \[0, 1\], but got '0.1'"),
+        (3, True, TypeError, r"Expected `noise_rate` to be a float in \[0, 1\], but got True"),
     ],
 )
 def test_bad_arguments(build, n_classes, rate, error, sentence):

@@ -40,7 +40,7 @@ def test_parts(outputs, beta):
     if beta is not None:
         expected = beta * bound_of(1 - own ** (1 / beta), target, probs, share)
         assert c.alpha_risk == pytest.approx(expected, abs=1e-9)
-    assert (c.confidence, c.n, c.n_classes, c.noise_rate, c.beta) == (0.9, N, K, 0.0, beta)
+    assert (c.delta, c.n, c.n_classes, c.noise_rate, c.beta) == (0.1, N, K, 0.0, beta)
 
 
 def test_ties_go_to_the_lowest_class():
@@ -103,8 +103,8 @@ def test_alpha_risk_under_noise_is_unbiased_and_in_its_range(beta, monkeypatch):
     # Replace the inequality by the mean: what is left is the correction.
     seen = {}
 
-    def mean(sample, delta, *, bounds=(0.0, 1.0)):
-        seen.setdefault(bounds, (sample.min(), sample.max()))
+    def mean(sample, delta, *, limits=(0.0, 1.0)):
+        seen.setdefault(limits, (sample.min(), sample.max()))
         return float(sample.mean())
 
     monkeypatch.setattr("mgce.risk.sample.betting_upper", mean)

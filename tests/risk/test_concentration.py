@@ -83,7 +83,7 @@ def test_upper_bounds_share_their_properties(bound, z, delta):
     upper = bound(z, delta)
     assert np.mean(z) - 1e-12 <= upper <= 1
     assert bound(z, delta / 2) >= upper - 1e-12  # surer is larger
-    moved = bound(3 * np.array(z) - 2, delta, bounds=(-2.0, 1.0))
+    moved = bound(3 * np.array(z) - 2, delta, limits=(-2.0, 1.0))
     assert moved == pytest.approx(3 * upper - 2, abs=1e-9)
     assert bound(torch.tensor(z, dtype=torch.float64), delta) == upper
 
@@ -147,7 +147,7 @@ def test_intervals_are_two_upper_bounds(monkeypatch):
         ),
         (lambda: betting_upper([0.5, math.nan]), "Expected `sample` to be free of NaN"),
         (lambda: hoeffding_upper([]), r"Expected `sample` to be of shape \(n,\)"),
-        (lambda: hoeffding_upper([0.5], bounds=(1, 1)), r"Expected `bounds` to be a pair \(a, b\)"),
+        (lambda: hoeffding_upper([0.5], limits=(1, 1)), r"Expected `limits` to be a pair \(a, b\)"),
     ],
 )
 def test_errors(call, sentence):

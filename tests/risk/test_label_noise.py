@@ -34,7 +34,7 @@ def test_symmetric_correction_misses_pair_noise_and_the_matrix_does_not():
         options = {"bounds": ["argmax"], "delta": DELTA}
         bounds["noise_rate"].append(certify(noisy, probs, noise_rate=0.4, **options).argmax_error)
         bounds["transition"].append(certify(noisy, probs, transition=pair_flip(10, 0.4), **options).argmax_error)
-        bounds["any"].append(certify(noisy, probs, noise_rate=0.4, noise="any", **options).argmax_error)
+        bounds["any"].append(certify(noisy, probs, noise_rate=0.4, noise_type="any", **options).argmax_error)
     misses = {name: sum(bound < 0.15 for bound in values) for name, values in bounds.items()}
     assert misses["noise_rate"] >= 95  # the wrong assumption
     assert_valid(misses["transition"], repetitions)
@@ -50,10 +50,10 @@ def test_any_noise_adds_the_share_and_no_adversary_beats_it():
     wrong = np.flatnonzero(probs.argmax(1) != clean)[:100]  # the adversary hides a hundred errors
     hidden[wrong] = probs.argmax(1)[wrong]
     plain = certify(hidden, probs, bounds=["argmax"]).argmax_error
-    certificate = certify(hidden, probs, noise="any", noise_rate=0.1, bounds=["argmax"])
+    certificate = certify(hidden, probs, noise_type="any", noise_rate=0.1, bounds=["argmax"])
     assert certificate.argmax_error == pytest.approx(plain + 0.1)
     assert certificate.argmax_error > (probs.argmax(1) != clean).mean() > plain
-    alpha = certify(hidden, probs * 0.9 + 0.1 / 3, beta=2, noise="any", noise_rate=0.1, bounds=["alpha"])
+    alpha = certify(hidden, probs * 0.9 + 0.1 / 3, beta=2, noise_type="any", noise_rate=0.1, bounds=["alpha"])
     assert alpha.alpha_risk == pytest.approx(
         certify(hidden, probs * 0.9 + 0.1 / 3, beta=2, bounds=["alpha"]).alpha_risk + 0.2
     )
@@ -61,7 +61,7 @@ def test_any_noise_adds_the_share_and_no_adversary_beats_it():
 
 def test_any_noise_never_adds_to_more_than_the_largest_loss():
     target, wrong = np.zeros(100, int), np.eye(2)[np.ones(100, int)]
-    certificate = certify(target, wrong * 0.8 + 0.1, beta=1.4, noise="any", noise_rate=0.3)
+    certificate = certify(target, wrong * 0.8 + 0.1, beta=1.4, noise_type="any", noise_rate=0.3)
     assert certificate.argmax_error == certificate.randomized_error == 1 and certificate.alpha_risk == 1.4
 
 
@@ -189,8 +189,8 @@ def test_an_audited_matrix_is_valid_and_says_something():
     [
         (dict(noise_rate=np.eye(2)), TypeError, "Expected `noise_rate` to be a number.*a matrix goes to `transition`"),
         (dict(noise_rate="0.1"), TypeError, "Expected `noise_rate`"),
-        (dict(noise="none"), ValueError, "Expected `noise` to be one of 'symmetric', 'any'"),
-        (dict(noise="any", noise_rate=1.0), ValueError, r"Expected `noise_rate` to be in \[0, 1\)"),
+        (dict(noise_type="none"), ValueError, "Expected `noise_type` to be one of 'symmetric', 'any'"),
+        (dict(noise_type="any", noise_rate=1.0), ValueError, r"Expected `noise_rate` to be in \[0, 1\)"),
         (dict(transition=np.eye(3)), ValueError, r"Expected `transition` to be of shape \(2, 2\)"),
         (dict(transition=[[0.5, 0.5], [0.5, 0.5]]), ValueError, "Expected `transition` to be invertible"),
         (dict(transition=[[0.9, 0.2], [0.0, 1.0]]), ValueError, "Expected `transition` to be rows that"),

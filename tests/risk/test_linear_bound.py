@@ -27,7 +27,7 @@ def test_value(setting, beta):
     assert c.alpha_risk < v.value + 0.1
     assert c.randomized_error == c.alpha_risk
     assert c.argmax_error == pytest.approx(min(1, argmax_factor(beta) * c.alpha_risk))
-    assert c.confidence == pytest.approx(0.95)
+    assert c.delta == pytest.approx(0.05)
     assert (c.n, c.n_classes, c.beta) == (3000, 2, beta)
     assert "without looking at them" in str(c)
 

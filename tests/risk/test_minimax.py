@@ -123,7 +123,7 @@ def test_worst_case_cannot_be_beaten_inside_the_set(data):
 
 def test_same_as_the_solver_with_labels(data):
     x, y = data
-    fit = fit_linear(with_intercept(x), labels=y, beta=1.4, l1=0.01)
+    fit = fit_linear(with_intercept(x), labels=y, beta=1.4, lambda_=0.01)
     tau = one_hot(y, 3).T @ with_intercept(x) / N
     v = minimax_risk(with_intercept(x), (tau, np.full((3, 3), 0.01)), beta=1.4)
     assert v.value == pytest.approx(fit.value, abs=2e-6)

@@ -193,7 +193,7 @@ def test_the_stochastic_gradient_is_the_derivative(beta):
     coef = torch.from_numpy(mu).requires_grad_()
     loss = mgce_loss(torch.from_numpy(psi) @ coef.T, torch.from_numpy(y), beta=beta) + 0.1 * coef.abs().sum()
     loss.backward()
-    np.testing.assert_allclose(stochastic_gradient(mu, psi, y, beta=beta, l1=0.1), coef.grad.numpy(), atol=1e-9)
+    np.testing.assert_allclose(stochastic_gradient(mu, psi, y, beta=beta, lambda_=0.1), coef.grad.numpy(), atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_the_stochastic_gradient_is_the_derivative(beta):
         (lambda: mae_bounds(2.0, 1.4), r"Expected `alpha_risk` to be in \[0, 1.4\]"),
         (lambda: optimal_margins([0.5, 0.5], 1.0), "Expected `beta` to be above 1"),
         (lambda: composite_losses([0.5, 0.6], 2.0), "Expected `probs` to be rows"),
-        (lambda: symmetric_noise_bounds(2, 0.5, 1.4), "Expected `rate` to be below 1/2"),
+        (lambda: symmetric_noise_bounds(2, 0.5, 1.4), "Expected `noise_rate` to be below 1/2"),
         (lambda: asymmetric_noise_bounds([[0.4, 0.6], [0, 1]], 1.4), "diagonal entries that lead their rows"),
         (lambda: asymmetric_noise_bounds([[0.4, 0.4], [0, 1]], 1.4), "rows that sum to one"),
         (lambda: stochastic_gradient([1.0], [[1.0]], [0], beta=2), "Expected `coef` to be of shape"),

@@ -41,8 +41,8 @@ def test_the_sequence_is_that_of_its_definition_and_never_rises():
 
 def test_bounds_of_any_range():
     z = np.random.default_rng(0).random(500)
-    np.testing.assert_allclose(betting_upper_sequence(3 * z - 1, bounds=(-1, 2)), 3 * betting_upper_sequence(z) - 1)
-    np.testing.assert_allclose(drift_upper_sequence(3 * z - 1, bounds=(-1, 2)), 3 * drift_upper_sequence(z) - 1)
+    np.testing.assert_allclose(betting_upper_sequence(3 * z - 1, limits=(-1, 2)), 3 * betting_upper_sequence(z) - 1)
+    np.testing.assert_allclose(drift_upper_sequence(3 * z - 1, limits=(-1, 2)), 3 * drift_upper_sequence(z) - 1)
 
 
 def test_drift_is_bounded_on_average_and_by_betting_only_at_its_least():

@@ -52,8 +52,8 @@ def test_betting(data):
     u = make(data, bound="betting", delta=0.1)
     z = shuffled(((coordinates(*data)[:, 1] - [-1, -1, 0]) / [3, 3, 1]).T)[0] * 3 - 1
     side = 0.1 / (2 * 9)
-    upper = betting_upper(z, side, bounds=(-1, 2))
-    lower = -betting_upper(-z, side, bounds=(-2, 1))
+    upper = betting_upper(z, side, limits=(-1, 2))
+    lower = -betting_upper(-z, side, limits=(-2, 1))
     assert u.tau[1, 0] + u.lambda_[1, 0] == pytest.approx(upper, abs=1e-6)
     assert u.tau[1, 0] - u.lambda_[1, 0] == pytest.approx(lower, abs=1e-6)
     assert (np.abs(u.tau - coordinates(*data).mean(0)) <= u.lambda_).all()

@@ -64,7 +64,7 @@ def test_the_quantile_is_that_of_the_paper():
     [
         ({}, "exchangeable with those to come", ""),
         (
-            {"noise_rate": 0.1, "noise": "any"},
+            {"noise_rate": 0.1, "noise_type": "any"},
             "exchangeable with those to come",
             "; at most a share 0.1 of the labels is wrong, whichever and however",
         ),
@@ -122,7 +122,7 @@ def test_a_known_matrix_covers_with_confidence_where_plain_conformal_does_not(pe
         plain += calibrate(y, probs[atoms], **options).predict(probs).sum(1).mean()
     assert misses <= stats.binom.ppf(0.999, repetitions, delta)
     assert np.mean(size) < plain / repetitions  # plain conformal pays for the noise with larger sets
-    assert sets.confidence == 0.9
+    assert sets.delta == 0.1
 
 
 def proved(y, probs, matrix, alpha, delta):
@@ -165,7 +165,7 @@ def in_another_batch(probs, rng, precision):
 KINDS = {
     "right labels": {},
     "for each class": {"per_class": True},
-    "any noise": {"noise": "any", "noise_rate": 0.05},
+    "any noise": {"noise_type": "any", "noise_rate": 0.05},
     "symmetric noise": {"noise_rate": 0.2},
     "known matrix": {"transition": pair_flip(K, 0.2)},
     "known matrix, for each class": {"transition": pair_flip(K, 0.2), "per_class": True},
@@ -197,7 +197,7 @@ def test_any_noise_pays_its_share():
     atoms, y = draw(rng, truth, 400)
     given = y.copy()
     given[:20] = probs[atoms][:20].argmax(1)  # at most a twentieth is made to look easy
-    sets = calibrate(given, probs[atoms], alpha=0.15, noise="any", noise_rate=0.05)
+    sets = calibrate(given, probs[atoms], alpha=0.15, noise_type="any", noise_rate=0.05)
     assert sets.thresholds == calibrate(given, probs[atoms], alpha=0.1).thresholds
     assert sets.coverage == 0.85 and "at most a share 0.05" in str(sets)
 
@@ -235,8 +235,8 @@ def test_two_leading_classes_that_tie_are_in_every_set_together(apart, score):
     [
         (dict(alpha=0), r"Expected `alpha` to be in \(0, 1\)"),
         (dict(score="best"), "Expected `score` to be one of 'least_ambiguous', 'adaptive'"),
-        (dict(noise="any", noise_rate=0.2), "Expected `noise_rate` to be below alpha = 0.1"),
-        (dict(noise="any", noise_rate=0.05, per_class=True), "not for each class"),
+        (dict(noise_type="any", noise_rate=0.2), "Expected `noise_rate` to be below alpha = 0.1"),
+        (dict(noise_type="any", noise_rate=0.05, per_class=True), "not for each class"),
         (dict(noise_rate="auto"), "Expected `noise_rate` to be a number"),
         (dict(transition=np.full((2, 2), 0.5)), "Expected `transition` to be invertible"),
     ],

@@ -103,7 +103,7 @@ def test_training_all_at_once_is_training_one_at_a_time(settings, weighted, at_o
         target,
         LOSSES,
         settings,
-        n_classes=3,
+        num_classes=3,
         validation=validation,
         watch={"train": (features, target)},
         sample_weight=weight,
@@ -138,7 +138,7 @@ def test_the_losses_of_an_epoch_are_those_given_from_it_on(at_once, monkeypatch)
     def curve(losses, epochs=4):
         settings = TrainingSettings(hidden_layer_sizes=(6,), epochs=epochs, batch_size=16, lr=0.1)
         generators = [torch.Generator().manual_seed(5)] * 2
-        return fit_ensemble(features, target, losses, settings, n_classes=3, generators=generators).objective
+        return fit_ensemble(features, target, losses, settings, num_classes=3, generators=generators).objective
 
     first, second = list(LOSSES), list(reversed(LOSSES))
     changed = curve({0: first, 2: second})
@@ -163,7 +163,7 @@ def test_a_network_comes_out_the_same_whatever_is_trained_beside_it(dtype):
         generator = torch.Generator().manual_seed(3)
         validation = data(n=20, dtype=dtype)
         model = fit_ensemble(
-            features, target, members, PAPER, n_classes=3, validation=validation, generators=[generator] * 2
+            features, target, members, PAPER, num_classes=3, validation=validation, generators=[generator] * 2
         ).model
         return model(features)
 
@@ -183,7 +183,7 @@ def test_it_stops_each_network_when_its_validation_accuracy_no_longer_rises(monk
             target,
             LOSSES,
             TrainingSettings(**settings, **more),
-            n_classes=3,
+            num_classes=3,
             validation=validation,
             generators=[torch.Generator().manual_seed(5)] * 2,
         )
@@ -216,7 +216,7 @@ def test_ties_of_accuracy_go_to_the_epoch_of_least_loss():
         settings = TrainingSettings(hidden_layer_sizes=(6,), epochs=epochs, batch_size=16, lr=0.1, ties=ties)
         generator = torch.Generator().manual_seed(5)
         return fit_ensemble(
-            features, target, LOSSES, settings, n_classes=3, validation=validation, generators=[generator] * 2
+            features, target, LOSSES, settings, num_classes=3, validation=validation, generators=[generator] * 2
         )
 
     by_epoch = [fit(epochs, validation=None).model(x) for epochs in range(1, 21)]
@@ -235,7 +235,7 @@ def test_without_a_validation_split_the_last_epoch_counts():
 
     def fit(**more):
         return fit_ensemble(
-            features, target, LOSSES, PAPER, n_classes=3, generators=[torch.Generator().manual_seed(5)] * 2, **more
+            features, target, LOSSES, PAPER, num_classes=3, generators=[torch.Generator().manual_seed(5)] * 2, **more
         )
 
     last = fit(watch={"train": (features, target)})
@@ -247,7 +247,7 @@ def test_groups_that_share_rows_need_no_copies_of_them():
     features, target = data()
     same = features[:1].expand(2, -1, -1)
     fits = [
-        fit_ensemble(x, target, LOSSES, PAPER, n_classes=3, generators=[torch.Generator().manual_seed(5)] * 2)
+        fit_ensemble(x, target, LOSSES, PAPER, num_classes=3, generators=[torch.Generator().manual_seed(5)] * 2)
         for x in (same, same.contiguous())
     ]
     assert torch.equal(fits[0].objective, fits[1].objective)
@@ -261,7 +261,7 @@ def test_it_learns_and_reports_each_epoch():
         target,
         LOSSES,
         TrainingSettings(hidden_layer_sizes=(32,), epochs=15, optimizer="adam", lr=0.01),
-        n_classes=3,
+        num_classes=3,
         validation=data(n=100, dtype=torch.float32),
         generators=[torch.Generator().manual_seed(0)] * 2,
         on_epoch=done.append,
@@ -276,7 +276,7 @@ def test_same_generator_same_result_and_no_other_randomness():
     features, target = data(dtype=torch.float32)
     before = torch.get_rng_state()
     fits = [
-        fit_ensemble(features, target, LOSSES, PAPER, n_classes=3, generators=[torch.Generator().manual_seed(3)] * 2)
+        fit_ensemble(features, target, LOSSES, PAPER, num_classes=3, generators=[torch.Generator().manual_seed(3)] * 2)
         for _ in range(2)
     ]
     assert torch.equal(torch.get_rng_state(), before)
@@ -287,7 +287,7 @@ def test_same_generator_same_result_and_no_other_randomness():
 def test_early_stopping_needs_a_validation_split():
     with pytest.raises(ValueError, match="Expected `validation` to be given where `n_iter_no_change` is"):
         fit_ensemble(
-            *data(), LOSSES, TrainingSettings(n_iter_no_change=2), n_classes=3, generators=[torch.Generator()] * 2
+            *data(), LOSSES, TrainingSettings(n_iter_no_change=2), num_classes=3, generators=[torch.Generator()] * 2
         )
 
 
@@ -297,7 +297,7 @@ def test_an_accelerator_gives_what_the_cpu_gives():
     for device in ("cpu", "cuda"):
         features, target = (part.to(device) for part in data())
         generator = torch.Generator().manual_seed(3)
-        fit = fit_ensemble(features, target, LOSSES, PAPER, n_classes=3, generators=[generator] * 2)
+        fit = fit_ensemble(features, target, LOSSES, PAPER, num_classes=3, generators=[generator] * 2)
         logits.append(fit.model(features).cpu())
     torch.testing.assert_close(*logits, rtol=1e-8, atol=1e-8)
 
@@ -305,16 +305,16 @@ def test_an_accelerator_gives_what_the_cpu_gives():
 def test_a_group_does_not_depend_on_the_others():
     features, target = data()
     generators = [torch.Generator().manual_seed(seed) for seed in (3, 4)]
-    both = fit_ensemble(features, target, LOSSES, PAPER, n_classes=3, generators=generators).model(features)
+    both = fit_ensemble(features, target, LOSSES, PAPER, num_classes=3, generators=generators).model(features)
     for group, seed in enumerate((3, 4)):
         part = features[group : group + 1], target[group : group + 1]
-        alone = fit_ensemble(*part, LOSSES, PAPER, n_classes=3, generators=[torch.Generator().manual_seed(seed)])
+        alone = fit_ensemble(*part, LOSSES, PAPER, num_classes=3, generators=[torch.Generator().manual_seed(seed)])
         torch.testing.assert_close(alone.model(part[0])[0], both[group], rtol=1e-9, atol=1e-12)
 
 
 def test_every_group_has_a_generator():
     with pytest.raises(ValueError, match="Expected `generators` to be one for each of 2 groups, but got 1"):
-        fit_ensemble(*data(), LOSSES, PAPER, n_classes=3, generators=[torch.Generator()])
+        fit_ensemble(*data(), LOSSES, PAPER, num_classes=3, generators=[torch.Generator()])
 
 
 def test_groups_of_fewer_columns_are_filled_with_zeros():

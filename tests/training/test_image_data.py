@@ -33,11 +33,11 @@ def files(tmp_path):
     return ImageFiles(tuple(tmp_path / f"{number}.png" for number in range(5)), np.arange(5) % 2), pixels
 
 
-def numbered(n, n_classes=3):
+def numbered(n, num_classes=3):
     """Give images whose first pixel is their number."""
     images = np.zeros((n, 1, 2, 2), dtype=np.uint8)
     images[:, 0, 0, 0] = np.arange(n)
-    return Images(images, np.arange(n) % n_classes)
+    return Images(images, np.arange(n) % num_classes)
 
 
 class TestSplit:

@@ -87,7 +87,7 @@ def test_steps_are_those_of_plain_sgd(tmp_path):
     # In double precision: a rounding error that turns the sign of a weight near 0 turns its L1 gradient too.
     train(tmp_path, settings, precision="64-true")
     part = DATASET.train
-    model = ImageClassifier(settings, MemberLoss("mgce", 1.4), n_classes=3, mean=pixel_mean(part, 0, 0)).double()
+    model = ImageClassifier(settings, MemberLoss("mgce", 1.4), num_classes=3, mean=pixel_mean(part, 0, 0)).double()
     rows, weights = training_batches(len(part), 16, 0, 0, 1), list(model.network.parameters())
     velocities = [torch.zeros_like(weight) for weight in weights]
     for epoch, lr in enumerate((0.05, 0.05, 0.005)):
@@ -115,7 +115,7 @@ def test_weight_decay_nesterov_and_the_loss_of_a_stage_are_those_of_plain_sgd(tm
     stages = {0: MemberLoss("mgce", 5.0), 1: MemberLoss("nce+rce", options={"weights": (1.0, 0.1)})}
     train(tmp_path, settings, precision="64-true", loss=stages)
     part = DATASET.train
-    model = ImageClassifier(settings, stages, n_classes=3, mean=pixel_mean(part, 0, 0)).double()
+    model = ImageClassifier(settings, stages, num_classes=3, mean=pixel_mean(part, 0, 0)).double()
     optimizer = torch.optim.SGD(model.network.parameters(), 0.05, 0.9, weight_decay=0.1, nesterov=True)
     rows = training_batches(len(part), 16, 0, 0, 1)
     for epoch, loss in enumerate((MGCELoss(beta=5.0), robust_loss("nce+rce", weights=(1.0, 0.1)))):
@@ -154,7 +154,7 @@ def test_weights_kept_are_those_of_the_epoch_reported(tmp_path, loss):
     assert fit.best_epoch == int(np.argmax(fit.curves["validation_accuracy"])) < 5
     kept = load(fit.checkpoint)
     assert kept["epoch"] == fit.best_epoch
-    model = ImageClassifier(SETTINGS, loss, n_classes=3, mean=torch.zeros(3, 8, 8)).eval()
+    model = ImageClassifier(SETTINGS, loss, num_classes=3, mean=torch.zeros(3, 8, 8)).eval()
     model.load_state_dict({name: value for name, value in kept["state_dict"].items()})
     with torch.no_grad():
         logits = model(torch.from_numpy(dataset.test.images))
@@ -257,7 +257,7 @@ def test_logs_hold_the_curves(tmp_path):
         assert scalars[name] == [(step, pytest.approx(value)) for step, value in enumerate(curve)]
 
 
-TRIMMED = MemberLoss("mgce+trim", 1.4, {"trim": 0.3, "n_classes": 3})
+TRIMMED = MemberLoss("mgce+trim", 1.4, {"trim": 0.3, "num_classes": 3})
 CORRECTED = MemberLoss("ce+forward", options={"transition": symmetric(3, 0.2)})  # a tensor
 
 

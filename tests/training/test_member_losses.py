@@ -9,7 +9,7 @@ from mgce.noise import symmetric
 from mgce.training.member_losses import MemberLoss, MemberLosses
 
 FUNCTIONS = {"mgce": mgce_loss, "gce": gce_loss}
-TRIM = {"trim": 0.4, "n_classes": 4}
+TRIM = {"trim": 0.4, "num_classes": 4}
 TRANSITION = symmetric(4, 0.3).tolist()
 
 
@@ -114,5 +114,5 @@ def test_rows_without_weight_are_not_taken_up():
         logits = torch.randn(1, 20, 4, generator=generator)
         other = torch.where(weight[..., None] > 0, logits, 9 * torch.randn(1, 20, 4, generator=generator))
         torch.testing.assert_close(a(logits, target, weight)[0], b(other, target, weight)[0])
-    with pytest.raises(ValueError, match="Expected `n_classes` to be 3, the number of classes of `input`, but got 4"):
+    with pytest.raises(ValueError, match="Expected `num_classes` to be 3, the number of classes of `input`, but got 4"):
         MemberLosses([MemberLoss("ce+trim", options=TRIM)], logits.device)(logits[..., :3], target % 3, weight)

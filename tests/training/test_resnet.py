@@ -10,7 +10,7 @@ def n_parameters(network):
 
 
 @pytest.mark.parametrize(
-    ("architecture", "stem", "n_classes", "published"),
+    ("architecture", "stem", "num_classes", "published"),
     [
         ("resnet18", "imagenet", 1000, 11_689_512),  # torchvision's documentation
         ("resnet34", "imagenet", 1000, 21_797_672),
@@ -19,11 +19,11 @@ def n_parameters(network):
         ("resnet34", "cifar", 10, 21_282_122),
     ],
 )
-def test_number_of_parameters_is_the_published_one(architecture, stem, n_classes, published):
+def test_number_of_parameters_is_the_published_one(architecture, stem, num_classes, published):
     with torch.device("meta"):
-        network = ResNet(architecture, n_classes, stem=stem)
+        network = ResNet(architecture, num_classes, stem=stem)
         assert n_parameters(network) == published
-        assert network(torch.empty(2, 3, 32, 32)).shape == (2, n_classes)
+        assert network(torch.empty(2, 3, 32, 32)).shape == (2, num_classes)
 
 
 @pytest.mark.parametrize(("stem", "sides"), [("cifar", (32, 16, 8, 4)), ("imagenet", (8, 4, 2, 1))])
@@ -85,4 +85,4 @@ def test_no_stride_meets_one_pixel(architecture, stem):
 )
 def test_bad_arguments(arguments, sentence):
     with pytest.raises(ValueError, match=sentence):
-        ResNet(**{"architecture": "resnet18", "n_classes": 10, **arguments})
+        ResNet(**{"architecture": "resnet18", "num_classes": 10, **arguments})

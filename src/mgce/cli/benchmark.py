@@ -22,12 +22,12 @@ def benchmark(
     protocol: Annotated[str, typer.Argument(help=f"{', '.join(PROTOCOLS)}.")],
     dataset: Annotated[str | None, typer.Option(help="Data sets, with commas between [the protocol's].")] = None,
     methods: Annotated[str, typer.Option(help="all, or losses with commas between.")] = "all",
-    noise: Annotated[str | None, typer.Option(help="Rates of wrong labels, with commas [the protocol's].")] = None,
+    noise_rate: Annotated[str | None, typer.Option(help="Rates of wrong labels, with commas [the protocol's].")] = None,
     seeds: Annotated[int | None, typer.Option(help="Repetitions [the protocol's].")] = None,
     smoke: Smoke = False,
     data_dir: DataDir = None,
     download: Download = False,
-    out: Annotated[Path | None, typer.Option(help="Folder for runs and results [mgce-benchmark-PROTOCOL].")] = None,
+    out_dir: Annotated[Path | None, typer.Option(help="Folder for runs and results [mgce-benchmark-PROTOCOL].")] = None,
     device: Device = "cpu",
     precision: Precision = None,
     jobs: Jobs = None,
@@ -42,13 +42,13 @@ def benchmark(
     request = Request(
         datasets=None if dataset is None else parse_names(dataset),
         methods=None if methods.strip() == "all" else parse_names(methods),
-        noise=None if noise is None else parse_numbers("noise", noise),
+        noise_rates=None if noise_rate is None else parse_numbers("noise-rate", noise_rate),
         seeds=seeds,
         smoke=smoke,
     )
     runs = plan(protocol, request)
-    folder = (out or Path(f"mgce-benchmark-{protocol}{'-smoke' if smoke else ''}")).resolve()
-    check_folder("out", folder)
+    folder = (out_dir or Path(f"mgce-benchmark-{protocol}{'-smoke' if smoke else ''}")).resolve()
+    check_folder("out_dir", folder)
     place = Place(data_source(data_dir, download), device, folder / "scratch", precision, folder / "logits")
     store = Runs(folder)
     run_with_progress(BENCHMARK, runs, store, place, Workers.of(place, jobs))

@@ -14,7 +14,7 @@ from rich.table import Table as Grid
 from mgce._rounding import confidence_text, rounded_up
 from mgce._validation import expected
 from mgce.cli.list_options import parse_names
-from mgce.cli.noise_options import NOISE, NOISE_RATE, parse_rate
+from mgce.cli.noise_options import NOISE_RATE, NOISE_TYPE, parse_rate
 from mgce.cli.outputs import STDOUT, Json, Quiet, check_json, write_json
 from mgce.cli.table_options import TABLE, Decimal, Encoding, Sep
 from mgce.cli.terminal import Terminal
@@ -52,7 +52,7 @@ def certify(
         str | None, typer.Option(help="Column with the predicted classes [probabilities in h_CLASS, or prediction].")
     ] = None,
     noise_rate: Annotated[str, typer.Option(help=NOISE_RATE)] = "0",
-    noise: Annotated[str, typer.Option(help=NOISE)] = "symmetric",
+    noise_type: Annotated[str, typer.Option(help=NOISE_TYPE)] = "symmetric",
     transition: Annotated[
         Path | None,
         typer.Option(help="A table of the probability of each given class (columns) by right class (rows)."),
@@ -89,7 +89,7 @@ def certify(
     else:
         frame, clusters, predictions, notes = _predict(model, table, target, named, groups, form)
     options: dict[str, Any] = {"bounds": None if bounds is None else parse_names(bounds)}
-    options |= _noise_options(predictions.classes, parse_rate(noise_rate), noise, transition, audit, form)
+    options |= _noise_options(predictions.classes, parse_rate(noise_rate), noise_type, transition, audit, form)
     if clusters is not None:
         options["groups"] = clusters
     certificate = certify_probs(predictions.target, predictions.probs, delta=delta, **options)
@@ -181,15 +181,15 @@ def _read_predictions(
 def _noise_options(
     classes: list[str],
     rate: float | str,
-    noise: str,
+    noise_type: str,
     transition: Path | None,
     audit: Path | None,
     form: TextFormat,
 ) -> dict[str, Any]:
     """Return the options of :func:`mgce.certify` on wrong labels, without those that have their default value."""
     options: dict[str, Any] = {}
-    if rate != 0 or noise != "symmetric":
-        options |= {"noise_rate": rate, "noise": noise}
+    if rate != 0 or noise_type != "symmetric":
+        options |= {"noise_rate": rate, "noise_type": noise_type}
     for name, path in (("transition", transition), ("audit", audit)):
         if path is not None:
             options[name] = class_matrix(read_class_table(path, name, form), classes, name)

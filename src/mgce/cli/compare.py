@@ -39,7 +39,9 @@ def compare(
     encoding: Encoding = "utf-8",
     data_dir: Annotated[Path | None, typer.Option(help="Local copies of data sets [$MGCE_DATA_DIR or ./data].")] = None,
     download: Annotated[bool, typer.Option("--download", help="Download what is missing in --data-dir.")] = False,
-    noise: Annotated[float, typer.Option(help="Share of training and validation labels made wrong.")] = DEFAULT.noise,
+    noise_rate: Annotated[
+        float, typer.Option(help="Share of training and validation labels made wrong.")
+    ] = DEFAULT.noise_rate,
     noise_type: Annotated[str, typer.Option(help="symmetric or pair.")] = DEFAULT.noise_type,
     methods: Annotated[str, typer.Option(help=METHODS_HELP)] = ",".join(DEFAULT.methods),
     betas: Annotated[str, typer.Option(help="Candidates for beta of mgce and gce.")] = BETAS,
@@ -54,7 +56,7 @@ def compare(
     batch_size: Annotated[int, typer.Option(help="Rows in a step.")] = DEFAULT.batch_size,
     lr: Annotated[float, typer.Option(help="Learning rate of Adam.")] = DEFAULT.lr,
     device: Annotated[str, typer.Option(help="Where to train: cpu, cuda, ...")] = "cpu",
-    out: Annotated[Path | None, typer.Option(help="Folder for the results [mgce-compare-DATASET].")] = None,
+    out_dir: Annotated[Path | None, typer.Option(help="Folder for the results [mgce-compare-DATASET].")] = None,
     json_file: Json = None,
     quiet: Quiet = False,
 ) -> None:
@@ -73,7 +75,7 @@ def compare(
     if dataset not in NAMES:  # data sets known by name keep their published rows and order
         table, n_copies = in_order(table)
     plan = Comparison(
-        noise=noise,
+        noise_rate=noise_rate,
         noise_type=noise_type,
         methods=parse_methods(methods, KNOWN),
         betas=parse_numbers("betas", betas),
@@ -84,7 +86,7 @@ def compare(
         batch_size=batch_size,
         lr=lr,
     )
-    folder = out or Path(f"mgce-compare-{table.name}")
+    folder = out_dir or Path(f"mgce-compare-{table.name}")
     _check_outputs(folder, json_file, Path(dataset))
     console = Terminal(quiet=quiet or json_file == STDOUT)
     start = time.monotonic()
@@ -103,13 +105,13 @@ def compare(
 
 def _check_outputs(folder: Path, json_file: Path | None, table: Path) -> None:
     """Require, before the work begins, that all files can be written and none replaces another or the table."""
-    check_folder("out", folder)
+    check_folder("out_dir", folder)
     files = [folder / name for name in FILES]
     for file in files:
         if file.resolve() == table.resolve():
             what = f"a folder whose {file.name}, which is written, is not the table that is read"
-            raise ValueError(expected("out", what, str(folder)))
-        check_output("out", file)
+            raise ValueError(expected("out_dir", what, str(folder)))
+        check_output("out_dir", file)
     check_json(json_file, table, folder, *files)
 
 

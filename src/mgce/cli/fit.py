@@ -19,7 +19,7 @@ from rich.text import Text
 
 from mgce._files import write_files
 from mgce._validation import check_count, expected
-from mgce.cli.noise_options import NOISE, NOISE_RATE, parse_rate
+from mgce.cli.noise_options import NOISE_RATE, NOISE_TYPE, parse_rate
 from mgce.cli.outputs import STDOUT, Json, Quiet, check_json, check_output, check_table, write_json
 from mgce.cli.table_options import TABLE, Decimal, Drop, Encoding, Sep, columns_of
 from mgce.cli.terminal import Terminal, nothing_written_if_interrupted
@@ -57,7 +57,7 @@ def fit(
     budget: Annotated[float, typer.Option(help="Seconds of processor time to choose and fit the model, about.")] = 60.0,
     refit: Annotated[bool, typer.Option("--refit", help="Once certified, fit the model to all rows.")] = False,
     noise_rate: Annotated[str, typer.Option(help=NOISE_RATE)] = "0",
-    noise: Annotated[str, typer.Option(help=NOISE)] = "symmetric",
+    noise_type: Annotated[str, typer.Option(help=NOISE_TYPE)] = "symmetric",
     coverage: Annotated[float, typer.Option(help="Share of rows whose prediction set contains the label.")] = 0.9,
     delta: Annotated[float, typer.Option(help="Probability with which the certificate may fail.")] = 0.05,
     holdout: Annotated[float, typer.Option(help="Share of the rows kept for the certificate.")] = 0.25,
@@ -104,7 +104,7 @@ def fit(
         model=model,
         beta=_beta(beta),
         noise_rate=parse_rate(noise_rate),
-        noise=noise,
+        noise_type=noise_type,
         coverage=coverage,
         delta=delta,
         budget=budget,

@@ -17,7 +17,7 @@ from mgce.runs.store import Runs
 
 def report(
     runs: Annotated[Path, typer.Argument(help="The output folder of mgce reproduce or mgce benchmark.")],
-    out: Annotated[Path | None, typer.Option(help="Folder for the results [that of the runs].")] = None,
+    out_dir: Annotated[Path | None, typer.Option(help="Folder for the results [that of the runs].")] = None,
 ) -> None:
     """Write every table and figure that the finished runs in a folder suffice for; nothing is trained.
 
@@ -26,8 +26,8 @@ def report(
     """
     if not runs.is_dir():
         raise FileNotFoundError(expected("runs", "a folder of mgce reproduce or mgce benchmark that exists", str(runs)))
-    folder = out or runs
-    check_folder("out", folder)
+    folder = out_dir or runs
+    check_folder("out_dir", folder)
     store = Runs(runs)
     if not store.runs:
         what = "a folder with finished runs of mgce reproduce or mgce benchmark"

@@ -30,13 +30,13 @@ def reproduce(
     methods: Annotated[str, typer.Option(help=METHODS_HELP)] = ",".join(Options().methods),
     betas: Annotated[str, typer.Option(help="Candidates for beta of mgce and gce.")] = ",".join(map(str, BETAS)),
     seeds: Annotated[int, typer.Option(help="Repetitions.")] = 5,
-    noise: Annotated[str | None, typer.Option(help="Of Tables 1 and 3: some of 0, 0.2 and 0.4 [all].")] = None,
+    noise_rate: Annotated[str | None, typer.Option(help="Of Tables 1 and 3: some of 0, 0.2 and 0.4 [all].")] = None,
     stem: Annotated[str | None, typer.Option(help=STEM_HELP)] = None,
     epochs: Annotated[int | None, typer.Option(help="Of images [those of the paper].")] = None,
     smoke: Smoke = False,
     data_dir: DataDir = None,
     download: Download = False,
-    out: Annotated[Path | None, typer.Option(help="Folder for runs and results [mgce-reproduce].")] = None,
+    out_dir: Annotated[Path | None, typer.Option(help="Folder for runs and results [mgce-reproduce].")] = None,
     device: Device = "cpu",
     precision: Precision = None,
     jobs: Jobs = None,
@@ -56,12 +56,12 @@ def reproduce(
         seeds=seeds,
         smoke=smoke,
         together=device != "cpu",
-        noises=None if noise is None else parse_numbers("noise", noise),
+        noise_rates=None if noise_rate is None else parse_numbers("noise-rate", noise_rate),
         settings={name: value for name, value in (("stem", stem), ("epochs", epochs)) if value is not None},
     )
     names = chosen(name)
-    folder = out or Path("mgce-reproduce-smoke" if smoke else "mgce-reproduce")
-    check_folder("out", folder)
+    folder = out_dir or Path("mgce-reproduce-smoke" if smoke else "mgce-reproduce")
+    check_folder("out_dir", folder)
     read_reasons(folder)  # refuses a damaged file before the work
     place = Place(data_source(data_dir, download), device, (folder / "scratch").resolve(), precision)
     workers = Workers.of(place, jobs, backend, scheduler)

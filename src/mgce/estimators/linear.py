@@ -276,12 +276,12 @@ class MGCEClassifier(RobustClassifier):
         order = content_order(checked, *chunk[1:])
         return tuple(_safe_indexing(part, order) for part in chunk)
 
-    def _minimise(self, rows: Rows, l1: FloatArray, start: FloatArray) -> LinearFit:
+    def _minimise(self, rows: Rows, lambda_: FloatArray, start: FloatArray) -> LinearFit:
         psi, index, weight = rows
         methods = plan(self._size(rows), self.beta, QUICK) if self.solver == "auto" else self.solver
         return fit_linear(
-            psi, labels=index, n_classes=self.classes_.size, sample_weight=weight, beta=float(self.beta), l1=l1,
-            mu0=start, tol=self.tol, max_iter=self.max_iter, method=methods,
+            psi, labels=index, n_classes=self.classes_.size, sample_weight=weight, beta=float(self.beta),
+            lambda_=lambda_, mu0=start, tol=self.tol, max_iter=self.max_iter, method=methods,
         )  # fmt: skip
 
     def _size(self, rows: Rows) -> Size:

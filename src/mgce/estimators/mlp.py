@@ -47,7 +47,7 @@ class MGCEMLPClassifier(RobustClassifier):
         hidden_layer_sizes: units of each hidden layer.
         beta: loss parameter in [1, inf]: 1 is the most robust, inf is cross-entropy; or "cv".
         betas: candidates for "cv", each in [1, inf]; eight from 1.05 to 11 by default, as in the paper.
-        lambda0: strength of the penalty, not negative.
+        l1: strength of the penalty, not negative.
         class_weight: None, "balanced", or a dict of factors for classes, finite and not negative.
         solver: "adam", or "sgd" as in the paper.
         batch_size: rows in a step.
@@ -89,7 +89,7 @@ class MGCEMLPClassifier(RobustClassifier):
         "hidden_layer_sizes": ["array-like"],
         "beta": [Interval(Real, 1, None, closed="both"), StrOptions({"cv"})],
         "betas": ["array-like"],
-        "lambda0": [Interval(Real, 0, None, closed="left")],
+        "l1": [Interval(Real, 0, None, closed="left")],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "solver": [StrOptions({"adam", "sgd"})],
         "batch_size": [Interval(Integral, 1, None, closed="left")],
@@ -118,7 +118,7 @@ class MGCEMLPClassifier(RobustClassifier):
         beta: float | str = DEFAULT_BETA,
         *,
         betas: Any = BETAS,
-        lambda0: float = 1e-5,
+        l1: float = 1e-5,
         class_weight: Any = None,
         solver: str = "adam",
         batch_size: int = 128,
@@ -135,7 +135,7 @@ class MGCEMLPClassifier(RobustClassifier):
         self.hidden_layer_sizes = hidden_layer_sizes
         self.beta = beta
         self.betas = betas
-        self.lambda0 = lambda0
+        self.l1 = l1
         self.class_weight = class_weight
         self.solver = solver
         self.batch_size = batch_size
@@ -182,7 +182,7 @@ class MGCEMLPClassifier(RobustClassifier):
                 *group(train),
                 [MemberLoss("mgce", beta) for beta in betas],
                 settings,
-                n_classes=self.classes_.size,
+                num_classes=self.classes_.size,
                 validation=group(held_out) if held_out.size else None,
                 sample_weight=self._tensor((weight[train] / weight[train].mean()).astype(np.float32)),
                 generators=[generator],
@@ -199,7 +199,7 @@ class MGCEMLPClassifier(RobustClassifier):
             optimizer=self.solver,
             lr=self.learning_rate_init,
             momentum=self.momentum,
-            l1=self.lambda0,
+            l1=self.l1,
             ties="loss",
             n_iter_no_change=self.n_iter_no_change if self.early_stopping else None,
         )

@@ -163,7 +163,7 @@ def run(
             l1=0.0,
             max_norm=None,
         ),
-        n_classes=len(table.classes),
+        num_classes=len(table.classes),
         validation=validation,
         watch={"test": test},
         generators=[derived_generator(seed, "training") for seed in range(plan.seeds)],

@@ -91,8 +91,8 @@ class Method:
             options["transition"] = transition.tolist()
         if "trim" in told:
             options["trim"] = self._wrong_labels(transition, frequencies) if self.trim is None else self.trim
-        if "n_classes" in told:
-            options["n_classes"] = len(transition)
+        if "num_classes" in told:
+            options["num_classes"] = len(transition)
         return MemberLoss(self.name, self.beta, options)
 
     def _wrong_labels(self, transition: Tensor, frequencies: Tensor) -> list[float]:

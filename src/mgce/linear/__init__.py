@@ -8,8 +8,8 @@ Names and shapes, the same in all files, for n rows, k classes and d features:
 - phi: (n,), the normalizer of each row of margins; h and `p`, (n, k), its minimax and its worst-case probabilities;
 - the *moments* of probabilities p, `sum_i w_i p_i (x) psi_i`, (k, d): row y is the mean of p_iy psi_i over
   the rows of the data. `p (x) psi` is the array (k, d) of all products p_y psi_j;
-- `tau`: (k, d), an estimate of the true moments, and `l1`, lambda, (k, d), how far they may be from it; lambda is at
-  the same time the weight of the L1 penalty.
+- `tau`: (k, d), an estimate of the true moments, and `lambda_`, (k, d), how far they may be from it; it is at the same
+  time the weight of the L1 penalty.
 
 The *uncertainty set* has all probabilities p whose moments are within lambda of tau.
 """

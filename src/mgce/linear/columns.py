@@ -32,12 +32,15 @@ def run_columns(progress: Progress, max_iter: int) -> None:
     k, d = problem.tau.shape
     coef = np.zeros((k, d))
     violation = _violation(progress, np.full((problem.weight.size, k), 1 / k))
-    columns = np.flatnonzero((problem.l1 == 0).any(0))
+    columns = np.flatnonzero((problem.lambda_ == 0).any(0))
     columns = _with_missing(columns, violation, FIRST)
     share = INNER_SHARE
     for _ in range(ROUNDS):
         part = replace(
-            problem, features=problem.features[:, columns], tau=problem.tau[:, columns], l1=problem.l1[:, columns]
+            problem,
+            features=problem.features[:, columns],
+            tau=problem.tau[:, columns],
+            lambda_=problem.lambda_[:, columns],
         )
         inner = Progress(part, progress.dual.anchor, share * progress.tol)
         averaged = minimise(inner, coef[:, columns], max_iter)
@@ -63,7 +66,7 @@ def run_columns(progress: Progress, max_iter: int) -> None:
 def _violation(progress: Progress, p: FloatArray) -> FloatArray:
     """Give by how much each column's moments under p are outside of the set, shape (d,)."""
     problem = progress.problem
-    return np.asarray((np.abs(problem.residual(p)) - problem.l1).max(0))
+    return np.asarray((np.abs(problem.residual(p)) - problem.lambda_).max(0))
 
 
 def _with_missing(columns: IntArray, violation: FloatArray, most: int) -> IntArray:

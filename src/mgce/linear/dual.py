@@ -50,13 +50,13 @@ class DualBound:
     def __init__(self, problem: LinearProblem, anchor: FloatArray | None) -> None:
         self.problem = problem
         self.anchor = anchor
-        self.free = problem.l1 == 0
+        self.free = problem.lambda_ == 0
         self.offset = None if anchor is None else problem.residual(anchor)
         self.best = -math.inf
         # A share of the mean of |psi|. The rounding errors of a sum of n terms, 1e-16 each, add up to about sqrt(n)
         # 1e-16 of it: less than 1e-11 for any n that fits into memory.
         self.slack = 1e-11 * np.asarray(abs(problem.features).T @ problem.weight)
-        if self.offset is not None and (np.abs(self.offset) > problem.l1 + self.slack).any():
+        if self.offset is not None and (np.abs(self.offset) > problem.lambda_ + self.slack).any():
             self.anchor = self.offset = None
 
     def update(self, p: FloatArray) -> float:
@@ -97,7 +97,7 @@ class DualBound:
         `residual` has the moments of p less tau. Those of the mixture are linear in theta, so each moment of p outside
         its limit gives the theta at which the mixture meets the limit, and the least of these counts.
         """
-        limit = self.problem.l1 + self.slack
+        limit = self.problem.lambda_ + self.slack
         out = np.abs(residual) > limit
         if not out.any():
             return 1.0

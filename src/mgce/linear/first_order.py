@@ -58,7 +58,7 @@ def minimise(progress: Progress, start: FloatArray, max_iter: int) -> FloatArray
         "jac": True,
         "method": "L-BFGS-B",
         "bounds": np.column_stack(
-            [np.where(np.arange(x0.size) < 2 * run.l1.size, 0, -np.inf), np.full(x0.size, np.inf)]
+            [np.where(np.arange(x0.size) < 2 * run.lambda_.size, 0, -np.inf), np.full(x0.size, np.inf)]
         ),
         "callback": run.count,
         # `count` decides when to stop, by the gap: SciPy's own criteria are set near rounding, and to more evaluations
@@ -83,7 +83,7 @@ class _Run:
 
     Attributes:
         on: (k, d), which coefficients are penalised.
-        l1: their penalties, in a vector.
+        lambda_: their penalties, in a vector.
         p, average_p: (n, k), the latest p, and the average of those before with it.
         checked_value: the least F at the last check.
     """
@@ -91,8 +91,8 @@ class _Run:
     def __init__(self, progress: Progress) -> None:
         problem = progress.problem
         self.progress, self.problem = progress, problem
-        self.on = problem.l1 > 0
-        self.l1 = problem.l1[self.on]
+        self.on = problem.lambda_ > 0
+        self.lambda_ = problem.lambda_[self.on]
         self.averaged = problem.beta < AVERAGED_BELOW
         self.p = self.average_p = np.empty(0)
         self.checked_value = np.inf
@@ -107,16 +107,16 @@ class _Run:
 
         Where `plus` and `minus` are both positive, F is less than the value at x: its penalty is `|plus - minus|`.
         """
-        m = self.l1.size
+        m = self.lambda_.size
         coef = np.zeros_like(self.problem.tau)
         coef[self.on] = x[:m] - x[m : 2 * m]
         coef[~self.on] = x[2 * m :]
         value, gradient, p = self.problem.smooth(coef)
-        self.progress.offer(coef, value + float(self.l1 @ np.abs(coef[self.on])))
+        self.progress.offer(coef, value + float(self.lambda_ @ np.abs(coef[self.on])))
         self._remember(p)
         on = gradient[self.on]
-        split_gradient = np.concatenate([self.l1 + on, self.l1 - on, gradient[~self.on]])
-        return value + float(self.l1 @ (x[:m] + x[m : 2 * m])), split_gradient
+        split_gradient = np.concatenate([self.lambda_ + on, self.lambda_ - on, gradient[~self.on]])
+        return value + float(self.lambda_ @ (x[:m] + x[m : 2 * m])), split_gradient
 
     def count(self, _: FloatArray) -> None:
         """Count an iteration; at every check, stop if the gap is closed or F has stalled.

@@ -53,7 +53,7 @@ class Point:
     def coef(self, problem: LinearProblem) -> FloatArray:
         """Give mu, shape (k, d)."""
         coef = self.free.copy()
-        coef[problem.l1 > 0] = self.primal[3] - self.primal[4]
+        coef[problem.lambda_ > 0] = self.primal[3] - self.primal[4]
         return coef
 
     def mean_product(self, problem: LinearProblem) -> float:
@@ -110,7 +110,7 @@ def starting_point(problem: LinearProblem) -> Point:
     Each h is 1 / (2 k), half of the uniform probability, which leaves g = 1/2; with s = 1/2, p is 1 / k.
     """
     n, k = problem.weight.size, problem.tau.shape[0]
-    penalised = problem.l1[problem.l1 > 0]
+    penalised = problem.lambda_[problem.lambda_ > 0]
     product = 0.5 / k
     h = np.full((n, k), 0.5 / k)
     primal = (np.full((n, k), k * product), np.full(n, 0.5), h, product / penalised, product / penalised)
@@ -164,7 +164,7 @@ class NewtonSystem:
         self.r = self.diagonal + self.w * (self.kappa * self.w.sum(1))[:, None]
         self.theta = (plus / pi_plus, minus / pi_minus)
         spread = np.zeros_like(problem.tau)
-        spread[problem.l1 > 0] = self.theta[0] + self.theta[1]
+        spread[problem.lambda_ > 0] = self.theta[0] + self.theta[1]
         pairs = (problem.weight[:, None] * below for below in self._pairs())
         self.system = coef_system(problem.features, pairs, spread)
 
@@ -187,7 +187,7 @@ class NewtonSystem:
         problem, point = self.problem, self.point
         s, g, h, plus, minus = point.primal
         p, q, z, pi_plus, pi_minus = point.dual
-        on, l1 = problem.l1 > 0, problem.l1[problem.l1 > 0]
+        on, lambda_ = problem.lambda_ > 0, problem.lambda_[problem.lambda_ > 0]
         lack_s = self.loss - problem.margins(point.coef(problem)) - point.nu[:, None] - s
         lack_g = 1 - h.sum(1) - g
         # What p would be after the step, first if h, nu and mu stayed, then less what dh takes from it; and the dnu
@@ -197,8 +197,8 @@ class NewtonSystem:
         by_h = self.ratio * self.slope * self._solve_h(right)
         dnu_fixed = ((by_h - p_fixed).sum(1) + 1) / self.r.sum(1)
         target = -problem.residual(p_fixed - by_h + self.r * dnu_fixed[:, None])
-        up = self.theta[0] * (aims[3] / plus - l1)
-        down = self.theta[1] * (aims[4] / minus - l1)
+        up = self.theta[0] * (aims[3] / plus - lambda_)
+        down = self.theta[1] * (aims[4] / minus - lambda_)
         target[on] += (up - down) / (self.theta[0] + self.theta[1])
         dmu = self.system.solve(target)
         df = problem.margins(dmu)
@@ -211,7 +211,7 @@ class NewtonSystem:
         residual = problem.residual(p + dp)[on]
         primal = (ds, dg, dh, up - self.theta[0] * residual, down + self.theta[1] * residual)
         of_rows = (dp, aims[1] / g - q - self.gamma * dg, aims[2] / h - z - z / h * dh)
-        dual = (*of_rows, l1 + residual - pi_plus, l1 - residual - pi_minus)
+        dual = (*of_rows, lambda_ + residual - pi_plus, lambda_ - residual - pi_minus)
         return Point(primal, dual, dnu, np.where(on, 0.0, dmu))
 
     def _solve_h(self, right: FloatArray) -> FloatArray:

@@ -36,9 +36,9 @@ def solve_linear_program(problem: LinearProblem) -> tuple[FloatArray, FloatArray
     nu_of_row = sparse.kron(sparse.eye_array(n), np.ones((k, 1)), format="csr")
     hinges = sparse.hstack([margins, -margins, nu_of_row, -sparse.eye_array(n * k)])
     sums = sparse.hstack([sparse.csr_array((n, 2 * m + n)), nu_of_row.T])
-    tau, l1 = problem.tau.ravel(order="F"), problem.l1.ravel(order="F")
+    tau, lambda_ = problem.tau.ravel(order="F"), problem.lambda_.ravel(order="F")
     program: dict[str, Any] = dict(
-        c=np.concatenate([l1 - tau, l1 + tau, -problem.weight, np.zeros(n * k)]),
+        c=np.concatenate([lambda_ - tau, lambda_ + tau, -problem.weight, np.zeros(n * k)]),
         A_ub=sparse.vstack([hinges, sums], format="csr"),
         b_ub=np.concatenate([-np.ones(n * k), np.ones(n)]),
         bounds=np.array([(0, np.inf)] * (2 * m) + [(-np.inf, np.inf)] * n + [(0, np.inf)] * (n * k)),

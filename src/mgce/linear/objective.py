@@ -45,7 +45,7 @@ class LinearProblem:
 
     features: Matrix  # (n, d)
     tau: FloatArray  # (k, d)
-    l1: FloatArray  # (k, d), not negative
+    lambda_: FloatArray  # (k, d), not negative
     weight: FloatArray  # (n,), sums to one
     beta: float
     link: Link = phi_and_p
@@ -54,7 +54,7 @@ class LinearProblem:
     def size(self) -> Size:
         """Rows, classes, features, and coefficients without l1 term."""
         k, d = self.tau.shape
-        return Size(self.weight.size, k, d, int((self.l1 == 0).sum()))
+        return Size(self.weight.size, k, d, int((self.lambda_ == 0).sum()))
 
     @property
     def trivial_value(self) -> float:
@@ -72,7 +72,7 @@ class LinearProblem:
 
     def value(self, coef: FloatArray) -> float:
         """Give F(coef)."""
-        return self.smooth(coef)[0] + float((self.l1 * np.abs(coef)).sum())
+        return self.smooth(coef)[0] + float((self.lambda_ * np.abs(coef)).sum())
 
     def residual(self, p: FloatArray) -> FloatArray:
         """Give the moments of p less tau, shape (k, d); p is in the uncertainty set if they are within l1.

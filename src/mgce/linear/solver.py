@@ -30,7 +30,7 @@ def fit_linear(
     features: Any,  # (n, d)
     *,
     beta: float,
-    l1: Any,
+    lambda_: Any,
     labels: Any = None,  # (n,)
     tau: Any = None,  # (k, d)
     n_classes: int | None = None,
@@ -57,8 +57,8 @@ def fit_linear(
     Args:
         features: psi, shape (n, d), dense or sparse; a column of ones makes an intercept.
         beta: float in [1, inf].
-        l1: lambda, not negative: a number, or an array that broadcasts to (k, d). A coefficient is not penalised where
-            it is zero.
+        lambda_: the widths, not negative: a number, or an array that broadcasts to (k, d). A coefficient is not
+            penalised where it is zero.
         labels: integers in 0..k-1, shape (n,); may be left out if `tau` is given.
         tau: moments, shape (k, d); by default those of the labels.
         n_classes: k, by default the number of rows of tau, or the largest label plus one.
@@ -85,7 +85,7 @@ def fit_linear(
 
     Example:
         >>> x = np.array([[-2.0, 1], [-1, 1], [-0.5, 1], [0.5, 1], [1, 1], [2, 1]])
-        >>> fit = fit_linear(x, labels=[0, 0, 1, 0, 1, 1], beta=1.4, l1=0.05)
+        >>> fit = fit_linear(x, labels=[0, 0, 1, 0, 1, 1], beta=1.4, lambda_=0.05)
         >>> round(fit.value, 5), fit.converged
         (0.35354, True)
 
@@ -107,7 +107,7 @@ def fit_linear(
         psi, weight = psi[kept], weight[kept]
         probs = None if probs is None else probs[kept]
     mean = _tau(given_tau, psi, probs, weight)
-    problem = LinearProblem(psi, mean, _penalty(l1, mean.shape), weight, float(beta), link)
+    problem = LinearProblem(psi, mean, _penalty(lambda_, mean.shape), weight, float(beta), link)
     if method == "auto":
         methods = plan(problem.size, problem.beta, THOROUGH)
     progress = Progress(problem, probs, tol)
@@ -127,10 +127,10 @@ def _anchor(n: int, labels: Any, anchor: Any, n_classes: int | None) -> FloatArr
     return one_hot(y, n_classes or int(y.max()) + 1)
 
 
-def _penalty(l1: Any, shape: tuple[int, ...]) -> FloatArray:
-    penalty = np.broadcast_to(as_array(l1, "l1"), shape)
+def _penalty(lambda_: Any, shape: tuple[int, ...]) -> FloatArray:
+    penalty = np.broadcast_to(as_array(lambda_, "lambda_"), shape)
     if penalty.min() < 0:
-        raise ValueError(_validation.expected("l1", "not negative", float(penalty.min())))
+        raise ValueError(_validation.expected("lambda_", "not negative", float(penalty.min())))
     return penalty
 
 

@@ -16,45 +16,45 @@ from mgce.losses.wrapping import Wrapper, in_float32
 # Rows of squared length s, in units of the one to clip to, are clipped by s^(-1/2) up to this: its second derivative,
 # s^(-5/2), is a normal number of float32 still, and NaN, -inf and squares beyond the type are not up to this.
 LARGEST_SQUARE = 1e15
-DIRECT = 1e3  # between its reciprocal and this is a delta whose square takes no digits of those numbers
-LARGEST_DELTA = 1e30  # well below the largest number of float32, so that the length it gives is above 0
+DIRECT = 1e3  # between its reciprocal and this is an inverse whose square takes no digits of those numbers
+LARGEST_INVERSE = 1e30  # well below the largest number of float32, so that the length it gives is above 0
 
 
-def clip_logits(logits: Tensor, *, delta: float = 1.0, dim: int | None = None) -> Tensor:
-    r"""Shorten rows of logits to the length 1 / delta where they are longer.
+def clip_logits(logits: Tensor, *, inverse_norm: float = 1.0, dim: int | None = None) -> Tensor:
+    r"""Shorten rows of logits to the length 1 / inverse_norm where they are longer.
 
     .. math:: f \min\Big(1, \frac{1}{\delta \lVert f \rVert_2}\Big)
 
     Args:
         logits: f, any shape with k classes along `dim`; -inf masks a class, and does not count for the length. Half
             types are computed in float32.
-        delta: above 0, and at most 1e30.
+        inverse_norm: :math:`\delta`, above 0, and at most 1e30: 1 over the largest length.
         dim: dimension of the classes; None is where the losses have it: 1, or 0 for one row.
 
     Returns:
         The clipped logits, of the shape and the dtype of `logits`.
 
     Raises:
-        TypeError, ValueError, RuntimeError, IndexError: as :func:`~mgce.functional.normalizer`, `delta` in place of
+        TypeError, ValueError, RuntimeError, IndexError: as :func:`~mgce.functional.normalizer`, `inverse_norm` for
             `beta`.
 
     Example:
-        >>> clip_logits(torch.tensor([3.0, 4.0]), delta=1.0)
+        >>> clip_logits(torch.tensor([3.0, 4.0]), inverse_norm=1.0)
         tensor([0.6000, 0.8000])
 
     Reference: Wei et al., Mitigating memorization of noisy labels by clipping the model prediction, 2023.
     """
-    _validation.check_number("delta", delta, 0, LARGEST_DELTA, above=True)
+    _validation.check_number("inverse_norm", inverse_norm, 0, LARGEST_INVERSE, above=True)
     dim = _validation.check_logits(logits, dim)
     x = logits.float() if logits.dtype in HALF_TYPES else logits
-    if _validation.is_concrete(x) and 1 / DIRECT <= delta <= DIRECT:
-        squared = x.square().sum(dim, keepdim=True) * delta**2
+    if _validation.is_concrete(x) and 1 / DIRECT <= inverse_norm <= DIRECT:
+        squared = x.square().sum(dim, keepdim=True) * inverse_norm**2
         if (squared <= LARGEST_SQUARE).all():
             return (x * squared.clamp(min=1).rsqrt()).to(logits.dtype)
-    return _clipped_whatever_the_size(x, delta, dim).to(logits.dtype)
+    return _clipped_whatever_the_size(x, inverse_norm, dim).to(logits.dtype)
 
 
-def _clipped_whatever_the_size(x: Tensor, delta: float, dim: int) -> Tensor:
+def _clipped_whatever_the_size(x: Tensor, inverse_norm: float, dim: int) -> Tensor:
     """Clip rows whose squares may be beyond the type, and that may have -inf, without reading a value."""
     on = x != -torch.inf
     kept = torch.where(on, x, 0)
@@ -62,7 +62,7 @@ def _clipped_whatever_the_size(x: Tensor, delta: float, dim: int) -> Tensor:
     largest = kept.detach().abs().amax(dim, keepdim=True)
     unit = kept / torch.where(largest == 0, 1, largest)
     squared = unit.square().sum(dim, keepdim=True)
-    length = torch.where(squared == 0, 1, squared).sqrt() * delta
+    length = torch.where(squared == 0, 1, squared).sqrt() * inverse_norm
     short = largest * length <= 1  # not where there is a NaN, which has to come through
     # Where it is not taken nothing is divided: a derivative of 0 / delta^2 would be NaN.
     return torch.where(on, torch.where(short, kept, unit / torch.where(short, 1, length)), x)
@@ -71,23 +71,23 @@ def _clipped_whatever_the_size(x: Tensor, delta: float, dim: int) -> Tensor:
 class ClippedLogits(nn.Module):
     """`clip_logits` as a module, over the dimension where the losses have the classes."""
 
-    def __init__(self, delta: float = 1.0, dim: int | None = None) -> None:
+    def __init__(self, inverse_norm: float = 1.0, dim: int | None = None) -> None:
         super().__init__()
-        _validation.check_number("delta", delta, 0, LARGEST_DELTA, above=True)
-        self.delta = python_number(delta)
+        _validation.check_number("inverse_norm", inverse_norm, 0, LARGEST_INVERSE, above=True)
+        self.inverse_norm = python_number(inverse_norm)
         self.dim = python_number(dim)
 
     def forward(self, logits: Tensor) -> Tensor:
         """Clip the rows of logits."""
-        return clip_logits(logits, delta=self.delta, dim=self.dim)
+        return clip_logits(logits, inverse_norm=self.inverse_norm, dim=self.dim)
 
     def extra_repr(self) -> str:
         """Show the hyperparameter."""
-        return f"delta={self.delta:g}"
+        return f"inverse_norm={self.inverse_norm:g}"
 
 
 class LogitClip(Wrapper):
-    r"""Any loss, of logits clipped to the length 1 / delta.
+    r"""Any loss, of logits clipped to the length 1 / inverse_norm.
 
     .. math:: \ell\Big(f \min\Big(1, \frac{1}{\delta \lVert f \rVert_2}\Big), y\Big)
 
@@ -97,11 +97,11 @@ class LogitClip(Wrapper):
     Args:
         loss: a module that takes logits and targets. Half types are clipped in float32, as :class:`mgce.LogitScale`
             has it.
-        delta: above 0, and at most 1e30. 1 is published for CIFAR-10 with up to 40 % symmetric noise, 1.5 for more, 2.5
-            for asymmetric.
+        inverse_norm: :math:`\delta`, above 0, and at most 1e30: 1 over the largest length. 1 is published
+            for CIFAR-10 with up to 40 % symmetric noise, 1.5 for more, 2.5 for asymmetric.
 
     Raises:
-        TypeError, ValueError: if `delta` is not one of those above.
+        TypeError, ValueError: if `inverse_norm` is not one of those above.
 
     Example:
         >>> LogitClip(torch.nn.CrossEntropyLoss())(torch.tensor([[3.0, 4.0]]), torch.tensor([0]))
@@ -110,9 +110,9 @@ class LogitClip(Wrapper):
     Reference: Wei et al., Mitigating memorization of noisy labels by clipping the model prediction, 2023.
     """
 
-    def __init__(self, loss: nn.Module, delta: float = 1.0) -> None:
+    def __init__(self, loss: nn.Module, inverse_norm: float = 1.0) -> None:
         super().__init__(loss)
-        self.clip = ClippedLogits(delta, dim_of(loss))
+        self.clip = ClippedLogits(inverse_norm, dim_of(loss))
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Compute the loss of the clipped logits."""
@@ -141,11 +141,11 @@ CE_LOGITCLIP = NamedLoss(
     source="Wei et al. 2023",
     presets=Presets(
         "Wang et al. 2024",
-        {"cifar10": {"delta": 1.0}, "cifar100": {"delta": 0.5}, "webvision": {"delta": 1.2}},
+        {"cifar10": {"inverse_norm": 1.0}, "cifar100": {"inverse_norm": 0.5}, "webvision": {"inverse_norm": 1.2}},
         {
-            ("cifar10", "symmetric"): {0.4: {}, 0.8: {"delta": 1.5}},
-            ("cifar10", "asymmetric"): {0.0: {}, 0.4: {"delta": 2.5}},
-            ("cifar100", "asymmetric"): {0.0: {}, 0.4: {"delta": 2.5}},
+            ("cifar10", "symmetric"): {0.4: {}, 0.8: {"inverse_norm": 1.5}},
+            ("cifar10", "asymmetric"): {0.0: {}, 0.4: {"inverse_norm": 2.5}},
+            ("cifar100", "asymmetric"): {0.0: {}, 0.4: {"inverse_norm": 2.5}},
         },
     ),
 )

@@ -122,12 +122,12 @@ def check_trim(name: str, share: Any) -> None:
         raise ValueError(expected(name, "below 1, so that some rows of a label are learnt", share))
 
 
-def _shares(trim: float | Sequence[float] | Tensor, n_classes: int) -> list[float]:
+def _shares(trim: float | Sequence[float] | Tensor, num_classes: int) -> list[float]:
     """Give the share of each label, from one for all or one for each."""
     given: Any = trim.tolist() if hasattr(trim, "tolist") else trim  # a tensor or an array
-    shares: Sequence[Any] = given if isinstance(given, (list, tuple)) else [given] * n_classes
-    if len(shares) != n_classes:
-        raise ValueError(expected("trim", f"one number, or one for each of {n_classes} classes", trim))
+    shares: Sequence[Any] = given if isinstance(given, (list, tuple)) else [given] * num_classes
+    if len(shares) != num_classes:
+        raise ValueError(expected("trim", f"one number, or one for each of {num_classes} classes", trim))
     for label, share in enumerate(shares):
         name = "trim" if shares is not given else f"trim[{label}]"
         check_trim(name, share)
@@ -160,7 +160,7 @@ class TrimmedLoss(Wrapper):
     Args:
         loss: a module that takes logits and class indices, with `reduction="none"`.
         trim: share of the rows of each label to leave out, in [0, 1); one for all labels, or one for each, (k,).
-        n_classes: number of classes k.
+        num_classes: number of classes k.
         window: how many losses are kept of each label, at least 1: the buffer has (k + 1) (window + 1) numbers, which
             a call sorts. If a batch has more rows of a label, `window` evenly spaced ones are stored.
         reduction: `"mean"` over the rows kept, by their class weights as in cross-entropy, and 0 if none is kept;
@@ -171,10 +171,10 @@ class TrimmedLoss(Wrapper):
 
     Raises:
         TypeError, ValueError: if an argument is not one of those above, `loss` gives not one number for each target, or
-            `input` has not `n_classes` classes.
+            `input` has not `num_classes` classes.
 
     Example:
-        >>> criterion = TrimmedLoss(torch.nn.CrossEntropyLoss(reduction="none"), trim=0.5, n_classes=2)
+        >>> criterion = TrimmedLoss(torch.nn.CrossEntropyLoss(reduction="none"), trim=0.5, num_classes=2)
         >>> logits = torch.tensor([[3.0, 0.0], [0.0, 3.0]])
         >>> criterion(logits, torch.tensor([0, 0]))
         tensor(0.0486)
@@ -191,18 +191,18 @@ class TrimmedLoss(Wrapper):
         self,
         loss: nn.Module,
         trim: float | Sequence[float] | Tensor,
-        n_classes: int,
+        num_classes: int,
         *,
         window: int = WINDOW,
         reduction: str = "mean",
     ) -> None:
         super().__init__(loss)
-        for name, value in (("n_classes", n_classes), ("window", window)):
+        for name, value in (("num_classes", num_classes), ("window", window)):
             _validation.check_count(name, value)
-        if (n_classes + 1) * (window + 1) > LARGEST_BUFFER:
-            what = f"such that (n_classes + 1) (window + 1) is at most {LARGEST_BUFFER:.0e}"
-            raise ValueError(expected("window", what, f"window={window} and n_classes={n_classes}"))
-        shares = _shares(trim, n_classes)
+        if (num_classes + 1) * (window + 1) > LARGEST_BUFFER:
+            what = f"such that (num_classes + 1) (window + 1) is at most {LARGEST_BUFFER:.0e}"
+            raise ValueError(expected("window", what, f"window={window} and num_classes={num_classes}"))
+        shares = _shares(trim, num_classes)
         _validation.check_choice("reduction", reduction, _validation.REDUCTIONS)
         parts = [part for part in loss.modules() if said(part, "reduction") is not UNSAID]
         for part in parts:
@@ -250,7 +250,7 @@ class TrimmedLoss(Wrapper):
     def check_classes(self, k: int) -> None:
         """Require that there are so many classes."""
         if k != self.recent.labels:
-            raise ValueError(expected("n_classes", f"{k}, the number of classes of `input`", self.recent.labels))
+            raise ValueError(expected("num_classes", f"{k}, the number of classes of `input`", self.recent.labels))
 
     def _weight_of(self, label: Tensor, kept: Tensor, rows: Tensor) -> Tensor:
         """Give what the mean divides by: the sum of the class weights of the rows kept, or their number."""
@@ -269,7 +269,7 @@ class TrimmedLoss(Wrapper):
         """Show the hyperparameters."""
         shares = sorted(set(self.recent.trim))
         trim = f"{shares[0]:g}" if len(shares) == 1 else f"{shares[0]:g} to {shares[-1]:g}"
-        return f"trim={trim}, n_classes={self.recent.labels}, window={self.recent.window}"
+        return f"trim={trim}, num_classes={self.recent.labels}, window={self.recent.window}"
 
 
 def _trimmed(loss: NamedLoss, order: int, betas: tuple[float, ...] = ()) -> NamedLoss:

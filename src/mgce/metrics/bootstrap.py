@@ -27,7 +27,7 @@ def bootstrap_interval(
     target: Tensor,  # (N,)
     generator: torch.Generator,
     *,
-    confidence: float = 0.95,
+    delta: float = 0.05,
     n_resamples: int = 1000,
 ) -> Interval:
     r"""Give a bootstrap interval of a calibration error, corrected for the error's own bias.
@@ -35,7 +35,7 @@ def bootstrap_interval(
     .. math:: \big[\,2 \hat\theta - \hat\theta^*_{1 - a/2},\; 2 \hat\theta - \hat\theta^*_{a/2}\,\big] \cap [0, 1]
 
     with :math:`\hat\theta` the metric of the sample, :math:`\hat\theta^*_q` the quantiles of the metric over resamples
-    of N rows with replacement, and a = 1 - `confidence`. A calibration error of few rows is too large, since noise in a
+    of N rows with replacement, and a = `delta`. A calibration error of few rows is too large, since noise in a
     bin counts as error, and that of a resample is too large once more: this "basic" interval mirrors the resamples at
     the value, so that the bias is taken back, and the value may lie above it. It is approximate, as every bootstrap:
     a bound that is valid for any number of rows is :func:`mgce.certify`'s.
@@ -45,7 +45,7 @@ def bootstrap_interval(
         probs: probabilities, shape (N, k).
         target: labels, shape (N,).
         generator: source of the resamples; the global random state is neither read nor changed.
-        confidence: in (0, 1), the share of samples whose interval is to hold the distribution's value.
+        delta: in (0, 1), the share of samples whose interval may miss the distribution's value.
         n_resamples: at least 1.
 
     Returns:
@@ -53,7 +53,7 @@ def bootstrap_interval(
 
     Raises:
         TypeError: if `generator` is not a torch.Generator, or `n_resamples` no integer.
-        ValueError: if the two tensors are not as long as each other or empty, or `confidence` is out of range.
+        ValueError: if the two tensors are not as long as each other or empty, or `delta` is out of range.
 
     Example:
         >>> from mgce.metrics import expected_calibration_error
@@ -68,8 +68,8 @@ def bootstrap_interval(
     if not isinstance(generator, torch.Generator):
         raise TypeError(expected("generator", "a torch.Generator", generator))
     _validation.check_count("n_resamples", n_resamples)
-    if not 0 < confidence < 1:
-        raise ValueError(expected("confidence", "in (0, 1)", confidence))
+    if not 0 < delta < 1:
+        raise ValueError(expected("delta", "in (0, 1)", delta))
     n = len(probs)
     if n == 0 or len(target) != n:
         raise ValueError(expected("target", f"as long as `probs`, {n}, and not empty", len(target)))
@@ -81,6 +81,6 @@ def bootstrap_interval(
     for _ in range(n_resamples):
         rows = torch.randint(n, (n,), generator=generator, device=generator.device).to(probs.device)
         resampled.append(metric(probs[rows], target[rows]).double())
-    tail = (1 - confidence) / 2
+    tail = delta / 2
     low, high = torch.stack(resampled).quantile(value.new_tensor([tail, 1 - tail]))
     return Interval(value, (2 * value - high).clamp(0, 1), (2 * value - low).clamp(0, 1))

@@ -18,7 +18,7 @@ def corrupt_by_features(
     labels: Tensor,  # (N,)
     features: Tensor,  # (N, d)
     n_classes: int,
-    rate: float,
+    noise_rate: float,
     generator: torch.Generator,
 ) -> CorruptedLabels:
     r"""Replace labels with a probability, and by a class, that both depend on the row.
@@ -28,14 +28,14 @@ def corrupt_by_features(
 
     where the entries of the W of each class are standard normal. Rows that are alike are mistaken for the same class,
     so that the noise can be learnt, and no transition matrix describes it. The interval of the rates is cut off at the
-    same distance on both sides (published: to [0, 1]), so that their mean is `rate` itself. The larger the features,
-    the surer which class a row is mistaken for.
+    same distance on both sides (published: to [0, 1]), so that their mean is `noise_rate` itself. The larger the
+    features, the surer which class a row is mistaken for.
 
     Args:
         labels: true labels in [0, k), int64, shape (N,); left unchanged.
         features: x, floating point, shape (N, d); images are flattened.
         n_classes: number k of classes, at least 2.
-        rate: mean probability r in [0, 1] that a label changes.
+        noise_rate: mean probability r in [0, 1] that a label changes.
         generator: source of every draw; the global random state is neither read nor changed.
 
     Returns:
@@ -54,10 +54,10 @@ def corrupt_by_features(
 
     Reference: Xia et al., "Part-dependent label noise", NeurIPS 2020, algorithm 2.
     """
-    _check(labels, features, n_classes, rate, generator)
+    _check(labels, features, n_classes, noise_rate, generator)
     device = generator.device
     x, true = features.detach().to(device, torch.float64), labels.to(device)
-    rates = _rates(len(true), rate, generator)
+    rates = _rates(len(true), noise_rate, generator)
     noisy = true.clone()
     uniform = torch.rand(len(true), generator=generator, dtype=torch.float64, device=device)
     for y in range(n_classes):
@@ -73,9 +73,9 @@ def corrupt_by_features(
     return CorruptedLabels(noisy, noisy != labels)
 
 
-def _check(labels: Tensor, features: Tensor, n_classes: int, rate: float, generator: torch.Generator) -> None:
+def _check(labels: Tensor, features: Tensor, n_classes: int, noise_rate: float, generator: torch.Generator) -> None:
     _validation.check_count("n_classes", n_classes, minimum=2)
-    _validation.check_fraction("rate", rate)
+    _validation.check_fraction("noise_rate", noise_rate)
     check_drawing(labels, n_classes, generator)
     if not isinstance(features, Tensor):
         raise TypeError(expected("features", "a torch.Tensor", type(features).__name__))
@@ -86,10 +86,10 @@ def _check(labels: Tensor, features: Tensor, n_classes: int, rate: float, genera
         raise ValueError(expected("features", "finite", "NaN or inf"))
 
 
-def _rates(n: int, rate: float, generator: torch.Generator) -> Tensor:
+def _rates(n: int, noise_rate: float, generator: torch.Generator) -> Tensor:
     """Draw from a normal distribution cut off at the same distance on both sides of its mean."""
-    half = min(rate, 1 - rate)
+    half = min(noise_rate, 1 - noise_rate)
     uniform = torch.rand(n, generator=generator, dtype=torch.float64, device=generator.device)
     inside = math.erf(half / (SPREAD * math.sqrt(2)))  # probability of the interval
     offset = SPREAD * math.sqrt(2) * torch.erfinv((2 * uniform - 1) * inside)
-    return (rate + offset).clamp(rate - half, rate + half)
+    return (noise_rate + offset).clamp(noise_rate - half, noise_rate + half)

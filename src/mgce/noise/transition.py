@@ -1,6 +1,6 @@
 r"""Transition matrices T of label noise: T[y, z] is the probability that true label y is seen as z.
 
-Rows are true classes and sum to one. In all of them a label changes with probability `rate`, so
+Rows are true classes and sum to one. In all of them a label changes with probability `noise_rate`, so
 the rate is the fraction of wrong labels to expect (for `asymmetric`, among the mapped classes).
 """
 
@@ -15,7 +15,7 @@ from torch import Tensor
 from mgce import _validation
 
 
-def symmetric(n_classes: int, rate: float) -> Tensor:
+def symmetric(n_classes: int, noise_rate: float) -> Tensor:
     r"""Give the matrix of symmetric noise: a flipped label is any of the other classes, equally likely.
 
     .. math:: T_{yy} = 1 - r, \qquad T_{yz} = \frac{r}{k - 1} \quad (z \neq y)
@@ -25,7 +25,7 @@ def symmetric(n_classes: int, rate: float) -> Tensor:
 
     Args:
         n_classes: number k of classes, at least 2.
-        rate: probability r in [0, 1] that a label changes.
+        noise_rate: probability r in [0, 1] that a label changes.
 
     Returns:
         T, float64, shape (k, k).
@@ -42,12 +42,12 @@ def symmetric(n_classes: int, rate: float) -> Tensor:
 
     Reference: van Rooyen, Menon and Williamson, "Learning with symmetric label noise", NeurIPS 2015.
     """
-    _check(n_classes, rate)
-    matrix = torch.full((n_classes, n_classes), rate / (n_classes - 1), dtype=torch.float64)
-    return matrix.fill_diagonal_(1 - rate)
+    _check(n_classes, noise_rate)
+    matrix = torch.full((n_classes, n_classes), noise_rate / (n_classes - 1), dtype=torch.float64)
+    return matrix.fill_diagonal_(1 - noise_rate)
 
 
-def pair_flip(n_classes: int, rate: float) -> Tensor:
+def pair_flip(n_classes: int, noise_rate: float) -> Tensor:
     r"""Give the matrix of pair noise: a flipped label is the next class, and the last becomes the first.
 
     .. math:: T_{yy} = 1 - r, \qquad T_{y,\,(y + 1) \bmod k} = r
@@ -56,7 +56,7 @@ def pair_flip(n_classes: int, rate: float) -> Tensor:
 
     Args:
         n_classes: number k of classes, at least 2.
-        rate: probability r in [0, 1] that a label changes.
+        noise_rate: probability r in [0, 1] that a label changes.
 
     Returns:
         T, float64, shape (k, k).
@@ -73,12 +73,12 @@ def pair_flip(n_classes: int, rate: float) -> Tensor:
     Reference: Han et al., "Co-teaching: robust training of deep neural networks with extremely noisy
     labels", NeurIPS 2018.
     """
-    _check(n_classes, rate)
+    _check(n_classes, noise_rate)
     stay = torch.eye(n_classes, dtype=torch.float64)
-    return (1 - rate) * stay + rate * stay.roll(1, dims=1)
+    return (1 - noise_rate) * stay + noise_rate * stay.roll(1, dims=1)
 
 
-def asymmetric(mapping: Mapping[int, int], n_classes: int, rate: float) -> Tensor:
+def asymmetric(mapping: Mapping[int, int], n_classes: int, noise_rate: float) -> Tensor:
     r"""Give the matrix of class-dependent noise: each mapped class is mistaken for one other class.
 
     .. math:: T_{yy} = 1 - r, \qquad T_{y,\,m(y)} = r \qquad \text{for } y \text{ in the mapping } m,
@@ -89,7 +89,7 @@ def asymmetric(mapping: Mapping[int, int], n_classes: int, rate: float) -> Tenso
     Args:
         mapping: true class to the class it is mistaken for, both in [0, k) and different.
         n_classes: number k of classes, at least 2.
-        rate: probability r in [0, 1] that a label of a mapped class changes.
+        noise_rate: probability r in [0, 1] that a label of a mapped class changes.
 
     Returns:
         T, float64, shape (k, k); the identity if the mapping is empty.
@@ -106,14 +106,14 @@ def asymmetric(mapping: Mapping[int, int], n_classes: int, rate: float) -> Tenso
     Reference: Patrini et al., "Making deep neural networks robust to label noise: a loss correction
     approach", CVPR 2017.
     """
-    _check(n_classes, rate)
+    _check(n_classes, noise_rate)
     if not isinstance(mapping, Mapping):
         raise TypeError(_validation.expected("mapping", "a mapping of classes to other classes", mapping))
     matrix = torch.eye(n_classes, dtype=torch.float64)
     for true, seen in mapping.items():
         _check_pair(true, seen, n_classes)
-        matrix[true, true] = 1 - rate
-        matrix[true, seen] = rate
+        matrix[true, true] = 1 - noise_rate
+        matrix[true, seen] = noise_rate
     return matrix
 
 
@@ -165,9 +165,9 @@ def inverse_noise_matrix(transition: Tensor, frequencies: Tensor) -> Tensor:
     return torch.where(seen > 0, joint / seen, torch.eye(k, dtype=torch.float64, device=joint.device))
 
 
-def _check(n_classes: int, rate: float) -> None:
+def _check(n_classes: int, noise_rate: float) -> None:
     _validation.check_count("n_classes", n_classes, minimum=2)
-    _validation.check_fraction("rate", rate)
+    _validation.check_fraction("noise_rate", noise_rate)
 
 
 def _check_pair(true: object, seen: object, n_classes: int) -> None:

@@ -35,7 +35,7 @@ PROBABLE = 1 / 400
 BLOCK = 2**21
 
 
-def betting_upper(sample: Any, delta: float = 0.05, *, bounds: tuple[float, float] = (0.0, 1.0)) -> float:
+def betting_upper(sample: Any, delta: float = 0.05, *, limits: tuple[float, float] = (0.0, 1.0)) -> float:
     r"""Bound the expectation of draws from a range, by a gambler who bets that it is smaller.
 
     .. math:: U = \min\Big\{m \ge \bar z : \max_i \sum_{j \le i}
@@ -57,13 +57,13 @@ def betting_upper(sample: Any, delta: float = 0.05, *, bounds: tuple[float, floa
     Args:
         sample: independent draws z in their order, shape (n,), array or tensor.
         delta: probability in (0, 1) with which the bound may be wrong.
-        bounds: the range [a, b] of a draw, known without the sample.
+        limits: the range [a, b] of a draw, known without the sample.
 
     Returns:
         The upper bound, at most b.
 
     Raises:
-        ValueError: if an argument is outside its range, or the sample outside `bounds`.
+        ValueError: if an argument is outside its range, or the sample outside `limits`.
 
     Example:
         >>> round(betting_upper([0.0, 0.1, 0.2, 0.05, 0.9, 0.0, 0.3, 0.02, 0.0, 0.6], 0.05), 6)
@@ -72,9 +72,9 @@ def betting_upper(sample: Any, delta: float = 0.05, *, bounds: tuple[float, floa
     Reference: Waudby-Smith and Ramdas (2024), JRSS B 86, the hedged capital process.
     """
     check_delta(delta)
-    unit = unit_sample(sample, bounds)
+    unit = unit_sample(sample, limits)
     # 48 halvings of [0, 1] leave 4e-15, the rounding of a mean of float64.
-    return rescaled(float(_betting_upper_rows(unit[None, :], delta, halvings=48)[0]), bounds)
+    return rescaled(float(_betting_upper_rows(unit[None, :], delta, halvings=48)[0]), limits)
 
 
 def betting_intervals(columns: FloatArray, delta: float, *, halvings: int = 24) -> tuple[FloatArray, FloatArray]:

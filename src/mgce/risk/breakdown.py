@@ -25,7 +25,7 @@ def certify_each(
     bounds: Sequence[str] | None = None,
     beta: float | None = None,
     noise_rate: float | str = 0.0,
-    noise: str = "symmetric",
+    noise_type: str = "symmetric",
     transition: Any = None,  # (k, k)
     audit: Any = None,  # (k, k)
     groups: Any = None,  # (n,)
@@ -46,7 +46,7 @@ def certify_each(
         bounds: which bounds, as in :func:`~mgce.certify`.
         beta: that of the alpha-risk, or None.
         noise_rate: as in :func:`~mgce.certify`, of every part.
-        noise: `"symmetric"` or `"any"`.
+        noise_type: `"symmetric"` or `"any"`.
         transition: T, shape (k, k), the same in every part.
         audit: counts of right and given labels, shape (k, k).
         groups: name of the cluster of each example, shape (n,).
@@ -69,7 +69,7 @@ def certify_each(
     """
     h = checked_probs(probs)
     y = checked_target(target, *h.shape)
-    stated = StatedNoise(noise_rate, noise, transition, audit)
+    stated = StatedNoise(noise_rate, noise_type, transition, audit)
     if isinstance(by, str) and by == LABEL and stated.present:
         raise ValueError(_validation.expected("by", "another than 'label' where labels may be wrong", by))
     request = Request.of(h, bounds, beta, stated)

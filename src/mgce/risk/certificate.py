@@ -47,12 +47,12 @@ FRESH = unseen_examples("independent draws from the distribution of interest")
 
 @dataclass(frozen=True)
 class RiskCertificate:
-    """Upper bounds that hold all at once, with probability at least `confidence` over the draw of the examples."""
+    """Upper bounds that hold all at once, with probability at least `1 - delta` over the draw of the examples."""
 
     argmax_error: float | None  # probability that the most probable class is wrong; None if not asked for
     randomized_error: float | None  # that a class drawn from the probabilities h is wrong, 1 - E h_y; None likewise
     alpha_risk: float | None  # expected alpha-loss, E beta (1 - h_y^(1/beta)); None if `beta` is
-    confidence: float  # 1 - delta
+    delta: float  # probability with which any of them may fail
     n: int  # examples
     n_classes: int
     beta: float | None  # that of the alpha-risk
@@ -64,7 +64,7 @@ class RiskCertificate:
 
     def __str__(self) -> str:
         """Give the certificate as sentences, with what it assumes."""
-        start = f"With confidence {confidence_text(self.confidence)} over n = {self.n} examples"
+        start = f"With confidence {confidence_text(1 - self.delta)} over n = {self.n} examples"
         parts = []
         if self.argmax_error is not None:
             parts.append(f"the most probable class is wrong with probability at most {rounded_up(self.argmax_error)}")
@@ -99,7 +99,7 @@ def certify(
     bounds: Sequence[str] | None = None,
     beta: float | None = None,
     noise_rate: float | str = 0.0,
-    noise: str = "symmetric",
+    noise_type: str = "symmetric",
     transition: Any = None,  # (k, k)
     audit: Any = None,  # (k, k)
     groups: Any = None,  # (n,)
@@ -123,7 +123,7 @@ def certify(
       k - 1 others, all equally likely. A bound U on an error becomes `(U - eta) / (1 - eta k/(k-1))`. The alpha-risk
       is bounded by the mean of an unbiased loss where the labels show it to be at most `E sum_j l(j) / k`, l(j) being
       the alpha-loss of class j, and by beta elsewhere, since only there a larger rate makes it smaller.
-    - `noise="any"`: at most a share `noise_rate` of the labels is wrong, and nothing else is assumed. U becomes
+    - `noise_type="any"`: at most a share `noise_rate` of the labels is wrong, and nothing else is assumed. U becomes
       U + eta.
     - `transition` T: label y was replaced by z with probability T[y, z], whatever the example. The mean of
       `sum_j (T^-1)[y_i, j] l(j)` is bounded by betting.
@@ -141,10 +141,10 @@ def certify(
         bounds: which of `"argmax"`, `"randomized"` and `"alpha"` to give; by default the first two, and the third if
             `beta` is given. The fewer, the tighter.
         beta: float in [1, inf) of the alpha-risk, or None to leave it out.
-        noise_rate: eta in [0, (k-1)/k), or in [0, 1) for `noise="any"`; `"auto"` takes the lower end of
+        noise_rate: eta in [0, (k-1)/k), or in [0, 1) for `noise_type="any"`; `"auto"` takes the lower end of
             :func:`~mgce.risk.noise_rate_interval` at delta / 2, with its assumptions, and leaves the rest to the
             bounds.
-        noise: `"symmetric"` or `"any"`.
+        noise_type: `"symmetric"` or `"any"`.
         transition: T, shape (k, k), rows (true classes) that sum to one.
         audit: counts of right and given labels, shape (k, k), of examples that are not among these.
         groups: name of the cluster of each example, shape (n,), where examples of one cluster depend on one another.
@@ -161,8 +161,8 @@ def certify(
         >>> target = np.array([0, 1] * 500)
         >>> probs = np.where(np.arange(1000)[:, None] % 2 == [0, 1], 0.9, 0.1)
         >>> c = certify(target, probs)
-        >>> round(c.argmax_error, 4), round(c.randomized_error, 4), c.confidence
-        (0.0037, 0.1045, 0.95)
+        >>> round(c.argmax_error, 4), round(c.randomized_error, 4), c.delta
+        (0.0037, 0.1045, 0.05)
         >>> certify(target, probs, bounds=["argmax"], noise_rate=0.1).refuted
         'that a share 0.1 of them or more is wrong at random: ...'
 
@@ -172,7 +172,7 @@ def certify(
     h = checked_probs(probs)
     n, k = h.shape
     sample = Sample(checked_target(target, n, k), h, cluster_indices(groups, n))
-    stated = StatedNoise(noise_rate, noise, transition, audit)
+    stated = StatedNoise(noise_rate, noise_type, transition, audit)
     return judge(sample, Request.of(h, bounds, beta, stated), delta)
 
 
@@ -211,7 +211,7 @@ def judge(sample: Sample, request: Request, delta: float) -> RiskCertificate:
         argmax_error=upper.get("argmax"),
         randomized_error=upper.get("randomized"),
         alpha_risk=upper.get("alpha"),
-        confidence=1 - delta,
+        delta=delta,
         n=sample.labels.size,
         n_classes=sample.n_classes,
         beta=beta,

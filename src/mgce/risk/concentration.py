@@ -97,7 +97,7 @@ def hoeffding_radius(n: int, delta: float = 0.05, *, width: float = 1.0) -> floa
     return width * math.sqrt(-math.log(delta) / (2 * n))
 
 
-def hoeffding_upper(sample: Any, delta: float = 0.05, *, bounds: tuple[float, float] = (0.0, 1.0)) -> float:
+def hoeffding_upper(sample: Any, delta: float = 0.05, *, limits: tuple[float, float] = (0.0, 1.0)) -> float:
     r"""Bound the expectation of draws from a range, by Hoeffding.
 
     .. math:: U = \bar z + (b - a) \sqrt{\log(1/\delta) / (2n)}
@@ -105,13 +105,13 @@ def hoeffding_upper(sample: Any, delta: float = 0.05, *, bounds: tuple[float, fl
     Args:
         sample: independent draws z, shape (n,), array or tensor.
         delta: probability in (0, 1) with which the bound may be wrong.
-        bounds: the range [a, b] of a draw, known without the sample.
+        limits: the range [a, b] of a draw, known without the sample.
 
     Returns:
         The upper bound, at most b.
 
     Raises:
-        ValueError: if an argument is outside its range, or the sample outside `bounds`.
+        ValueError: if an argument is outside its range, or the sample outside `limits`.
 
     Example:
         >>> round(hoeffding_upper([0.0, 0.1, 0.2, 0.05, 0.9, 0.0, 0.3, 0.02, 0.0, 0.6], 0.05), 6)
@@ -119,11 +119,11 @@ def hoeffding_upper(sample: Any, delta: float = 0.05, *, bounds: tuple[float, fl
 
     Reference: Hoeffding (1963), JASA 58, theorem 2.
     """
-    unit = unit_sample(sample, bounds)
-    return rescaled(float(unit.mean()) + hoeffding_radius(unit.size, delta), bounds)
+    unit = unit_sample(sample, limits)
+    return rescaled(float(unit.mean()) + hoeffding_radius(unit.size, delta), limits)
 
 
-def hoeffding_bentkus_upper(sample: Any, delta: float = 0.05, *, bounds: tuple[float, float] = (0.0, 1.0)) -> float:
+def hoeffding_bentkus_upper(sample: Any, delta: float = 0.05, *, limits: tuple[float, float] = (0.0, 1.0)) -> float:
     r"""Bound the expectation of draws from a range by their mean, by Hoeffding's sharper form and Bentkus.
 
     .. math:: U = \max\Big\{m \ge \bar z : \min\big(e^{-n\,\mathrm{KL}(\bar z, m)},\;
@@ -135,13 +135,13 @@ def hoeffding_bentkus_upper(sample: Any, delta: float = 0.05, *, bounds: tuple[f
     Args:
         sample: independent draws z, shape (n,), array or tensor.
         delta: probability in (0, 1) with which the bound may be wrong.
-        bounds: the range [a, b] of a draw, known without the sample.
+        limits: the range [a, b] of a draw, known without the sample.
 
     Returns:
         The upper bound, at most b.
 
     Raises:
-        ValueError: if an argument is outside its range, or the sample outside `bounds`.
+        ValueError: if an argument is outside its range, or the sample outside `limits`.
 
     Example:
         >>> round(hoeffding_bentkus_upper([0.0, 0.1, 0.2, 0.05, 0.9, 0.0, 0.3, 0.02, 0.0, 0.6], 0.05), 6)
@@ -152,7 +152,7 @@ def hoeffding_bentkus_upper(sample: Any, delta: float = 0.05, *, bounds: tuple[f
     from scipy import special
 
     check_delta(delta)
-    unit = unit_sample(sample, bounds)
+    unit = unit_sample(sample, limits)
     n, mean = unit.size, float(unit.mean())
     # A mean of thirds is a rounding error above its multiple of 1/n; one count more would only widen the bound.
     count = min(n, math.ceil(n * mean * (1 - 1e-12)))
@@ -166,7 +166,7 @@ def hoeffding_bentkus_upper(sample: Any, delta: float = 0.05, *, bounds: tuple[f
     for _ in range(48):  # 48 halvings of [0, 1] leave 4e-15, the rounding of a mean of float64
         middle = (low + high) / 2
         low, high = (middle, high) if p_value(middle) >= delta else (low, middle)
-    return rescaled(high, bounds)
+    return rescaled(high, limits)
 
 
 def maurer_pontil_radius(std: Any, n: int, delta: float = 0.05, *, width: Any = 1.0) -> Any:
@@ -199,7 +199,7 @@ def maurer_pontil_radius(std: Any, n: int, delta: float = 0.05, *, width: Any = 
     return std * math.sqrt(2 * log / n) + 7 * width * log / (3 * (n - 1))
 
 
-def maurer_pontil_upper(sample: Any, delta: float = 0.05, *, bounds: tuple[float, float] = (0.0, 1.0)) -> float:
+def maurer_pontil_upper(sample: Any, delta: float = 0.05, *, limits: tuple[float, float] = (0.0, 1.0)) -> float:
     r"""Bound the expectation of draws from a range by their mean and deviation, by Maurer and Pontil.
 
     .. math:: U = \bar z + s \sqrt{2 \log(2/\delta) / n} + \frac{7 (b - a) \log(2/\delta)}{3 (n - 1)}
@@ -207,13 +207,13 @@ def maurer_pontil_upper(sample: Any, delta: float = 0.05, *, bounds: tuple[float
     Args:
         sample: independent draws z, shape (n,) with n >= 2, array or tensor.
         delta: probability in (0, 1) with which the bound may be wrong.
-        bounds: the range [a, b] of a draw, known without the sample.
+        limits: the range [a, b] of a draw, known without the sample.
 
     Returns:
         The upper bound, at most b.
 
     Raises:
-        ValueError: if an argument is outside its range, or the sample outside `bounds`.
+        ValueError: if an argument is outside its range, or the sample outside `limits`.
 
     Example:
         >>> round(maurer_pontil_upper([0.1, 0.3] * 500, 0.05), 6)
@@ -221,11 +221,11 @@ def maurer_pontil_upper(sample: Any, delta: float = 0.05, *, bounds: tuple[float
 
     Reference: Maurer and Pontil (2009), Empirical Bernstein bounds, theorem 4.
     """
-    unit = unit_sample(sample, bounds)
+    unit = unit_sample(sample, limits)
     if unit.size < 2:
         raise ValueError(_validation.expected("sample", "of at least 2 draws", unit.size))
     radius = maurer_pontil_radius(float(unit.std(ddof=1)), unit.size, delta)
-    return rescaled(float(unit.mean()) + float(radius), bounds)
+    return rescaled(float(unit.mean()) + float(radius), limits)
 
 
 def check_delta(delta: float) -> None:
@@ -234,12 +234,12 @@ def check_delta(delta: float) -> None:
         raise ValueError(_validation.expected("delta", "in (0, 1)", delta))
 
 
-def unit_sample(sample: Any, bounds: tuple[float, float]) -> FloatArray:
+def unit_sample(sample: Any, limits: tuple[float, float]) -> FloatArray:
     """Check a sample of draws from [a, b], and scale it to [0, 1]."""
-    low, high = bounds
+    low, high = limits
     z = as_array(sample, "sample")
     if not low < high:
-        raise ValueError(_validation.expected("bounds", "a pair (a, b) with a < b", bounds))
+        raise ValueError(_validation.expected("limits", "a pair (a, b) with a < b", limits))
     if z.ndim != 1 or z.size == 0:
         raise ValueError(_validation.expected("sample", "of shape (n,) with n >= 1", z.shape))
     if z.min() < low or z.max() > high:
@@ -248,6 +248,6 @@ def unit_sample(sample: Any, bounds: tuple[float, float]) -> FloatArray:
     return (z - low) / (high - low)
 
 
-def rescaled(unit: float, bounds: tuple[float, float]) -> float:
+def rescaled(unit: float, limits: tuple[float, float]) -> float:
     """Give a bound on [0, 1] on the scale of the draws, at most b."""
-    return bounds[0] + (bounds[1] - bounds[0]) * min(1.0, unit)
+    return limits[0] + (limits[1] - limits[0]) * min(1.0, unit)

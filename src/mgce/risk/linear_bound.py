@@ -53,8 +53,8 @@ def linear_risk_bound(
         >>> x = rng.choice([-1.0, 1.0], (20000, 1))
         >>> u = UncertaintySet.from_samples(x, (x[:, 0] > 0), n_classes=2, feature_range=(-1, 1), delta=0.025)
         >>> bound = linear_risk_bound([[-1, 0], [1, 0]], u, rng.choice([-1.0, 1.0], (5000, 1)), beta=1.4, delta=0.025)
-        >>> round(bound.alpha_risk, 3), bound.confidence
-        (0.024, 0.95)
+        >>> round(bound.alpha_risk, 3), bound.delta
+        (0.024, 0.05)
 
     Reference: paper, Remark 1, with the marginal estimated.
     """
@@ -67,16 +67,16 @@ def linear_risk_bound(
     psi = with_intercept(as_matrix(unlabelled, "unlabelled"), uncertainty.intercept)
     margins = np.ascontiguousarray(psi @ mu.T)
     phi = phi_and_p(margins, float(beta))[0]
-    bounds = _range_of_minus_phi(mu, uncertainty.feature_range, float(beta))
+    limits = _range_of_minus_phi(mu, uncertainty.feature_range, float(beta))
     content = cells(np.sort(margins.T)).tobytes()
     turns = range(n_orders(cells(phi)[:, None], delta))
-    mean_upper = max(betting_upper(shuffled(-phi, content, turn), delta, bounds=bounds) for turn in turns)
+    mean_upper = max(betting_upper(shuffled(-phi, content, turn), delta, limits=limits) for turn in turns)
     risk = float(-(uncertainty.tau * mu).sum() + (uncertainty.lambda_ * np.abs(mu)).sum() + mean_upper)
     return RiskCertificate(
         argmax_error=min(1.0, argmax_factor(beta) * risk),
         randomized_error=min(1.0, risk),
         alpha_risk=min(float(beta), risk),
-        confidence=1 - (uncertainty.delta + delta),
+        delta=uncertainty.delta + delta,
         n=phi.size,
         n_classes=mu.shape[0],
         beta=float(beta),

@@ -93,27 +93,35 @@ def minimax_risk(
     psi = as_matrix(features)
     if isinstance(uncertainty, UncertaintySet):
         psi = with_intercept(psi, uncertainty.intercept)
-        tau, l1 = uncertainty.tau, uncertainty.lambda_
+        tau, lambda_ = uncertainty.tau, uncertainty.lambda_
     else:
-        tau, l1 = (as_array(part, "uncertainty") for part in uncertainty)
-    if tau.ndim != 2 or tau.shape[1] != psi.shape[1] or l1.shape != tau.shape:
-        got = f"tau {tau.shape}, lambda {l1.shape}"
+        tau, lambda_ = (as_array(part, "uncertainty") for part in uncertainty)
+    if tau.ndim != 2 or tau.shape[1] != psi.shape[1] or lambda_.shape != tau.shape:
+        got = f"tau {tau.shape}, lambda {lambda_.shape}"
         raise ValueError(_validation.expected("uncertainty", f"of shapes (k, {psi.shape[1]})", got))
-    anchor = None if labels is not None else _anchor(psi, tau, l1)
+    anchor = None if labels is not None else _anchor(psi, tau, lambda_)
     fit = fit_linear(
-        psi, beta=beta, l1=l1, tau=tau, labels=labels, anchor=anchor, tol=tol, max_iter=max_iter, method=method
+        psi,
+        beta=beta,
+        lambda_=lambda_,
+        tau=tau,
+        labels=labels,
+        anchor=anchor,
+        tol=tol,
+        max_iter=max_iter,
+        method=method,
     )
     return MinimaxRisk(fit.value, fit.lower, fit.coef, float(beta), fit.n_iter, fit.converged, fit.method)
 
 
-def _anchor(psi: Matrix, tau: FloatArray, l1: FloatArray) -> FloatArray | None:
+def _anchor(psi: Matrix, tau: FloatArray, lambda_: FloatArray) -> FloatArray | None:
     """Find probabilities (n, k) well inside the set, from which the lower bound starts; None if there are none.
 
     They are the worst case of the set with half its lambda, so that a coarse solution (`tol`) is still inside the whole
     set; at beta = 2, since any probabilities inside do, and there the problem is smooth.
     """
     try:
-        fit = fit_linear(psi, beta=2.0, l1=l1 / 2, tau=tau, tol=1e-3)
+        fit = fit_linear(psi, beta=2.0, lambda_=lambda_ / 2, tau=tau, tol=1e-3)
     except EmptyUncertaintySetError:
         return None
     return phi_and_p(np.ascontiguousarray(psi @ fit.coef.T), 2.0)[1]
@@ -125,7 +133,7 @@ def stochastic_gradient(
     labels: Any,  # (n,)
     *,
     beta: float,
-    l1: Any = 0.0,
+    lambda_: Any = 0.0,
 ) -> FloatArray:
     r"""Give a sub-gradient of the objective of equation (11), from some rows and their labels.
 
@@ -137,7 +145,7 @@ def stochastic_gradient(
         features: psi of the rows, shape (n, d), with a column of ones for an intercept.
         labels: integers in 0..k-1, shape (n,).
         beta: float in [1, inf].
-        l1: lambda, not negative: a number, or what broadcasts to (k, d).
+        lambda_: the widths, not negative: a number, or what broadcasts to (k, d).
 
     Returns:
         g, shape (k, d). Where mu is zero, the sign is taken as zero.
@@ -159,5 +167,5 @@ def stochastic_gradient(
     n, k = psi.shape[0], mu.shape[0]
     p = phi_and_p(np.ascontiguousarray(psi @ mu.T), float(beta))[1]
     residual = p - one_hot(as_labels(labels, n, k), k)
-    penalty = np.broadcast_to(as_array(l1, "l1"), mu.shape)
+    penalty = np.broadcast_to(as_array(lambda_, "lambda_"), mu.shape)
     return np.asarray(penalty * np.sign(mu) + moments(psi, residual, np.full(n, 1 / n)))

@@ -21,7 +21,7 @@ class NoiseBounds:
     clean_regret: float  # by how much the noisy minimiser can be worse on clean labels, at most
 
 
-def symmetric_noise_bounds(n_classes: int, rate: float, beta: float) -> NoiseBounds:
+def symmetric_noise_bounds(n_classes: int, noise_rate: float, beta: float) -> NoiseBounds:
     r"""Bound what minimising the alpha-risk over labels with symmetric noise loses on clean labels.
 
     .. math:: 0 \le \tilde R(h^*) - \tilde R(\tilde h) \le \frac{\eta\, \beta (k^{1 - 1/\beta} - 1)}{k - 1}, \qquad
@@ -32,7 +32,7 @@ def symmetric_noise_bounds(n_classes: int, rate: float, beta: float) -> NoiseBou
 
     Args:
         n_classes: k, at least 2.
-        rate: eta in [0, (k-1)/k).
+        noise_rate: eta in [0, (k-1)/k).
         beta: float in [1, inf).
 
     Returns:
@@ -50,9 +50,9 @@ def symmetric_noise_bounds(n_classes: int, rate: float, beta: float) -> NoiseBou
     `(1 - eta k/(k-1)) R + eta/(k-1) S`, with S in the range of equation (5).
     """
     least, most = loss_sum_bounds(n_classes, beta)
-    _check_rate(rate, n_classes)
-    noisy = rate * (most - least) / (n_classes - 1)
-    return NoiseBounds(noisy, noisy / (1 - rate * n_classes / (n_classes - 1)))
+    _check_rate(noise_rate, n_classes)
+    noisy = noise_rate * (most - least) / (n_classes - 1)
+    return NoiseBounds(noisy, noisy / (1 - noise_rate * n_classes / (n_classes - 1)))
 
 
 def asymmetric_noise_bounds(transition: Any, beta: float, prior: Any = None) -> NoiseBounds:
@@ -98,7 +98,7 @@ def asymmetric_noise_bounds(transition: Any, beta: float, prior: Any = None) -> 
     return NoiseBounds(noisy, noisy / (beta * margin))
 
 
-def clean_risk_bound(noisy_risk: float, n_classes: int, rate: float, beta: float) -> float:
+def clean_risk_bound(noisy_risk: float, n_classes: int, noise_rate: float, beta: float) -> float:
     r"""Bound the alpha-risk on clean labels by that on labels with symmetric noise of a known rate.
 
     .. math:: R_\beta \le \frac{\tilde R_\beta - \beta \eta (k - k^{(\beta - 1)/\beta})/(k - 1)}{1 - \eta k/(k - 1)}
@@ -109,7 +109,7 @@ def clean_risk_bound(noisy_risk: float, n_classes: int, rate: float, beta: float
     Args:
         noisy_risk: R~, or an upper bound of it, such as V_beta of a certified set of noisy labels.
         n_classes: k, at least 2.
-        rate: eta in [0, (k-1)/k), exact: a lower bound of it is not enough, nor an upper one.
+        noise_rate: eta in [0, (k-1)/k), exact: a lower bound of it is not enough, nor an upper one.
         beta: float in [1, inf).
 
     Returns:
@@ -125,12 +125,12 @@ def clean_risk_bound(noisy_risk: float, n_classes: int, rate: float, beta: float
     Reference: the theorem that the source of the paper has commented out (its theorem 4).
     """
     least, _ = loss_sum_bounds(n_classes, beta)
-    _check_rate(rate, n_classes)
-    signal = 1 - rate * n_classes / (n_classes - 1)
-    return min(float(beta), max(0.0, (noisy_risk - rate * least / (n_classes - 1)) / signal))
+    _check_rate(noise_rate, n_classes)
+    signal = 1 - noise_rate * n_classes / (n_classes - 1)
+    return min(float(beta), max(0.0, (noisy_risk - noise_rate * least / (n_classes - 1)) / signal))
 
 
-def _check_rate(rate: float, k: int) -> None:
-    _validation.check_fraction("rate", rate)
-    if not rate < (k - 1) / k:
-        raise ValueError(_validation.expected("rate", f"below {k - 1}/{k}", rate))
+def _check_rate(noise_rate: float, k: int) -> None:
+    _validation.check_fraction("noise_rate", noise_rate)
+    if not noise_rate < (k - 1) / k:
+        raise ValueError(_validation.expected("noise_rate", f"below {k - 1}/{k}", noise_rate))

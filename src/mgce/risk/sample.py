@@ -57,8 +57,8 @@ class Sample:
         values[known] = losses[known, self.labels[known]]
         return values
 
-    def mean_upper(self, z: FloatArray, delta: float, bounds: tuple[float, float] = (0.0, 1.0)) -> float:
-        """Bound the expectation of z, shape (n,), which lies within `bounds`, with probability 1 - delta.
+    def mean_upper(self, z: FloatArray, delta: float, limits: tuple[float, float] = (0.0, 1.0)) -> float:
+        """Bound the expectation of z, shape (n,), which lies within `limits`, with probability 1 - delta.
 
         Truth values of independent examples take Clopper and Pearson's bound, which is exact, all else the betting
         bound. A cluster is one draw, the mean of its examples: the bound is then on the expectation for a random
@@ -70,9 +70,9 @@ class Sample:
             kinds = cells(z)[:, None]
         elif z.dtype == np.bool_:
             return clopper_pearson_upper(int(z.sum()), z.size, delta)
-        z = np.clip(z, *bounds)  # undoes rounding
+        z = np.clip(z, *limits)  # undoes rounding
         turns = range(n_orders(kinds, delta))
-        return max(betting_upper(shuffled(z, self.content, turn), delta, bounds=bounds) for turn in turns)
+        return max(betting_upper(shuffled(z, self.content, turn), delta, limits=limits) for turn in turns)
 
 
 def checked_probs(probs: Any) -> FloatArray:

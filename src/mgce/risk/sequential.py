@@ -18,7 +18,7 @@ CHUNK = 4096  # draws that are worked on at once: 33 MB of float64
 TUNED_FOR = 1000
 
 
-def betting_upper_sequence(sample: Any, delta: float = 0.05, *, bounds: tuple[float, float] = (0.0, 1.0)) -> FloatArray:
+def betting_upper_sequence(sample: Any, delta: float = 0.05, *, limits: tuple[float, float] = (0.0, 1.0)) -> FloatArray:
     r"""Bound an expectation after every draw, all bounds together, by the gambler of `betting_upper`.
 
     .. math:: P(\exists t: U_t < \mu) \le \delta, \qquad
@@ -34,13 +34,13 @@ def betting_upper_sequence(sample: Any, delta: float = 0.05, *, bounds: tuple[fl
     Args:
         sample: draws z in the order in which they came, shape (n,), array or tensor.
         delta: probability in (0, 1) with which any of the bounds may be wrong.
-        bounds: the range [a, b] of a draw, known without the sample.
+        limits: the range [a, b] of a draw, known without the sample.
 
     Returns:
         U_1 to U_n, shape (n,), rounded up to a thousandth of the range.
 
     Raises:
-        ValueError: if an argument is outside its range, or the sample outside `bounds`.
+        ValueError: if an argument is outside its range, or the sample outside `limits`.
 
     Example:
         >>> z = np.random.default_rng(0).random(2000) < 0.1
@@ -50,8 +50,8 @@ def betting_upper_sequence(sample: Any, delta: float = 0.05, *, bounds: tuple[fl
     Reference: Waudby-Smith and Ramdas (2024), JRSS B 86, section 4, by Ville's inequality.
     """
     check_delta(delta)
-    low, high = bounds
-    z = unit_sample(sample, bounds)
+    low, high = limits
+    z = unit_sample(sample, limits)
     goal = -math.log(delta)
     stakes = _open_ended_stakes(z, goal)
     means = np.arange(1, GRID + 1) / GRID
@@ -68,7 +68,7 @@ def betting_upper_sequence(sample: Any, delta: float = 0.05, *, bounds: tuple[fl
     return np.asarray(low + (high - low) * means[np.minimum.accumulate(first.astype(np.int64))])
 
 
-def drift_upper_sequence(sample: Any, delta: float = 0.05, *, bounds: tuple[float, float] = (0.0, 1.0)) -> FloatArray:
+def drift_upper_sequence(sample: Any, delta: float = 0.05, *, limits: tuple[float, float] = (0.0, 1.0)) -> FloatArray:
     r"""Bound the average of the expectations so far after every draw, however they drift.
 
     .. math:: \frac1t \sum_{j \le t} E[z_j \mid z_1, \dots, z_{j-1}] \le \bar z_t
@@ -78,13 +78,13 @@ def drift_upper_sequence(sample: Any, delta: float = 0.05, *, bounds: tuple[floa
     Args:
         sample: draws z in the order in which they came, shape (n,), array or tensor.
         delta: probability in (0, 1) with which any of the bounds may be wrong.
-        bounds: the range [a, b] of a draw, known without the sample.
+        limits: the range [a, b] of a draw, known without the sample.
 
     Returns:
         The bounds after 1 to n draws, shape (n,), at most b.
 
     Raises:
-        ValueError: if an argument is outside its range, or the sample outside `bounds`.
+        ValueError: if an argument is outside its range, or the sample outside `limits`.
 
     Example:
         >>> z = np.random.default_rng(0).random(2000) < np.linspace(0.1, 0.3, 2000)
@@ -95,8 +95,8 @@ def drift_upper_sequence(sample: Any, delta: float = 0.05, *, bounds: tuple[floa
     [a, b] is sub-Gaussian with variance (b - a)^2/4 (Hoeffding).
     """
     check_delta(delta)
-    low, high = bounds
-    z = unit_sample(sample, bounds)
+    low, high = limits
+    z = unit_sample(sample, limits)
     t = np.arange(1, z.size + 1)
     rho = TUNED_FOR / 4 / (2 * math.log(1 / delta) + math.log1p(2 * math.log(1 / delta)))
     spread = t / 4 + rho

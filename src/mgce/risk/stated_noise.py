@@ -28,7 +28,7 @@ class StatedNoise:
     audit: Any = None  # (k, k)
 
     def __post_init__(self) -> None:
-        _validation.check_choice("noise", self.kind, KINDS)
+        _validation.check_choice("noise_type", self.kind, KINDS)
         if self.rate != AUTO if isinstance(self.rate, str) else np.ndim(self.rate) != 0:
             what = f"a number or {AUTO!r}; a matrix goes to `transition`"
             raise TypeError(_validation.expected("noise_rate", what, type(self.rate).__name__))

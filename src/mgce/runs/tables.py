@@ -132,7 +132,7 @@ class TableRun(ABC):
             *train,
             losses,
             self._settings(),
-            n_classes=len(table.classes),
+            num_classes=len(table.classes),
             validation=validation,
             watch={"test": test},
             generators=[derived_generator(seed, "training") for seed in self.seeds],

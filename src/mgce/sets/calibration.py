@@ -32,7 +32,7 @@ def calibrate(
     score: str = "least_ambiguous",
     per_class: bool = False,
     noise_rate: float = 0.0,
-    noise: str = "symmetric",
+    noise_type: str = "symmetric",
     transition: Any = None,  # (k, k)
     delta: float = 0.05,
 ) -> ConformalSets:
@@ -41,7 +41,7 @@ def calibrate(
     .. math:: \hat q = \text{the } \lceil (n + 1)(1 - \alpha) \rceil \text{-th smallest } s_{y_i}(x_i)
 
     for right labels: the guarantee is an average over calibration samples as well. For at most a share eta of wrong
-    labels, whichever and however (`noise="any"`), the same with alpha - eta in place of alpha.
+    labels, whichever and however (`noise_type="any"`), the same with alpha - eta in place of alpha.
 
     For a transition matrix T, or symmetric noise at a rate that is exactly known, the mean of
 
@@ -59,8 +59,8 @@ def calibrate(
         alpha: probability in (0, 1) with which a set may miss the right class.
         score: `"least_ambiguous"` or `"adaptive"`, as in :func:`conformal_scores`.
         per_class: whether to guarantee the coverage given each right class.
-        noise_rate: rate of symmetric noise, or the largest share of wrong labels for `noise="any"`.
-        noise: `"symmetric"` or `"any"`.
+        noise_rate: rate of symmetric noise, or the largest share of wrong labels for `noise_type="any"`.
+        noise_type: `"symmetric"` or `"any"`.
         transition: T, shape (k, k), in place of a rate.
         delta: probability with which the guarantee may fail where T or a rate is stated.
 
@@ -87,17 +87,17 @@ def calibrate(
         raise ValueError(_validation.expected("alpha", "in (0, 1)", alpha))
     p = checked_probs(probs)
     y = checked_target(target, *p.shape)
-    stated = StatedNoise(noise_rate, noise, transition)
+    stated = StatedNoise(noise_rate, noise_type, transition)
     if stated.rate == AUTO:
         raise ValueError(_validation.expected("noise_rate", "a number", noise_rate))
     sample = Sample(y, p)
     assumed, _ = stated.assume(sample, delta)
     scores = conformal_scores(p, score)
     clauses: tuple[str, ...] = (EXCHANGEABLE, *assumed.assumptions)
-    confidence = None
+    failing = None
     if isinstance(assumed, (SymmetricNoise, KnownTransition)):
         thresholds = _noisy_thresholds(scores, sample, assumed.inverse, alpha, per_class, delta)
-        confidence = 1 - delta
+        failing = delta
         clauses = (FRESH, *(assumed.exact_assumptions if isinstance(assumed, SymmetricNoise) else assumed.assumptions))
     else:
         spare = alpha - (assumed.rate if isinstance(assumed, AnyNoise) else 0.0)
@@ -105,7 +105,7 @@ def calibrate(
             what = f"below alpha = {alpha:g}, and not for each class, of which any share may be wrong"
             raise ValueError(_validation.expected("noise_rate", what, noise_rate))
         thresholds = _thresholds(scores, y, spare, per_class)
-    return ConformalSets(tuple(thresholds.tolist()), score, 1 - alpha, per_class, confidence, len(p), clauses)
+    return ConformalSets(tuple(thresholds.tolist()), score, 1 - alpha, per_class, failing, len(p), clauses)
 
 
 def _thresholds(scores: FloatArray, y: IntArray, alpha: float, per_class: bool) -> FloatArray:

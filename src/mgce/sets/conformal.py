@@ -28,7 +28,7 @@ class ConformalSets:
     score: str
     coverage: float  # probability with which a set holds the right class, at least
     per_class: bool  # whether that is so given each right class, or on average
-    confidence: float | None  # that of the coverage over calibration samples; None if it is an average over them
+    delta: float | None  # probability with which the coverage fails over calibration samples; None for an average
     n: int  # calibration examples
     assumptions: tuple[str, ...]  # clauses that complete "This assumes that"
 
@@ -51,8 +51,8 @@ class ConformalSets:
         where = "whichever it is" if self.per_class else "on average over examples"
         how = (
             "and calibration samples"
-            if self.confidence is None
-            else f"with confidence {confidence_text(self.confidence)} over the calibration sample"
+            if self.delta is None
+            else f"with confidence {confidence_text(1 - self.delta)} over the calibration sample"
         )
         return (
             f"A set holds the right class with probability at least {confidence_text(self.coverage)} {where}, {how} "

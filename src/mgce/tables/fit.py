@@ -51,7 +51,7 @@ class FitPlan(Split):
         model: a key of :data:`~mgce.tables.candidates.MODELS`, or "auto" for all of them.
         beta: loss parameter in [1, inf]; None to choose it.
         noise_rate: the share of labels that are wrong, or "auto" to estimate it: see :func:`mgce.certify`.
-        noise: what is assumed about wrong labels: see :func:`mgce.certify`.
+        noise_type: what is assumed about wrong labels: see :func:`mgce.certify`.
         coverage: share of rows whose label prediction sets are to contain, in (0, 1).
         delta: probability with which the certificate may fail.
         budget: seconds of processor time for choice and fit of the model: see :func:`mgce.tables.choice.choose`.
@@ -61,7 +61,7 @@ class FitPlan(Split):
     model: str = AUTO
     beta: float | None = None
     noise_rate: float | str = 0.0
-    noise: str = "symmetric"
+    noise_type: str = "symmetric"
     coverage: float = 0.9
     delta: float = 0.05
     budget: float = 60.0
@@ -122,7 +122,7 @@ def run(
         ValueError: if the table is not fit for classification, or too small to be split.
     """
     rows = split_rows(frame, plan)
-    options: dict[str, Any] = {"delta": plan.delta, "noise_rate": plan.noise_rate, "noise": plan.noise}
+    options: dict[str, Any] = {"delta": plan.delta, "noise_rate": plan.noise_rate, "noise_type": plan.noise_type}
     # Certify one made-up row: an invalid option raises its error now, not after all fits.
     certify([0], np.full((1, len(rows.classes)), 1 / len(rows.classes)), **options)
     among = candidates(plan.model, plan.beta, plan.seed, len(rows.train), len(rows.classes), jobs)
@@ -149,7 +149,7 @@ def run(
         certificate = replace(certificate, assumptions=(*certificate.assumptions, DISTINCT))
     with one_blas_thread(), one_torch_thread():
         on_fit("Shuffling columns")
-        measures = measure(model.pipeline, held_out.known.label, rows, certificate, plan.noise, plan.seed)
+        measures = measure(model.pipeline, held_out.known.label, rows, certificate, plan.noise_type, plan.seed)
     quality = _quality(held_out.known.margins, rows.target[rows.held_out], model.beta)
     in_use = plan.groups is not None or plan.time is not None
     if not in_use:  # conformal prediction needs exchangeable rows
@@ -264,8 +264,8 @@ def _noise_options_of_sets(plan: FitPlan) -> dict[str, Any]:
     A share of wrong labels helps only if it is an upper bound, as with noise "any", and if it is smaller than the share
     of rows whose set may miss the label. Else labels are taken as given.
     """
-    if plan.noise == "any" and isinstance(plan.noise_rate, float) and plan.noise_rate < 1 - plan.coverage:
-        return {"noise": plan.noise, "noise_rate": plan.noise_rate}
+    if plan.noise_type == "any" and isinstance(plan.noise_rate, float) and plan.noise_rate < 1 - plan.coverage:
+        return {"noise_type": plan.noise_type, "noise_rate": plan.noise_rate}
     return {}
 
 

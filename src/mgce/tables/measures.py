@@ -51,7 +51,7 @@ class Measures:
 
 
 def measure(
-    pipeline: Any, labels: NDArray[Any], rows: Rows, certificate: RiskCertificate, noise: str, seed: int
+    pipeline: Any, labels: NDArray[Any], rows: Rows, certificate: RiskCertificate, noise_type: str, seed: int
 ) -> Measures:
     """Measure a fitted pipeline on the rows held out.
 
@@ -60,7 +60,8 @@ def measure(
         labels: the classes that it predicts for the rows held out.
         rows: all rows and their split.
         certificate: of the pipeline on the rows held out; its noise rate is used, unless the labels refute it.
-        noise: what is assumed about wrong labels, "symmetric" or "any"; estimates of clean accuracies need "symmetric".
+        noise_type: what is assumed about wrong labels, "symmetric" or "any". Estimates of clean accuracies need
+            "symmetric".
         seed: of the shuffles.
     """
     selected, target = rows.selected.iloc[rows.held_out], rows.target[rows.held_out]
@@ -68,7 +69,7 @@ def measure(
     k = len(rows.classes)
     accuracy = float((predicted == target).mean())
     majority = float((target == np.bincount(rows.target[rows.train], minlength=k).argmax()).mean())
-    rate = certificate.noise_rate if noise == "symmetric" and certificate.refuted is None else 0.0
+    rate = certificate.noise_rate if noise_type == "symmetric" and certificate.refuted is None else 0.0
     return Measures(
         confusion=np.asarray(confusion_matrix(target, predicted, labels=range(k)), dtype=np.int64),
         majority=majority,

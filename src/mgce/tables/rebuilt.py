@@ -98,7 +98,7 @@ def build_sets(text: str, n_classes: int) -> ConformalSets:
         thresholds.shape == (n_classes,) and not np.isnan(thresholds).any(),
         sets.score in SCORES,
         0 < sets.coverage < 1,
-        sets.confidence is None or 0 < sets.confidence < 1,
+        sets.delta is None or 0 < sets.delta < 1,
         all(isinstance(value, tuple | str | int | float | None) for value in asdict(sets).values()),
         all(isinstance(clause, str) and clause.encode() for clause in sets.assumptions),
     ]

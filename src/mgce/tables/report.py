@@ -74,7 +74,7 @@ def _measured_and_certified(fit: TableFit, plan: FitPlan) -> str:
         f"On {certificate.n:,} {rows} that it had not seen, the model agrees with the given label in "
         f"{fit.quality['accuracy']:.1%}."
     )
-    error, confidence = certificate.argmax_error, f"With confidence {confidence_text(certificate.confidence)}"
+    error, confidence = certificate.argmax_error, f"With confidence {confidence_text(1 - certificate.delta)}"
     if certificate.refuted is not None:
         return (
             f"{measured} {confidence}, these labels refute {certificate.refuted}. Against labels as given, the model "
@@ -123,7 +123,7 @@ def wrong_labels(fit: TableFit) -> str:
 
 def _condition(certificate: RiskCertificate, plan: FitPlan) -> str:
     """Return the condition on wrong labels under which a bound holds, as the end of a sentence; "" if there is none."""
-    if plan.noise == "any":
+    if plan.noise_type == "any":
         return f", if at most {rate_down(certificate.noise_rate)} of the given labels are wrong"
     if plan.noise_rate == "auto":
         return (
@@ -147,7 +147,7 @@ def _certificate(fit: TableFit) -> str:
     rows = "distinct rows" if fit.n_copies else "rows"
     bounds = table(
         f"Errors on {rows} like the {certificate.n:,} {rows} held out. Both bounds hold at once with confidence "
-        f"{confidence_text(certificate.confidence)}.",
+        f"{confidence_text(1 - certificate.delta)}.",
         ["", "measured, given labels", "at most, right labels"] if corrected else ["", "measured", "at most"],
         [
             [
@@ -274,7 +274,7 @@ def _done(fit: TableFit, plan: FitPlan, name: str, model_file: str, environment:
         "file": model_file,
         "options": f"--model {plan.model}, --budget {plan.budget:g} (seconds)",
         "noise rate": f"{plan.noise_rate}",
-        "noise": plan.noise,
+        "noise_type": plan.noise_type,
         "delta": f"{plan.delta:g}",
         "holdout": f"{plan.holdout:g}",
         "seed": f"{plan.seed}",
@@ -316,5 +316,5 @@ def _limits(plan: FitPlan) -> str:
         "A label can be suspect because it is wrong, because the row is unusual, or because the model is too simple.",
     ]
     if plan.noise_rate:
-        limits.append(NOISE_LIMITS[plan.noise])
+        limits.append(NOISE_LIMITS[plan.noise_type])
     return bullets(limits)

@@ -18,7 +18,7 @@ CONVNETS: dict[str, tuple[tuple[tuple[int, ...], ...], int]] = {
 
 
 class ConvNet(nn.Module):
-    """Blocks of 3 x 3 convolutions and a hidden layer: images (N, in_channels, h, w) to logits (N, n_classes).
+    """Blocks of 3 x 3 convolutions and a hidden layer: images (N, in_channels, h, w) to logits (N, num_classes).
 
     Each convolution and the hidden layer are followed by batch normalisation and max(0, .); each block ends with the
     maximum of 2 x 2 pixels.
@@ -26,7 +26,7 @@ class ConvNet(nn.Module):
     Args:
         architecture: `"convnet2"`, 32 and 64 channels and 128 units, for MNIST; or `"convnet6"`, twice 64, 128 and 196
             channels and 256 units, for CIFAR-10.
-        n_classes: number of classes k.
+        num_classes: number of classes k.
         in_channels: channels of the images.
         size: height and width of the images.
 
@@ -36,17 +36,17 @@ class ConvNet(nn.Module):
         TypeError, ValueError: if an argument is not one of those above, or the images are too small for the blocks.
 
     Example:
-        >>> network = ConvNet("convnet2", n_classes=10, in_channels=1, size=28)
+        >>> network = ConvNet("convnet2", num_classes=10, in_channels=1, size=28)
         >>> network(torch.zeros(2, 1, 28, 28)).shape
         torch.Size([2, 10])
 
     Reference: Ma et al., "Normalized loss functions for deep learning with noisy labels", ICML 2020, section 4.
     """
 
-    def __init__(self, architecture: str, n_classes: int, *, in_channels: int, size: int) -> None:
+    def __init__(self, architecture: str, num_classes: int, *, in_channels: int, size: int) -> None:
         super().__init__()
         check_choice("architecture", architecture, tuple(CONVNETS))
-        for name, value in (("n_classes", n_classes), ("in_channels", in_channels), ("size", size)):
+        for name, value in (("num_classes", num_classes), ("in_channels", in_channels), ("size", size)):
             check_count(name, value)
         blocks, units = CONVNETS[architecture]
         side = size >> len(blocks)
@@ -60,13 +60,13 @@ class ConvNet(nn.Module):
         self.hidden = nn.Sequential(
             nn.Flatten(), nn.Linear(channels * side * side, units), nn.BatchNorm1d(units), nn.ReLU()
         )
-        self.fc = LogitLayer(units, n_classes)
+        self.fc = LogitLayer(units, num_classes)
         initialize_uniformly(self)
         # The channels of a pixel side by side in memory: on one core a step of training takes a third less time.
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload] # PyTorch's types lack this form
 
     def forward(self, images: Tensor) -> Tensor:
-        """Map images (N, in_channels, size, size) to logits (N, n_classes)."""
+        """Map images (N, in_channels, size, size) to logits (N, num_classes)."""
         images = images.contiguous(memory_format=torch.channels_last)
         logits: Tensor = self.fc(self.hidden(self.blocks(images)))
         return logits

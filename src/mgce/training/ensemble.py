@@ -54,7 +54,7 @@ def fit_ensemble(
     losses: Sequence[MemberLoss] | Mapping[int, Sequence[MemberLoss]],
     settings: TrainingSettings,
     *,
-    n_classes: int,
+    num_classes: int,
     validation: tuple[Tensor, Tensor] | None = None,
     watch: Mapping[str, tuple[Tensor, Tensor]] | None = None,
     sample_weight: Tensor | None = None,
@@ -71,7 +71,7 @@ def fit_ensemble(
         target: class indices (G, n).
         losses: the loss of each of the M members of every group, or these from an epoch on by that epoch, from 0.
         settings: how to train.
-        n_classes: number of classes k.
+        num_classes: number of classes k.
         validation: features (G, n_v, d) and class indices (G, n_v) that choose the epoch; without them it is the last.
         watch: further sets of the same form, by name; their accuracy is recorded after each epoch, and nothing depends
             on it.
@@ -88,7 +88,7 @@ def fit_ensemble(
         raise ValueError(expected("validation", "given where `n_iter_no_change` is", None))
     if len(generators) != len(features):
         raise ValueError(expected("generators", f"one for each of {len(features)} groups", len(generators)))
-    sizes = (features.shape[2], *settings.hidden_layer_sizes, n_classes)
+    sizes = (features.shape[2], *settings.hidden_layer_sizes, num_classes)
     weight = torch.ones_like(target, dtype=features.dtype) if sample_weight is None else sample_weight
     sets = {**({} if validation is None else {"validation": validation}), **(watch or {})}
     stages = losses if isinstance(losses, Mapping) else {0: losses}

@@ -67,7 +67,7 @@ class ImageClassifier(LightningModule):
     Args:
         settings: how to train.
         loss: the loss, or the loss from an epoch on by that epoch; the first from epoch 0.
-        n_classes: number of classes k.
+        num_classes: number of classes k.
         mean: what is subtracted from images, (c, h, w), in [0, 1].
         std: what they are then divided by; ones if not given.
         seed: of the initial weights and the random changes of images.
@@ -81,7 +81,7 @@ class ImageClassifier(LightningModule):
         settings: ImageSettings,
         loss: MemberLoss | Mapping[int, MemberLoss],
         *,
-        n_classes: int,
+        num_classes: int,
         mean: Tensor,
         std: Tensor | None = None,
         seed: int = 0,
@@ -97,14 +97,14 @@ class ImageClassifier(LightningModule):
         self.preprocessing = Preprocessing(mean, settings, std)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(derived_seed(seed, "weights"))
-            self.network = make_network(settings, n_classes, len(mean))
+            self.network = make_network(settings, num_classes, len(mean))
         self.curves: dict[str, list[float]] = {}
         self.metrics = nn.ModuleDict({"objective": WeightedMean()})
         for part in watched:
-            self.metrics[f"{part}_accuracy"] = MulticlassAccuracy(n_classes, average="micro")
+            self.metrics[f"{part}_accuracy"] = MulticlassAccuracy(num_classes, average="micro")
         for output in ("h", "p"):
             self.metrics[f"ece_{output}"] = ExpectedCalibrationError()
-            self.metrics[f"sce_{output}"] = StaticCalibrationError(n_classes)
+            self.metrics[f"sce_{output}"] = StaticCalibrationError(num_classes)
 
     def forward(self, images: Tensor) -> Tensor:
         """Map uint8 images (N, c, h, w) to logits (N, k); `criterion.link` turns those into probabilities."""
@@ -225,13 +225,13 @@ class ImageClassifier(LightningModule):
         return metric
 
 
-def make_network(settings: ImageSettings, n_classes: int, in_channels: int) -> ResNet | ConvNet:
+def make_network(settings: ImageSettings, num_classes: int, in_channels: int) -> ResNet | ConvNet:
     """Make the network of the settings; its initial weights are drawn from PyTorch's global generator."""
     if settings.architecture in CONVNETS:
-        return ConvNet(settings.architecture, n_classes, in_channels=in_channels, size=settings.crop)
+        return ConvNet(settings.architecture, num_classes, in_channels=in_channels, size=settings.crop)
     network = ResNet(
         settings.architecture,
-        n_classes,
+        num_classes,
         in_channels=in_channels,
         stem=settings.stem,
         width=settings.width,
@@ -242,13 +242,13 @@ def make_network(settings: ImageSettings, n_classes: int, in_channels: int) -> R
 
 
 def load_classifier(
-    checkpoint: Path, settings: ImageSettings, loss: MemberLoss | Mapping[int, MemberLoss], n_classes: int
+    checkpoint: Path, settings: ImageSettings, loss: MemberLoss | Mapping[int, MemberLoss], num_classes: int
 ) -> ImageClassifier:
     """Give the network of a checkpoint, ready to predict; the arguments are those of its training."""
     content = read_checkpoint(checkpoint)
     state = content["state_dict"]
     try:
-        model = ImageClassifier(settings, loss, n_classes=n_classes, mean=state["preprocessing.mean"])
+        model = ImageClassifier(settings, loss, num_classes=num_classes, mean=state["preprocessing.mean"])
         model.begin(content["epoch"])
         model.load_state_dict(state)
     except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:

@@ -173,7 +173,7 @@ def train_images(
     model = ImageClassifier(
         settings,
         loss,
-        n_classes=len(dataset.classes),
+        num_classes=len(dataset.classes),
         mean=mean,
         std=std,
         seed=seed,

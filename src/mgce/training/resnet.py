@@ -96,13 +96,13 @@ ARCHITECTURES: dict[str, tuple[Block, tuple[int, ...]]] = {
 
 
 class ResNet(nn.Module):
-    """A residual network: images (N, in_channels, h, w) to logits (N, n_classes).
+    """A residual network: images (N, in_channels, h, w) to logits (N, num_classes).
 
     The names of its weights are those of torchvision's networks, whose weights fit where the stem is `"imagenet"`.
 
     Args:
         architecture: `"resnet18"`, `"resnet34"` or `"resnet50"`.
-        n_classes: number of classes k.
+        num_classes: number of classes k.
         in_channels: channels of the images.
         stem: `"cifar"` begins with a 3 x 3 convolution and keeps the size; `"imagenet"` begins with a 7 x 7
             convolution and a maximum, which divide height and width by four.
@@ -115,7 +115,7 @@ class ResNet(nn.Module):
 
     Example:
         >>> import torch
-        >>> network = ResNet("resnet18", n_classes=10)
+        >>> network = ResNet("resnet18", num_classes=10)
         >>> sum(parameter.numel() for parameter in network.parameters())
         11173962
         >>> network(torch.zeros(2, 3, 32, 32)).shape
@@ -130,12 +130,12 @@ class ResNet(nn.Module):
     layer4: nn.Sequential
 
     def __init__(
-        self, architecture: str, n_classes: int, *, in_channels: int = 3, stem: str = "cifar", width: int = 64
+        self, architecture: str, num_classes: int, *, in_channels: int = 3, stem: str = "cifar", width: int = 64
     ) -> None:
         super().__init__()
         check_choice("architecture", architecture, tuple(ARCHITECTURES))
         check_choice("stem", stem, tuple(STEMS))
-        for name, value in (("n_classes", n_classes), ("in_channels", in_channels), ("width", width)):
+        for name, value in (("num_classes", num_classes), ("in_channels", in_channels), ("width", width)):
             check_count(name, value)
         block, depths = ARCHITECTURES[architecture]
         size, stride = (3, 1) if stem == "cifar" else (7, 2)
@@ -150,13 +150,13 @@ class ResNet(nn.Module):
                 blocks.append(block(channels, width << stage, stride))
                 channels = (width << stage) * block.expansion
             self.add_module(f"layer{stage + 1}", nn.Sequential(*blocks))
-        self.fc = LogitLayer(channels, n_classes)
+        self.fc = LogitLayer(channels, num_classes)
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
 
     def forward(self, images: Tensor) -> Tensor:
-        """Map images (N, in_channels, h, w) to logits (N, n_classes)."""
+        """Map images (N, in_channels, h, w) to logits (N, num_classes)."""
         x = self.maxpool(F.relu(self.bn1(self.conv1(images))))
         for stage in (self.layer1, self.layer2, self.layer3, self.layer4):
             x = stage(x)

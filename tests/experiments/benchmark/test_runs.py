@@ -117,7 +117,7 @@ def test_a_share_to_trim_of_all_labels_alike_is_an_axis_only_where_it_is_given()
     assert "trim" not in document(run) and "trim" not in document(run)["axes"]
     fixed = replace(run, trim=0.25)
     assert document(fixed)["trim"] == 0.25 and not networks(document(fixed)) & networks(document(run))
-    assert fixed._stages(*TOLD)[0].options == {"trim": 0.25, "n_classes": 10}
+    assert fixed._stages(*TOLD)[0].options == {"trim": 0.25, "num_classes": 10}
     for keywords, message in (
         ({"method": "ce"}, "Expected `method` to be one of 'mgce.trim'"),
         ({"trim": 2}, "`trim`"),
@@ -129,11 +129,11 @@ def test_a_share_to_trim_of_all_labels_alike_is_an_axis_only_where_it_is_given()
 def test_hyperparameters_are_the_published_ones():
     T, even = symmetric(10, 0.8), torch.ones(10)
     assert Method("nce+agce").loss("mnist", None, T, even).options == {"weights": (0.0, 1.0), "a": 4.0, "q": 0.2}
-    assert Method("ce+logitclip").loss("cifar10", "symmetric 0.8", T, even).options == {"delta": 1.5}
+    assert Method("ce+logitclip").loss("cifar10", "symmetric 0.8", T, even).options == {"inverse_norm": 1.5}
     assert Method("jal-ce").loss("mnist", None, T, even).options == {"weights": (1.0, 1.0), "c": 30.0}  # CIFAR-10's
     assert Method("ce+forward").loss("mnist", None, T, even).options == {"transition": T.tolist()}
-    assert Method("ce+trim").loss("mnist", None, T, even).options == {"trim": [0.8] * 10, "n_classes": 10}
-    assert Method("ce+trim", trim=0.3).loss("mnist", None, T, even).options == {"trim": 0.3, "n_classes": 10}
+    assert Method("ce+trim").loss("mnist", None, T, even).options == {"trim": [0.8] * 10, "num_classes": 10}
+    assert Method("ce+trim", trim=0.3).loss("mnist", None, T, even).options == {"trim": 0.3, "num_classes": 10}
     nothing_right = (1 - torch.eye(10)) / 9
     with pytest.raises(
         ValueError, match="Expected `noise` to be such that ce.trim, which leaves out wrong labels, has"

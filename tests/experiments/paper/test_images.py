@@ -79,7 +79,7 @@ def test_other_losses_are_trained_and_told_the_noise(tmp_path):
     dataset = load_images("digits")
     counts = np.bincount(dataset.train.target)
     right = 0.8 * counts / (0.8 * counts + 0.2 / 9 * (counts.sum() - counts))  # of each label, by Bayes' rule
-    loss = MemberLoss("ce+trim", math.inf, {"trim": (1 - right).tolist(), "n_classes": 10})
+    loss = MemberLoss("ce+trim", math.inf, {"trim": (1 - right).tolist(), "num_classes": 10})
     fit = lightning.train_images(settings_of(run), dataset, tmp_path, loss=loss, noise_rate=0.2, machine=CPU)
     assert record["objective_by_epoch"] == pytest.approx(fit.curves["objective"], rel=1e-4)
     assert record["accuracy"] == pytest.approx(fit.curves["test_accuracy"][0], abs=1e-6)
@@ -158,7 +158,7 @@ def test_a_stopped_run_goes_on_and_ends_in_the_same_records(tmp_path, monkeypatc
 def test_a_run_that_another_command_is_at_is_one_sentence(tmp_path, monkeypatch):
     run, whole = tiny(), lightning.train_images
     name = run_name(document(run))
-    what = f"Expected `out` to be that of one command .* but got 'run {name}, which another"
+    what = f"Expected `out_dir` to be that of one command .* but got 'run {name}, which another"
 
     def with_another_command(*arguments, **keywords):
         with pytest.raises(ValueError, match=what):
@@ -276,7 +276,7 @@ def mgce_reproduce(*arguments):
 def smoke(tmp_path_factory):
     """The folder of all items in miniature, and what the commands printed."""
     folder = tmp_path_factory.mktemp("smoke")
-    options = ["--smoke", "--seeds", 2, "--out", folder]
+    options = ["--smoke", "--seeds", 2, "--out-dir", folder]
     methods = {
         "table1": "mgce,mae",
         "table2": "mgce,gce",
@@ -373,7 +373,7 @@ def test_webvision_in_files(tmp_path, monkeypatch):
             image.fromarray(pixels).save(folder / "q" / f"{i}.png")
         (root / "info" / listing).write_text("".join(f"q/{i}.png {i % 50}\n" for i in range(n)))
     monkeypatch.setattr(image_folders, "WEBVISION_ROWS", rows)
-    options = ["--smoke", "--seeds", 1, "--dataset", "webvision", "--data-dir", tmp_path, "--out", tmp_path / "out"]
+    options = ["--smoke", "--seeds", 1, "--dataset", "webvision", "--data-dir", tmp_path, "--out-dir", tmp_path / "out"]
     printed = mgce_reproduce("figure4", *options)
     assert "MGCE" in printed and {path.stem for path in (tmp_path / "out").glob("*.csv")} == {
         "figure1",
