@@ -167,7 +167,7 @@ def test_p_below_h_is_not_h_above_one_over_k():
 def test_any_dim_half_and_masks(function):
     logits = torch.randn(2, 5, 3)
     for dim in (0, 1, 2, -1):
-        last = function(logits.movedim(dim, -1), beta=1.4).movedim(-1, dim)
+        last = function(logits.movedim(dim, -1), beta=1.4, dim=-1).movedim(-1, dim)
         torch.testing.assert_close(function(logits, beta=1.4, dim=dim), last, rtol=0, atol=0)
     half = function(logits.half(), beta=1.4, dim=1)
     assert half.dtype == torch.float16
