@@ -53,7 +53,8 @@ def test_a_loss_is_convex_as_it_says(name):
 
 
 def test_losses_stand_in_their_order_and_those_without_a_place_come_last(monkeypatch):
-    assert [loss.order for loss in LOSSES.values()] == list(range(1, 1 + len(LOSSES)))
+    placed = [loss.order for loss in LOSSES.values() if loss.order < LAST]
+    assert placed == list(range(1, 1 + len(placed)))
     named = [replace(MGCE, name=name, order=order) for name, order in (("b", LAST), ("a", LAST), ("c", 2))]
     monkeypatch.setattr(presets, "import_module", lambda name: type("Module", (), {"NAMED": named[:1]}))
     with pytest.raises(ValueError, match="Expected `NAMED` to be losses of different names"):
