@@ -226,73 +226,49 @@ class AMSELoss(ScoredLoss):
 
 
 AGCE = NamedLoss(
-    name="agce",
-    make=AGCELoss,
+    "agce",
+    AGCELoss,
+    "$((a + 1)^q - (a + p_y)^q) / q$",
     order=10,
-    formula="$((a + 1)^q - (a + p_y)^q) / q$",
     bounded=True,
-    symmetric=False,
-    convex=False,
     claims={"symmetric": "at q = 1"},
     source="Zhou et al. 2021",
     presets=Presets(
-        "Zhou et al. 2021",
         {
             "mnist": {"a": 4.0, "q": 0.2},
             "cifar10": {"a": 0.6, "q": 0.6},
             "cifar100": {"a": 0.6, "q": 0.6},
             "webvision": {"a": 1e-5, "q": 0.5},
-        },
+        }
     ),
 )
-_AMSE = NamedLoss(
-    name="amse",
-    make=AMSELoss,
-    formula=r"$\frac1k \sum_j (p_j - c [j = y])^2$",
-    bounded=True,
-    symmetric=False,
-    convex=False,
-    source="Wang et al. 2025",
-)
-NCE_AGCE = sum_of(
-    NCE,
-    AGCE,
-    name="nce+agce",
-    order=11,
-    formula="NCE + AGCE",
-    bounded=True,
-    symmetric=False,
-    convex=False,
-    claims=AGCE.claims,
-    source="Zhou et al. 2021",
-    presets=Presets(
-        "Zhou et al. 2021",
-        {
-            "mnist": {"weights": (0.0, 1.0), "a": 4.0, "q": 0.2},
-            "cifar10": {"weights": (1.0, 4.0), "a": 6.0, "q": 1.5},
-            "cifar100": {"weights": (10.0, 0.1), "a": 1.8, "q": 3.0},
-            "webvision": {"weights": (50.0, 0.1), "a": 2.5, "q": 3.0},
-        },
-    ),
+AMSE = NamedLoss("amse", AMSELoss, r"$\frac1k \sum_j (p_j - c [j = y])^2$", bounded=True)  # not compared alone
+_NCE_AGCE = Presets(
+    {
+        "mnist": {"weights": (0.0, 1.0), "a": 4.0, "q": 0.2},
+        "cifar10": {"weights": (1.0, 4.0), "a": 6.0, "q": 1.5},
+        "cifar100": {"weights": (10.0, 0.1), "a": 1.8, "q": 3.0},
+        "webvision": {"weights": (50.0, 0.1), "a": 2.5, "q": 3.0},
+    }
 )
 # The L1 penalty of JAL-CE is of the network's parameters, not of its logits: it is the trainer's.
-JAL_CE = sum_of(
-    NCE,
-    _AMSE,
-    name="jal-ce",
-    order=13,
-    formula=f"NCE + AMSE, AMSE: {_AMSE.formula}",
-    bounded=True,
-    symmetric=False,
-    convex=False,
-    source="Wang et al. 2025",
-    presets=Presets(
-        "Wang et al. 2025",
-        {
-            "cifar10": {"weights": (1.0, 1.0), "c": 30.0},
-            "cifar100": {"weights": (5.0, 1.0), "c": 20.0},
-            "webvision": {"weights": (50.0, 1.0), "c": 30.0},
-        },
+_JAL_CE = Presets(
+    {
+        "cifar10": {"weights": (1.0, 1.0), "c": 30.0},
+        "cifar100": {"weights": (5.0, 1.0), "c": 20.0},
+        "webvision": {"weights": (50.0, 1.0), "c": 30.0},
+    }
+)
+NAMED = (
+    AGCE,
+    sum_of("nce+agce", NCE, AGCE, order=11, claims=AGCE.claims, source="Zhou et al. 2021", presets=_NCE_AGCE),
+    sum_of(
+        "jal-ce",
+        NCE,
+        AMSE,
+        formula=f"NCE + AMSE, AMSE: {AMSE.formula}",
+        order=13,
+        source="Wang et al. 2025",
+        presets=_JAL_CE,
     ),
 )
-NAMED = (AGCE, NCE_AGCE, JAL_CE)

@@ -148,46 +148,42 @@ class CappedMGCELoss(ScoredLoss):
         return self.link.both(logits)
 
 
+# All begin by the loss without a cap, and are compared near MAE, since they give up rows.
 MGCE_CAP = NamedLoss(
-    name="mgce+cap",
-    make=CappedMGCELoss,
+    "mgce+cap",
+    CappedMGCELoss,
+    r"$\min(\beta, -f_y - \varphi_\beta(f))$",
+    order=30,
     fixed={"threshold": 0.0},
     begin=MGCE,
     betas=(NEAR_MAE,),
-    order=30,
-    formula=r"$\min(\beta, -f_y - \varphi_\beta(f))$",
     bounded=True,
-    symmetric=False,
-    convex=False,
     claims=GCE.claims,
 )
 # A row counts as long as its label has at least half of the probability: no other class can have as much.
+_HALF, _AS = {"threshold": 0.5}, "a variant of ours, as Zhang, Sabuncu 2018 do with GCE"
 MGCE_TRUNC = NamedLoss(
-    name="mgce+trunc",
-    make=CappedMGCELoss,
-    changed={"threshold": 0.5},
+    "mgce+trunc",
+    CappedMGCELoss,
+    r"$\beta (1 - \max(h_y, t)^{1/\beta})$, h the minimax probabilities, `threshold` = t",
+    order=31,
+    changed=_HALF,
     begin=MGCE,
     betas=(NEAR_MAE,),
-    order=31,
-    formula=r"$\beta (1 - \max(h_y, t)^{1/\beta})$, h the minimax probabilities, `threshold` = t",
     bounded=True,
-    symmetric=False,
-    convex=False,
     claims={"bounded": "if t > 0 or beta < inf"},
-    source="a variant of ours, as Zhang, Sabuncu 2018 do with GCE",
+    source=_AS,
 )
 CE_TRUNC = NamedLoss(
-    name="ce+trunc",
-    make=CappedMGCELoss,
-    fixed={"beta": math.inf},
-    changed=MGCE_TRUNC.changed,
-    begin=CE,
+    "ce+trunc",
+    CappedMGCELoss,
+    r"$-\log \max(p_y, t)$, `threshold` = t",
     order=32,
-    formula=r"$-\log \max(p_y, t)$, `threshold` = t",
+    fixed={"beta": math.inf},
+    changed=_HALF,
+    begin=CE,
     bounded=True,
-    symmetric=False,
-    convex=False,
     claims={"bounded": "if t > 0"},
-    source=MGCE_TRUNC.source,
+    source=_AS,
 )
 NAMED = (MGCE_CAP, MGCE_TRUNC, CE_TRUNC)

@@ -130,35 +130,27 @@ class LogitClip(Wrapper):
         return both_probs(self.loss, self.clip(logits))
 
 
+_CLIPPED = r"$f \min(1, 1 / (\delta \lVert f \rVert))$"
 CE_LOGITCLIP = NamedLoss(
-    name="ce+logitclip",
-    make=LogitClip,
-    of=(CE,),
+    "ce+logitclip",
+    LogitClip,
+    f"CE of {_CLIPPED}",
     order=16,
-    formula=r"CE of $f \min(1, 1 / (\delta \lVert f \rVert))$",
+    of=(CE,),
     bounded=True,
-    symmetric=False,
-    convex=False,
     source="Wei et al. 2023",
     presets=Presets(
-        "Wang et al. 2024",
         {"cifar10": {"inverse_norm": 1.0}, "cifar100": {"inverse_norm": 0.5}, "webvision": {"inverse_norm": 1.2}},
         {
             ("cifar10", "symmetric"): {0.4: {}, 0.8: {"inverse_norm": 1.5}},
             ("cifar10", "asymmetric"): {0.0: {}, 0.4: {"inverse_norm": 2.5}},
             ("cifar100", "asymmetric"): {0.0: {}, 0.4: {"inverse_norm": 2.5}},
         },
+        source="Wang et al. 2024",
     ),
 )
+_IF = {"symmetric": r"if beta = 1 and $\delta \ge k$"}
 MGCE_LOGITCLIP = NamedLoss(
-    name="mgce+logitclip",
-    make=LogitClip,
-    of=(MGCE,),
-    order=27,
-    formula=r"MGCE of $f \min(1, 1 / (\delta \lVert f \rVert))$",
-    bounded=True,
-    symmetric=False,
-    convex=False,
-    claims={"symmetric": r"if beta = 1 and $\delta \ge k$"},
+    "mgce+logitclip", LogitClip, f"MGCE of {_CLIPPED}", order=27, of=(MGCE,), bounded=True, claims=_IF
 )
 NAMED = (CE_LOGITCLIP, MGCE_LOGITCLIP)

@@ -202,25 +202,16 @@ def _corrected(loss: nn.Module, transition: Any) -> ForwardCorrection:
 
 
 CE_FORWARD = NamedLoss(
-    name="ce+forward",
-    make=_corrected,
-    of=(CE,),
+    "ce+forward",
+    _corrected,
+    r"$-\log (p T)_y$, `transition` = T",
     order=17,
-    formula="$-\\log (p T)_y$, `transition` = T",
+    of=(CE,),
     bounded=True,
-    symmetric=False,
-    convex=False,
     claims={"bounded": "if $T > 0$"},
     source="Patrini et al. 2017",
 )
 MGCE_FORWARD = NamedLoss(
-    name="mgce+forward",
-    make=_corrected,
-    of=(MGCE,),
-    order=29,
-    formula="MGCE of the logits of $p T$, `transition` = T",
-    bounded=True,
-    symmetric=False,
-    convex=False,
+    "mgce+forward", _corrected, "MGCE of the logits of $p T$, `transition` = T", order=29, of=(MGCE,), bounded=True
 )
 NAMED = (CE_FORWARD, MGCE_FORWARD)

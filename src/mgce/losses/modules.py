@@ -298,49 +298,23 @@ class GCELoss(RobustLoss):
 NEAR_MAE = 1.05  # beta in comparisons of what should be near the minimax MAE, as variants that give up rows should
 
 # GCE at its two ends; its cross-entropy is computed in float32 for half types.
-CE = NamedLoss(
-    name="ce",
-    make=GCELoss,
-    fixed={"beta": math.inf},
-    order=1,
-    formula=r"$-\log p_y$",
-    bounded=False,
-    symmetric=False,
-    convex=True,
-    source="",
-)
+CE = NamedLoss("ce", GCELoss, r"$-\log p_y$", order=1, fixed={"beta": math.inf}, convex=True, source="")
 MAE = NamedLoss(
-    name="mae",
-    make=GCELoss,
-    fixed={"beta": 1.0},
-    order=2,
-    formula="$1 - p_y$",
-    bounded=True,
-    symmetric=True,
-    convex=False,
-    source="Ghosh et al. 2017",
+    "mae", GCELoss, "$1 - p_y$", order=2, fixed={"beta": 1.0}, bounded=True, symmetric=True, source="Ghosh et al. 2017"
 )
 GCE = NamedLoss(
-    name="gce",
-    make=GCELoss,
+    "gce",
+    GCELoss,
+    r"$\beta (1 - p_y^{1/\beta})$, `beta` = 1 / q",
     order=3,
-    formula=r"$\beta (1 - p_y^{1/\beta})$, `beta` = 1 / q",
     bounded=True,
-    symmetric=False,
-    convex=False,
     claims={"bounded": "if beta < inf", "symmetric": "at beta = 1", "convex": "at beta = inf"},
     source="Zhang, Sabuncu 2018",
-    presets=Presets("Ma et al. 2020", {"clothing1m": {"beta": 1 / 0.6}}),
+    presets=Presets({"clothing1m": {"beta": 1 / 0.6}}, source="Ma et al. 2020"),
 )
+# At the minimax MAE, near it, at the paper's default, and beyond.
+MGCE_BETAS = (1.0, NEAR_MAE, DEFAULT_BETA, 2.0)
 MGCE = NamedLoss(
-    name="mgce",
-    make=MGCELoss,
-    betas=(1.0, NEAR_MAE, DEFAULT_BETA, 2.0),  # the minimax MAE, near it, the paper's default, and beyond
-    order=4,
-    formula=r"$-f_y - \varphi_\beta(f)$",
-    bounded=False,
-    symmetric=False,
-    convex=True,
-    source="the paper",
+    "mgce", MGCELoss, r"$-f_y - \varphi_\beta(f)$", order=4, betas=MGCE_BETAS, convex=True, source="the paper"
 )
 NAMED = (CE, MAE, GCE, MGCE)

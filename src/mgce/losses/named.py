@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -30,24 +30,25 @@ class Presets:
     """Hyperparameters that were published for data sets.
 
     Attributes:
-        source: where.
         by_data: hyperparameters by the name of the data set.
         by_noise: what replaces them, by data set and kind of noise; then by the rate up to which it does. A larger rate
             has that of the largest.
+        source: where, if not in the publication of the loss.
     """
 
-    source: str = ""
     by_data: Mapping[str, Keywords] = field(default_factory=dict)
     by_noise: Mapping[tuple[str, str], Mapping[float, Keywords]] = field(default_factory=dict)
+    source: str = ""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class NamedLoss:
-    r"""A loss that `robust_loss` makes by its name.
+    """A loss that `robust_loss` makes by its name.
 
     Attributes:
         name: as papers have it, in small letters; without spaces and commas, which end it in the tables.
         make: its class. A class with a parameter `loss` or `losses` is around others, those of `of`.
+        formula: the loss of a row, in Markdown. f are the logits, y the label, k the number of classes, p softmax of f.
         of: the losses inside it: the terms of a sum, or the one that is wrapped.
         fixed: arguments of its class that make it this loss; they cannot be given.
         changed: defaults of hyperparameters that are not those of its class.
@@ -57,7 +58,6 @@ class NamedLoss:
         compared: hyperparameters that comparisons have where none are published.
         order: its place in lists of losses: those of papers first, as comparisons name them, then ours. A loss without
             a place comes last, by its name.
-        formula: the loss of a row, in Markdown. f are the logits, y the label, k the number of classes, p softmax of f.
         bounded, symmetric, convex: whether it is, at its defaults: bounded above, the same sum over the classes
             whatever the logits, convex in the logits.
         claims: what to say in place of yes or no, by the names of these three, where hyperparameters decide.
@@ -67,6 +67,8 @@ class NamedLoss:
 
     name: str
     make: Callable[..., nn.Module]
+    formula: str
+    _: KW_ONLY
     of: tuple[NamedLoss, ...] = ()
     fixed: Keywords = field(default_factory=dict)
     changed: Keywords = field(default_factory=dict)
@@ -74,10 +76,9 @@ class NamedLoss:
     betas: tuple[float, ...] = ()
     compared: Keywords = field(default_factory=dict)
     order: int = LAST
-    formula: str
-    bounded: bool
-    symmetric: bool
-    convex: bool
+    bounded: bool = False
+    symmetric: bool = False
+    convex: bool = False
     claims: Mapping[str, str] = field(default_factory=dict)
     source: str = "a variant of ours"
     presets: Presets = field(default_factory=Presets)

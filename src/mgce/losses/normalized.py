@@ -197,92 +197,48 @@ class NNCELoss(ScoredLoss):
 
 
 NCE = NamedLoss(
-    name="nce",
-    make=NCELoss,
+    "nce",
+    NCELoss,
+    r"$\log p_y / \sum_j \log p_j$",
     order=7,
-    formula=r"$\log p_y / \sum_j \log p_j$",
     bounded=True,
     symmetric=True,
-    convex=False,
     source="Ma et al. 2020",
 )
-_NNCE = NamedLoss(
-    name="nnce",
-    make=NNCELoss,
-    formula=r"$1 - \frac{A + \log p_y}{\sum_j (A + \log p_j)}$, `floor` = $e^{-A}$",
+NNCE = NamedLoss(  # which no paper compares alone
+    "nnce",
+    NNCELoss,
+    r"$1 - \frac{A + \log p_y}{\sum_j (A + \log p_j)}$, `floor` = $e^{-A}$",
     bounded=True,
     symmetric=True,
-    convex=False,
-    source="Ye et al. 2023",
 )
-NCE_RCE = sum_of(
-    NCE,
-    RCE,
-    name="nce+rce",
-    order=8,
-    formula="NCE + RCE",
-    bounded=True,
-    symmetric=True,
-    convex=False,
-    source="Ma et al. 2020",
-    presets=Presets(
-        "Ma et al. 2020",
-        {
-            "mnist": {"weights": (1.0, 10.0)},
-            "cifar10": {"weights": (1.0, 1.0)},
-            "cifar100": {"weights": (10.0, 0.1)},
-            "webvision": {"weights": (50.0, 0.1)},
-        },
-    ),
-)
-NCE_MAE = sum_of(
-    NCE,
-    MAE,
-    name="nce+mae",
-    order=9,
-    formula="NCE + MAE",
-    bounded=True,
-    symmetric=True,
-    convex=False,
-    source="Ma et al. 2020",
-    presets=Presets(
-        "Ma et al. 2020",
-        {
-            "mnist": {"weights": (1.0, 10.0)},
-            "cifar10": {"weights": (1.0, 1.0)},
-            "cifar100": {"weights": (10.0, 0.1)},
-        },
-    ),
-)
+_APL = {
+    "mnist": {"weights": (1.0, 10.0)},
+    "cifar10": {"weights": (1.0, 1.0)},
+    "cifar100": {"weights": (10.0, 0.1)},
+}
+_NCE_RCE = Presets({**_APL, "webvision": {"weights": (50.0, 0.1)}})
 # The L1 penalty of ANL-CE is of the network's parameters, not of its logits: it is the trainer's.
-ANL_CE = sum_of(
+_ANL_CE = Presets(
+    {
+        "mnist": {"weights": (1.0, 1.0)},
+        "cifar10": {"weights": (5.0, 5.0)},
+        "cifar100": {"weights": (10.0, 1.0)},
+        "webvision": {"weights": (20.0, 1.0)},
+    }
+)
+NAMED = (
     NCE,
-    _NNCE,
-    name="anl-ce",
-    order=12,
-    formula=f"NCE + NNCE, NNCE: {_NNCE.formula}",
-    bounded=True,
-    symmetric=True,
-    convex=False,
-    source="Ye et al. 2023",
-    presets=Presets(
-        "Ye et al. 2023",
-        {
-            "mnist": {"weights": (1.0, 1.0)},
-            "cifar10": {"weights": (5.0, 5.0)},
-            "cifar100": {"weights": (10.0, 1.0)},
-            "webvision": {"weights": (20.0, 1.0)},
-        },
+    sum_of("nce+rce", NCE, RCE, order=8, source="Ma et al. 2020", presets=_NCE_RCE),
+    sum_of("nce+mae", NCE, MAE, order=9, source="Ma et al. 2020", presets=Presets(_APL)),
+    sum_of(
+        "anl-ce",
+        NCE,
+        NNCE,
+        formula=f"NCE + NNCE, NNCE: {NNCE.formula}",
+        order=12,
+        source="Ye et al. 2023",
+        presets=_ANL_CE,
     ),
+    sum_of("mgce+nce", MGCE, NCE, order=25),
 )
-MGCE_NCE = sum_of(
-    MGCE,
-    NCE,
-    name="mgce+nce",
-    order=25,
-    formula="MGCE + NCE",
-    bounded=False,
-    symmetric=False,
-    convex=False,
-)
-NAMED = (NCE, NCE_RCE, NCE_MAE, ANL_CE, MGCE_NCE)

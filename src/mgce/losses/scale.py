@@ -84,14 +84,14 @@ class LogitScale(Wrapper):
 def _scaled(loss: NamedLoss, order: int, betas: tuple[float, ...] = ()) -> NamedLoss:
     """Describe a loss of scaled logits, of which the same holds as of the loss."""
     return NamedLoss(
-        name=f"{loss.name}+scale",
-        make=LogitScale,
+        f"{loss.name}+scale",
+        LogitScale,
+        f"{loss.name.upper()} of $s f$, `scale` = s",
+        order=order,
         of=(loss,),
         betas=betas,
         # At a scale of 4 the MGCE of a row, at beta = 1.4, ends when its class leads by 0.35, as is soon learnt.
         compared={"scale": 4.0},
-        order=order,
-        formula=f"{loss.name.upper()} of $s f$, `scale` = s",
         bounded=loss.bounded,
         symmetric=loss.symmetric,
         convex=loss.convex,

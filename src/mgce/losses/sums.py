@@ -116,6 +116,12 @@ def _check_alike(losses: Sequence[nn.Module]) -> None:
             raise ValueError(expected("losses", f"losses of one {name}", given))
 
 
-def sum_of(*losses: NamedLoss, **description: Any) -> NamedLoss:
-    """Describe a sum of losses: the keywords are those of `NamedLoss`, and the weights are 1 unless given."""
-    return NamedLoss(make=SumLoss, of=losses, changed={"weights": (1.0,) * len(losses)}, **description)
+def sum_of(name: str, *losses: NamedLoss, formula: str = "", **description: Any) -> NamedLoss:
+    """Describe a sum of losses, of weights 1 unless given; the keywords are those of `NamedLoss`.
+
+    What all of them are the sum is too, unless said otherwise: bounded, symmetric or convex.
+    """
+    alike = {what: all(getattr(loss, what) for loss in losses) for what in ("bounded", "symmetric", "convex")}
+    shown = formula or " + ".join(loss.name.upper() for loss in losses)
+    weights = {"weights": (1.0,) * len(losses)}
+    return NamedLoss(name, SumLoss, shown, of=losses, changed=weights, **{**alike, **description})

@@ -201,56 +201,33 @@ class UnhingedLoss(ScoredLoss):
 
 
 RCE = NamedLoss(
-    name="rce",
-    make=RCELoss,
+    "rce",
+    RCELoss,
+    "$A (1 - p_y)$, `log_zero` = -A",
     order=5,
-    formula="$A (1 - p_y)$, `log_zero` = -A",
     bounded=True,
     symmetric=True,
-    convex=False,
     source="Wang et al. 2019",
 )
 UNHINGED = NamedLoss(
-    name="unhinged",
-    make=UnhingedLoss,
+    "unhinged",
+    UnhingedLoss,
+    r"$1 - f_y + \frac1k \sum_j f_j$",
     order=22,
-    formula=r"$1 - f_y + \frac1k \sum_j f_j$",
-    bounded=False,
     symmetric=True,
     convex=True,
     claims={"bounded": "no, nor below"},
     source="van Rooyen et al. 2015",
 )
-SCE = sum_of(
-    CE,
-    RCE,
-    name="sce",
-    order=6,
-    formula="CE + RCE",
-    bounded=False,
-    symmetric=False,
-    convex=False,
-    claims={"convex": r"if $w_2 A \le w_1$"},
-    source="Wang et al. 2019",
-    presets=Presets(
-        "Ma et al. 2020",
-        {
-            "mnist": {"weights": (0.01, 1.0)},
-            "cifar10": {"weights": (0.1, 1.0)},
-            "cifar100": {"weights": (6.0, 0.1)},
-            "webvision": {"weights": (10.0, 1.0)},
-        },
-    ),
+_SCE = Presets(
+    {
+        "mnist": {"weights": (0.01, 1.0)},
+        "cifar10": {"weights": (0.1, 1.0)},
+        "cifar100": {"weights": (6.0, 0.1)},
+        "webvision": {"weights": (10.0, 1.0)},
+    },
+    source="Ma et al. 2020",
 )
-MGCE_RCE = sum_of(
-    MGCE,
-    RCE,
-    name="mgce+rce",
-    order=26,
-    formula="MGCE + RCE",
-    bounded=False,
-    symmetric=False,
-    convex=False,
-    presets=SCE.presets,  # SCE with MGCE for its cross-entropy
-)
+SCE = sum_of("sce", CE, RCE, order=6, claims={"convex": r"if $w_2 A \le w_1$"}, source="Wang et al. 2019", presets=_SCE)
+MGCE_RCE = sum_of("mgce+rce", MGCE, RCE, order=26, presets=_SCE)  # SCE with MGCE for its cross-entropy
 NAMED = (RCE, UNHINGED, SCE, MGCE_RCE)

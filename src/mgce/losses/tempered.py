@@ -215,13 +215,11 @@ class BiTemperedLoss(ScoredLoss):
 
 
 BI_TEMPERED = NamedLoss(
-    name="bi-tempered",
-    make=BiTemperedLoss,
+    "bi-tempered",
+    BiTemperedLoss,
+    r"$-\log_{t_1} p_y - \frac{1 - \sum_j p_j^{2 - t_1}}{2 - t_1}$, p the tempered softmax",
     order=18,
-    formula=r"$-\log_{t_1} p_y - \frac{1 - \sum_j p_j^{2 - t_1}}{2 - t_1}$, p the tempered softmax",
     bounded=True,
-    symmetric=False,
-    convex=False,
     claims={"bounded": "if t1 < 1", "convex": "at t1 = t2 = 1"},
     source="Amid et al. 2019",
 )

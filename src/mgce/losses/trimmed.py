@@ -274,19 +274,12 @@ class TrimmedLoss(Wrapper):
 
 def _trimmed(loss: NamedLoss, order: int, betas: tuple[float, ...] = ()) -> NamedLoss:
     """Describe a loss of the rows that cost least."""
-    return NamedLoss(
-        name=f"{loss.name}+trim",
-        make=TrimmedLoss,
-        of=(loss,),
-        betas=betas,
-        order=order,
-        formula=f"{loss.name.upper()}; 0 where it is above the quantile $1 - \\text{{trim}}$ of the last `window` "
-        "losses of rows of the same label (of the losses in the batch, if these are more than `window`)",
-        bounded=False,
-        symmetric=False,
-        convex=False,
-        source="a variant of ours, as Shen, Sanghavi 2019 do once an epoch",
+    formula = (
+        f"{loss.name.upper()}; 0 where it is above the quantile $1 - \\text{{trim}}$ of the last `window` losses of "
+        "rows of the same label (of the losses in the batch, if these are more than `window`)"
     )
+    source = "a variant of ours, as Shen, Sanghavi 2019 do once an epoch"
+    return NamedLoss(f"{loss.name}+trim", TrimmedLoss, formula, order=order, of=(loss,), betas=betas, source=source)
 
 
 NAMED = (_trimmed(MGCE, 33, betas=(NEAR_MAE,)), _trimmed(CE, 34))
