@@ -59,7 +59,6 @@ ROOMS = {
         {"render"},
         {"compare"},
         {"compared", "paper", "benchmark"},
-        {"studies"},
     ],
     "mgce.experiments.benchmark": [
         {"published", "noise_picture", "columns"},
