@@ -122,7 +122,7 @@ ROOMS = {
         "consistency scratch study tables page",
         "images sweep report",
     ),
-    "mgce.experiments": ("significance methods", "render", "compare", "compared paper benchmark", "studies"),
+    "mgce.experiments": ("significance methods", "render", "compare", "compared paper benchmark"),
     "mgce.experiments.paper": (
         "published published_mae image_settings agreement",
         "plan tabular",

@@ -10,7 +10,8 @@ import typer
 from mgce._validation import expected
 from mgce.cli.outputs import check_folder
 from mgce.cli.studies import show
-from mgce.experiments.studies import study_of
+from mgce.experiments.benchmark.study import BENCHMARK
+from mgce.experiments.paper.items import PAPER
 from mgce.runs.report import write_report
 from mgce.runs.store import Runs
 
@@ -32,5 +33,6 @@ def report(
     if not store.runs:
         what = "a folder with finished runs of mgce reproduce or mgce benchmark"
         raise ValueError(expected("runs", what, f"{runs}, which has none"))
-    results = write_report(study_of(store.runs), store, folder)
+    kinds = {run.specification.get("kind") for run in store.runs.values()}
+    results = write_report(BENCHMARK if kinds & BENCHMARK.by_dataset.keys() else PAPER, store, folder)
     show(results, list(results), folder)

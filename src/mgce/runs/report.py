@@ -47,7 +47,7 @@ def write_report(study: Study[Any], store: Runs, out: Path) -> dict[str, Result]
     reasons = read_reasons(store.directory)
     results = {name: explained(result, reasons) for name, result in rendered.items() if result is not None}
     if miniature:  # what is computed is of no run
-        results = {name: smoke(result) if study.items[name].of_runs else result for name, result in results.items()}
+        results = {name: smoke(result) if study.items[name].plan else result for name, result in results.items()}
     shown = list(results.values())
     contents = {name: content for result in shown for name, content in files(result).items()}
     write_files(out, {**contents, page_name(shown): page(study.title, study.headline(shown), shown, facts(runs))})

@@ -18,16 +18,14 @@ class Item(Generic[Asked]):
     """A table or figure.
 
     Attributes:
-        plan: gives the specifications of its runs, of what is asked for.
         render: gives its result from finished runs, those of other items among them; None if they do not suffice.
+        plan: gives the specifications of its runs, of what is asked for; None if it shows no runs, and is computed.
         datasets: the names of the data sets that can be asked for, where the item says so.
-        of_runs: whether it shows runs, and is not computed.
     """
 
-    plan: Callable[[Asked], list[Specification]]
     render: Callable[[Sequence[Run]], Result | None]
+    plan: Callable[[Asked], list[Specification]] | None = None
     datasets: tuple[str, ...] = ()
-    of_runs: bool = True
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ def test_what_shows_no_data_takes_none():
 def test_every_method_asked_for_has_runs_or_is_refused(name):
     """Never an empty plan of what shows runs, after which a command would say that it has written its results."""
     for method in KNOWN:
-        if not ITEMS[name].of_runs:
+        if ITEMS[name].plan is None:
             assert plan(name, Options(methods=(method,))) == []
         elif method in SHOWN.get(name, KNOWN):
             assert plan(name, Options(methods=(method,)))

@@ -40,5 +40,5 @@ def headline(results: Sequence[Result]) -> str:
     return ". ".join(sentences) + "."
 
 
-ITEMS = {name: Item(planned, RENDERED[name]) for name, planned in PROTOCOLS.items()}
+ITEMS = {name: Item(RENDERED[name], planned) for name, planned in PROTOCOLS.items()}
 BENCHMARK = Study("Robust losses compared", (LossRun, RateRun), ITEMS, headline)

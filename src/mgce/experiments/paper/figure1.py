@@ -8,21 +8,14 @@ from typing import Any
 
 import torch
 
-from mgce.experiments.paper.plan import Options
 from mgce.functional import alpha_loss
 from mgce.pages.png import figure, png
 from mgce.runs.result import Result
-from mgce.runs.specification import Specification
 from mgce.runs.store import Run
 
 # As in the paper's legend.
 CURVES = {"CE": math.inf, "β = 2.0": 2.0, "β = 1.4": 1.4, "β = 1.1": 1.1, "MAE": 1.0}
 SHOWN = (0.01, 0.2, 0.4, 0.6, 0.8, 1.0)
-
-
-def plan(options: Options) -> list[Specification]:
-    """Nothing has to be run."""
-    return []
 
 
 def render(runs: Sequence[Run]) -> Result:

@@ -7,19 +7,12 @@ from collections.abc import Sequence
 import torch
 
 from mgce.experiments.paper.figure1 import draw_by_beta
-from mgce.experiments.paper.plan import Options
 from mgce.functional import minimax_to_worst_case
 from mgce.pages.png import figure, png
 from mgce.runs.result import Result
-from mgce.runs.specification import Specification
 from mgce.runs.store import Run
 
 SHOWN = (0.0, 0.01, 0.2, 0.4, 0.6, 0.8, 0.99, 1.0)
-
-
-def plan(options: Options) -> list[Specification]:
-    """Nothing has to be run."""
-    return []
 
 
 def render(runs: Sequence[Run]) -> Result:

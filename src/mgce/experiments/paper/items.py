@@ -27,16 +27,16 @@ from mgce.runs.specification import Specification
 from mgce.runs.study import Item, Study
 
 ITEMS: Mapping[str, Item[Options]] = {
-    "advantage": Item(advantage.plan, advantage.render, NAMES),
-    "figure1": Item(figure1.plan, figure1.render, of_runs=False),
-    "figure2": Item(figure2.plan, figure2.render, of_runs=False),
-    "figure3": Item(figure3.plan, figure3.render, IMAGE_NAMES),
-    "figure4": Item(figure4.plan, figure4.render, IMAGE_NAMES),
-    "figure5": Item(figure5.plan, figure5.render, IMAGE_NAMES),
-    "figure6": Item(figure6.plan, figure6.render, NAMES),
-    "table1": Item(table1.plan, table1.render, IMAGE_NAMES),
-    "table2": Item(table2.plan, table2.render, IMAGE_NAMES),
-    "table3": Item(table3.plan, table3.render, NAMES),
+    "advantage": Item(advantage.render, advantage.plan, NAMES),
+    "figure1": Item(figure1.render),
+    "figure2": Item(figure2.render),
+    "figure3": Item(figure3.render, figure3.plan, IMAGE_NAMES),
+    "figure4": Item(figure4.render, figure4.plan, IMAGE_NAMES),
+    "figure5": Item(figure5.render, figure5.plan, IMAGE_NAMES),
+    "figure6": Item(figure6.render, figure6.plan, NAMES),
+    "table1": Item(table1.render, table1.plan, IMAGE_NAMES),
+    "table2": Item(table2.render, table2.plan, IMAGE_NAMES),
+    "table3": Item(table3.render, table3.plan, NAMES),
 }
 
 
@@ -69,20 +69,22 @@ def plan(name: str, options: Options) -> list[Specification]:
     Raises:
         ValueError: if no item can take one of the data sets, or the item trains by none of the methods.
     """
-    items = [ITEMS[item] for item in chosen(name)]
-    if options.datasets is not None and not any(item.of_runs for item in items):
+    plans = {item.plan: item.datasets for item in map(ITEMS.__getitem__, chosen(name)) if item.plan}
+    if options.datasets is not None and not plans:
         raise ValueError(expected("dataset", f"left out for {name}, which shows no data", ", ".join(options.datasets)))
     if name != "all" or options.datasets is None:
-        planned = [specification for item in items for specification in item.plan(options)]
-        if not planned and any(item.of_runs for item in items):
-            shown = [method for method in KNOWN if ITEMS[name].plan(replace(options, methods=(method,)))]
+        planned = [specification for of_item in plans for specification in of_item(options)]
+        if not planned and plans:
+            shown = [
+                method for method in KNOWN if any(of_item(replace(options, methods=(method,))) for of_item in plans)
+            ]
             what = f"one or more of the methods of {name} ({', '.join(shown)})"
             raise ValueError(expected("methods", what, ", ".join(options.methods)))
         return planned
     for dataset in options.datasets:
         check_choice("dataset", dataset, tuple(dict.fromkeys((*NAMES, *IMAGE_NAMES))))
     specifications: list[Specification] = []
-    for item in items:
-        taken = tuple(dataset for dataset in options.datasets if dataset in item.datasets)
-        specifications += item.plan(replace(options, datasets=taken)) if taken else []
+    for of_item, datasets in plans.items():
+        taken = tuple(dataset for dataset in options.datasets if dataset in datasets)
+        specifications += of_item(replace(options, datasets=taken)) if taken else []
     return specifications
