@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -132,34 +133,46 @@ def _noisy_thresholds(
 
     def last_passed(classes: slice, unseen: Any, delta: float) -> float:
         """Return the threshold of some classes."""
-        columns = scores[:, classes], weight[:, classes], inverse[:, classes]
-        return _last_passed(*columns, unseen, alpha, delta, sample)
+        terms = _Terms(scores[:, classes], weight[:, classes], inverse[:, classes], unseen, alpha)
+        return _last_passed(terms, sample, delta)
 
     if not per_class:
         return np.full(k, last_passed(slice(k), unseen, delta))
     return np.array([last_passed(slice(j, j + 1), np.zeros_like(unseen), delta / k) for j in range(k)])
 
 
-def _last_passed(
-    scores: FloatArray,
-    weight: FloatArray,
-    inverse: FloatArray,
-    unseen: Any,
-    alpha: float,
-    delta: float,
-    sample: Sample,
-) -> float:
-    """Try the candidates in order, on the terms `weight (1{score > q} - alpha)`, whose mean is to be below zero."""
-    low = float((np.minimum(inverse, 0) * (1 - alpha) - np.maximum(inverse, 0) * alpha).sum(1).min())
-    high = float((np.maximum(inverse, 0) * (1 - alpha) - np.minimum(inverse, 0) * alpha).sum(1).max())
-    low, high = min(low, 0.0), max(high, 1 - alpha)
+@dataclass(frozen=True, eq=False)
+class _Terms:
+    """For each threshold q, the terms `weight (1{score > q} - alpha)`, whose mean is to be below zero."""
+
+    scores: FloatArray  # (n, classes)
+    weight: FloatArray  # (n, classes)
+    inverse: FloatArray  # (k, classes), the rows that a weight may be
+    unseen: Any  # (n,), whether the label is none of the classes, which is left out at every threshold
+    alpha: float
+
+    def at(self, q: float) -> FloatArray:
+        """Give the terms at a threshold, shape (n,)."""
+        terms = (self.weight * ((self.scores > q) - self.alpha)).sum(1)
+        return np.where(self.unseen, 1 - self.alpha, terms)
+
+    def limits(self) -> tuple[float, float]:
+        """Give the least and the largest value that a term can have, whatever the sample."""
+        positive, negative = np.maximum(self.inverse, 0), np.minimum(self.inverse, 0)
+        low = float((negative * (1 - self.alpha) - positive * self.alpha).sum(1).min())
+        high = float((positive * (1 - self.alpha) - negative * self.alpha).sum(1).max())
+        return min(low, 0.0), max(high, 1 - self.alpha)
+
+
+def _last_passed(terms: _Terms, sample: Sample, delta: float) -> float:
+    """Try the candidates in order, and give the last one before the first that is not proved."""
+    low, high = terms.limits()
     passed = math.inf
-    step = max(1, BLOCK // weight.size)
+    step = max(1, BLOCK // terms.weight.size)
     for start in range(0, CANDIDATES.size, step):
         some = CANDIDATES[start : start + step]
-        terms = np.stack([(weight * ((scores > q) - alpha)).sum(1) for q in some])
-        terms = np.where(unseen, 1 - alpha, terms)
-        unit, mean = np.clip((terms - low) / (high - low), 0, 1), -low / (high - low)
+        tried = np.stack([terms.at(q) for q in some])
+        unit, mean = np.clip((tried - low) / (high - low), 0, 1), -low / (high - low)
         orders = (shuffled(unit, sample.content, turn) for turn in range(n_orders(sample.kinds, delta)))
         refuted = np.all([betting_refutes(order, mean, delta) for order in orders], axis=0)
         if not refuted.all():

@@ -1,0 +1,114 @@
+"""Every module has the test file that its name promises, or it is said here which one runs it."""
+
+import ast
+from pathlib import Path
+
+TESTS = Path(__file__).parent
+SOURCE = TESTS.parent / "src" / "mgce"
+# A module is tested in `tests/<room>/test_<module>.py`, or in the file of a public function of its. Those here serve
+# other modules of their room, and are tested through these.
+TESTED_IN = {
+    "_limits": "estimators/test_archive.py",
+    "_text": "cli/test_hostile_names.py",
+    "_validation": "losses/test_mgce_loss.py",
+    "functional": "test_public_api.py",
+    "cli/env": "cli/test_compare.py",
+    "cli/list_options": "cli/test_compare.py",
+    "cli/main": "cli/test_commands.py",
+    "cli/noise_options": "cli/test_certify.py",
+    "cli/report": "cli/test_reproduce.py",
+    "cli/table_options": "cli/test_compare.py",
+    "datasets/images": "datasets/test_idx.py",
+    "datasets/splits": "training/test_image_data.py",
+    "estimators/folds": "estimators/test_linear_cv.py",
+    "estimators/log_margins": "estimators/test_forest.py",
+    "estimators/torch_modules": "estimators/test_to_torch.py",
+    "estimators/trees": "estimators/test_boosting.py",
+    "estimators/unbuilt": "estimators/test_archive.py",
+    "experiments/methods": "experiments/benchmark/test_runs.py",
+    "experiments/render": "experiments/test_compare.py",
+    "experiments/benchmark/columns": "experiments/benchmark/test_report.py",
+    "experiments/benchmark/images": "experiments/benchmark/test_runs.py",
+    "experiments/benchmark/noise_picture": "experiments/benchmark/test_report.py",
+    "experiments/benchmark/noise_tables": "experiments/benchmark/test_report.py",
+    "experiments/benchmark/published": "experiments/benchmark/test_report.py",
+    "experiments/benchmark/rate_table": "experiments/benchmark/test_report.py",
+    "experiments/benchmark/records": "experiments/benchmark/test_runs.py",
+    "experiments/benchmark/selection_table": "experiments/benchmark/test_report.py",
+    "experiments/benchmark/settings": "experiments/benchmark/test_runs.py",
+    "experiments/benchmark/tables": "experiments/benchmark/test_runs.py",
+    "experiments/benchmark/training_table": "experiments/benchmark/test_report.py",
+    "experiments/paper/comparison": "experiments/paper/test_table2.py",
+    "experiments/paper/figure3": "experiments/paper/test_convergence.py",
+    "experiments/paper/figure4": "experiments/paper/test_convergence.py",
+    "experiments/paper/figure5": "experiments/paper/test_convergence.py",
+    "experiments/paper/plan": "experiments/paper/test_items.py",
+    "experiments/paper/report": "test_paper_results.py",
+    "integrations/lightgbm": "integrations/test_boosting.py",
+    "integrations/xgboost": "integrations/test_boosting.py",
+    "kernels/cuda_chunks": "kernels/test_cuda.py",
+    "kernels/cuda_launch": "kernels/test_cuda.py",
+    "kernels/cuda_math": "kernels/test_cuda.py",
+    "kernels/cuda_plan": "kernels/test_cuda_stream.py",
+    "kernels/cuda_rows": "kernels/test_cuda.py",
+    "kernels/options": "kernels/test_cpu.py",
+    "linear/dual": "linear/test_solver.py",
+    "linear/first_order": "linear/test_solver.py",
+    "linear/interior_point": "linear/test_solver.py",
+    "linear/linear_program": "linear/test_solver.py",
+    "linear/moments": "linear/test_objective.py",
+    "linear/progress": "linear/test_solver.py",
+    "losses/arguments": "losses/test_mgce_loss.py",
+    "losses/base": "losses/test_modules.py",
+    "losses/composite": "losses/test_mgce_loss.py",
+    "losses/linear_chunks": "losses/test_linear_mgce_loss.py",
+    "losses/linear_operator": "losses/test_linear_mgce_loss.py",
+    "losses/nll": "losses/test_mgce_loss.py",
+    "losses/scale": "losses/test_wrapping.py",
+    "losses/scored": "losses/test_presets.py",
+    "losses/scored_module": "losses/test_presets.py",
+    "metrics/binning": "metrics/test_calibration.py",
+    "noise/confident": "tables/test_suspects.py",
+    "numerics/implicit": "link/test_normalizer.py",
+    "risk/alpha_loss": "risk/test_paper_theorems.py",
+    "risk/any_model": "risk/test_label_noise.py",
+    "risk/audit": "risk/test_label_noise.py",
+    "risk/betting": "risk/test_concentration.py",
+    "risk/breakdown": "risk/test_label_noise.py",
+    "risk/noise_robustness": "risk/test_paper_theorems.py",
+    "risk/sample": "risk/test_label_noise.py",
+    "risk/stated_noise": "risk/test_label_noise.py",
+    "sets/conformal": "sets/test_calibration.py",
+    "tables/calibration_report": "tables/test_report.py",
+    "tables/candidates": "tables/test_choice.py",
+    "tables/class_report": "tables/test_report.py",
+    "tables/predictions": "tables/test_model.py",
+    "tables/rebuilt": "tables/test_model.py",
+    "tables/summary": "tables/test_report.py",
+    "tables/unread": "tables/test_notes.py",
+    "training/image_classifier": "training/test_lightning.py",
+    "training/logit_layer": "training/test_convnet.py",
+    "training/steps": "training/test_ensemble.py",
+}
+
+
+def promised(path):
+    """Give the test files that the name of a module promises, or that of a function in it."""
+    room = TESTS / path.relative_to(SOURCE).parent
+    public = [node.name for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)]
+    return [room / f"test_{name}.py" for name in (path.stem.strip("_"), *public)]
+
+
+def unpromised():
+    """Give the modules whose names promise a test file that is not there."""
+    for path in sorted(SOURCE.rglob("*.py")):
+        if path.stem != "__init__" and not any(file.is_file() for file in promised(path)):
+            yield path.relative_to(SOURCE).with_suffix("").as_posix()
+
+
+def test_every_module_has_its_test_file_or_a_line_here():
+    assert set(unpromised()) == set(TESTED_IN)
+
+
+def test_every_file_that_is_named_here_exists():
+    assert not [file for file in TESTED_IN.values() if not (TESTS / file).is_file()]
