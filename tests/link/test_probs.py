@@ -150,6 +150,23 @@ def test_at_beta_one_p_does_not_determine_h():
         worst_case_to_minimax(torch.tensor([0.5, 0.5]), beta=1.0)
 
 
+@pytest.mark.parametrize("function", [minimax_to_worst_case, worst_case_to_minimax])
+def test_maps_take_one_beta_for_each_row_along_any_dim(function):
+    probs, beta = torch.randn(3, 4, dtype=torch.float64).softmax(-1), torch.tensor([1.4, 5.0, inf], dtype=torch.float64)
+    by_row = torch.stack([function(row, beta=each.item()) for row, each in zip(probs, beta, strict=True)])
+    torch.testing.assert_close(function(probs, beta=beta), by_row, rtol=0, atol=1e-15)
+    torch.testing.assert_close(function(probs.T, beta=beta, dim=0).T, by_row, rtol=0, atol=1e-15)
+
+
+def test_where_a_beta_of_one_cannot_be_read_its_row_is_nan():
+    probs, beta = torch.rand(2, 3).softmax(-1), torch.tensor([1.0, 1.4])
+    with pytest.raises(ValueError, match="greater than 1"):
+        worst_case_to_minimax(probs, beta=beta)
+    mapped = torch.func.vmap(lambda p, b: worst_case_to_minimax(p, beta=b))(probs, beta)
+    assert mapped.isnan().all(-1).tolist() == [True, False]
+    torch.testing.assert_close(mapped[1], worst_case_to_minimax(probs[1], beta=1.4))
+
+
 def test_maps_keep_probabilities_that_a_power_would_underflow():
     p = torch.tensor([1e-30, 3e-30, 0.0], dtype=torch.float64) / 4e-30
     assert worst_case_to_minimax(p, beta=1.01).sum() == 1

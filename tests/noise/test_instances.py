@@ -63,6 +63,7 @@ def test_reproducible_and_untouched():
     "change, match",
     [
         ({"labels": torch.zeros(3)}, "labels"),
+        ({"labels": torch.zeros(3, dtype=torch.int32)}, "`labels` to be a tensor of dtype torch.int64"),
         ({"features": torch.zeros(2, 2)}, "features"),
         ({"features": torch.full((3, 2), torch.nan)}, "finite"),
         ({"noise_rate": 1.5}, "noise_rate"),

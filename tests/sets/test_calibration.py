@@ -8,7 +8,7 @@ from scipy import stats
 
 from mgce.noise import pair_flip, symmetric
 from mgce.risk import betting_upper
-from mgce.risk.betting import shuffled
+from mgce.risk.betting import n_orders, shuffled
 from mgce.risk.sample import Sample
 from mgce.sets import ConformalSets, calibrate, calibration, conformal_scores
 
@@ -125,33 +125,49 @@ def test_a_known_matrix_covers_with_confidence_where_plain_conformal_does_not(pe
     assert sets.delta == 0.1
 
 
-def proved(y, probs, matrix, alpha, delta):
-    """Give the last of the candidates before the first whose share of right classes left out may be alpha or more."""
-    inverse, content = np.linalg.inv(matrix), Sample(y, probs).content
-    kept = np.array(list(itertools.product([0, 1], repeat=K)))  # every set that a row may be given
-    ends = ((1 - kept - alpha) @ inverse.T).ravel()
+def proved(y, probs, matrix, alpha, delta, classes, steps):
+    """Give the last candidate before the first that may leave out a share alpha, and alpha on the scale of draws."""
+    sample, inverse = Sample(y, probs), np.linalg.inv(matrix)[:, classes]
+    left_out = np.array(list(itertools.product([0, 1], repeat=len(classes))))  # all that may happen to an example
+    ends = ((left_out - alpha) @ inverse.T).ravel()
     low, high = min(ends.min(), 0.0), max(ends.max(), 1 - alpha)
-    last = np.inf
-    for q in calibration.CANDIDATES:
-        left_out = (1 - probs > q).astype(float)
-        z = np.array([inverse[label] @ row for label, row in zip(y, left_out, strict=True)]) - alpha
-        draws = shuffled((z - low) / (high - low), content)
-        if betting_upper(draws, delta) > -low / (high - low):
-            break
-        last = q
-    return last
+    unseen = 1 - alpha if len(classes) == K else 0.0  # an error, but of none of the classes
+
+    def term(label, row, q):
+        return inverse[label] @ ((1 - row > q) - alpha) if label >= 0 else unseen
+
+    mean, last, turns = -low / (high - low), np.inf, range(n_orders(sample.kinds, delta))
+    for start in range(0, len(calibration.CANDIDATES), steps):
+        some = calibration.CANDIDATES[start : start + steps]
+        z = np.array([[term(label, row, q) for label, row in zip(y, probs[:, classes], strict=True)] for q in some])
+        orders = [shuffled((z - low) / (high - low), sample.content, turn) for turn in turns]
+        for i, q in enumerate(some):
+            if max(betting_upper(order[i], delta) for order in orders) > mean:
+                return last, mean
+            last = q
+    return last, mean
 
 
-@pytest.mark.parametrize("steps", [1, 7, 1000])
-def test_a_noisy_threshold_is_the_last_one_proved_whatever_is_worked_on_at_once(steps, monkeypatch):
-    rng, matrix = np.random.default_rng(5), np.asarray(pair_flip(K, 0.2))
+@pytest.mark.parametrize("steps", [1, 7])  # candidates at once; their random orders depend on it
+@pytest.mark.parametrize("matrix", [pair_flip(K, 0.2), symmetric(K, 0.05)], ids=["pairs", "symmetric"])
+@pytest.mark.parametrize("per_class", [False, True])
+def test_a_noisy_threshold_is_the_last_one_proved_whatever_is_worked_on_at_once(per_class, matrix, steps, monkeypatch):
+    rng, matrix, delta = np.random.default_rng(0), np.asarray(matrix), 0.2
     truth, probs = world(rng)
-    atoms, y = draw(rng, truth, 1500, matrix)
-    p = np.clip(probs[atoms] + 0.01 * rng.random((1500, K)), 0, None)
+    atoms, y = draw(rng, truth, 150, matrix)
+    y[:5] = -1
+    p = probs[atoms] + 0.01 * rng.random((150, K))
     p /= p.sum(1, keepdims=True)
-    monkeypatch.setattr(calibration, "BLOCK", steps * p.size)
-    (threshold,) = set(calibrate(y, p, alpha=0.2, transition=matrix).thresholds)
-    assert 0.1 < threshold == proved(y, p, matrix, 0.2, 0.05) < 0.999
+    monkeypatch.setattr(calibration, "CANDIDATES", calibration.CANDIDATES[::4])
+    refutes, means = calibration.betting_refutes, set()
+    monkeypatch.setattr(calibration, "BLOCK", steps * (p.size // K if per_class else p.size))
+    monkeypatch.setattr(calibration, "betting_refutes", lambda *of: means.add(of[1]) or refutes(*of))
+    sets = calibrate(y, p, transition=matrix, alpha=0.2, delta=delta, per_class=per_class)
+    each = [([j], delta / K) for j in range(K)] if per_class else [(range(K), delta)]
+    want, want_means = zip(*(proved(y, p, matrix, 0.2, share, classes, steps) for classes, share in each), strict=True)
+    assert sets.thresholds == (want if per_class else want * K)
+    np.testing.assert_array_equal(np.unique(np.round(list(means), 9)), np.unique(np.round(want_means, 9)))
+    assert min(want) < 0.999
 
 
 def in_another_batch(probs, rng, precision):
