@@ -162,7 +162,8 @@ def test_autocast_returns_float32():
 def test_any_dim_is_the_last_dim_transposed(dim):
     logits = random_logits(3, 4, 5)
     last = logits.movedim(dim, -1)
-    torch.testing.assert_close(normalizer(logits, beta=1.4, dim=dim), normalizer(last, beta=1.4, dim=-1), rtol=0, atol=0)
+    phi = normalizer(logits, beta=1.4, dim=dim)
+    torch.testing.assert_close(phi, normalizer(last, beta=1.4, dim=-1), rtol=0, atol=0)
     scores = normalized_logits(logits, beta=1.4, dim=dim)
     torch.testing.assert_close(scores.movedim(dim, -1), normalized_logits(last, beta=1.4, dim=-1), rtol=0, atol=0)
 
