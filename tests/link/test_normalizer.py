@@ -162,28 +162,10 @@ def test_autocast_returns_float32():
 def test_any_dim_is_the_last_dim_transposed(dim):
     logits = random_logits(3, 4, 5)
     last = logits.movedim(dim, -1)
-    torch.testing.assert_close(
-        normalizer(logits, beta=1.4, dim=dim), normalizer(last, beta=1.4, dim=-1), rtol=0, atol=0
-    )
+    phi = normalizer(logits, beta=1.4, dim=dim)
+    torch.testing.assert_close(phi, normalizer(last, beta=1.4, dim=-1), rtol=0, atol=0)
     scores = normalized_logits(logits, beta=1.4, dim=dim)
     torch.testing.assert_close(scores.movedim(dim, -1), normalized_logits(last, beta=1.4, dim=-1), rtol=0, atol=0)
-
-
-@pytest.mark.parametrize("dim", [0, 1, -1])
-def test_normalized_logits_are_the_margins_and_phi_along_any_dim(dim):
-    logits = random_logits(3, 4, 5)
-    for beta in (1.4, inf):
-        want = logits + normalizer(logits, beta=beta, dim=dim).unsqueeze(dim)
-        torch.testing.assert_close(normalized_logits(logits, beta=beta, dim=dim), want, rtol=0, atol=1e-14)
-    torch.testing.assert_close(normalized_logits(logits, beta=inf, dim=dim), logits.log_softmax(dim))
-
-
-def test_bisection_is_within_its_tolerance():
-    logits = random_logits(50, 1000)
-    true = normalizer(logits, beta=1.4)
-    for tolerance in ({}, {"tol": 1e-4}, {"tol": 1e-8}):
-        by_halves = normalizer(logits, beta=1.4, method="bisection", **tolerance)
-        assert tolerance.get("tol", 1e-4) / 100 < (by_halves - true).abs().max() <= tolerance.get("tol", 1e-4)
 
 
 def test_bisection_has_the_same_derivative():
