@@ -132,8 +132,9 @@ def _idx(path: Path) -> Any:
 
 def _xz(path: Path) -> Any:
     from mgce.datasets import cifar
+    from mgce.datasets.sources import DataSource
 
-    return cifar._read(path.parent, path.stem, cifar.CIFAR10)
+    return cifar._read(DataSource(path.parent), path.stem, cifar.CIFAR10)
 
 
 def _table(path: Path) -> Any:

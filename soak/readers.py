@@ -164,8 +164,9 @@ def _xz() -> list[bytes]:
 
 def _read_xz(path: Path) -> Any:
     from mgce.datasets import cifar
+    from mgce.datasets.sources import DataSource
 
-    content = cifar._read(path.parent, "data_batch_1.bin", cifar.CIFAR10)[1]
+    content = cifar._read(DataSource(path.parent), "data_batch_1.bin", cifar.CIFAR10)[1]
     return cifar.read_records(content, path)
 
 

@@ -2,6 +2,7 @@ import os
 import signal
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import ClassVar
 
 import pytest
@@ -9,7 +10,8 @@ import pytest
 from mgce.experiments.paper.tabular import TabularRun
 from mgce.runs.consistency import check_no_network_twice
 from mgce.runs.place import Place
-from mgce.runs.store import Runs
+from mgce.runs.specification import document
+from mgce.runs.store import Runs, run_name
 from mgce.runs.study import Study
 from mgce.runs.sweep import Workers, absent, carry_out, check, pending, sweep
 
@@ -65,6 +67,12 @@ def test_a_grid_grows(tmp_path):
     check_no_network_twice([run.specification for run in Runs(tmp_path).read().values()])
 
 
+def test_the_number_of_jobs_is_what_was_asked_for_or_what_the_machine_has():
+    assert Workers.of(Place()).jobs == os.cpu_count() and Workers.of(Place(), 3).jobs == 3
+    assert Workers.of(SimpleNamespace(device="cuda:1")).jobs == 1
+    assert Workers.of(Place(), None, "dask", "tcp://here") == Workers(-1, "dask", "tcp://here")
+
+
 @dataclass(frozen=True)
 class Small:
     """A run that leaves a checkpoint, and may be killed."""
@@ -86,9 +94,6 @@ class Small:
     def run(self, place):
         if self.killed:
             os.kill(os.getpid(), signal.SIGKILL)
-        from mgce.runs.specification import document
-        from mgce.runs.store import run_name
-
         folder = Path(place.scratch, run_name(document(self)))
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "last.ckpt").write_text("")
