@@ -2,7 +2,7 @@ r"""The MGCE loss of logits whose classes are spread over the processes of a gro
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.distributed as dist
@@ -10,8 +10,18 @@ from torch import Tensor
 
 from mgce import _validation
 from mgce._validation import expected
+from mgce.kernels.options import LossOptions
+from mgce.losses.arguments import check_options
 from mgce.numerics import root
 from mgce.numerics.root import DEFAULT_BETA
+
+
+class _Shard(NamedTuple):
+    """Which of the classes a process holds."""
+
+    num_classes: int  # over all processes
+    start: int  # index of its first class
+    group: Any  # of the processes
 
 
 def vocab_parallel_mgce_loss(
@@ -68,10 +78,12 @@ def vocab_parallel_mgce_loss(
 
     Reference: paper, equation (19) and Theorem 3.
     """
-    _check(local_logits, target, num_classes, vocab_start, ignore_index, reduction, label_smoothing, beta)
-    rows: Tensor = _VocabParallelLoss.apply(  # type: ignore[no-untyped-call]
-        local_logits, target, num_classes, vocab_start, group, ignore_index, label_smoothing, float(beta)
-    )
+    options, shard = LossOptions(ignore_index, reduction, label_smoothing), _Shard(num_classes, vocab_start, group)
+    check_options(options, beta)
+    if not isinstance(beta, (int, float)):
+        raise TypeError(expected("beta", "a float in [1, inf]", beta))
+    _check(local_logits, target, shard, ignore_index)
+    rows: Tensor = _VocabParallelLoss.apply(local_logits, target, shard, options, float(beta))  # type: ignore[no-untyped-call]
     if reduction == "mean":
         return (rows.sum() / (target != ignore_index).sum()).to(local_logits.dtype)
     return (rows if reduction == "none" else rows.sum()).to(local_logits.dtype)
@@ -81,24 +93,15 @@ class _VocabParallelLoss(torch.autograd.Function):
     """The loss of each row, with its gradient in the local logits from the forward pass."""
 
     @staticmethod
-    def forward(
-        ctx: Any,
-        logits: Tensor,
-        target: Tensor,
-        num_classes: int,
-        vocab_start: int,
-        group: Any,
-        ignore_index: int,
-        label_smoothing: float,
-        beta: float,
-    ) -> Tensor:
+    def forward(ctx: Any, logits: Tensor, target: Tensor, shard: _Shard, options: LossOptions, beta: float) -> Tensor:
         def reduce(sums: Tensor) -> Tensor:
-            return _sum(sums, group)
+            return _sum(sums, shard.group)
 
-        x = _shifted(logits.to(torch.promote_types(logits.dtype, torch.float32)), group)
-        t = root.newton(x, beta, reduce=reduce, k=num_classes)
-        kept = target != ignore_index
-        own = target - vocab_start
+        k, label_smoothing = shard.num_classes, options.label_smoothing
+        x = _shifted(logits.to(torch.promote_types(logits.dtype, torch.float32)), shard.group)
+        t = root.newton(x, beta, reduce=reduce, k=k)
+        kept = target != options.ignore_index
+        own = target - shard.start
         here = kept & (own >= 0) & (own < x.shape[1])
         own = torch.where(here, own, 0).unsqueeze(-1)
         w, _ = root.powers(x, t, beta)
@@ -108,8 +111,8 @@ class _VocabParallelLoss(torch.autograd.Function):
         grad.scatter_add_(1, own, (label_smoothing - 1) * here.to(x.dtype).unsqueeze(-1))
         if label_smoothing > 0:
             total = reduce(x.sum(-1))  # -inf where a class is masked, whose loss is inf
-            loss = (1 - label_smoothing) * loss - label_smoothing * (total / num_classes + t)
-            grad -= label_smoothing / num_classes
+            loss = (1 - label_smoothing) * loss - label_smoothing * (total / k + t)
+            grad -= label_smoothing / k
         ctx.save_for_backward(grad, kept)
         ctx.dtype = logits.dtype
         return torch.where(kept, loss, 0)
@@ -121,7 +124,7 @@ class _VocabParallelLoss(torch.autograd.Function):
         grad, kept = ctx.saved_tensors
         # `where`, not a product: the mean over no rows has an infinite gradient, and ignored rows may hold NaN.
         scaled = torch.where(kept.unsqueeze(-1), grad * grad_output.unsqueeze(-1), 0)
-        return scaled.to(ctx.dtype), *(None,) * 7
+        return scaled.to(ctx.dtype), *(None,) * 4
 
 
 def _sum(parts: Tensor, group: Any) -> Tensor:
@@ -136,22 +139,8 @@ def _shifted(logits: Tensor, group: Any) -> Tensor:
     return logits - top.unsqueeze(-1)
 
 
-def _check(
-    local_logits: Tensor,
-    target: Tensor,
-    num_classes: int,
-    vocab_start: int,
-    ignore_index: int,
-    reduction: str,
-    label_smoothing: float,
-    beta: float,
-) -> None:
-    _validation.check_beta(beta)
-    if not isinstance(beta, (int, float)):
-        raise TypeError(expected("beta", "a float in [1, inf]", beta))
-    _validation.check_choice("reduction", reduction, _validation.REDUCTIONS)
-    _validation.check_ignore_index(ignore_index)
-    _validation.check_label_smoothing(label_smoothing)
+def _check(local_logits: Tensor, target: Tensor, shard: _Shard, ignore_index: int) -> None:
+    num_classes, vocab_start, _ = shard
     _validation.check_logits(local_logits, -1, "local_logits")
     if local_logits.ndim != 2:
         raise RuntimeError(expected("local_logits", "of shape (N, k_local)", tuple(local_logits.shape)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,7 +24,7 @@ from mgce.metrics.evaluation import evaluate
 from mgce.risk import RiskCertificate, certify
 from mgce.risk.any_model import label_indices
 from mgce.sets import ConformalSets, calibrate
-from mgce.tables.candidates import AUTO, FEW_BETAS, MODELS, baselines, candidates
+from mgce.tables.candidates import AUTO, FEW_BETAS, MODELS, Baseline, Candidate, baselines, candidates
 from mgce.tables.choice import Choice, choose, count_fits, fit_candidate
 from mgce.tables.dependence import Dependence, dependence
 from mgce.tables.measures import Measures, measure
@@ -122,29 +122,17 @@ def run(
         ValueError: if the table is not fit for classification, or too small to be split.
     """
     rows = split_rows(frame, plan)
-    options: dict[str, Any] = {"delta": plan.delta, "noise_rate": plan.noise_rate, "noise_type": plan.noise_type}
     # Certify one made-up row: an invalid option raises its error now, not after all fits.
-    certify([0], np.full((1, len(rows.classes)), 1 / len(rows.classes)), **options)
+    _certified(np.zeros(1, np.int64), np.full((1, len(rows.classes)), 1 / len(rows.classes)), plan)
     among = candidates(plan.model, plan.beta, plan.seed, len(rows.train), len(rows.classes), jobs)
     compared = baselines(plan.seed, len(rows.classes))
     # Beside the fits: judging the labels, shuffling columns, and with `refit` the fit to all rows.
     on_fit = _Counter(on_step, count_fits(among, compared) + 2 + plan.refit)
-    transformer = preprocessor(rows.selected).fit(rows.selected.iloc[rows.train])
-    X, y = transformer.transform(rows.selected), rows.classes[rows.target]
-    # These are many small fits, in which several threads would mostly wait for one another.
-    with one_blas_thread(), one_torch_thread(), warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", ConvergenceWarning)
-        settings: dict[str, Any] = {"beta": plan.beta or FEW_BETAS[0], "budget": plan.budget, "seed": plan.seed}
-        weight = rows.weight(rows.train)
-        choice = choose(X[rows.train], y[rows.train], among, compared, **settings, on_fit=on_fit, weight=weight)
-        on_fit("Judging the labels")
-        options_of_judge: dict[str, Any] = {"fitted": _members(choice.fitted), "weight": weight, "first": rows.first}
-        judgement = judge(X, rows.target, rows.train, plan.seed, jobs, **options_of_judge)
-    model = _model(rows, transformer, choice.fitted, rows.train)
+    learnt = _learn(rows, plan, among, compared, on_fit, jobs)
+    choice = learnt.choice
+    model = _model(rows, learnt.transformer, choice.fitted, rows.train)
     held_out = _predicted(model, rows)
-    if held_out.groups is not None:
-        options["groups"] = held_out.groups
-    certificate = certify(held_out.target, held_out.h, **options)
+    certificate = _certified(held_out.target, held_out.h, plan, held_out.groups)
     if rows.n_copies:
         certificate = replace(certificate, assumptions=(*certificate.assumptions, DISTINCT))
     with one_blas_thread(), one_torch_thread():
@@ -165,7 +153,7 @@ def run(
         quality=quality,
         certificate=certificate,
         measures=measures,
-        judgement=judgement,
+        judgement=learnt.judgement,
         row_names=rows.names,
         n_train=len(rows.train),
         n_copies=rows.n_copies,
@@ -179,10 +167,50 @@ def run(
             *rows.notes,
             *notes_on(rows.frame, rows.selected, rows.labels, rows.columns),
             *(each.note for each in dependent),
-            *dict.fromkeys(str(warning.message) for warning in caught),
+            *learnt.warned,
             *_on_choice(choice),
         ],
     )
+
+
+@dataclass(frozen=True)
+class _Learnt:
+    """What was made of the training rows."""
+
+    transformer: Any  # a fitted preprocessor
+    choice: Choice
+    judgement: Judgement  # of the labels of all rows
+    warned: list[str]  # of fits that did not converge, each sentence once
+
+
+def _learn(
+    rows: Rows,
+    plan: FitPlan,
+    among: Sequence[Candidate],
+    compared: Sequence[Baseline],
+    on_fit: Callable[[str], None],
+    jobs: int,
+) -> _Learnt:
+    """Choose a model by the training rows, and judge all labels."""
+    transformer = preprocessor(rows.selected).fit(rows.selected.iloc[rows.train])
+    X, y = transformer.transform(rows.selected), rows.classes[rows.target]
+    # These are many small fits, in which several threads would mostly wait for one another.
+    with one_blas_thread(), one_torch_thread(), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ConvergenceWarning)
+        settings: dict[str, Any] = {"beta": plan.beta or FEW_BETAS[0], "budget": plan.budget, "seed": plan.seed}
+        weight = rows.weight(rows.train)
+        choice = choose(X[rows.train], y[rows.train], among, compared, **settings, on_fit=on_fit, weight=weight)
+        on_fit("Judging the labels")
+        others: dict[str, Any] = {"fitted": _members(choice.fitted), "weight": weight, "first": rows.first}
+        judgement = judge(X, rows.target, rows.train, plan.seed, jobs, **others)
+    return _Learnt(transformer, choice, judgement, list(dict.fromkeys(str(one.message) for one in caught)))
+
+
+def _certified(
+    target: IntArray, h: NDArray[np.float64], plan: FitPlan, groups: NDArray[Any] | None = None
+) -> RiskCertificate:
+    """Certify predictions under what the plan assumes of wrong labels."""
+    return certify(target, h, delta=plan.delta, noise_rate=plan.noise_rate, noise=plan.noise, groups=groups)
 
 
 @dataclass(frozen=True)
