@@ -104,10 +104,13 @@ def judge(tree: Path, room: str, options: argparse.Namespace) -> dict[str, Verdi
     if left:
         with Copy(tree, options.work) as copy:
             tests = copy.measure(room)
-            for name, file, change in left:
-                verdicts[name] = _verdict(copy, tests, file, change, options.all)
-                _save(kept, verdicts)
-                print(_line(name, verdicts[name]), flush=True)
+            while left:
+                for name, file, change in left:
+                    verdicts[name] = _verdict(copy, tests, file, change, options.all)
+                    _save(kept, verdicts)
+                    print(_line(name, verdicts[name]), flush=True)
+                unfit = copy.unfit(tests, [test for name, _, _ in left for test in verdicts[name]["tests"]])
+                left = [each for each in left if unfit.intersection(verdicts[each[0]]["tests"])]
     return {name: verdicts[name] for name, _, _ in drawn}
 
 
@@ -205,14 +208,9 @@ class Copy:
         """Run the tests of a room on the tree as it is, unless this was done for the same sources and tests."""
         kept = self.work / f"{room}-lines-{_fingerprint(self.tree, room)}.json"
         known = json.loads(kept.read_text()) if kept.exists() else self._measured(room)
+        kept.write_text(json.dumps(known))
         tests = Tests(known)
         self.ask(do="load", modules=tests.modules)
-        if not kept.exists():  # in the order in which they will run, which none of them may depend on
-            chosen = tests.ordered(tests.tests)
-            _, failed = self._run(chosen, WHOLE, every=True)
-            for name in failed:
-                tests.tests[name]["passed"] = False
-            kept.write_text(json.dumps(known))
         broken = [name for name, test in tests.tests.items() if not test["passed"]]
         if broken:
             print(f"{room}: left out, since they fail on the tree as it is: {', '.join(broken)}", flush=True)
@@ -240,6 +238,15 @@ class Copy:
         out.unlink(missing_ok=True)
         code = self.ask(do="try", tests=tests, first=not every, out=str(out), seconds=seconds)
         return code, json.loads(out.read_text()) if out.exists() else []
+
+    def unfit(self, tests: Tests, names: list[str]) -> set[str]:
+        """Leave out of `tests` those of some that fail without any change, where they run in this order; give them."""
+        chosen = tests.ordered(set(names))
+        _, failed = self._run(chosen, SECONDS + SLOWER * tests.seconds(chosen), every=True) if chosen else (0, [])
+        for name in failed:
+            tests.tests[name]["passed"] = False
+            print(f"left out, since it fails without a change: {name}", flush=True)
+        return set(failed)
 
     @contextmanager
     def changed(self, file: str, change: Change) -> Iterator[None]:

@@ -60,5 +60,6 @@ def test_bad_input():
         bootstrap_interval(expected_calibration_error, probs, target, 0)
     with pytest.raises(ValueError, match="delta"):
         bootstrap_interval(expected_calibration_error, probs, target, torch.Generator(), delta=1.0)
-    with pytest.raises(ValueError, match="as long as"):
-        bootstrap_interval(expected_calibration_error, probs, target[:3], torch.Generator())
+    for n, few in ((10, 3), (0, 0)):
+        with pytest.raises(ValueError, match=f"as long as `probs`, {n}, and not empty, but got {few}"):
+            bootstrap_interval(expected_calibration_error, probs[:n], target[:few], torch.Generator())

@@ -20,7 +20,7 @@ from mgce.metrics import (
 )
 
 ERRORS = [expected_calibration_error, static_calibration_error, adaptive_calibration_error]
-FUNCTIONS = [*ERRORS, reliability_curve]
+FUNCTIONS = [*ERRORS, maximum_calibration_error, reliability_curve]
 
 GOLDEN_PROBS = torch.tensor(
     [[72, 17, 11], [61, 28, 11], [23, 49, 28], [12, 13, 75], [41, 36, 23], [4, 92, 4]], dtype=torch.float64
@@ -310,6 +310,10 @@ def test_maximum_calibration_error_is_that_of_netcal():
     assert metric.compute() == got
 
 
+def test_apples_gpus_alone_have_no_float64():
+    assert {name for name in ("cpu", "cuda", "mps", "xpu") if not binning.has_float64(torch.device(name))} == {"mps"}
+
+
 def test_the_plot_of_a_curve_has_a_bar_for_each_bin_with_samples(monkeypatch):
     pyplot = pytest.importorskip("matplotlib.pyplot")
     pyplot.switch_backend("agg")
@@ -318,6 +322,7 @@ def test_the_plot_of_a_curve_has_a_bar_for_each_bin_with_samples(monkeypatch):
     ax = curve.plot()
     bars = [(bar.get_x(), bar.get_width(), bar.get_height()) for bar in ax.patches]
     np.testing.assert_allclose(bars, [(0.5, 0.25, 1.0), (0.75, 0.25, 2 / 3)])
+    assert [[0, 0], [1, 1]] in [line.get_xydata().tolist() for line in ax.lines]  # a calibrated classifier
     assert ax.patches[0].get_alpha() < ax.patches[1].get_alpha() == 1
     assert curve.plot(ax) is ax
     pyplot.close("all")

@@ -210,7 +210,7 @@ def _certified(
     target: IntArray, h: NDArray[np.float64], plan: FitPlan, groups: NDArray[Any] | None = None
 ) -> RiskCertificate:
     """Certify predictions under what the plan assumes of wrong labels."""
-    return certify(target, h, delta=plan.delta, noise_rate=plan.noise_rate, noise=plan.noise, groups=groups)
+    return certify(target, h, delta=plan.delta, noise_rate=plan.noise_rate, noise_type=plan.noise_type, groups=groups)
 
 
 @dataclass(frozen=True)
