@@ -10,7 +10,7 @@ import mgce
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parent / "examples"
-sys.path.insert(0, str(HERE))  # for mathml
+sys.path.insert(0, str(HERE))  # for mathml and command_pages
 
 project = "mgce"
 author = "The mgce developers"
@@ -18,6 +18,7 @@ copyright = author
 release = version = mgce.__version__
 
 extensions = [
+    "command_pages",
     "mathml",
     "myst_parser",
     "sphinx.ext.autodoc",

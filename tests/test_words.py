@@ -36,7 +36,7 @@ Text after code, 1,000 or 40 % or 2.
 def test_a_page_is_within_the_goals_or_its_ceilings(page):
     limits = GOALS | KNOWN.get(page, {})
     worse = {name: value for name, value in figures(page, PAGES[page]).items() if value > limits[name]}
-    assert not worse, f"`python -m tests.words {page}` names the sentences; at most {limits}"
+    assert not worse, f"`python tests/words.py {page}` names the sentences; at most {limits}"
 
 
 @pytest.mark.parametrize("page", KNOWN)
@@ -45,7 +45,7 @@ def test_ceilings_follow_a_page_that_got_better(page):
     better = {
         name: found[name] for name, ceiling in KNOWN[page].items() if found[name] <= max(MUCH * ceiling, GOALS[name])
     }
-    assert not better, "`python -m tests.words --record` lowers the ceilings"
+    assert not better, "`python tests/words.py --record` lowers the ceilings"
 
 
 def test_prose_is_without_code_tables_and_headings():

@@ -1,4 +1,4 @@
-"""The words of README and docs, measured by the rules of CONTRIBUTING: `python -m tests.words` prints every page."""
+"""The words of README and docs, measured by the rules of CONTRIBUTING: `python tests/words.py` prints every page."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ GOALS = {
 }
 README_ONLY = ("lines", "words before code")
 
-# What readers stumbled over; CONTRIBUTING says what to write. A result reaches, scores or falls to 98.2, never "has" it.
+# What readers stumbled over; CONTRIBUTING says what to write. A result reaches or falls to 98.2, never "has" it.
 RIDDLES = re.compile(
     r"\b(but for|in place of|as well|those of|that of|by heart|told (?:nothing|the|how)|wrong evenly|evenly wrong|"
     r"(?:has|have|had) \.?\d+)\b",
