@@ -11,7 +11,7 @@ import mgce
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parent / "examples"
-sys.path.insert(0, str(HERE))  # for mathml and the table of losses
+sys.path.insert(0, str(HERE))  # for mathml, command_pages and the table of losses
 
 project = "mgce"
 author = "The mgce developers"
@@ -19,6 +19,7 @@ copyright = author
 release = version = mgce.__version__
 
 extensions = [
+    "command_pages",
     "mathml",
     "myst_parser",
     "sphinx.ext.autodoc",

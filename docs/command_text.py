@@ -1,0 +1,115 @@
+"""What a command of `mgce` takes and does, as Markdown for its page, from the command itself."""
+
+from __future__ import annotations
+
+import re
+import typing
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from types import UnionType
+from typing import Any
+
+from typer.core import TyperArgument
+
+from mgce.cli import noise_options, outputs, table_options
+from mgce.cli.commands import load_command
+
+KINDS = {Path: "PATH", int: "N", float: "NUMBER", str: "TEXT"}
+WRITES = ("out", "out_dir", "cleaned", "formulas")
+FIRST, NOISE, READING, WRITING = "Options", "Wrong labels", "Reading the table", "Writing the results"
+# A default in words ends a help text in square brackets.
+DEFAULT_IN_WORDS = re.compile(r"\s*\[([^\]]+)\](?=\.?$)")
+# What Sphinx would typeset: --option as a dash and a word, $NAME as a formula.
+LITERAL = re.compile(r"(?<![`\w-])(--?[a-z][\w-]*|\$\w+|\./\w+|\\t)(?![`\w])")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """An argument or an option of a command, as a reader sees it."""
+
+    name: str  # how it is written: "--seed N", "TABLE"
+    help: str
+    default: str | None
+    group: str | None  # None of an argument
+    required: bool
+
+    @property
+    def markdown(self) -> str:
+        """Return the entry: an argument as a line of a list, an option as one that can be linked to."""
+        said = self.help if self.default is None else f"{self.help} Default: {self.default}."
+        said += " Required." if self.required and self.group is not None else ""
+        return f"- `{self.name}`: {said}" if self.group is None else f"```{{option}} {self.name}\n{said}\n```"
+
+
+def parameters(command: str) -> list[Parameter]:
+    """Return the arguments and options of a command in the order in which it lists them."""
+    hints = typing.get_type_hints(getattr(import_module(f"mgce.cli.{command}"), command))
+    return [_parameter(one, hints[one.name]) for one in load_command(command).params if one.name in hints]
+
+
+def _parameter(one: Any, hint: Any) -> Parameter:
+    said = str(one.help)
+    in_words = DEFAULT_IN_WORDS.search(said)
+    text = _literal(DEFAULT_IN_WORDS.sub("", said))
+    if isinstance(one, TyperArgument):
+        name = one.name.upper()
+        return Parameter(name if one.required else f"[{name}]", text, None, None, one.required)
+    default = None
+    if in_words:
+        default = _literal(in_words.group(1))
+    elif not one.required and one.default is not None and not one.is_flag:
+        default = f"`{one.default}`"
+    kind = "" if one.is_flag else f" {KINDS[_type(hint)]}"
+    return Parameter(
+        ", ".join(f"{option}{kind}" for option in one.opts), text, default, _group(one, said), one.required
+    )
+
+
+def _type(hint: Any) -> Any:
+    """Return the type of a value that may be left out, of `Path | None` Path."""
+    return typing.get_args(hint)[0] if isinstance(hint, UnionType) else hint
+
+
+def _group(one: Any, said: str) -> str:
+    if said in _helps(noise_options):
+        return NOISE
+    if said in _helps(table_options):
+        return READING
+    if said in _helps(outputs) or one.name in WRITES:
+        return WRITING
+    return FIRST
+
+
+def _helps(module: Any) -> list[str]:
+    """Return the help texts of a module of options: strings, and those of annotated types."""
+    annotated = [metadata for value in vars(module).values() for metadata in getattr(value, "__metadata__", ())]
+    return [value for value in vars(module).values() if isinstance(value, str)] + [one.help for one in annotated]
+
+
+def _literal(text: str) -> str:
+    return LITERAL.sub(r"`\1`", text)
+
+
+def synopsis(command: str) -> str:
+    """Return the line that a reader types: arguments and required options by name, the rest as [OPTIONS]."""
+    taken = parameters(command)
+    words = [one.name for one in taken if one.group is None or one.required]
+    options = [] if len(words) == len(taken) else ["[OPTIONS]"]
+    return " ".join(["mgce", command, *words, *options])
+
+
+def page(command: str) -> str:
+    """Return what follows the example on the page of a command, as Markdown."""
+    taken = parameters(command)
+    parts = [
+        f"```sh\n{synopsis(command)}\n```",
+        _literal(load_command(command).help),
+        f"```{{program}} mgce {command}\n```",
+    ]
+    parts += ["\n".join(one.markdown for one in taken if one.group is None)]
+    for group in (FIRST, NOISE, READING, WRITING):
+        mine = [one for one in taken if one.group == group]
+        if mine:
+            parts += [f"### {group}", *(one.markdown for one in mine)]
+    return "\n\n".join(part for part in parts if part)

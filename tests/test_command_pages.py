@@ -1,0 +1,54 @@
+"""Every command has a page, whose options are those that the command has."""
+
+import importlib.util
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+import commands
+from mgce.cli.commands import COMMANDS
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+@pytest.fixture(scope="module")
+def command_text():
+    spec = importlib.util.spec_from_file_location("command_text", DOCS / "command_text.py")
+    module = importlib.util.module_from_spec(spec)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "command_text", module)
+        spec.loader.exec_module(module)
+        yield module
+
+
+def test_every_command_has_a_page_that_the_list_names():
+    written = {path.stem for path in (DOCS / "commands").glob("*.md")}
+    listed = (DOCS / "commands.md").read_text()
+    assert written == set(COMMANDS) == set(re.findall(r"\(commands/(\w+)\.md\)", listed))
+    assert [name for name in COMMANDS if f"\ncommands/{name}\n" in listed] == list(COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_page_shows_every_option_of_the_help(command, command_text, tmp_path):
+    page = (DOCS / f"commands/{command}.md").read_text()
+    assert page.startswith(f"# mgce {command}\n") and f"```{{command}} {command}\n" in page
+    shown = commands.mgce(command, "--help", folder=tmp_path, columns=200).stdout
+    options = set(re.findall(r"^│ \*? *(--[\w-]+)", shown, re.MULTILINE)) - {"--help"}
+    assert set(re.findall(r"^```\{option\} (--[\w-]+)", command_text.page(command), re.MULTILINE)) == options
+
+
+def test_defaults_groups_and_literals(command_text):
+    made = {one.name.split()[0]: one for one in command_text.parameters("fit")}
+    assert made["TABLE"].group is None and made["--target"].required
+    assert made["--delta"].default == "`0.05`" and made["--delta"].name == "--delta NUMBER"
+    assert made["--out"].default == "TABLE's name with .skops"
+    assert made["--refit"].default is None and made["--refit"].name == "--refit"
+    assert made["--quiet,"].name == "--quiet, -q"
+    groups = {name: made[name].group for name in ("--beta", "--noise-rate", "--sep", "--json")}
+    assert list(groups.values()) == ["Options", "Wrong labels", "Reading the table", "Writing the results"]
+    assert "`--cleaned`" in made["--formulas"].help
+    assert command_text.synopsis("fit") == "mgce fit TABLE --target TEXT [OPTIONS]"
+    assert command_text.synopsis("certify") == "mgce certify MODEL [TABLE] [OPTIONS]"
+    assert command_text.synopsis("env") == "mgce env"
