@@ -1,6 +1,8 @@
 import contextlib
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -9,7 +11,10 @@ from mgce.runs import migration
 from mgce.runs.migration import CHANGES, Change
 from mgce.runs.place import Place
 from mgce.runs.scratch import carry_over
+from mgce.runs.specification import document
 from mgce.runs.store import Run, Runs, former_names, run_name
+from mgce.runs.study import Study
+from mgce.runs.sweep import Workers, carry_out
 
 RESULTS = Path(__file__).parents[2] / "results"
 
@@ -161,8 +166,8 @@ def test_a_stop_anywhere_loses_nothing(stored, changes, monkeypatch, tmp_path):
 def test_a_run_under_both_names_counts_once_as_the_new_one(stored, changes):
     changes(FIELD, METHOD)
     assert len({old.name < run_name(document) for old, document in zip(OLD, NEW, strict=True)}) == 2
-    for document in NEW:
-        Runs(stored).write(Run(document, [{**document, "accuracy": 0.75}], {}))
+    for new in NEW:
+        Runs(stored).write(Run(new, [{**new, "accuracy": 0.75}], {}))
     for packed in range(3):
         found = Runs(stored).read()
         assert list(found) == names() and {one.records[0]["accuracy"] for one in found.values()} == {0.75}
@@ -209,6 +214,42 @@ def test_what_a_stopped_run_needs_and_logits_are_carried_over(tmp_path, changes)
     (place.scratch / OLD[0].name).mkdir()  # begun anew by an earlier version: what goes on stays
     carry_over(place, NEW)
     assert (place.scratch / run_name(NEW[0]) / "32-true").is_dir() and (place.scratch / OLD[0].name).is_dir()
+
+
+@dataclass(frozen=True)
+class Small:
+    """A run that says in its record whether it went on."""
+
+    kind: ClassVar[str] = "small"
+    axes: ClassVar[tuple[str, ...]] = ("noise_rate",)
+    by_dataset: ClassVar[tuple[str, ...] | None] = None
+
+    noise_rate: float
+    dataset: str = "none"
+
+    def check(self, place):
+        pass
+
+    def data_checksum(self, place):
+        return ""
+
+    def run(self, place):
+        went_on = (place.scratch / run_name(document(self)) / "last.ckpt").is_file()
+        return [{"noise_rate": self.noise_rate, "went_on": went_on}]
+
+
+def test_a_command_goes_on_with_what_an_earlier_version_left(tmp_path, changes):
+    old = [renamed(document(Small(rate)), "noise_rate", "noise") for rate in (0.2, 0.4)]
+    store, place = Runs(tmp_path), Place(scratch=tmp_path / "scratch")
+    store.write(Run(old[0], [{"noise": 0.2, "went_on": None}], {}))
+    (place.scratch / run_name(old[1])).mkdir(parents=True)
+    (place.scratch / run_name(old[1]) / "last.ckpt").write_text("")
+    changes(FIELD)
+    study = Study("", (Small,), {}, len)
+    carry_out(study, [Small(0.2), Small(0.4)], Runs(tmp_path), place, Workers(), lambda done, total: None)
+    records = [record for one in Runs(tmp_path).read().values() for record in one.records]
+    assert {record["noise_rate"]: record["went_on"] for record in records} == {0.2: None, 0.4: True}
+    assert not list(place.scratch.iterdir())
 
 
 @pytest.mark.parametrize("folder", [path.parent.name for path in RESULTS.glob("*/specifications.jsonl")])
