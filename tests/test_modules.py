@@ -60,7 +60,7 @@ TESTED_IN = {
     "linear/progress": "linear/test_solver.py",
     "losses/arguments": "losses/test_mgce_loss.py",
     "losses/base": "losses/test_modules.py",
-    "losses/composite": "losses/test_mgce_loss.py",
+    "losses/composite": "losses/test_fused.py",
     "losses/linear_chunks": "losses/test_linear_mgce_loss.py",
     "losses/linear_operator": "losses/test_linear_mgce_loss.py",
     "losses/nll": "losses/test_mgce_loss.py",
