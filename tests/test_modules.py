@@ -10,7 +10,6 @@ SOURCE = TESTS.parent / "src" / "mgce"
 TESTED_IN = {
     "_limits": "estimators/test_archive.py",
     "_text": "cli/test_hostile_names.py",
-    "_validation": "losses/test_mgce_loss.py",
     "functional": "test_public_api.py",
     "cli/env": "cli/test_compare.py",
     "cli/list_options": "cli/test_compare.py",
@@ -33,7 +32,6 @@ TESTED_IN = {
     "experiments/benchmark/noise_tables": "experiments/benchmark/test_report.py",
     "experiments/benchmark/published": "experiments/benchmark/test_report.py",
     "experiments/benchmark/rate_table": "experiments/benchmark/test_report.py",
-    "experiments/benchmark/records": "experiments/benchmark/test_runs.py",
     "experiments/benchmark/selection_table": "experiments/benchmark/test_report.py",
     "experiments/benchmark/settings": "experiments/benchmark/test_runs.py",
     "experiments/benchmark/tables": "experiments/benchmark/test_runs.py",
@@ -43,7 +41,6 @@ TESTED_IN = {
     "experiments/paper/figure4": "experiments/paper/test_convergence.py",
     "experiments/paper/figure5": "experiments/paper/test_convergence.py",
     "experiments/paper/plan": "experiments/paper/test_items.py",
-    "experiments/paper/report": "test_paper_results.py",
     "integrations/lightgbm": "integrations/test_boosting.py",
     "integrations/xgboost": "integrations/test_boosting.py",
     "kernels/cuda_chunks": "kernels/test_cuda.py",
@@ -89,6 +86,18 @@ TESTED_IN = {
     "training/image_classifier": "training/test_lightning.py",
     "training/logit_layer": "training/test_convnet.py",
     "training/steps": "training/test_ensemble.py",
+    "experiments/benchmark/study": "experiments/benchmark/test_report.py",
+    "experiments/compared": "cli/test_compare.py",
+    "runs/consistency": "runs/test_specification.py",
+    "runs/images": "experiments/paper/test_images.py",
+    "runs/machine": "cli/test_compare.py",
+    "runs/place": "experiments/paper/test_images.py",
+    "runs/records": "experiments/benchmark/test_runs.py",
+    "runs/report": "test_paper_results.py",
+    "runs/scratch": "runs/test_migration.py",
+    "runs/study": "experiments/paper/test_items.py",
+    "runs/summary": "experiments/benchmark/test_report.py",
+    "runs/tables": "experiments/paper/test_tabular.py",
 }
 
 

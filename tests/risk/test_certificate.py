@@ -162,6 +162,7 @@ def test_argmax_factor(beta):
         (dict(probs=[[1.5, -0.5], [1, 0]]), ValueError, "a least entry of -0.5"),
         (dict(probs=[0.5, 0.5]), ValueError, r"Expected `probs` to be of shape \(n, k\)"),
         (dict(probs=[[1.0], [1.0]]), ValueError, "k >= 2"),
+        (dict(target=[], probs=np.empty((0, 2))), ValueError, r"n >= 1 and k >= 2, but got \(0, 2\)"),
         (dict(target=[0, 2]), ValueError, "Expected `target` to be integers from 0 to 1"),
         (dict(target=[0]), ValueError, r"Expected `target` to be of shape \(2,\)"),
     ],

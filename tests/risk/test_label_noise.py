@@ -1,9 +1,11 @@
 """Wrong labels: what each assumption proves, what refutes it, and the counterexamples that a careless bound misses."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 
 from mgce.noise import pair_flip, symmetric
 from mgce.risk import betting_upper, certify, certify_each, certify_model, clopper_pearson_upper, transition_region
@@ -150,6 +152,37 @@ def test_audited_counts_bound_the_error_for_every_matrix_of_the_region():
         corners.append(row)
     values = np.array(corners) @ surrogate
     assert (values >= loss[0]).all() and values[:, 0].min() < 1e-5
+
+
+def test_the_surrogate_is_the_best_for_a_classifier_that_is_mostly_right():
+    """A linear program over all corners of the region, where the package solves its dual."""
+    k, counts = 3, np.array([[61, 31, 35], [3, 31, 26], [13, 22, 60]])
+    low, high = transition_region(counts, 0.05)
+    orders = list(itertools.permutations(range(k)))
+    shares = counts / counts.sum(1, keepdims=True)
+    for predicted in range(k):
+        corners, errors = [], []
+        for y, order in itertools.product(range(k), orders):
+            row = low[y].copy()
+            for j in order:
+                row[j] += min(high[y, j] - low[y, j], 1 - row.sum())
+            corners.append(row)
+            errors.append(float(y != predicted))
+        labels = np.where(np.arange(k) == predicted, 0.8, 0.1) @ shares
+        best = optimize.linprog(labels, A_ub=-np.array(corners), b_ub=-np.array(errors), bounds=(None, None))
+        surrogate = audited(counts, k, 0.05).surrogate[:, predicted]
+        assert labels @ surrogate == pytest.approx(best.fun, abs=1e-5)
+
+
+@pytest.mark.parametrize("beta", [1.0, 1.4, 5.0])
+def test_an_audited_alpha_risk_is_at_most_beta_times_the_error_of_a_draw_from_h(beta):
+    rng = np.random.default_rng(0)
+    noisy, probs, _ = pair_world(rng, 1000, k=3, rate=0.2)
+    probs = 0.8 * probs + 0.2 / 3
+    options = {"audit": np.round(200 * pair_flip(3, 0.2).numpy()), "delta": 0.1}
+    error = certify(noisy, probs, bounds=["randomized"], **options).randomized_error
+    assert error < 1
+    assert certify(noisy, probs, beta=beta, bounds=["alpha"], **options).alpha_risk == pytest.approx(beta * error)
 
 
 def test_transition_region_holds_the_matrix():

@@ -186,14 +186,18 @@ def test_the_worst_case_distribution_is_in_the_set_and_has_the_risk_v(beta):
             assert (q * alpha_losses(h, beta)).sum(1).mean() <= risk.value + 1e-9
 
 
+@pytest.mark.parametrize("options", [{"lambda_": 0.1}, {}])
 @pytest.mark.parametrize("beta", [1.4, np.inf])
-def test_the_stochastic_gradient_is_the_derivative(beta):
+def test_the_stochastic_gradient_is_the_derivative(beta, options):
     rng = np.random.default_rng(0)
     psi, y, mu = rng.normal(size=(30, 3)), rng.integers(0, 4, 30), rng.normal(size=(4, 3))
     coef = torch.from_numpy(mu).requires_grad_()
-    loss = mgce_loss(torch.from_numpy(psi) @ coef.T, torch.from_numpy(y), beta=beta) + 0.1 * coef.abs().sum()
+    loss = (
+        mgce_loss(torch.from_numpy(psi) @ coef.T, torch.from_numpy(y), beta=beta)
+        + options.get("lambda_", 0) * coef.abs().sum()
+    )
     loss.backward()
-    np.testing.assert_allclose(stochastic_gradient(mu, psi, y, beta=beta, lambda_=0.1), coef.grad.numpy(), atol=1e-9)
+    np.testing.assert_allclose(stochastic_gradient(mu, psi, y, beta=beta, **options), coef.grad.numpy(), atol=1e-9)
 
 
 @pytest.mark.parametrize(
