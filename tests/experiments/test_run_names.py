@@ -13,7 +13,7 @@ from mgce.runs.store import Runs, run_name
 
 RESULTS = Path(__file__).parents[2] / "results"
 IMAGENET_STEM = {"stem": "imagenet", "epochs": 30}
-ONE = {"betas": (1.4,), "seeds": 1, "noises": (0.4,)}
+ONE = {"betas": (1.4,), "seeds": 1, "noise_rates": (0.4,)}
 
 
 def names(runs):

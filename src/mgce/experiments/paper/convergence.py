@@ -106,8 +106,8 @@ def _panel(record: Mapping[str, Any]) -> dict[str, Any]:
 
 def _words(row: Mapping[str, Any]) -> dict[str, str]:
     """Return the values of a row, or of its first columns, as text."""
-    words = {name: str(value) for name, value in row.items()}
-    return {**words, "noise_rate": f"{row['noise_rate']:.0%} wrong"} if "noise_rate" in row else words
+    rate = "noise_rate"
+    return {"noise" if name == rate else name: f"{x:.0%} wrong" if name == rate else str(x) for name, x in row.items()}
 
 
 def _curves(records: Sequence[dict[str, Any]], series: Series) -> Curves:
