@@ -87,7 +87,7 @@ def convergence(records: Records) -> Iterator[str]:
                 accuracy = curves.mean(0)
                 reached = np.flatnonzero(own >= accuracy[-1])
                 epoch = "" if method == "mgce" else f"{reached[0] + 1:8}" if len(reached) else "   never"
-                yield f"   {label:9}  {name:15}{100 * accuracy[49]:7.2f}{100 * accuracy[-1]:8.2f}{epoch}"
+                yield f"   {label:9}  {name:15}{_percent(accuracy[49]):>7}{_percent(accuracy[-1]):>8}{epoch}"
 
 
 def calibration(records: Records) -> Iterator[str]:
@@ -137,10 +137,15 @@ def _counts(kinds: Counter[str]) -> str:
     return f"{kinds['agrees']:2} agree  {kinds['differs']:2} differ  {kinds['too wide']:2} uncertain"
 
 
+def _percent(share: float) -> str:
+    """Show a share with two digits, half up: means over seeds of whole rows may end in a 5, but for their last bit."""
+    return f"{round(100 * share, 9) + 1e-9:.2f}"
+
+
 def _curves(records: Records, key: tuple[Any, ...], curve: str = "test_accuracy") -> NDArray[np.float64]:
     """Give the curves by epoch of the networks of a data set, noise, method and beta, a row for each seed."""
     found = [r for r in records if tuple(r[name] for name in ("dataset", "noise_rate", "method", "beta")) == key]
-    return np.array([record[f"{curve}_by_epoch"] for record in found])
+    return np.array([record[f"{curve}_by_epoch"] for record in sorted(found, key=lambda record: record["seed"])])
 
 
 def _compare(records: Records, where: tuple[str, float], method: str, measure: str) -> tuple[str, str]:
