@@ -97,7 +97,7 @@ def test_no_output_replaces_the_table_or_another(tmp_path, arguments, sentence):
         (["nowhere.csv"], "Error: Expected `dataset` to be the path of a file that exists"),
         (["t.csv", "--target", "z"], "Error: Expected `target` to be a column of t.csv (x, y), but got 'z'."),
         (["t.csv", "--target", "y"], "Error: Expected `dataset` to be a data set with enough rows of every class"),
-        (["iris", "--noise-rate", "1.5"], "Error: Expected `noise` to be a float in [0, 1], but got 1.5."),
+        (["iris", "--noise-rate", "1.5"], "Error: Expected `noise_rate` to be a float in [0, 1], but got 1.5."),
         (["iris", "--device", "nowhere"], "Error: Expected `device` to be a device that this PyTorch can use"),
         (["iris", "--trims", "1"], "Error: Expected `trims` to be below 1"),
         (["iris", "--trims", "0.2,0.2"], "Error: Expected `trims` to be one or more values, none of them twice"),

@@ -285,3 +285,9 @@ def test_a_network_that_an_earlier_version_stopped_goes_on(tmp_path, method, bet
     (tmp_path / name).rename(tmp_path / former_names(document(run))[-1])
     carry_over(place, [document(run)])
     assert last.read_bytes() == written and run.run(place) == first and last.read_bytes() == written
+
+
+@pytest.mark.parametrize("members", [3, [3], [["mae"]], None])
+def test_a_specification_that_no_version_wrote_is_damage(tmp_path, members):
+    with pytest.raises(ValueError, match="to hold finished runs, but got a specification that no version wrote"):
+        Runs(tmp_path).write(Run({"kind": "tabular", "members": members, "noise": 0.2}, [{"method": "mae"}], {}))

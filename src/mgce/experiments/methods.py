@@ -99,7 +99,7 @@ class Method:
         right = inverse_noise_matrix(transition, frequencies).diagonal()
         if right.min() <= 0:
             what = f"such that {self.name}, which leaves out wrong labels, has a right one of every class"
-            raise ValueError(expected("noise", what, "noise in which all labels of a class are wrong"))
+            raise ValueError(expected("noise_rate", what, "noise in which all labels of a class are wrong"))
         # Shares as one would state them, and not 1 - .6 in floating point.
         return [round(1 - share, 6) for share in right.tolist()]
 

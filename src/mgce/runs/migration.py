@@ -50,7 +50,7 @@ def _rename_loss(before: str, after: str, beta: float, kinds: tuple[str, ...]) -
 
     def renaming(before: str, after: str) -> Callable[[Document], Document]:
         def renamed(document: Document) -> Document:
-            if document["kind"] not in kinds:
+            if document.get("kind") not in kinds:
                 return document
             if "members" in document:
                 members = [[after if [name, at] == [before, beta] else name, at] for name, at in document["members"]]
@@ -63,9 +63,8 @@ def _rename_loss(before: str, after: str, beta: float, kinds: tuple[str, ...]) -
     there = renaming(before, after)
 
     def record(record: Document, specification: Document) -> Document:
-        return {
-            name: value for name, value in there({**record, "kind": specification["kind"]}).items() if name in record
-        }
+        found = there({**record, "kind": specification.get("kind")})
+        return {name: found[name] for name in record}
 
     return Change(there, renaming(after, before), record)
 

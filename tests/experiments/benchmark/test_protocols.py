@@ -171,7 +171,7 @@ def test_rates_of_noise_are_chosen_among_those_of_the_protocol():
     some = plan("p1", Request(seeds=1, noise_rates=(0.4, 0.8)))
     assert some == [run for run in every if run.noise_rate in (0.4, 0.8)] and 0 < len(some) < len(every)
     with pytest.raises(
-        ValueError, match=r"Expected `noise` to be rates of this protocol \(0, 0.2, 0.4, 0.6, 0.8\), but got '0.3'"
+        ValueError, match=r"Expected `noise_rate` to be rates of this protocol \(0, 0.2, 0.4, 0.6, 0.8\), but got '0.3'"
     ):
         plan("p1", Request(noise_rates=(0.3,)))
 

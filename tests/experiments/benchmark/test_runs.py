@@ -136,7 +136,7 @@ def test_hyperparameters_are_the_published_ones():
     assert Method("ce+trim", trim=0.3).loss("mnist", None, T, even).options == {"trim": 0.3, "num_classes": 10}
     nothing_right = (1 - torch.eye(10)) / 9
     with pytest.raises(
-        ValueError, match="Expected `noise` to be such that ce.trim, which leaves out wrong labels, has"
+        ValueError, match="Expected `noise_rate` to be such that ce.trim, which leaves out wrong labels, has"
     ):
         Method("ce+trim").loss("mnist", None, nothing_right, even)
     for name, trim in (("ce+trim", 1.0), ("ce", 0.3)):

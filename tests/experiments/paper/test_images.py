@@ -214,7 +214,7 @@ def test_a_stem_epochs_and_noise_rates_can_be_asked_for():
     assert {run.noise_rate for run in table1.plan(options)} == {0.4}
     whole = replace(options, settings={})
     assert {run.epochs for run in table1.plan(whole)} == {150}
-    with pytest.raises(ValueError, match="Expected `noise` to be one of 0.0, 0.2, 0.4, but got 0.3"):
+    with pytest.raises(ValueError, match="Expected `noise_rate` to be one of 0.0, 0.2, 0.4, but got 0.3"):
         Options(noise_rates=(0.3,))
     with pytest.raises(ValueError, match="Expected `stem` to be one of 'cifar', 'imagenet', but got 'small'"):
         table1.plan(replace(options, settings={"stem": "small"}))

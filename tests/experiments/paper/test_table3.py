@@ -94,5 +94,5 @@ def test_ties_are_said():
 def test_the_accuracy_of_mae_counts_once():
     run = as_run(letter("mgce", 1.0, 0, 0.9, 0.5), letter("mae_published", 1.0, 0, 0.9, 0.5))
     result = table3.render([run])
-    assert result.notes.keys() == {"letter/0.2/mae/accuracy", "letter/0.2/mae_published/ece_h"}
+    assert result.notes.keys() == {"letter/0.2/mgce@1/accuracy", "letter/0.2/mae_published/ece_h"}
     assert result.agreement == "Table 3: 0 of 2 numbers agree with the paper's, 2 differ."

@@ -212,7 +212,7 @@ def plan(protocol: str, request: Request) -> list[Specification]:
     rates = {run.noise_rate for run in runs}
     if request.noise_rates is not None and not rates.issuperset(request.noise_rates):
         what = f"rates of this protocol ({', '.join(f'{rate:g}' for rate in sorted(rates))})"
-        raise ValueError(expected("noise_rates", what, ", ".join(f"{rate:g}" for rate in request.noise_rates)))
+        raise ValueError(expected("noise_rate", what, ", ".join(f"{rate:g}" for rate in request.noise_rates)))
     return [run for run in runs if request.noise_rates is None or run.noise_rate in request.noise_rates]
 
 

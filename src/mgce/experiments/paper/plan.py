@@ -51,7 +51,7 @@ class Options:
         if "mgce" in self.methods and 1 in self.betas:
             raise ValueError(expected("betas", f"above 1 for mgce, which has {MINIMAX_MAE} in a row of its own", 1))
         for rate in self.noise_rates or ():
-            check_choice("noise_rates", rate, NOISE_RATES)
+            check_choice("noise_rate", rate, NOISE_RATES)
         for name in ("methods", "betas", "datasets", "noise_rates"):
             values = getattr(self, name)
             if values is not None and (not values or len(set(values)) < len(values)):
