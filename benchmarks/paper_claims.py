@@ -24,7 +24,7 @@ OUT = RESULTS / "claims" / "claims.txt"
 TABLES = {"mnist": "MNIST", "covertype_sample": "covertype", "letter": "letter", "adult": "adult"}
 NOISES = (0.0, 0.2, 0.4)
 MEASURES = {"ece_h": "ECE of h", "sce_h": "SCE of h", "ece_p": "ECE of p", "sce_p": "SCE of p"}
-OTHERS = {"ce": "cross-entropy", "gce": "GCE", "mae": "MAE (corrected)"}
+OTHERS = {"ce": "cross-entropy", "gce": "GCE", "mgce@1": "MAE (minimax)"}
 BETA = 1.4  # of MGCE in the paper's figures
 BETAS = (1.0, 1.05, 1.18, 1.4, 2.0, 5.0, 11.0)
 Records = Sequence[Mapping[str, Any]]
@@ -87,7 +87,7 @@ def convergence(records: Records) -> Iterator[str]:
                 accuracy = curves.mean(0)
                 reached = np.flatnonzero(own >= accuracy[-1])
                 epoch = "" if method == "mgce" else f"{reached[0] + 1:8}" if len(reached) else "   never"
-                yield f"   {label:9}  {name:15}{100 * accuracy[49]:7.2f}{100 * accuracy[-1]:8.2f}{epoch}"
+                yield f"   {label:9}  {name:15}{_percent(accuracy[49]):>7}{_percent(accuracy[-1]):>8}{epoch}"
 
 
 def calibration(records: Records) -> Iterator[str]:
@@ -117,7 +117,7 @@ def tightness(records: Records) -> Iterator[str]:
         for noise in NOISES:
             cells = []
             for beta in BETAS:
-                key = (dataset, noise, "mae" if beta == 1 else "mgce", beta)
+                key = (dataset, noise, "mgce@1" if beta == 1 else "mgce", beta)
                 accuracy, value = _curves(records, key), _curves(records, key, "objective")
                 above, epochs = above + int((1 - value > accuracy).sum()), epochs + value.size
                 cells.append(f"{100 * (accuracy + value - 1).mean(0)[-1]:.1f}" if len(accuracy) else "")
@@ -137,16 +137,21 @@ def _counts(kinds: Counter[str]) -> str:
     return f"{kinds['agrees']:2} agree  {kinds['differs']:2} differ  {kinds['too wide']:2} uncertain"
 
 
+def _percent(share: float) -> str:
+    """Show a share with two digits, half up: means over seeds of whole rows may end in a 5, but for their last bit."""
+    return f"{round(100 * share, 9) + 1e-9:.2f}"
+
+
 def _curves(records: Records, key: tuple[Any, ...], curve: str = "test_accuracy") -> NDArray[np.float64]:
     """Give the curves by epoch of the networks of a data set, noise, method and beta, a row for each seed."""
-    found = [r for r in records if tuple(r[name] for name in ("dataset", "noise", "method", "beta")) == key]
-    return np.array([record[f"{curve}_by_epoch"] for record in found])
+    found = [r for r in records if tuple(r[name] for name in ("dataset", "noise_rate", "method", "beta")) == key]
+    return np.array([record[f"{curve}_by_epoch"] for record in sorted(found, key=lambda record: record["seed"])])
 
 
 def _compare(records: Records, where: tuple[str, float], method: str, measure: str) -> tuple[str, str]:
     """Compare MGCE with another method: ("five" or "one" seed, "lower", "higher" or, if not told apart, "level")."""
     error: dict[str, dict[int, float]] = {}
-    for record in best_candidate([dict(r) for r in records if (r["dataset"], r["noise"]) == where]):
+    for record in best_candidate([dict(r) for r in records if (r["dataset"], r["noise_rate"]) == where]):
         error.setdefault(record["method"], {})[record["seed"]] = record[measure]
     seeds = sorted(error["mgce"].keys() & error[method].keys())
     found = paired_difference([error["mgce"][seed] for seed in seeds], [error[method][seed] for seed in seeds])

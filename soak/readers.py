@@ -220,7 +220,7 @@ def _runs() -> dict[str, dict[str, bytes]]:
         store = Runs(Path(name))
         for noise in (0.0, 0.4):
             run = TabularRun("wine", noise, (0,), (("mgce", 1.4),), epochs=2)
-            record = {"method": "mgce", "beta": 1.4, "noise": noise, "seed": 0, "best_epoch": 1}
+            record = {"method": "mgce", "beta": 1.4, "noise_rate": noise, "seed": 0, "best_epoch": 1}
             store.write(Run(document(run), [{**record, **measures, **curves}], {"mgce": "0.1.0", "seconds": 1.5}))
         loose = {str(path.relative_to(name)): path.read_bytes() for path in Path(name).rglob("*") if path.is_file()}
         store.pack()

@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from mgce.experiments.methods import row_name
 from mgce.experiments.paper import table3
 from mgce.experiments.paper.items import PAPER
 from mgce.experiments.paper.plan import Options
@@ -42,7 +43,7 @@ def test_tables_are_those_of_the_records(rendered):
     assert {"advantage", "figure6", "table3"} <= results.keys()
     for name in ("advantage.txt", "table3.txt") if folder == RESULTS else ():  # what docs/paper.md shows
         assert (out / name).read_bytes() == (folder / name).read_bytes(), name
-    numbers = pd.read_csv(out / "table3.csv").set_index(["dataset", "noise", "method"])
+    numbers = pd.read_csv(out / "table3.csv").set_index(["dataset", "noise_rate", "method"])
     row = numbers.loc[("mnist", 0.4, "mgce"), ["accuracy", "ece_h"]]
     assert row.tolist() == pytest.approx(MNIST[folder], rel=1e-9)
 
@@ -70,7 +71,7 @@ def test_numbers_of_the_page_are_those_of_the_tables(rendered):
     by_beta = {}
     for run in Runs(RESULTS).read().values():
         for record in run.records:
-            if (run.specification["dataset"], record["noise"], record["method"]) == ("letter", 0.4, "mgce"):
+            if (run.specification["dataset"], record["noise_rate"], record["method"]) == ("letter", 0.4, "mgce"):
                 by_beta.setdefault(record["beta"], []).append(record)
     right = {beta: round(sum(1600 * r["validation_accuracy"] for r in records)) for beta, records in by_beta.items()}
     assert (right[3.0], right[5.0], right[11.0]) == (4124, 4126, 4124)
@@ -86,13 +87,13 @@ def test_the_accuracies_on_mnist_of_the_page_are_those_of_the_records():
     shown = {row[0].split(",")[0].strip(): [cell.strip() for cell in row[2:]] for row in rows}
     for column, folder in enumerate((RESULTS, TEST_ROWS, PIXELS)):
         measured = {
-            record["method"]: f"{100 * record['accuracy']:.1f}"
+            row_name(record["method"], float(record["beta"])): f"{100 * record['accuracy']:.1f}"
             for run in Runs(folder).read().values()
             for record in run.records
-            if (run.specification["dataset"], record["noise"]) == ("mnist", 0.4)
+            if (run.specification["dataset"], record["noise_rate"]) == ("mnist", 0.4)
             and (record["method"] != "gce" or record["beta"] == (1.4 if folder == PIXELS else 11.0))
         }
-        for name, method in (("cross-entropy", "ce"), ("GCE", "gce"), ("MGCE", "mgce"), ("MAE", "mae")):
+        for name, method in (("cross-entropy", "ce"), ("GCE", "gce"), ("MGCE", "mgce"), ("MAE", "mgce@1")):
             assert shown[name][column] == measured.get(method, ""), (name, folder.name)
 
 
@@ -100,7 +101,7 @@ def test_the_accuracies_on_mnist_of_the_page_are_those_of_the_records():
 def test_a_table_is_there_in_full(dataset):
     runs = [run for run in Runs(RESULTS).read().values() if run.specification["dataset"] == dataset]
     networks = {
-        (run.specification["noise"], seed, method, beta)
+        (run.specification["noise_rate"], seed, method, beta)
         for run in runs
         for seed in run.specification["seeds"]
         for method, beta in run.specification["members"]

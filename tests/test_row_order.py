@@ -381,7 +381,7 @@ def test_the_compare_command_draws_the_same_rows():
     def drawn(rows):
         features = pd.DataFrame(rows.X, columns=list("wxyz")).assign(word=np.where(rows.X[:, 0] > 0, "a", None))
         table = Table("rows", features, rows.y, ("a", "b", "c"), "")
-        split = compare._split(compare.in_order(table)[0], compare.Comparison(noise=0.2), 0)
+        split = compare._split(compare.in_order(table)[0], compare.Comparison(noise_rate=0.2), 0)
         return [np.asarray(values) for part in (split.train, split.validation, split.test) for values in part]
 
     for order in ORDERS.values():

@@ -178,11 +178,11 @@ def _speeds(cells: Cells) -> str:
 
 def _fashion_mnist(cells: Cells) -> str:
     rows = []
-    for method, beta in training.METHODS.items():
+    for method, loss in training.METHODS.items():
         cell = cells.get(f"{training.DATASET}, {method}", {})
         record = cell.get("records", [{}])[0]
         epochs = f"{cell['epochs']} of {cell['epochs_of_the_protocol']}" if cell else ""
         numbers = [f"{100 * record[name]:.2f}" if cell else "" for name in MEASURES]
-        rows.append([f"{method}, beta = {beta:g}", epochs, *numbers])
+        rows.append([f"{loss.name}, beta = {loss.beta:g}", epochs, *numbers])
     noise = f"{training.NOISE:.0%} wrong labels"
     return table([f"FashionMNIST, {noise}, percent", "epochs", "test accuracy", "ECE of h", "ECE of p"], rows)

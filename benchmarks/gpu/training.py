@@ -7,7 +7,6 @@ labels of training and validation images are made wrong, and the epoch of best v
 from __future__ import annotations
 
 import functools
-import math
 import tempfile
 import time
 from collections.abc import Callable
@@ -21,6 +20,7 @@ from benchmarks.gpu.device import DEVICE
 from benchmarks.gpu.stages import Cells, Progress
 from mgce.datasets import load_images
 from mgce.datasets.sources import DataSource
+from mgce.experiments.methods import MINIMAX_MAE, at_betas
 from mgce.experiments.paper.image_settings import PAPER
 from mgce.experiments.paper.images import ImageRun
 from mgce.runs.place import Place
@@ -30,8 +30,7 @@ from mgce.training.member_losses import MemberLoss
 from mgce.training.settings import TrainingSettings
 
 DATASET, NOISE, BETA, SEED = "fashion_mnist", 0.4, 1.4, 0
-# Cross-entropy is MGCE at beta = inf and MAE at beta = 1, as in the paper's tables.
-METHODS = {"mgce": BETA, "ce": math.inf, "gce": BETA, "mae": 1.0}
+METHODS = {name: loss for name in ("mgce", "ce", "gce", MINIMAX_MAE) for loss in at_betas(name, (BETA,))}
 SHARE = 0.85  # of a run's time that is given to epochs; the rest is for reading, compiling and the last evaluation
 # How a step is made faster, one thing after the other: precision, and whether the network is compiled.
 MACHINES = {"float32": ("32-true", False), "bfloat16": ("bf16-mixed", False), "compiled": ("bf16-mixed", True)}
@@ -87,7 +86,8 @@ def train_images(data_dir: Path | None, method: str, progress: Progress) -> dict
         epoch = speed["images"] / speed["images_per_second"]
         share = SHARE * progress.left / len(METHODS) - speed["first_epoch"]
         epochs = epochs_that_fit(settings["epochs"], share, epoch)
-    given = {"dataset": DATASET, "noise": NOISE, "seed": SEED, "method": method, "beta": METHODS[method]}
+    loss = METHODS[method]
+    given = {"dataset": DATASET, "noise_rate": NOISE, "seed": SEED, "method": loss.name, "beta": loss.beta}
     run = ImageRun(**{**settings, "epochs": epochs, **given})
     records = run.run(Place(DataSource(data_dir), DEVICE))
     return {"epochs": epochs, "epochs_of_the_protocol": settings["epochs"], "records": records}

@@ -15,16 +15,16 @@ SMALL = ["--seeds", "2", "--epochs", "3", "--hidden", "8", "--betas", "1.4,5"]
 def test_compare_prints_the_table_and_writes_the_files(tmp_path):
     result = mgce("compare", "iris", *SMALL, folder=tmp_path)
     assert result.returncode == 0, result.stderr
-    for text in ("iris, symmetric noise 0.4", "accuracy", "ECE(h)", "SCE(p)", "mgce", "gce", "ce", "mae"):
+    for text in ("iris, symmetric noise 0.4", "accuracy", "ECE(h)", "SCE(p)", "mgce", "gce", "ce", "mgce@1"):
         assert text in result.stdout
     assert "mean ± standard deviation of 2 seeds" in " ".join(result.stdout.split())
     folder = tmp_path / "mgce-compare-iris"
     assert {p.name for p in folder.iterdir()} == {"table.csv", "runs.json", "accuracy.png", "reliability.png"}
     document = json.loads((folder / "runs.json").read_text())
-    assert len(document["runs"]) == 12 and document["plan"]["noise"] == 0.4
+    assert len(document["runs"]) == 12 and document["plan"]["noise_rate"] == 0.4
     assert document["environment"]["torch"].startswith("2.")
     table = pd.read_csv(folder / "table.csv")
-    assert table["method"].tolist() == ["mgce", "gce", "ce", "mae"]
+    assert table["method"].tolist() == ["mgce", "gce", "ce", "mgce@1"]
 
 
 def test_compare_takes_a_file_of_mixed_columns(tmp_path):
@@ -97,7 +97,7 @@ def test_no_output_replaces_the_table_or_another(tmp_path, arguments, sentence):
         (["nowhere.csv"], "Error: Expected `dataset` to be the path of a file that exists"),
         (["t.csv", "--target", "z"], "Error: Expected `target` to be a column of t.csv (x, y), but got 'z'."),
         (["t.csv", "--target", "y"], "Error: Expected `dataset` to be a data set with enough rows of every class"),
-        (["iris", "--noise-rate", "1.5"], "Error: Expected `noise` to be a float in [0, 1], but got 1.5."),
+        (["iris", "--noise-rate", "1.5"], "Error: Expected `noise_rate` to be a float in [0, 1], but got 1.5."),
         (["iris", "--device", "nowhere"], "Error: Expected `device` to be a device that this PyTorch can use"),
         (["iris", "--trims", "1"], "Error: Expected `trims` to be below 1"),
         (["iris", "--trims", "0.2,0.2"], "Error: Expected `trims` to be one or more values, none of them twice"),

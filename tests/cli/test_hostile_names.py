@@ -145,7 +145,7 @@ def test_hostile_records_in_a_report(tmp_path):
     store = Runs(tmp_path / "runs")
     for noise in (0.0, 0.2, 0.4):
         made = {**document(TabularRun("wine", noise, (0,), (("mgce", 1.4),), epochs=2)), "dataset": hostile}
-        store.write(Run(made, [{**record, "noise": noise}], {"mgce": "0.1.0", "seconds": 1.5, hostile: hostile}))
+        store.write(Run(made, [{**record, "noise_rate": noise}], {"mgce": "0.1.0", "seconds": 1.5, hostile: hostile}))
     store.pack()
     (tmp_path / "runs" / "reasons.json").write_text(json.dumps({"*": hostile}))
     code, output, errors = run(tmp_path, "cp1252", "report", "runs", "--out-dir", "out")

@@ -10,7 +10,8 @@ import torch
 from mgce._files import to_json
 from mgce.datasets import load
 from mgce.experiments import render
-from mgce.experiments.compare import KNOWN, Comparison, in_order, run
+from mgce.experiments.compare import Comparison, in_order, run
+from mgce.experiments.methods import KNOWN
 from mgce.losses.presets import LOSSES
 from mgce.runs import select
 
@@ -24,7 +25,7 @@ def records():
 
 def test_a_record_for_every_run_and_it_is_plain_json(records):
     keys = {(r["method"], r["beta"], r["seed"]) for r in records}
-    runs = [("mgce", 1.4), ("mgce", 5.0), ("gce", 1.4), ("gce", 5.0), ("ce", math.inf), ("mae", 1.0)]
+    runs = [("mgce", 1.4), ("mgce", 5.0), ("gce", 1.4), ("gce", 5.0), ("ce", math.inf), ("mgce@1", 1.0)]
     assert keys == {(*r, seed) for r in runs for seed in range(2)} and len(records) == 12
     for record in records:
         assert len(record["test_accuracy_by_epoch"]) == 4
@@ -70,8 +71,8 @@ def test_the_share_to_trim_is_a_candidate_and_no_method_is_told_it():
 
 def test_clean_labels_are_learnt_better_than_noisy_ones():
     plan = {"seeds": 2, "betas": (1.4,), "epochs": 30, "lr": 5e-3, "methods": ("mgce", "ce")}
-    clean = run(load("wine"), Comparison(noise=0.0, **plan))
-    noisy = run(load("wine"), Comparison(noise=0.6, **plan))
+    clean = run(load("wine"), Comparison(noise_rate=0.0, **plan))
+    noisy = run(load("wine"), Comparison(noise_rate=0.6, **plan))
     assert min(r["accuracy"] for r in clean) > 0.9
     assert np.mean([r["accuracy"] for r in noisy]) < np.mean([r["accuracy"] for r in clean]) - 0.1
 
@@ -79,7 +80,7 @@ def test_clean_labels_are_learnt_better_than_noisy_ones():
 @pytest.mark.parametrize(
     "wrong, message",
     [
-        ({"noise": -0.1}, "Expected `noise`"),
+        ({"noise_rate": -0.1}, "Expected `noise_rate`"),
         ({"noise_type": "odd"}, "Expected `noise_type` to be one of 'symmetric', 'pair'"),
         ({"methods": ("svm",)}, "Expected `methods` to be one of 'mgce'"),
         ({"methods": ()}, "Expected `methods` to be one or more values"),

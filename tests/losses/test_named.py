@@ -147,7 +147,7 @@ for protocol in PROTOCOLS:
     runs = plan(protocol, Request(seeds=1))
     planned[protocol] = "cube" in {name for run in runs for name in run.hyperparameters}
 table, out = runpy.run_path(sys.argv[3])["table"](), sys.argv[2]
-sys.argv = ["mgce", "compare", "wine", *"--methods cube --epochs 1 --hidden 2 --seeds 1 --quiet --out".split(), out]
+sys.argv = ["mgce", "compare", "wine", *"--methods cube --epochs 1 --hidden 2 --seeds 1 --quiet --out-dir".split(), out]
 try:
     code = main()
 except SystemExit as error:

@@ -29,9 +29,9 @@ def test_the_interval_holds_the_rate_where_the_classifier_is_right_when_sure(rat
         y = rng.integers(0, K, 1000)
         probs, _ = classifier(rng, y, 0.0)
         interval = noise_rate_interval(flip(rng, y, rate), probs, delta=DELTA)
-        misses += not interval.low <= rate <= interval.high
+        misses += not interval.lower <= rate <= interval.upper
         probs, _ = classifier(rng, y, 0.3)  # the upper end needs no classifier that is right
-        above += noise_rate_interval(flip(rng, y, rate), probs, delta=DELTA).high < rate
+        above += noise_rate_interval(flip(rng, y, rate), probs, delta=DELTA).upper < rate
     assert 0 < misses <= stats.binom.ppf(0.999, 200, DELTA) and above == 0
 
 
@@ -70,7 +70,7 @@ def test_repeated_labels():
     for _ in range(300):
         y = rng.integers(0, K, 400)
         interval = repeated_labels_interval(flip(rng, y, 0.25), flip(rng, y, 0.25), n_classes=K, delta=DELTA)
-        misses += not interval.low <= 0.25 <= interval.high
+        misses += not interval.lower <= 0.25 <= interval.upper
     assert 0 < misses <= stats.binom.ppf(0.999, 300, DELTA)
 
 
@@ -85,9 +85,9 @@ def test_the_estimate_is_that_of_cleanlab():
     ours = estimate.matrix
     theirs = (joint / joint.sum(0)).T
     np.testing.assert_allclose(ours, theirs, atol=0.02)
-    assert estimate.rate == pytest.approx(1 - np.trace(joint), abs=0.01)
-    assert estimate.rate_interval[0] < estimate.rate < estimate.rate_interval[1]
-    assert (estimate.low <= ours).all() and (ours <= estimate.high).all()
+    assert estimate.noise_rate == pytest.approx(1 - np.trace(joint), abs=0.01)
+    assert estimate.noise_rate_interval[0] < estimate.noise_rate < estimate.noise_rate_interval[1]
+    assert (estimate.lower <= ours).all() and (ours <= estimate.upper).all()
 
 
 def test_errors():

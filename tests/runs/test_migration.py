@@ -1,11 +1,15 @@
 import contextlib
+import json
+import math
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 import pytest
+import torch
 
+from experiments.paper.image_runs import tiny
 from mgce._files import alone_in
 from mgce.runs import migration
 from mgce.runs.migration import CHANGES, Change
@@ -261,3 +265,69 @@ def test_each_change_can_be_undone_and_does_nothing_twice(folder, changes):
             again, records = migration.renewed(one.specification, one.records)
             assert (again, records) == (one.specification, list(one.records))
             assert name == (one.stored_as or name) or one.stored_as in former_names(one.specification)
+
+
+FOLDERS = [path.parent for path in sorted(RESULTS.glob("*/specifications.jsonl"))]
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_committed_runs_have_the_words_of_today_and_the_numbers_of_before(folder):
+    """The words are replaced in the text of the files, which stay as they are."""
+    specifications, lines = (folder / name for name in ("specifications.jsonl", "records.jsonl"))
+    records = {}
+    for line in lines.read_text().splitlines():
+        name = json.loads(line)["run"]
+        records.setdefault(name, []).append(line.replace('"noise":', '"noise_rate":'))
+    found = {run.stored_as: run for run in Runs(folder).read().values()}
+    for line in specifications.read_text().splitlines():
+        before, words = json.loads(line), line
+        changed = {'"noise"': '"noise_rate"', '{"delta":': '{"inverse_norm":'}
+        changed |= {'["mae",1.0]': '["mgce",1.0]'} if before["kind"] == "tabular" else {}
+        for former, today in changed.items():
+            words = words.replace(former, today)
+        name = run_name(before)
+        run = found.pop(name)
+        assert run.specification == json.loads(words) and former_names(run.specification)[-1] == name
+        paper = before["kind"] == "tabular"
+        same = [one.replace('"method":"mae",', '"method":"mgce",') if paper else one for one in records[name]]
+        assert [{**record, "run": name} for record in run.records] == list(map(json.loads, same))
+        assert run.name == run_name(run.specification) != name
+    assert not found
+
+
+def test_the_mae_of_softmax_is_no_former_name():
+    """The paper's runs called MGCE at beta = 1 `mae`, the others that of softmax, as now all do."""
+    for members in ([["mae", "inf"]], [["mgce", 1.4], ["mae", "inf"]]):
+        run = {"kind": "tabular", "axes": ["noise_rate", "members"], "members": members, "noise_rate": 0.2}
+        (before,) = {str(one["members"]) for one in migration.earlier(run)}
+        assert before == str(members) and migration.renewed(run, [{"method": "mae", "beta": "inf"}])[0] == run
+    own = {"kind": "rates", "axes": ["members"], "members": [["mae", "inf"], ["mgce", 1.0]]}
+    assert migration.renewed(own, [{"method": "mae", "beta": "inf"}]) == (own, [{"method": "mae", "beta": "inf"}])
+
+
+@pytest.mark.parametrize(
+    ("method", "beta", "loss"),
+    [
+        ("ce", math.inf, {"family": "mgce"}),
+        ("mgce", 1.0, {}),
+        ("ce+logitclip", math.inf, {"options": {"delta": 1.0}}),
+    ],
+)
+def test_a_network_that_an_earlier_version_stopped_goes_on(tmp_path, method, beta, loss):
+    """Its checkpoint has the words of that version, and lies under the name of that version."""
+    run, place = tiny(method, beta, epochs=1), Place(scratch=tmp_path)
+    first, name = run.run(place), run_name(document(run))
+    last = tmp_path / name / place.image_precision / "last.ckpt"
+    checkpoint = torch.load(last, weights_only=False)
+    checkpoint["specification"]["loss"]["0"] |= loss
+    torch.save(checkpoint, last)
+    written = last.read_bytes()
+    (tmp_path / name).rename(tmp_path / former_names(document(run))[-1])
+    carry_over(place, [document(run)])
+    assert last.read_bytes() == written and run.run(place) == first and last.read_bytes() == written
+
+
+@pytest.mark.parametrize("members", [3, [3], [["mae"]], None])
+def test_a_specification_that_no_version_wrote_is_damage(tmp_path, members):
+    with pytest.raises(ValueError, match="to hold finished runs, but got a specification that no version wrote"):
+        Runs(tmp_path).write(Run({"kind": "tabular", "members": members, "noise": 0.2}, [{"method": "mae"}], {}))

@@ -13,11 +13,11 @@ from mgce.runs.specification import document, networks, remaining
 from mgce.runs.store import Runs, run_name
 
 KINDS = PAPER.by_dataset
-SMALL = TabularRun("wine", 0.2, (0, 1), (("mgce", 1.4), ("mae", 1.0)), hidden=8, epochs=3)
+SMALL = TabularRun("wine", 0.2, (0, 1), (("mgce", 1.4), ("mgce", 1.0)), hidden=8, epochs=3)
 
 
 def test_the_name_depends_on_every_field_and_on_nothing_else():
-    others = replace(SMALL, noise=0.4), replace(SMALL, dataset="iris"), replace(SMALL, epochs=4)
+    others = replace(SMALL, noise_rate=0.4), replace(SMALL, dataset="iris"), replace(SMALL, epochs=4)
     assert len({run_name(document(spec)) for spec in (SMALL, *others)}) == 4
     assert run_name(document(SMALL)) == run_name(dict(reversed(document(SMALL).items())))
 
@@ -25,10 +25,12 @@ def test_the_name_depends_on_every_field_and_on_nothing_else():
 def test_runs_of_one_folder_have_one_setting_and_nothing_twice():
     def spec(**changes):
         return document(
-            TabularRun(**{"dataset": "wine", "noise": 0.0, "seeds": (0,), "members": (("ce", math.inf),), **changes})
+            TabularRun(
+                **{"dataset": "wine", "noise_rate": 0.0, "seeds": (0,), "members": (("ce", math.inf),), **changes}
+            )
         )
 
-    runs = [spec(), spec(seeds=(1,)), spec(noise=0.2), spec(members=(("mae", 1.0),))]
+    runs = [spec(), spec(seeds=(1,)), spec(noise_rate=0.2), spec(members=(("mgce", 1.0),))]
     check_one_setting([*runs, spec(dataset="iris", rows=9), spec(dataset="digits", scaling="pixels")], KINDS)
     check_no_network_twice(runs)
     with pytest.raises(ValueError, match="Expected `epochs` to be 150 in all runs on wine"):
@@ -57,7 +59,7 @@ def test_an_empty_field_that_came_later_changes_no_name():
 
 
 MARKED = replace(SMALL, smoke="table3")
-METHODS = (("mgce", 1.4), ("mgce", 2.0), ("mae", 1.0))
+METHODS = (("mgce", 1.4), ("mgce", 2.0), ("mgce", 1.0))
 GRID = TabularRun("wine", 0.2, (0, 1, 2), METHODS)
 
 
@@ -80,5 +82,5 @@ def test_remaining_runs_are_few():
         replace(GRID, seeds=(0, 2)),
         replace(GRID, seeds=(1,), members=(METHODS[0], METHODS[2])),
     ]
-    assert remaining(GRID, networks(document(replace(GRID, noise=0.4)))) == [GRID]
+    assert remaining(GRID, networks(document(replace(GRID, noise_rate=0.4)))) == [GRID]
     assert remaining(GRID, networks(document(replace(GRID, smoke="table3")))) == [GRID]

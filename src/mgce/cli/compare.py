@@ -21,13 +21,14 @@ from mgce.cli.terminal import Terminal, nothing_written_if_interrupted
 from mgce.datasets import NAMES, Table, load
 from mgce.datasets.table_files import TextFormat
 from mgce.experiments import render
-from mgce.experiments.compare import KNOWN, Comparison, in_order, run
+from mgce.experiments.compare import Comparison, in_order, run
 from mgce.experiments.compared import FILES, Compared
+from mgce.experiments.methods import KNOWN
 from mgce.tables.notes import left_out_copies, without_label
 
 DEFAULT = Comparison()
 BETAS, TRIMS = (",".join(map(str, values)) for values in (DEFAULT.betas, DEFAULT.trims))
-METHODS_HELP = f"all, or some of these, with commas between: {', '.join(KNOWN)}."
+METHODS_HELP = f"all, or some, with commas between: {', '.join(KNOWN)}; NAME@BETA is a loss at a fixed beta."
 
 
 def compare(
@@ -66,8 +67,8 @@ def compare(
     rows, whose labels are noisy too. Prints test accuracy and calibration errors as mean ± standard
     deviation over the seeds; writes table.csv, runs.json, accuracy.png and reliability.png.
 
-    mae is MGCE at beta = 1, softmax_mae the MAE of softmax. Losses with hyperparameters have those published for
-    CIFAR-10.
+    mgce@1 is MGCE at beta = 1, the convex minimax MAE; mae is the MAE of softmax. Losses with hyperparameters have
+    those published for CIFAR-10.
     """
     form = TextFormat(sep, decimal, encoding)
     table = load(dataset, target, data_dir=data_dir, download=download, drop=columns_of(drop), form=form)

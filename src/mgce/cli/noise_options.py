@@ -5,8 +5,8 @@ from __future__ import annotations
 from mgce._validation import expected
 
 NOISE_RATE = (
-    "Share of labels that are wrong: a lower bound with --noise symmetric, an upper bound with --noise any. auto: "
-    "estimated from the rows where the model is most sure, on which it is assumed to be right."
+    "Share of labels that are wrong: a lower bound with --noise-type symmetric, an upper bound with --noise-type any. "
+    "auto: estimated from the rows where the model is most sure, on which it is assumed to be right."
 )
 NOISE_TYPE = (
     "symmetric: a wrong label is any of the other classes, with equal probability. any: nothing is assumed about which "

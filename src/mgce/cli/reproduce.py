@@ -11,8 +11,9 @@ from mgce._text import printable
 from mgce.cli.list_options import parse_methods, parse_names, parse_numbers
 from mgce.cli.outputs import check_folder
 from mgce.cli.studies import DataDir, Device, Download, Jobs, Precision, Smoke, data_source, run_with_progress, show
+from mgce.experiments.methods import KNOWN
 from mgce.experiments.paper.items import ITEMS, PAPER, chosen, plan
-from mgce.experiments.paper.plan import BETAS, KNOWN, Options
+from mgce.experiments.paper.plan import BETAS, Options
 from mgce.runs.place import Place
 from mgce.runs.report import read_reasons, write_report
 from mgce.runs.specification import Specification
@@ -20,7 +21,7 @@ from mgce.runs.store import Runs
 from mgce.runs.sweep import Workers, absent, pending
 from mgce.training.resnet import STEMS
 
-METHODS_HELP = f"all, or some of these, with commas between: {', '.join(KNOWN)}."
+METHODS_HELP = f"all, or some, with commas between: {', '.join(KNOWN)}; NAME@BETA is a loss at a fixed beta."
 STEM_HELP = f"First layers of residual networks, {' or '.join(STEMS)} [cifar for images of 32 x 32]."
 
 

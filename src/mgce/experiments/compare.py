@@ -17,22 +17,18 @@ from mgce._validation import check_beta, check_choice, check_count, check_device
 from mgce.datasets import Table, preprocessor
 from mgce.datasets.splits import Rows, stratified_split
 from mgce.estimators.linear_cv import BETAS
-from mgce.experiments.methods import MEANT, TRIMMED, Method, paper_betas, stages
-from mgce.losses.presets import LOSSES
+from mgce.experiments.methods import PAPER, TRIMMED, Method, at_betas, stages
 from mgce.losses.trimmed import check_trim
 from mgce.metrics.evaluation import evaluate
 from mgce.tables.copies import copies
 from mgce.training.ensemble import fit_ensemble, stack_groups
-from mgce.training.member_losses import MemberLoss
 from mgce.training.seeds import derived_generator, derived_seed
 from mgce.training.settings import TrainingSettings
 
-# The paper's methods, and the other losses with the hyperparameters published for CIFAR-10. The share that trimming
-# leaves out is chosen by validation.
-KNOWN = tuple(dict.fromkeys((*MEANT, *LOSSES)))
 NOISES = {"symmetric": noise.symmetric, "pair": noise.pair_flip}
 
-Run = tuple[str, float, float | None]  # method, beta, and the share to trim of the methods that do
+# The losses have the hyperparameters published for CIFAR-10, and are told the kind of noise by no more than its matrix.
+PUBLISHED_FOR = ("cifar10", None, None)
 
 
 @dataclass(frozen=True)
@@ -40,9 +36,9 @@ class Comparison:
     """What to train: everything that the records depend on, beside the table.
 
     Attributes:
-        noise: share of the labels of training and validation rows that are made wrong.
+        noise_rate: share of the labels of training and validation rows that are made wrong.
         noise_type: a key of `NOISES`.
-        methods: some of `KNOWN`.
+        methods: names of losses, or NAME@BETA for a loss at a fixed beta.
         betas: candidates for the beta of mgce and gce.
         trims: candidates for the share of the rows of each label that mgce+trim and ce+trim leave out.
         seeds: how many; each has its own split, noise and initial weights.
@@ -56,9 +52,9 @@ class Comparison:
         TypeError, ValueError: if a field is not one of those above.
     """
 
-    noise: float = 0.4
+    noise_rate: float = 0.4
     noise_type: str = "symmetric"
-    methods: tuple[str, ...] = ("mgce", "gce", "ce", "mae")
+    methods: tuple[str, ...] = PAPER
     betas: tuple[float, ...] = BETAS
     trims: tuple[float, ...] = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
     seeds: int = 5
@@ -70,7 +66,7 @@ class Comparison:
     lr: float = 1e-3
 
     def __post_init__(self) -> None:
-        check_fraction("noise", self.noise)
+        check_fraction("noise_rate", self.noise_rate)
         check_choice("noise_type", self.noise_type, tuple(NOISES))
         self._check_candidates()
         for name in ("seeds", "hidden", "batch_size"):
@@ -84,23 +80,23 @@ class Comparison:
             raise ValueError(expected("lr", "a positive float", self.lr))
 
     def _check_candidates(self) -> None:
-        for method in self.methods:
-            check_choice("methods", method, KNOWN)
         for beta in self.betas:
             check_beta(beta)
+        for method in self.methods:
+            at_betas(method, self.betas)
         for trim in self.trims:
             check_trim("trims", trim)
         for name, values in (("methods", self.methods), ("betas", self.betas), ("trims", self.trims)):
             if not values or len(set(values)) < len(values):
                 raise ValueError(expected(name, "one or more values, none of them twice", values))
 
-    def runs(self) -> list[Run]:
-        """List what every network of a seed is trained by."""
+    def runs(self) -> list[tuple[str, Method]]:
+        """List what every network of a seed is trained by: the method that was asked for, and its loss."""
         return [
-            (method, beta, trim)
-            for method in self.methods
-            for beta in paper_betas(method, self.betas)
-            for trim in (self.trims if method in TRIMMED else (None,))
+            (name, replace(method, trim=trim))
+            for name in self.methods
+            for method in at_betas(name, self.betas)
+            for trim in (self.trims if method.name in TRIMMED else (None,))
         ]
 
     def epochs_for(self, rows: int) -> int:
@@ -148,9 +144,9 @@ def run(
         stack_groups([getattr(split, part) for split in splits], device) for part in ("train", "validation", "test")
     )
     runs, epochs = plan.runs(), plan.epochs_for(train[0].shape[1])
-    transition = NOISES[plan.noise_type](len(table.classes), plan.noise)
+    transition = NOISES[plan.noise_type](len(table.classes), plan.noise_rate)
     frequencies = torch.from_numpy(table.target).bincount(minlength=len(transition))
-    losses = [_loss(run, transition, frequencies) for run in runs]
+    losses = [method.loss(PUBLISHED_FOR, transition, frequencies) for _, method in runs]
     fit = fit_ensemble(
         *train,
         stages(losses),
@@ -173,16 +169,16 @@ def run(
         logits = fit.model(test[0])
     records = []
     for seed in range(plan.seeds):
-        for member, (method, beta, trim) in enumerate(runs):
-            record: dict[str, Any] = {"method": method, "beta": beta, "trim": trim, "seed": seed}
+        for member, (name, method) in enumerate(runs):
+            record: dict[str, Any] = {"method": name, "beta": method.beta, "trim": method.trim, "seed": seed}
             record["best_epoch"] = int(fit.best_epoch[seed, member])
-            for name, curve in fit.curves.items():
-                record[f"{name}_accuracy_by_epoch"] = [round(v, 6) for v in curve[:, seed, member].tolist()]
+            for part, curve in fit.curves.items():
+                record[f"{part}_accuracy_by_epoch"] = [round(v, 6) for v in curve[:, seed, member].tolist()]
             record["validation_accuracy"] = max(record["validation_accuracy_by_epoch"])
             if not bool(logits[seed, member].isfinite().all()):
-                what = f"so small that training stays finite, which that of {method} with seed {seed} does not"
+                what = f"so small that training stays finite, which that of {name} with seed {seed} does not"
                 raise ValueError(expected("lr", what, plan.lr))
-            measures = evaluate(logits[seed, member], test[1][seed], beta, link=losses[member].link())
+            measures = evaluate(logits[seed, member], test[1][seed], method.beta, link=losses[member].link())
             records.append(record | measures)
     return records
 
@@ -202,14 +198,6 @@ def in_order(table: Table) -> tuple[Table, int]:
     return replace(table, features=features, target=table.target[rows], n_train=None), len(same) - len(rows)
 
 
-def _loss(run: Run, transition: Tensor, frequencies: Tensor) -> MemberLoss:
-    """Give the loss of a run; forward correction is told the matrix of the noise, and no other is told anything."""
-    name, beta, _ = run
-    if name in MEANT:
-        return MemberLoss(MEANT[name][0], beta)
-    return Method(*run).loss("cifar10", None, transition, frequencies)
-
-
 def _split(table: Table, plan: Comparison, seed: int) -> _Split:
     def stratified(rows: Rows, size: float) -> tuple[Rows, Rows]:
         return stratified_split(rows, table.target, size, derived_seed(seed, "split"), table.name)
@@ -217,7 +205,7 @@ def _split(table: Table, plan: Comparison, seed: int) -> _Split:
     kept, test = stratified(np.arange(len(table.target)), plan.test_size)
     train, validation = stratified(kept, plan.validation_size)
     transform = preprocessor(table.features).fit(table.features.iloc[train])
-    transition = NOISES[plan.noise_type](len(table.classes), plan.noise)
+    transition = NOISES[plan.noise_type](len(table.classes), plan.noise_rate)
     generator = derived_generator(seed, "noise")
 
     def part(rows: Rows, clean: bool = False) -> tuple[Tensor, Tensor]:

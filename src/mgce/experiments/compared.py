@@ -43,7 +43,7 @@ class Compared:
     @property
     def title(self) -> str:
         """What was compared on what."""
-        return f"{self.table.name}, {self.plan.noise_type} noise {self.plan.noise:g}"
+        return f"{self.table.name}, {self.plan.noise_type} noise {self.plan.noise_rate:g}"
 
     def files(self) -> dict[str, bytes]:
         """Give the content of each of `FILES` by its name."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,20 +18,17 @@ from mgce.training.member_losses import MemberLoss
 
 (GCE_BETA,) = LOSSES["gce"].compared_betas
 TRIMMED = tuple(name for name, loss in LOSSES.items() if loss.trims)
-# What comparisons with the paper's methods mean by the name of a loss: which loss, and its beta, None where validation
-# chooses it. The paper's MAE is the convex minimax one; elsewhere `mae` is that of softmax, which has a name here too.
-MEANT: Mapping[str, tuple[str, float | None]] = {
-    "mgce": ("mgce", None),
-    "gce": ("gce", None),
-    "ce": ("mgce", math.inf),
-    "mae": ("mgce", 1.0),
-    "softmax_mae": ("gce", 1.0),
-}
-PAPER = tuple(name for name in MEANT if name != "softmax_mae")
-CHOOSING = tuple(name for name, (_, beta) in MEANT.items() if beta is None)
+# The paper's methods, as `at_betas` reads them. Its MAE is the convex minimax one, MGCE at beta = 1; `mae` is that of
+# softmax. Of the others, validation chooses the beta of those that have one.
+MINIMAX_MAE = "mgce@1"
+CHOOSING = ("mgce", "gce")
+PAPER = (*CHOOSING, "ce", MINIMAX_MAE)
+KNOWN = tuple(dict.fromkeys((*PAPER, *LOSSES)))
 # These a network learns only after so many epochs by the loss without a cap, of the 30 to 200 that the protocols have,
 # unless a run says otherwise.
 CAPPED, CAPPED_FROM = tuple(name for name, loss in LOSSES.items() if loss.begin), 3
+
+PublishedFor = tuple[str, str | None, float | None]  # data set, kind and rate of the noise
 
 
 @dataclass(frozen=True)
@@ -65,28 +62,30 @@ class Method:
         """The loss that it trims; itself where it trims none."""
         return Method(LOSSES[self.name].of[0].name, self.beta) if LOSSES[self.name].trims else self
 
-    def hyperparameters(self, data: str, noise: str | None) -> dict[str, Any]:
+    def hyperparameters(
+        self, data: str, noise_type: str | None = None, noise_rate: float | None = None
+    ) -> dict[str, Any]:
         """Give those published for a data set and a kind of noise, or for CIFAR-10, and those of comparisons.
 
         Args:
             data: the data set, as `preset` has it, or another.
-            noise: kind and rate, as `preset` has it.
+            noise_type: as `preset` has it.
+            noise_rate: as `preset` has it.
         """
-        published = preset(self.name, data if data in DATA else "cifar10", noise)
+        published = preset(self.name, data if data in DATA else "cifar10", noise_type, noise_rate)
         options = {**LOSSES[self.name].compared, **published}
         options.pop("beta", None)  # GCE's, which is `self.beta`
         return options
 
-    def loss(self, data: str, noise: str | None, transition: Tensor, frequencies: Tensor) -> MemberLoss:
+    def loss(self, published_for: PublishedFor, transition: Tensor, frequencies: Tensor) -> MemberLoss:
         """Make it, with its hyperparameters.
 
         Args:
-            data: the data set, as `hyperparameters` has it.
-            noise: kind and rate, as `hyperparameters` has it.
+            published_for: data set, kind and rate of the noise, as `hyperparameters` has them.
             transition: matrix of the noise, for the methods that are told it.
             frequencies: of the true classes, for those that are told the share of wrong labels by label.
         """
-        options, told = self.hyperparameters(data, noise), LOSSES[self.name].told
+        options, told = self.hyperparameters(*published_for), LOSSES[self.name].told
         if "transition" in told:
             options["transition"] = transition.tolist()
         if "trim" in told:
@@ -100,34 +99,41 @@ class Method:
         right = inverse_noise_matrix(transition, frequencies).diagonal()
         if right.min() <= 0:
             what = f"such that {self.name}, which leaves out wrong labels, has a right one of every class"
-            raise ValueError(expected("noise", what, "noise in which all labels of a class are wrong"))
+            raise ValueError(expected("noise_rate", what, "noise in which all labels of a class are wrong"))
         # Shares as one would state them, and not 1 - .6 in floating point.
         return [round(1 - share, 6) for share in right.tolist()]
 
 
-def paper_loss(method: Method, data: str, noise: str | None, transition: Tensor, frequencies: Tensor) -> MemberLoss:
-    """Make a loss as comparisons with the paper's methods have it; what it takes is what :meth:`Method.loss` does.
+def at_betas(method: str, candidates: tuple[float, ...]) -> list[Method]:
+    """Give the losses that a method of a comparison stands for: one for each beta that validation may choose.
+
+    Args:
+        method: name of a loss, or NAME@BETA, a loss at a fixed beta.
+        candidates: betas of those in `CHOOSING`.
+
+    Raises:
+        ValueError: if the method is neither.
 
     Example:
-        >>> paper_loss(Method("mae", 1.0), "mnist", None, torch.eye(2), torch.ones(2)).family
-        'mgce'
+        >>> [one.beta for name in ("gce", "mgce@1", "ce", "mgce+rce") for one in at_betas(name, (1.4, 2.0))]
+        [1.4, 2.0, 1.0, inf, 1.4]
     """
-    if method.name in PAPER:
-        return MemberLoss(MEANT[method.name][0], method.beta)
-    return method.loss(data, noise, transition, frequencies)
+    name, fixed, beta = method.partition("@")
+    if not fixed:
+        check_choice("methods", name, KNOWN)
+        return [Method(name, beta) for beta in (candidates if name in CHOOSING else LOSSES[name].compared_betas[-1:])]
+    try:
+        if not (name in LOSSES and LOSSES[name].has_beta and float(beta) >= 1):
+            raise ValueError
+    except ValueError:
+        what = "names of losses, or NAME@BETA of one that has a beta, from 1 to inf, as in mgce@1"
+        raise ValueError(expected("methods", what, method)) from None
+    return [Method(name, float(beta))]
 
 
-def paper_betas(name: str, candidates: tuple[float, ...]) -> tuple[float, ...]:
-    """Give the betas of a method in comparisons with the paper's: of those that choose theirs, the candidates.
-
-    Example:
-        >>> [paper_betas(name, (1.4, 2.0)) for name in ("gce", "mae", "ce", "mgce+rce")]
-        [(1.4, 2.0), (1.0,), (inf,), (1.4,)]
-    """
-    if name not in MEANT:
-        return LOSSES[name].compared_betas[-1:]
-    beta = MEANT[name][1]
-    return candidates if beta is None else (beta,)
+def row_name(method: str, beta: float) -> str:
+    """Name the row of the paper's tables that a network belongs to: its method, or `MINIMAX_MAE`."""
+    return MINIMAX_MAE if (method, beta) == ("mgce", 1) else method
 
 
 def stages(losses: Sequence[MemberLoss], cap_from: int = CAPPED_FROM) -> dict[int, list[MemberLoss]]:

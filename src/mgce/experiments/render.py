@@ -20,7 +20,7 @@ from mgce.runs.select import MEASURES
 
 COLUMNS = {"accuracy": "accuracy", "ECE(h)": "ece_h", "ECE(p)": "ece_p", "SCE(h)": "sce_h", "SCE(p)": "sce_p"}
 # Okabe and Ito's colours, told apart by readers of any colour vision.
-COLOURS = {"mgce": "#0072B2", "gce": "#E69F00", "ce": "#D55E00", "mae": "#009E73", "softmax_mae": "#CC79A7"}
+COLOURS = {"mgce": "#0072B2", "gce": "#E69F00", "ce": "#D55E00", "mgce@1": "#009E73", "mae": "#CC79A7"}
 # For methods without a colour of their own, in the order in which they come.
 OTHER_COLOURS = ("#56B4E9", "#000000", "#8C564B", "#999999", "#BCBD22", "#7F3C8D", "#11A579", "#E73F74")
 LINES = ("-", "--", ":", "-.")  # ten methods each

@@ -6,7 +6,6 @@ FashionMNIST has those of MNIST. Where paper and public configuration differ the
 from __future__ import annotations
 
 import pkgutil
-import re
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 from torch import nn
 
 from mgce import losses
-from mgce._validation import check_choice, expected
+from mgce._validation import check_choice, check_fraction, expected
 from mgce.losses.named import SHARED, NamedLoss
 
 
@@ -30,13 +29,10 @@ def _losses() -> Mapping[str, NamedLoss]:
 
 LOSSES = _losses()
 
-# A share from 0 to 1, as people and Python write it: .4, 0.4, 1e-05.
-RATE = re.compile(r"0?\.[0-9]+|0|1(\.0*)?|[1-9](\.[0-9]+)?e-[0-9]+")
-
 DATA = tuple(sorted({data for loss in LOSSES.values() for data in loss.presets.by_data} | {"fashion_mnist"}))
 
 
-def preset(name: str, data: str, noise: str | None = None) -> dict[str, Any]:
+def preset(name: str, data: str, noise_type: str | None = None, noise_rate: float | None = None) -> dict[str, Any]:
     """Give the hyperparameters of a loss that were published for a data set, or else those for CIFAR-10.
 
     CIFAR-10 is what most comparisons begin with.
@@ -44,8 +40,9 @@ def preset(name: str, data: str, noise: str | None = None) -> dict[str, Any]:
     Args:
         name: of the loss, a key of `LOSSES`.
         data: name of the data set, as in `DATA`: `"mnist"`, `"cifar10"`, ...; `"fashion_mnist"` is as MNIST.
-        noise: kind and rate, as `"symmetric 0.8"` or `"asymmetric 0.4"`, for the few losses whose authors tell one from
-            another. A rate between those published has what was for the next larger one.
+        noise_type: `"symmetric"` or `"asymmetric"`, for the few losses whose authors tell one noise from another.
+        noise_rate: share of wrong labels, in [0, 1]; given with `noise_type`, and only then. A rate between those
+            published has what was for the next larger one.
 
     Returns:
         Keywords for :func:`robust_loss`; none where nothing was published for CIFAR-10 either, and the defaults hold.
@@ -56,30 +53,42 @@ def preset(name: str, data: str, noise: str | None = None) -> dict[str, Any]:
     Example:
         >>> preset("nce+agce", "cifar10")
         {'weights': (1.0, 4.0), 'a': 6.0, 'q': 1.5}
-        >>> preset("ce+logitclip", "cifar10", "symmetric 0.8")
-        {'delta': 1.5}
+        >>> preset("ce+logitclip", "cifar10", "symmetric", 0.8)
+        {'inverse_norm': 1.5}
         >>> preset("ce_eps+mae", "mnist") == preset("ce_eps+mae", "cifar10")
         True
     """
     check_choice("name", name, tuple(LOSSES))
     check_choice("data", data, DATA)
     data = "mnist" if data == "fashion_mnist" else data
-    kind, rate = _kind_and_rate(noise)
+    if (noise_type is None) != (noise_rate is None):
+        missing, given = ("noise_rate", "noise_type") if noise_rate is None else ("noise_type", "noise_rate")
+        raise ValueError(expected(missing, f"given where `{given}` is", None))
+    if noise_type is not None:
+        check_choice("noise_type", noise_type, ("symmetric", "asymmetric"))
+        check_fraction("noise_rate", noise_rate)
     published = LOSSES[name].presets
     data = data if data in published.by_data else "cifar10"
-    by_rate = published.by_noise.get((data, kind), {0.0: {}})
-    by_noise = by_rate[min((known for known in by_rate if known >= rate), default=max(by_rate))]
+    by_rate = published.by_noise.get((data, noise_type or ""), {0.0: {}})
+    by_noise = by_rate[min((known for known in by_rate if known >= (noise_rate or 0)), default=max(by_rate))]
     return {**published.by_data.get(data, {}), **by_noise}
 
 
-def robust_loss(name: str, data: str | None = None, noise: str | None = None, **keywords: Any) -> nn.Module:
+def robust_loss(
+    name: str,
+    data: str | None = None,
+    noise_type: str | None = None,
+    noise_rate: float | None = None,
+    **keywords: Any,
+) -> nn.Module:
     """Make a loss by the name that it has in papers.
 
     Args:
         name: `"ce"`, `"gce"`, `"nce+rce"`, ...: a key of `mgce.losses.presets.LOSSES`.
         data: name of a data set, for the hyperparameters published for it or else for CIFAR-10, as :func:`preset`
             gives them; None for the defaults.
-        noise: kind and rate of the noise, as for :func:`preset`.
+        noise_type: kind of the noise, as for :func:`preset`.
+        noise_rate: share of wrong labels, as for :func:`preset`.
         keywords: hyperparameters, `weights` for those of a sum, which replace the others, and any of the arguments
             of `nn.CrossEntropyLoss`.
 
@@ -96,8 +105,8 @@ def robust_loss(name: str, data: str | None = None, noise: str | None = None, **
         tensor(7.5407)
     """
     check_choice("name", name, tuple(LOSSES))
-    if data is None and noise is not None:
-        raise ValueError(expected("data", "given where `noise` is", data))
+    if data is None and (noise_type, noise_rate) != (None, None):
+        raise ValueError(expected("data", "given where the noise is", data))
     loss = LOSSES[name]
     for keyword in keywords:
         if keyword not in (*loss.hyperparameters, *SHARED):
@@ -106,15 +115,5 @@ def robust_loss(name: str, data: str | None = None, noise: str | None = None, **
     for keyword in loss.told:
         if keyword not in keywords:
             raise TypeError(expected(keyword, f"given, as {name!r} has no default of it", "nothing"))
-    found = preset(name, data, noise) if data is not None else {}
+    found = preset(name, data, noise_type, noise_rate) if data is not None else {}
     return loss(**{**found, **keywords})
-
-
-def _kind_and_rate(noise: str | None) -> tuple[str, float]:
-    """Give the kind and the rate of noise."""
-    if noise is None:
-        return "", 0.0
-    kind, _, rate = noise.partition(" ") if isinstance(noise, str) else ("", "", "")
-    if kind not in ("symmetric", "asymmetric") or not RATE.fullmatch(rate):
-        raise ValueError(expected("noise", "a kind and a rate, as 'symmetric 0.4' or 'asymmetric 0.4'", noise))
-    return kind, float(rate)

@@ -30,8 +30,8 @@ RESAMPLES = 200  # of the bootstrap: the standard error of a 2.5 % quantile is t
 class NoiseRateInterval:
     """An interval for the rate of symmetric noise, each end wrong with probability delta/2 at most."""
 
-    low: float
-    high: float
+    lower: float
+    upper: float
     n: int  # examples that it rests on
     disagreements: int  # of their labels with the classifier, or with the second label
     assumptions: tuple[str, ...]  # clauses that complete "This assumes that"
@@ -42,10 +42,10 @@ class TransitionEstimate:
     """A transition matrix estimated by confident learning, with bootstrap intervals that nothing proves."""
 
     matrix: FloatArray  # (k, k)
-    low: FloatArray  # (k, k)
-    high: FloatArray  # (k, k)
-    rate: float  # share of wrong labels
-    rate_interval: tuple[float, float]
+    lower: FloatArray  # (k, k)
+    upper: FloatArray  # (k, k)
+    noise_rate: float  # share of wrong labels
+    noise_rate_interval: tuple[float, float]
 
 
 def noise_rate_interval(target: Any, probs: Any, *, delta: float = 0.05) -> NoiseRateInterval:
@@ -78,7 +78,7 @@ def noise_rate_interval(target: Any, probs: Any, *, delta: float = 0.05) -> Nois
         >>> y = rng.integers(0, 2, 5000)
         >>> noisy = np.where(rng.random(5000) < 0.2, 1 - y, y)
         >>> interval = noise_rate_interval(noisy, np.eye(2)[y] * 0.9 + 0.05)
-        >>> round(interval.low, 2), round(interval.high, 2)
+        >>> round(interval.lower, 2), round(interval.upper, 2)
         (0.2, 0.22)
 
     Reference: Clopper and Pearson (1934); for the upper end, the noisy error under symmetric noise, Ghosh, Kumar and
@@ -91,8 +91,8 @@ def noise_rate_interval(target: Any, probs: Any, *, delta: float = 0.05) -> Nois
     sure = np.flatnonzero(top >= np.sort(top)[-math.ceil(SURE_SHARE * len(h))] - SAME)
     wrong = int((h[sure].argmax(1) != y[sure]).sum())
     return NoiseRateInterval(
-        low=clopper_pearson_lower(wrong, sure.size, delta / 2),
-        high=clopper_pearson_upper(wrong, sure.size, delta / 2),
+        lower=clopper_pearson_lower(wrong, sure.size, delta / 2),
+        upper=clopper_pearson_upper(wrong, sure.size, delta / 2),
         n=sure.size,
         disagreements=wrong,
         assumptions=(
@@ -121,7 +121,7 @@ def repeated_labels_interval(first: Any, second: Any, *, n_classes: int, delta: 
 
     Example:
         >>> interval = repeated_labels_interval([0, 1] * 500, [0, 1] * 400 + [1, 0] * 100, n_classes=2)
-        >>> round(interval.low, 3), round(interval.high, 3)
+        >>> round(interval.lower, 3), round(interval.upper, 3)
         (0.097, 0.13)
 
     Reference: the probability that two independent draws by the symmetric transition matrix agree.
@@ -137,8 +137,8 @@ def repeated_labels_interval(first: Any, second: Any, *, n_classes: int, delta: 
         return (1 - math.sqrt(max(0.0, 1 - share * difference))) / share
 
     return NoiseRateInterval(
-        low=rate(clopper_pearson_lower(differ, n, delta / 2)),
-        high=rate(clopper_pearson_upper(differ, n, delta / 2)),
+        lower=rate(clopper_pearson_lower(differ, n, delta / 2)),
+        upper=rate(clopper_pearson_upper(differ, n, delta / 2)),
         n=n,
         disagreements=differ,
         assumptions=(

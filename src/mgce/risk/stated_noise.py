@@ -70,9 +70,9 @@ def _estimated(sample: Sample, delta: float) -> SymmetricNoise:
         return SymmetricNoise(0.0, k)
     interval = noise_rate_interval(sample.labels[known], sample.probs[known], delta=min(2 * delta, 0.999))
     origin = (
-        f"the noise rate is {rounded_down(interval.low)} or more, the lower end of its interval (up to "
-        f"{rounded_up(interval.high)}) by the {interval.n} examples of which the classifier is most sure, on which it "
+        f"the noise rate is {rounded_down(interval.lower)} or more, the lower end of its interval (up to "
+        f"{rounded_up(interval.upper)}) by the {interval.n} examples of which the classifier is most sure, on which it "
         "is assumed to be right",
     )
     # A rate may be lowered at will: a thousandth below chance some signal is left.
-    return SymmetricNoise(min(interval.low, 0.999 * (k - 1) / k), k, origin)
+    return SymmetricNoise(min(interval.lower, 0.999 * (k - 1) / k), k, origin)

@@ -42,19 +42,19 @@ def check_one_setting(documents: Sequence[Mapping[str, Any]], by_dataset: Mappin
     smoke = {bool(specification.get("smoke")) for specification in documents}
     if len(smoke) > 1:
         raise ValueError(
-            "Expected the runs of a folder to be all of --smoke or none, but got both: take another --out."
+            "Expected the runs of a folder to be all of --smoke or none, but got both: take another --out-dir."
         )
     if not {specification["kind"] for specification in documents} <= by_dataset.keys():
         raise ValueError(
             "Expected the runs of a folder to be all of mgce reproduce or all of mgce benchmark, but got both: take "
-            "another --out."
+            "another --out-dir."
         )
     settings: dict[tuple[str, ...], Mapping[str, Any]] = {}
     for specification in documents:
         kind, dataset, miniature = (str(specification.get(name, "")) for name in ("kind", "dataset", "smoke"))
         setting = {name: value for name, value in specification.items() if name not in specification["axes"]}
         setting["axes"] = [axis for axis in specification["axes"] if axis not in LATER_AXES]
-        noise = [str(specification.get(name, "")) for name in ("noise_type", "noise", "labels")]
+        noise = [str(specification.get(name, "")) for name in ("noise_type", "noise_rate", "labels")]
         named = setting.pop("hyperparameters", None)
         for loss, values in named.items() if isinstance(named, Mapping) else ():
             given, where = {"hyperparameters": values}, (kind, dataset, miniature, loss, *noise)

@@ -38,7 +38,7 @@ class ImageNetworkRun(ImageSettings, ABC):
 
     Attributes:
         dataset: a name that `mgce.datasets.load_images` knows.
-        noise: share of the labels that are made wrong.
+        noise_rate: share of the labels that are made wrong.
         labels: which labels that people gave are trained on, "worst" of cifar10n, say; "" for others.
         seed: of the noise and the training.
         method: name of the loss, in `mgce.losses.presets.LOSSES`.
@@ -55,7 +55,7 @@ class ImageNetworkRun(ImageSettings, ABC):
     by_dataset: ClassVar[tuple[str, ...] | None]
 
     dataset: str
-    noise: float
+    noise_rate: float
     labels: str = ""
     seed: int
     method: str

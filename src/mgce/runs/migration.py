@@ -30,7 +30,69 @@ class Change:
     record: Callable[[Document, Document], Document] = lambda record, specification: record
 
 
-CHANGES: Sequence[Change] = ()  # from the first to the last; a new one comes last, and none is ever removed
+def _rename(before: str, after: str) -> Change:
+    """Rename a field of all runs, which may be an axis of theirs."""
+
+    def renaming(before: str, after: str) -> Callable[[Document], Document]:
+        def renamed(document: Document) -> Document:
+            found = {after if key == before else key: value for key, value in document.items()}
+            axes = [after if axis == before else axis for axis in document.get("axes", ())]
+            return found | ({"axes": axes} if axes else {})
+
+        return renamed
+
+    there = renaming(before, after)
+    return Change(there, renaming(after, before), lambda record, _: there(record))
+
+
+def _rename_loss(before: str, after: str, beta: float, kinds: tuple[str, ...]) -> Change:
+    """Rename a loss at one beta, in runs of these kinds: in the others the same name is of another loss."""
+
+    def renaming(before: str, after: str) -> Callable[[Document], Document]:
+        def renamed(document: Document) -> Document:
+            if document.get("kind") not in kinds:
+                return document
+            if "members" in document:
+                members = [[after if [name, at] == [before, beta] else name, at] for name, at in document["members"]]
+                return {**document, "members": members}
+            concerned = [document["method"], document["beta"]] == [before, beta]
+            return {**document, "method": after} if concerned else document
+
+        return renamed
+
+    there = renaming(before, after)
+
+    def record(record: Document, specification: Document) -> Document:
+        found = there({**record, "kind": specification.get("kind")})
+        return {name: found[name] for name in record}
+
+    return Change(there, renaming(after, before), record)
+
+
+def _rename_hyperparameter(loss: str, before: str, after: str) -> Change:
+    """Rename a hyperparameter of a loss, where runs have recorded it."""
+
+    def renaming(before: str, after: str) -> Callable[[Document], Document]:
+        def renamed(document: Document) -> Document:
+            of_losses = document.get("hyperparameters", {})
+            if before not in of_losses.get(loss, {}):
+                return document
+            own = {after if name == before else name: value for name, value in of_losses[loss].items()}
+            return {**document, "hyperparameters": {**of_losses, loss: own}}
+
+        return renamed
+
+    return Change(renaming(before, after), renaming(after, before))
+
+
+# From the first to the last; a new one comes last, and none is ever removed.
+CHANGES: Sequence[Change] = (
+    _rename("noise", "noise_rate"),
+    _rename_hyperparameter("ce+logitclip", "delta", "inverse_norm"),
+    _rename_hyperparameter("mgce+logitclip", "delta", "inverse_norm"),
+    # What the paper calls MAE is MGCE at beta = 1. In runs that compare losses, `mae` was that of softmax already.
+    _rename_loss("mae", "mgce", 1.0, ("tabular", "images")),
+)
 
 
 def renewed(specification: Document, records: Sequence[Document]) -> tuple[Document, Sequence[Document]]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
-
-import numpy as np
 
 MEASURES = ("accuracy", "ece_h", "ece_p", "sce_h", "sce_p")
 HELD_OUT_LOSS = "validation_brier"  # which decides where validation accuracies are equal, if the records have it
@@ -83,8 +82,8 @@ def summarize(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         summary: dict[str, Any] = {"method": method, "seeds": len(chosen)}
         summary |= {"betas": sorted(betas.items()), "trims": sorted(trims.items())}
         for measure in MEASURES:
-            values = np.array([record[measure] for record in chosen])
-            summary[measure] = float(values.mean())
-            summary[f"{measure}_std"] = float(values.std(ddof=1)) if len(values) > 1 else float("nan")
+            values = [record[measure] for record in chosen]  # in any order: both sums below are exact
+            summary[measure] = statistics.fmean(values)
+            summary[f"{measure}_std"] = statistics.stdev(values) if len(values) > 1 else math.nan
         summaries.append(summary)
     return summaries

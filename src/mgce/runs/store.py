@@ -106,7 +106,7 @@ class Runs:
         Raises:
             ValueError: if a file is damaged, or a run is missing that the folder has had.
         """
-        return _renewed(self._stored())
+        return self._renewed(self._stored())
 
     def pack(self) -> None:
         """Write all finished runs into four files, a line for each run or record, if there are any that these lack.
@@ -117,7 +117,7 @@ class Runs:
         """
         folders, known = self._folders(), {run.stored_as or name for name, run in self.runs.items()}
         others = [folder for folder in folders if folder.name not in known]  # of another command, meanwhile
-        runs = dict(sorted({**_renewed(self._checked(*_loose(others))), **self.runs}.items()))
+        runs = dict(sorted({**self._renewed(self._checked(*_loose(others))), **self.runs}.items()))
         old = {run.stored_as for run in runs.values()} - {""}
         if old:
             stored = self._stored()
@@ -163,6 +163,22 @@ class Runs:
             _check_plausible(run, self.directory)
         return runs
 
+    def _renewed(self, runs: Mapping[str, Run]) -> dict[str, Run]:
+        """Give the runs in today's names; what was stored under a name of today goes before what gets it now."""
+        found: dict[str, Run] = {}
+        for name, run in runs.items():
+            try:
+                specification, records = renewed(run.specification, run.records)
+            except (AttributeError, KeyError, TypeError, ValueError) as error:
+                got = f"a specification that no version wrote ({type(error).__name__}: {error})"
+                raise _damaged(self.directory, got) from None
+            if (specification, records) == (run.specification, run.records):
+                found[name] = replace(run, stored_as=found[name].stored_as) if name in found else run
+            else:
+                new = Run(specification, records, run.machine, stored_as=name)
+                found[new.name] = replace(runs.get(new.name, new), stored_as=name)
+        return dict(sorted(found.items()))
+
     def _packed(self) -> list[Run]:
         paths = [self.directory / name for name in self.PACKED[:3]]
         if not paths[-1].is_file():
@@ -194,19 +210,6 @@ def _loose(folders: Sequence[Path]) -> tuple[dict[str, Run], dict[str, Any]]:
         runs[run.name] = run
         checks |= _read_one(folder / "checks.json", absent={})
     return runs, checks
-
-
-def _renewed(runs: Mapping[str, Run]) -> dict[str, Run]:
-    """Give the runs in today's names; what was stored under a name of today goes before what gets that name now."""
-    found: dict[str, Run] = {}
-    for name, run in runs.items():
-        specification, records = renewed(run.specification, run.records)
-        if (specification, records) == (run.specification, run.records):
-            found[name] = replace(run, stored_as=found[name].stored_as) if name in found else run
-        else:
-            new = Run(specification, records, run.machine, stored_as=name)
-            found[new.name] = replace(runs.get(new.name, new), stored_as=name)
-    return dict(sorted(found.items()))
 
 
 def _remove(folder: Path) -> None:

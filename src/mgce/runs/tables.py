@@ -38,7 +38,7 @@ class TableRun(ABC):
 
     Attributes:
         dataset: a name that `mgce.datasets.load` knows.
-        noise: share of the labels of training and validation rows that are made wrong.
+        noise_rate: share of the labels of training and validation rows that are made wrong.
         seeds: one for each group of networks, of its split, its noise and its training.
         members: method and beta of each network of a group; a method is the name of a loss in
             `mgce.losses.presets.LOSSES`, whose beta is inf where it has none.
@@ -63,7 +63,7 @@ class TableRun(ABC):
     by_dataset: ClassVar[tuple[str, ...] | None]
 
     dataset: str
-    noise: float
+    noise_rate: float
     seeds: tuple[int, ...]
     members: tuple[tuple[str, float], ...]
     rows: int | None = None
@@ -85,7 +85,7 @@ class TableRun(ABC):
     def __post_init__(self) -> None:
         check_choice("dataset", self.dataset, NAMES)
         check_choice("scaling", self.scaling, SCALINGS)
-        check_fraction("noise", self.noise)
+        check_fraction("noise_rate", self.noise_rate)
         for seed in self.seeds:
             check_count("seeds", seed, minimum=0)
         for method, beta in self.members:
@@ -148,7 +148,7 @@ class TableRun(ABC):
     def _told(self, table: Table) -> tuple[Tensor, Tensor]:
         """Give what is told to the losses that are told the noise: its matrix, and the counts of the true classes."""
         k = len(table.classes)
-        return noise.symmetric(k, self.noise), torch.from_numpy(table.target).bincount(minlength=k)
+        return noise.symmetric(k, self.noise_rate), torch.from_numpy(table.target).bincount(minlength=k)
 
     def _settings(self) -> TrainingSettings:
         return TrainingSettings(
@@ -184,7 +184,7 @@ def _split(table: Table, spec: TableRun, seed: int) -> list[tuple[Tensor, Tensor
     rows = np.arange(len(table.target))
     kept, test = stratified(rows, spec.test_size) if table.n_train is None else np.split(rows, [table.n_train])
     train, validation = stratified(kept, spec.validation_size)
-    transition = noise.symmetric(len(table.classes), spec.noise)
+    transition = noise.symmetric(len(table.classes), spec.noise_rate)
     generator = derived_generator(seed, "noise")
     scaled = _scaled(table, train, spec.scaling, [train, validation, test])
     clean = [torch.from_numpy(table.target[part]) for part in (train, validation, test)]

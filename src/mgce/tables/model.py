@@ -28,8 +28,8 @@ from mgce.tables.columns import FORMATS, KINDS, Columns, unseen_categories
 from mgce.tables.predictions import LabelledPredictions
 from mgce.tables.rebuilt import build_classifier, build_sets, build_transformer
 
-FORMAT = 4  # version of the format of model files, to be increased when `TablePipeline` stores something else
-READABLE = (3, 4)  # formats that are read; 3 has no formats of columns
+FORMAT = 5  # version of the format of model files, to be increased when `TablePipeline` stores something else
+READABLE = (3, 4, 5)  # formats that are read; 3 has no formats of columns, and sets of 3 and 4 say 1 - `delta`
 FloatArray = NDArray[np.float64]
 
 

@@ -92,7 +92,11 @@ def build_sets(text: str, n_classes: int) -> ConformalSets:
     Raises:
         ValueError: if they are none of so many classes.
     """
-    sets = ConformalSets.from_dict(json.loads(text))
+    fields = json.loads(text)
+    if "confidence" in fields:  # of formats 3 and 4
+        confidence = fields.pop("confidence")
+        fields["delta"] = None if confidence is None else 1 - confidence
+    sets = ConformalSets.from_dict(fields)
     thresholds = np.array(sets.thresholds)
     sound = [
         thresholds.shape == (n_classes,) and not np.isnan(thresholds).any(),

@@ -5,6 +5,7 @@ Needs Lightning and torchmetrics: `pip install 'mgce[experiments]'`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
@@ -28,6 +29,8 @@ from mgce.training.image_settings import ImageSettings
 from mgce.training.member_losses import MemberLoss
 from mgce.training.resnet import ResNet
 from mgce.training.seeds import derived_generator, derived_seed
+
+FORMER = {"delta": "inverse_norm", "n_classes": "num_classes"}  # options of losses as earlier checkpoints call them
 
 Batch = tuple[Tensor, Tensor]
 
@@ -208,8 +211,9 @@ class ImageClassifier(LightningModule):
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Take the curves, if the specification is the same."""
-        for name, value in self.specification.items():
-            then = checkpoint["specification"].get(name)
+        before = _renewed(checkpoint["specification"])
+        for name, value in _renewed(self.specification).items():
+            then = before.get(name)
             if then != value:
                 raise ValueError(expected(name, f"{then!r} as in the checkpoint, or no `resume`", value))
         self.curves = checkpoint["curves"]
@@ -223,6 +227,20 @@ class ImageClassifier(LightningModule):
         metric = self.metrics[name]
         assert isinstance(metric, Metric)
         return metric
+
+
+def _renewed(specification: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the specification of a checkpoint in today's names.
+
+    Options of losses had others; and cross-entropy was MGCE at beta = inf, which is the same loss.
+    """
+
+    def renewed(loss: Mapping[str, Any]) -> dict[str, Any]:
+        family = "ce" if (loss["family"], loss["beta"]) == ("mgce", math.inf) else loss["family"]
+        return {**loss, "family": family, "options": {FORMER.get(n, n): value for n, value in loss["options"].items()}}
+
+    losses = specification.get("loss", {})
+    return {**specification, "loss": {epoch: renewed(loss) for epoch, loss in losses.items()}}
 
 
 def make_network(settings: ImageSettings, num_classes: int, in_channels: int) -> ResNet | ConvNet:

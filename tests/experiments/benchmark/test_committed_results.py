@@ -53,11 +53,11 @@ def test_the_hyperparameters_of_the_committed_records_are_those_of_today(folder)
     for run in Runs(COMMITTED / folder).read().values():
         made = run.specification
         if made["kind"] == "rates":
-            found = {name: Method(name, float(beta)).hyperparameters("cifar10", None) for name, beta in made["members"]}
+            found = {name: Method(name, float(beta)).hyperparameters("cifar10") for name, beta in made["members"]}
         else:
-            noise = None if made["noise_type"] == "human" else f"{made['noise_type']} {made['noise']:g}"
+            noise = () if made["noise_type"] == "human" else (made["noise_type"], made["noise_rate"])
             method = Method(made["method"], float(made["beta"]))
-            found = {method.name: method.hyperparameters(made["dataset"].removesuffix("n"), noise)}
+            found = {method.name: method.hyperparameters(made["dataset"].removesuffix("n"), *noise)}
         assert plain(found) == made["hyperparameters"], run.name
 
 
@@ -187,7 +187,7 @@ def test_which_runs_of_forward_correction_lost_a_class_is_what_the_records_say()
             if (
                 run.specification["dataset"] == "mnist"
                 and record["method"] == "mgce+forward"
-                and record["noise"] == 0.4
+                and record["noise_rate"] == 0.4
             ):
                 last[record["noise_type"]].append(100 * record["accuracy"])
     (even, *others), (confused, *more) = (sorted(values) for values in last.values())

@@ -16,14 +16,14 @@ def only(runs, **fields):
 
 
 def test_p1_is_as_published():
-    (run,) = only(p1(Request(seeds=1)), method="ce", noise=0.4, noise_type="symmetric", l1=0.0)
+    (run,) = only(p1(Request(seeds=1)), method="ce", noise_rate=0.4, noise_type="symmetric", l1=0.0)
     assert (run.architecture, run.epochs, run.lr, run.weight_decay, run.batch_size) == ("convnet2", 50, 0.01, 1e-3, 128)
     assert (run.momentum, run.max_norm, run.schedule, run.validation_size) == (0.9, 5.0, "cosine", 0.0)
     assert (run.padding, run.crop, run.flip, run.rotation, run.rows, run.l1) == (0, 28, False, 0.0, None, 0.0)
     assert run.lr_at(0) == 0.01 and run.lr_at(25) == pytest.approx(0.005)
     cifar = p1(Request(datasets=("cifar10", "cifar100"), seeds=1, methods=("ce",)))
     ten, hundred = (
-        only(cifar, dataset=name, noise=0.4, noise_type="asymmetric")[0] for name in ("cifar10", "cifar100")
+        only(cifar, dataset=name, noise_rate=0.4, noise_type="asymmetric")[0] for name in ("cifar10", "cifar100")
     )
     assert (ten.architecture, ten.epochs, ten.lr, ten.weight_decay) == ("convnet6", 120, 0.01, 1e-4)
     assert (ten.padding, ten.crop, ten.flip, ten.rotation) == (4, 32, True, 0.0)
@@ -41,7 +41,7 @@ def test_single_losses_have_their_own_penalties():
 
 
 def test_p1_ends_with_penalties_for_mgce_and_cross_entropy_in_small_networks():
-    runs = p1(Request(datasets=("mnist", "cifar10"), seeds=1, noise=(0.4,)))
+    runs = p1(Request(datasets=("mnist", "cifar10"), seeds=1, noise_rates=(0.4,)))
     penalised = [run for run in runs if run.l1 > 0 and run.method not in ("anl-ce", "jal-ce")]
     assert runs[-len(penalised) :] == penalised
     assert {(run.dataset, run.method, run.beta, run.l1) for run in penalised} == {
@@ -53,7 +53,7 @@ def test_the_cells_that_tell_most_come_first():
     runs = p1(Request())
     first = ["ce", "gce", "sce", "nce+rce", "nce+agce", "anl-ce", "ce_eps+mae", "mgce", "mgce"]
     assert [run.method for run in runs[:18]] == 2 * first
-    assert [run.noise for run in runs[:18]] == 9 * [0.4] + 9 * [0.8]
+    assert [run.noise_rate for run in runs[:18]] == 9 * [0.4] + 9 * [0.8]
     assert {run.noise_type for run in runs[18:27]} == {"asymmetric"}
     assert runs[0].seed == 0 and runs[-1].seed == 2
     assert {(run.method, run.beta) for run in runs} == {(method.name, method.beta) for method in METHODS}
@@ -74,23 +74,23 @@ def test_reduced_has_few_images_and_an_annealed_beta():
     first = [("mnist", "symmetric", 0.4), ("mnist", "symmetric", 0.8)]
     others = [("cifar10", "symmetric", 0.4), ("cifar10n", "human", 0.0), ("mnist", "asymmetric", 0.4)]
     last = [("mnist", "symmetric", rate) for rate in (0.2, 0.6, 0.0)]
-    cells = [(run.dataset, run.noise_type, run.noise) for run in only(runs, method="ce")]
+    cells = [(run.dataset, run.noise_type, run.noise_rate) for run in only(runs, method="ce")]
     assert cells == [*first, *others, *last]  # what tells most first
-    assert {run.noise for run in reduced(Request(smoke=True))} == {0.4, 0.8}
+    assert {run.noise_rate for run in reduced(Request(smoke=True))} == {0.4, 0.8}
     assert [(run.method, run.beta) for run in runs if run.beta_start is not None] == 8 * [("mgce", 1.05)]
     begun = {(run.method, run.cap_from) for run in runs if run.cap_from is not None}
     assert begun == {(method, epoch) for method in ("mgce+trunc", "ce+trunc") for epoch in (1, 2)}
-    trimmed = {(run.method, run.trim, run.noise) for run in runs if run.trim is not None}
+    trimmed = {(run.method, run.trim, run.noise_rate) for run in runs if run.trim is not None}
     assert trimmed == {(method, trim, 0.4) for method in ("mgce+trim", "ce+trim") for trim in (0.2, 0.3, 0.5)}
     assert len(runs) == 8 * (len(METHODS) + 1 + 4) + 3 * 6
 
 
 def test_training_changes_one_setting_at_a_time():
     usual = only(
-        reduced(Request(seeds=1)), dataset="mnist", noise=0.4, noise_type="symmetric", cap_from=None, trim=None
+        reduced(Request(seeds=1)), dataset="mnist", noise_rate=0.4, noise_type="symmetric", cap_from=None, trim=None
     )
     usual = {(run.method, run.beta): run for run in usual if run.beta_start is None}
-    runs = only(training(Request()), noise=0.4, noise_type="symmetric")
+    runs = only(training(Request()), noise_rate=0.4, noise_type="symmetric")
     changed = []
     for run in runs:
         base = replace(usual[run.method, run.beta], protocol="training")
@@ -104,7 +104,7 @@ def test_training_changes_one_setting_at_a_time():
     assert of_loss[0] == of_loss[1] and len(set(of_loss[0])) == len(of_loss[0])  # all losses alike, no setting twice
     others = [run for run in training(Request(methods=("ce",))) if run not in runs]
     cells = {("symmetric", 0.8), ("asymmetric", 0.4)}
-    assert {(run.noise_type, run.noise, run.l1) for run in others} == {
+    assert {(run.noise_type, run.noise_rate, run.l1) for run in others} == {
         (*cell, size) for cell in cells for size in (0.0, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2)
     }
     assert {(run.lr, run.weight_decay) for run in others} == {(0.01, 1e-3)}
@@ -116,8 +116,8 @@ def test_selection_holds_images_out_and_has_every_value_for_every_loss():
     runs = selection(Request(seeds=1, datasets=("mnist",)))
     assert {(run.validation_size, run.rows, run.lr, run.epochs) for run in runs} == {(0.2, 2_000, 0.01, 30)}
     cells = [("symmetric", 0.4), ("symmetric", 0.8), ("asymmetric", 0.4)]
-    assert list(dict.fromkeys((run.noise_type, run.noise) for run in runs)) == cells
-    cell = only(runs, noise=0.4, noise_type="symmetric")
+    assert list(dict.fromkeys((run.noise_type, run.noise_rate) for run in runs)) == cells
+    cell = only(runs, noise_rate=0.4, noise_type="symmetric")
     sizes = {name: {run.l1 for run in only(cell, method=name)} for name in ("mgce", "ce", "gce", "sce", "nce+agce")}
     assert set(map(tuple, map(sorted, sizes.values()))) == {(0.0, 3e-4, 1e-3, 3e-3, 1e-2)}
     shares = {name: [run.trim for run in only(cell, method=name)] for name in ("mgce+trim", "ce+trim")}
@@ -140,7 +140,7 @@ def test_rates_are_those_of_the_grid():
     assert {(run.dataset, run.lr) for run in runs} == {
         (d, lr) for d in ("letter", "adult") for lr in (0.03, 0.01, 0.003, 0.001)
     }
-    assert {run.seeds for run in runs} == {(0, 1, 2, 3, 4)} and {run.noise for run in runs} == {0.4}
+    assert {run.seeds for run in runs} == {(0, 1, 2, 3, 4)} and {run.noise_rate for run in runs} == {0.4}
     assert {run.members[0][0] for run in runs} == set(LOSSES)
     trimmed = {(*run.members, run.lr, run.trim) for run in runs if run.trim is not None}
     assert trimmed == {(("mgce+trim", 1.05), 0.03, trim) for trim in (0.1, 0.2, 0.3, 0.4, 0.5)}
@@ -168,12 +168,12 @@ def test_a_plan_names_each_network_once_and_those_done_are_left_out(name):
 
 def test_rates_of_noise_are_chosen_among_those_of_the_protocol():
     every = plan("p1", Request(seeds=1))
-    some = plan("p1", Request(seeds=1, noise=(0.4, 0.8)))
-    assert some == [run for run in every if run.noise in (0.4, 0.8)] and 0 < len(some) < len(every)
+    some = plan("p1", Request(seeds=1, noise_rates=(0.4, 0.8)))
+    assert some == [run for run in every if run.noise_rate in (0.4, 0.8)] and 0 < len(some) < len(every)
     with pytest.raises(
-        ValueError, match=r"Expected `noise` to be rates of this protocol \(0, 0.2, 0.4, 0.6, 0.8\), but got '0.3'"
+        ValueError, match=r"Expected `noise_rate` to be rates of this protocol \(0, 0.2, 0.4, 0.6, 0.8\), but got '0.3'"
     ):
-        plan("p1", Request(noise=(0.3,)))
+        plan("p1", Request(noise_rates=(0.3,)))
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
@@ -202,6 +202,6 @@ def test_what_is_not_there_is_refused():
         ValueError, match="Expected `dataset` to be one of digits, mnist, fashion_mnist, cifar10, cifar"
     ):
         p1(Request(datasets=("webvision",), smoke=True))  # nor in a miniature, which is to show that the rest will work
-    for name, values in (("methods", ("mgce", "mgce")), ("datasets", ("mnist", "mnist")), ("noise", (0.4, 0.4))):
+    for name, values in (("methods", ("mgce", "mgce")), ("datasets", ("mnist", "mnist")), ("noise_rates", (0.4, 0.4))):
         with pytest.raises(ValueError, match=f"Expected `{name}` to be one or more values, none of them twice"):
             Request(**{name: values})

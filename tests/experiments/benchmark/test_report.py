@@ -17,10 +17,17 @@ from mgce.runs.store import Run, Runs
 from web_pages import check_structure
 
 
-def image_run(method, beta, seed, accuracy, *, protocol="p1", noise=0.4, best=None, l1=0.0):
-    cell = {"noise_type": "symmetric", "noise": noise, "labels": "", "seed": seed, "method": method, "beta": beta}
+def image_run(method, beta, seed, accuracy, *, protocol="p1", noise_rate=0.4, best=None, l1=0.0):
+    cell = {
+        "noise_type": "symmetric",
+        "noise_rate": noise_rate,
+        "labels": "",
+        "seed": seed,
+        "method": method,
+        "beta": beta,
+    }
     numbers = {"accuracy": accuracy, "best_accuracy": best or accuracy, "ece_h": 0.1, "beta_start": None}
-    axes = ["noise", "seed", "method", "beta"]
+    axes = ["noise_rate", "seed", "method", "beta"]
     specification = {"kind": "losses", "axes": axes, "protocol": protocol, "dataset": "cifar10", "l1": l1, **cell}
     return Run(specification, [{**cell, **numbers}], {"seconds": 1.0})
 
@@ -44,7 +51,7 @@ def training_run(method, beta, seed, accuracy, **settings):
 
 
 IMAGES = [
-    image_run(method, beta, seed, accuracy + 0.001 * seed, best=0.95, noise=noise)
+    image_run(method, beta, seed, accuracy + 0.001 * seed, best=0.95, noise_rate=noise)
     for method, beta, accuracy in (("ce", "inf", 0.6), ("gce", 1 / 0.7, 0.8), ("mgce", 1.4, 0.9))
     for noise in (0.4, 0.8)
     for seed in range(3)
@@ -78,7 +85,9 @@ def test_a_penalty_that_a_loss_does_not_have_itself_is_named_and_has_no_publishe
 
 def test_the_picture_is_of_rates_where_there_are_three_and_of_losses(monkeypatch):
     monkeypatch.setattr(noise_picture, "png", lambda chart: chart)
-    lines = noise_table("p1", [*IMAGES, *(image_run("ce", "inf", 0, 0.9, noise=rate) for rate in (0.0, 0.2))]).image
+    lines = noise_table(
+        "p1", [*IMAGES, *(image_run("ce", "inf", 0, 0.9, noise_rate=rate) for rate in (0.0, 0.2))]
+    ).image
     axis, *others = lines.axes
     assert axis.get_xlabel() == "rate of symmetric noise"
     drawn = {line.get_label(): line for line in axis.lines}  # not the other losses, which have two rates
@@ -94,7 +103,7 @@ def test_the_picture_is_of_rates_where_there_are_three_and_of_losses(monkeypatch
     assert full == pytest.approx([60.1, 80.1, 90.1]) and hollow == pytest.approx([95, 95, 95])
     human = [image_run(method, "inf", 0, 0.5) for method in ("ce", "sce")]
     for run in human:
-        run.records[0] |= {"noise_type": "human", "labels": "worst", "noise": 0.0}
+        run.records[0] |= {"noise_type": "human", "labels": "worst", "noise_rate": 0.0}
     assert [axis.get_title() for axis in noise_table("p1", human).image.axes] == ["cifar10, worst"]
 
 

@@ -23,7 +23,7 @@ from mgce.runs.sweep import Workers, carry_out
 from mgce.training.member_losses import MemberLoss
 
 KINDS = BENCHMARK.by_dataset
-RUN = LossRun(**{**DIGITS, "epochs": 1}, protocol="p1", dataset="digits", method="ce", beta=math.inf, noise=0.4)
+RUN = LossRun(**{**DIGITS, "epochs": 1}, protocol="p1", dataset="digits", method="ce", beta=math.inf, noise_rate=0.4)
 TOLD = symmetric(10, 0.4), torch.full((10,), 36)
 
 
@@ -35,13 +35,13 @@ def images(n=2000, k=10, noisy=None):
 
 
 def test_each_class_loses_the_same_count_to_each_other():
-    dataset, transition, _ = noisy_images(replace(RUN, noise=0.45), images())
+    dataset, transition, _ = noisy_images(replace(RUN, noise_rate=0.45), images())
     counts = np.zeros((10, 10), int)
     np.add.at(counts, (images().train.target, dataset.train.target), 1)
     assert (counts == 100 * np.eye(10, dtype=int) + 10).all()
     torch.testing.assert_close(transition, symmetric(10, 0.45))
     assert (dataset.test.target == images().test.target).all()
-    other, *_ = noisy_images(replace(RUN, noise=0.45, seed=1), images())
+    other, *_ = noisy_images(replace(RUN, noise_rate=0.45, seed=1), images())
     assert (other.train.target != dataset.train.target).any()
 
 
@@ -60,7 +60,7 @@ def test_asymmetric_noise_confuses_the_classes_that_look_alike():
 def test_superclasses_are_five_classes_each():
     assert sorted(label for group in SUPERCLASSES for label in group) == list(range(100))
     assert {len(group) for group in SUPERCLASSES} == {5}
-    run = replace(RUN, dataset="cifar100", noise_type="asymmetric", noise=1.0)
+    run = replace(RUN, dataset="cifar100", noise_type="asymmetric", noise_rate=1.0)
     dataset, *_ = noisy_images(run, images(200, 100))
     after = {int(y): int(z) for y, z in zip(images(200, 100).train.target, dataset.train.target, strict=True)}
     assert after[4] == 30 and after[95] == 4  # beaver, dolphin; whale, beaver
@@ -68,7 +68,7 @@ def test_superclasses_are_five_classes_each():
 
 def test_human_labels_are_taken_as_they_are():
     labels = np.roll(images().train.target, 100)
-    run = replace(RUN, noise_type="human", labels="worst", noise=0.0)
+    run = replace(RUN, noise_type="human", labels="worst", noise_rate=0.0)
     dataset, transition, _ = noisy_images(run, images(noisy={"worst": labels}))
     assert (dataset.train.target == labels).all()
     torch.testing.assert_close(transition[1, :2], torch.tensor([0.5, 0.5], dtype=torch.double))
@@ -77,9 +77,9 @@ def test_human_labels_are_taken_as_they_are():
 
 
 def test_a_part_of_the_images_has_the_classes_in_proportion():
-    dataset, *_ = noisy_images(replace(RUN, rows=100, test_rows=50, noise=0.0), images())
+    dataset, *_ = noisy_images(replace(RUN, rows=100, test_rows=50, noise_rate=0.0), images())
     assert (np.bincount(dataset.train.target) == 10).all() and (np.bincount(dataset.test.target) == 5).all()
-    larger, *_ = noisy_images(replace(RUN, rows=200, seed=5, noise=0.0), images())
+    larger, *_ = noisy_images(replace(RUN, rows=200, seed=5, noise_rate=0.0), images())
     of_larger = {image.tobytes() for image in larger.train.images}
     assert sum(image.tobytes() in of_larger for image in dataset.train.images) == 100
 
@@ -136,7 +136,7 @@ def test_hyperparameters_are_the_published_ones():
     assert Method("ce+trim", trim=0.3).loss("mnist", None, T, even).options == {"trim": 0.3, "num_classes": 10}
     nothing_right = (1 - torch.eye(10)) / 9
     with pytest.raises(
-        ValueError, match="Expected `noise` to be such that ce.trim, which leaves out wrong labels, has"
+        ValueError, match="Expected `noise_rate` to be such that ce.trim, which leaves out wrong labels, has"
     ):
         Method("ce+trim").loss("mnist", None, nothing_right, even)
     for name, trim in (("ce+trim", 1.0), ("ce", 0.3)):
@@ -182,13 +182,13 @@ def test_finished_runs_are_not_taken_for_those_by_other_hyperparameters(tmp_path
 HUMAN = {"noise_type": "human", "labels": "a"}
 
 
-@pytest.mark.parametrize("kind", [{"noise": 0.45}, {"noise_type": "asymmetric"}, HUMAN])
+@pytest.mark.parametrize("kind", [{"noise_rate": 0.45}, {"noise_type": "asymmetric"}, HUMAN])
 def test_losses_that_trim_are_told_the_share_of_wrong_labels_by_label(kind):
     data, generator = images(), np.random.default_rng(1)
     clean = generator.choice(10, 2000, p=np.arange(1, 11) / 55)
     wrong = np.where(generator.random(2000) < 0.3, (clean + 3) % 10, clean)
     data = replace(data, train=Images(data.train.images, clean, {"a": wrong}))
-    run = replace(RUN, dataset="mnist", method="ce+trim", **{"noise": 0.0 if "labels" in kind else 0.4, **kind})
+    run = replace(RUN, dataset="mnist", method="ce+trim", **{"noise_rate": 0.0 if "labels" in kind else 0.4, **kind})
     dataset, transition, frequencies = noisy_images(run, data)
     seen = dataset.train.target
     share = [(clean[seen == label] != label).mean() for label in range(10)]
@@ -216,7 +216,7 @@ def test_a_run_on_images_records_the_last_epoch_and_keeps_its_logits(tmp_path, m
 @pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")
 def test_a_run_with_images_held_out_records_the_epoch_that_their_noisy_labels_choose(tmp_path):
     pytest.importorskip("lightning")
-    run = replace(RUN, epochs=6, lr=0.3, validation_size=0.2, noise=0.6)
+    run = replace(RUN, epochs=6, lr=0.3, validation_size=0.2, noise_rate=0.6)
     (record,) = run.run(Place(precision="32-true", logits=tmp_path / "logits"))
     noisy, test = record["validation_accuracy_by_epoch"], record["test_accuracy_by_epoch"]
     assert len(noisy) == len(test) == 6 and np.argmax(noisy) < 5  # or the epoch would be the last one anyway

@@ -10,7 +10,7 @@ TINY = {"width": 4, "padding": 1, "crop": 8, "epochs": 3, "batch_size": 64, "lr"
 
 
 def tiny(method="mgce", beta=1.4, **changes):
-    options = {"dataset": "digits", "noise": 0.2, "seed": 0, "method": method, "beta": beta, **TINY, **changes}
+    options = {"dataset": "digits", "noise_rate": 0.2, "seed": 0, "method": method, "beta": beta, **TINY, **changes}
     return ImageRun(**options)
 
 
@@ -18,10 +18,12 @@ def settings_of(run):
     return ImageSettings(**{field.name: getattr(run, field.name) for field in fields(ImageSettings)})
 
 
-def finished(method, beta, seed, *, dataset="cifar10", noise=0.0, l1=1e-5, validation=0.9, accuracy=0.9, **setting):
+def finished(
+    method, beta, seed, *, dataset="cifar10", noise_rate=0.0, l1=1e-5, validation=0.9, accuracy=0.9, **setting
+):
     """A run whose numbers are made by hand."""
     measures = {m: 0.1 for m in ("ece_h", "ece_p", "sce_h", "sce_p")}
-    keys = {"method": method, "beta": beta, "noise": noise, "seed": seed}
+    keys = {"method": method, "beta": beta, "noise_rate": noise_rate, "seed": seed}
     curves = {"test_accuracy_by_epoch": [0.5, accuracy], "objective_by_epoch": [0.6, 0.3]}
     record = {**keys, "validation_accuracy": validation, "accuracy": accuracy, **measures, **curves}
     setting = {"stem": "cifar", "epochs": 150, **setting}

@@ -21,13 +21,13 @@ def committed():
 
 def test_committed_cells_are_paired_tests_of_the_records(committed):
     records, result = committed
-    numbers = {(row["dataset"], row["noise"], row["over"]): row for row in result.numbers}
+    numbers = {(row["dataset"], row["noise_rate"], row["over"]): row for row in result.numbers}
     for (dataset, noise, over), row in numbers.items():
         if dataset not in ("letter", "adult"):
             continue
         chosen = []
         for method in ("mgce", over):
-            own = [r for r in records if (r["dataset"], r["noise"], r["method"]) == (dataset, noise, method)]
+            own = [r for r in records if (r["dataset"], r["noise_rate"], r["method"]) == (dataset, noise, method)]
             by_seed = [[r for r in own if r["seed"] == seed] for seed in range(5)]
             best = [min(group, key=lambda r: (-r["validation_accuracy"], r["beta"])) for group in by_seed]
             chosen.append(100 * np.array([record["accuracy"] for record in best]))
@@ -43,7 +43,7 @@ def test_what_the_committed_records_say(committed):
     assert cells["letter", "0.2"]["over cross-entropy"].startswith("+0.99 ")
     assert cells["letter", "0.4"]["over cross-entropy"].endswith("level")
     assert cells["adult", "0.2"]["over GCE"].endswith("behind")
-    assert result.notes["both"] == "Ahead of both cross-entropy and MAE (corrected): nowhere."
+    assert result.notes["both"] == "Ahead of both cross-entropy and MAE (minimax): nowhere."
 
 
 def test_other_losses_have_columns_after_the_paper_s():
@@ -52,7 +52,7 @@ def test_other_losses_have_columns_after_the_paper_s():
     result = advantage.render(runs)
     (row,) = result.cells
     over = [name for name in row if name.startswith("over")]
-    assert over == ["over cross-entropy", "over GCE", "over MAE (corrected)", "over sce"]
+    assert over == ["over cross-entropy", "over GCE", "over MAE (minimax)", "over sce"]
     assert row["over sce"].startswith("-3.67 ") and row["over GCE"] == ""
     assert result.notes["sce"].startswith("Against sce, MGCE is ")
     p = [stats.ttest_1samp(differences, 0).pvalue for differences in ([2, 1, 3], [-2, -3, -6])]

@@ -8,7 +8,7 @@ from mgce.experiments.paper import figure3, figure4, figure5
 RUNS = [
     *(finished("mgce", 1.4, seed, accuracy=accuracy) for seed, accuracy in enumerate((0.8, 0.9))),
     finished("mgce", 2.0, 0, accuracy=0.1),
-    finished("ce", math.inf, 0, noise=0.2, accuracy=0.6),
+    finished("ce", math.inf, 0, noise_rate=0.2, accuracy=0.6),
     finished("mgce", 1.4, 0, l1=1e-3, accuracy=0.1),
     finished("gce", 1.4, 0, accuracy=0.7),
     finished("gce", 1.4, 0, dataset="webvision", validation=None, accuracy=0.2),
@@ -18,7 +18,7 @@ RUNS = [
 
 def test_curves_are_means_over_the_seeds():
     result = figure3.render(RUNS)
-    numbers = {(row["series"], row["epoch"]): row for row in result.numbers if row["noise"] == 0}
+    numbers = {(row["series"], row["epoch"]): row for row in result.numbers if row["noise_rate"] == 0}
     assert len(numbers) == 4 and {row["dataset"] for row in result.numbers} == {"cifar10"}
     assert numbers["MGCE", 2]["mean"] == pytest.approx(85) and numbers["MGCE", 2]["std"] == pytest.approx(50**0.5)
     assert numbers["GCE", 2]["mean"] == pytest.approx(70) and numbers["GCE", 2]["seeds"] == 1
@@ -30,9 +30,9 @@ def test_curves_are_means_over_the_seeds():
 
 
 def test_each_noise_rate_has_a_panel_that_names_the_network():
-    other = finished("ce", math.inf, 0, noise=0.4, dataset="fashion_mnist", stem="imagenet", epochs=30)
+    other = finished("ce", math.inf, 0, noise_rate=0.4, dataset="fashion_mnist", stem="imagenet", epochs=30)
     result = figure3.render([*RUNS, other])
-    panels = {(row["dataset"], row["noise"], row["network"]) for row in result.numbers}
+    panels = {(row["dataset"], row["noise_rate"], row["network"]) for row in result.numbers}
     assert panels == {
         ("cifar10", 0.0, "cifar stem, 150 epochs"),
         ("cifar10", 0.2, "cifar stem, 150 epochs"),
@@ -42,7 +42,7 @@ def test_each_noise_rate_has_a_panel_that_names_the_network():
 
 
 def test_a_data_set_without_any_of_the_series_is_left_out():
-    other = finished("mae", 1.0, 0, dataset="cifar100", accuracy=0.5)
+    other = finished("mgce", 1.0, 0, dataset="cifar100", accuracy=0.5)
     assert {row["dataset"] for row in figure3.render([*RUNS, other]).numbers} == {"cifar10"}
     assert figure3.render([other]) is None
 

@@ -14,9 +14,9 @@ from mgce.experiments.paper.published import published_row
         ("cifar10", "ce", 0.4, [77.31, 0.93], [25.31, 2.40]),
         ("cifar10", "mgce", 0.4, [83.49, 0.45], [12.15, 0.5]),
         ("svhn", "gce", 0.2, [93.43, 0.45], [12.27, 1.75]),
-        ("svhn", "mae", 0.0, [92.89, 1.45], [75.76, 2.83]),
+        ("svhn", "mgce@1", 0.0, [92.89, 1.45], [75.76, 2.83]),
         ("cifar100", "ce", 0.2, [52.51, 1.10], [4.30, 1.80]),
-        ("cifar100", "mae", 0.4, [41.99, 1.45], [60.46, 0.59]),
+        ("cifar100", "mgce@1", 0.4, [41.99, 1.45], [60.46, 0.59]),
     ],
 )
 def test_numbers_of_the_paper(dataset, method, noise, accuracy, sce):
@@ -32,7 +32,7 @@ def test_validation_chooses_beta_and_the_paper_stands_beside():
         finished("mgce", 2.0, 1, validation=0.1, accuracy=0.10),
     ]
     result = table1.render(runs)
-    rows = {(row["noise"], row["method"]): row for row in result.numbers}
+    rows = {(row["noise_rate"], row["method"]): row for row in result.numbers}
     row = rows[0.0, "mgce"]
     assert len(rows) == 3 * 5 and row["betas"] == "1.4 2" and row["seeds"] == 2
     assert row["accuracy"] == pytest.approx(82) and row["accuracy_std"] == pytest.approx(8**0.5)
@@ -57,7 +57,7 @@ def test_data_sets_stand_in_the_order_of_the_paper():
 
 
 def test_fewer_epochs_stand_beside_the_paper_without_a_verdict():
-    setting = {"dataset": "fashion_mnist", "noise": 0.4, "stem": "imagenet"}
+    setting = {"dataset": "fashion_mnist", "noise_rate": 0.4, "stem": "imagenet"}
     short = table1.render([finished("mgce", 1.4, 0, epochs=30, accuracy=0.2, **setting)])
     assert short.title == "Table 1: accuracy and calibration on images (imagenet stem, 30 epochs)"
     (row,) = (row for row in short.numbers if row["seeds"])

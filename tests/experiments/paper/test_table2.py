@@ -28,7 +28,7 @@ def test_rows_and_differences():
         finished("mgce", 1.4, 0, l1=1e-3, validation=0.60),
         finished("mgce", 1.4, 0, validation=0.9149),
         finished("mgce", 2.0, 0, validation=0.1),
-        finished("mgce", 1.4, 0, noise=0.2, validation=0.2),
+        finished("mgce", 1.4, 0, noise_rate=0.2, validation=0.2),
     ]
     result = table2.render(runs)
     rows = {(row["lambda_0"], row["method"]): row for row in result.numbers}

@@ -13,7 +13,7 @@ from mgce.runs.place import Place
 from mgce.runs.specification import document
 from mgce.training.member_losses import MemberLoss
 
-SMALL = TabularRun("wine", 0.2, (0, 1), (("mgce", 1.4), ("mae", 1.0)), hidden=8, epochs=3)
+SMALL = TabularRun("wine", 0.2, (0, 1), (("mgce", 1.4), ("mgce", 1.0)), hidden=8, epochs=3)
 
 
 def test_a_run_depends_on_its_specification_alone():
@@ -21,7 +21,7 @@ def test_a_run_depends_on_its_specification_alone():
     torch.rand(3)
     assert SMALL.run(Place()) == records
     keys = [(r["seed"], r["method"]) for r in records]
-    assert keys == [(seed, method) for seed in (0, 1) for method in ("mgce", "mae", "mae_published")]
+    assert keys == [(seed, method) for seed in (0, 1) for method in ("mgce", "mgce", "mae_published")]
     trained = [r for r in records if r["method"] != "mae_published"]
     for name in ("validation_accuracy", "test_accuracy", "objective"):
         assert all(len(r[f"{name}_by_epoch"]) == 3 for r in trained)
@@ -39,8 +39,8 @@ def test_brier_score_is_the_squared_distance_from_the_labels():
 
 
 def test_methods_share_split_noise_and_initial_weights():
-    alone = TabularRun("wine", 0.2, (0,), (("mae", 1.0),), hidden=8, epochs=3).run(Place())
-    beside = TabularRun("wine", 0.2, (0,), (("mgce", 1.4), ("mae", 1.0)), hidden=8, epochs=3).run(Place())
+    alone = TabularRun("wine", 0.2, (0,), (("mgce", 1.0),), hidden=8, epochs=3).run(Place())
+    beside = TabularRun("wine", 0.2, (0,), (("mgce", 1.4), ("mgce", 1.0)), hidden=8, epochs=3).run(Place())
     np.testing.assert_allclose(alone[0]["objective_by_epoch"], beside[1]["objective_by_epoch"], rtol=1e-4)
 
 
@@ -89,7 +89,7 @@ def test_test_rows_are_the_published_ones_or_drawn_by_the_seed(monkeypatch):
     ("wrong", "error", "message"),
     [
         ({"scaling": "pixle"}, ValueError, "Expected `scaling` to be one of 'standard', 'pixels', but got 'pixle'"),
-        ({"noise": 1.5}, ValueError, "Expected `noise`"),
+        ({"noise_rate": 1.5}, ValueError, "Expected `noise_rate`"),
         ({"seeds": ()}, ValueError, "Expected `seeds` to be one or more values"),
         ({"seeds": (-1,)}, ValueError, "Expected `seeds`"),
         ({"seeds": (0, 0)}, ValueError, "Expected `seeds` to be one or more values, none of them twice"),

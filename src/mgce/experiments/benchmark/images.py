@@ -13,7 +13,7 @@ from mgce import noise
 from mgce._files import plain
 from mgce._validation import check_choice, check_count, check_fraction, expected
 from mgce.datasets.images import ImageDataset, Images
-from mgce.experiments.methods import CAPPED, CAPPED_FROM, TRIMMED, Method, stages
+from mgce.experiments.methods import CAPPED, CAPPED_FROM, TRIMMED, Method, PublishedFor, stages
 from mgce.losses.presets import LOSSES
 from mgce.losses.trimmed import check_trim
 from mgce.metrics.evaluation import evaluate
@@ -63,8 +63,8 @@ class LossRun(ImageNetworkRun):
     Attributes:
         protocol: its name, as the command has it.
         noise_type: "symmetric" or "asymmetric", with the counts of wrong labels fixed for each class; or "human".
-        noise: share of the training labels (of the classes confused, where asymmetric) that are made wrong; with human
-            labels 0.
+        noise_rate: share of the training labels (of the classes confused, where asymmetric) that are made wrong; with
+            human labels 0.
         rows: how many training images are used, the classes in their proportions, chosen by chance once for all runs;
             None for all.
         test_rows: how many test images are used, chosen in the same way; None for all.
@@ -80,14 +80,14 @@ class LossRun(ImageNetworkRun):
 
     kind: ClassVar[str] = "losses"
     axes: ClassVar[tuple[str, ...]] = (
-        *("noise_type", "noise", "labels", "seed", "method", "beta", "beta_start"),
+        *("noise_type", "noise_rate", "labels", "seed", "method", "beta", "beta_start"),
         *("lr", "l1", "weight_decay", "cap_from", "trim"),
     )
     by_dataset: ClassVar[tuple[str, ...] | None] = None
 
     protocol: str
     noise_type: str = "symmetric"
-    noise: float = 0.0
+    noise_rate: float = 0.0
     rows: int | None = None
     test_rows: int | None = None
     seed: int = 0
@@ -99,7 +99,7 @@ class LossRun(ImageNetworkRun):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice("noise_type", self.noise_type, KINDS)
-        check_fraction("noise", self.noise)
+        check_fraction("noise_rate", self.noise_rate)
         check_choice("method", self.method, tuple(LOSSES))
         check_count("seed", self.seed, minimum=0)
         if self.cap_from is not None:
@@ -128,7 +128,7 @@ class LossRun(ImageNetworkRun):
         loss = stages[max(stages)]
         measures = evaluate(logits, target, loss.beta, link=loss.link())
         del measures["reliability_p"]
-        cell = {"noise_type": self.noise_type, "noise": self.noise, "labels": self.labels, "seed": self.seed}
+        cell = {"noise_type": self.noise_type, "noise_rate": self.noise_rate, "labels": self.labels, "seed": self.seed}
         method = {"method": self.method, "beta": plain(self.beta), "beta_start": self.beta_start}
         method |= {name: getattr(self, name) for name in ("cap_from", "trim") if getattr(self, name) is not None}
         best = max(fit.curves["test_accuracy"])
@@ -142,14 +142,14 @@ class LossRun(ImageNetworkRun):
         return Method(self.method, self.beta, self.trim)
 
     @property
-    def _published_for(self) -> tuple[str, str | None]:
+    def _published_for(self) -> PublishedFor:
         """The data set and the noise, as `Method.hyperparameters` has them."""
         if self.labels:
-            return self.dataset.removesuffix("n"), None
-        return self.dataset, f"{self.noise_type} {self.noise:g}"
+            return self.dataset.removesuffix("n"), None, None
+        return self.dataset, self.noise_type, self.noise_rate
 
     def _stages(self, transition: Tensor, frequencies: Tensor) -> dict[int, MemberLoss]:
-        loss = self._method.loss(*self._published_for, transition, frequencies)
+        loss = self._method.loss(self._published_for, transition, frequencies)
         if self.beta_start is None:
             return {epoch: stage[0] for epoch, stage in stages([loss], self.cap_from or CAPPED_FROM).items()}
         half = max(1, self.epochs // 2)
@@ -182,7 +182,7 @@ def noisy_images(run: LossRun, dataset: ImageDataset) -> NoisyImages:
         transition = label_transition(clean, labels, k)
     else:
         symmetric = run.noise_type == "symmetric"
-        transition = noise.symmetric(k, run.noise) if symmetric else _asymmetric(run.dataset, k, run.noise)
+        transition = noise.symmetric(k, run.noise_rate) if symmetric else _asymmetric(run.dataset, k, run.noise_rate)
         labels = noise.corrupt(clean, transition, derived_generator(run.seed, "noise"), exact=True).labels
     kept = _sample(clean, run.rows)
     test = dataset.test

@@ -15,7 +15,7 @@ MGCE, CE = "#0072B2", "black"
 
 def noise_name(record: Record) -> str:
     """Name the noise of a record: `symmetric 0.4`, or the human labels."""
-    return record["labels"] or f"{record['noise_type']} {record['noise']:g}"
+    return record["labels"] or f"{record['noise_type']} {record['noise_rate']:g}"
 
 
 def label(record: Record) -> str:
@@ -57,9 +57,11 @@ def _by_rate(records: Sequence[Record]) -> dict[str, dict[float, float]]:
     """Give by loss the mean accuracy at the last epoch, in percent, by rate, of losses with three rates or more."""
     losses = {}
     for name, own in _grouped(records, label).items():
-        rates = sorted({record["noise"] for record in own})
+        rates = sorted({record["noise_rate"] for record in own})
         if len(rates) >= 3:
-            values = {rate: [100 * record["accuracy"] for record in own if record["noise"] == rate] for rate in rates}
+            values = {
+                rate: [100 * record["accuracy"] for record in own if record["noise_rate"] == rate] for rate in rates
+            }
             losses[name] = {rate: statistics.fmean(accuracies) for rate, accuracies in values.items()}
     return losses
 

@@ -75,14 +75,14 @@ class Request:
     Attributes:
         datasets: names; None for those of the protocol, or of P1 MNIST alone.
         methods: names of losses; None for those of the protocol.
-        noise: rates of wrong labels; None for those of the protocol.
+        noise_rates: rates of wrong labels; None for those of the protocol.
         seeds: how many; None for those of the protocol.
         smoke: whether to run a miniature, to see that all works.
     """
 
     datasets: tuple[str, ...] | None = None
     methods: tuple[str, ...] | None = None
-    noise: tuple[float, ...] | None = None
+    noise_rates: tuple[float, ...] | None = None
     seeds: int | None = None
     smoke: bool = False
 
@@ -91,7 +91,7 @@ class Request:
             check_count("seeds", self.seeds)
         for method in self.methods or ():
             check_choice("methods", method, tuple(LOSSES))
-        for name in ("datasets", "methods", "noise"):
+        for name in ("datasets", "methods", "noise_rates"):
             values = getattr(self, name)
             if values is not None and (not values or len(set(values)) < len(values)):
                 raise ValueError(expected(name, "one or more values, none of them twice", values))
@@ -209,11 +209,11 @@ def plan(protocol: str, request: Request) -> list[Specification]:
     runs: Sequence[Any] = PROTOCOLS[protocol](request)
     if request.smoke:
         runs = [replace(run, smoke=protocol) for run in runs]
-    rates = {run.noise for run in runs}
-    if request.noise is not None and not rates.issuperset(request.noise):
+    rates = {run.noise_rate for run in runs}
+    if request.noise_rates is not None and not rates.issuperset(request.noise_rates):
         what = f"rates of this protocol ({', '.join(f'{rate:g}' for rate in sorted(rates))})"
-        raise ValueError(expected("noise", what, ", ".join(f"{rate:g}" for rate in request.noise)))
-    return [run for run in runs if request.noise is None or run.noise in request.noise]
+        raise ValueError(expected("noise_rate", what, ", ".join(f"{rate:g}" for rate in request.noise_rates)))
+    return [run for run in runs if request.noise_rates is None or run.noise_rate in request.noise_rates]
 
 
 PROTOCOLS: Mapping[str, Callable[[Request], list[Specification]]] = {
@@ -261,7 +261,7 @@ def _with_variants(request: Request, group: Iterable[Method], dataset: str, cell
         runs.append(_loss_run("reduced", settings, dataset, Method("mgce", NEAR_MAE), annealed))
     threshold = [run for run in runs if "threshold" in LOSSES[run.method].hyperparameters]
     begun = [replace(run, cap_from=epoch) for run in threshold for epoch in CAP_FROM]
-    trims = IMAGE_TRIMS if cell.get("noise") == TRIMS_AT else ()
+    trims = IMAGE_TRIMS if cell.get("noise_rate") == TRIMS_AT else ()
     return [*runs, *begun, *(replace(run, trim=trim) for run in runs if run.method in TRIMMED for trim in trims)]
 
 
@@ -289,11 +289,11 @@ def _p1_cells(stage: int) -> list[Cell]:
 
 
 def _symmetric(*rates: float) -> list[Cell]:
-    return [{"noise_type": "symmetric", "noise": rate} for rate in rates]
+    return [{"noise_type": "symmetric", "noise_rate": rate} for rate in rates]
 
 
 def _asymmetric(rate: float) -> Cell:
-    return {"noise_type": "asymmetric", "noise": rate}
+    return {"noise_type": "asymmetric", "noise_rate": rate}
 
 
 def _human(labels: str) -> Cell:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from mgce._files import plain
 from mgce._validation import check_choice, check_number
-from mgce.experiments.methods import TRIMMED, Method, stages
+from mgce.experiments.methods import TRIMMED, Method, PublishedFor, stages
 from mgce.losses.trimmed import check_trim
 from mgce.metrics.evaluation import evaluate
 from mgce.runs.place import Place
@@ -34,7 +34,7 @@ class RateRun(TableRun):
     """
 
     kind: ClassVar[str] = "rates"
-    axes: ClassVar[tuple[str, ...]] = ("noise", "seeds", "members", "lr", "trim", "penalty")
+    axes: ClassVar[tuple[str, ...]] = ("noise_rate", "seeds", "members", "lr", "trim", "penalty")
     by_dataset: ClassVar[tuple[str, ...] | None] = None
 
     trim: float | None = None
@@ -52,13 +52,13 @@ class RateRun(TableRun):
     def run(self, place: Place) -> list[dict[str, Any]]:
         """Train all networks; give a record of each at its epoch of best validation accuracy.
 
-        A record holds the method, beta, noise, seed and learning rate; the epoch; validation and test accuracy; ECE and
-        SCE of h and p and the reliability curve of h; and by epoch the test accuracy, whose last is that of the last
-        epoch. Logits of the test rows go to `place.logits`, in float16: (seeds, members, n, k).
+        A record holds the method, beta, noise rate, seed and learning rate; the epoch; validation and test accuracy;
+        ECE and SCE of h and p and the reliability curve of h; and by epoch the test accuracy, whose last is that of the
+        last epoch. Logits of the test rows go to `place.logits`, in float16: (seeds, members, n, k).
         """
         table = self.table(place)
         told = self._told(table)
-        losses = [Method(*member, self.trim).loss(*self._published_for, *told) for member in self.members]
+        losses = [Method(*member, self.trim).loss(self._published_for, *told) for member in self.members]
         fit, _, (logits, test) = self.train(table, place, stages(losses))
         keep_logits(place, run_name(document(self)), logits, test)
         given = {"trim": self.trim, "penalty": self.penalty}
@@ -71,7 +71,7 @@ class RateRun(TableRun):
                     {
                         "method": name,
                         "beta": plain(beta),
-                        "noise": self.noise,
+                        "noise_rate": self.noise_rate,
                         "seed": seed,
                         "lr": self.lr,
                         "best_epoch": int(fit.best_epoch[group, member]),
@@ -87,8 +87,8 @@ class RateRun(TableRun):
         return {name: Method(name, beta).hyperparameters(*self._published_for) for name, beta in self.members}
 
     @property
-    def _published_for(self) -> tuple[str, str | None]:
-        return PUBLISHED_FOR, None
+    def _published_for(self) -> PublishedFor:
+        return PUBLISHED_FOR, None, None
 
     def _settings(self) -> TrainingSettings:
         settings = super()._settings()

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mgce.experiments.methods import CHOOSING
+from mgce.experiments.methods import CHOOSING, MINIMAX_MAE
 from mgce.experiments.paper import table1, table3
 from mgce.experiments.paper.agreement import MARGIN, show_p
 from mgce.experiments.paper.comparison import ordered, other_methods
@@ -20,7 +20,7 @@ from mgce.runs.specification import Specification
 from mgce.runs.store import Run
 from mgce.runs.summary import PLUS_MINUS
 
-OF_PAPER = {"ce": "cross-entropy", "gce": "GCE", "mae": "MAE (corrected)"}
+OF_PAPER = {"ce": "cross-entropy", "gce": "GCE", MINIMAX_MAE: "MAE (minimax)"}
 TITLE = "MGCE against the other methods: differences of test accuracy"
 CAPTION = (
     "Points by which MGCE is more accurate than each other method, mean over the seeds, ± half of the 95 % interval, "
@@ -37,7 +37,7 @@ class Cell:
     """MGCE against another method: data set, noise rate and method, the difference, and how many seeds both have."""
 
     dataset: str
-    noise: float
+    noise_rate: float
     method: str
     found: Difference
     seeds: int
@@ -61,7 +61,7 @@ class Cell:
 
     def numbers(self) -> dict[str, Any]:
         """Give the row for a program."""
-        where = {"dataset": self.dataset, "noise": self.noise, "over": self.method, "seeds": self.seeds}
+        where = {"dataset": self.dataset, "noise_rate": self.noise_rate, "over": self.method, "seeds": self.seeds}
         test = {"low": self.found.low, "high": self.found.high, "p": self.found.p, "p_holm": self.corrected}
         return where | {"points": self.found.value, **(test if self.seeds > 1 else dict.fromkeys(test))}
 
@@ -76,19 +76,19 @@ def render(runs: Sequence[Run]) -> Result | None:
     records = [*table1.records_of(runs), *table3.tabular_records(runs)]
     datasets = ordered({record["dataset"] for record in records}, (*table1.DATASETS, *table3.DATASETS))
     blocks = {
-        (dataset, noise): [record for record in records if (record["dataset"], record["noise"]) == (dataset, noise)]
+        (dataset, rate): [record for record in records if (record["dataset"], record["noise_rate"]) == (dataset, rate)]
         for dataset in datasets
-        for noise in NOISE_RATES
+        for rate in NOISE_RATES
     }
     others = {**OF_PAPER, **{name: name for name in other_methods(records)}}
     cells = _corrected([cell for where, block in blocks.items() for cell in _cells(*where, block, others)])
     if not cells:
         return None
     rows = []
-    for (dataset, noise), block in blocks.items():
-        own = {cell.method: cell for cell in cells if (cell.dataset, cell.noise) == (dataset, noise)}
+    for (dataset, rate), block in blocks.items():
+        own = {cell.method: cell for cell in cells if (cell.dataset, cell.noise_rate) == (dataset, rate)}
         if own:
-            row = {"dataset": dataset, "η": f"{noise:g}", "seeds": str(max(cell.seeds for cell in own.values()))}
+            row = {"dataset": dataset, "η": f"{rate:g}", "seeds": str(max(cell.seeds for cell in own.values()))}
             row |= {f"over {name}": own[method].show() if method in own else "" for method, name in others.items()}
             rows.append(row | {"β fixed": _fixed(block)})
     return Result(
@@ -96,7 +96,7 @@ def render(runs: Sequence[Run]) -> Result | None:
     )
 
 
-def _cells(dataset: str, noise: float, block: Sequence[dict[str, Any]], others: Iterable[str]) -> list[Cell]:
+def _cells(dataset: str, noise_rate: float, block: Sequence[dict[str, Any]], others: Iterable[str]) -> list[Cell]:
     """Compare MGCE with each other method on the seeds that both have."""
     accuracy: dict[str, dict[int, float]] = {}
     for record in best_candidate(block):
@@ -107,7 +107,7 @@ def _cells(dataset: str, noise: float, block: Sequence[dict[str, Any]], others: 
         seeds = sorted(own.keys() & other.keys())
         if seeds:
             found = paired_difference([own[seed] for seed in seeds], [other[seed] for seed in seeds])
-            cells.append(Cell(dataset, noise, method, found, len(seeds)))
+            cells.append(Cell(dataset, noise_rate, method, found, len(seeds)))
     return cells
 
 
@@ -128,7 +128,9 @@ def _notes(cells: Sequence[Cell], others: Mapping[str, str]) -> dict[str, str]:
 
     def places(method: str, verdict: str) -> list[str]:
         return [
-            f"{cell.dataset} at {cell.noise:g}" for cell in cells if (cell.method, cell.verdict) == (method, verdict)
+            f"{cell.dataset} at {cell.noise_rate:g}"
+            for cell in cells
+            if (cell.method, cell.verdict) == (method, verdict)
         ]
 
     notes = {}
@@ -137,7 +139,7 @@ def _notes(cells: Sequence[Cell], others: Mapping[str, str]) -> dict[str, str]:
             found = {verdict: ", ".join(places(method, verdict)) for verdict in ("ahead", "behind", "level", "unclear")}
             parts = [f"{verdict} {f'on {where}' if where else 'nowhere'}" for verdict, where in found.items()]
             notes[method] = f"Against {name}, MGCE is {'; '.join(parts)}."
-    if {"ce", "mae"} <= notes.keys():
-        both = [place for place in places("ce", "ahead") if place in places("mae", "ahead")]
-        notes["both"] = f"Ahead of both cross-entropy and MAE (corrected): {', '.join(both) or 'nowhere'}."
+    if {"ce", MINIMAX_MAE} <= notes.keys():
+        both = [place for place in places("ce", "ahead") if place in places(MINIMAX_MAE, "ahead")]
+        notes["both"] = f"Ahead of both cross-entropy and MAE (minimax): {', '.join(both) or 'nowhere'}."
     return notes

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mgce.experiments.methods import CHOOSING, PAPER
+from mgce.experiments.methods import CHOOSING, KNOWN, MINIMAX_MAE, PAPER
 from mgce.experiments.paper.agreement import Verdict, agreement, judge, notes_of
-from mgce.experiments.paper.plan import KNOWN
 from mgce.experiments.paper.published import PUBLISHED_AS, published_row
 from mgce.experiments.render import value_range
 from mgce.experiments.significance import Summary
@@ -17,7 +16,7 @@ from mgce.runs.select import HELD_OUT_LOSS, MEASURES, best_candidate, one_beta, 
 from mgce.runs.summary import Pair, show
 
 OF_PAPER = (*PAPER, "mae_published")
-LABELS = {"mae": "mae (corrected)", "mae_published": "mae (as published)"}
+LABELS = {MINIMAX_MAE: "MAE (minimax)", "mae_published": "MAE (minimax), as published"}
 # Which column of the paper stands beside which of our measures: its "SCE" beside ECE(h), see the caption.
 COMPARED = {"accuracy": "accuracy", "ece_h": "sce"}
 NAMES = {"accuracy": "accuracy", "ece_h": "calibration error"}
@@ -25,8 +24,9 @@ CAPTION = (
     "Percent; mean ± standard deviation over the seeds, at the epoch of best accuracy on the noisy validation "
     "rows, which choose β too: for each seed, and further right one for all seeds, by the mean. ECE is that of the top "
     "label, which the paper's column “SCE” is compared with, since SCE itself is at most 2/k for k classes; h: "
-    "minimax, p: worst-case probabilities. “mae (as published)” has the probabilities with the sign of the normalizer "
-    "reversed, with which the paper's numbers agree; its accuracy is that of “mae (corrected)” and counts once."
+    "minimax, p: worst-case probabilities. “MAE (minimax), as published” has the probabilities with the sign of the "
+    "normalizer reversed, with which the paper's numbers agree; its accuracy is that of “MAE (minimax)” and counts "
+    "once."
 )
 OTHERS = (
     "The losses below the paper's have the hyperparameters published for the data set, or for CIFAR-10 where none "
@@ -46,7 +46,7 @@ class Row:
     """A data set, a noise rate and a method.
 
     Attributes:
-        dataset, noise, method: which.
+        dataset, noise_rate, method: which.
         chosen: the summary of the networks at the beta of each seed, as `summarize` gives it; empty if none was run.
         fixed: that of the networks at one beta for all seeds; empty if there was no beta to choose.
         paper: the paper's pairs by the name of our measure; empty if it has none.
@@ -56,7 +56,7 @@ class Row:
     """
 
     dataset: str
-    noise: float
+    noise_rate: float
     method: str
     chosen: Mapping[str, Any]
     fixed: Mapping[str, Any]
@@ -67,7 +67,7 @@ class Row:
 
 
 def compare_methods(
-    name: str, title: str, records: Records, datasets: Sequence[str], noises: Sequence[float]
+    name: str, title: str, records: Records, datasets: Sequence[str], noise_rates: Sequence[float]
 ) -> Result | None:
     """Give a row for each data set, noise rate and method, the paper's numbers beside ours; None without records.
 
@@ -76,17 +76,19 @@ def compare_methods(
     Args:
         name: of the table, as the command has it.
         title: of the table.
-        records: with data set, noise, method, beta, seed and the measures.
+        records: with data set, noise rate, method, beta, seed and the measures.
         datasets: those of the paper, in its order.
-        noises: rates of noise in the order of the table.
+        noise_rates: rates of noise in the order of the table.
     """
     if not records:
         return None
     rows = [
         row
         for dataset in ordered({record["dataset"] for record in records}, datasets)
-        for noise in noises
-        for row in _rows(name, dataset, noise, [r for r in records if (r["dataset"], r["noise"]) == (dataset, noise)])
+        for rate in noise_rates
+        for row in _rows(
+            name, dataset, rate, [r for r in records if (r["dataset"], r["noise_rate"]) == (dataset, rate)]
+        )
     ]
     verdicts: dict[str, Verdict] = {}
     with_one_beta: dict[str, Verdict] = {}
@@ -114,13 +116,13 @@ def ordered(found: set[str], datasets: Sequence[str]) -> list[str]:
     return sorted(found, key=place)
 
 
-def _rows(table: str, dataset: str, noise: float, block: Records) -> list[Row]:
+def _rows(table: str, dataset: str, noise_rate: float, block: Records) -> list[Row]:
     """Give the rows of a data set and a noise rate; none if neither we nor the paper have anything.
 
     The methods of the paper come first, run or not; then others that were run.
     """
     smoke = any(record.get("smoke") for record in block)
-    paper = {} if smoke else {method: _paper(table, dataset, method, noise) for method in OF_PAPER}
+    paper = {} if smoke else {method: _paper(table, dataset, method, noise_rate) for method in OF_PAPER}
     if not block and not any(paper.values()):
         return []
     chosen = {summary["method"]: summary for summary in summarize(best_candidate(block))}
@@ -130,7 +132,7 @@ def _rows(table: str, dataset: str, noise: float, block: Records) -> list[Row]:
     return [
         Row(
             dataset,
-            noise,
+            noise_rate,
             method,
             chosen.get(method, {}),
             fixed.get(method, {}),
@@ -154,7 +156,9 @@ def _ties(records: Records) -> str:
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for record in records:
         if record["method"] in CHOOSING:
-            groups.setdefault(tuple(record[key] for key in ("dataset", "noise", "method", "seed")), []).append(record)
+            groups.setdefault(tuple(record[key] for key in ("dataset", "noise_rate", "method", "seed")), []).append(
+                record
+            )
     choices = [group for group in groups.values() if len(group) > 1]
     equal = [tied(group) for group in choices if len(tied(group)) > 1]
     if not equal:
@@ -167,14 +171,14 @@ def _ties(records: Records) -> str:
     )
 
 
-def _paper(table: str, dataset: str, method: str, noise: float) -> dict[str, Pair]:
+def _paper(table: str, dataset: str, method: str, noise_rate: float) -> dict[str, Pair]:
     """Give the paper's pairs by the name of our measure.
 
-    The paper's calibration errors of MAE are those of the method "mae_published" and not of "mae", since its numbers
-    agree with probabilities that have a sign reversed. The accuracy is the same for both.
+    The paper's calibration errors of MAE are those of the method "mae_published" and not of the corrected one, since
+    its numbers agree with probabilities that have a sign reversed. The accuracy is the same for both.
     """
-    row = published_row(table, dataset, method.removesuffix("_published"), noise=noise)
-    measures = [measure for measure in COMPARED if (method, measure) != ("mae", "ece_h")]
+    row = published_row(table, dataset, MINIMAX_MAE if method == "mae_published" else method, noise_rate)
+    measures = [measure for measure in COMPARED if (method, measure) != (MINIMAX_MAE, "ece_h")]
     return {measure: tuple(row[COMPARED[measure]]) for measure in measures if row}
 
 
@@ -185,7 +189,7 @@ def _pair(summary: Mapping[str, Any], measure: str) -> Pair | None:
 
 def _verdicts(row: Row, summary: Mapping[str, Any]) -> dict[str, Verdict]:
     """Compare the measures of a row with the paper's; give the verdicts by keys as `Result.notes` has them."""
-    where = f"{row.dataset}, η = {row.noise:g}, {LABELS.get(row.method, row.method)}"
+    where = f"{row.dataset}, η = {row.noise_rate:g}, {LABELS.get(row.method, row.method)}"
     if row.short:
         return {}
     verdicts = {}
@@ -195,13 +199,13 @@ def _verdicts(row: Row, summary: Mapping[str, Any]) -> dict[str, Verdict]:
             continue
         verdict = judge(f"{where}, {NAMES[measure]}", Summary(pair[0], pair[1], summary["seeds"]), paper)
         if verdict is not None:
-            verdicts[f"{row.dataset}/{row.noise:g}/{row.method}/{measure}"] = verdict
+            verdicts[f"{row.dataset}/{row.noise_rate:g}/{row.method}/{measure}"] = verdict
     return verdicts
 
 
 def _flat(row: Row) -> dict[str, Any]:
     """Give a row for a program: numbers in full, a column each for mean and standard deviation, every seed's beta."""
-    flat: dict[str, Any] = {"dataset": row.dataset, "noise": row.noise, "method": row.method}
+    flat: dict[str, Any] = {"dataset": row.dataset, "noise_rate": row.noise_rate, "method": row.method}
     flat |= {"setting": row.setting} if row.setting else {}
     flat["seeds"] = row.chosen.get("seeds")
     flat["betas"] = " ".join(f"{beta:g}" for beta, count in row.chosen.get("betas", ()) for _ in range(count))
@@ -220,7 +224,7 @@ def _cells(row: Row) -> dict[str, str]:
     betas = row.chosen.get("betas")
     return {
         "dataset": row.dataset,
-        "η": f"{row.noise:g}",
+        "η": f"{row.noise_rate:g}",
         "method": LABELS.get(row.method, row.method),
         **({"network": row.setting} if row.setting else {}),
         "β": "" if betas is None else value_range(betas) + " (fixed)" * row.single,

@@ -63,13 +63,14 @@ def draw_curves(chart: CurveFigure, records: Sequence[dict[str, Any]], datasets:
 
     Args:
         chart: what to draw.
-        records: with data set, noise, method, beta, seed and curves by epoch; for images also the network's setting.
+        records: with data set, noise rate, method, beta, seed and curves by epoch; for images also the network's
+            setting.
         datasets: those of the paper, in its order; others come last.
     """
     drawn: list[tuple[dict[str, Any], Curves]] = []
     for dataset in ordered({record["dataset"] for record in records}, datasets):
-        for noise in sorted({record["noise"] for record in records if record["dataset"] == dataset}):
-            own = [record for record in records if (record["dataset"], record["noise"]) == (dataset, noise)]
+        for rate in sorted({record["noise_rate"] for record in records if record["dataset"] == dataset}):
+            own = [record for record in records if (record["dataset"], record["noise_rate"]) == (dataset, rate)]
             if curves := _curves(own, chart.series):
                 drawn.append((_panel(own[0]), curves))
     if not drawn:
@@ -100,13 +101,13 @@ def draw_curves(chart: CurveFigure, records: Sequence[dict[str, Any]], datasets:
 def _panel(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return what identifies a panel: the data set and, for images, the noise rate and the network's setting."""
     panel = {"dataset": record["dataset"]}
-    return {**panel, "noise": record["noise"], "network": record["setting"]} if "setting" in record else panel
+    return {**panel, "noise_rate": record["noise_rate"], "network": record["setting"]} if "setting" in record else panel
 
 
 def _words(row: Mapping[str, Any]) -> dict[str, str]:
     """Return the values of a row, or of its first columns, as text."""
-    words = {name: str(value) for name, value in row.items()}
-    return {**words, "noise": f"{row['noise']:.0%} wrong"} if "noise" in row else words
+    rate = "noise_rate"
+    return {"noise" if name == rate else name: f"{x:.0%} wrong" if name == rate else str(x) for name, x in row.items()}
 
 
 def _curves(records: Sequence[dict[str, Any]], series: Series) -> Curves:

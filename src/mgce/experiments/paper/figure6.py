@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from mgce.experiments.methods import CHOOSING
+from mgce.experiments.methods import CHOOSING, MINIMAX_MAE, at_betas
 from mgce.experiments.paper import table3
 from mgce.experiments.paper.comparison import ordered
 from mgce.experiments.paper.convergence import ACCURACY, CurveFigure, Series, curves_of, draw_curves
@@ -23,10 +23,10 @@ SERIES: Series = {
     "1 - V_1.18": ("mgce", 1.18, "objective", {"label": r"$1-V_{1.18}$", "color": "#777777", "linestyle": "--"}),
     "1 - V_1.05": ("mgce", 1.05, "objective", {"label": r"$1-V_{1.05}$", "color": "#999999", "linestyle": ":"}),
     "1 - V_MAE": (
-        "mae",
+        MINIMAX_MAE,
         1.0,
         "objective",
-        {"label": r"$1-V_{\mathrm{MAE}}$", "color": COLOURS["mae"], "linestyle": (0, (1, 3))},
+        {"label": r"$1-V_{\mathrm{MAE}}$", "color": COLOURS[MINIMAX_MAE], "linestyle": (0, (1, 3))},
     ),
 }
 
@@ -43,20 +43,21 @@ FIGURE = CurveFigure("figure6", TITLE, CAPTION, series=SERIES, xscale="log")
 
 def plan(options: Options) -> list[Specification]:
     """Plan the runs of Table 3 on clean labels that have a network of a series; the series are there in any case."""
-    shown = {(method, beta) for method, beta, *_ in SERIES.values()}
-    wanted = {(method, beta) for method in options.methods for beta in options.candidates(method)} | shown
-    betas = tuple(sorted({*options.betas, *(beta for method, beta in shown if method in CHOOSING)}))
+    lines = [(method, beta) for method, beta, *_ in SERIES.values()]
+    shown = {(one.name, one.beta) for method, beta in lines for one in at_betas(method, (beta,))}
+    wanted = {member for method in options.methods for member in options.members(method)} | shown
+    betas = tuple(sorted({*options.betas, *(beta for method, beta in lines if method in CHOOSING)}))
     runs = []
     for run in table3.plan(replace(options, betas=betas)):
         assert isinstance(run, TabularRun)
-        if run.noise == 0 and shown & set(run.members):
+        if run.noise_rate == 0 and shown & set(run.members):
             runs.append(replace(run, members=tuple(member for member in run.members if member in wanted)))
     return [*runs]
 
 
 def render(runs: Sequence[Run]) -> Result | None:
     """Draw a panel for each data set; None without runs."""
-    records = [record for record in table3.tabular_records(runs) if record["noise"] == 0]
+    records = [record for record in table3.tabular_records(runs) if record["noise_rate"] == 0]
     result = draw_curves(FIGURE, records, table3.DATASETS)
     if result is None:
         return None

@@ -13,8 +13,8 @@ from mgce import noise
 from mgce._files import plain
 from mgce._validation import check_choice, expected
 from mgce.datasets.images import ImageDataset, Images
+from mgce.experiments.methods import MINIMAX_MAE, Method, PublishedFor, row_name, stages
 from mgce.experiments.methods import PAPER as PAPER_METHODS
-from mgce.experiments.methods import Method, paper_loss, stages
 from mgce.experiments.paper.image_settings import HUMAN, PAPER
 from mgce.experiments.paper.plan import BETA, Options
 from mgce.experiments.paper.published_mae import evaluate_published_mae
@@ -49,7 +49,7 @@ class ImageRun(ImageNetworkRun):
     """
 
     kind: ClassVar[str] = "images"
-    axes: ClassVar[tuple[str, ...]] = ("noise", "seed", "method", "beta", "l1")
+    axes: ClassVar[tuple[str, ...]] = ("noise_rate", "seed", "method", "beta", "l1")
 
     by_dataset: ClassVar[tuple[str, ...] | None] = (
         *("architecture", "stem", "size", "padding", "crop", "jitter", "labels"),
@@ -69,24 +69,24 @@ class ImageRun(ImageNetworkRun):
     def run(self, place: Place) -> list[dict[str, Any]]:
         """Train the network; give its record at the epoch of best validation accuracy.
 
-        The record holds the method, beta, noise and seed; the epoch; validation accuracy, None where no images are
+        The record holds the method, beta, noise rate and seed; the epoch; validation accuracy, None where no images are
         held out; test accuracy; ECE and SCE of h and p; and by epoch the test accuracy, the objective, and the
-        validation accuracy if there is one. The method `mae` has another record, `mae_published`, for the probabilities
+        validation accuracy if there is one. MGCE at beta = 1 has another record, `mae_published`, for the probabilities
         that the paper's table agrees with. Curves have five digits, so that records stay small.
         """
         published = self.images(place)
         dataset = with_labels(published, self.labels)
-        loss = paper_loss(self._loss, *self._published_for, *self._told(published, dataset))
+        loss = self._loss.loss(self._published_for, *self._told(published, dataset))
         by_epoch = {epoch: stage[0] for epoch, stage in stages([loss]).items()}
-        fit, logits = self.train(dataset, place, by_epoch, noise_rate=self.noise)
+        fit, logits = self.train(dataset, place, by_epoch, noise_rate=self.noise_rate)
         target = torch.from_numpy(dataset.test.target)
-        record = {"method": self.method, "beta": plain(self.beta), "noise": self.noise, "seed": self.seed}
+        record = {"method": self.method, "beta": plain(self.beta), "noise_rate": self.noise_rate, "seed": self.seed}
         record["precision"] = place.image_precision
         record["best_epoch"] = fit.best_epoch
         record["validation_accuracy"] = fit.metrics.get("validation_accuracy")
         measures = evaluate(logits, target, self.beta, link=loss.link())
         records = [{**record, **{name: measures[name] for name in MEASURES}, **curves_by_epoch(fit)}]
-        if self.method == "mae":
+        if row_name(self.method, self.beta) == MINIMAX_MAE:
             records.append({**record, "method": "mae_published", **evaluate_published_mae(logits, target)})
         return records
 
@@ -95,9 +95,11 @@ class ImageRun(ImageNetworkRun):
         return Method(self.method, self.beta)
 
     @property
-    def _published_for(self) -> tuple[str, str | None]:
+    def _published_for(self) -> PublishedFor:
         """The data set and the noise that hyperparameters were published for, as `Method.hyperparameters` has them."""
-        return (self.dataset.removesuffix("n"), None) if self.labels else (self.dataset, f"symmetric {self.noise:g}")
+        if self.labels:
+            return self.dataset.removesuffix("n"), None, None
+        return self.dataset, "symmetric", self.noise_rate
 
     def _told(self, published: ImageDataset, dataset: ImageDataset) -> tuple[Tensor, Tensor]:
         """Give what is told to the losses that are told the noise: its matrix, and the counts of the true classes."""
@@ -105,7 +107,7 @@ class ImageRun(ImageNetworkRun):
         if self.labels:
             transition = label_transition(clean, torch.from_numpy(dataset.train.target), k)
         else:
-            transition = noise.symmetric(k, self.noise)
+            transition = noise.symmetric(k, self.noise_rate)
         return transition, clean.bincount(minlength=k)
 
 
@@ -123,7 +125,7 @@ def plan_images(
     datasets: Sequence[str],
     members: Iterable[tuple[str, float]],
     *,
-    noises: Sequence[float] = (0.0,),
+    noise_rates: Sequence[float] = (0.0,),
     penalties: Sequence[float] = (PENALTY,),
     item: str = SMOKE_ITEM,
 ) -> list[Specification]:
@@ -134,7 +136,7 @@ def plan_images(
             are asked for.
         datasets: those of the table or figure, used if the options name none.
         members: pairs of method and beta.
-        noises: noise rates.
+        noise_rates: shares of labels that are made wrong.
         penalties: values of lambda_0.
         item: of a smoke run, what it is a miniature of; those of Tables 1 and 2 and Figure 3 are the same.
 
@@ -151,8 +153,8 @@ def plan_images(
         shared = {field.name: getattr(settings, field.name) for field in fields(ImageSettings)}
         shared |= {"dataset": dataset, "labels": HUMAN.get(dataset, ""), "smoke": item if options.smoke else ""}
         specifications += [
-            ImageRun(**{**shared, "l1": l1}, noise=noise, seed=seed, method=method, beta=beta)
-            for noise in (noises[:1] if dataset in HUMAN else noises)
+            ImageRun(**{**shared, "l1": l1}, noise_rate=rate, seed=seed, method=method, beta=beta)
+            for rate in (noise_rates[:1] if dataset in HUMAN else noise_rates)
             for l1 in penalties
             for seed in range(min(options.seeds, SMOKE_COUNT) if options.smoke else options.seeds)
             for method, beta in members
@@ -170,6 +172,7 @@ def image_records(runs: Sequence[Run]) -> list[dict[str, Any]]:
     records = [
         {
             **record,
+            "method": row_name(record["method"], float(record["beta"])),
             "dataset": _shown(run.specification),
             "l1": run.specification["l1"],
             "smoke": run.specification.get("smoke", ""),
@@ -204,7 +207,7 @@ def _shown(specification: Mapping[str, Any]) -> str:
 
 def clean_records(runs: Sequence[Run]) -> list[dict[str, Any]]:
     """Give the records that figures show: at their beta, the usual lambda_0, and without noise of our making."""
-    keys = {"noise": 0.0, "beta": BETA, "l1": PENALTY}
+    keys = {"noise_rate": 0.0, "beta": BETA, "l1": PENALTY}
     return [record for record in image_records(runs) if keys.items() <= record.items()]
 
 

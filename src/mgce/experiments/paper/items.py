@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from mgce._validation import check_choice, expected
 from mgce.datasets import IMAGE_NAMES, NAMES
+from mgce.experiments.methods import KNOWN
 from mgce.experiments.paper import (
     advantage,
     figure1,
@@ -20,7 +21,7 @@ from mgce.experiments.paper import (
     table3,
 )
 from mgce.experiments.paper.images import ImageRun
-from mgce.experiments.paper.plan import KNOWN, Options
+from mgce.experiments.paper.plan import BETAS, Options
 from mgce.experiments.paper.tabular import TabularRun
 from mgce.runs.result import Result
 from mgce.runs.specification import Specification
@@ -75,9 +76,8 @@ def plan(name: str, options: Options) -> list[Specification]:
     if name != "all" or options.datasets is None:
         planned = [specification for of_item in plans for specification in of_item(options)]
         if not planned and plans:
-            shown = [
-                method for method in KNOWN if any(of_item(replace(options, methods=(method,))) for of_item in plans)
-            ]
+            alone = [replace(options, methods=(method,), betas=BETAS) for method in KNOWN]
+            shown = [one.methods[0] for one in alone if any(of_item(one) for of_item in plans)]
             what = f"one or more of the methods of {name} ({', '.join(shown)})"
             raise ValueError(expected("methods", what, ", ".join(options.methods)))
         return planned

@@ -7,11 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mgce._validation import check_beta, check_choice, check_count, expected
-from mgce.experiments.methods import PAPER, paper_betas
+from mgce.experiments.methods import MINIMAX_MAE, PAPER, at_betas
 from mgce.experiments.paper.image_settings import NOISE_RATES
-from mgce.losses.presets import LOSSES
 
-KNOWN = tuple(dict.fromkeys((*PAPER, *LOSSES)))
 # Candidates for the cross-validation. The paper has eight from 1.05 to 11 and does not name them; we take 1.05, 1.18
 # and 1.4, which its figures show, and five more up to 11.
 BETAS = (1.05, 1.18, 1.4, 1.7, 2.0, 3.0, 5.0, 11.0)
@@ -25,13 +23,13 @@ class Options:
 
     Attributes:
         datasets: names; None for those of the paper.
-        methods: some of `KNOWN`: those of the paper, and the other losses of this package.
+        methods: names of losses, or NAME@BETA for a loss at a fixed beta.
         betas: candidates for the beta of mgce and gce.
         seeds: how many.
         smoke: whether to run a miniature, to see that all works.
         together: whether the networks of all seeds and methods are one run. One alone is too small to keep an
             accelerator busy; on a CPU, separate runs use the cores side by side.
-        noises: rates of symmetric noise in Tables 1 and 3, among the paper's; None for all of them.
+        noise_rates: rates of symmetric noise in Tables 1 and 3, among the paper's; None for all of them.
         settings: settings of image networks that replace the paper's: the `stem` or the number of `epochs`.
     """
 
@@ -41,22 +39,24 @@ class Options:
     seeds: int = 5
     smoke: bool = False
     together: bool = False
-    noises: tuple[float, ...] | None = None
+    noise_rates: tuple[float, ...] | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_count("seeds", self.seeds)
-        for method in self.methods:
-            check_choice("methods", method, KNOWN)
         for beta in self.betas:
             check_beta(beta)
-        for noise in self.noises or ():
-            check_choice("noise", noise, NOISE_RATES)
-        for name in ("methods", "betas", "datasets", "noises"):
+        for method in self.methods:
+            self.members(method)
+        if "mgce" in self.methods and 1 in self.betas:
+            raise ValueError(expected("betas", f"above 1 for mgce, which has {MINIMAX_MAE} in a row of its own", 1))
+        for rate in self.noise_rates or ():
+            check_choice("noise_rate", rate, NOISE_RATES)
+        for name in ("methods", "betas", "datasets", "noise_rates"):
             values = getattr(self, name)
             if values is not None and (not values or len(set(values)) < len(values)):
                 raise ValueError(expected(name, "one or more values, none of them twice", values))
 
-    def candidates(self, method: str) -> tuple[float, ...]:
-        """Give the values of beta to choose from, as :func:`mgce.experiments.methods.paper_betas` does."""
-        return paper_betas(method, self.betas)
+    def members(self, method: str) -> list[tuple[str, float]]:
+        """Give the loss and the beta of each network of a method, as :func:`mgce.experiments.methods.at_betas` does."""
+        return [(one.name, one.beta) for one in at_betas(method, self.betas)]

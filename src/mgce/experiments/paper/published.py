@@ -27,7 +27,7 @@ def published() -> list[dict[str, Any]]:
 
 
 def published_row(
-    table: str, dataset: str, method: str, noise: float | None = None, *, lambda_0: float | None = None
+    table: str, dataset: str, method: str, noise_rate: float | None = None, *, lambda_0: float | None = None
 ) -> dict[str, Any]:
     """Give the paper's numbers for one row of a table, by noise rate or by lambda_0; an empty dict if it has none.
 
@@ -35,7 +35,7 @@ def published_row(
         >>> published_row("table3", "letter", "gce", 0.2)["accuracy"]
         [85.19, 0.29]
     """
-    cell = {"noise": noise, "lambda_0": lambda_0}
+    cell = {"noise_rate": noise_rate, "lambda_0": lambda_0}
     key: dict[str, Any] = {"table": table, "dataset": PUBLISHED_AS.get(dataset, dataset), "method": method}
     key |= {name: value for name, value in cell.items() if value is not None}
     return next((row for row in published() if key.items() <= row.items()), {})

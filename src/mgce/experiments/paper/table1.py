@@ -18,12 +18,9 @@ DATASETS = ("fashion_mnist", "cifar10", "svhn", "cifar100")
 
 def plan(options: Options) -> list[Specification]:
     """Plan a run for each data set, noise rate, seed, method and beta; a smoke run has two values of beta."""
-    members = [
-        (method, beta)
-        for method in options.methods
-        for beta in options.candidates(method)[: SMOKE_COUNT if options.smoke else None]
-    ]
-    return plan_images(options, DATASETS, members, noises=options.noises or NOISE_RATES)
+    most = SMOKE_COUNT if options.smoke else None
+    members = [member for method in options.methods for member in options.members(method)[:most]]
+    return plan_images(options, DATASETS, members, noise_rates=options.noise_rates or NOISE_RATES)
 
 
 def render(runs: Sequence[Run]) -> Result | None:

@@ -33,7 +33,7 @@ def plan(options: Options) -> list[Specification]:
 
 def render(runs: Sequence[Run]) -> Result | None:
     """Give a row for each data set, lambda_0 and method; None without runs of several lambda_0."""
-    records = [r for r in image_records(runs) if r["noise"] == 0 and r["beta"] == BETA and r["for_tables"]]
+    records = [r for r in image_records(runs) if r["noise_rate"] == 0 and r["beta"] == BETA and r["for_tables"]]
     found = {r["dataset"] for r in records if r["l1"] != PENALTY}
     rows = [
         _row([r for r in records if (r["dataset"], r["l1"], r["method"]) == (dataset, l1, method)], dataset, l1, method)

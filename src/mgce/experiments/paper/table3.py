@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
+from mgce.experiments.methods import row_name
 from mgce.experiments.paper.comparison import compare_methods
 from mgce.experiments.paper.image_settings import NOISE_RATES
 from mgce.experiments.paper.plan import Options
@@ -35,16 +36,16 @@ def plan(options: Options) -> list[Specification]:
     With `options.together`, one run of a data set and a noise rate has all seeds and methods.
     """
     datasets = options.datasets or (SMOKE_DATASETS if options.smoke else DATASETS)
-    members = [[(method, beta) for beta in options.candidates(method)] for method in options.methods]
+    members = [options.members(method) for method in options.methods]
     seeds: list[tuple[int, ...]] = [(seed,) for seed in range(options.seeds)]
     if options.together:
-        members, seeds = [[*chain(*members)]], [tuple(range(options.seeds))]
+        members, seeds = [[*dict.fromkeys(chain(*members))]], [tuple(range(options.seeds))]
     specifications: list[Specification] = []
     for dataset in datasets:
         settings = {**SETTINGS.get(dataset, {}), **(SMOKE if options.smoke else {})}
         specifications += [
-            TabularRun(dataset, noise, seed, tuple(member), **settings)
-            for noise in options.noises or NOISE_RATES
+            TabularRun(dataset, rate, seed, tuple(member), **settings)
+            for rate in options.noise_rates or NOISE_RATES
             for seed in seeds
             for member in members
         ]
@@ -58,10 +59,11 @@ def render(runs: Sequence[Run]) -> Result | None:
 
 
 def tabular_records(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """Give the records of all tabular runs, with the data set in each, and beta as a number, by rising beta."""
+    """Give the records of all tabular runs by rising beta, a number, with the data set and the row of each."""
     records = [
         {
             **record,
+            "method": row_name(record["method"], float(record["beta"])),
             "dataset": run.specification["dataset"],
             "smoke": run.specification.get("smoke", ""),
             "beta": float(record["beta"]),

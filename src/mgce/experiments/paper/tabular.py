@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from torch import Tensor
 
 from mgce._files import plain
-from mgce.experiments.methods import PAPER, Method, paper_loss, stages
+from mgce.experiments.methods import MINIMAX_MAE, PAPER, Method, PublishedFor, row_name, stages
 from mgce.experiments.paper.published_mae import evaluate_published_mae
 from mgce.metrics.evaluation import both_outputs, evaluate
 from mgce.runs.place import Place
@@ -25,29 +25,29 @@ class TabularRun(TableRun):
     """
 
     kind: ClassVar[str] = "tabular"
-    axes: ClassVar[tuple[str, ...]] = ("noise", "seeds", "members")
+    axes: ClassVar[tuple[str, ...]] = ("noise_rate", "seeds", "members")
     by_dataset: ClassVar[tuple[str, ...] | None] = ("rows", "scaling", "random_test")
 
     def run(self, place: Place) -> list[dict[str, Any]]:
         """Train all networks; give a record of each at its epoch of best validation accuracy.
 
-        A record holds the method, beta, noise and seed; the epoch; validation and test accuracy; the Brier score of h
-        on the validation rows; ECE and SCE of h and p; and by epoch the validation and test accuracy and the objective,
-        of five digits, so that records stay small. Networks of the method `mae` have another record, `mae_published`,
-        for the probabilities that the paper's table agrees with.
+        A record holds the method, beta, noise rate and seed; the epoch; validation and test accuracy; the Brier score
+        of h on the validation rows; ECE and SCE of h and p; and by epoch the validation and test accuracy and the
+        objective, of five digits, so that records stay small. Networks of MGCE at beta = 1 have another record,
+        `mae_published`, for the probabilities that the paper's table agrees with.
         """
         table = self.table(place)
-        losses = [paper_loss(Method(*member), *self._published_for, *self._told(table)) for member in self.members]
+        losses = [Method(*member).loss(self._published_for, *self._told(table)) for member in self.members]
         fit, validation, test = self.train(table, place, stages(losses))
         records = []
         for group, seed in enumerate(self.seeds):
             for member, ((method, beta), loss) in enumerate(zip(self.members, losses, strict=True)):
-                record = {"method": method, "beta": plain(beta), "noise": self.noise, "seed": seed}
+                record = {"method": method, "beta": plain(beta), "noise_rate": self.noise_rate, "seed": seed}
                 record["best_epoch"] = int(fit.best_epoch[group, member])
                 record["validation_accuracy"] = float(fit.curves["validation"][:, group, member].max())
                 logits, target = test.logits[group, member], test.target[group]
                 measures = evaluate(logits, target, beta, link=loss.link())
-                if method == "mae":
+                if row_name(method, beta) == MINIMAX_MAE:
                     published = record | {"method": "mae_published"} | _numbers(evaluate_published_mae(logits, target))
                 h = both_outputs(validation.logits[group, member].double(), beta, loss.link())["h"]
                 record["validation_brier"] = brier_score(h, validation.target[group])
@@ -55,7 +55,7 @@ class TabularRun(TableRun):
                 for name, curve in {**curves, "objective": fit.objective}.items():
                     record[f"{name}_by_epoch"] = short(curve[:, group, member].tolist())
                 records.append(record | _numbers(measures))
-                if method == "mae":
+                if row_name(method, beta) == MINIMAX_MAE:
                     records.append(published)
         return records
 
@@ -64,9 +64,9 @@ class TabularRun(TableRun):
         return {method.name: method.hyperparameters(*self._published_for) for method in published}
 
     @property
-    def _published_for(self) -> tuple[str, str | None]:
+    def _published_for(self) -> PublishedFor:
         """The data set and the noise that they were published for, as `Method.hyperparameters` has them."""
-        return self.dataset, f"symmetric {self.noise:g}"
+        return self.dataset, "symmetric", self.noise_rate
 
 
 def brier_score(probs: Tensor, target: Tensor) -> float:
