@@ -205,10 +205,18 @@ class Copy:
         return json.loads(self.process.stdout.readline())
 
     def measure(self, room: str) -> Tests:
-        """Run the tests of a room on the tree as it is, unless this was done for the same sources and tests."""
-        kept = self.work / f"{room}-lines-{_fingerprint(self.tree, room)}.json"
-        known = json.loads(kept.read_text()) if kept.exists() else self._measured(room)
-        kept.write_text(json.dumps(known))
+        """Learn which test of a room runs which line; of what was learnt before, only files that changed run again."""
+        kept = self.work / f"{room}-lines.json"
+        known = json.loads(kept.read_text()) if kept.exists() else {"hashes": {}}
+        now = _hashes(self.tree, room)
+        if known["hashes"].get("src") != now["src"]:
+            known = {"hashes": {}, "tests": {}, "files": {}, "modules": []}
+        changed = {name for name in {*now, *known["hashes"]} if known["hashes"].get(name) != now.get(name)}
+        places = [f"tests/{room}", f"src/mgce/{room}"] if "src" in changed else sorted(changed & now.keys())
+        _forget(known, changed)
+        if places:
+            _add(known, self._measured(room, places))
+        kept.write_text(json.dumps({**known, "hashes": now}))
         tests = Tests(known)
         self.ask(do="load", modules=tests.modules)
         broken = [name for name, test in tests.tests.items() if not test["passed"]]
@@ -216,14 +224,14 @@ class Copy:
             print(f"{room}: left out, since they fail on the tree as it is: {', '.join(broken)}", flush=True)
         return tests
 
-    def _measured(self, room: str) -> Any:
-        places, source = [f"tests/{room}", f"src/mgce/{room}"], str(self.folder / "src/mgce" / room)
-        out = self.work / f"{room}-lines.new"
+    def _measured(self, room: str, places: list[str]) -> Any:
+        source, out = str(self.folder / "src/mgce" / room), self.work / f"{room}-lines.new"
         out.unlink(missing_ok=True)
         code = self.ask(do="measure", tests=places, source=source, out=str(out), seconds=WHOLE)
         measured = json.loads(out.read_text()) if out.exists() else {}
         if not measured.get("tests"):
             sys.exit(f"The tests of {room} did not run ({code}): see {out.with_suffix('.log')}.")
+        out.unlink()
         return measured
 
     def attempt(
@@ -262,12 +270,36 @@ class Copy:
             path.write_bytes(source)
 
 
-def _fingerprint(tree: Path, room: str) -> str:
+def _hashes(tree: Path, room: str) -> dict[str, str]:
+    """Give a hash of each test file of a room, and by the name `src` one of all sources and of what the tests share."""
+    tests = sorted((tree / "tests" / room).rglob("test_*.py"))
+    shared = [
+        *(tree / "src/mgce").rglob("*.py"),
+        *(tree / "tests").glob("*.py"),
+        *(tree / "tests" / room).rglob("*.py"),
+    ]
     total = hashlib.sha256()
-    for folder in ("src/mgce", f"tests/{room}"):
-        for path in sorted((tree / folder).rglob("*.py")):
-            total.update(str(path.relative_to(tree)).encode() + path.read_bytes())
-    return total.hexdigest()[:12]
+    for path in sorted(set(shared).difference(tests)):
+        total.update(str(path.relative_to(tree)).encode() + path.read_bytes())
+    own = {str(path.relative_to(tree)): hashlib.sha256(path.read_bytes()).hexdigest() for path in tests}
+    return {"src": total.hexdigest(), **own}
+
+
+def _forget(known: dict[str, Any], changed: set[str]) -> None:
+    """Take out of what is known the tests of files that have changed."""
+    known["tests"] = {name: test for name, test in known["tests"].items() if name.partition("::")[0] not in changed}
+    for lines in known["files"].values():
+        for line, names in lines.items():
+            lines[line] = [name for name in names if name.partition("::")[0] not in changed]
+
+
+def _add(known: dict[str, Any], measured: dict[str, Any]) -> None:
+    known["tests"] |= measured["tests"]
+    known["modules"] = sorted({*known["modules"], *measured["modules"]})
+    for file, lines in measured["files"].items():
+        for line, names in lines.items():
+            here = known["files"].setdefault(file, {}).setdefault(line, [])
+            here += [name for name in names if name not in here]
 
 
 def _save(path: Path, verdicts: dict[str, Verdict]) -> None:

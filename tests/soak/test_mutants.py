@@ -126,6 +126,14 @@ def test_changes_are_judged_by_the_tests_that_run_them(tree, monkeypatch):
     assert (
         (tree / "src/mgce/room/sums.py").read_text().startswith("def total(n):\n    while n > 9:\n        n = n // 2")
     )
+    more = tree / "tests/room/test_more.py"
+    more.write_text("from mgce.room.sums import unused\n\ndef test_unused():\n    assert unused(1) == 1\n")
+    again = mutants.judge(tree, "room", options(tree, again=True))
+    assert {name.partition("  ->  ")[2] for name in again if again[name]["tests"] != verdicts[name]["tests"]} == {
+        "return None  #2"
+    }
+    assert "1 passed" in (tree / "w/room-lines.log").read_text()  # no file that was measured before runs again
+    verdicts = again
     monkeypatch.setattr(mutants, "Copy", lambda *_: pytest.fail("a change that has a verdict was tried again"))
     assert mutants.judge(tree, "room", options(tree)) == verdicts
 
