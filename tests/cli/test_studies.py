@@ -32,11 +32,11 @@ def read(monkeypatch):
 
 def test_a_command_reads_what_is_finished_once(tmp_path, read):
     smoke = ["table3", "--smoke", "--dataset", "wine", "--seeds", "1", "--jobs", "1", "--noise-rate", "0.2"]
-    run(reproduce, *smoke, "--methods", "ce", "--out", tmp_path)
+    run(reproduce, *smoke, "--methods", "ce", "--out-dir", tmp_path)
     (first,) = (tmp_path / "runs").iterdir()
     for command, *arguments in (
-        (reproduce, *smoke, "--methods", "ce", "--out", tmp_path),  # nothing is left to run
-        (reproduce, *smoke, "--methods", "ce,mae", "--out", tmp_path),
+        (reproduce, *smoke, "--methods", "ce", "--out-dir", tmp_path),  # nothing is left to run
+        (reproduce, *smoke, "--methods", "ce,mae", "--out-dir", tmp_path),
         (report, tmp_path),
     ):
         read.clear()

@@ -69,5 +69,5 @@ def _alone(folder: Path) -> Iterator[None]:
             stack.enter_context(alone_in(folder))
         except BlockingIOError:
             what = "that of one command for the same runs at a time"
-            raise ValueError(expected("out", what, f"run {folder.name}, which another command is at")) from None
+            raise ValueError(expected("out_dir", what, f"run {folder.name}, which another command is at")) from None
         yield

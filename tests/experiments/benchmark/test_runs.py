@@ -127,18 +127,25 @@ def test_a_share_to_trim_of_all_labels_alike_is_an_axis_only_where_it_is_given()
 
 
 def test_hyperparameters_are_the_published_ones():
-    T, even = symmetric(10, 0.8), torch.ones(10)
-    assert Method("nce+agce").loss("mnist", None, T, even).options == {"weights": (0.0, 1.0), "a": 4.0, "q": 0.2}
-    assert Method("ce+logitclip").loss("cifar10", "symmetric 0.8", T, even).options == {"inverse_norm": 1.5}
-    assert Method("jal-ce").loss("mnist", None, T, even).options == {"weights": (1.0, 1.0), "c": 30.0}  # CIFAR-10's
-    assert Method("ce+forward").loss("mnist", None, T, even).options == {"transition": T.tolist()}
-    assert Method("ce+trim").loss("mnist", None, T, even).options == {"trim": [0.8] * 10, "num_classes": 10}
-    assert Method("ce+trim", trim=0.3).loss("mnist", None, T, even).options == {"trim": 0.3, "num_classes": 10}
+    T, even, mnist = symmetric(10, 0.8), torch.ones(10), ("mnist", None, None)
+    assert Method("nce+agce").loss(mnist, T, even).options == {
+        "weights": (0.0, 1.0),
+        "a": 4.0,
+        "q": 0.2,
+    }
+    assert Method("ce+logitclip").loss(("cifar10", "symmetric", 0.8), T, even).options == {"inverse_norm": 1.5}
+    assert Method("jal-ce").loss(mnist, T, even).options == {
+        "weights": (1.0, 1.0),
+        "c": 30.0,
+    }  # CIFAR-10's
+    assert Method("ce+forward").loss(mnist, T, even).options == {"transition": T.tolist()}
+    assert Method("ce+trim").loss(mnist, T, even).options == {"trim": [0.8] * 10, "num_classes": 10}
+    assert Method("ce+trim", trim=0.3).loss(mnist, T, even).options == {"trim": 0.3, "num_classes": 10}
     nothing_right = (1 - torch.eye(10)) / 9
     with pytest.raises(
         ValueError, match="Expected `noise_rate` to be such that ce.trim, which leaves out wrong labels, has"
     ):
-        Method("ce+trim").loss("mnist", None, nothing_right, even)
+        Method("ce+trim").loss(mnist, nothing_right, even)
     for name, trim in (("ce+trim", 1.0), ("ce", 0.3)):
         with pytest.raises(ValueError, match=r"Expected `(trim|methods)`"):
             Method(name, trim=trim)

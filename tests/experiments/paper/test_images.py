@@ -20,6 +20,7 @@ from mgce.cli.reproduce import reproduce
 from mgce.datasets import image_folders, load_images
 from mgce.datasets.images import ImageDataset, Images
 from mgce.datasets.sources import DataSource
+from mgce.experiments.methods import row_name
 from mgce.experiments.paper import figure3, figure4, figure5, images, items, table1, table2
 from mgce.experiments.paper.image_settings import PAPER
 from mgce.experiments.paper.plan import Options
@@ -278,7 +279,7 @@ def smoke(tmp_path_factory):
     folder = tmp_path_factory.mktemp("smoke")
     options = ["--smoke", "--seeds", 2, "--out-dir", folder]
     methods = {
-        "table1": "mgce,mae",
+        "table1": "mgce,mgce@1",
         "table2": "mgce,gce",
         "figure3": "gce",
         "figure4": "mgce,gce,ce",
@@ -311,9 +312,10 @@ def test_table1_is_the_mean_of_the_records_that_validation_chose(smoke):
     folder, _ = smoke
     runs = [run for run in of_tables(folder) if run.specification["l1"] == 1e-5]
     records = pd.DataFrame([record for run in runs for record in run.records]).astype({"beta": float})
+    records["method"] = [row_name(*one) for one in zip(records["method"], records["beta"], strict=True)]
     assert len(records) == 3 * 2 * (2 + 1 + 1) + 2 * 2  # those at beta = 1.4 are of Table 2
-    table = pd.read_csv(folder / "table1-smoke.csv").set_index(["noise", "method"])
-    for (noise, method), group in records.groupby(["noise", "method"]):
+    table = pd.read_csv(folder / "table1-smoke.csv").set_index(["noise_rate", "method"])
+    for (noise, method), group in records.groupby(["noise_rate", "method"]):
         best = group.sort_values(["validation_accuracy", "beta"], ascending=[False, True]).groupby("seed").head(1)
         for measure in ("accuracy", "ece_h", "ece_p", "sce_h", "sce_p"):
             found = table.loc[(noise, method)]

@@ -1,0 +1,54 @@
+"""The methods of a comparison: names of losses, and NAME@BETA for one at a fixed beta."""
+
+import math
+
+import pytest
+
+from mgce.datasets import load
+from mgce.experiments.compare import Comparison, run
+from mgce.experiments.methods import KNOWN, MINIMAX_MAE, at_betas
+from mgce.experiments.paper import table3
+from mgce.experiments.paper.plan import Options
+from mgce.losses.presets import LOSSES
+
+
+@pytest.mark.parametrize("method", ["ce@2", "mae@1", "nothing@1", "mgce@", "mgce@one", "mgce@0.9", "mgce@nan", "@1"])
+def test_only_a_loss_with_a_beta_has_a_fixed_one(method):
+    sentence = (
+        "Expected `methods` to be names of losses, or NAME@BETA of one that has a beta, from 1 to inf, as in mgce@1"
+    )
+    for plan in (Comparison, Options):
+        with pytest.raises(ValueError) as raised:
+            plan(methods=("mgce", method))
+        assert str(raised.value) == f"Expected `methods` to be {what}, but got {method!r}."
+
+
+def test_every_loss_with_a_beta_may_have_a_fixed_one():
+    for name, loss in LOSSES.items():
+        if loss.has_beta:
+            (found,) = at_betas(f"{name}@inf", (1.4, 2.0))
+            assert (found.name, found.beta) == (name, math.inf)
+    assert {MINIMAX_MAE, *LOSSES} == {*KNOWN}
+
+
+def test_mae_is_that_of_softmax_and_cross_entropy_is_every_one_at_infinity():
+    """GCE at beta = 1 and infinity; networks of one seed begin alike."""
+    methods = ("mae", "gce@1", "mgce@1", "ce", "gce@inf", "mgce@inf")
+    records = run(load("wine"), Comparison(methods=methods, seeds=1, epochs=5, hidden=8))
+    assert [record["method"] for record in records] == [*methods]
+    mae, gce, minimax, *entropies = (
+        {key: value for key, value in record.items() if key not in ("method", "beta")} for record in records
+    )
+    assert mae["test_accuracy_by_epoch"] == gce["test_accuracy_by_epoch"] and mae["ece_h"] == gce["ece_h"]
+    assert minimax != gce and entropies[0] == entropies[1] == entropies[2]
+
+
+def test_the_paper_has_mgce_at_beta_1_in_a_row_of_its_own():
+    options = Options(datasets=("letter",), methods=("mgce", MINIMAX_MAE, "mgce@1.4"), seeds=1, together=True)
+    for planned in table3.plan(options):
+        assert planned.members == (*(("mgce", beta) for beta in options.betas), ("mgce", 1.0))
+    sentence = "Expected `betas` to be above 1 for mgce, which has mgce@1 in a row of its own, but got 1."
+    with pytest.raises(ValueError) as raised:
+        Options(betas=(1.0, 1.4))
+    assert str(raised.value) == sentence
+    assert Options(methods=("gce", MINIMAX_MAE), betas=(1.0, 1.4)).members("gce") == [("gce", 1.0), ("gce", 1.4)]
