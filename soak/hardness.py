@@ -45,9 +45,10 @@ failure. So what tests of other rooms would notice counts as not noticed.
 """
 DRAWN = """
 The changes are a sample drawn at random, by a seed, from all such changes of a room, and the interval (95 %, Clopper
-and Pearson) is for the share of all of them. Before is the same sample by the tests that were there, from which tests
-were added for what mattered. Changes that no test could notice were judged by hand and are not counted; their list,
-with the reasons, is `soak/equivalent_mutants.json`. The quick tier is `pytest -m 'not slow and not nightly'`.
+and Pearson) before tests were added is for the share of all of them. Then tests were added for what mattered, so that
+what is noticed after says more of the sample than of the room. Changes that no test could notice were judged by hand
+and are not counted; their list, with the reasons, is `soak/equivalent_mutants.json`. The quick tier is `pytest -m 'not
+slow and not nightly'`.
 """
 
 
@@ -153,25 +154,22 @@ def _mutants(before: Results, after: Results) -> list[str]:
     rows = []
     for room, one in after["rooms"].items():
         then = before.get("rooms", {}).get(room)
-        low, high = one["interval"]
-        rows.append(
-            [
-                room,
-                str(one["tried"]),
-                str(one["equivalent"]),
-                "not tried" if then is None else _percent(then["caught"], then["tried"]),
-                _percent(one["caught"], one["tried"]),
-                f"{100 * low:.0f} to {100 * high:.0f} %",
-                _percent(one["quick"], one["tried"]),
-            ]
-        )
+        quick = _percent(one["quick"], one["tried"])
+        rows.append([room, str(one["tried"]), str(one["equivalent"]), _noticed(then), _noticed(one), quick])
     return [
         "## Tests that notice",
         _joined(MUTANTS),
         f"{_joined(DRAWN)} {_machine(after)} `python -m soak mutants --per-room {max(_drawn(after))} --seed "
         f"{after['seed']} --record after` does it again, and goes on from what is done.",
-        table(["room", "changes", "equivalent", "before", "noticed", "interval", "by the quick tier"], rows),
+        table(["room", "changes", "equivalent", "noticed before", "noticed after", "by the quick tier"], rows),
     ]
+
+
+def _noticed(one: Results | None) -> str:
+    if one is None:
+        return "not tried"
+    low, high = one["interval"]
+    return f"{_percent(one['caught'], one['tried'])} ({100 * low:.0f} to {100 * high:.0f})"
 
 
 def _drawn(results: Results) -> list[int]:

@@ -2,11 +2,13 @@
 
 import math
 
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mgce.functional import alpha_loss, mgce_loss, minimax_probs, normalizer, worst_case_probs
+from mgce.numerics import implicit
 
 betas = st.one_of(st.sampled_from([1.0, 1.4, 2.0, 11.0, math.inf]), st.floats(1, 1e6))
 logit = st.floats(-30, 30).map(lambda v: round(v, 6))
@@ -141,3 +143,19 @@ def test_expansion_at_large_beta(f, beta):
     second = (q * torch.log_softmax(f, -1) ** 2).sum() / (2 * beta)
     remainder = normalizer(f, beta=beta) + torch.logsumexp(f, -1) - second
     assert abs(remainder) <= 60.0**3 / beta**2
+
+
+@pytest.mark.parametrize("beta", [1.0625, 1.4, 2.0])
+@pytest.mark.parametrize("output", [implicit.worst_case, implicit.minimax])
+def test_a_class_off_the_support_in_its_upper_half_changes_nothing(output, beta):
+    """With so many leading classes t is below -beta / 2, and classes near them have no probability."""
+    leading = torch.zeros(30, dtype=torch.float64)
+    rows = torch.cat([leading, torch.tensor([-0.45 * beta], dtype=torch.float64)])
+
+    def jacobian(row):
+        return torch.autograd.functional.jacobian(lambda row: output(*implicit.solve(row, beta, -1)), row)
+
+    full = jacobian(rows)
+    assert implicit.solve(rows, beta, -1)[1] < -0.55 * beta
+    torch.testing.assert_close(full[:30, :30], jacobian(leading), rtol=1e-12, atol=1e-15)
+    assert (full[30] == 0).all() and (full[:, 30] == 0).all()
