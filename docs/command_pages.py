@@ -1,23 +1,22 @@
-"""A Sphinx extension: the directive `command`, which shows what a command of `mgce` takes and does."""
+"""A Sphinx extension: where a page says `{command}` and a name, the usage and the options of that command stand."""
 
 from __future__ import annotations
 
+import re
+
 from command_text import page
-from docutils.nodes import Node
 from sphinx.application import Sphinx
-from sphinx.util.docutils import SphinxDirective
+
+PLACE = re.compile(r"^```\{command\} (\w+)\n```$", re.MULTILINE)
 
 
-class CommandDirective(SphinxDirective):
-    """`{command} fit`: the synopsis, what the command does, and its options in groups."""
-
-    required_arguments = 1
-
-    def run(self) -> list[Node]:
-        """Return what the Markdown becomes."""
-        return self.parse_text_to_nodes(page(self.arguments[0]), allow_section_headings=True)
+def fill(app: Sphinx, name: str, source: list[str]) -> None:
+    """Replace each place of a page by the text of its command, before Sphinx reads the page."""
+    if PLACE.search(source[0]):
+        app.env.note_reread()  # in each build: the command may have changed where the page has not
+        source[0] = PLACE.sub(lambda place: page(place.group(1)), source[0])
 
 
 def setup(app: Sphinx) -> None:
-    """Register the directive."""
-    app.add_directive("command", CommandDirective)
+    """Register the replacement."""
+    app.connect("source-read", fill)

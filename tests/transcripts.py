@@ -30,6 +30,7 @@ FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 # Percentages of a network, of one decimal: on another processor one or two test rows of some hundred fall otherwise.
 PERCENT = re.compile(r"\b\d+\.\d\b(?!\.)")
 NEAR = 0.5
+COLUMNS = 70  # of the terminal: what a page shows beside its navigation without scrolling
 RUN = ("mgce", "head")  # commands that run; a block with any other is for the reader alone
 
 
@@ -104,7 +105,7 @@ def _call(call: list[str], folder: Path) -> str:
         option, name = call[1:]
         lines = (folder / name).read_text().splitlines(keepends=True)
         return "".join(lines[: int(option.removeprefix("-"))])
-    done = commands.mgce(*call[1:], folder=folder, columns=80)
+    done = commands.mgce(*call[1:], folder=folder, columns=COLUMNS)
     if done.returncode != 0:
         raise RuntimeError(f"{shlex.join(call)}: {done.stderr}")
     return done.stdout
@@ -116,9 +117,10 @@ def _stripped(output: str) -> str:
 
 
 def recorded(page: str, folder: Path) -> str:
-    """Return the page with the output of today, where that is not as printed."""
+    """Return the page with the output of today; what leaves something out stays as long as it is true."""
     for printed in reversed([*run(page, folder)]):
-        if not printed.is_true:
+        said, came = (SECONDS.sub("N s", text) for text in (printed.said, printed.came))
+        if not printed.is_true if "..." in said else said != came:
             page = page[: printed.start] + printed.came + page[printed.end :]
     return page
 
