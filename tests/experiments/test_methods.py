@@ -14,9 +14,7 @@ from mgce.losses.presets import LOSSES
 
 @pytest.mark.parametrize("method", ["ce@2", "mae@1", "nothing@1", "mgce@", "mgce@one", "mgce@0.9", "mgce@nan", "@1"])
 def test_only_a_loss_with_a_beta_has_a_fixed_one(method):
-    sentence = (
-        "Expected `methods` to be names of losses, or NAME@BETA of one that has a beta, from 1 to inf, as in mgce@1"
-    )
+    what = "names of losses, or NAME@BETA of one that has a beta, from 1 to inf, as in mgce@1"
     for plan in (Comparison, Options):
         with pytest.raises(ValueError) as raised:
             plan(methods=("mgce", method))

@@ -330,13 +330,13 @@ def test_table1_is_the_mean_of_the_records_that_validation_chose(smoke):
 def test_table2_is_the_mean_of_the_validation_accuracies(smoke):
     folder, _ = smoke
     table = pd.read_csv(folder / "table2-smoke.csv")
-    assert table.lambda_0.tolist() == [1e-3] * 2 + [1e-4] * 2 + [1e-5] * 2 and set(table.seeds) == {2}
+    assert table.l1.tolist() == [1e-3] * 2 + [1e-4] * 2 + [1e-5] * 2 and set(table.seeds) == {2}
     runs = of_tables(folder)
     for row in table.itertuples():
         found = [
             record
             for run in runs
-            if run.specification["l1"] == row.lambda_0 and run.specification["noise_rate"] == 0
+            if run.specification["l1"] == row.l1 and run.specification["noise_rate"] == 0
             for record in run.records
             if (record["method"], record["beta"]) == (row.method, 1.4)
         ]

@@ -8,7 +8,7 @@ from mgce.runs.result import to_latex
 
 
 @pytest.mark.parametrize(
-    ("dataset", "method", "lambda_0", "accuracy"),
+    ("dataset", "method", "l1", "accuracy"),
     [  # read from the paper's Table 2
         ("svhn", "mgce", 1e-3, [80.42, 0.57]),
         ("svhn", "gce", 1e-3, [85.00, 1.06]),
@@ -17,8 +17,8 @@ from mgce.runs.result import to_latex
         ("fashion_mnist", "gce", 1e-5, [92.71, 0.31]),
     ],
 )
-def test_numbers_of_the_paper(dataset, method, lambda_0, accuracy):
-    assert published_row("table2", dataset, method, lambda_0=lambda_0)["validation_accuracy"] == accuracy
+def test_numbers_of_the_paper(dataset, method, l1, accuracy):
+    assert published_row("table2", dataset, method, l1=l1)["validation_accuracy"] == accuracy
 
 
 def test_rows_and_differences():
@@ -31,7 +31,7 @@ def test_rows_and_differences():
         finished("mgce", 1.4, 0, noise_rate=0.2, validation=0.2),
     ]
     result = table2.render(runs)
-    rows = {(row["lambda_0"], row["method"]): row for row in result.numbers}
+    rows = {(row["l1"], row["method"]): row for row in result.numbers}
     assert len(rows) == 6 and rows[1e-3, "gce"]["seeds"] == 2 and rows[1e-4, "gce"]["seeds"] == 0
     assert rows[1e-3, "gce"]["validation_accuracy"] == pytest.approx(69.5)
     assert rows[1e-3, "gce"]["validation_accuracy_std"] == pytest.approx(0.5**0.5)

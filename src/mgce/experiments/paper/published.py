@@ -13,7 +13,7 @@ PUBLISHED_AS = {"covertype_sample": "covertype"}
 
 @cache
 def published() -> list[dict[str, Any]]:
-    """Give the rows of Tables 1, 2 and 3, a dict for each data set, noise rate or lambda_0, and method.
+    """Give the rows of Tables 1, 2 and 3, a dict for each data set, noise rate or weight of the L1 penalty, and method.
 
     Their numbers are pairs of mean and standard deviation, in percent.
 
@@ -27,15 +27,15 @@ def published() -> list[dict[str, Any]]:
 
 
 def published_row(
-    table: str, dataset: str, method: str, noise_rate: float | None = None, *, lambda_0: float | None = None
+    table: str, dataset: str, method: str, noise_rate: float | None = None, *, l1: float | None = None
 ) -> dict[str, Any]:
-    """Give the paper's numbers for one row of a table, by noise rate or by lambda_0; an empty dict if it has none.
+    """Give the paper's numbers for one row of a table, by noise rate or by L1 weight; an empty dict if it has none.
 
     Example:
         >>> published_row("table3", "letter", "gce", 0.2)["accuracy"]
         [85.19, 0.29]
     """
-    cell = {"noise_rate": noise_rate, "lambda_0": lambda_0}
+    cell = {"noise_rate": noise_rate, "l1": l1}
     key: dict[str, Any] = {"table": table, "dataset": PUBLISHED_AS.get(dataset, dataset), "method": method}
     key |= {name: value for name, value in cell.items() if value is not None}
     return next((row for row in published() if key.items() <= row.items()), {})

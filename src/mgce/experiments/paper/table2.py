@@ -45,12 +45,12 @@ def render(runs: Sequence[Run]) -> Result | None:
         return None
     verdicts = {}
     for row in rows:
-        where = f"{row['dataset']}, λ_0 = {row['lambda_0']:g}, {row['method']}, validation accuracy"
+        where = f"{row['dataset']}, λ_0 = {row['l1']:g}, {row['method']}, validation accuracy"
         pair = row["validation_accuracy"]
         ours = None if pair is None else Summary(pair[0], pair[1], row["seeds"])
         verdict = judge(where, ours, row["paper_validation_accuracy"])
         if verdict is not None and not row["short"]:
-            verdicts[f"{row['dataset']}/{row['lambda_0']:g}/{row['method']}/validation_accuracy"] = verdict
+            verdicts[f"{row['dataset']}/{row['l1']:g}/{row['method']}/validation_accuracy"] = verdict
     title = f"Table 2: the weight of the L1 penalty ({settings_of([r for r in records if r['dataset'] in found])})"
     cells, numbers = list(map(_cells, rows)), list(map(_flat, rows))
     sentence = f"Table 2: {agreement(verdicts)}." if verdicts else ""
@@ -59,10 +59,10 @@ def render(runs: Sequence[Run]) -> Result | None:
 
 def _row(records: Sequence[dict[str, Any]], dataset: str, l1: float, method: str) -> dict[str, Any]:
     """Give a row: our accuracies and the paper's as pairs of mean and standard deviation, None where there is none."""
-    published = published_row("table2", dataset, method, lambda_0=l1)
+    published = published_row("table2", dataset, method, l1=l1)
     return {
         "dataset": dataset,
-        "lambda_0": l1,
+        "l1": l1,
         "method": method,
         "seeds": len(records),
         "setting": settings_of(records),
@@ -85,7 +85,7 @@ def _cells(row: dict[str, Any]) -> dict[str, str]:
     """Give a row for a reader."""
     return {
         "dataset": row["dataset"],
-        "λ_0": f"{row['lambda_0']:g}",
+        "λ_0": f"{row['l1']:g}",
         "method": row["method"],
         "seeds": str(row["seeds"]),
         "network": row["setting"],
