@@ -47,8 +47,8 @@ DRAWN = """
 The changes are a sample drawn at random, by a seed, from all such changes of a room, and the interval (95 %, Clopper
 and Pearson) before tests were added is for the share of all of them. Then tests were added for what mattered, so that
 what is noticed after says more of the sample than of the room. Changes that no test could notice were judged by hand
-and are not counted; their list, with the reasons, is `soak/equivalent_mutants.json`. The quick tier is `pytest -m 'not
-slow and not nightly'`.
+and are not counted; their list, with the reasons, is `soak/equivalent_mutants.json`. Before is of the first changes of
+the sample, by the tests that were there. The quick tier is `pytest -m 'not slow and not nightly'`.
 """
 
 
@@ -169,7 +169,8 @@ def _noticed(one: Results | None) -> str:
     if one is None:
         return "not tried"
     low, high = one["interval"]
-    return f"{_percent(one['caught'], one['tried'])} ({100 * low:.0f} to {100 * high:.0f})"
+    share = _percent(one["caught"], one["tried"])
+    return f"{one['caught']} of {one['tried']}: {share} ({100 * low:.0f} to {100 * high:.0f})"
 
 
 def _drawn(results: Results) -> list[int]:

@@ -310,6 +310,14 @@ def test_maximum_calibration_error_is_that_of_netcal():
     assert metric.compute() == got
 
 
+@pytest.mark.parametrize("function", [*ERRORS, maximum_calibration_error])
+def test_there_are_fifteen_bins_unless_told_otherwise(function):
+    generator = torch.Generator().manual_seed(0)
+    probs = torch.randn(500, 4, generator=generator).softmax(1)
+    target = torch.multinomial(probs, 1, generator=generator).squeeze(1)  # gaps of both signs
+    assert function(probs, target) == function(probs, target, n_bins=15) != function(probs, target, n_bins=16)
+
+
 def test_apples_gpus_alone_have_no_float64():
     assert {name for name in ("cpu", "cuda", "mps", "xpu") if not binning.has_float64(torch.device(name))} == {"mps"}
 

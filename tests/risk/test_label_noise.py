@@ -327,6 +327,8 @@ def test_any_model_is_certified_through_a_pipeline_a_search_and_by_predict_alone
     assert certify_model(machine, X[1::2], names[1::2]).argmax_error == clopper_pearson_upper(wrong, 75)
     with pytest.raises(TypeError, match="Expected `model` to be a fitted classifier with `predict`"):
         certify_model(3, X, y)
+    with pytest.raises(ValueError, match="labels of the classes that the model knows .*none of these; the first is 7"):
+        certify_model(machine, X, np.full(len(X), 7))
 
 
 @pytest.mark.parametrize("missing", [float("nan"), None, np.datetime64("NaT"), pd.NA], ids=str)
