@@ -21,7 +21,8 @@ FIRST, NOISE, READING, WRITING = "Options", "Wrong labels", "Reading the table",
 # A default in words ends a help text in square brackets.
 DEFAULT_IN_WORDS = re.compile(r"\s*\[([^\]]+)\](?=\.?$)")
 # What Sphinx would typeset: --option as a dash and a word, $NAME as a formula.
-LITERAL = re.compile(r"(?<![`\w-])(--?[a-z][\w-]*|\$\w+|\./\w+|\\t)(?![`\w])")
+LITERAL = re.compile(r"(?<![\w-])(--?[a-z][\w-]*|\$\w+|\./\w+|\\t)(?!\w)")
+CODE = re.compile(r"(`[^`]*`)")
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,9 @@ def _helps(module: Any) -> list[str]:
 
 
 def _literal(text: str) -> str:
-    return LITERAL.sub(r"`\1`", text)
+    """Mark as code what is not yet, between the spans of code that the text has."""
+    parts = CODE.split(text)
+    return "".join(part if CODE.match(part) else LITERAL.sub(r"`\1`", part) for part in parts)
 
 
 def synopsis(command: str) -> str:

@@ -49,6 +49,7 @@ def test_defaults_groups_and_literals(command_text):
     groups = {name: made[name].group for name in ("--beta", "--noise-rate", "--sep", "--json")}
     assert list(groups.values()) == ["Options", "Wrong labels", "Reading the table", "Writing the results"]
     assert "`--cleaned`" in made["--formulas"].help
+    assert "`mgce certify PREDICTIONS.csv --target COLUMN`" in command_text.page("certify")
     assert command_text.synopsis("fit") == "mgce fit TABLE --target TEXT [OPTIONS]"
     assert command_text.synopsis("certify") == "mgce certify MODEL [TABLE] [OPTIONS]"
     assert command_text.synopsis("env") == "mgce env"
