@@ -14,7 +14,7 @@ from mgce.noise import symmetric
 
 def told(name, k, *, rate=0.0, trim=0.0):
     """Give what a loss has to be told about the noise: by default that there is none."""
-    every = {"transition": symmetric(k, rate).float(), "trim": trim, "n_classes": k}
+    every = {"transition": symmetric(k, rate).float(), "trim": trim, "num_classes": k}
     return {hyperparameter: every[hyperparameter] for hyperparameter in LOSSES[name].told}
 
 
