@@ -45,6 +45,12 @@ def test_dir_has_every_public_name(module):
     assert set(module.__all__) <= set(dir(module))
 
 
+def test_type_checkers_import_a_name_from_where_python_does():
+    nodes = [node for node in ast.walk(ast.parse(Path(mgce.__file__).read_text())) if isinstance(node, ast.ImportFrom)]
+    seen = {alias.asname: node.module for node in nodes for alias in node.names if node.module.startswith("mgce")}
+    assert seen == {**dict.fromkeys(mgce._ROOMS, "mgce"), **mgce._HOMES}
+
+
 @pytest.mark.nightly
 def test_type_checkers_see_every_public_name_and_submodule(tmp_path):
     lines = ["import mgce", *(f"reveal_type(mgce.{name})" for name in mgce.__all__)]

@@ -265,7 +265,7 @@ CASES = {
     "LinearMGCELoss": linear_module,
     "linear_mgce_loss": linear_loss,
     "alpha_loss": lambda r: PerRow(functional.alpha_loss(r.p, r.t, beta=1.4, reduction="none")),
-    "clip_logits": lambda r: PerRow(functional.clip_logits(r.f, delta=1.0)),
+    "clip_logits": lambda r: PerRow(functional.clip_logits(r.f, inverse_norm=1.0)),
     "forward_corrected_logits": lambda r: PerRow(functional.forward_corrected_logits(r.f, torch.from_numpy(T))),
     "minimax_to_worst_case": lambda r: PerRow(functional.minimax_to_worst_case(r.p, beta=1.4)),
     "worst_case_to_minimax": lambda r: PerRow(functional.worst_case_to_minimax(r.p, beta=1.4)),

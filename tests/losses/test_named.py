@@ -154,8 +154,8 @@ except SystemExit as error:
     code = error.code
 json.dump(
     {
-        "values": [float(one) for one in value], "last": list(LOSSES)[-1], "label": Method("cube").label,
-        "planned": planned, "code": code or 0, "all": parse_methods("all", KNOWN), "row": table.splitlines()[-1],
+        "values": [float(one) for one in value], "names": list(LOSSES), "label": Method("cube").label,
+        "planned": planned, "code": code or 0, "all": parse_methods("all", KNOWN), "rows": table.splitlines(),
     },
     sys.stdout,
 )
@@ -170,8 +170,9 @@ def test_a_new_loss_is_one_file(tmp_path):
     found = json.loads(result.stdout)
     q = 1 / (1 + torch.tensor(-1.0).exp()).item()  # 1 - p of the label
     assert found["values"] == [pytest.approx(q**3), pytest.approx(q**4)]
-    assert (found["last"], found["label"], found["code"]) == ("cube", "cube", 0)
+    assert "cube" in found["names"] and (found["label"], found["code"]) == ("cube", 0)
     assert {protocol for protocol, has in found["planned"].items() if has} == {"p1", "p2", "reduced", "rates"}
-    assert found["row"] == "| `cube` | `CubeLoss` | $(1 - p_y)^3$ | `power`: 3 | yes | no | no | Nobody 2026 |"
+    row = "| `cube` | `CubeLoss` | $(1 - p_y)^3$ | `power`: 3 | yes | no | no | Nobody 2026 |"
+    assert found["rows"][2 + found["names"].index("cube")] == row
     compared = (tmp_path / "out" / "table.csv").read_text().splitlines()
     assert compared[1].startswith("cube,") and "cube" in found["all"] and set(LOSSES) < set(found["all"])
