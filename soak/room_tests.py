@@ -25,6 +25,8 @@ WALL = 4  # wall time that is allowed, in units of the processor time that is, f
 MEMORY = 16 * 2**30  # bytes of addresses; a change that asks for more is caught
 Request = dict[str, Any]
 
+FULL_TIER = ("-m", "not integration and not nightly")  # pytest alone takes the quick one
+
 
 def main() -> None:
     """Answer requests until the input ends."""
@@ -93,7 +95,7 @@ def _pytest(arguments: list[str], plugin: Any) -> int:
 
     # The libraries are loaded before pytest could rewrite their assertions.
     quiet = ["-W", "ignore::pytest.PytestAssertRewriteWarning", "-p", "no:cacheprovider", "-q", "--tb=no"]
-    return int(pytest.main([*quiet, *arguments], plugins=[plugin]))
+    return int(pytest.main([*quiet, *FULL_TIER, *arguments], plugins=[plugin]))
 
 
 class _Verdicts:
@@ -177,7 +179,7 @@ def _measure(request: Request) -> int:
     contexts = _Contexts(measured)
     measured.start()
     quiet = ["-W", "ignore::pytest.PytestAssertRewriteWarning", "-p", "no:cacheprovider", "-q", "--tb=short"]
-    code = int(pytest.main([*quiet, *request["tests"]], plugins=[contexts, contexts.hooks()]))
+    code = int(pytest.main([*quiet, *FULL_TIER, *request["tests"]], plugins=[contexts, contexts.hooks()]))
     measured.stop()
     data = measured.get_data()
     here = Path.cwd()

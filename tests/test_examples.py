@@ -53,6 +53,7 @@ def test_example_runs(path, tmp_path):
     assert result.stdout and not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", QUICK)
 @pytest.mark.filterwarnings(
     "ignore:FigureCanvasAgg is non-interactive", "ignore::sklearn.exceptions.ConvergenceWarning"

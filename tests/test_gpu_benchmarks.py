@@ -151,6 +151,7 @@ def test_each_group_of_tests_has_tests():
         assert re.search(r"def test_\w*(gpu|accelerator)", (kernels.ROOT / file).read_text())
 
 
+@pytest.mark.slow
 def test_a_command_that_is_stopped_leaves_nothing_running(tmp_path):
     """Also what it has started itself, as the sanitizer starts the program that it watches."""
     beats = tmp_path / "beats"

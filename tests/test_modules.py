@@ -24,7 +24,6 @@ TESTED_IN = {
     "estimators/torch_modules": "estimators/test_to_torch.py",
     "estimators/trees": "estimators/test_boosting.py",
     "estimators/unbuilt": "tables/test_model.py",
-    "experiments/methods": "experiments/benchmark/test_runs.py",
     "experiments/render": "experiments/test_compare.py",
     "experiments/benchmark/columns": "experiments/benchmark/test_report.py",
     "experiments/benchmark/images": "experiments/benchmark/test_runs.py",

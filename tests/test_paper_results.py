@@ -38,6 +38,7 @@ def rendered(tmp_path_factory, request):
     return request.param, out, write_report(PAPER, Runs(request.param), out)
 
 
+@pytest.mark.slow
 def test_tables_are_those_of_the_records(rendered):
     folder, out, results = rendered
     assert {"advantage", "figure6", "table3"} <= results.keys()

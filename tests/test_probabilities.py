@@ -57,7 +57,7 @@ OF_LOGITS = {
     "worst_case_probs": lambda f: functional.worst_case_probs(f, beta=2.0),
     "normalizer": lambda f: functional.normalizer(f, beta=2.0),
     "normalized_logits": lambda f: functional.normalized_logits(f, beta=2.0),
-    "clip_logits": lambda f: functional.clip_logits(f, delta=1.0),
+    "clip_logits": lambda f: functional.clip_logits(f, inverse_norm=1.0),
     "forward_corrected_logits": lambda f: functional.forward_corrected_logits(f, 0.9 * EYE + 0.025, beta=2.0),
 }
 

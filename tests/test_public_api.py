@@ -68,6 +68,7 @@ def test_unknown_names_raise_attribute_errors():
         mgce.nothing  # noqa: B018
 
 
+@pytest.mark.slow
 def test_import_brings_no_optional_or_heavy_module():
     code = "import torch, sys; before = set(sys.modules); import mgce; print(*set(sys.modules) - before)"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

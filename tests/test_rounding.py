@@ -26,8 +26,6 @@ ALLOWED = {
     ("_validation.py", "{high:g}"),
     ("concentration.py", "{low:g}"),
     ("concentration.py", "{high:g}"),
-    ("sequential.py", "{low:g}"),
-    ("sequential.py", "{high:g}"),
     ("unbuilt.py", "{low:g}"),
     ("unbuilt.py", "{high:g}"),
     ("uncertainty.py", "{low[j]:g}"),
@@ -36,6 +34,9 @@ ALLOWED = {
     ("agreement.py", "{found.high:+.1f}"),
     ("class_report.py", "{fit.certificate.noise_rate:.3g}"),
     ("report.py", "{plan.delta:g}"),
+    ("advantage.py", "{cell.noise_rate:g}"),
+    ("compared.py", "{self.plan.noise_rate:g}"),
+    ("comparison.py", "{row.noise_rate:g}"),
 }
 EXACT = certify([0, 1] * 50, np.eye(2)[[0, 1] * 50] * 0.8 + 0.1, beta=1.4)
 

@@ -346,6 +346,7 @@ def assert_same(one, other):
             assert left.tolist() == right.tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_the_order_of_the_rows_does_not_matter(name, monkeypatch):
     monkeypatch.setattr(stochastic, "BATCH_ROWS", 16)  # several steps in an epoch of few rows

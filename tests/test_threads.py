@@ -102,6 +102,7 @@ with parallel_config("threading"):
 }
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("case", CASES)
 def test_blas_has_its_threads_again(case):
     code = PROLOGUE + CASES[case] + "\nassert blas() == before, blas()\n"
@@ -166,6 +167,7 @@ assert os.waitpid(child, 0)[1] == 0
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_process_that_was_forked_after_use_can_predict():
     subprocess.run([sys.executable, "-c", FORKED], check=True, timeout=120)

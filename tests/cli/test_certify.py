@@ -239,6 +239,7 @@ def test_parts_by_the_target_are_those_by_label(parts):
     assert parts(columns, "--by", "y")["parts"] == parts(columns, "--by", "label")["parts"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [["+", "-"], ["=x", "@y"], ["NA", "None"], ["01", "1"], ["true", "false"]])
 def test_what_predict_writes_certify_reads(parts, mgce, tmp_path, classes):
     """Classes of every spelling: their predictions are right or wrong as they are."""

@@ -68,6 +68,7 @@ def test_the_cleaned_table_is_the_table_without_the_rows_that_look_wrong(mgce, p
     assert "The most suspect rows, 1 of them." in (tmp_path / "people.html").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding, sep", [("utf-8", ","), ("utf-8-sig", ";"), ("utf-16", "\t")])
 def test_the_rows_of_the_cleaned_table_are_the_lines_of_the_table(mgce, tmp_path, encoding, sep):
     """Codes, long numbers, missing values, rows without a label and of rare labels: every cell as it is written."""

@@ -81,6 +81,7 @@ def people():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["cp1252", "ascii", "utf-8"])
 def test_hostile_names_in_a_table(people, tmp_path, encoding):
     people.to_csv(tmp_path / "[b]in.csv", index=False)

@@ -40,6 +40,7 @@ def test_runs_that_suffice_for_no_figure_leave_it_out(tmp_path):
         check_structure((tmp_path / folder / "report-smoke.html").read_text())
 
 
+@pytest.mark.slow
 def test_a_killed_sweep_loses_no_finished_run_and_ends_in_the_same_bytes(tmp_path):
     whole = mgce("reproduce", "table3", *SMOKE, "--out-dir", "whole", folder=tmp_path)
     assert whole.returncode == 0, whole.stderr

@@ -45,6 +45,7 @@ class EstimatorContract:
     def fitted(self, data):
         return self.make().fit(*data)
 
+    @pytest.mark.slow
     def test_scikit_learn_checks(self):
         check_estimator(self.make(), on_skip=None, expected_failed_checks=self.expected_failures)
 

@@ -17,6 +17,7 @@ NAMES = {  # first names that hold other separators or line breaks, quoted as RF
 CELLS = {"numbers": "{0}", "decimal commas": "{0},5", "texts": "City{0}, State, Country"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".csv", ".tsv"])
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
 @pytest.mark.parametrize("excel", [False, True])

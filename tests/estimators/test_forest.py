@@ -59,6 +59,7 @@ def test_the_scale_is_the_best_for_rows_left_out():
     assert clf.scale_ == pytest.approx(minimize_scalar(loss, bracket=(0.1, 1.0)).x, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_large_leaves_are_chosen_where_labels_are_wrong():
     X, y, clean = noisy_digits(0.0)
     best = MGCEForestClassifier(n_estimators=30, random_state=0).fit(X[:1200], y[:1200])

@@ -55,6 +55,7 @@ class TestContract(EstimatorContract):
         assert search.best_params_["lambda0"] == 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beta", [1, 1.05, 2.0, math.inf])
 def test_scikit_learn_checks_at_other_betas(beta):
     check_estimator(MGCEClassifier(beta=beta), on_skip=None)
@@ -124,6 +125,7 @@ def test_sparse_rows_give_what_dense_rows_give(solver):
         np.testing.assert_allclose(clf.predict_proba(form(X)), dense.predict_proba(X), atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["auto", "sgd"])
 def test_large_sparse_rows_are_not_made_dense(solver, monkeypatch):
     generator = np.random.default_rng(0)
@@ -175,6 +177,7 @@ def test_running_out_of_iterations_warns():
     assert clf.n_iter_ == 2
 
 
+@pytest.mark.slow
 def test_large_problem_stops_near_the_optimum():
     X, y = StandardScaler().fit_transform(load_digits().data), load_digits().target
     clf = MGCEClassifier(lambda0=0.01).fit(X, y)
@@ -211,4 +214,4 @@ def test_no_intercept():
     clf = MGCEClassifier(fit_intercept=False, lambda0=0.01).fit(X, y)
     assert not clf.intercept_.any()
     s = np.sqrt((np.eye(3)[y].T @ X**2) / 150 - (np.eye(3)[y].T @ X / 150) ** 2)
-    assert clf.minimax_risk_ == pytest.approx(fit_linear(X, labels=y, beta=1.4, l1=0.01 * s).value, abs=1e-4)
+    assert clf.minimax_risk_ == pytest.approx(fit_linear(X, labels=y, beta=1.4, lambda_=0.01 * s).value, abs=1e-4)

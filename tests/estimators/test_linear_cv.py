@@ -28,6 +28,7 @@ def test_scikit_learn_checks_with_default_candidates():
     sklearn.utils.estimator_checks.check_estimator(MGCEClassifierCV(cv=2), on_skip=None)
 
 
+@pytest.mark.slow
 def test_scores_and_choice_are_those_of_a_grid_search(data):
     X, y = data
     folds = StratifiedKFold(4)
@@ -60,6 +61,7 @@ def test_ties_go_to_the_strongest_penalty_and_the_largest_beta():
     assert (clf.beta_, clf.lambda0_) == (5.0, 1e-2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["threading", "loky"])
 def test_jobs_change_nothing(data, backend):
     alone = MGCEClassifierCV(betas=BETAS, lambda0s=LAMBDA0S, cv=2).fit(*data)

@@ -27,6 +27,7 @@ def expected_failed_checks(estimator):
     return {"check_sample_weight_equivalence_on_dense_data": reason}
 
 
+@pytest.mark.slow
 @parametrize_with_checks(
     [
         MGCEMLPClassifier(),

@@ -102,6 +102,7 @@ def test_bad_output():
         MGCEClassifier().fit(X, Y).to_torch("softmax")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [MGCEForestClassifier, MGCEBoostingClassifier])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_a_module_of_trees_shows_nan(make, dtype):

@@ -130,6 +130,7 @@ def test_figures_are_png(records):
         assert figure(select.best_candidate(records), "wine").startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_every_loss_can_be_compared():
     plan = Comparison(seeds=1, epochs=2, hidden=8, methods=KNOWN, betas=(1.4,), trims=(0.2,))
     records = run(load("wine"), plan)

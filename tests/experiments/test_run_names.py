@@ -25,6 +25,7 @@ def first_names(runs):
     return {former_names(document(run))[-1] for run in runs}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("protocol", "datasets", "name", "folder"),
     [

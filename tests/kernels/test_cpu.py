@@ -55,6 +55,7 @@ def error(got: Tensor, want: Tensor) -> float:
     return (difference / want.abs().clamp(min=1).where(want.isfinite(), 1)).max().item()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("k", CLASSES)
 @pytest.mark.parametrize("beta", BETAS)
@@ -98,6 +99,7 @@ def test_normmax_of_the_entmax_package(beta: float) -> None:
     assert error(grad + F.one_hot(y, 127), p) < 1e-11
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("beta", [1.0, 1.4, 2.0, 11.0])
 @pytest.mark.parametrize("k", [33, 65, 129, 1000])
@@ -116,6 +118,7 @@ def test_near_ties_at_a_lead_of_beta(k: int, beta: float, dtype: torch.dtype) ->
         assert (grad[:, 1:] >= 0).all() and (grad[:, 0] <= 0).all()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("k", [5, 70_000, *(pytest.param(k, marks=pytest.mark.nightly) for k in (100, 1000))])
 @pytest.mark.parametrize("soft", [False, True])
 def test_no_memory_is_read_that_was_not_written(k: int, soft: bool) -> None:
@@ -325,6 +328,7 @@ def in_new_process(code: str, **environment: str) -> str:
 VARIANTS = ("default", "avx2") if "x86" in platform.machine() or platform.machine() == "AMD64" else ("default",)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_other_instruction_sets_give_the_same(variant: str) -> None:
     code = (

@@ -33,6 +33,7 @@ def error(got: Tensor, want: Tensor) -> float:
     return (difference / want.abs().clamp(min=1).where(want.isfinite(), 1)).max().item()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [1, 2, 3, 17, 127, 1000])
 @pytest.mark.parametrize("beta", BETAS)
 def test_hard_rows_against_the_truth(beta: float, k: int) -> None:
@@ -49,16 +50,19 @@ def test_a_support_that_collapses(beta: float) -> None:
     assert ((loss.cpu() - want).abs() <= 4 * EPS).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beta", [1.02, 1.4, 2.0, 11.0])
 def test_rows_whose_candidates_are_packed(beta: float) -> None:
     check_against_truth(hard_rows(4097, beta, torch.float32)[::2], beta)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("k", "beta"), [(8193, 1.0), (8193, 1.4), (9001, 2.0), (16385, 11.0), (16400, 1e6)])
 def test_rows_read_in_chunks(k: int, beta: float) -> None:
     check_against_truth(hard_rows(k, beta, torch.float32)[[0, 2, 4, 9, 11, -1]], beta)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["small_chunks"], indirect=True)
 @pytest.mark.parametrize("k", [1, 63, 64, 65, 300])
 @pytest.mark.parametrize("beta", [1.0, 1.02, 1.4, 3.0, 1e6])
@@ -66,6 +70,7 @@ def test_chunks_of_all_sizes(way: str, beta: float, k: int) -> None:
     check_against_truth(hard_rows(k, beta, torch.float32)[:: 2 if k == 65 else 5], beta)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["small_packs"], indirect=True)
 @pytest.mark.parametrize("k", [129, 300])
 @pytest.mark.parametrize("beta", [1.0, 1.02, 1.4, 3.0])
@@ -73,6 +78,7 @@ def test_packs_of_all_sizes(way: str, beta: float, k: int) -> None:
     check_against_truth(hard_rows(k, beta, torch.float32), beta)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [17, 1000, 4097])
 @pytest.mark.parametrize("beta", [1.02, 1.05, 1.18, 1.4, 2.0, 11.0, 1e4])
 def test_probabilities_are_exact_for_margins_that_differ_by_rounding(beta: float, k: int) -> None:
@@ -142,6 +148,7 @@ def test_a_small_step_by_a_large_slope_is_not_the_last() -> None:
     assert below == -EPS / 4 and at == 0 and far[:3] == [1, 0, 0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["rows", "small_chunks"], indirect=True)
 @pytest.mark.parametrize(
     ("dtype", "reduction", "smoothing"),
@@ -176,6 +183,7 @@ def test_targets_of_every_kind(
         assert none is None and torch.equal(alone, loss)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["small_chunks", "small_packs", "rows", "one_pass"], indirect=True)
 @pytest.mark.parametrize("beta", [1.0, 1.4])
 def test_rows_without_an_answer_are_nan_and_spoil_no_other(way: str, beta: float) -> None:
@@ -191,6 +199,7 @@ def test_rows_without_an_answer_are_nan_and_spoil_no_other(way: str, beta: float
     assert loss[5] == 0 and (grad[5] == 0).all()  # ignored
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["small_chunks", "rows", "one_pass"], indirect=True)
 def test_masked_classes_are_as_if_they_were_not_there(way: str) -> None:
     x = torch.randn(8, 40, generator=torch.Generator().manual_seed(0)).to(DEVICE)
@@ -208,6 +217,7 @@ def test_masked_classes_are_as_if_they_were_not_there(way: str) -> None:
     torch.testing.assert_close(soft, loss)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["small_chunks", "small_packs", "rows"], indirect=True)
 @pytest.mark.parametrize("dtype", [torch.float32, *HALF])
 def test_gradient_over_the_logits(way: str, dtype: torch.dtype) -> None:
@@ -227,6 +237,7 @@ def test_gradient_over_the_logits(way: str, dtype: torch.dtype) -> None:
         torch.testing.assert_close(grad.float(), fine, rtol=torch.finfo(dtype).eps, atol=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["small_chunks", "small_packs", "rows"], indirect=True)
 def test_rows_of_any_stride(way: str) -> None:
     generator = torch.Generator().manual_seed(0)

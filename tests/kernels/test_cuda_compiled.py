@@ -38,6 +38,7 @@ def check(variant: dict) -> None:
     assert variant["vectors"] == variant["aligned"], variant
 
 
+@pytest.mark.slow
 def test_triton_is_not_imported_before_the_first_call() -> None:
     assert in_new_process("-c", "import sys, mgce.kernels.cuda; print('triton' in sys.modules)") == "False\n"
 

@@ -37,12 +37,14 @@ def left(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
     return calls
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("k", [1, 63, 64, 65, 300])
 @pytest.mark.parametrize("beta", [1.0, 1.02, 1.4, 3.0])
 def test_rows_of_every_length_against_the_truth(way: str, beta: float, k: int) -> None:
     check_against_truth(hard_rows(k, beta, torch.float32)[:: 7 if k == 300 else 9], beta)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("step", "beta"), [(1 / 60, 1.02), (1 / 60, 1.4), (1 / 8, 5.0)])
 def test_a_list_that_overflows_is_shortened(way: str, left: list[list[int]], step: float, beta: float) -> None:
     """In rows that rise every logit is a candidate when it comes; few of the last ones have a probability."""
@@ -106,6 +108,7 @@ def test_classes_within_rounding_of_the_edge_of_the_support(way: str, edge: int)
         check_against_truth(x, 1.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dtype", "reduction"),
     [(torch.float32, "none"), (torch.float32, "sum"), (torch.bfloat16, "mean"), (torch.float16, "mean")],

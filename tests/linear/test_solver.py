@@ -67,6 +67,7 @@ def cvxpy_value(x, tau, lambda_, beta):
     return program.value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wide", [False, True])  # fewer features than rows, or more
 @pytest.mark.parametrize("seed", range(20))
 def test_agrees_with_cvxpy(seed, wide):

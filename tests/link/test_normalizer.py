@@ -69,6 +69,7 @@ def test_third_derivative_equals_finite_differences_of_the_second(beta):
         torch.testing.assert_close(third[..., i], difference, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beta", [1.18, 1.4, 2.0, 5.0, 100.0, inf])
 def test_gradcheck_and_gradgradcheck(beta):
     logits = random_logits(4, 6, scale=0.7).requires_grad_()

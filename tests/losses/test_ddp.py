@@ -2,11 +2,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import torch
 
 from losses.ddp_worker import models
 
 
+@pytest.mark.slow
 def test_gradients_of_two_processes_are_those_of_the_whole_batch(tmp_path):
     rows = {"features": torch.randn(16, 5), "target": torch.randint(7, (16,))}
     torch.save(rows, tmp_path / "rows.pt")

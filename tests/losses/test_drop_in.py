@@ -79,6 +79,7 @@ def test_jit_trace_without_gradient_records_the_operations(loss, logits):
     torch.testing.assert_close(traced(other), loss(other, TARGET))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["real", "fake", "symbolic"])
 def test_make_fx_records_the_operations(loss, logits, mode):
     graph = make_fx(lambda f, y: loss(f, y), tracing_mode=mode)(logits, TARGET)
@@ -116,6 +117,7 @@ def test_gradcheck_with_batched_gradients(loss, logits):
     assert torch.autograd.gradgradcheck(lambda f: loss(f, TARGET), leaf, check_batched_grad=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_a_second_derivative_through_a_compiled_call_is_right_or_refused(loss, truth, logits, backend):
     torch._dynamo.reset()
@@ -135,6 +137,7 @@ def test_a_second_derivative_through_a_compiled_call_is_right_or_refused(loss, t
         torch.testing.assert_close(product(compiled), want)
 
 
+@pytest.mark.slow
 def test_compiled_with_dynamic_shapes(loss):
     torch._dynamo.reset()
     compiled = torch.compile(lambda f, y: loss(f, y), backend="aot_eager", fullgraph=True, dynamic=True)

@@ -68,6 +68,7 @@ def value_and_gradients(loss, leaves, weight_of_rows):
     return loss.detach(), *torch.autograd.grad(value, [leaf for leaf in leaves if leaf is not None])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["cpu", "torch"])
 @pytest.mark.parametrize("beta", [1.0, 1.4, 5.0])
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
@@ -178,6 +179,7 @@ class Recorder(TorchDispatchMode):
         return max(math.prod(shape) for shape in self.shapes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["cpu", "torch"])
 @pytest.mark.parametrize("reduction", ["mean", "none"])
 @pytest.mark.parametrize("beta", [1.4, 5.0])
@@ -238,6 +240,7 @@ def test_ignored_rows_are_dropped_before_the_head(reduction):
     assert nothing.isnan() and (torch.autograd.grad(nothing, linear_weight)[0] == 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reduction", ["mean", "none"])
 def test_derivatives_of_the_head(reduction):
     input, linear_weight, linear_bias, target = problem(scale=0.3)
@@ -394,6 +397,7 @@ def test_a_loss_scale_beyond_float16_scales_the_gradients(compiled):
     torch.testing.assert_close(gradients[1], gradients[0], rtol=1e-2, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("reduction", ["mean", "none"])
 @pytest.mark.parametrize("beta", [1.4, 8.0, inf])

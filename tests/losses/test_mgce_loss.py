@@ -74,6 +74,7 @@ def cross_entropy_samples():
         yield from info.sample_inputs("cpu", dtype, requires_grad=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["auto", "torch", "reference"])
 def test_every_sample_input_of_pytorch_agrees_at_infinity(backend):
     count = 0
@@ -93,6 +94,7 @@ def test_every_sample_input_of_pytorch_agrees_at_infinity(backend):
     assert count >= 84
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [1, 2, 10, 1000, 50_000])
 @pytest.mark.parametrize("beta", [1.0, 1.02, 1.4, 2.0, 11.0, 1e9, inf])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -82,6 +82,7 @@ LEARNT = {
 LINKS = ("link of the loss", "worst case")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LEARNT)
 def test_a_learnt_beta_stays_in_range(name):
     torch._dynamo.reset()

@@ -85,6 +85,7 @@ def test_weights_that_are_no_weights_do_what_they_do_in_cross_entropy(name, bad)
             torch.testing.assert_close(criterion(LOGITS, target), want, equal_nan=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOSSES)
 @pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
 def test_every_weighted_loss_is_mapped_and_knows_its_shapes_without_values(name, label_smoothing):
@@ -225,6 +226,7 @@ def test_a_loss_compiles_whole_while_its_hyperparameters_change(name):
         torch.testing.assert_close(compiled(LOGITS, TARGET), plain(LOGITS, TARGET))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", LOSSES)
 def test_a_loss_compiles_whole_with_dynamic_shapes(name):
     torch._dynamo.reset()
@@ -253,6 +255,7 @@ def test_the_link_takes_logits_only(name):
         link([[2.0, 1.0, 0.0, 0.0]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOSSES)
 def test_numbers_of_numpy_are_those_of_python(name):
     logits, target = LOGITS[:8].unflatten(0, (2, 4)), TARGET[:8].unflatten(0, (2, 4))  # as many positions as classes
@@ -265,6 +268,7 @@ def test_numbers_of_numpy_are_those_of_python(name):
     torch.testing.assert_close(criterion.link(logits), want.link(logits))
 
 
+@pytest.mark.slow
 def test_numbers_of_numpy_in_modules_of_their_own():
     torch._dynamo.reset()
     for made, want in (

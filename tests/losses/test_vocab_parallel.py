@@ -39,6 +39,7 @@ def cases():
         yield {"logits": logits, "target": torch.arange(6), "split": 20, "keywords": {"ignore_index": 2}}
 
 
+@pytest.mark.slow
 def test_equals_the_loss_of_one_process(tmp_path):
     problems = list(cases())
     torch.save(problems, tmp_path / "cases.pt")

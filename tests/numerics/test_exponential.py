@@ -40,6 +40,7 @@ CALLS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beta", [1e6, torch.tensor(1e6)], ids=["float", "tensor"])
 @pytest.mark.parametrize("name", CALLS)
 def test_no_compiled_graph_has_the_function_whose_digits_a_compiler_loses(name, beta):

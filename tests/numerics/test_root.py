@@ -58,6 +58,7 @@ def test_newton_is_within_8_eps_of_the_root_in_a_vocabulary(beta, dtype):
     check_within(x, root.newton(x, beta), beta)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("k", [2, 10, 100, 1024, 32_000])
 @pytest.mark.parametrize("beta", [1.0, 1.05, 1.4, 1.5, 2.0, 4.0, 11.0, 1e6])
@@ -67,6 +68,7 @@ def test_newton_with_a_fixed_number_of_steps_is_as_near(beta, k, dtype):
     check_within(x, torch.func.vmap(lambda row: root.newton(row, beta))(x), beta)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("beta", [1.0, 1.0625, 1.4])  # numbers of float32
 @pytest.mark.parametrize("fixed", [False, True])
@@ -86,6 +88,7 @@ def test_infinite_beta_is_log_sum_exp(k, dtype):
     assert (np.abs(t - truth) <= 4 * torch.finfo(dtype).eps * np.maximum(1, np.abs(truth))).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("beta", [2.0**62, 2.0**64, 1e30, 1e39, 1e300])
 def test_a_huge_beta_is_infinite_to_rounding(beta, dtype):
@@ -101,6 +104,7 @@ def test_a_huge_beta_is_infinite_to_rounding(beta, dtype):
             torch.testing.assert_close(power, e, rtol=0, atol=8 * torch.finfo(dtype).eps)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beta", [*BETAS, inf])
 def test_newton_equals_mpmath(beta):
     x = shifted(hard_rows(7, beta, torch.float64))
@@ -225,6 +229,7 @@ def traced_by(tracer, x):
     return torch.export.export(Solve(), (x,)).module()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tracer", ["make_fx", "fake", "jit", "export"])
 def test_a_trace_makes_enough_steps_for_any_row(tracer):
     """The number of steps that one batch needed must not be written into the graph."""

@@ -45,5 +45,6 @@ def test_a_broad_page_begins_with_links_to_its_sections(sections):
     assert check_structure(document("", "", sections).decode()).text("a") == []
 
 
+@pytest.mark.slow
 def test_it_fits_a_phone(page, tmp_path):
     check_phone(page, tmp_path)

@@ -24,6 +24,7 @@ def make_set(data, **options):
     return UncertaintySet.from_samples(*data, n_classes=3, feature_range=(-3, 5), **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beta", [1, 1.05, 1.4, 2, 11, math.inf])
 @pytest.mark.parametrize("labelled", [False, True])
 @pytest.mark.parametrize("bound", ["bernstein", "betting"])

@@ -256,6 +256,7 @@ def test_a_command_goes_on_with_what_an_earlier_version_left(tmp_path, changes):
     assert not list(place.scratch.iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", [path.parent.name for path in RESULTS.glob("*/specifications.jsonl")])
 def test_each_change_can_be_undone_and_does_nothing_twice(folder, changes):
     """For `CHANGES` too, on all that is committed: else a stopped run would not be found, or a record changed again."""

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(truth.EPS > 2e-19, reason="no extended precision
 SHARDS = 12
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("shard", range(SHARDS))
 def test_no_wrong_number_in_100_000_rows(shard):
     names = [name for name in usable() if name != "compile"]  # takes a minute a case
@@ -24,6 +24,7 @@ def test_no_wrong_number_in_100_000_rows(shard):
     assert not summary["failures"], page.table_of_errors(summary)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beta", [1.0, 1.0625])
 @pytest.mark.parametrize("seed", [1, 3])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

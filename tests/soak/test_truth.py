@@ -29,6 +29,7 @@ def distance_in_eps(t, logits, beta):
     return float(abs(exact(t) - true) / max(1, abs(true))) / EPS
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("beta", BETAS)
 def test_root_of_hard_rows(beta):
     for k in (1, 2, 17):
@@ -38,6 +39,7 @@ def test_root_of_hard_rows(beta):
             assert distance_in_eps(t, row, beta) < 1 / 30
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("family", FAMILIES)
 def test_root_of_every_family(family):
     for beta in (1.0, 1 + 1e-12, 1.5, 11.0, 1e9):

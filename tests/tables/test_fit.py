@@ -147,6 +147,7 @@ def test_it_is_fitted_to_all_rows_once_it_is_certified(fit, noisy):
     assert len(again.model.trained_rows) == 300
 
 
+@pytest.mark.slow
 def test_the_fit_depends_on_the_plan_alone(fit, noisy):
     np.random.default_rng().random(3)
     again = run(noisy, PLAN)
@@ -170,6 +171,7 @@ def test_steps_are_counted_to_their_end(noisy):
     ]
 
 
+@pytest.mark.slow
 def test_a_noise_rate_that_is_too_high_is_refuted_in_the_headline_too(frame):
     plain = run(frame, FitPlan("y", model="linear", beta=1.4))
     plan = FitPlan("y", model="linear", beta=1.4, noise_rate=plain.certificate.argmax_error + 0.05)

@@ -30,6 +30,7 @@ ARABIC = str.maketrans("0123456789", "٠١٢٣٤٥٦٧٨٩")
 NAMES = [f"person {i}" for i in range(N)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name, values, beginning",
     [

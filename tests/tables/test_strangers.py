@@ -87,6 +87,7 @@ def came(tmp_path_factory):
     return dict(zip(makers, map(json.loads, done.stdout.splitlines()), strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_forged_model_opens_nothing_and_stays_small(came, name):
     assert came[name].get("seen") == [], came[name]
@@ -99,6 +100,7 @@ def test_a_forged_model_is_refused_in_one_sentence(came, name):
     assert str(came[name]["came"]).startswith(sentence), came[name]["came"]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", forged_models.HARMLESS)
 def test_what_only_a_forged_model_says_has_no_effect(came, name):
     assert came[name]["came"] == came["unchanged"]["came"]

@@ -91,6 +91,7 @@ SETTINGS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS.keys())
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("at_once", [0, 1 << 30])  # one member after the other; all of them

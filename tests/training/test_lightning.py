@@ -140,6 +140,7 @@ def test_validation_labels_are_noisy_and_test_labels_are_clean(tmp_path):
     assert abs(metrics["validation_accuracy"] - 0.6) < 0.11  # 192 labels: three standard deviations
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "loss",
     [
@@ -261,6 +262,7 @@ TRIMMED = MemberLoss("mgce+trim", 1.4, {"trim": 0.3, "num_classes": 3})
 CORRECTED = MemberLoss("ce+forward", options={"transition": symmetric(3, 0.2)})  # a tensor
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "epochs, more",
     [

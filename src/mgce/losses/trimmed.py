@@ -247,10 +247,12 @@ class TrimmedLoss(Wrapper):
             total = total / self._weight_of(label, kept, rows)
         return total.to(losses.dtype)
 
-    def check_classes(self, k: int) -> None:
+    def check_classes(self, num_classes: int) -> None:
         """Require that there are so many classes."""
-        if k != self.recent.labels:
-            raise ValueError(expected("num_classes", f"{k}, the number of classes of `input`", self.recent.labels))
+        if num_classes != self.recent.labels:
+            raise ValueError(
+                expected("num_classes", f"{num_classes}, the number of classes of `input`", self.recent.labels)
+            )
 
     def _weight_of(self, label: Tensor, kept: Tensor, rows: Tensor) -> Tensor:
         """Give what the mean divides by: the sum of the class weights of the rows kept, or their number."""

@@ -41,6 +41,7 @@ def tables(tmp_path_factory):
     return rendered
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("folder", "protocol"), PROTOCOLS.items())
 def test_the_table_of_the_page_is_the_rendering_of_the_committed_records(tables, folder, protocol):
     name = f"{protocol}.txt"

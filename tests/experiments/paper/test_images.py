@@ -50,6 +50,7 @@ def binned_error(confidence, hit):
     return sum(gaps) / len(confidence)
 
 
+@pytest.mark.slow
 @LEAF
 def test_numbers_are_those_of_the_network_that_was_kept(tmp_path):
     run = tiny("ce", math.inf)
@@ -132,6 +133,7 @@ class StopError(Exception):
     pass
 
 
+@pytest.mark.slow
 @LEAF
 def test_a_stopped_run_goes_on_and_ends_in_the_same_records(tmp_path, monkeypatch):
     def stop(done):
@@ -294,6 +296,7 @@ def of_tables(folder):
     return [run for run in Runs(folder).read().values() if run.specification["smoke"] == "table1"]
 
 
+@pytest.mark.slow
 def test_smoke_of_every_item(smoke):
     folder, printed = smoke
     for item in ITEMS:

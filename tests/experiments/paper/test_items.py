@@ -45,6 +45,7 @@ def test_what_shows_no_data_takes_none():
         plan("figure2", Options(datasets=("letter",)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ITEMS)
 def test_every_method_asked_for_has_runs_or_is_refused(name):
     """Never an empty plan of what shows runs, after which a command would say that it has written its results."""
