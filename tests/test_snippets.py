@@ -1,4 +1,4 @@
-"""Each Python block of the README and of the pages on migrating runs alone, as it is pasted."""
+"""Each Python block of the README, and of the pages on choosing and migrating, runs alone, as it is pasted."""
 
 import importlib.util
 import re
@@ -8,7 +8,7 @@ import pytest
 import torch
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs/migrating").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "docs/choosing.md", *sorted((ROOT / "docs/migrating").glob("*.md"))]
 BLOCKS = [
     pytest.param(block, id=f"{page.stem}-{number}")
     for page in PAGES
