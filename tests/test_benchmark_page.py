@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
-from benchmarks import estimators_page, page, tables_page
+from benchmarks import estimators_page, page, tables_page, tables_picture
 from benchmarks.gpu import page as gpu_page
 
 ROOT = Path(__file__).parents[1]
@@ -51,6 +51,17 @@ def test_page_of_the_tables_is_the_rendering_of_their_results():
     assert (ROOT / tables_page.PAGE).read_text() == tables_page.render(results)
     cells, methods = tables_page.whole_cells(results[:-1])
     assert all(len(by_method) == len(methods) for by_method in cells.values())
+
+
+def test_the_picture_of_the_tables_is_the_rendering_of_their_results():
+    results = [json.loads(line) for line in (ROOT / tables_page.RESULTS).read_text().splitlines()]
+    picture = (ROOT / tables_picture.PICTURE).read_text()
+    assert picture == tables_picture.render(results)
+    page = _table(tables_page.PAGE, "|  | right labels | 20% symmetric |")
+    for method in ("`mgce fit --refit`", "random forest", "CleanLearning(boosting)"):
+        assert f"{method.strip('`').removesuffix('(boosting)')} {', '.join(page[method][:3])}" in picture
+    results[0]["accuracy"] += 0.1
+    assert picture != tables_picture.render(results)
 
 
 README_METHODS = {
