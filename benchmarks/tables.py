@@ -2,7 +2,7 @@
 
 Every method has the same rows and the same wrong labels, and the settings that its library has by default; the test
 labels are right. Results are one line each in results/tables/, seed by seed, so that a run that was stopped has whole
-seeds; `python -m benchmarks.tables_page` makes docs/tables.md of them, `python -m benchmarks.tables_picture` its picture.
+seeds; `python -m benchmarks.tables_page` makes docs/tables.md of them, `python -m benchmarks.tables_picture` a picture.
 """
 
 from __future__ import annotations
