@@ -81,7 +81,7 @@ FIGURES = {
     "5,000 of CIFAR-10N": ("losses-reduced", "cifar10n", "worst", "last"),
 }
 README = {
-    **{"cross-entropy": "ce", "MGCE, the paper's loss": "mgce 1.05", "GCE": "gce", "NCE+AGCE": "nce+agce"},
+    **{"cross-entropy": "ce", "MGCE, beta 1.05, the paper's loss": "mgce 1.05", "GCE": "gce", "NCE+AGCE": "nce+agce"},
     "trimmed cross-entropy": "ce, trim",
 }
 
