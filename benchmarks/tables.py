@@ -2,7 +2,7 @@
 
 Every method has the same rows and the same wrong labels, and the settings that its library has by default; the test
 labels are right. Results are one line each in results/tables/, seed by seed, so that a run that was stopped has whole
-seeds; `python -m benchmarks.tables_page` makes docs/tables.md of them.
+seeds; `python -m benchmarks.tables_page` makes docs/tables.md of them, `python -m benchmarks.tables_picture` a picture.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from sklearn.neural_network import MLPClassifier
 
 from benchmarks.tables_page import RESULTS, TABLES
 from benchmarks.tables_page import main as write_page
+from benchmarks.tables_picture import main as draw_picture
 from mgce import metrics, noise
 from mgce.datasets import load, preprocessor
 from mgce.runs.machine import describe
@@ -77,6 +78,7 @@ def main() -> None:
                             file.write(json.dumps(cell | record | {"machine": _machine()}) + "\n")
     if options.results == RESULTS:
         write_page()
+        draw_picture()
 
 
 def _noises(table: str, data_dir: Path | None) -> list[tuple[str, float]]:

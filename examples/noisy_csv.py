@@ -5,7 +5,7 @@ A noisy CSV, end to end
 A table whose labels are partly wrong: fit a model, have it certified, predict new rows, and get a list of the labels to
 look at again. Everything is on the command line.
 
-Runs in half a minute: `pip install 'mgce[cli]' && python examples/noisy_csv.py`.
+Runs in half a minute, in a checkout: `pip install '.[cli]' && python examples/noisy_csv.py`.
 """
 
 import subprocess

@@ -1,10 +1,11 @@
 """The figures on the page are those that were measured and saved."""
 
+import itertools
 import json
 from pathlib import Path
 
 import pytest
-from benchmarks import estimators_page, page, tables_page
+from benchmarks import estimators_page, page, tables_page, tables_picture
 from benchmarks.gpu import page as gpu_page
 
 ROOT = Path(__file__).parents[1]
@@ -50,6 +51,41 @@ def test_page_of_the_tables_is_the_rendering_of_their_results():
     assert (ROOT / tables_page.PAGE).read_text() == tables_page.render(results)
     cells, methods = tables_page.whole_cells(results[:-1])
     assert all(len(by_method) == len(methods) for by_method in cells.values())
+
+
+def test_the_picture_of_the_tables_is_the_rendering_of_their_results():
+    results = [json.loads(line) for line in (ROOT / tables_page.RESULTS).read_text().splitlines()]
+    picture = (ROOT / tables_picture.PICTURE).read_text()
+    assert picture == tables_picture.render(results)
+    page = _table(tables_page.PAGE, "|  | right labels | 20% symmetric |")
+    for method in ("`mgce fit --refit`", "random forest", "CleanLearning(boosting)"):
+        assert f"{method.strip('`').removesuffix('(boosting)')} {', '.join(page[method][:3])}" in picture
+    results[0]["accuracy"] += 0.1
+    assert picture != tables_picture.render(results)
+
+
+README_METHODS = {
+    **{"**`mgce fit --refit`**": "`mgce fit --refit`", "`mgce fit`": "`mgce fit`", "random forest": "random forest"},
+    **{"cleanlab `CleanLearning`, boosting": "CleanLearning(boosting)", "gradient boosting": "gradient boosting"},
+}
+
+
+def test_the_figures_of_the_readme_are_those_of_the_page_of_the_tables():
+    page = _table(tables_page.PAGE, "|  | right labels | 20% symmetric |")
+    page = {name: cells[:4] for name, cells in page.items()}
+    shown = _table("README.md", "| training labels |")
+    assert set(shown) == set(README_METHODS)
+    for name, cells in shown.items():
+        assert [cell.strip("*") for cell in cells] == page[README_METHODS[name]]
+    assert page.pop("cells") == ["30", "30", "30", "18"]  # ten tables, and six, of three seeds
+    best = [max(map(float, column)) for column in zip(*page.values(), strict=True)]
+    assert shown["**`mgce fit --refit`**"] == [f"**{value}**" for value in best]
+
+
+def _table(path, begins):
+    lines = itertools.dropwhile(lambda line: not line.startswith(begins), (ROOT / path).read_text().splitlines())
+    rows = [line.split("|")[1:-1] for line in itertools.takewhile(lambda line: line.startswith("|"), lines)]
+    return {name.strip(): [cell.strip() for cell in cells] for name, *cells in rows[2:]}
 
 
 def test_ranks_are_means_of_those_of_each_cell():

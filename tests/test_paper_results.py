@@ -2,6 +2,7 @@
 
 import fnmatch
 import json
+import re
 import statistics
 from collections import Counter
 from pathlib import Path
@@ -81,6 +82,24 @@ def test_numbers_of_the_page_are_those_of_the_tables(rendered):
         assert (round(statistics.fmean(values), 2), round(statistics.stdev(values), 2)) == (mean, std)
 
 
+def test_few_wrong_labels_on_the_page_on_choosing_are_those_of_the_tables(rendered):
+    folder, _, results = rendered
+    if folder != RESULTS:
+        return
+    cells = {
+        (row["dataset"], row["η"], row["method"]): row["accuracy"].split(" ")[0] for row in results["table3"].cells
+    }
+    lines = (RESULTS.parents[1] / "docs" / "choosing.md").read_text(encoding="utf-8").splitlines()
+    at = next(place for place, line in enumerate(lines) if line.startswith("| | letter, right |")) + 2
+    columns = [(dataset, rate) for dataset in ("letter", "covertype_sample") for rate in ("0", "0.2")]
+    for line, method in zip(lines[at : at + 2], ("mgce", "ce"), strict=True):
+        shown = [float(cell) for cell in line.split("|")[2:-1]]
+        assert shown == pytest.approx([float(cells[(*column, method)]) for column in columns], abs=0.051)
+    # "On adult the two differ by less than 0.1."
+    for rate in ("0", "0.2"):
+        assert abs(float(cells["adult", rate, "mgce"]) - float(cells["adult", rate, "ce"])) < 0.1
+
+
 def test_the_accuracies_on_mnist_of_the_page_are_those_of_the_records():
     """Its table of three ways to scale and to split MNIST, with 40 % wrong labels."""
     lines = (RESULTS.parents[1] / "docs" / "paper.md").read_text(encoding="utf-8").splitlines()
@@ -96,6 +115,20 @@ def test_the_accuracies_on_mnist_of_the_page_are_those_of_the_records():
         }
         for name, method in (("cross-entropy", "ce"), ("GCE", "gce"), ("MGCE", "mgce"), ("MAE", "mgce@1")):
             assert shown[name][column] == measured.get(method, ""), (name, folder.name)
+
+
+def test_the_numbers_and_claims_of_the_readme_are_those_of_the_page():
+    lines = (RESULTS.parents[1] / "README.md").read_text(encoding="utf-8").splitlines()
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line.startswith("|")]
+    shown = {row[0]: list(map(int, row[1:])) for row in rows if row[0] in ("numbers of Table 3", "claims")}
+    counted = (RESULTS.parent / "claims" / "claims.txt").read_text(encoding="utf-8")
+    numbers = re.search(r"all 96 +(\d+) agree +(\d+) differ +(\d+) uncertain", counted)
+    assert shown["numbers of Table 3"] == list(map(int, numbers.groups()))
+    page = (RESULTS.parents[1] / "docs" / "paper.md").read_text(encoding="utf-8").splitlines()
+    claims = [line for line in page[page.index("|---|---|---|---|") + 1 :] if line.startswith("| **")]
+    verdicts = [line.rsplit("|", 2)[1] for line in claims]
+    found = Counter(("agrees" in verdict, "differs" in verdict) for verdict in verdicts)
+    assert shown["claims"] == [found[True, False], found[False, True], found[True, True]]
 
 
 @pytest.mark.parametrize("dataset", ["letter", "adult"])

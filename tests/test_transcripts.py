@@ -9,8 +9,9 @@ import pytest
 from transcripts import Printed, recorded, run
 
 DOCS = Path(__file__).parents[1] / "docs"
-NIGHTLY = ("benchmark", "report")  # twenty networks
+NIGHTLY = ("README", "benchmark", "report")  # five kinds of models; twenty networks
 PAGES = [
+    DOCS.parent / "README.md",
     *sorted((DOCS / "commands").glob("*.md")),
     *(DOCS / f"{name}.md" for name in ("estimators-in-use", "installation", "own-data")),
 ]
@@ -67,6 +68,14 @@ def test_blocks_share_names_and_only_known_commands_run(tmp_path):
     first, second = run(PAGE, tmp_path)
     assert first.came == "the first line\n" and first.is_true
     assert second.came == "42, took 42 s\n" and second.is_true
+
+
+def test_what_sets_up_is_left_out_of_a_line_of_commands(tmp_path):
+    line = """python3 -m venv .venv && pip install '.[cli]' && \\
+python -c "t = open('a.txt', 'w'); \\
+t.write('first\\nsecond\\n')" && head -1 a.txt"""
+    (only,) = run(f"```sh\n{line}\n```\n\n```text\nfirst\n```\n", tmp_path)
+    assert only.came == "first\n" and only.is_true
 
 
 def test_a_changed_output_is_seen_and_written(tmp_path):

@@ -1,7 +1,8 @@
 """Pages whose printed output is made again: `python tests/transcripts.py PAGE ...` writes what the blocks print today.
 
 A block of output (`text`) belongs to the block of `sh` or `python` before it. Blocks of a page run in their order, in
-one folder, and share their names. A block of shell runs only if it has no command but those known here.
+one folder, and share their names. A block of shell runs only if it has no command but those known here; what sets up
+an environment is left out of it.
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ from __future__ import annotations
 import contextlib
 import doctest
 import io
+import itertools
 import os
 import re
 import shlex
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -31,7 +34,8 @@ FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 PERCENT = re.compile(r"\b\d+\.\d\b(?!\.)")
 NEAR = 0.5
 COLUMNS = 70  # of the terminal: what a page shows beside its navigation without scrolling
-RUN = ("mgce", "head")  # commands that run; a block with any other is for the reader alone
+RUN = ("mgce", "head", "python")  # commands that run; a block with any other is for the reader alone
+SET_UP = ("python3", ".", "pip")  # done before the tests: left out of a block that has another command
 
 
 @dataclass(frozen=True)
@@ -94,13 +98,23 @@ def _inside(folder: Path) -> Iterator[None]:
 
 def _shell(code: str, folder: Path) -> str | None:
     calls = [shlex.split(line, comments=True) for line in code.replace("\\\n", "").splitlines()]
-    calls = [call for call in calls if call]
-    if any(call[0] not in RUN for call in calls):
+    calls = [part for call in calls for part in _chained(call) if part[0] not in SET_UP]
+    if not calls or any(call[0] not in RUN for call in calls):
         return None
     return _stripped("".join(_call(call, folder) for call in calls))
 
 
+def _chained(call: list[str]) -> Iterator[list[str]]:
+    """Yield the commands of a line that `&&` joins."""
+    for is_and, words in itertools.groupby(call, lambda word: word == "&&"):
+        if not is_and:
+            yield list(words)
+
+
 def _call(call: list[str], folder: Path) -> str:
+    if call[0] == "python":
+        python = [sys.executable, *call[1:]]
+        return subprocess.run(python, cwd=folder, capture_output=True, text=True, check=True).stdout
     if call[0] == "head":
         option, name = call[1:]
         lines = (folder / name).read_text().splitlines(keepends=True)
