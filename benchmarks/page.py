@@ -38,8 +38,8 @@ def render(
         "A section that was measured on another machine says so.",
         machine_line(results["machine"]),
         "## Against `F.cross_entropy`",
-        'Each cell divides the time of `mgce_loss(..., backend="cpu")` by the time of `F.cross_entropy`. A ratio below 1 '
-        "is faster.",
+        'Each cell divides the time of `mgce_loss(..., backend="cpu")` by the time of `F.cross_entropy`. A ratio below '
+        "1 is faster.",
         _grid(results["grid"]["cells"]),
         _summary(results["grid"]["summary"]),
         "## Before and after",
