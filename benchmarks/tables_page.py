@@ -141,8 +141,8 @@ def _verdict(cells: Cells, methods: Sequence[str]) -> str:
         distance = f"{abs(behind):.1f} points {'behind' if behind > 0 else 'ahead of'}"
         better = "better" if ranks[name] < ranks[rival] else "no better"
         sentences.append(
-            f"With wrong labels `{name}` is {better} in mean rank than {rival}, the best of the others. With right labels "
-            f"`{name}` is {distance} the most accurate of the others, {first}."
+            f"With wrong labels `{name}` is {better} in mean rank than {rival}, the best of the others. With right "
+            f"labels `{name}` is {distance} the most accurate of the others, {first}."
         )
     return " ".join(sentences)
 
