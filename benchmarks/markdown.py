@@ -14,6 +14,6 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def machine_line(machine: dict[str, str]) -> str:
     """Say on which machine, and with which software, it was measured."""
     names = ("processor", "threads", "torch", "kernel", "numba", "python", "mgce")
-    line = "Measured on: " + ", ".join(f"{name} {machine[name]}" for name in names if name in machine) + "."
+    line = "Measured on: `" + ", ".join(f"{name} {machine[name]}" for name in names if name in machine) + "`."
     # Results that name a version of numba were measured while the CPU kernel was compiled by it; now it is C++.
     return line if "numba" not in machine else line + " These figures are of an earlier CPU kernel, compiled by numba."

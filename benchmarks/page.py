@@ -31,22 +31,26 @@ def render(
     """
     parts = [
         "# Performance",
-        "Ratios of time, forward and backward, measured in one run with the contestants taking turns; each is a ratio "
-        "of medians. `python -m benchmarks` measures them again and writes this page.",
+        _answer(results["grid"]["summary"]),
+        "A ratio compares the median times of forward and backward. Contestants take turns within one run. "
+        "Margins are normal, with a standard deviation of s, or 1 where no s is named. "
+        "`python -m benchmarks` measures everything again and writes this page. "
+        "A section that was measured on another machine says so.",
         machine_line(results["machine"]),
         "## Against `F.cross_entropy`",
-        'Time of `mgce_loss(..., backend="cpu")` over that of `F.cross_entropy`; margins N(0, s^2). Below 1 is faster.',
+        'Each cell divides the time of `mgce_loss(..., backend="cpu")` by the time of `F.cross_entropy`. A ratio below '
+        "1 is faster.",
         _grid(results["grid"]["cells"]),
         _summary(results["grid"]["summary"]),
         "## Before and after",
-        _before_and_after(kernels),
+        _before_and_after(kernels, results["machine"]),
         "## Against other losses",
-        "Time over that of the fused kernel at beta = 1.4, margins N(0, 1).",
+        "Each cell divides the time of another loss by the time of the fused kernel, at `beta=1.4`.",
         _peers(results["grid"]["peers"]),
         "## Losses by name",
-        _named(named),
+        _named(named, results["machine"]),
         "## Probabilities",
-        _probs(probs),
+        _probs(probs, results["machine"]),
         "## Number of classes",
         _scaling(results["scaling"]),
         "## The physical limit",
@@ -62,6 +66,19 @@ def render(
     return "\n\n".join(parts) + "\n"
 
 
+def _answer(summary: dict[str, float]) -> str:
+    return (
+        "The fused kernel is fast on a processor. Its time at `beta=1.4` is "
+        f"{summary['beta = 1.4, geometric mean']:.2f} of the time of `F.cross_entropy`, as geometric mean over many "
+        f"shapes, and {summary['beta = 1.4, worst cell']:.2f} in the worst of them."
+    )
+
+
+def _elsewhere(machine: dict[str, Any], first: dict[str, Any]) -> str:
+    """Name the machine of a section if it is not the first one."""
+    return "" if machine_line(machine) == machine_line(first) else " " + machine_line(machine)
+
+
 def _grid(cells: list[dict[str, Any]]) -> str:
     rows = []
     for cell in cells:
@@ -75,17 +92,17 @@ def _summary(summary: dict[str, float]) -> str:
     return table(["ratio", "value"], [[name, f"{value:.2f}"] for name, value in summary.items()])
 
 
-def _before_and_after(kernels: dict[str, Any]) -> str:
+def _before_and_after(kernels: dict[str, Any], machine: dict[str, Any]) -> str:
     rows = [
         [f"{cell['n']} x {cell['k']}", f"{cell['scale']:g}", f"{cell['other']:.2f}", f"{cell['this']:.2f}"]
         for cell in kernels["cells"]
     ]
     rows.append(["geometric mean", "", f"{kernels['means']['other']:.2f}", f"{kernels['means']['this']:.2f}"])
     return (
-        "The CPU kernel was written for numba first, and is C++ now. Both in one run, each in turns with "
-        "`F.cross_entropy` and with the other: time of `mgce_loss` at beta = 1.4 over that of `F.cross_entropy`. "
-        "`python -m benchmarks.against FOLDER`, the `src` of another checkout, does it again. "
-        + machine_line(kernels["machine"])
+        "The CPU kernel was written for numba first, and is C++ now. Both ran in turns with each other and with "
+        "`F.cross_entropy`. Each cell divides the time of `mgce_loss` at `beta=1.4` by the time of `F.cross_entropy`. "
+        "`python -m benchmarks.against FOLDER` compares with the `src` folder of another checkout."
+        + _elsewhere(kernels["machine"], machine)
         + "\n\n"
         + table(["n x k", "s", "before", "after"], rows)
     )
@@ -101,25 +118,25 @@ def _peers(peers: list[dict[str, Any]]) -> str:
     return table(["n x k", *shown], rows)
 
 
-def _named(named: dict[str, Any]) -> str:
+def _named(named: dict[str, Any], machine: dict[str, Any]) -> str:
     cells = named["cells"]
-    base = [f"{cell['n']} x {cell['k']}: {1e3 * cell['seconds']['F.cross_entropy']:.2f} ms" for cell in cells]
+    base = [f"{1e3 * cell['seconds']['F.cross_entropy']:.2f} ms" for cell in cells]
     names = [name for name in cells[0]["seconds"] if name != "F.cross_entropy"]
-    rows = []
+    rows = [["`F.cross_entropy`, time", *base]]
     for name in names:
         times = [(cell["seconds"].get(name), cell["seconds"]["F.cross_entropy"]) for cell in cells]
         rows.append([f"`{name}`", *("" if time is None else f"{time / base:.1f}" for time, base in times)])
     text = (
-        "Time of [the losses](losses.md), by their defaults and as plain operations but for MGCE, over that of "
-        f"`F.cross_entropy` ({'; '.join(base)}), margins N(0, 1). So many losses take turns that none finds its code "
-        "and its memory in a cache, as after the pass through a network: in the first table, of few contestants, MGCE "
-        "takes less of small batches. `python -m benchmarks.named` measures them again. "
+        "Each cell divides the time of [a loss](losses.md) with its defaults by the time of `F.cross_entropy`. All "
+        "except MGCE are plain operations. With so many losses taking turns, none finds its code and its memory in a "
+        "cache. The same happens after the pass through a network. MGCE therefore takes longer on small batches here "
+        "than in the first table. `python -m benchmarks.named` measures them again."
     )
     heads = [f"{cell['n']} x {cell['k']}" for cell in cells]
-    return text + machine_line(named["machine"]) + "\n\n" + table(["loss", *heads], rows)
+    return text + _elsewhere(named["machine"], machine) + "\n\n" + table(["loss", *heads], rows)
 
 
-def _probs(probs: dict[str, Any]) -> str:
+def _probs(probs: dict[str, Any], machine: dict[str, Any]) -> str:
     cells = probs["cells"]
     names = [name for name in cells[0]["forward"] if name != "softmax"]
     rows = []
@@ -129,13 +146,13 @@ def _probs(probs: dict[str, Any]) -> str:
             ratios = [f"{cell[passes][name] / base:.1f}" for name in names]
             rows.append([f"{cell['n']} x {cell['k']}", shown, f"{1e3 * base:.3f} ms", *ratios])
     text = (
-        f"Time over that of `torch.softmax`, at beta = {probs['beta']:g}, margins N(0, 1). `entmax_bisect` and "
-        "`normmax_bisect` are of the `entmax` package, and give the same numbers as the function before each; "
-        "*plain* is the function by plain operations, without the kernel. "
-        "`python -m benchmarks.probs` measures them again. "
+        f"Each cell divides the time of a function by the time of `torch.softmax`, at `beta={probs['beta']:g}`. "
+        "`entmax_bisect` and `normmax_bisect` come from the `entmax` package. Each gives the same numbers as the "
+        "function before it. *Plain* is the function by plain operations, without the kernel. "
+        "`python -m benchmarks.probs` measures them again."
     )
     shown_names = [f"`{name}`".replace(", plain`", "`, plain") for name in names]
-    return text + machine_line(probs["machine"]) + "\n\n" + table(["n x k", "", "softmax", *shown_names], rows)
+    return text + _elsewhere(probs["machine"], machine) + "\n\n" + table(["n x k", "", "softmax", *shown_names], rows)
 
 
 def _scaling(scaling: dict[str, Any]) -> str:
@@ -144,18 +161,20 @@ def _scaling(scaling: dict[str, Any]) -> str:
         for k, t in zip(scaling["classes"], scaling["seconds"], strict=True)
     ]
     slopes = scaling["slopes"]
-    ours, theirs = slopes["ours"], slopes["cross_entropy"]
-    text = f"The slope of log time against log k is {ours:.2f}; that of cross-entropy {theirs:.2f}."
-    return table([f"classes, {scaling['rows']} rows", "ours, beta = 1.4", "cross-entropy"], rows) + "\n\n" + text
+    rows.append(["slope of log time against log k", *(f"{slopes[name]:.2f}" for name in ("ours", "cross_entropy"))])
+    return table([f"classes, {scaling['rows']} rows", "ours, beta = 1.4", "cross-entropy"], rows)
 
 
 def _bandwidth(bandwidth: dict[str, Any]) -> str:
-    shares = ", ".join(f"{share:.0%} at s = {float(scale):g}" for scale, share in bandwidth["share"].items())
     speed = bandwidth["copy_bytes_per_second"] / 1e9
-    return (
-        f"The logits must be read once and the gradient written once. Memory is copied here at {speed:.1f} GB/s, read "
-        f"and written; at 512 x 32000 and beta = 1.4 the loss moves its bytes at this share of that speed: {shares}."
+    shares = [f"{share:.0%}" for share in bandwidth["share"].values()]
+    text = (
+        f"The logits must be read once and the gradient written once. A copy of memory reaches {speed:.1f} GB/s here, "
+        "read and written. The loss moves its bytes at a share of that speed, here for logits of shape 512 x 32000 at "
+        "`beta=1.4`:"
     )
+    scales = [f"s = {float(s):g}" for s in bandwidth["share"]]
+    return text + "\n\n" + table(["", *scales], [["share of a copy", *shares]])
 
 
 def _head(head: dict[str, Any]) -> str:
@@ -165,7 +184,8 @@ def _head(head: dict[str, Any]) -> str:
         base = cell["seconds"]["F.linear_cross_entropy"]
         rows.append([f"{cell['scale']:g}", *(f"{cell['seconds'][name] / base:.2f}" for name in names)])
     text = (
-        f"n = {head['n']}, d = {head['d']}, k = {head['k']}, beta = {head['beta']}: time over `F.linear_cross_entropy`."
+        "Each cell divides a time by the time of `F.linear_cross_entropy`, for "
+        f"`n={head['n']}`, `d={head['d']}`, `k={head['k']}` and `beta={head['beta']}`."
     )
     return text + "\n\n" + table(["s of the margins", *names], rows)
 
@@ -174,20 +194,17 @@ def _memory(memory: dict[str, Any]) -> str:
     scales = list(next(iter(memory["mebibytes"].values())))
     rows = [[name, *(f"{values[s]:.0f} MiB" for s in scales)] for name, values in memory["mebibytes"].items()]
     text = (
-        "Peak resident memory of the same call beyond its inputs. The gradients that each of them returns take "
-        f"{memory['gradients']:.0f} MiB of it; less where few classes have any, for pages of zeros that nobody wrote "
-        "to are not there:"
+        "The table has the peak resident memory of the same call beyond its inputs. The returned gradients take "
+        f"{memory['gradients']:.0f} MiB of each cell. They take less where few classes have a gradient, since pages of "
+        "zeros that nobody wrote to take no memory."
     )
     return text + "\n\n" + table(["", *(f"s = {float(s):g}" for s in scales)], rows)
 
 
 def _first_call(first_call: dict[str, Any]) -> str:
     seconds = first_call["seconds"]
-    return (
-        "The first forward and backward of a process: "
-        + ", ".join(f"{name} {1e3 * value:.0f} ms" for name, value in seconds.items())
-        + "."
-    )
+    rows = [[f"`{name}`", f"{1e3 * value:.0f} ms"] for name, value in seconds.items()]
+    return "The first forward and backward of a process takes:\n\n" + table(["loss", "time"], rows)
 
 
 def main() -> None:

@@ -36,22 +36,22 @@ def render(results: Sequence[dict[str, Any]]) -> str:
     tables = [name for name in TABLES if any(name == cell[0] for cell in cells)]
     parts = [
         "# `mgce fit` on ten tables",
-        "Public tables, 1,000 training rows of each (breast_cancer has 427), drawn anew for each seed, whose labels "
-        "are made wrong. Accuracy is that on up to 4,000 other rows, whose labels are right. Every method has the same "
-        "rows and labels and its library's own settings, but for 1,000 iterations of logistic regression. "
-        "`mgce fit` averages the best models of several kinds; it holds out a quarter of its rows for the certificate "
-        "and learns from 750, and `--refit` fits what it has chosen to all of them. With two classes pair noise is "
-        "symmetric noise, and is not counted twice.",
+        _verdict(cells, methods),
+        "Each cell draws 1,000 training rows of a public table anew for each seed, and makes labels wrong; "
+        "breast_cancer gives only 427. Accuracy is measured on up to 4,000 other rows, whose labels are right. Every "
+        "method gets the same rows and labels. Other methods keep their library's own settings, except that logistic "
+        "regression may take 1,000 iterations. `mgce fit` averages the best models of several kinds. It holds out a "
+        "quarter of its rows for the certificate and learns from the others. `--refit` fits what was chosen to all "
+        "rows. With two classes pair noise is symmetric noise, and is not counted twice.",
         f"Here are {len(cells)} cells, each a table with a kind and rate of noise and a seed, of {len(tables)} tables "
-        f"and {_counted(len(seeds), 'seed')}; the full plan has 36 cells for each of 3 seeds. `python -m "
+        f"and {_counted(len(seeds), 'seed')}. The full plan is 36 cells for each of three seeds. `python -m "
         "benchmarks.tables` measures what is missing. TabPFN is not among the methods: its weights are a download of "
         "their own.",
-        f"Measured on: {results[-1]['machine']}.",
+        f"Measured on: `{results[-1]['machine']}`.",
         "## Accuracy",
         "Percent, mean over tables and seeds. The rank is among the five methods of others and one of ours: for a "
         f"method of others, beside `{OURS}`.",
         _means(cells, methods),
-        _verdict(cells, methods),
         "## Won and lost",
         "Cells with wrong labels in which ours is more accurate, as accurate, and less.",
         _won(cells, methods),
@@ -62,8 +62,8 @@ def render(results: Sequence[dict[str, Any]]) -> str:
         "CleanLearning.",
         _suspects(cells, methods),
         "## Calibration and time",
-        "Top-label ECE in percent against the right labels of the test rows, of h for ours (p is meant for labels as "
-        "noisy as those trained on), and seconds of processor time; those of `--refit` come on top.",
+        "Top-label ECE in percent against the right labels of the test rows, and seconds of processor time. ECE is of "
+        "h for ours; p is meant for labels as noisy as the training labels. The seconds of `--refit` come on top.",
         _calibration(cells, methods),
         "## Every table",
         "Accuracy in percent, mean over seeds.",
@@ -139,9 +139,10 @@ def _verdict(cells: Cells, methods: Sequence[str]) -> str:
         first = max(others, key=lambda each: accuracy[each])
         behind = 100 * (accuracy[first] - accuracy[name])
         distance = f"{abs(behind):.1f} points {'behind' if behind > 0 else 'ahead of'}"
+        better = "better" if ranks[name] < ranks[rival] else "no better"
         sentences.append(
-            f"With wrong labels `{name}` has the mean rank {ranks[name]:.2f}, and the best of the others, {rival}, has "
-            f"{ranks[rival]:.2f}; with right ones it is {distance} the most accurate of the others, {first}."
+            f"With wrong labels `{name}` is {better} in mean rank than {rival}, the best of the others. With right "
+            f"labels `{name}` is {distance} the most accurate of the others, {first}."
         )
     return " ".join(sentences)
 

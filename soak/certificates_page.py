@@ -41,7 +41,7 @@ def beyond(cell: dict[str, Any], delta: float) -> bool:
 def misses(record: dict[str, Any], kinds: dict[str, str], found: list[str]) -> str:
     """Give the table of misses."""
     lines = [
-        "| kind | k | draws a cell | delta .01 | delta .05 | delta .2 | cells beyond |",
+        "| kind | k | draws a cell | delta 0.01 | delta 0.05 | delta 0.2 | cells beyond |",
         "|---|---|---|---|---|---|---|",
     ]
     total = wrong = 0
@@ -63,7 +63,7 @@ def misses(record: dict[str, Any], kinds: dict[str, str], found: list[str]) -> s
 
 def widths(record: dict[str, Any], kinds: dict[str, str], found: list[str]) -> str:
     """Give mean bounds and those of other methods at k = 10 and delta .05, at the largest n that was drawn."""
-    lines = ["At k = 10 and delta .05, the mean bound, or size of a set, beside that of other methods:", ""]
+    lines = ["The mean bound, or size of a set, beside other methods, at k = 10 and delta 0.05:", ""]
     lines += ["| kind | n | truth | ours | others |", "|---|---:|---:|---:|---|"]
     for kind in found:
         own = {n: cell for (k, n, delta), cell in cells(record, kind).items() if (k, delta) == (10, 0.05)}

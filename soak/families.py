@@ -25,7 +25,7 @@ def rows(family: str, n: int, k: int, beta: float, dtype: torch.dtype, seed: int
 
 
 def normal(generator: Generator, n: int, k: int, beta: float, dtype: torch.dtype) -> Tensor:
-    """N(0, s^2), s from .01 to 100."""
+    """N(0, s^2), s from 0.01 to 100."""
     return _cast(_choice(generator, n, (0.01, 0.1, 1, 3, 10, 100)) * _randn(generator, n, k), dtype)
 
 
@@ -74,7 +74,7 @@ def constant(generator: Generator, n: int, k: int, beta: float, dtype: torch.dty
 def edge(generator: Generator, n: int, k: int, beta: float, dtype: torch.dtype) -> Tensor:
     """One class beta above all others, which are exactly at the edge of its support, or a unit of the last place off.
 
-    In a third of the rows all are at the edge, in a third each is off by -1, 0 or 1 units, in a third a quarter of them
+    In a third of the rows all are at the edge. In a third each is off by -1, 0 or 1 units. In a third a quarter of them
     lies within the support.
     """
     top = _choice(generator, n, (0, 1, -3.3, 1000))

@@ -12,23 +12,23 @@ from soak.load import LOADS
 Results = dict[str, Any]
 BAD = ("crash", "hang", "memory", "traceback")
 FILES = """
-files, made from good ones by changes of bytes, numbers, words, lengths and members, also below the checksums of
-archives, were given to the readers of the package. Each may give a value, or refuse the file in one sentence.
+files were given to the readers of the package. They were made from good files by changes of bytes, numbers, words,
+lengths and members, also below the checksums of archives. Each may give a value, or refuse the file in one sentence.
 """
 HAND_MADE = """
-Small files made by hand to run over the memory or to crash, each opened in a process of its own with 6 GB, for a minute
-at most:
+Small files were made by hand to run over the memory or to crash. Each was opened in a process of its own with 6 GB,
+for a minute at most:
 """
 MATLAB = """
-MATLAB files were then read by a reader of this package. SciPy reads them now, and only those of the published checksum,
-so that a changed one is refused before.
+MATLAB files were then read by a reader of this package. SciPy reads them now, and only files with the published
+checksum. A changed file is refused before.
 """
 FAULTS = """
-A library between Python and the system counts the calls that change files in a command's folder (opening to create,
-writing, syncing, renaming, removing), and at one of them kills the process, a write half done, or says that the disk is
-full from now on: at calls spread evenly, or at every one where there are fewer of them. Afterwards no file may be half
-there, the same command has to end in the files of a run without faults and to leave nothing else, and no finished run
-may be done twice.
+A library between Python and the system counts the calls that change files in a command's folder: opening to create,
+writing, syncing, renaming and removing. At one of these calls it kills the process, a write half done, or says that
+the disk is full from now on. These calls are spread evenly, or every call is taken where there are few. Afterwards no
+file may be half there. The same command has to end in the files of a run without faults, and to leave nothing else.
+No finished run may be done twice.
 """
 OTHER_BYTES = " Before, every fit wrote other bytes, and each of its faults counts as bad."
 FORK = """
@@ -38,17 +38,17 @@ estimators, more than ten million numbers, which the predictions above are not. 
 `forkserver`, or call `torch.set_num_threads(1)` first in a worker that was forked.
 """
 MUTANTS = """
-Small wrong changes were made in a copy of the source, one at a time: an operator of a comparison or of arithmetic, a
-number by one, `and` and `or`, a condition negated, a returned value, a default, a statement left out, the largest for
-the smallest. Each was judged by those tests of its room that run the changed line, which take a time limit for a
-failure. So what tests of other rooms would notice counts as not noticed.
+Small wrong changes were made in a copy of the source, one at a time. A change takes another operator, moves a number
+by one, swaps `and` and `or`, negates a condition, or swaps the largest and the smallest. Others change a returned
+value or a default, or leave a statement out. Each was judged by those tests of its room that run the changed line,
+which take a time limit for a failure. So what tests of other rooms would notice counts as not noticed.
 """
 DRAWN = """
-The changes are a sample drawn at random, by a seed, from all such changes of a room, and the interval (95 %, Clopper
-and Pearson) before tests were added is for the share of all of them. Then tests were added for what mattered, so that
+The changes are a sample drawn at random, by a seed, from all such changes of a room. The interval (95 %, Clopper and
+Pearson) before tests were added is for the share of all of them. Then tests were added for what mattered, so that
 what is noticed after says more of the sample than of the room. Changes that no test could notice were judged by hand
-and are not counted; their list, with the reasons, is `soak/equivalent_mutants.json`. Before is of the first changes of
-the sample, by the tests that were there. The quick tier is `pytest -m 'not slow and not nightly'`.
+and are not counted; their list, with the reasons, is `soak/equivalent_mutants.json`. Before is of the first changes
+of the sample, by the tests that were there. The quick tier is `pytest -m 'not slow and not nightly'`.
 """
 
 

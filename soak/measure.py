@@ -60,8 +60,8 @@ QUANTITIES = {
     "gradient sum": Quantity(16, "sum of the gradient over the classes", _SUM),
     "p gap": Quantity(
         32,
-        "the Fenchel-Young gap -phi - p.f - beta (1 - norm of p of order beta/(beta - 1)) relative to max(1, |t|), "
-        "which is zero if and only if p is a subgradient; where p is not within 4",
+        "the Fenchel-Young gap `-phi - p.f - beta (1 - norm of p of order beta/(beta - 1))`, relative to max(1, |t|); "
+        "the gap is zero if and only if p is a subgradient; measured where p is not within 4",
         "If p is right for margins moved by df, its gap is at most (p - true p).df <= 2 max |df|.",
     ),
     "gradient gap": Quantity(32, "the same of gradient + e_y", "As for p."),

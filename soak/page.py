@@ -38,7 +38,8 @@ def render(results: Results) -> str:
     over = ", ".join(results["failures"])
     parts = [
         "# Reliability",
-        "What was done to make the library fail, how often, and what came of it.",
+        "We tried to make the library fail: by rows of logits, files, faults, load and changes of its source. The page "
+        "says what was done, how often, and what came of it.",
         "## No wrong numbers",
         f"{results['rows']:,} rows of logits, of families at which a solver meets its worst, were given to every way "
         "to compute the loss, its gradient and the probabilities. The results were compared with a truth in extended "
@@ -57,10 +58,7 @@ def render(results: Results) -> str:
         "interpreter where there is no GPU, and `compile` is the plain operations as PyTorch's compiler translates "
         "them: these two are slow there, and were given few rows. h and p have one implementation, under `torch`.",
         "### What was measured, and what is allowed",
-        "\n".join(
-            f"* **{name}**, at most {limit:g}: {meaning}. {reason}"
-            for name, (limit, meaning, reason) in QUANTITIES.items()
-        ),
+        _limits(),
         "### What was tried",
         _shares(results),
         "\n".join(_described(name) + ("" if _tried(name, results) else ADDED) for name in FAMILIES),
@@ -73,6 +71,14 @@ def render(results: Results) -> str:
         *hardness.sections(),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _limits() -> str:
+    lines = ["| quantity | at most | meaning | reason |", "|---|---:|---|---|"]
+    for name, (limit, meaning, reason) in QUANTITIES.items():
+        cells = (text.replace("|", "\\|") for text in (f"**{name}**", f"{limit:g}", meaning, reason))
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def _by_backend(results: Results) -> str:
@@ -93,12 +99,13 @@ def _described(family: str) -> str:
 
 
 def _shares(results: Results) -> str:
-    sizes = ", ".join(f"{100 * size.share:g} % have {size.least} to {size.listed[-1]} classes" for size in SIZES)
+    sizes = [[f"{size.least} to {size.listed[-1]}", f"{100 * size.share:g} %"] for size in SIZES]
     weights = zip(FAMILIES, FAMILY_WEIGHTS, strict=True)
     often = ", ".join(f"`{family}`" for family, weight in weights if weight > 1 and _tried(family, results))
     return (
-        f"Of the rows {sizes}. Beta is one of {', '.join(f'{beta:.13g}' for beta in BETAS)}. The families {often} were "
-        f"drawn three times as often as the others; a row of `betas` is solved at {BETAS_OF_A_ROW} betas next to one "
+        f"{table(['classes', 'share of the rows'], sizes)}\n\n"
+        f"Beta is one of `{', '.join(f'{beta:.13g}' for beta in BETAS)}`. The families {often} were "
+        f"drawn three times as often as the others. A row of `betas` is solved at {BETAS_OF_A_ROW} betas next to one "
         "another, and counted as often."
     )
 

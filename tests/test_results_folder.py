@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 RENDERED = ("csv", "html", "png", "tex", "txt")  # what `mgce report` writes beside the records
-PAGES = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+PAGES = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
 
 
 @pytest.fixture(scope="module")

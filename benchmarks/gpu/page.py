@@ -44,9 +44,10 @@ def render(results: Mapping[str, Any]) -> str:
             "### Tests on the device",
             _tests(cells["tests"]),
             "### Losses",
-            "Time of forward and backward, on the device and with an empty cache, over that of `F.cross_entropy`; and "
-            "the share of the bandwidth of a plain copy that the kernel reaches at beta = 1.4. *One pass* is the "
-            "kernel that reads long rows once; those with many candidates are read few at a time, from the cache.",
+            "Each cell divides a time of forward and backward by the time of `F.cross_entropy`, on the device and with "
+            "an empty cache. “Of a copy” is the share of the bandwidth of a plain copy that the kernel reaches at "
+            "`beta=1.4`. *One pass* is the kernel that reads long rows once. It reads rows with many candidates few at "
+            "a time, from the cache.",
             _losses(cells["losses"]),
             _summary(cells["losses"]),
             _heads(cells["losses"]),
@@ -65,8 +66,8 @@ def _machine(results: Mapping[str, Any]) -> str:
     machines = {name: stage["machine"] for name, stage in results.items()}
     if not machines:
         return (
-            "No GPU was at hand: the kernels are tested in Triton's interpreter and compiled for compute capabilities "
-            f"8.0 and 9.0, and have not been timed. {command}"
+            "No GPU was at hand, and the kernels have not been timed. They are tested in Triton's interpreter and "
+            f"compiled for compute capabilities 8.0 and 9.0. {command}"
         )
     lines = {", ".join(f"{fact} {value}" for fact, value in machine.items()) for machine in machines.values()}
     return f"Measured on: {'; '.join(sorted(lines))}. {command}"
