@@ -65,7 +65,7 @@ def _worker(root: Path, source: Path) -> subprocess.Popen[str]:
 
 
 def _measure(workers: dict[str, Any], n: int, k: int, scale: float, seconds: float) -> dict[str, float]:
-    """Give for each checkout the median over the turns of the time of its loss over that of `F.cross_entropy`."""
+    """Return for each checkout the median over the turns of the time of its loss over that of `F.cross_entropy`."""
     taken: dict[str, list[float]] = {name: [] for name in workers}
     for _ in range(TURNS):
         for name, worker in workers.items():

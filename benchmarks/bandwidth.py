@@ -16,7 +16,7 @@ SHAPE = (512, 32000)  # 66 MB of logits, more than the caches of most CPUs hold
 
 
 def copy_bytes_per_second(numel: int) -> float:
-    """Give the bytes read and written each second by a copy of that many floats, the median of ten."""
+    """Return the bytes read and written each second by a copy of that many floats, the median of ten."""
     source, copy = torch.randn(numel), torch.empty(numel)
     taken = []  # of twelve copies; the first two do not count, as they also wait for pages of memory
     for _ in range(12):

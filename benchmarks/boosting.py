@@ -79,7 +79,7 @@ def main() -> None:
 
 
 def table_of(lines: list[str]) -> str:
-    """Give the mean accuracies in percent as Markdown; a cell that lacks a seed that others have is left empty."""
+    """Return the mean accuracies in percent as Markdown; a cell that lacks a seed that others have is left empty."""
     accuracy: dict[tuple[str, float, str], list[float]] = {}
     for record in map(json.loads, lines):
         accuracy.setdefault((record["table"], record["rate"], record["method"]), []).append(100 * record["accuracy"])
@@ -106,7 +106,7 @@ def noisy_data(table: str, rate: float, seed: int, data_dir: Path) -> Data:
 
 
 def read(table: str, data_dir: Path) -> tuple[Any, Any]:
-    """Give all rows of a table as numbers."""
+    """Return all rows of a table as numbers."""
     if table in ("digits", "breast_cancer"):
         return {"digits": load_digits, "breast_cancer": load_breast_cancer}[table](return_X_y=True)
     if table == "covertype":

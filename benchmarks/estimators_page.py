@@ -16,7 +16,7 @@ PAGE = Path("docs/estimators.md")
 
 
 def render(noisy_tables: Sequence[dict[str, Any]], fit_times: dict[str, Any]) -> str:
-    """Give the page as Markdown.
+    """Return the page as Markdown.
 
     Args:
         noisy_tables: the results of `benchmarks.noisy_tables`, those on a data set one after the other.

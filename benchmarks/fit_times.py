@@ -117,7 +117,7 @@ def linear(X: Any, y: Any, turns: int) -> list[dict[str, Any]]:
 
 
 def _first(objective: Callable[[int], float], aim: float, most: int) -> int:
-    """Give the fewest iterations after which the objective is at most `aim`, by doubling and then bisection.
+    """Return the fewest iterations after which the objective is at most `aim`, by doubling and then bisection.
 
     That supposes that the objective falls with every iteration, which it does up to small ripples.
     """

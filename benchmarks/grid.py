@@ -22,7 +22,7 @@ PEER_BETA = 1.4  # at which the peers, which are slower by far, are measured
 
 
 def rows(n: int, k: int, scale: float) -> tuple[Tensor, Tensor]:
-    """Give logits N(0, scale^2) of shape (n, k) that require a gradient, and random class indices (n,)."""
+    """Return logits N(0, scale^2) of shape (n, k) that require a gradient, and random class indices (n,)."""
     generator = torch.Generator().manual_seed(0)
     logits = (torch.randn(n, k, generator=generator) * scale).requires_grad_()
     return logits, torch.randint(k, (n,), generator=generator)
@@ -112,7 +112,7 @@ def run(seconds: float, shapes: tuple[tuple[int, int], ...] = SHAPES) -> dict[st
 
 
 def summarize(cells: list[dict[str, Any]]) -> dict[str, float]:
-    """Give geometric means, and the largest ratio of all cells, of the time over that of cross-entropy."""
+    """Return geometric means, and the largest ratio of all cells, of the time over that of cross-entropy."""
 
     def ratios(betas: tuple[float, ...], least_k: int = 0) -> list[float]:
         chosen = [cell["seconds"] for cell in cells if cell["k"] >= least_k]

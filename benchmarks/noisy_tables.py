@@ -89,7 +89,7 @@ def measure(estimator: Any, X: Any, y: Any, X_test: Any, y_test: Any) -> dict[st
 
 
 def _noisy(dataset: str, seed: int, data_dir: Path | None) -> tuple[Any, ...]:
-    """Give training features with partly wrong labels, and test features with right ones."""
+    """Return training features with partly wrong labels, and test features with right ones."""
     table = load(dataset, data_dir=data_dir)
     rows = np.arange(len(table.target))
     if table.n_train is None:

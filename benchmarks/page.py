@@ -25,7 +25,7 @@ def render(
     probs: dict[str, Any],
     on_gpu: dict[str, Any],
 ) -> str:
-    """Give the page as Markdown.
+    """Return the page as Markdown.
 
     It is of results of the CPU, two kernels, losses by name, probabilities and what there is of a GPU.
     """

@@ -70,7 +70,7 @@ def numbers(rows: Records) -> Iterator[str]:
 
 
 def convergence(records: Records) -> Iterator[str]:
-    """Give the accuracy in two epochs, and the epoch in which MGCE first is as accurate as others are at their end."""
+    """Yield the accuracy in two epochs, and the epoch in which MGCE first is as accurate as others are at their end."""
     yield "2. Right labels: accuracy in epochs 50 and 150 (mean over the seeds),"
     yield "   and the epoch in which MGCE reaches the accuracy that the method has in epoch 150"
     methods = {
@@ -109,7 +109,7 @@ def calibration(records: Records) -> Iterator[str]:
 
 
 def tightness(records: Records) -> Iterator[str]:
-    """Give by how much the accuracy of the network exceeds 1 - V."""
+    """Yield by how much the accuracy of the network exceeds 1 - V."""
     yield "4. Accuracy on right labels less 1 - V after the last epoch, in points, by beta of the network and of V"
     yield f"   {'wrong labels':20}" + "".join(f"{beta:>8g}" for beta in BETAS)
     above = epochs = 0
@@ -143,7 +143,7 @@ def _percent(share: float) -> str:
 
 
 def _curves(records: Records, key: tuple[Any, ...], curve: str = "test_accuracy") -> NDArray[np.float64]:
-    """Give the curves by epoch of the networks of a data set, noise, method and beta, a row for each seed."""
+    """Return the curves by epoch of the networks of a data set, noise, method and beta, a row for each seed."""
     found = [r for r in records if tuple(r[name] for name in ("dataset", "noise_rate", "method", "beta")) == key]
     return np.array([record[f"{curve}_by_epoch"] for record in sorted(found, key=lambda record: record["seed"])])
 

@@ -82,7 +82,7 @@ def main() -> None:
 
 
 def _noises(table: str, data_dir: Path | None) -> list[tuple[str, float]]:
-    """Give the kinds and rates of noise; with two classes pair noise is symmetric noise."""
+    """Return the kinds and rates of noise; with two classes pair noise is symmetric noise."""
     two = len(load(table, data_dir=data_dir).classes) == 2
     return [(kind, rate) for kind, rate in NOISES if not (two and kind == "pair")]
 
@@ -165,7 +165,7 @@ def _clean_learning(rows: Rows, seed: int, shared: dict[str, TableFit]) -> dict[
 
 
 def _all_classes(model: Any, rows: Rows) -> FloatArray:
-    """Give the probabilities of all classes, also of those that the model was not shown a row of."""
+    """Return the probabilities of all classes, also of those that the model was not shown a row of."""
     probs = np.zeros((len(rows.X_test), int(max(rows.y.max(), rows.y_test.max())) + 1))
     probs[:, model.classes_] = model.predict_proba(rows.X_test)
     return probs

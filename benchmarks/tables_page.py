@@ -30,7 +30,7 @@ def main() -> None:
 
 
 def render(results: Sequence[dict[str, Any]]) -> str:
-    """Give the page as Markdown. A cell counts once every method has a result in it."""
+    """Return the page as Markdown. A cell counts once every method has a result in it."""
     cells, methods = whole_cells(results)
     seeds = sorted({seed for *_, seed in cells})
     tables = [name for name in TABLES if any(name == cell[0] for cell in cells)]
@@ -82,7 +82,7 @@ def whole_cells(results: Iterable[dict[str, Any]]) -> tuple[Cells, list[str]]:
 
 
 def mean_rank(cells: Cells, among: Sequence[str], method: str) -> float:
-    """Give the mean rank of a method among several, 1 for the most accurate; equals share their ranks."""
+    """Return the mean rank of a method among several, 1 for the most accurate; equals share their ranks."""
     ranks = [rankdata([-cell[name]["accuracy"] for name in among])[among.index(method)] for cell in cells.values()]
     return statistics.fmean(ranks)
 

@@ -24,7 +24,7 @@ def medians(
     least: int = 5,
     backward: bool = True,
 ) -> dict[str, float]:
-    """Give the median seconds of forward and backward of each loss, the losses taking turns.
+    """Return the median seconds of forward and backward of each loss, the losses taking turns.
 
     Args:
         contestants: losses by name, without arguments; what each returns has a `backward`.
@@ -52,5 +52,5 @@ def medians(
 
 
 def geometric_mean(values: Sequence[float]) -> float:
-    """Give the geometric mean."""
+    """Return the geometric mean."""
     return math.exp(statistics.fmean(map(math.log, values)))

@@ -21,7 +21,7 @@ STYLE = (
 
 
 def imports() -> dict[str, set[str]]:
-    """Give the rooms that each room imports."""
+    """Return the rooms that each room imports."""
     rooms = {path.name for path in SOURCE.iterdir() if (path / "__init__.py").is_file()} | {"functional"}
     graph: dict[str, set[str]] = {room: set() for room in rooms}
     for path in SOURCE.rglob("*.py"):
@@ -41,17 +41,17 @@ def imports() -> dict[str, set[str]]:
 
 
 def depth(graph: dict[str, set[str]], room: str) -> int:
-    """Give the row of a room, from 0: one below the lowest of those that it imports."""
+    """Return the row of a room, from 0: one below the lowest of those that it imports."""
     return max((depth(graph, other) + 1 for other in graph[room]), default=0)
 
 
 def reachable(graph: dict[str, set[str]], room: str) -> set[str]:
-    """Give the rooms that a room depends on, directly or not."""
+    """Return the rooms that a room depends on, directly or not."""
     return graph[room].union(*(reachable(graph, other) for other in graph[room]))
 
 
 def draw(graph: dict[str, set[str]]) -> str:
-    """Give the picture."""
+    """Return the picture."""
     rows: dict[int, list[str]] = {}
     for room in sorted(graph):
         rows.setdefault(depth(graph, room), []).append(room)

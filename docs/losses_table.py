@@ -16,7 +16,7 @@ TOLD = {"transition": torch.eye(2), "trim": 0.0, "num_classes": 2}  # to look at
 
 
 def table() -> str:
-    """Give the table in Markdown, a row for each loss that `robust_loss` makes."""
+    """Return the table in Markdown, a row for each loss that `robust_loss` makes."""
     rows = [COLUMNS, ("---",) * len(COLUMNS), *map(_row, LOSSES.values())]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 

@@ -20,7 +20,7 @@ REWRITES = (
 
 
 def convert(tex: str, *, is_block: bool) -> str:
-    """Give the MathML of a formula; what is not understood raises, so that no page shows raw LaTeX."""
+    """Return the MathML of a formula; what is not understood raises, so that no page shows raw LaTeX."""
     for pattern, replacement in REWRITES:
         tex = re.sub(pattern, replacement, tex)
     return str(latex2mathml.tex2mathml(tex, as_block=is_block))

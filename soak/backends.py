@@ -43,7 +43,7 @@ class Backend:
 
 
 def by_loss(loss: Loss) -> Callable[[Tensor, Tensor, float], Outputs]:
-    """Give what a loss alone tells: its value and gradient, and t, which is minus the loss of the largest class."""
+    """Return what a loss alone tells: its value and gradient, and t, which is minus the loss of the largest class."""
 
     def outputs(f: Tensor, labels: Tensor, beta: float) -> Outputs:
         with torch.no_grad():
@@ -66,14 +66,14 @@ def _named(backend: str) -> Loss:
 
 
 def _torch(f: Tensor, labels: Tensor, beta: float) -> Outputs:
-    """Give the loss and its gradient, t and both probabilities by plain operations."""
+    """Return the loss and its gradient, t and both probabilities by plain operations."""
     x, t, _ = implicit.solve(f, beta, -1)
     probs = {"h": implicit.minimax(x, t, beta), "p": implicit.worst_case(x, t, beta)}
     return {**_loss_and_gradient(_named("torch"), f, labels, beta), "t": t, **probs}
 
 
 def _cpu(f: Tensor, labels: Tensor, beta: float) -> Outputs:
-    """Give the loss and its gradient, t and both probabilities by the CPU kernel."""
+    """Return the loss and its gradient, t and both probabilities by the CPU kernel."""
     probs = {"h": functional.minimax_probs(f, beta=beta), "p": functional.worst_case_probs(f, beta=beta)}
     return {**by_loss(_named("cpu"))(f, labels, beta), **probs}
 
@@ -120,5 +120,5 @@ BACKENDS = {
 
 
 def usable() -> list[str]:
-    """Give the backends that can run here."""
+    """Return the backends that can run here."""
     return [name for name in BACKENDS if name != "cuda" or cuda.obstacle() is None]

@@ -63,7 +63,7 @@ class World:
         return cls(label, probs)
 
     def right_where_sure(self) -> World:
-        """Give the same world with errors less sure: the two fifths where the classifier is most sure are right."""
+        """Return the same world with errors less sure: the two fifths where the classifier is most sure are right."""
         k, sure = self.probs.shape[1], self.probs.max(1)
         limit = np.quantile(sure, 0.6)
         wrong = (self.probs.argmax(1) != self.label) & (sure >= limit)
@@ -93,7 +93,7 @@ def flip(rng: np.random.Generator, y: Any, k: int, rate: float) -> Any:
 
 
 def _by_mean(z: Any, delta: float, ends: tuple[float, float] = (0.0, 1.0)) -> Draw:
-    """Give the bounds of others on the mean of draws from a range."""
+    """Return the bounds of others on the mean of draws from a range."""
     return {
         "Hoeffding": hoeffding_upper(z, delta, limits=ends),
         "Hoeffding-Bentkus": hoeffding_bentkus_upper(z, delta, limits=ends),

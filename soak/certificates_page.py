@@ -28,7 +28,7 @@ def write(record: dict[str, Any], kinds: dict[str, str]) -> None:
 
 
 def cells(record: dict[str, Any], kind: str) -> dict[tuple[int, int, float], Any]:
-    """Give the cells of a kind by k, n and delta."""
+    """Return the cells of a kind by k, n and delta."""
     own = {name.split("/", 1)[1]: cell for name, cell in record.items() if name.startswith(f"{kind}/")}
     return {(int(k), int(n), float(d)): cell for key, cell in own.items() for k, n, d in [key.split("/")]}
 
@@ -39,7 +39,7 @@ def beyond(cell: dict[str, Any], delta: float) -> bool:
 
 
 def misses(record: dict[str, Any], kinds: dict[str, str], found: list[str]) -> str:
-    """Give the table of misses."""
+    """Return the table of misses."""
     lines = [
         "| kind | k | draws a cell | delta 0.01 | delta 0.05 | delta 0.2 | cells beyond |",
         "|---|---|---|---|---|---|---|",
@@ -62,7 +62,7 @@ def misses(record: dict[str, Any], kinds: dict[str, str], found: list[str]) -> s
 
 
 def widths(record: dict[str, Any], kinds: dict[str, str], found: list[str]) -> str:
-    """Give mean bounds and those of other methods at k = 10 and delta .05, at the largest n that was drawn."""
+    """Return mean bounds and those of other methods at k = 10 and delta .05, at the largest n that was drawn."""
     lines = ["The mean bound, or size of a set, beside other methods, at k = 10 and delta 0.05:", ""]
     lines += ["| kind | n | truth | ours | others |", "|---|---:|---:|---:|---|"]
     for kind in found:

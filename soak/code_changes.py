@@ -50,11 +50,11 @@ class Change:
     everywhere: bool  # whether it acts where the module is imported, or behind a cache
 
     def apply(self, source: bytes) -> bytes:
-        """Give the changed source."""
+        """Return the changed source."""
         return source[: self.start] + self.new.encode() + source[self.end :]
 
     def described(self, source: bytes) -> str:
-        """Give the first line that differs, before and after: a name that does not change with the lines above it."""
+        """Return the first line that differs, before and after: a name that does not change with the lines above it."""
         first, last = source.rfind(b"\n", 0, self.start) + 1, source.find(b"\n", self.end)
         before, after = source[first:last], source[first : self.start] + self.new.encode() + source[self.end : last]
         old, new = (text.decode().split("\n")[0].strip() for text in (before, after))
@@ -62,7 +62,7 @@ class Change:
 
 
 def changes(source: bytes) -> list[Change]:
-    """Give all changes of a source, in its order."""
+    """Return all changes of a source, in its order."""
     return sorted(
         set(_Finder(source).statements(ast.parse(source).body)), key=lambda one: (one.start, one.end, one.new)
     )
@@ -80,7 +80,7 @@ class _Finder:
         self.everywhere = True
 
     def at(self, node: ast.expr | ast.stmt | ast.keyword) -> tuple[int, int]:
-        """Give where a node begins and ends."""
+        """Return where a node begins and ends."""
         assert node.end_lineno is not None and node.end_col_offset is not None
         return self.starts[node.lineno - 1] + node.col_offset, self.starts[node.end_lineno - 1] + node.end_col_offset
 
@@ -119,7 +119,7 @@ class _Finder:
             yield self.change("statement", *self.at(node), "pass")
 
     def parts(self, node: ast.AST) -> Iterator[Change]:
-        """Give the changes of a node's own, and those of what it holds, but for types and sentences."""
+        """Yield the changes of a node's own, and those of what it holds, but for types and sentences."""
         said = isinstance(node, ast.Call) and _name(node.func) in SAID
         if isinstance(node, ast.If) and _name(node.test) == "TYPE_CHECKING":
             return

@@ -14,7 +14,7 @@ Family = Callable[[Generator, int, int, float, torch.dtype], Tensor]
 
 
 def rows(family: str, n: int, k: int, beta: float, dtype: torch.dtype, seed: int) -> tuple[Tensor, Tensor]:
-    """Give logits (n, k) of a family and labels (n): a quarter of them the largest class, the others any."""
+    """Return logits (n, k) of a family and labels (n): a quarter of them the largest class, the others any."""
     generator = Generator().manual_seed(seed)
     f = FAMILIES[family](generator, n, k, beta, dtype)
     labels = torch.randint(k, (n,), generator=generator)
@@ -191,7 +191,7 @@ def nudged(f: Tensor, steps: Tensor) -> Tensor:
 
 
 def _width(beta: float) -> float:
-    """Give beta, how far below its largest class a row's support may reach, or for infinity a width that is enough."""
+    """Return beta, how far below its largest class a row's support may reach, or for infinity a width that suffices."""
     return 50.0 if math.isinf(beta) else beta
 
 

@@ -31,7 +31,7 @@ Change = Callable[[Any], Any]
 
 @cache
 def frame() -> Any:
-    """Give the table that the models are fitted to."""
+    """Return the table that the models are fitted to."""
     rng = np.random.default_rng(0)
     kind = rng.choice(["a", "b", "c"], ROWS)
     many = [f"n{i % 55:02}" for i in range(ROWS)]
@@ -42,7 +42,7 @@ def frame() -> Any:
 
 @cache
 def model() -> bytes:
-    """Give the file of an average of every kind of classifier."""
+    """Return the file of an average of every kind of classifier."""
     from mgce.datasets.tables import preprocessor
     from mgce.estimators import (
         MGCEBoostingClassifier,
@@ -78,7 +78,7 @@ def model() -> bytes:
 
 
 def changed(change: Change) -> bytes:
-    """Give the file after its pipeline was changed by hand."""
+    """Return the file after its pipeline was changed by hand."""
     from mgce.estimators import load, save
 
     with TemporaryDirectory() as folder:
@@ -91,7 +91,7 @@ def changed(change: Change) -> bytes:
 
 
 def rewritten(change: Change, compression: int = zipfile.ZIP_STORED) -> bytes:
-    """Give the file after its members, by name, were changed; `schema.json` is given as what it describes."""
+    """Return the file after its members, by name, were changed; `schema.json` is given as what it describes."""
     with zipfile.ZipFile(io.BytesIO(model())) as archive:
         members: dict[str, Any] = {name: archive.read(name) for name in archive.namelist()}
     members["schema.json"] = json.loads(members["schema.json"])
@@ -260,7 +260,7 @@ def _brackets(members: dict[str, Any]) -> None:
 
 
 def _overlapping() -> bytes:
-    """Give a file whose directory names the same bytes of 1 MB two hundred times."""
+    """Return a file whose directory names the same bytes of 1 MB two hundred times."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         with zipfile.ZipFile(io.BytesIO(model())) as good:

@@ -53,7 +53,7 @@ of the sample, by the tests that were there. The quick tier is `pytest -m 'not s
 
 
 def sections() -> list[str]:
-    """Give the parts of the page, one of each kind of which there are results."""
+    """Return the parts of the page, one of each kind of which there are results."""
     parts: list[str] = []
     for kind, render in (("files", _files), ("faults", _faults), ("load", _load), ("mutants", _mutants)):
         results = reliability.read(kind)

@@ -85,7 +85,7 @@ def valid_rows(f: Tensor) -> NDArray[np.bool_]:
 
 
 def errors(outputs: dict[str, Tensor], true: Truth, valid: NDArray[np.bool_], labels: Tensor) -> Errors:
-    """Give the error of each quantity for each row, from the truth of the valid rows."""
+    """Return the error of each quantity for each row, from the truth of the valid rows."""
     y = labels.numpy()[valid]
     found: Errors = {"nan": np.zeros(len(valid))}
     for name, output in outputs.items():
@@ -129,7 +129,7 @@ def _loss_error(got: Array, true: Array, dtype: torch.dtype) -> Array:
 
 
 def probability_error(got: Array, at_label: NDArray[np.bool_], true: Truth, info: torch.finfo) -> tuple[Array, Array]:
-    """Give the error of probabilities and their Fenchel-Young gap, as `QUANTITIES` says."""
+    """Return the error of probabilities and their Fenchel-Young gap, as `QUANTITIES` says."""
     got = np.where(np.isfinite(got), got, np.nan)  # which is within no bounds
     eps, tiny, p = info.eps, max(info.tiny, TINY), true.p
     excess = np.maximum(np.abs(got - p) - tiny, 0)
@@ -155,7 +155,7 @@ def probability_error(got: Array, at_label: NDArray[np.bool_], true: Truth, info
 
 
 def _range(true: Truth, rows: NDArray[np.int64], move: float) -> tuple[Array, Array]:
-    """Give the least and the largest p of each class if each margin may move; float64 is enough for the ends."""
+    """Return the least and the largest p of each class if each margin may move; float64 is enough for the ends."""
     x, t, beta = true.x[rows], true.t[rows, None], true.beta
     away = move * np.maximum(np.maximum(1, -t), np.where(true.w[rows] > 0, -x, 0))
     ends = []
@@ -172,7 +172,7 @@ def _range(true: Truth, rows: NDArray[np.int64], move: float) -> tuple[Array, Ar
 
 
 def _fenchel_young_gap(got: Array, true: Truth, rows: NDArray[np.int64]) -> Array:
-    """Give how far p.f + beta (1 - ||p||_alpha) is below its maximum -phi, p scaled to sum to one."""
+    """Return how far p.f + beta (1 - ||p||_alpha) is below its maximum -phi, p scaled to sum to one."""
     p = np.maximum(got, 0)
     p = p / p.sum(-1, keepdims=True)
     on, beta = p > 0, np.longdouble(true.beta)

@@ -271,7 +271,7 @@ class Copy:
 
 
 def _hashes(tree: Path, room: str) -> dict[str, str]:
-    """Give a hash of each test file of a room, and by the name `src` one of all sources and of what the tests share."""
+    """Return a hash of each test file of a room; `src` names that of all sources and of what the tests share."""
     tests = sorted((tree / "tests" / room).rglob("test_*.py"))
     shared = [
         *(tree / "src/mgce").rglob("*.py"),
@@ -326,7 +326,7 @@ def summary(verdicts: dict[str, Verdict], equivalent: dict[str, str], moved: lis
 
 
 def interval(caught: int, tried: int) -> tuple[float, float]:
-    """Give the exact 95 % interval of Clopper and Pearson for the share of all changes that is noticed."""
+    """Return the exact 95 % interval of Clopper and Pearson for the share of all changes that is noticed."""
     if not tried:
         return 0.0, 1.0
     found = stats.binomtest(caught, tried).proportion_ci(method="exact")

@@ -18,7 +18,7 @@ NASTY = (b"\0", b"\xff", b"\x1b[2J", b"\xe2\x80\xae", b"=cmd", b'"', b",", b"\n"
 
 
 def mutated(seeds: Sequence[bytes], number: int, name: str) -> bytes:
-    """Give the file of a number, made from one or two seeds."""
+    """Return the file of a number, made from one or two seeds."""
     draw = random.Random(f"{name}:{number}")
     content = draw.choice(seeds)
     if draw.random() < 0.6:  # below the checksum of a container, or only its first layer is ever met

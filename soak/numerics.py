@@ -82,7 +82,7 @@ def run(cases: Iterable[Case], backends: Iterable[str], *, share: bool = True) -
 
 
 def measure(case: Case, backends: Iterable[str]) -> Iterator[tuple[str, float, Errors]]:
-    """Give backend, beta and the error of each quantity for each row of a case."""
+    """Yield backend, beta and the error of each quantity for each row of a case."""
     f, labels = rows(case.family, case.n, case.k, case.beta, DTYPES[case.dtype], case.seed)
     valid = valid_rows(f)
     finite = f[torch.from_numpy(valid)].double().numpy()
@@ -104,7 +104,7 @@ def measure(case: Case, backends: Iterable[str]) -> Iterator[tuple[str, float, E
 
 
 def _above_segment(loss: Tensor) -> np.ndarray:
-    """Give by how much the loss in the middle of each segment is above the mean of its ends."""
+    """Return by how much the loss in the middle of each segment is above the mean of its ends."""
     ends = loss.double().clone()
     middles = torch.arange(1, len(loss) - 1, 3)
     ends[middles] = (ends[middles - 1] + ends[middles + 1]) / 2
@@ -112,7 +112,7 @@ def _above_segment(loss: Tensor) -> np.ndarray:
 
 
 def _above(a: Tensor, b: Tensor, eps: float | None = None) -> np.ndarray:
-    """Give by how much a is above b, in units of eps max(1, |a|); equal infinities are equal."""
+    """Return by how much a is above b, in units of eps max(1, |a|); equal infinities are equal."""
     excess = torch.where(a == b, 0, a.double() - b.double()).clamp(min=0)
     scale = (eps or torch.finfo(a.dtype).eps) * a.double().abs().clamp(min=1)
     return np.asarray((excess / scale).numpy())
@@ -133,7 +133,7 @@ def _keep(worst: dict[str, Any], where: str, record: dict[str, Any]) -> None:
 
 
 def merge(results: Iterable[Result]) -> Result:
-    """Give the result of all parts of a run."""
+    """Return the result of all parts of a run."""
     merged: Result = {"rows": 0, "counts": {}, "worst": {}, "seconds": 0.0}
     for part in results:
         merged["rows"] += part["rows"]
@@ -146,7 +146,7 @@ def merge(results: Iterable[Result]) -> Result:
 
 
 def summarize(result: Result) -> Result:
-    """Give the worst by backend/dtype/quantity and by family/quantity, and the list of what is beyond its limit."""
+    """Return the worst by backend/dtype/quantity and by family/quantity, and the list of what is beyond its limit."""
     summary: Result = {"counts": {}, "worst": {}, "families": {}, "failures": []}
     for where, tried in sorted(result["counts"].items()):
         backend_and_dtype = where.rsplit("/", 1)[0]
@@ -192,7 +192,7 @@ def _run_parts(options: argparse.Namespace, names: tuple[str, ...]) -> Result | 
 
 
 def _finished_parts(options: argparse.Namespace, names: tuple[str, ...]) -> Result:
-    """Give the result of the parts of a run that are done, all of them or not."""
+    """Return the result of the parts of a run that are done, all of them or not."""
     return merge(json.loads(path.read_text()) for path in sorted(_folder(options, names).glob("*.json")))
 
 
@@ -202,7 +202,7 @@ def _folder(options: argparse.Namespace, names: tuple[str, ...]) -> Path:
 
 
 def _digest() -> str:
-    """Give a name for the code, so that nothing is taken for done that was done by other code."""
+    """Return a name for the code, so that nothing is taken for done that was done by other code."""
     digest = hashlib.sha256()
     for root in (Path(mgce.__file__).parent, Path(__file__).parent):
         for path in sorted(path for path in root.rglob("*") if path.is_file() and "__pycache__" not in path.parts):

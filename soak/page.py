@@ -20,7 +20,7 @@ Results = dict[str, Any]
 
 
 def table_of_errors(results: Results) -> str:
-    """Give the worst error of each quantity, with the case that replays it, and what is beyond its limit."""
+    """Return the worst error of each quantity, with the case that replays it, and what is beyond its limit."""
     lines = []
     for where, worst in results["worst"].items():
         backend, dtype, quantity = where.split("/")
@@ -34,7 +34,7 @@ def table_of_errors(results: Results) -> str:
 
 
 def render(results: Results) -> str:
-    """Give the page as Markdown; nothing in it is a number that was not measured."""
+    """Return the page as Markdown; nothing in it is a number that was not measured."""
     over = ", ".join(results["failures"])
     parts = [
         "# Reliability",

@@ -67,7 +67,7 @@ def _models() -> list[bytes]:
 
 
 def _trees() -> list[tuple[str, Any]]:
-    """Give two small models of trees, which compiled code walks down."""
+    """Return two small models of trees, which compiled code walks down."""
     from mgce.estimators import MGCEBoostingClassifier, MGCEForestClassifier
 
     forest = MGCEForestClassifier(n_estimators=3, splitter="best", min_samples_leaf=3, random_state=0)
@@ -209,7 +209,7 @@ def _read_gz_table(path: Path) -> Any:
 
 @cache
 def _runs() -> dict[str, dict[str, bytes]]:
-    """Give the files of finished runs as they lie in `runs/` and packed."""
+    """Return the files of finished runs as they lie in `runs/` and packed."""
     from mgce.experiments.paper.tabular import TabularRun
     from mgce.runs.specification import document
     from mgce.runs.store import Run, Runs
@@ -285,7 +285,7 @@ def _read_checkpoint(path: Path) -> Any:
 
 
 def readers() -> dict[str, Reader]:
-    """Give all readers by name."""
+    """Return all readers by name."""
     warnings.simplefilter("ignore")
     reasons = [json.dumps({"letter/*/gce/*": "a sentence"}).encode()]
     return {

@@ -19,6 +19,6 @@ def write(kind: str, when: str, document: dict[str, Any]) -> None:
 
 
 def read(kind: str) -> dict[str, Any]:
-    """Give the results of one kind, by `before` and `after`; none if there are none."""
+    """Return the results of one kind, by `before` and `after`; none if there are none."""
     path = RESULTS / f"{kind}.json"
     return json.loads(path.read_text()) if path.is_file() else {}

@@ -38,12 +38,12 @@ class Truth:
         return self.w / total
 
     def loss(self, labels: NDArray[np.int64]) -> Array:
-        """Give -(f_y + phi) for a label of each row."""
+        """Return -(f_y + phi) for a label of each row."""
         return -(self.x[np.arange(len(self.x)), labels] + self.t)
 
 
 def solve(f: Array, beta: float) -> Truth:
-    """Give the truth of rows (n, k) that have a finite largest class; -inf is a class that is not there.
+    """Return the truth of rows (n, k) that have a finite largest class; -inf is a class that is not there.
 
     Raises:
         ArithmeticError: if the root of a row could not be proven.
@@ -81,7 +81,7 @@ def solve(f: Array, beta: float) -> Truth:
 
 
 def powers(x: Array, t: Array, beta: float) -> tuple[Array, Array]:
-    """Give h = v^beta and w = v^(beta - 1) at v = 1 + (x + t)/beta, both zero where v is not positive."""
+    """Return h = v^beta and w = v^(beta - 1) at v = 1 + (x + t)/beta, both zero where v is not positive."""
     z = (x + t[:, None]) / x.dtype.type(beta)
     on = z > -1
     z = z[on]
@@ -93,14 +93,14 @@ def powers(x: Array, t: Array, beta: float) -> tuple[Array, Array]:
 
 
 def norm_excess(h: Array, w: Array, beta: float) -> tuple[Array, Array]:
-    """Give N = beta (||v||_beta - 1), which is zero at the root, and its slope in t, at least 1."""
+    """Return N = beta (||v||_beta - 1), which is zero at the root, and its slope in t, at least 1."""
     log_sum = np.log(h.sum(-1))
     b = h.dtype.type(beta)
     return b * np.expm1(log_sum / b), w.sum(-1) * np.exp((1 / b - 1) * log_sum)
 
 
 def _start(x: Array, beta: float) -> Array:
-    """Give a point on the right of the root: that of the classes within beta/4 of the largest, if they were equal.
+    """Return a point on the right of the root: that of the classes within beta/4 of the largest, if they were equal.
 
     By Jensen's inequality t <= beta (|C|^(-1/beta) - 1) - mean_C(x) for any set C of classes.
     """

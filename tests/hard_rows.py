@@ -7,7 +7,7 @@ import torch
 
 
 def hard_rows(k, beta, dtype):
-    """Give a batch (n, k) of rows at which a solver meets its worst; the last masks every second class."""
+    """Return a batch (n, k) of rows at which a solver meets its worst; the last masks every second class."""
     generator = torch.Generator().manual_seed(k)
     j = torch.arange(k, dtype=torch.float64)
     width = min(beta, 50.0) if math.isfinite(beta) else 50.0
@@ -31,7 +31,7 @@ def hard_rows(k, beta, dtype):
 
 
 def _part_random_rest_at_the_edge(k, beta, width, dtype, generator):
-    """Give rows whose first classes are random, the others on the edge of their support, or an ulp beside it."""
+    """Return rows whose first classes are random, the others on the edge of their support, or an ulp beside it."""
     rows = []
     for share, ulps in ((0.01, 0), (0.1, 0), (0.1, 1), (0.1, -1), (0.5, 0), (0.9, 0)):
         size = max(1, round(share * k))

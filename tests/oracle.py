@@ -25,7 +25,7 @@ def normalizer(logits, beta):
 
 
 def probabilities(logits, beta):
-    """Give (h, p) of a row, from the equation, in mpmath."""
+    """Return (h, p) of a row, from the equation, in mpmath."""
     phi = normalizer(logits, beta)
     if math.isinf(beta):
         h = [mpmath.exp(v + phi) if v != -math.inf else mpmath.mpf(0) for v in logits]

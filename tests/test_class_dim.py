@@ -68,7 +68,7 @@ def test_every_function_of_logits_takes_dim():
 
 
 def own(callable):
-    """Give the hyperparameters and their defaults: what is by keyword only."""
+    """Return the hyperparameters and their defaults: what is by keyword only."""
     parameters = inspect.signature(callable).parameters.values()
     return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
 

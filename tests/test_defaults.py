@@ -15,7 +15,7 @@ SOURCES = sorted((Path(mgce.__file__).parent).rglob("*.py"))
 
 
 def written_betas(path):
-    """Give the lines in which a parameter called beta has a number that is written there for its default."""
+    """Yield the lines in which a parameter called beta has a number that is written there for its default."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.arguments):
             by_place = node.posonlyargs + node.args

@@ -12,7 +12,7 @@ ROWS = ROW.findall((ROOT / "docs/features.md").read_text())
 
 
 def functions_in(path):
-    """Give the names of the tests of a file, those of its classes too."""
+    """Return the names of the tests of a file, those of its classes too."""
     return {node.name for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)}
 
 

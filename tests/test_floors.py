@@ -21,7 +21,7 @@ SAFE = {
 
 
 def requirements():
-    """Give each requirement of the package by name, extras included."""
+    """Return each requirement of the package by name, extras included."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     lines = [*project["dependencies"], *(line for extra in project["optional-dependencies"].values() for line in extra)]
     parsed = [Requirement(line) for line in lines]
@@ -29,7 +29,7 @@ def requirements():
 
 
 def pins(name):
-    """Give the versions of each package, for any Python."""
+    """Return the versions of each package, for any Python."""
     versions = {}
     for line in (ROOT / name).read_text().splitlines():
         if "==" in line:

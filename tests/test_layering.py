@@ -150,7 +150,7 @@ ROOMS = {
 
 
 def modules(*folders):
-    """Give every module under some folders by its name, with its file."""
+    """Yield every module under some folders by its name, with its file."""
     for folder in folders:
         for path in sorted(folder.rglob("*.py")):
             parts = path.relative_to(folder.parent).with_suffix("").parts
@@ -161,7 +161,7 @@ MODULES = dict(modules(ROOT / "src" / "mgce", ROOT / "soak", ROOT / "benchmarks"
 
 
 def imported(path):
-    """Give every module of ours that a file imports, with the line; what is for type checkers alone counts too."""
+    """Yield every module of ours that a file imports, with the line; what is for type checkers alone counts too."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}:{node.lineno}: relative import"
@@ -179,17 +179,17 @@ IMPORTS = {name: sorted(set(imported(path))) for name, path in MODULES.items()}
 
 
 def part(room, module):
-    """Give the file or folder of a room that a module belongs to, if any."""
+    """Return the file or folder of a room that a module belongs to, if any."""
     inside = module.removeprefix(f"{room}.")
     return None if inside == module else inside.partition(".")[0]
 
 
 def faults(room, imports):
-    """Give the imports of a room that do not point upwards, each as a sentence."""
+    """Yield the imports of a room that do not point upwards, each as a sentence."""
     rank = {name: number for number, names in enumerate(ROOMS[room]) for name in names.split()}
 
     def named(module, seen):
-        """Give the named parts that are imported with a module: its own, or what it imports if it is in none."""
+        """Return the named parts that are imported with a module: its own, or what it imports if it is in none."""
         own = part(room, module)
         if own is None or own in rank:
             return {own} - {None}

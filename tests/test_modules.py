@@ -101,14 +101,14 @@ TESTED_IN = {
 
 
 def promised(path):
-    """Give the test files that the name of a module promises, or that of a function in it."""
+    """Return the test files that the name of a module promises, or that of a function in it."""
     room = TESTS / path.relative_to(SOURCE).parent
     public = [node.name for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)]
     return [room / f"test_{name}.py" for name in (path.stem.strip("_"), *public)]
 
 
 def unpromised():
-    """Give the modules whose names promise a test file that is not there."""
+    """Yield the modules whose names promise a test file that is not there."""
     for path in sorted(SOURCE.rglob("*.py")):
         if path.stem != "__init__" and not any(file.is_file() for file in promised(path)):
             yield path.relative_to(SOURCE).with_suffix("").as_posix()

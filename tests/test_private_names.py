@@ -64,13 +64,13 @@ def is_private(name):
 
 
 def private_members():
-    """Give the private attributes of scikit-learn's estimators that a class of ours may inherit or read."""
+    """Return the private attributes of scikit-learn's estimators that a class of ours may inherit or read."""
     boosting = HistGradientBoostingClassifier(max_iter=1).fit(*load_iris(return_X_y=True))
     return {name for name in [*dir(boosting), *dir(_BaseComposition)] if is_private(name)}
 
 
 def used(text, members):
-    """Give the private names of scikit-learn in a program: imports, attributes, and what a string names in full."""
+    """Yield the private names of scikit-learn in a program: imports, attributes, and what a string names in full."""
     tree = ast.parse(text)
     own = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
     for node in ast.walk(tree):

@@ -63,7 +63,7 @@ OF_LOGITS = {
 
 
 def taken_by(value):
-    """Give the names of the arguments of a function, or of those of a class's methods that take rows."""
+    """Return the names of the arguments of a function, or of those of a class's methods that take rows."""
     methods = [getattr(value, name, None) for name in ("update", "predict")] if inspect.isclass(value) else [value]
     return {name for method in methods if callable(method) for name in inspect.signature(method).parameters}
 
@@ -75,7 +75,7 @@ def test_every_public_function_of_probabilities_or_logits_is_in_a_table():
 
 
 def plain(value):
-    """Give a result as one list of numbers."""
+    """Return a result as one list of numbers."""
     if isinstance(value, dict):
         return [number for one in value.values() for number in plain(one)]
     if isinstance(value, tuple):

@@ -87,7 +87,7 @@ def test_import_brings_no_optional_or_heavy_module():
 
 
 def listed():
-    """Give the full name of every entry of docs/api.md."""
+    """Return the full name of every entry of docs/api.md."""
     module, names = "", set()
     for line in (ROOT / "docs/api.md").read_text().splitlines():
         if line.startswith(".. currentmodule:: "):

@@ -42,7 +42,7 @@ EXACT = certify([0, 1] * 50, np.eye(2)[[0, 1] * 50] * 0.8 + 0.1, beta=1.4)
 
 
 def as_written(value):
-    """Give the decimal number that stands for a float64, the shortest that is nearest to it."""
+    """Return the decimal number that stands for a float64, the shortest that is nearest to it."""
     return Decimal(repr(value))
 
 

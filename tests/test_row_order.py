@@ -48,7 +48,7 @@ class Rows:
         self.group = rng.integers(0, 40, N)
 
     def sorted_by(self, order):
-        """Give the same rows in another order."""
+        """Return the same rows in another order."""
         rows = Rows()
         for name, values in vars(self).items():
             setattr(rows, name, values[order])
@@ -323,7 +323,7 @@ COMMANDS_HERE = {"certify", "compare"}
 
 
 def plain(result, order=None):
-    """Give a result as a flat list of arrays, rows put back in their places."""
+    """Return a result as a flat list of arrays, rows put back in their places."""
     if isinstance(result, PerRow):
         values = np.empty_like(result.values)
         values[np.arange(N) if order is None else order] = result.values

@@ -42,7 +42,7 @@ PREDICTIONS, TRUTH = ("logits", "probs", "input"), ("target", "y", "labels")
 
 
 def rooms_of_words():
-    """Give by word the public names that have it, each with its room."""
+    """Return by word the public names that have it, each with its room."""
     found = {}
     for value in {id(value): value for module in MODULES for value in map(vars(module).get, module.__all__)}.values():
         if not callable(value):

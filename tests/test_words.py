@@ -1,6 +1,8 @@
 """README and docs keep the rules of writing that can be measured; a page that is not there yet may only get better."""
 
+import ast
 import json
+from pathlib import Path
 
 import pytest
 
@@ -75,3 +77,15 @@ def test_figures_of_a_page():
     }
     assert figures("docs/a.md", "word " * 28)["long sentences, %"] == 0
     assert set(above_goals(found)) == {"long sentences, %", "numbers to 100 words", "riddles", "numbers like .05"}
+
+
+def test_what_a_function_returns_is_returned_and_not_given():
+    root = Path(__file__).parents[1]
+    given = [
+        f"{path.relative_to(root)}:{node.lineno}"
+        for folder in ("src", "soak", "benchmarks", "docs", "tests")
+        for path in (root / folder).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef) and (ast.get_docstring(node) or "").startswith("Give ")
+    ]
+    assert not given

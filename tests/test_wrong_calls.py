@@ -39,7 +39,7 @@ ignore_missing_imports = True
 
 
 def calls(path, value):
-    """Give a right call, and wrong ones: with a keyword too many, and with each optional one misspelt."""
+    """Return a right call, and wrong ones: with a keyword too many, and with each optional one misspelt."""
     parameters = [p for p in inspect.signature(value).parameters.values() if p.kind not in VARIADIC]
     given = "".join(f"{p.name}=anything, " for p in parameters if p.default is p.empty)
     misspelt = [p.name + p.name[-1] for p in parameters if p.default is not p.empty]

@@ -37,7 +37,7 @@ POPULATION, GENERATIONS = 200, 100
 
 
 def newton_errors(count, v, beta, steps):
-    """Give t_j - t* of the first iterates, in units of max(1, |t*|): shape (steps + 1, rows)."""
+    """Return t_j - t* of the first iterates, in units of max(1, |t*|): shape (steps + 1, rows)."""
     top = v.max(1)
     room = 1 - top  # t <= 0
     count = np.where(v > top[:, None] - 1, count, 0)  # x > -beta: a class below has no part
@@ -61,7 +61,7 @@ def newton_errors(count, v, beta, steps):
 
 
 def steps_needed(count, v, beta, tolerance, steps):
-    """Give the number of steps to come within `tolerance`, with a fraction for how near the step before came."""
+    """Return the number of steps to come within `tolerance`, with a fraction for how near the step before came."""
     errors = np.maximum(newton_errors(count, v, beta, steps), 1e-30)
     far = errors > tolerance
     last = np.where(far.any(0), steps - np.argmax(far[::-1], 0), -1)  # the last iterate that is too far
@@ -73,7 +73,7 @@ def steps_needed(count, v, beta, tolerance, steps):
 
 
 def decode(genes, k, beta):
-    """Give the clusters of each row of genes: the logarithms of their shares, and of |v| with its sign."""
+    """Return the clusters of each row of genes: the logarithms of their shares, and of |v| with its sign."""
     clusters = genes.shape[1] // 2
     share = np.exp(genes[:, :clusters] * math.log(k))
     count = 1 + (k - clusters) * share / share.sum(1, keepdims=True)
@@ -86,7 +86,7 @@ def decode(genes, k, beta):
 
 
 def encode(count, v, k, clusters):
-    """Give genes for clusters (m,), the classes and clusters that are left over being far outside the support."""
+    """Return genes for clusters (m,), the classes and clusters that are left over being far outside the support."""
     left = max(clusters - len(count), 0)
     count, v = np.append(count, [1.0] * left)[:clusters], np.append(v, [-3.0] * left)[:clusters]
     if left:
@@ -97,7 +97,7 @@ def encode(count, v, k, clusters):
 
 
 def landing(count, v, beta, start):
-    """Give where a step from the distance `start` lands, for one row of clusters, (m,) each."""
+    """Return where a step from the distance `start` lands, for one row of clusters, (m,) each."""
     u, base = np.maximum(v + start, 0), np.where(v > 0, v, 1)
     grown = np.where(v > 0, base**beta * np.expm1(beta * np.log1p(start / base)), u**beta)
     log_total = np.log1p((count * grown).sum())
@@ -129,7 +129,7 @@ def chain(beta, tolerance, ratio, place, top):
 
 
 def chains(k, beta, tolerance, clusters):
-    """Give the genes of chains of every shape, each cut where it has k classes."""
+    """Return the genes of chains of every shape, each cut where it has k classes."""
     if beta >= 3 or k <= 4:  # no chain has a second link
         return np.zeros((0, 2 * clusters))
     genes = []
@@ -169,7 +169,7 @@ def search(k, beta, eps, clusters, found, generator):
 
 
 def in_cell(beta):
-    """Give the row of the table of budgets that beta belongs to."""
+    """Return the row of the table of budgets that beta belongs to."""
     return max(i for i, smallest in enumerate(budget.BETAS) if beta >= smallest)
 
 

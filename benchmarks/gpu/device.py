@@ -65,7 +65,7 @@ def copy_bandwidth() -> float:
 
 
 def device_seconds(calls: Sequence[Callable[[], Any]]) -> list[float]:
-    """Give the median time of each call on the device with an empty cache, the calls taking turns."""
+    """Return the median time of each call on the device with an empty cache, the calls taking turns."""
     cache = torch.empty(CACHE_BYTES, dtype=torch.uint8, device=DEVICE)
     spans: list[list[tuple[Any, Any]]] = [[] for _ in calls]
     for turn in range(WARM_UP + TURNS):
@@ -83,7 +83,7 @@ def device_seconds(calls: Sequence[Callable[[], Any]]) -> list[float]:
 
 
 def wall_seconds(calls: Sequence[Callable[[], Any]]) -> list[float]:
-    """Give the median time of each call on the host's clock: the mean of `REPEATS` calls of it is one turn."""
+    """Return the median time of each call on the host's clock: the mean of `REPEATS` calls of it is one turn."""
     taken: list[list[float]] = [[] for _ in calls]
     for _ in range(max(3, TURNS // REPEATS)):
         for call, times in zip(calls, taken, strict=True):
@@ -97,7 +97,7 @@ def wall_seconds(calls: Sequence[Callable[[], Any]]) -> list[float]:
 
 
 def peak_bytes(call: Callable[[], Any]) -> int:
-    """Give the most memory that is taken during a call beyond what is taken before."""
+    """Return the most memory that is taken during a call beyond what is taken before."""
     torch.cuda.synchronize()
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()

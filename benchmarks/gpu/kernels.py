@@ -52,7 +52,7 @@ torch.cuda.synchronize()
 
 
 def cells() -> Cells:
-    """Give a cell for each group of tests, and for each tool of the sanitizer."""
+    """Return a cell for each group of tests, and for each tool of the sanitizer."""
     tests = {name: functools.partial(run_tests, chosen) for name, chosen in TESTS.items()}
     return {**tests, **{f"compute-sanitizer {tool}": functools.partial(sanitize, tool) for tool in TOOLS}}
 
@@ -93,7 +93,7 @@ def sanitize(tool: str, progress: Progress) -> dict[str, Any]:
 
 
 def _run(command: list[str], seconds: float) -> tuple[int, str]:
-    """Give how a command ended, and the end of what it said; where its time is over, `TimeoutExpired`."""
+    """Return how a command ended, and the end of what it said; where its time is over, `TimeoutExpired`."""
     path = os.pathsep.join(filter(None, [str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH")]))
     with subprocess.Popen(
         command,

@@ -49,7 +49,7 @@ Loss = Callable[[Tensor], Tensor]
 
 
 def cells() -> Cells:
-    """Give a cell for each size, type and scale, then those of linear heads and of the host's time."""
+    """Return a cell for each size, type and scale, then those of linear heads and of the host's time."""
     grid = {
         f"{n} x {k}, {dtype}, s = {scale:g}": functools.partial(_alone, measure, n, k, dtype, scale)
         for dtype, (n, k), scale in itertools.product(DTYPES, SHAPES, SCALES)
@@ -85,7 +85,7 @@ def measure(n: int, k: int, dtype: str, scale: float) -> dict[str, Any]:
 
 
 def cross_entropies(target: Tensor) -> dict[str, Loss]:
-    """Give PyTorch's cross-entropy, eager and compiled, and those of other packages that are installed."""
+    """Return PyTorch's cross-entropy, eager and compiled, and those of other packages that are installed."""
     losses: dict[str, Loss] = {
         "cross_entropy": functools.partial(F.cross_entropy, target=target),
         "cross_entropy, compiled": functools.partial(torch.compile(F.cross_entropy, dynamic=False), target=target),
@@ -107,7 +107,7 @@ def cross_entropies(target: Tensor) -> dict[str, Loss]:
 
 
 def ours(k: int, target: Tensor) -> dict[str, Loss]:
-    """Give our loss at every beta, and again on the other way where rows are long."""
+    """Return our loss at every beta, and again on the other way where rows are long."""
     losses: dict[str, Loss] = {}
     for beta in BETAS:
         loss = functools.partial(mgce_loss, target=target, beta=beta, backend="cuda")
@@ -118,7 +118,7 @@ def ours(k: int, target: Tensor) -> dict[str, Loss]:
 
 
 def kernel_speeds(logits: Tensor, target: Tensor) -> dict[str, float]:
-    """Give the bytes that the kernel alone moves in a second at beta = 1.4, if only those count that must move."""
+    """Return the bytes that the kernel alone moves in a second at beta = 1.4, if only those count that must move."""
     arguments = LossArguments(target, None, LossOptions(reduction="none"), 1.4)
     call = functools.partial(cuda.loss_and_grad, logits, arguments, grad_dtype=logits.dtype)
     calls = {"1.4": call}

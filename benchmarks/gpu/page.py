@@ -29,13 +29,13 @@ Cells = Mapping[str, Mapping[str, Any]]  # the results of a stage by the names o
 
 
 def read(folder: Path) -> dict[str, Any]:
-    """Give the results of the stages that are there, by name."""
+    """Return the results of the stages that are there, by name."""
     files = {name: folder / f"{name}.json" for name in STAGES}
     return {name: json.loads(file.read_text()) for name, file in files.items() if file.exists()}
 
 
 def render(results: Mapping[str, Any]) -> str:
-    """Give the part of the page."""
+    """Return the part of the page."""
     cells: dict[str, Cells] = {name: results.get(name, {}).get("cells", {}) for name in STAGES}
     return "\n\n".join(
         [

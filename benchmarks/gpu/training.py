@@ -40,7 +40,7 @@ GROUPS, MEMBERS, ALONE, ROWS, COLUMNS, CLASSES, EPOCHS = 15, 13, 3, 12_000, 16, 
 
 
 def cells(data_dir: Path | None) -> Cells:
-    """Give a cell for tables, for each way to train images faster, and for each method on FashionMNIST.
+    """Return a cell for tables, for each way to train images faster, and for each method on FashionMNIST.
 
     Args:
         data_dir: folder of the data sets.
@@ -94,7 +94,7 @@ def train_images(data_dir: Path | None, method: str, progress: Progress) -> dict
 
 
 def epochs_that_fit(wanted: int, seconds: float, of_an_epoch: float) -> int:
-    """Give how many of the epochs fit in the time, one at least."""
+    """Return how many of the epochs fit in the time, one at least."""
     return max(1, min(wanted, int(seconds / of_an_epoch)))
 
 

@@ -18,7 +18,7 @@ PRINTED = 1e-3  # error of a sum of twenty probabilities, each rounded to four d
 
 
 def as_array(values: Any, name: str) -> FloatArray:
-    """Give finite float64 values, from an array, a tensor on any device, or a nested list."""
+    """Return finite float64 values, from an array, a tensor on any device, or a nested list."""
     if isinstance(values, torch.Tensor):
         values = values.detach().cpu().double().numpy()
     array = np.asarray(values, dtype=np.float64)
@@ -28,7 +28,7 @@ def as_array(values: Any, name: str) -> FloatArray:
 
 
 def as_matrix(features: Any, name: str = "features") -> Matrix:
-    """Give features of shape (n, d) with n, d >= 1, sparse ones as CSR."""
+    """Return features of shape (n, d) with n, d >= 1, sparse ones as CSR."""
     if hasattr(features, "tocsr"):
         matrix = features.tocsr().astype(np.float64)
         as_array(matrix.data, name)
@@ -54,7 +54,7 @@ def as_probs(values: Any, name: str = "probs") -> FloatArray:
 
 
 def as_labels(labels: Any, n: int, n_classes: int | None = None, name: str = "labels") -> IntArray:
-    """Give n integers in 0..n_classes-1; without `n_classes`, integers from 0."""
+    """Return n integers in 0..n_classes-1; without `n_classes`, integers from 0."""
     array = as_array(labels, name)
     if array.shape != (n,):
         raise ValueError(_validation.expected(name, f"of shape ({n},), one for each row", array.shape))
@@ -79,7 +79,7 @@ def with_intercept(features: Matrix, intercept: bool = True) -> Matrix:
 
 
 def one_hot(labels: IntArray, n_classes: int) -> FloatArray:
-    """Give for each label a row with 1 in its class and 0 elsewhere, shape (n, k)."""
+    """Return for each label a row with 1 in its class and 0 elsewhere, shape (n, k)."""
     encoded = np.zeros((labels.size, n_classes))
     encoded[np.arange(labels.size), labels] = 1.0
     return encoded

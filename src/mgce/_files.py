@@ -22,7 +22,7 @@ _PREFIX, _SUFFIX = ".mgce-", ".tmp"
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Give a temporary path near `path`; what is written there takes the place of `path` at the end of the block.
+    """Return a temporary path near `path`; what is written there takes the place of `path` at the end of the block.
 
     Other programs see the earlier file or the new one, never a part of it; after an exception they see the earlier
     one. The same holds of a folder, as long as there is none at `path` yet. The new one is on the disk, not only in
@@ -66,7 +66,7 @@ def write_files(directory: Path, files: Mapping[str, bytes]) -> None:
 
 
 def to_json(document: Mapping[str, Any]) -> bytes:
-    """Give a document as JSON that any reader takes: an infinite beta as the text `inf`, NaN as null."""
+    """Return a document as JSON that any reader takes: an infinite beta as the text `inf`, NaN as null."""
     return (json.dumps(plain(document), indent=1, allow_nan=False) + "\n").encode()
 
 

@@ -122,7 +122,7 @@ def check_floating(logits: Tensor, name: str) -> None:
 
 
 def class_dim(logits: Tensor) -> int:
-    """Give the dimension of the classes of logits (C), (N, C) or (N, C, d1, ..., dK); 0 if it is no tensor."""
+    """Return the dimension of the classes of logits (C), (N, C) or (N, C, d1, ..., dK); 0 if it is no tensor."""
     return 1 if isinstance(logits, Tensor) and logits.ndim > 1 else 0
 
 

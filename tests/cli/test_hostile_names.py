@@ -186,7 +186,7 @@ def test_a_terminal_searches_no_text_for_markup():
 
 @cache
 def calls():
-    """Give every call in the package with its file and the name of what is called."""
+    """Return every call in the package with its file and the name of what is called."""
     found = []
     for path in SOURCE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

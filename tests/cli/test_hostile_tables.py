@@ -206,7 +206,7 @@ def fitted(path, target="y"):
 
 
 def outcome(command, model, path):
-    """Give what a command makes of a table: its predictions or certificate and its notes, or the error."""
+    """Return what a command makes of a table: its predictions or certificate and its notes, or the error."""
     done = commands.mgce(command, model, path, "--json", "of.json", folder=path.parent)
     if done.returncode:
         return done.stderr.replace(path.name, "FILE")

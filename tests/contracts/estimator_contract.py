@@ -207,7 +207,7 @@ class EstimatorContract:
 
 
 def _loss_of_a_sure_class(f, beta):
-    """Give -phi by bisection on its equation, independent of the package."""
+    """Return -phi by bisection on its equation, independent of the package."""
     low, high = -f.max() - beta, -f.max()
     for _ in range(200):
         middle = (low + high) / 2

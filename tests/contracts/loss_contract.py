@@ -41,7 +41,7 @@ class LossContract:
         return torch.stack([self.loss(f, y, reduction="none") for f, y in zip(logits, target, strict=True)])
 
     def table(self, logits):
-        """Give the loss of every class of every row, shape (N, K)."""
+        """Return the loss of every class of every row, shape (N, K)."""
         return torch.stack([self.rows(logits, torch.full((len(logits),), y)) for y in range(K)], 1)
 
     def test_reductions(self, logits, target):

@@ -13,13 +13,13 @@ from mgce.noise import symmetric
 
 
 def told(name, k, *, rate=0.0, trim=0.0):
-    """Give what a loss has to be told about the noise: by default that there is none."""
+    """Return what a loss has to be told about the noise: by default that there is none."""
     every = {"transition": symmetric(k, rate).float(), "trim": trim, "num_classes": k}
     return {hyperparameter: every[hyperparameter] for hyperparameter in LOSSES[name].told}
 
 
 def softmax(logits):
-    """Give the softmax of a row in 50 digits."""
+    """Return the softmax of a row in 50 digits."""
     powers = [mpmath.exp(mpmath.mpf(f)) for f in logits]
     return [power / mpmath.fsum(powers) for power in powers]
 

@@ -10,7 +10,7 @@ REAL = Path(os.environ.get("MGCE_DATA_DIR", Path(__file__).parents[3] / "shared"
 
 @pytest.fixture
 def real_data():
-    """Give a function that skips unless the real files at these paths are there."""
+    """Return a function that skips unless the real files at these paths are there."""
 
     def require(*paths):
         for path in paths:
@@ -23,7 +23,7 @@ def real_data():
 
 @pytest.fixture
 def publish(tmp_path, monkeypatch):
-    """Give a function that writes a file where a module's Source has it, and states its checksum there."""
+    """Return a function that writes a file where a module's Source has it, and states its checksum there."""
 
     def write(module, name, content):
         source = getattr(module, name)

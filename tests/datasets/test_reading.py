@@ -15,7 +15,7 @@ CELLS = ["1", "", "two words", "a,b", 'say "hi"', "two\nlines", "three\r\n\r\nli
 
 
 def written(n_rows, sep, quoting, blank_every):
-    """Give a file of random cells by Python's writer, and what is known of its lines."""
+    """Return a file of random cells by Python's writer, and what is known of its lines."""
     rows = [[f"r{i}", *(CELLS[j] for j in RNG.integers(len(CELLS), size=3))] for i in range(n_rows)]
     file = io.StringIO()
     writer = csv.writer(file, delimiter=sep, quoting=quoting, lineterminator="\n")

@@ -6,7 +6,7 @@ import pytest
 
 
 def library(name):
-    """Give a library, or skip the tests that need it."""
+    """Return a library, or skip the tests that need it."""
     try:
         return importlib.import_module(name)
     except Exception as error:  # one that is there but built for another PyTorch raises what it likes

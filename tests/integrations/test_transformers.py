@@ -53,7 +53,7 @@ def model_of(task):
 
 
 def rows_of(task, n=8):
-    """Give rows of the same length with different numbers of labels that count."""
+    """Return rows of the same length with different numbers of labels that count."""
     generator = torch.Generator().manual_seed(1)
     rows = []
     for i in range(n):

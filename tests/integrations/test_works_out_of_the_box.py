@@ -127,7 +127,7 @@ def test_our_sets_are_no_larger_than_those_of_mapie(score, theirs):
 
 @pytest.fixture
 def timm():
-    """Give timm, unless its torchvision is missing or built for another PyTorch, when its import fails."""
+    """Return timm, unless its torchvision is missing or built for another PyTorch, when its import fails."""
     try:
         import timm
     except (ImportError, RuntimeError) as error:

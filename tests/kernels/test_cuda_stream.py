@@ -172,7 +172,7 @@ def test_the_host_does_not_wait(way: str) -> None:
 
 @pytest.fixture
 def traffic(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, int]]:
-    """Give for each load and store of the interpreter its kind, its first address and how many numbers it moves."""
+    """Return for each load and store of the interpreter its kind, its first address and how many numbers it moves."""
     from triton.runtime.interpreter import InterpreterBuilder
 
     moves: list[tuple[str, int, int]] = []

@@ -40,7 +40,7 @@ def batch(dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor]:
 
 
 def first_and_second(loss: Callable[[Tensor], Tensor], logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Give the loss, its gradient, and the gradient of the squared norm of that."""
+    """Return the loss, its gradient, and the gradient of the squared norm of that."""
     leaf = logits.clone().requires_grad_()
     value = loss(leaf)
     (grad,) = torch.autograd.grad(value, leaf, create_graph=True)

@@ -33,7 +33,7 @@ class TestLogitClip(RobustLossContract):
 
 
 def two_levels(k, radius):
-    """Give rows of length `radius` and mean 0 whose first m logits are equal and above the others, for each m < k."""
+    """Return rows of length `radius` and mean 0 whose first m logits are equal and above the others, for each m < k."""
     m = torch.arange(1, k, dtype=torch.float64)[:, None]
     rows = torch.where(torch.arange(k) < m, 1 / m, -1 / (k - m))
     return radius * rows / rows.norm(dim=1, keepdim=True)

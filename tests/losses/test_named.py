@@ -24,7 +24,7 @@ UNTRIMMED = [name for name, loss in LOSSES.items() if not loss.trims]  # a row a
 
 
 def table(name, logits):
-    """Give the loss of every class of every row, in the noise that a loss is told of."""
+    """Return the loss of every class of every row, in the noise that a loss is told of."""
     criterion = robust_loss(name, reduction="none", **told(name, K, rate=0.2))
     return torch.stack([criterion(logits, torch.full((len(logits),), y)) for y in range(K)], 1)
 

@@ -37,7 +37,7 @@ def extra(name):
 
 
 def changed(name, hyperparameter):
-    """Give values of a hyperparameter that are not its default, and that the loss takes."""
+    """Return values of a hyperparameter that are not its default, and that the loss takes."""
     default, values = LOSSES[name].hyperparameters[hyperparameter], [TOLD.get(hyperparameter)]
     if hyperparameter not in TOLD:
         numbers = default if isinstance(default, tuple) else (default,)

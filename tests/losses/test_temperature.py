@@ -10,7 +10,7 @@ from mgce.functional import mgce_loss, minimax_probs, worst_case_probs
 
 
 def sample(beta, temperature, n=4000, k=4):
-    """Give labels drawn from p of logits, and the logits times a temperature."""
+    """Return labels drawn from p of logits, and the logits times a temperature."""
     logits = 2 * torch.randn(n, k, dtype=torch.float64)
     target = torch.multinomial(worst_case_probs(logits, beta=beta), 1).squeeze(1)
     return logits * temperature, target

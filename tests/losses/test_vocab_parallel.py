@@ -14,7 +14,7 @@ inf = math.inf
 
 
 def cases():
-    """Give problems that between them meet every option, and shards of every proportion."""
+    """Yield problems that between them meet every option, and shards of every proportion."""
     generator = torch.Generator().manual_seed(0)
     for beta, reduction, label_smoothing in itertools.product(
         (1.0, 1.4, 5.0, inf), ("none", "mean", "sum"), (0.0, 0.2)

@@ -9,7 +9,7 @@ TRUE_ECE = float((CONFIDENCE - ACCURACY).abs().mean())
 
 
 def draw(n, generator):
-    """Give rows whose three levels of confidence are equally likely and wrong by known amounts."""
+    """Return rows whose three levels of confidence are equally likely and wrong by known amounts."""
     level = torch.randint(3, (n,), generator=generator)
     right = torch.rand(n, generator=generator, dtype=torch.float64) < ACCURACY[level]
     probs = torch.stack([CONFIDENCE[level], 1 - CONFIDENCE[level]], 1)

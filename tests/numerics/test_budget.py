@@ -23,7 +23,7 @@ def name(entry):
 
 
 def error_in_eps(entry, steps, monkeypatch):
-    """Give how far t is off after that many steps, where no value may be read."""
+    """Return how far t is off after that many steps, where no value may be read."""
     dtype = getattr(torch, entry["dtype"])
     logits = torch.tensor(entry["logits"], dtype=torch.float64).to(dtype)
     x = logits.repeat_interleave(torch.tensor(entry["counts"]))[None]

@@ -24,7 +24,7 @@ def shifted(logits):
 
 
 def log_power_sum(x, t, beta):
-    """Give log sum_y (1 + (x_y + t)/beta)_+^beta in extended precision: its sign is the side of the root."""
+    """Return log sum_y (1 + (x_y + t)/beta)_+^beta in extended precision: its sign is the side of the root."""
     z = (x.double().numpy().astype(np.longdouble) + t[:, None]) / np.longdouble(beta)
     on = z > -1
     terms = np.where(on, np.exp(np.longdouble(beta) * np.log1p(np.where(on, z, 0))), 0)

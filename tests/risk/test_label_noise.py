@@ -18,7 +18,7 @@ DELTA = 0.05
 
 
 def pair_world(rng, n, k=10, rate=0.4, error=0.15):
-    """Give labels by pair noise and predictions whose errors have the same shape, with the clean labels."""
+    """Return labels by pair noise and predictions whose errors have the same shape, with the clean labels."""
     clean = rng.integers(0, k, n)
     predicted = (clean + (rng.random(n) < error)) % k
     return np.where(rng.random(n) < rate, (clean + 1) % k, clean), np.eye(k)[predicted], clean

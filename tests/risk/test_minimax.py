@@ -49,12 +49,12 @@ BETAS = [1, 1.05, 1.4, 2, 5, math.inf]
 
 
 def world(rng, dimensions):
-    """Give 30 equally likely atoms: features in [-1, 1], and the true probabilities of 3 classes."""
+    """Return 30 equally likely atoms: features in [-1, 1], and the true probabilities of 3 classes."""
     return rng.uniform(-1, 1, (30, dimensions)), rng.dirichlet(np.full(3, 0.3), 30)
 
 
 def true_risks(x, truth, coef, beta):
-    """Give the alpha-risk of h and the error of a class drawn from h, in a world."""
+    """Return the alpha-risk of h and the error of a class drawn from h, in a world."""
     h = minimax_probs(torch.from_numpy(with_intercept(x) @ coef.T), beta=beta).numpy()
     losses = -np.log(h) if math.isinf(beta) else beta * (1 - h ** (1 / beta))
     return (truth * losses).sum(1).mean(), (truth * (1 - h)).sum(1).mean()

@@ -67,14 +67,14 @@ def test_corollary_1_and_properness(beta):
 
 
 def least_risk(q, beta):
-    """Give the least mean margin loss, beta (1 - ||q||_alpha); at infinity it is Shannon's entropy."""
+    """Return the least mean margin loss, beta (1 - ||q||_alpha); at infinity it is Shannon's entropy."""
     if np.isinf(beta):
         return -(q * np.log(q)).sum()
     return beta * (1 - np.linalg.norm(q, np.inf if beta == 1 else beta / (beta - 1)))
 
 
 def pooled_below(q, wrong):
-    """Give q with its largest entries and that of `wrong` made equal, the fewest that put `wrong` on top."""
+    """Return q with its largest entries and that of `wrong` made equal, the fewest that put `wrong` on top."""
     others = sorted((y for y in range(len(q)) if y != wrong), key=lambda y: -q[y])
     pool = [wrong]
     for y in others:
@@ -86,7 +86,7 @@ def pooled_below(q, wrong):
 
 
 def best_margins(q, beta):
-    """Give margins of the least risk: those of p = q, and at beta = 1 two levels, the largest entries 1/m above."""
+    """Return margins of the least risk: those of p = q, and at beta = 1 two levels, the largest entries 1/m above."""
     if np.isinf(beta):
         return np.log(q)
     if beta > 1:

@@ -81,7 +81,7 @@ BETA = 1.4
 
 
 def population(rng, size=40):
-    """Give a finite world: atoms with a marginal, true class probabilities, and a classifier."""
+    """Return a finite world: atoms with a marginal, true class probabilities, and a classifier."""
     marginal = rng.dirichlet(np.ones(size))
     truth = rng.dirichlet(np.full(K, 0.3), size)
     classifier = 0.7 * truth + 0.3 * rng.dirichlet(np.ones(K), size)
@@ -124,7 +124,7 @@ def test_certify(n, rate, stated):
 
 
 def linear_world(rng, size=30):
-    """Give a world whose atoms have two bounded features."""
+    """Return a world whose atoms have two bounded features."""
     marginal, truth, _ = population(rng, size)
     return marginal, truth, rng.uniform(-1, 1, (size, 2))
 

@@ -16,7 +16,7 @@ K = 4
 
 
 def world(rng, size=60):
-    """Give atoms with class probabilities, and what a classifier makes of them."""
+    """Return atoms with class probabilities, and what a classifier makes of them."""
     truth = rng.dirichlet(np.full(K, 0.3), size)
     return truth, 0.8 * truth + 0.2 * rng.dirichlet(np.ones(K), size)
 
@@ -126,7 +126,7 @@ def test_a_known_matrix_covers_with_confidence_where_plain_conformal_does_not(pe
 
 
 def proved(y, probs, matrix, alpha, delta, classes, steps):
-    """Give the last candidate before the first that may leave out a share alpha, and alpha on the scale of draws."""
+    """Return the last candidate before the first that may leave out a share alpha, and alpha on the scale of draws."""
     sample, inverse = Sample(y, probs), np.linalg.inv(matrix)[:, classes]
     left_out = np.array(list(itertools.product([0, 1], repeat=len(classes))))  # all that may happen to an example
     ends = ((left_out - alpha) @ inverse.T).ravel()
@@ -171,7 +171,7 @@ def test_a_noisy_threshold_is_the_last_one_proved_whatever_is_worked_on_at_once(
 
 
 def in_another_batch(probs, rng, precision):
-    """Give probabilities as another batch or precision would: margins change in their last digit, and so do these."""
+    """Return probabilities as another batch or precision would: margins change in their last digit, and so do these."""
     margins = np.log(probs).astype(precision)
     margins += np.finfo(precision).eps * rng.integers(-2, 3, probs.shape) * np.abs(margins)
     values = np.exp(margins)

@@ -14,7 +14,7 @@ EPS = torch.finfo(torch.float64).eps
 
 
 def exact_outputs(logits, labels, beta):
-    """Give the truth, rounded to float64."""
+    """Return the truth, rounded to float64."""
     true = truth.solve(logits.numpy(), beta)
     gradient = true.p.copy()
     gradient[np.arange(len(logits)), labels] -= 1

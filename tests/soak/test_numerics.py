@@ -35,7 +35,7 @@ def test_rows_whose_classes_are_tied_near_the_edge(dtype, seed, beta):
 
 
 def spoiled(name, quantity, spoil):
-    """Give a backend whose result is spoiled in rows that have a class far below the others."""
+    """Return a backend whose result is spoiled in rows that have a class far below the others."""
     backend = BACKENDS[name]
 
     def outputs(f, labels, beta):

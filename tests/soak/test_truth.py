@@ -19,7 +19,7 @@ BETAS = (1, 1 + 1e-12, 1.02, 1.4, 2, 5, 100, 1e6, 1e9, math.inf)
 
 
 def exact(number):
-    """Give a longdouble as an mpf, whole."""
+    """Return a longdouble as an mpf, whole."""
     high = float(number)
     return mpmath.mpf(high) + mpmath.mpf(float(number - np.longdouble(high)))
 

@@ -99,7 +99,7 @@ def with_copies(frame):
 
 
 def sets_of(rows):
-    """Give the rows of the file by copy, and whether one of them is trained on, or held out."""
+    """Return the rows of the file by copy, and whether one of them is trained on, or held out."""
     numbers = rows.frame.index.to_numpy()
     parts = {row: part for part in ("train", "held_out") for row in numbers[getattr(rows, part)]}
     copied = [[i, N + i, N + 10 + i] for i in range(10)]

@@ -34,7 +34,7 @@ def files(tmp_path):
 
 
 def numbered(n, num_classes=3):
-    """Give images whose first pixel is their number."""
+    """Return images whose first pixel is their number."""
     images = np.zeros((n, 1, 2, 2), dtype=np.uint8)
     images[:, 0, 0, 0] = np.arange(n)
     return Images(images, np.arange(n) % num_classes)
@@ -160,7 +160,7 @@ class TestPreprocessing:
     images = torch.randint(256, (200, 3, 6, 7), dtype=torch.uint8, generator=torch.Generator().manual_seed(1))
 
     def windows(self, image):
-        """Give every crop of one padded image and of its mirror image, by loops."""
+        """Return every crop of one padded image and of its mirror image, by loops."""
         padded = np.pad(image.numpy() / 255 - self.mean.numpy(), ((0, 0), (2, 2), (2, 2)))
         crops = {}
         for top in range(6):

@@ -230,7 +230,7 @@ def stop_after(epochs):
 
 
 def logged(out):
-    """Give the newest logs of a run, as bytes and as numbers."""
+    """Return the newest logs of a run, as bytes and as numbers."""
     csv = max((out / "csv").iterdir()) / "metrics.csv"
     events = EventAccumulator(str(max((out / "tensorboard").iterdir()))).Reload()
     scalars = {tag: [(event.step, event.value) for event in events.Scalars(tag)] for tag in events.Tags()["scalars"]}

@@ -10,7 +10,7 @@ SETTINGS = ImageSettings(width=4, padding=1, crop=8, epochs=4, batch_size=16, lr
 
 
 def tiny_images(n_train=120, n_test=60):
-    """Give images 8 x 8 whose left half, upper half or whole is bright."""
+    """Return images 8 x 8 whose left half, upper half or whole is bright."""
     rng = np.random.default_rng(0)
     parts = []
     for n in (n_train, n_test):

@@ -80,7 +80,7 @@ class ImageDataset:
     validation: Images | ImageFiles | None = None
 
     def checksum(self) -> str:
-        """Give a SHA-256 of images and labels; of images in files, of their names and labels."""
+        """Return a SHA-256 of images and labels; of images in files, of their names and labels."""
         digest = hashlib.sha256("\n".join((self.name, *self.classes)).encode())
         for part in (self.train, self.test, self.validation):
             if part is not None:

@@ -153,7 +153,7 @@ def load_images(
 
 
 def citation(dataset: str) -> str:
-    """Give what to cite for a data set, and its licence as its authors state it.
+    """Return what to cite for a data set, and its licence as its authors state it.
 
     Args:
         dataset: one of `NAMES` or `IMAGE_NAMES`.

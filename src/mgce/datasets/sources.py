@@ -25,7 +25,7 @@ class Source:
 
     @classmethod
     def named(cls, url: str, checksum: str, folder: str = "") -> Source:
-        """Give a file that is kept under the name that it has in its URL, in a folder of the data directory."""
+        """Return a file that is kept under the name that it has in its URL, in a folder of the data directory."""
         return cls(f"{folder}/{url.rpartition('/')[2]}".lstrip("/"), url, checksum)
 
 
@@ -47,7 +47,7 @@ class DataSource:
         return Path(os.environ.get("MGCE_DATA_DIR", "data") if self.data_dir is None else self.data_dir)
 
     def locate(self, source: Source) -> Path:
-        """Give the path of a file whose checksum has been verified: the local copy, or a new one if `download`.
+        """Return the path of a file whose checksum has been verified: the local copy, or a new one if `download`.
 
         Raises:
             FileNotFoundError: if there is no local copy and `download` is false.

@@ -91,7 +91,7 @@ class _Members:
         return {name: content for content, name in self._names.items()}
 
     def name(self, loader: str, old: Any) -> str:
-        """Give the new name of an array. It is built anew wherever it is named, and counts each time."""
+        """Return the new name of an array. It is built anew wherever it is named, and counts each time."""
         if loader != "NdArrayNode" or not isinstance(old, str):
             raise ValueError(f"{loader} with the file {old!r}")
         self._read += self._archive.getinfo(old).file_size
@@ -122,7 +122,7 @@ def check_array(content: bytes) -> None:
 
 
 def _checked(value: Any, name: Callable[[str, Any], str], depth: int) -> Any:
-    """Give a part of the schema with new names of arrays, and without names of objects."""
+    """Return a part of the schema with new names of arrays, and without names of objects."""
     if depth > NESTING:
         raise TooLargeError(f"a description nested more than {NESTING} times")
     if isinstance(value, list):

@@ -31,7 +31,7 @@ LINK_WORK = 200  # operations for each number: ten steps or so to the root, of a
 
 
 def link_probs(link: Callable[..., torch.Tensor], margins: NDArray[np.floating[Any]], beta: float) -> FloatArray:
-    """Give the probabilities (n, k) of margins (n, k), on one thread where they are few."""
+    """Return the probabilities (n, k) of margins (n, k), on one thread where they are few."""
     f = torch.from_numpy(margins)
     with one_torch_thread() if f.numel() * LINK_WORK <= SERIAL_WORK else nullcontext():
         return np.asarray(link(f, beta=beta).numpy())
@@ -54,7 +54,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
 
     @abstractmethod
     def _margins(self, X: Any) -> NDArray[np.floating[Any]]:
-        """Give the margins f, shape (n, k), of rows that are checked: float64 or float32, and CSR where sparse."""
+        """Return the margins f, shape (n, k), of rows that are checked: float64 or float32, and CSR where sparse."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -75,7 +75,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
         return f if f.shape[1] > 2 else np.asarray(f[:, 1] - f[:, 0])
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Give the class of the largest margin, which is the most probable one for h and p alike.
+        """Return the class of the largest margin, which is the most probable one for h and p alike.
 
         Args:
             X: rows, shape (n, d).
@@ -119,7 +119,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
         return self._link(functional.worst_case_probs, X)
 
     def _link(self, link: Callable[..., torch.Tensor], X: Any) -> FloatArray:
-        """Give the probabilities of rows."""
+        """Return the probabilities of rows."""
         return link_probs(link, self._checked_margins(X), self.beta_)
 
     def predict_random(self, X: Any, random_state: Any = None) -> NDArray[Any]:
@@ -158,7 +158,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
         return certify_model(self, X, column_or_1d(y, warn=True), **options)
 
     def label_quality(self, X: Any, y: Any) -> FloatArray:
-        """Give the minimax probability h of each row's own label: near 0 for a label that is likely wrong.
+        """Return the minimax probability h of each row's own label: near 0 for a label that is likely wrong.
 
         It is what cleanlab calls self-confidence of :meth:`predict_proba`. A row that was trained on has pulled
         the model towards its label: score held-out rows where you can, for instance by cross-validation.
@@ -203,7 +203,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
         return np.asarray(np.lexsort((ties, -loss.numpy().round(12))))
 
     def to_torch(self, output: str = "minimax") -> nn.Sequential:
-        r"""Give the fitted model as a PyTorch module that ends in the link, to be served, exported or trained on.
+        r"""Return the fitted model as a PyTorch module that ends in the link, to be served, exported or trained on.
 
         .. math:: x \mapsto h_\beta(f(x))
 
@@ -258,7 +258,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
             raise type(error)(f"{name}: {error}") from None
 
     def _label_indices(self, y: Any, n: int) -> IntArray:
-        """Give the positions of labels in `classes_`, shape (n,)."""
+        """Return the positions of labels in `classes_`, shape (n,)."""
         y = column_or_1d(y, warn=True)
         if y.shape != (n,):
             raise ValueError(_validation.expected("y", f"of shape ({n},), one label for each row", y.shape))
@@ -323,7 +323,7 @@ def check_row_weights(sample_weight: Any, X: Any) -> FloatArray:
 
 
 def class_factors(class_weight: Any, classes: NDArray[Any], totals: NDArray[Any]) -> FloatArray:
-    """Give the factor, shape (k,), by which the weights of the rows of each class are multiplied.
+    """Return the factor, shape (k,), by which the weights of the rows of each class are multiplied.
 
     By `class_weight` it is 1 (None), what a dict has for the class, or ("balanced") such that all classes get the same
     total weight; `totals` are the total weights of their rows before, shape (k,). At least two classes must keep a

@@ -290,7 +290,7 @@ class MGCEClassifier(RobustClassifier):
         return Size(n, k, d, k * free)
 
     def _earlier(self) -> tuple[NDArray[Any], FloatArray] | None:
-        """Give the classes and coefficients of the last fit, if `warm_start`; to be called before they are replaced."""
+        """Return the classes and coefficients of the last fit, if `warm_start`; call it before they are replaced."""
         return (self.classes_, self._mu()) if self.warm_start and hasattr(self, "coef_") else None
 
     def _start(self, earlier: tuple[NDArray[Any], FloatArray] | None, shape: tuple[int, ...]) -> FloatArray:

@@ -213,7 +213,7 @@ class MGCEMLPClassifier(RobustClassifier):
         return betas
 
     def _split(self, index: IntArray, random_state: np.random.RandomState) -> tuple[IntArray, IntArray]:
-        """Give the rows to train on, and the rows to hold out: none, unless they are to choose an epoch or beta."""
+        """Return the rows to train on, and the rows to hold out: none, unless they are to choose an epoch or beta."""
         rows = np.arange(index.size)
         if not self.early_stopping and self.beta != "cv":
             return rows, rows[:0]

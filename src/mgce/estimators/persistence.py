@@ -129,7 +129,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 def _untrusted_types(content: bytes) -> list[str]:
-    """Give the names of types in a file that are not to be trusted."""
+    """Return the names of types in a file that are not to be trusted."""
     return [name for name in _skops_io().get_untrusted_types(data=content) if name not in TRUSTED]
 
 

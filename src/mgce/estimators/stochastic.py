@@ -68,18 +68,18 @@ class FeatureMoments:
         self.rows += index.size
 
     def scaled(self, factors: FloatArray) -> FeatureMoments:
-        """Give the moments with the weights of the rows of class y multiplied by factor y; factors have shape (k,)."""
+        """Return the moments with the weights of rows of class y multiplied by factor y; factors have shape (k,)."""
         by_class = factors[:, None]
         return FeatureMoments(self.rows, self.first * by_class, self.second * by_class, self.weight * factors)
 
     @property
     def length(self) -> float:
-        """Give the root mean square of the length of psi."""
+        """Return the root mean square of the length of psi."""
         return float(np.sqrt(self.second.sum() / self.weight.sum()))
 
     @property
     def deviation(self) -> FloatArray:
-        r"""Give s, shape (k, d): the standard deviation of each `e_y (x) psi`, at least a share of psi's size.
+        r"""Return s, shape (k, d): the standard deviation of each `e_y (x) psi`, at least a share of psi's size.
 
         Without the floor, a feature that is zero in all rows of a class would have no penalty there. A feature that is
         zero in all rows has the deviation 1, though any would do.
@@ -171,7 +171,7 @@ def descend(
 
 
 def measure(coef: FloatArray, read: Read, problem: StreamedProblem) -> tuple[float, float]:
-    """Give the objective at coef, and a lower bound on the least one, in two passes.
+    """Return the objective at coef, and a lower bound on the least one, in two passes.
 
     Any probabilities of the rows whose moments, the means of `q (x) psi`, are within l1 of those of the one-hot labels
     bound the least objective from below by their mean entropy (the dual, `mgce.linear.dual`). The labels themselves

@@ -100,7 +100,7 @@ class Comparison:
         ]
 
     def epochs_for(self, rows: int) -> int:
-        """Give the epochs for this many training rows: as asked, or 50, or more if 50 are fewer than 700 steps.
+        """Return the epochs for this many training rows: as asked, or 50, or more if 50 are fewer than 700 steps.
 
         A step of Adam moves a weight by about the learning rate at most. On a small table, 50 epochs of a few steps
         each would leave the weights near their initial values; 700 steps of 1e-3 can move each by 0.7.

@@ -46,7 +46,7 @@ class Compared:
         return f"{self.table.name}, {self.plan.noise_type} noise {self.plan.noise_rate:g}"
 
     def files(self) -> dict[str, bytes]:
-        """Give the content of each of `FILES` by its name."""
+        """Return the content of each of `FILES` by its name."""
         settings = {"dataset": self.table.name, "plan": asdict(self.plan)}
         document = {**settings, "environment": describe(), "runs": self.records}
         draw = (render.accuracy_figure, render.reliability_figure)

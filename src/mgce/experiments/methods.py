@@ -65,7 +65,7 @@ class Method:
     def hyperparameters(
         self, data: str, noise_type: str | None = None, noise_rate: float | None = None
     ) -> dict[str, Any]:
-        """Give those published for a data set and a kind of noise, or for CIFAR-10, and those of comparisons.
+        """Return those published for a data set and a kind of noise, or for CIFAR-10, and those of comparisons.
 
         Args:
             data: the data set, as `preset` has it, or another.
@@ -95,7 +95,7 @@ class Method:
         return MemberLoss(self.name, self.beta, options)
 
     def _wrong_labels(self, transition: Tensor, frequencies: Tensor) -> list[float]:
-        """Give the share of wrong labels of each label."""
+        """Return the share of wrong labels of each label."""
         right = inverse_noise_matrix(transition, frequencies).diagonal()
         if right.min() <= 0:
             what = f"such that {self.name}, which leaves out wrong labels, has a right one of every class"
@@ -105,7 +105,7 @@ class Method:
 
 
 def at_betas(method: str, candidates: tuple[float, ...]) -> list[Method]:
-    """Give the losses that a method of a comparison stands for: one for each beta that validation may choose.
+    """Return the losses that a method of a comparison stands for: one for each beta that validation may choose.
 
     Args:
         method: name of a loss, or NAME@BETA, a loss at a fixed beta.
@@ -137,7 +137,7 @@ def row_name(method: str, beta: float) -> str:
 
 
 def stages(losses: Sequence[MemberLoss], cap_from: int = CAPPED_FROM) -> dict[int, list[MemberLoss]]:
-    """Give the losses from an epoch on by that epoch: those with a cap have it from `cap_from` on.
+    """Return the losses from an epoch on by that epoch: those with a cap have it from `cap_from` on.
 
     Example:
         >>> [[loss.family for loss in losses] for losses in stages([MemberLoss("mgce+cap", 1.4)]).values()]

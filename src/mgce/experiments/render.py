@@ -28,7 +28,7 @@ PANELS_ACROSS = 6  # reliability curves in a row at most
 
 
 def cells(rows: Sequence[dict[str, Any]]) -> list[dict[str, str]]:
-    """Give the table as text: for each summary its cells by column, percentages as `mean ± deviation`.
+    """Return the table as text: for each summary its cells by column, percentages as `mean ± deviation`.
 
     The share to trim, in percent too, is a column if a method trims.
     """
@@ -63,7 +63,7 @@ def percent(mean: float, std: float) -> str:
 
 
 def to_csv(rows: Sequence[dict[str, Any]]) -> bytes:
-    """Give the table as CSV, numbers in full."""
+    """Return the table as CSV, numbers in full."""
     columns = ["method", "betas", "trims", "seeds", *(f"{m}{suffix}" for m in MEASURES for suffix in ("", "_std"))]
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, lineterminator="\n")
@@ -75,7 +75,7 @@ def to_csv(rows: Sequence[dict[str, Any]]) -> bytes:
 
 
 def colours(methods: Sequence[str]) -> dict[str, str]:
-    """Give each method its colour."""
+    """Return the colour of each method."""
     others = [method for method in methods if method not in COLOURS]
     return {**COLOURS, **{method: OTHER_COLOURS[i % len(OTHER_COLOURS)] for i, method in enumerate(others)}}
 

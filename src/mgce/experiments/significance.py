@@ -85,7 +85,7 @@ def paired_difference(first: Sequence[float], second: Sequence[float]) -> Differ
 
 
 def _student(value: float, error: float, freedom: float) -> Difference:
-    """Give the test and the interval of a number with this standard error and these degrees of freedom."""
+    """Return the test and the interval of a number with this standard error and these degrees of freedom."""
     from scipy import stats
 
     if error == 0:
@@ -95,7 +95,7 @@ def _student(value: float, error: float, freedom: float) -> Difference:
 
 
 def welch(first: Sequence[float], second: Sequence[float]) -> float:
-    """Give the two-sided p-value of Welch's t-test, that two samples have the same mean; 1 for a sample of one number.
+    """Return the two-sided p-value of Welch's t-test, that two samples have one mean; 1 for a sample of one number.
 
     Example:
         >>> round(welch([0.90, 0.91, 0.92], [0.94, 0.95, 0.97]), 4)
@@ -112,7 +112,7 @@ def welch(first: Sequence[float], second: Sequence[float]) -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Give the p-values corrected for their number: those at most a level err in any of them at most so often.
+    """Return the p-values corrected for their number: those at most a level err in any of them at most so often.
 
     Example:
         >>> holm([0.01, 0.04, 0.03])

@@ -28,7 +28,7 @@ def gradient_and_step(
     weight: FloatArray | None,  # (n,)
     beta: float,
 ) -> tuple[FloatArray, FloatArray]:
-    r"""Give the gradient of the MGCE loss in the margins, and what stands for its second derivative.
+    r"""Return the gradient of the MGCE loss in the margins, and what stands for its second derivative.
 
     .. math:: g = w\,(p_\beta(f) - e_y), \qquad s = |g|
 
@@ -44,7 +44,7 @@ def gradient_and_step(
 
 
 def start_margins(shares: FloatArray, beta: float) -> FloatArray:
-    r"""Give the constant margins (k,) of least mean loss, where p is the shares of the classes; 0 at beta = 1.
+    r"""Return the constant margins (k,) of least mean loss, where p is the shares of the classes; 0 at beta = 1.
 
     .. math:: f_y = \beta \big(h_y^{1/\beta} - 1\big), \qquad h_y \propto (n_y / n)^{\beta / (\beta - 1)}
     """
@@ -121,7 +121,7 @@ class BoostedClassifier(RobustClassifier):
 
     @abstractmethod
     def _raw_margins(self, X: Any) -> FloatArray:
-        """Give the sum of the trees, shape (n, k)."""
+        """Return the sum of the trees, shape (n, k)."""
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BoostedClassifier:
@@ -156,7 +156,7 @@ class BoostedClassifier(RobustClassifier):
     def _split(
         self, rows: IntArray, index: IntArray, random_state: np.random.RandomState
     ) -> tuple[IntArray, NDArray[np.int64]]:
-        """Give the rows to train on, and those to stop by: the same share of each class where there are enough."""
+        """Return the rows to train on, and those to stop by: the same share of each class where there are enough."""
         if not self.early_stopping:
             return rows, rows[:0]
         train, held_out = hold_out(rows, index[rows], self.validation_fraction, random_state)

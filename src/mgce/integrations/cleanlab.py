@@ -21,7 +21,7 @@ TIE_BREAK = 1e-6
 
 
 def untied_probs(logits: Any, *, beta: float = DEFAULT_BETA) -> NDArray[np.float64]:
-    r"""Give h with its zeros told apart: positive probabilities, the smaller the larger the margin loss.
+    r"""Return h with its zeros told apart: positive probabilities, the smaller the larger the margin loss.
 
     .. math:: q_y = h_\beta(f)_y + 10^{-6}\, e^{-\ell_\beta(f, y)} \quad \text{for all classes but the most probable,}
 
@@ -90,12 +90,12 @@ class UntiedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Give the class of the largest margin."""
+        """Return the class of the largest margin."""
         check_is_fitted(self)
         return np.asarray(self.estimator_.predict(X))
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Give h with its zeros told apart, shape (n, k)."""
+        """Return h with its zeros told apart, shape (n, k)."""
         check_is_fitted(self)
         f = self.estimator_.decision_function(X)
         if f.ndim == 1:  # scikit-learn has one margin for two classes: that of the second above the first

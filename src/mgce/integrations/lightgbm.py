@@ -91,12 +91,12 @@ class MGCELGBMClassifier(BoostedClassifier):
 
 
 def _readable(X: Any) -> Any:
-    """Give sparse rows as a matrix: LightGBM does not know SciPy's sparse arrays."""
+    """Return sparse rows as a matrix: LightGBM does not know SciPy's sparse arrays."""
     matrix: Any = sparse.csr_matrix
     return matrix(X) if sparse.issparse(X) else X
 
 
 def _by_row(raw: Any, n: int) -> FloatArray:
-    """Give margins (n, k), however LightGBM hands them over: flat, they are class by class."""
+    """Return margins (n, k), however LightGBM hands them over: flat, they are class by class."""
     margins = np.asarray(raw, dtype=np.float64)
     return margins if margins.ndim == 2 else margins.reshape(-1, n).T

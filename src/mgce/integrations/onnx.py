@@ -106,7 +106,7 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
 
 
 def _add_labels(scope: Any, container: Any, classes: Any, probs: str, label: str) -> None:
-    """Give the label of the largest probability."""
+    """Return the label of the largest probability."""
     values, index = scope.get_unique_variable_name("classes"), scope.get_unique_variable_name("index")
     if classes.dtype.kind in "iub":
         container.add_initializer(values, onnx.TensorProto.INT64, [len(classes)], [int(value) for value in classes])

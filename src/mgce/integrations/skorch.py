@@ -47,7 +47,7 @@ class MGCENet(NeuralNetClassifier):  # type: ignore[misc]
         super().__init__(module, *args, criterion=criterion, predict_nonlinearity=predict_nonlinearity, **kwargs)
 
     def _get_predict_nonlinearity(self) -> Callable[[Tensor], Tensor]:
-        """Give what turns the module's outputs into probabilities; skorch calls this before each prediction."""
+        """Return what turns the module's outputs into probabilities; skorch calls this before each prediction."""
         self.check_is_fitted()
         if self.predict_nonlinearity != "auto":
             nonlinearity: Callable[[Tensor], Tensor] = super()._get_predict_nonlinearity()

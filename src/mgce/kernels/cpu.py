@@ -56,7 +56,7 @@ def obstacle() -> str | None:
 
 
 def variant() -> str:
-    """Give the name of the instruction set that the kernel of this machine is compiled for."""
+    """Return the name of the instruction set that the kernel of this machine is compiled for."""
     return _VARIANTS.get(torch.backends.cpu.get_cpu_capability(), "default")
 
 
@@ -174,7 +174,7 @@ def _library() -> ctypes.CDLL:
 
 @functools.cache
 def _team() -> int | None:
-    """Give the address of the function by which PyTorch's OpenMP runtime starts a team of threads, or None."""
+    """Return the address of the function by which PyTorch's OpenMP runtime starts a team of threads, or None."""
     try:
         return ctypes.cast(ctypes.CDLL(None).GOMP_parallel, ctypes.c_void_p).value
     except (AttributeError, OSError, TypeError):  # another OpenMP runtime, or none: the kernel starts threads itself

@@ -109,7 +109,7 @@ def _gradient(logits: Tensor, inplace: bool, dtype: torch.dtype | None) -> Tenso
 
 
 def _denominator(target: Tensor, weight: Tensor | None, ignore_index: int, k: int) -> Tensor:
-    """Give what a mean is divided by: the number of rows that count, or the sum of their weights."""
+    """Return what a mean is divided by: the number of rows that count, or the sum of their weights."""
     if target.is_floating_point():
         return torch.full((), float(len(target)), dtype=torch.float32, device=target.device)
     kept = target != ignore_index

@@ -18,7 +18,7 @@ _inlined = triton.jit
 
 @_inlined  # type: ignore[untyped-decorator]
 def scan_peak(f_row: tl.tensor, k: tl.tensor, BLOCK: tl.constexpr) -> tl.tensor:
-    """Give the maximum of a row, (1, 1)."""
+    """Return the maximum of a row, (1, 1)."""
     col = tl.arange(0, BLOCK)[None, :]
     peaks = tl.full((1, BLOCK), -float("inf"), tl.float32)
     for start in range(0, k, BLOCK):

@@ -126,7 +126,7 @@ def _launch_stream(batch: Batch) -> Tensor:
 
 
 def _arguments(batch: Batch, scratch: Tensor) -> tuple[Any, ...]:
-    """Give the arguments of the kernels that take targets of every kind."""
+    """Return the arguments of the kernels that take targets of every kind."""
     n, k = batch.logits.shape
     return (
         *batch.tensors,
@@ -145,7 +145,7 @@ def _arguments(batch: Batch, scratch: Tensor) -> tuple[Any, ...]:
 
 
 def _constants(batch: Batch, plan: Plan) -> dict[str, Any]:
-    """Give what those kernels are compiled for."""
+    """Return what those kernels are compiled for."""
     return {
         **batch.constants,
         "PROBS": not batch.labels,
@@ -156,7 +156,7 @@ def _constants(batch: Batch, plan: Plan) -> dict[str, Any]:
 
 
 def _scratch(batch: Batch, plan: Plan, programs: int) -> Tensor:
-    """Give each program room for the candidates of a row."""
+    """Leave each program room for the candidates of a row."""
     return torch.empty(programs, max(1, plan.candidates), dtype=batch.logits.dtype, device=batch.logits.device)
 
 

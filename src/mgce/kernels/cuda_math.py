@@ -59,7 +59,7 @@ def log2(v: tl.tensor, lost: tl.tensor) -> tl.tensor:
 
 @_compiled  # type: ignore[untyped-decorator]
 def expm1(y: tl.tensor) -> tl.tensor:
-    """Give exp(y) - 1, with its relative accuracy near zero."""
+    """Return exp(y) - 1, with its relative accuracy near zero."""
     series = y * E6 + E5
     series = y * series + E4
     series = y * series + E3
@@ -77,7 +77,7 @@ def powers(
     inv_beta: tl.tensor,
     HALVES: tl.constexpr,
 ) -> tuple[tl.tensor, tl.tensor]:
-    """Give w = v^(beta - 1) and v at v = (1 + (x + t)/beta)_+; HALVES is 2 (beta - 1), or -1 for any beta.
+    """Return w = v^(beta - 1) and v at v = (1 + (x + t)/beta)_+; HALVES is 2 (beta - 1), or -1 for any beta.
 
     In the lower half of the support v is formed as (beta + x) + t, whose first sum is exact there: so v keeps its
     digits near both ends.
@@ -156,7 +156,7 @@ def solve_tile(
     steps: tl.tensor,
     HALVES: tl.constexpr,
 ) -> tuple[tl.tensor, tl.tensor, tl.tensor]:
-    """Give the root of each row, and for p = w(x + at) / w_sum the point of the last evaluation and its sum.
+    """Return the root of each row, and for p = w(x + at) / w_sum the point of the last evaluation and its sum.
 
     A row that has stopped is left alone, so that its result does not depend on its neighbours. The loop ends where
     every row has: further steps of the budget would change nothing.

@@ -93,10 +93,10 @@ def is_streamed(beta: float, *, labels: bool, label_smoothing: float) -> bool:
 
 
 def halves(beta: float) -> int:
-    """Give 2 (beta - 1) where v^(beta - 1) is formed by products and a root, else -1."""
+    """Return 2 (beta - 1) where v^(beta - 1) is formed by products and a root, else -1."""
     return int(2 * (beta - 1)) if beta <= LARGEST_BETA_BY_PRODUCTS and (2 * beta).is_integer() else -1
 
 
 def power_of_two(k: int) -> int:
-    """Give the least power of two that is not below k."""
+    """Return the least power of two that is not below k."""
     return 1 << (k - 1).bit_length()

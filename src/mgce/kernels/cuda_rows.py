@@ -27,7 +27,7 @@ def row_target(
     PROBS: tl.constexpr,
     WEIGHTED: tl.constexpr,
 ) -> tuple[tl.tensor, tl.tensor, tl.tensor]:
-    """Give the label of each row, its share of the target, NaN out of range, and whether the row counts."""
+    """Return the label of each row, its share of the target, NaN out of range, and whether the row counts."""
     if PROBS:
         return tl.full(row.shape, -1, tl.int64), tl.zeros(row.shape, tl.float32), real
     label = tl.load(target + row, mask=real, other=0).to(tl.int64)
@@ -51,7 +51,7 @@ def spread_target(
     PROBS: tl.constexpr,
     WEIGHTED: tl.constexpr,
 ) -> tl.tensor:
-    """Give the part of the target that is spread over the classes, zero where not inside."""
+    """Return the part of the target that is spread over the classes, zero where not inside."""
     q = tl.where(inside, uniform_share, 0.0)
     if PROBS:
         q += target_share * tl.load(target_row + col, mask=inside, other=0).to(tl.float32)
@@ -106,7 +106,7 @@ def row_root(
     HALVES: tl.constexpr,
     PACKED: tl.constexpr,
 ) -> tuple[tl.tensor, tl.tensor, tl.tensor, tl.tensor]:
-    """Give the logits less their maximum, and for each row what `solve_tile` gives."""
+    """Return the logits less their maximum, and for each row what `solve_tile` gives."""
     peak = tl.max(f.to(tl.float32), 1, keep_dims=True)
     x = f.to(tl.float32) - peak
     near = (x > -beta) | (x != x)  # NaN counts, so that it reaches t

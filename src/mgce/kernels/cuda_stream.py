@@ -85,7 +85,7 @@ def list_bound(
     HALVES: tl.constexpr,
     LIST: tl.constexpr,
 ) -> tl.tensor:
-    """Give the cut below which, by the normalizer of the list, no class has a probability; relative to the peak."""
+    """Return the cut below which, by the normalizer of the list, no class has a probability; relative to the peak."""
     root, _, _ = solve_list(values, count, peak, beta, beta_less_1, inv_beta, steps, HALVES, LIST)
     t = tl.sum(root)
     t = tl.where(t == t, t, 0)  # the peak is so far above the list that no class of it counts

@@ -21,7 +21,7 @@ PLAIN_TYPES = (Tensor, torch.nn.Parameter, torch.nn.Buffer)
 
 
 def choose(backend: str, input: Tensor, target: Tensor, weight: Tensor | None, beta: Beta) -> str:
-    """Give the backend of a call: the one named, or for `"auto"` the fastest that can run it.
+    """Return the backend of a call: the one named, or for `"auto"` the fastest that can run it.
 
     Raises:
         ValueError: if `backend` is unknown.
@@ -110,7 +110,7 @@ def warn_once(obstacle: str) -> None:
 
 
 def gradient_dtype(logits: Tensor) -> torch.dtype:
-    """Give the type of a kernel's gradient: a loss scale multiplies later what float16 would have rounded to zero."""
+    """Return the type of a kernel's gradient: a loss scale multiplies later what float16 would have rounded to zero."""
     return torch.float32 if logits.dtype == torch.float16 else logits.dtype
 
 

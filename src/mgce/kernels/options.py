@@ -18,7 +18,7 @@ class LossOptions(NamedTuple):
     label_smoothing: float = 0.0  # share of the target that is spread over all classes
 
     def numbers(self) -> LossOptions:
-        """Give them with numbers in place of tensors, whose values may change later."""
+        """Return them with numbers in place of tensors, whose values may change later."""
         if type(self.ignore_index) is int and type(self.label_smoothing) is float:  # as they nearly always are
             return self
         return LossOptions(int(self.ignore_index), self.reduction, float(self.label_smoothing))

@@ -46,7 +46,7 @@ class ByCoefficients:
         self.factor = linalg.cho_factor(matrix, check_finite=False)
 
     def solve(self, right: FloatArray) -> FloatArray:
-        """Give dmu, shape (k, d)."""
+        """Return dmu, shape (k, d)."""
         from scipy import linalg
 
         flat = right.ravel()
@@ -98,7 +98,7 @@ class ByMargins:
             raise np.linalg.LinAlgError
 
     def solve(self, right: FloatArray) -> FloatArray:
-        """Give dmu, shape (k, d)."""
+        """Return dmu, shape (k, d)."""
         coef = self._solve_once(right)
         for _ in range(REFINEMENTS_BY_MARGINS):
             coef += self._solve_once(right - self._apply(coef))
@@ -115,12 +115,12 @@ class ByMargins:
         return np.asarray(coef)
 
     def _apply(self, coef: FloatArray) -> FloatArray:
-        """Give the left side of the equations for `coef`."""
+        """Return the left side of the equations for `coef`."""
         last = np.divide(coef, self.spread, out=self.tiny * coef, where=~self.free)
         return np.asarray(self._dp(coef) @ self.features + last)
 
     def _dp(self, coef: FloatArray) -> FloatArray:
-        """Give `C_i coef psi_i` of all rows, shape (k, n)."""
+        """Return `C_i coef psi_i` of all rows, shape (k, n)."""
         return np.asarray(np.einsum("iyz,iz->yi", self.matrices, self.features @ coef.T))
 
 

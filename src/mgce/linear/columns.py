@@ -64,7 +64,7 @@ def run_columns(progress: Progress, max_iter: int) -> None:
 
 
 def _violation(progress: Progress, p: FloatArray) -> FloatArray:
-    """Give by how much each column's moments under p are outside of the set, shape (d,)."""
+    """Return by how much each column's moments under p are outside of the set, shape (d,)."""
     problem = progress.problem
     return np.asarray((np.abs(problem.residual(p)) - problem.lambda_).max(0))
 

@@ -16,7 +16,7 @@ FREE_LIMIT = 200
 
 
 def entropy(p: FloatArray, beta: float) -> FloatArray:
-    r"""Give `E(p) = beta (1 - ||p||_alpha)`, alpha = beta/(beta-1), for each row of p (n, k), shape (n,).
+    r"""Return `E(p) = beta (1 - ||p||_alpha)`, alpha = beta/(beta-1), for each row of p (n, k), shape (n,).
 
     It is the least mean of the loss `beta (1 - h_y^(1/beta))` that any probabilities h can have where the label y is
     drawn from p. At beta = 1 it is 1 - max p, at infinity Shannon's entropy.
@@ -92,7 +92,7 @@ class DualBound:
         return p if corrected.min() < 0 else corrected
 
     def _share(self, residual: FloatArray) -> float:
-        """Give the largest theta in [0, 1] for which `theta p + (1 - theta) anchor` is in the set; 0 without an anchor.
+        """Return the largest theta in [0, 1] with `theta p + (1 - theta) anchor` in the set; 0 without an anchor.
 
         `residual` has the moments of p less tau. Those of the mixture are linear in theta, so each moment of p outside
         its limit gives the theta at which the mixture meets the limit, and the least of these counts.

@@ -98,12 +98,12 @@ class _Run:
         self.checked_value = np.inf
 
     def split(self, coef: FloatArray) -> FloatArray:
-        """Give the x of coefficients (k, d)."""
+        """Return the x of coefficients (k, d)."""
         on = coef[self.on]
         return np.concatenate([np.maximum(on, 0), np.maximum(-on, 0), coef[~self.on]])
 
     def objective(self, x: FloatArray) -> tuple[float, FloatArray]:
-        """Give the value and the gradient at x; keep the best coefficients and the average of p.
+        """Return the value and the gradient at x; keep the best coefficients and the average of p.
 
         Where `plus` and `minus` are both positive, F is less than the value at x: its penalty is `|plus - minus|`.
         """

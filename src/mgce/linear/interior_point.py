@@ -51,26 +51,26 @@ class Point:
     free: FloatArray  # the coefficients without l1 term, (k, d), zero where there is one
 
     def coef(self, problem: LinearProblem) -> FloatArray:
-        """Give mu, shape (k, d)."""
+        """Return mu, shape (k, d)."""
         coef = self.free.copy()
         coef[problem.lambda_ > 0] = self.primal[3] - self.primal[4]
         return coef
 
     def mean_product(self, problem: LinearProblem) -> float:
-        """Give the mean product of a variable and its multiplier, zero at the solution; rows count by their weight."""
+        """Return the mean product of a variable and its multiplier, zero at the solution; rows count by weight."""
         products = [x * y for x, y in zip(self.primal, self.dual, strict=True)]
         of_rows = problem.weight @ (products[0].sum(1) + products[1] + products[2].sum(1))
         count: int = 2 * products[0].shape[1] + 1 + 2 * products[3].size
         return float(of_rows + products[3].sum() + products[4].sum()) / count
 
     def moved(self, step: Point, length: float) -> Point:
-        """Give the point that lies `length` along the step."""
+        """Return the point that lies `length` along the step."""
         primal = tuple(x + length * dx for x, dx in zip(self.primal, step.primal, strict=True))
         dual = tuple(x + length * dx for x, dx in zip(self.dual, step.dual, strict=True))
         return Point(primal, dual, self.nu + length * step.nu, self.free + length * step.free)
 
     def room(self, step: Point) -> float:
-        """Give the share of the step, in [0, 1], after which the first variable or multiplier would be zero; or 1."""
+        """Return the share of the step, in [0, 1], after which the first variable or multiplier would be zero; or 1."""
         length = 1.0
         for x, dx in zip(self.primal + self.dual, step.primal + step.dual, strict=True):
             down = dx < 0
@@ -105,7 +105,7 @@ def interior_path(problem: LinearProblem, max_iter: int) -> Iterator[tuple[Float
 
 
 def starting_point(problem: LinearProblem) -> Point:
-    """Give the point at mu = 0 at which every product of a variable and its multiplier is the same, 1 / (2 k).
+    """Return the point at mu = 0 at which every product of a variable and its multiplier is the same, 1 / (2 k).
 
     Each h is 1 / (2 k), half of the uniform probability, which leaves g = 1/2; with s = 1/2, p is 1 / k.
     """
@@ -119,7 +119,7 @@ def starting_point(problem: LinearProblem) -> Point:
 
 
 def concave_loss(h: FloatArray, beta: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Give `beta (h^(1/beta) - 1)`, its slope, and minus its second derivative."""
+    """Return `beta (h^(1/beta) - 1)`, its slope, and minus its second derivative."""
     log_h = np.log(h)
     if np.isinf(beta):
         return log_h, 1 / h, 1 / h**2
@@ -183,7 +183,7 @@ class NewtonSystem:
             yield product / self.r.sum(1)[:, None]
 
     def step(self, aims: Sequence[FloatArray | float]) -> Point:
-        """Give the step after which, to first order, the products are the `aims`, one for each array of `primal`."""
+        """Return the step after which, to first order, the products are the `aims`, one for each array of `primal`."""
         problem, point = self.problem, self.point
         s, g, h, plus, minus = point.primal
         p, q, z, pi_plus, pi_minus = point.dual

@@ -17,7 +17,7 @@ class UnboundedProgramError(ArithmeticError):
 
 
 def solve_linear_program(problem: LinearProblem) -> tuple[FloatArray, FloatArray, int] | None:
-    r"""Give mu (k, d), p (n, k) and the number of iterations of HiGHS, or None if it found no solution.
+    r"""Return mu (k, d), p (n, k) and the number of iterations of HiGHS, or None if it found no solution.
 
     The program is `min -tau.mu + l1.|mu| - sum_i w_i nu_i` subject to `h_iy >= 1 + f_iy + nu_i`, `h >= 0` and
     `sum_y h_iy <= 1`. At the solution nu_i is phi of row i and h has the minimax probabilities, which at beta = 1 are

@@ -25,12 +25,12 @@ def product(matrix: Matrix, right: FloatArray) -> FloatArray:
 
 
 def moments(features: Matrix, probs: FloatArray, weight: FloatArray) -> FloatArray:
-    r"""Give `sum_i w_i p_i (x) psi_i`, shape (k, d): row y is the mean of p_iy psi_i over the rows."""
+    r"""Return `sum_i w_i p_i (x) psi_i`, shape (k, d): row y is the mean of p_iy psi_i over the rows."""
     return product(features.T, weight[:, None] * probs).T
 
 
 def block_gram(features: Matrix, pairs: Iterable[FloatArray], k: int, d: int) -> FloatArray:
-    r"""Give `sum_i C_i (x) psi_i psi_i'`, shape (k d, k d), for symmetric matrices C_i, (k, k), whose rows sum to zero.
+    r"""Return `sum_i C_i (x) psi_i psi_i'`, shape (k d, k d), for symmetric C_i, (k, k), whose rows sum to zero.
 
     Only the entries left of the diagonals are needed, since those on the diagonals follow from the sums. Item y of
     `pairs` has them for row y of all C_i, shape (n, y).

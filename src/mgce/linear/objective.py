@@ -19,7 +19,7 @@ Link = Callable[[FloatArray, float], tuple[FloatArray, FloatArray]]
 
 
 def phi_and_p(margins: FloatArray, beta: float) -> tuple[FloatArray, FloatArray]:
-    """Give phi (n,) and the worst-case probabilities p (n, k) of margins (n, k)."""
+    """Return phi (n,) and the worst-case probabilities p (n, k) of margins (n, k)."""
     f = torch.from_numpy(margins)
     if math.isinf(beta):
         return -f.logsumexp(-1).numpy(), f.softmax(-1).numpy()
@@ -34,7 +34,7 @@ def phi_and_p(margins: FloatArray, beta: float) -> tuple[FloatArray, FloatArray]
 
 
 def trivial_value(n_classes: int, beta: float) -> float:
-    """Give the loss of the uniform probabilities h = 1/k, whatever the label: `beta (1 - k^(-1/beta))`."""
+    """Return the loss of the uniform probabilities h = 1/k, whatever the label: `beta (1 - k^(-1/beta))`."""
     log_k = math.log(n_classes)
     return log_k if math.isinf(beta) else -beta * math.expm1(-log_k / beta)
 
@@ -62,20 +62,20 @@ class LinearProblem:
         return trivial_value(self.tau.shape[0], self.beta)
 
     def margins(self, coef: FloatArray) -> FloatArray:
-        """Give the margins f, shape (n, k)."""
+        """Return the margins f, shape (n, k)."""
         return product(self.features, coef.T)
 
     def smooth(self, coef: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        """Give F without its l1 term, the gradient of that, shape (k, d), and p, shape (n, k)."""
+        """Return F without its l1 term, the gradient of that, shape (k, d), and p, shape (n, k)."""
         phi, p = self.link(self.margins(coef), self.beta)
         return float(-(self.tau * coef).sum() - self.weight @ phi), self.residual(p), p
 
     def value(self, coef: FloatArray) -> float:
-        """Give F(coef)."""
+        """Return F(coef)."""
         return self.smooth(coef)[0] + float((self.lambda_ * np.abs(coef)).sum())
 
     def residual(self, p: FloatArray) -> FloatArray:
-        """Give the moments of p less tau, shape (k, d); p is in the uncertainty set if they are within l1.
+        """Return the moments of p less tau, shape (k, d); p is in the uncertainty set if they are within l1.
 
         It is also the gradient of F without its l1 term.
         """

@@ -74,7 +74,7 @@ def interior_is_affordable(size: Size, patience: Patience) -> bool:
 
 
 def plan(size: Size, beta: float, patience: Patience) -> tuple[str, ...]:
-    """Give the methods in the order to be tried; each goes on where the one before did not close the gap.
+    """Return the methods in the order to be tried; each goes on where the one before did not close the gap.
 
     Example:
         >>> plan(Size(n=150, k=3, d=5), 1.0, QUICK)

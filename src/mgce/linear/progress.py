@@ -83,5 +83,5 @@ class Progress:
             self.value, self.coef = value, coef.copy()
 
     def fit(self) -> LinearFit:
-        """Give the result."""
+        """Return the result."""
         return LinearFit(self.coef, self.value, self.dual.best, self.n_iter, self.closed, self.method, self.stalled)

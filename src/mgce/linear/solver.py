@@ -120,7 +120,7 @@ def fit_linear(
 
 
 def _anchor(n: int, labels: Any, anchor: Any, n_classes: int | None) -> FloatArray | None:
-    """Give the anchor (n, k): the one-hot labels, or without labels the probabilities that were passed, if any."""
+    """Return the anchor (n, k): the one-hot labels, or without labels the probabilities that were passed, if any."""
     if labels is None:
         return None if anchor is None else as_array(anchor, "anchor")
     y = as_labels(labels, n, n_classes)
@@ -144,7 +144,7 @@ def _weight(sample_weight: Any, n: int) -> FloatArray:
 
 
 def _tau(tau: FloatArray | None, psi: Matrix, anchor: FloatArray | None, weight: FloatArray) -> FloatArray:
-    """Give the moments, shape (k, d): those passed, or else those of the anchor."""
+    """Return the moments, shape (k, d): those passed, or else those of the anchor."""
     if tau is None:
         if anchor is None:
             raise ValueError(_validation.expected("labels", "given where `tau` is not", None))

@@ -27,7 +27,7 @@ PLAIN: dict[str, Callable[[Tensor, Tensor, Beta], Tensor]] = {
 
 
 def of_rows(output: str, logits: Tensor, beta: Beta, dim: int) -> Tensor:
-    """Give the output named, classes last: by the kernel where it can run, else by plain operations.
+    """Return the output named, classes last: by the kernel where it can run, else by plain operations.
 
     Half types are computed in float32.
     """
@@ -88,7 +88,7 @@ def _root_and_worst_case(rows: Tensor, beta: float) -> tuple[Tensor, Tensor]:
 
 
 def _base(rows: Tensor, t: Tensor, beta: float) -> Tensor:
-    """Give v, formed as in `root.powers`, so that it keeps its digits at both ends."""
+    """Return v, formed as in `root.powers`, so that it keeps its digits at both ends."""
     x = rows - rows.amax(-1, keepdim=True)
     t = t.unsqueeze(-1)
     return torch.where(x < -beta / 2, ((beta + x) + t) / beta, 1 + (x + t) / beta).clamp(min=0)

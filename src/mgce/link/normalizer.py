@@ -103,6 +103,6 @@ def normalized_logits(logits: Tensor, *, beta: Beta, dim: int | None = None) -> 
 
 
 def result_dtype(logits: Tensor) -> torch.dtype:
-    """Give the dtype of a result: that of the input, or float32 for half types under autocast, as log_softmax."""
+    """Return the dtype of a result: that of the input, or float32 for half types under autocast, as log_softmax."""
     half = logits.dtype in (torch.float16, torch.bfloat16)
     return torch.float32 if half and torch.is_autocast_enabled(logits.device.type) else logits.dtype

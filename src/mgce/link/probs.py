@@ -141,7 +141,7 @@ def worst_case_to_minimax(p: Tensor, *, beta: Beta, dim: int | None = None) -> T
 
 
 def _probs(output: str, logits: Tensor, beta: Beta, dim: int | None) -> Tensor:
-    """Give the output named, contiguous if the logits are."""
+    """Return the output named, contiguous if the logits are."""
     beta = _validation.check_beta(beta)
     dim = _validation.check_logits(logits, dim)
     probs = of_rows(output, logits, beta, dim).movedim(-1, dim).to(result_dtype(logits))
@@ -149,7 +149,7 @@ def _probs(output: str, logits: Tensor, beta: Beta, dim: int | None) -> Tensor:
 
 
 def _less_inverse(beta: Beta) -> Beta:
-    """Give 1 - 1/beta, with its digits where beta is near 1."""
+    """Return 1 - 1/beta, with its digits where beta is near 1."""
     if not isinstance(beta, Tensor):
         return 1.0 if beta >= root.LARGEST_BETA else (beta - 1) / beta
     finite = ~(beta >= root.LARGEST_BETA)

@@ -16,7 +16,7 @@ HALF_TYPES = _validation.HALF_TYPES
 
 
 def with_class_dim(input: Tensor, target: Tensor, dim: int | None) -> tuple[Tensor, Tensor]:
-    """Give logits, and class probabilities with them, a view whose classes are where `cross_entropy` has them."""
+    """Return logits, and class probabilities with them, a view whose classes are where `cross_entropy` has them."""
     if dim is None or not isinstance(input, Tensor) or not isinstance(target, Tensor):
         return input, target
     _validation.check_logits(input, dim, "input")
@@ -25,7 +25,7 @@ def with_class_dim(input: Tensor, target: Tensor, dim: int | None) -> tuple[Tens
 
 
 def result_dtype(input: Tensor, target: Tensor, weight: Tensor | None) -> torch.dtype:
-    """Give the type of the loss that `cross_entropy` would give."""
+    """Return the type of the loss that `cross_entropy` would give."""
     if input.dtype in HALF_TYPES and torch.is_autocast_enabled(input.device.type):
         return torch.float32
     if not target.is_floating_point():

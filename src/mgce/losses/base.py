@@ -105,7 +105,7 @@ class Loss(_WeightedLoss, Criterion):
         self.reduction = reduction
 
     def hyperparameters(self) -> dict[str, Any]:
-        """Give what this loss has and cross-entropy has not, by name."""
+        """Return what this loss has and cross-entropy has not, by name."""
         return {}
 
     def extra_repr(self) -> str:
@@ -134,12 +134,12 @@ class RobustLoss(Loss, WithBeta):
         store_beta(self, beta)
 
     def hyperparameters(self) -> dict[str, Any]:
-        """Give beta."""
+        """Return beta."""
         return {"beta": self.beta}
 
 
 def python_number(value: Any) -> Any:
-    """Give a number of NumPy's as one of Python's, since the others do not compile; anything else as it is."""
+    """Return a number of NumPy's as one of Python's, since the others do not compile; anything else as it is."""
     return value.item() if isinstance(value, np.generic) else value
 
 

@@ -50,7 +50,7 @@ def composite_loss_and_grad(
 
 
 def _target_probs(target: Tensor, weight: Tensor | None, logits: Tensor, options: LossOptions) -> Tensor:
-    """Give q, shape (N, C), such that the loss is that of q: labels smoothed, weighted, and zero where ignored."""
+    """Return q, shape (N, C), such that the loss is that of q: labels smoothed, weighted, and zero where ignored."""
     share = options.label_smoothing
     weight = logits.new_ones(logits.shape[1]) if weight is None else weight
     if target.ndim == 2:

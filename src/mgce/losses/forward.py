@@ -162,12 +162,12 @@ def _check_transition(transition: Tensor) -> None:
 
 
 def _log(probs: Tensor) -> Tensor:
-    """Give the logarithm, whose derivative at 0 is 0 and not infinite: what is -inf stays so."""
+    """Return the logarithm, whose derivative at 0 is 0 and not infinite: what is -inf stays so."""
     return torch.where(probs == 0, -torch.inf, torch.where(probs == 0, 1, probs).log())
 
 
 def _log_mixture(x: Tensor, beta: float, transition: Tensor) -> Tensor:
-    """Give log(p T), by a matrix product where that keeps all digits, as it does unless a label is all but impossible.
+    """Return log(p T), by a matrix product where that keeps all digits: unless a label is all but impossible.
 
     Else, and where values cannot be read, by k^2 numbers a row.
     """
@@ -186,7 +186,7 @@ def _log_mixture(x: Tensor, beta: float, transition: Tensor) -> Tensor:
 
 
 def _log_sum_exp(x: Tensor) -> Tensor:
-    """Give `x.logsumexp(-2)`, whose derivative in PyTorch is NaN where all are -inf."""
+    """Return `x.logsumexp(-2)`, whose derivative in PyTorch is NaN where all are -inf."""
     top = x.detach().amax(-2, keepdim=True)
     top = torch.where(top == -torch.inf, 0, top)
     return _log(torch.exp(x - top).sum(-2)) + top.squeeze(-2)

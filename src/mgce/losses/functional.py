@@ -222,7 +222,7 @@ def alpha_loss(probs: Tensor, target: Tensor, *, beta: Beta, dim: int | None = N
 
 
 def _alpha_scores(probs: Tensor, beta: Tensor) -> Tensor:
-    """Give `beta (h^(1/beta) - 1)`: where h > 0 by expm1, which keeps the digits of large beta, else by the power.
+    """Return `beta (h^(1/beta) - 1)`: where h > 0 by expm1, which keeps the digits of large beta, else by the power.
 
     The power keeps the infinite derivative at zero, and NaN.
     """

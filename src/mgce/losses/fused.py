@@ -44,7 +44,7 @@ def fused_mgce_loss(
 
 
 def loss_of_rows(rows: Tensor, arguments: LossArguments) -> Tensor:
-    """Give the loss of arguments that have the form of kernels, with a gradient if one is wanted."""
+    """Return the loss of arguments that have the form of kernels, with a gradient if one is wanted."""
     if rows.requires_grad and torch.is_grad_enabled():
         return _apply(rows, arguments)
     return dispatch.loss_and_grad(rows, arguments, want_grad=False)[0]
@@ -147,7 +147,7 @@ def loss_and_grad(
 
 
 def loss_and_gradient(logits: Tensor, arguments: LossArguments) -> tuple[Tensor, Tensor]:
-    """Give the loss and its gradient of a batch of rows, by the kernel or, on a machine without it, by hand."""
+    """Return the loss and its gradient of a batch of rows, by the kernel or, on a machine without it, by hand."""
     if dispatch.obstacle_of_machine(logits, warn=True) is None:
         loss, grad = dispatch.loss_and_grad(logits, arguments)
     else:

@@ -109,7 +109,7 @@ def loss_and_gradients(
     wanted: tuple[bool, ...] = NOTHING,
     row_scale: Tensor | None = None,
 ) -> tuple[Tensor, Gradients]:
-    """Give the loss, and those gradients in input, linear_weight and linear_bias that are wanted.
+    """Return the loss, and those gradients in input, linear_weight and linear_bias that are wanted.
 
     They are those of the reduced loss or, for "none", of the sum of the rows times `row_scale`, shape (n,). For float16
     they are returned in float32. Autograd rounds them after the loss scale, if there is one, has multiplied them.
@@ -131,7 +131,7 @@ def loss_and_gradients(
 
 
 def _kept_rows(target: Tensor, k: int, ignore_index: int) -> Tensor | None:
-    """Give the indices of the rows that count, or None where all do; refuse a label that is no class."""
+    """Return the indices of the rows that count, or None where all do; refuse a label that is no class."""
     kept = target != ignore_index
     wrong = kept & ((target < 0) | (target >= k))
     if bool(wrong.any()):
@@ -144,7 +144,7 @@ def _put_back(rows: Tensor, kept: Tensor, n: int) -> Tensor:
 
 
 def _scales(batch: HeadBatch, options: ChunkOptions, row_scale: Tensor | None) -> tuple[Tensor | float, Tensor | float]:
-    """Give what each row's gradient is multiplied by, and what the sum of the losses is divided by."""
+    """Return what each row's gradient is multiplied by, and what the sum of the losses is divided by."""
     if row_scale is not None:
         return row_scale.unsqueeze(-1), 1.0
     if options.loss.reduction != "mean":
@@ -159,7 +159,7 @@ def _scales(batch: HeadBatch, options: ChunkOptions, row_scale: Tensor | None) -
 def _over_chunks(
     batch: HeadBatch, options: ChunkOptions, wanted: tuple[bool, ...], scale: Tensor | float
 ) -> tuple[Tensor, Gradients]:
-    """Give the losses, of each row for "none" or of each chunk, and the gradients times `scale`."""
+    """Return the losses, of each row for "none" or of each chunk, and the gradients times `scale`."""
     input, linear_weight, linear_bias, target, weight = batch
     n, k = len(input), len(linear_weight)
     grad_input = None
@@ -203,7 +203,7 @@ def _project(rows: Tensor, linear_weight: Tensor, linear_bias: Tensor | None, ou
 def _chunk_loss(
     logits: Tensor, target: Tensor, weight: Tensor | None, options: ChunkOptions, want_grad: bool
 ) -> tuple[Tensor, Tensor | None]:
-    """Give the loss of each row for "none", else their sum, and the gradient of the sum in the logits."""
+    """Return the loss of each row for "none", else their sum, and the gradient of the sum in the logits."""
     dtype = torch.promote_types(logits.dtype, torch.float32)
     if target.ndim == 2:
         dtype = torch.promote_types(dtype, target.dtype)
@@ -250,7 +250,7 @@ def _accumulate(
 
 
 def _active_classes(grad: Tensor) -> Tensor | None:
-    """Give the classes in which some row has a gradient, or None where they are many, or the device is not to wait."""
+    """Return the classes in which some row has a gradient, or None where they are many, or no device may wait."""
     if grad.device.type != "cpu":
         return None
     # Two passes that are vectorised cost less than any(0); NaN is not 0.

@@ -32,7 +32,7 @@ def linear_loss_and_gradients(
     backend: str,
     wanted: Sequence[bool],
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Give the loss, reduced, and its gradients in the first three arguments: empty where not wanted."""
+    """Return the loss, reduced, and its gradients in the first three arguments: empty where not wanted."""
     beta = number_of(beta, symbol)
     kernel = dispatch.choose(backend, input, target, weight, beta) in dispatch.KERNELS  # now a plain call
     options = ChunkOptions(LossOptions(ignore_index, reduction, label_smoothing), beta, rows, kernel)

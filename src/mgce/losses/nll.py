@@ -32,12 +32,12 @@ def nll(
 
 
 def of_labels(values: Tensor, target: Tensor, ignore_index: int) -> Tensor:
-    """Give of each row of values the one of its label, 0 for rows to ignore, in the shape of the target."""
+    """Return of each row of values the one of its label, 0 for rows to ignore, in the shape of the target."""
     return -_hard_nll(values, target.long(), None, ignore_index, "none")
 
 
 def row_weights(target: Tensor, weight: Tensor | None, ignore_index: int) -> Tensor:
-    """Give what each row counts in a mean: nothing if it is ignored, else the weight of its label, or True for one."""
+    """Return what each row counts in a mean: 0 if ignored, else the weight of its label, or True for one."""
     kept = target != ignore_index
     return kept if weight is None else torch.where(kept, of_class(weight, torch.where(kept, target, 0)), 0)
 
@@ -77,7 +77,7 @@ def _hard_nll(scores: Tensor, target: Tensor, weight: Tensor | None, ignore_inde
 
 
 def _uniform_nll(scores: Tensor, target: Tensor, weight: Tensor | None, options: LossOptions) -> Tensor:
-    """Give the loss against the uniform target, reduced by the weights of the index targets."""
+    """Return the loss against the uniform target, reduced by the weights of the index targets."""
     dim = class_dim(scores)
     k = scores.shape[dim]
     kept = target != options.ignore_index

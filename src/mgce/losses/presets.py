@@ -33,7 +33,7 @@ DATA = tuple(sorted({data for loss in LOSSES.values() for data in loss.presets.b
 
 
 def preset(name: str, data: str, noise_type: str | None = None, noise_rate: float | None = None) -> dict[str, Any]:
-    """Give the hyperparameters of a loss that were published for a data set, or else those for CIFAR-10.
+    """Return the hyperparameters of a loss that were published for a data set, or else those for CIFAR-10.
 
     CIFAR-10 is what most comparisons begin with.
 

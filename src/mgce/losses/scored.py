@@ -34,7 +34,7 @@ def scored_loss(
 
 
 def expm1(exponent: Tensor) -> Tensor:
-    """Give exp - 1 with the digits of both the value and the derivative.
+    """Return exp - 1 with the digits of both the value and the derivative.
 
     The derivative of `torch.expm1` is its result plus 1, which cancels where the result is near -1; nothing cancels in
     `exp - 1` there.

@@ -26,7 +26,7 @@ class ScoredLoss(Loss):
         self.function(torch.zeros(2, device="cpu"), torch.tensor(0, device="cpu"), **self.hyperparameters())
 
     def hyperparameters(self) -> dict[str, Any]:
-        """Give what this loss has and cross-entropy has not, by name."""
+        """Return what this loss has and cross-entropy has not, by name."""
         return {name: getattr(self, name) for name in self.own}
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:

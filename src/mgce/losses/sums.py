@@ -86,7 +86,7 @@ class SumLoss(Criterion):
         return both_probs(self.parts()[0], logits)
 
     def parts(self) -> tuple[nn.Module, ...]:
-        """Give the losses whose weight is not 0."""
+        """Return the losses whose weight is not 0."""
         return tuple(loss for weight, loss in zip(self.weights, self.losses, strict=True) if weight != 0)
 
     def set_reduction(self, reduction: str) -> None:

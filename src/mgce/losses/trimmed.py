@@ -123,7 +123,7 @@ def check_trim(name: str, share: Any) -> None:
 
 
 def _shares(trim: float | Sequence[float] | Tensor, num_classes: int) -> list[float]:
-    """Give the share of each label, from one for all or one for each."""
+    """Return the share of each label, from one for all or one for each."""
     given: Any = trim.tolist() if hasattr(trim, "tolist") else trim  # a tensor or an array
     shares: Sequence[Any] = given if isinstance(given, (list, tuple)) else [given] * num_classes
     if len(shares) != num_classes:
@@ -255,7 +255,7 @@ class TrimmedLoss(Wrapper):
             )
 
     def _weight_of(self, label: Tensor, kept: Tensor, rows: Tensor) -> Tensor:
-        """Give what the mean divides by: the sum of the class weights of the rows kept, or their number."""
+        """Return what the mean divides by: the sum of the class weights of the rows kept, or their number."""
         weight = weight_of(self.loss)
         if weight is None:
             return torch.maximum(kept.sum(), rows.any())

@@ -133,7 +133,7 @@ def _sum(parts: Tensor, group: Any) -> Tensor:
 
 
 def _shifted(logits: Tensor, group: Any) -> Tensor:
-    """Give x = f - max f, the maximum being that over the group."""
+    """Return x = f - max f, the maximum being that over the group."""
     top = logits.amax(-1)
     dist.all_reduce(top, dist.ReduceOp.MAX, group)
     return logits - top.unsqueeze(-1)

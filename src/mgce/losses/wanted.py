@@ -29,7 +29,7 @@ class Wanted(NamedTuple):
 
     @classmethod
     def by(cls, logits: Tensor, target: Tensor, options: LossOptions) -> Wanted:
-        """Give what a loss needs of logits (C), (N, C) or (N, C, d1, ..., dK) against a target."""
+        """Return what a loss needs of logits (C), (N, C) or (N, C, d1, ..., dK) against a target."""
         dim = class_dim(logits)
         if target.is_floating_point() or options.label_smoothing > 0:
             return cls(dim, None, options.ignore_index)
@@ -41,7 +41,7 @@ class Wanted(NamedTuple):
         return self.target is None
 
     def of(self, values: Tensor) -> Tensor:
-        """Give the values of all classes, or those of the labels, in the shape of the target and 0 for ignored rows."""
+        """Return the values of all classes, or those of the labels, in the target's shape and 0 for ignored rows."""
         return values if self.target is None else of_labels(values, self.target, self.ignore_index)
 
     def are(self, index: Tensor, values: Tensor) -> Tensor:

@@ -52,19 +52,19 @@ def check_inputs(probs: Tensor, target: Tensor) -> None:
 
 
 def top_label(probs: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """Give the largest probability of each row, and whether its class, the first at ties, is right."""
+    """Return the largest probability of each row, and whether its class, the first at ties, is right."""
     confidence, predicted = probs.max(1)
     return confidence, (predicted == target).double()
 
 
 def class_wise(probs: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """Give the probability of each class in each row, and whether it is the label; shapes (k, N)."""
+    """Return the probability of each class in each row, and whether it is the label; shapes (k, N)."""
     classes = torch.arange(probs.shape[1], device=probs.device)
     return probs.T, (target == classes[:, None]).double()
 
 
 def bin_edges(n_bins: int, device: torch.device) -> Tensor:
-    """Give the B + 1 edges b/B, each the float64 number nearest to it."""
+    """Return the B + 1 edges b/B, each the float64 number nearest to it."""
     return torch.arange(n_bins + 1, dtype=torch.float64, device=device) / n_bins
 
 
@@ -86,13 +86,13 @@ def equal_mass_sums(confidence: Tensor, hits: Tensor, n_bins: int) -> BinSums:
 
 
 def calibration_error(sums: BinSums) -> Tensor:
-    """Give sum_b n_b/N |acc(b) - conf(b)|, averaged over the leading dimensions if there are any."""
+    """Return sum_b n_b/N |acc(b) - conf(b)|, averaged over the leading dimensions if there are any."""
     gap = (sums.hits - sums.confidence).abs().sum(-1)
     return (gap / sums.samples.sum(-1)).mean()
 
 
 def maximum_error(sums: BinSums) -> Tensor:
-    """Give max_b |acc(b) - conf(b)| over the bins that have samples, averaged over the leading dimensions."""
+    """Return max_b |acc(b) - conf(b)| over the bins that have samples, averaged over the leading dimensions."""
     gap = (sums.hits - sums.confidence).abs() / sums.samples.clamp(min=1)  # 0 in an empty bin
     return gap.amax(-1).mean()
 

@@ -30,7 +30,7 @@ def bootstrap_interval(
     delta: float = 0.05,
     n_resamples: int = 1000,
 ) -> Interval:
-    r"""Give a bootstrap interval of a calibration error, corrected for the error's own bias.
+    r"""Return a bootstrap interval of a calibration error, corrected for the error's own bias.
 
     .. math:: \big[\,2 \hat\theta - \hat\theta^*_{1 - a/2},\; 2 \hat\theta - \hat\theta^*_{a/2}\,\big] \cap [0, 1]
 

@@ -47,7 +47,7 @@ def rank_classes(logits: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def measure(logits: Tensor, target: Tensor, outputs: Mapping[str, Tensor]) -> dict[str, float]:
-    """Give `accuracy`, and for the probabilities (N, k) of each output `ece_NAME` and `sce_NAME`."""
+    """Return `accuracy`, and for the probabilities (N, k) of each output `ece_NAME` and `sce_NAME`."""
     order, place = rank_classes(logits, target)
     result = {"accuracy": float((place == 0).double().mean())}
     for name, probs in outputs.items():
@@ -57,7 +57,7 @@ def measure(logits: Tensor, target: Tensor, outputs: Mapping[str, Tensor]) -> di
 
 
 def both_outputs(logits: Tensor, beta: float, link: nn.Module) -> dict[str, Tensor]:
-    """Give h and p of logits (N, k) by the link of a loss of this beta: it gives h, or p after forward correction."""
+    """Return h and p of logits (N, k) by the link of a loss of this beta: it gives h, or p after forward correction."""
     probs: Tensor = link(logits)
     if any(isinstance(part, MinimaxLink) and part.output == "worst_case" for part in link.modules()):
         return {"h": worst_case_to_minimax(probs, beta=beta), "p": probs}
@@ -109,7 +109,7 @@ def pool(curves: Sequence[Mapping[str, Any]]) -> tuple[FloatArray, FloatArray, F
 
 
 def _plain(curve: ReliabilityCurve) -> dict[str, list[Any]]:
-    """Give a curve as lists, with None for the mean of an empty bin."""
+    """Return a curve as lists, with None for the mean of an empty bin."""
     means = {"confidence": curve.confidence, "accuracy": curve.accuracy}
     return {
         "count": curve.count.tolist(),

@@ -64,7 +64,7 @@ class _BinnedCalibrationError(_CalibrationError):
         self.hits = self.hits + sums.hits
 
     def compute(self) -> Tensor:
-        """Give the error of all rows so far, a float64 scalar."""
+        """Return the error of all rows so far, a float64 scalar."""
         return binning.calibration_error(BinSums(self.samples, self.confidence, self.hits))
 
 
@@ -127,7 +127,7 @@ class MaximumCalibrationError(ExpectedCalibrationError):
     """
 
     def compute(self) -> Tensor:
-        """Give the error of all rows so far, a float64 scalar."""
+        """Return the error of all rows so far, a float64 scalar."""
         return binning.maximum_error(BinSums(self.samples, self.confidence, self.hits))
 
 
@@ -218,6 +218,6 @@ class AdaptiveCalibrationError(_CalibrationError):
         self.hits.append(hits)
 
     def compute(self) -> Tensor:
-        """Give the error of all rows so far, a float64 scalar."""
+        """Return the error of all rows so far, a float64 scalar."""
         confidence, hits = dim_zero_cat(self.confidence), dim_zero_cat(self.hits)
         return binning.calibration_error(binning.equal_mass_sums(confidence, hits, self.n_bins))

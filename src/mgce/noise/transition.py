@@ -16,7 +16,7 @@ from mgce import _validation
 
 
 def symmetric(n_classes: int, noise_rate: float) -> Tensor:
-    r"""Give the matrix of symmetric noise: a flipped label is any of the other classes, equally likely.
+    r"""Return the matrix of symmetric noise: a flipped label is any of the other classes, equally likely.
 
     .. math:: T_{yy} = 1 - r, \qquad T_{yz} = \frac{r}{k - 1} \quad (z \neq y)
 
@@ -48,7 +48,7 @@ def symmetric(n_classes: int, noise_rate: float) -> Tensor:
 
 
 def pair_flip(n_classes: int, noise_rate: float) -> Tensor:
-    r"""Give the matrix of pair noise: a flipped label is the next class, and the last becomes the first.
+    r"""Return the matrix of pair noise: a flipped label is the next class, and the last becomes the first.
 
     .. math:: T_{yy} = 1 - r, \qquad T_{y,\,(y + 1) \bmod k} = r
 
@@ -79,7 +79,7 @@ def pair_flip(n_classes: int, noise_rate: float) -> Tensor:
 
 
 def asymmetric(mapping: Mapping[int, int], n_classes: int, noise_rate: float) -> Tensor:
-    r"""Give the matrix of class-dependent noise: each mapped class is mistaken for one other class.
+    r"""Return the matrix of class-dependent noise: each mapped class is mistaken for one other class.
 
     .. math:: T_{yy} = 1 - r, \qquad T_{y,\,m(y)} = r \qquad \text{for } y \text{ in the mapping } m,
 
@@ -118,7 +118,7 @@ def asymmetric(mapping: Mapping[int, int], n_classes: int, noise_rate: float) ->
 
 
 def inverse_noise_matrix(transition: Tensor, frequencies: Tensor) -> Tensor:
-    r"""Give the probability of each true label y, given the label z that is seen.
+    r"""Return the probability of each true label y, given the label z that is seen.
 
     .. math:: M_{yz} = \frac{\pi_y T_{yz}}{\sum_c \pi_c T_{cz}}
 

@@ -27,7 +27,7 @@ STEPS = {
 
 
 def proven_steps(k: int, beta: float | Tensor, dtype: torch.dtype) -> int:
-    """Give the number of steps after which t is within an eps of the root, for any row of k logits.
+    """Return the number of steps after which t is within an eps of the root, for any row of k logits.
 
     One more is for a start that is rounded to the left of the root, and one to see that t has come to rest.
     """
@@ -37,7 +37,7 @@ def proven_steps(k: int, beta: float | Tensor, dtype: torch.dtype) -> int:
 
 
 def newton_steps(k: int, beta: float | Tensor, dtype: torch.dtype) -> int:
-    """Give the number of steps that every row found needs, and one more: for where no value may be read."""
+    """Return the number of steps that every row found needs, and one more: for where no value may be read."""
     # By comparisons, which a compiler can follow where beta is a symbol; a k that is one may stand for any number.
     row = 0 if isinstance(beta, Tensor) else max(i for i, smallest in enumerate(BETAS) if beta >= smallest)
     column = len([most for most in CLASSES[:-1] if k > most]) if isinstance(k, int) else -1

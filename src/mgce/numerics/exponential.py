@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 def expm1(exponent: Tensor) -> Tensor:
-    """Give exp(x) - 1 to a few eps of its size.
+    """Return exp(x) - 1 to a few eps of its size.
 
     For `torch.expm1` PyTorch's compiler writes `exp(x) - 1` where it writes vector code for a CPU, up to version 2.13
     at least (pytorch#189803): every digit is lost at x = 1e-8 in float32. In graphs it is `2 sinh(x/2) exp(x/2)`, whose

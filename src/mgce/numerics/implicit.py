@@ -13,7 +13,7 @@ from mgce.numerics.root import Beta
 def solve(
     logits: Tensor, beta: Beta, dim: int, method: str = "newton", tol: float = 1e-4
 ) -> tuple[Tensor, Tensor, Beta]:
-    """Give x = f - max f (classes last), the root t = phi + max f, and beta in x's dtype.
+    """Return x = f - max f (classes last), the root t = phi + max f, and beta in x's dtype.
 
     x, t and beta are differentiable. The maximum is a constant to autograd: t is equivariant, so
     that every derivative is the same for any constant of the row that is subtracted.
@@ -30,13 +30,13 @@ def solve(
 
 
 def worst_case(x: Tensor, t: Tensor, beta: Beta) -> Tensor:
-    """Give p = w / sum w at the root, classes last."""
+    """Return p = w / sum w at the root, classes last."""
     w, _ = root.powers(x, t, beta)
     return w / w.sum(-1, keepdim=True)
 
 
 def minimax(x: Tensor, t: Tensor, beta: Beta) -> Tensor:
-    """Give h at the root, classes last, with a sum of one.
+    """Return h at the root, classes last, with a sum of one.
 
     t is rounded, so that the sum is off one by up to its slope times that: up to k for beta = 1. As dh/dt = w, that
     much is taken back in the direction of w; to divide by the sum would spread it over classes that are right.

@@ -126,7 +126,7 @@ def _sum_of_shares(h: Tensor) -> Tensor:
 
 
 def norm_excess(x: Tensor, t: Tensor, beta: Beta) -> tuple[Tensor, Tensor]:
-    r"""Give `N = beta (||v||_beta - 1)`, zero at the root, and its slope in t, at least 1.
+    r"""Return `N = beta (||v||_beta - 1)`, zero at the root, and its slope in t, at least 1.
 
     At infinity `N = log S` and the slope is 1, with `S = sum v^beta`. Shapes: x (..., k), t (...).
     """
@@ -177,7 +177,7 @@ def bisection(x: Tensor, beta: Beta, tol: float = 1e-4) -> Tensor:
 
 
 def powers(x: Tensor, t: Tensor, beta: Beta) -> tuple[Tensor, Tensor]:
-    r"""Give `w = v^(beta - 1)` and `h = v^beta` at `v = (1 + (x + t)/beta)_+`, zero off the support.
+    r"""Return `w = v^(beta - 1)` and `h = v^beta` at `v = (1 + (x + t)/beta)_+`, zero off the support.
 
     At the root the sums are `A = sum w` and 1: `p = w / A`, `h = h`. The log1p form holds its
     relative accuracy for every beta up to infinity, where `w = h = exp(x + t)`; `w` at beta = 1 is
@@ -209,7 +209,7 @@ def _powers_finite(x: Tensor, t: Tensor, beta: Beta) -> tuple[Tensor, Tensor]:
 
 
 def _lower_end(log_count: Tensor, beta: Beta) -> Tensor:
-    """Give `C = beta (count^(-1/beta) - 1)`, the root of a row whose logits are all zero."""
+    """Return `C = beta (count^(-1/beta) - 1)`, the root of a row whose logits are all zero."""
     if not isinstance(beta, Tensor):
         return -log_count if beta >= LARGEST_BETA else beta * expm1(-log_count / beta)
     finite, b = _finite(beta)

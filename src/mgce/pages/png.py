@@ -47,7 +47,7 @@ def stamp(chart: Any, text: str = "smoke run") -> None:
 
 
 def png(chart: Any) -> bytes:
-    """Give a figure as PNG; the same bytes for the same figure, as the version of matplotlib is left out."""
+    """Return a figure as PNG; the same bytes for the same figure, as the version of matplotlib is left out."""
     image = io.BytesIO()
     # 150 dots for an inch: still sharp at half again the size that a page gives an inch, 96 CSS pixels.
     chart.savefig(image, format="png", dpi=150, metadata={"Software": None})

@@ -56,7 +56,7 @@ dd { margin: 0; }
 
 
 def document(title: str, lead: str, sections: Mapping[str, str], *, broad: bool = False) -> bytes:
-    """Give a page as UTF-8.
+    """Return a page as UTF-8.
 
     Args:
         title: its heading, as text.
@@ -79,17 +79,17 @@ def document(title: str, lead: str, sections: Mapping[str, str], *, broad: bool 
 
 
 def paragraph(text: str) -> str:
-    """Give a paragraph of text."""
+    """Return a paragraph of text."""
     return f"<p>{html_text(text)}</p>"
 
 
 def bullets(texts: Iterable[str]) -> str:
-    """Give a list of texts."""
+    """Return a list of texts."""
     return "<ul>" + "".join(f"<li>{html_text(text)}</li>" for text in texts) + "</ul>"
 
 
 def facts(values: Mapping[str, str]) -> str:
-    """Give a list of names, each with its text."""
+    """Return a list of names, each with its text."""
     return (
         "<dl>"
         + "".join(f"<dt>{html_text(name)}</dt><dd>{html_text(text)}</dd>" for name, text in values.items())
@@ -98,7 +98,7 @@ def facts(values: Mapping[str, str]) -> str:
 
 
 def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1) -> str:
-    """Give a table of texts that scrolls sideways by itself where the page is too narrow for it.
+    """Return a table of texts that scrolls sideways by itself where the page is too narrow for it.
 
     The first `words` columns are aligned as words, the others as numbers.
     """
@@ -122,10 +122,10 @@ def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]], word
 
 
 def image(png: bytes, text: str) -> str:
-    """Give a PNG, with a text for those who do not see it."""
+    """Return a PNG, with a text for those who do not see it."""
     return f'<img alt="{html_text(text)}" src="data:image/png;base64,{base64.b64encode(png).decode()}">'
 
 
 def figure(drawing: str, caption: str) -> str:
-    """Give a drawing above a caption, both HTML."""
+    """Return a drawing above a caption, both HTML."""
     return f"<figure>{drawing}<figcaption>{caption}</figcaption></figure>"

@@ -13,7 +13,7 @@ from mgce.linear.objective import trivial_value
 
 
 def argmax_factor(beta: float) -> float:
-    r"""Give the least C with `argmax error <= C R_beta` for every classifier, where R_beta is its alpha-risk.
+    r"""Return the least C with `argmax error <= C R_beta` for every classifier, where R_beta is its alpha-risk.
 
     .. math:: C_\beta = \frac{1}{\beta (1 - 2^{-1/\beta})}
 
@@ -38,7 +38,7 @@ def argmax_factor(beta: float) -> float:
 
 
 def loss_sum_bounds(n_classes: int, beta: float) -> tuple[float, float]:
-    r"""Give the least and the largest sum of the alpha-losses of all classes, over all probabilities.
+    r"""Return the least and the largest sum of the alpha-losses of all classes, over all probabilities.
 
     .. math:: \beta \big(k - k^{(\beta - 1)/\beta}\big) \le \sum_{y=1}^k \ell_\beta(h, y) \le \beta (k - 1)
 
@@ -67,7 +67,7 @@ def loss_sum_bounds(n_classes: int, beta: float) -> tuple[float, float]:
 
 
 def mae_bounds(alpha_risk: float, beta: float) -> tuple[float, float]:
-    r"""Give the least and the largest error of a class drawn from h (the MAE risk) that an alpha-risk allows.
+    r"""Return the least and the largest error of a class drawn from h (the MAE risk) that an alpha-risk allows.
 
     .. math:: \max\Big(\frac{R_\beta}{\beta},\; R_\beta - (\beta - 1)\Big) \le R_{\mathrm{MAE}} \le R_\beta
 
@@ -96,7 +96,7 @@ def mae_bounds(alpha_risk: float, beta: float) -> tuple[float, float]:
 
 
 def optimal_margins(probs: Any, beta: float) -> FloatArray:
-    r"""Give margins that minimise the expected margin loss where the classes have given probabilities.
+    r"""Return margins that minimise the expected margin loss where the classes have given probabilities.
 
     .. math:: f_y = \beta (v_y - 1), \qquad v_y = \Big(\frac{p_y}{\lVert p \rVert_\alpha}\Big)^{\alpha - 1},
         \qquad \alpha = \frac{\beta}{\beta - 1}
@@ -125,7 +125,7 @@ def optimal_margins(probs: Any, beta: float) -> FloatArray:
 
 
 def composite_losses(probs: Any, beta: float) -> FloatArray:
-    r"""Give the margin loss of every label as a loss of the worst-case probabilities, which is strictly proper.
+    r"""Return the margin loss of every label as a loss of the worst-case probabilities, which is strictly proper.
 
     .. math:: \tilde\ell_\beta(p, y) = \beta \Big(1 - \Big(\frac{p_y}{\lVert p \rVert_\alpha}\Big)^{\alpha - 1}\Big)
 
@@ -152,7 +152,7 @@ def composite_losses(probs: Any, beta: float) -> FloatArray:
 
 
 def _inverse_link(probs: Any, beta: float) -> FloatArray:
-    """Give v, whose power beta is h."""
+    """Return v, whose power beta is h."""
     if _finite(beta) == 1:
         raise ValueError(_validation.expected("beta", "above 1, where probabilities tell the margins", beta))
     p = as_probs(probs)

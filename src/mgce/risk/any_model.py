@@ -56,7 +56,7 @@ def certify_model(model: Any, X: Any, y: Any, **options: Any) -> RiskCertificate
 
 
 def label_indices(labels: Any, classes: Any, n: int, name: str = "y") -> IntArray:
-    """Give the places of labels among sorted classes, -1 for those that are none of them; one at least has to be."""
+    """Return the places of labels among sorted classes, -1 for those that are none of them; one at least has to be."""
     if labels.shape != (n,):
         raise ValueError(_validation.expected(name, f"of shape ({n},), one label for each row", labels.shape))
     places = {label: place for place, label in enumerate(classes.tolist())}

@@ -194,7 +194,7 @@ def cells(values: FloatArray) -> IntArray:
 
 
 def _betting_upper_rows(rows: FloatArray, delta: float, halvings: int) -> FloatArray:
-    """Give the betting bound of each row of draws in [0, 1], shape (m, n), at most `2^-halvings` too large."""
+    """Return the betting bound of each row of draws in [0, 1], shape (m, n), at most `2^-halvings` too large."""
     z = torch.from_numpy(rows)
     goal = -math.log(delta)
     bets = _bets(z, goal)
@@ -216,7 +216,7 @@ def _beaten(z: torch.Tensor, bets: torch.Tensor, mean: torch.Tensor, goal: float
 
 
 def _bets(z: torch.Tensor, goal: float) -> torch.Tensor:
-    """Give the stakes lambda_i of each row of draws, shape (m, n); each knows only the draws before the i-th.
+    """Return the stakes lambda_i of each row of draws, shape (m, n); each knows only the draws before the i-th.
 
     Mean and variance begin with one imagined draw, 1/2 with the variance 1/4, the largest on [0, 1].
     """

@@ -91,7 +91,7 @@ def certify_each(
 
 
 def _parts(by: Any, y: Any, h: Any) -> Any:
-    """Give the name of the part of each example, shape (n,)."""
+    """Return the name of the part of each example, shape (n,)."""
     if isinstance(by, str):
         _validation.check_choice("by", by, (LABEL, PREDICTION))
         return y.astype(np.int64) if by == LABEL else h.argmax(1)

@@ -63,7 +63,7 @@ class RiskCertificate:
     condition_number: float | None = None  # of the transition matrix
 
     def __str__(self) -> str:
-        """Give the certificate as sentences, with what it assumes."""
+        """Return the certificate as sentences, with what it assumes."""
         start = f"With confidence {confidence_text(1 - self.delta)} over n = {self.n} examples"
         parts = []
         if self.argmax_error is not None:
@@ -80,11 +80,11 @@ class RiskCertificate:
         return f"{start}: {', '.join(parts)}. This assumes that {'; '.join(self.assumptions)}."
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the fields as plain values."""
+        """Return the fields as plain values."""
         return {**asdict(self), "assumptions": list(self.assumptions)}
 
     def to_json(self) -> str:
-        """Give the fields as JSON; an infinite beta is the string "inf"."""
+        """Return the fields as JSON; an infinite beta is the string "inf"."""
         fields = self.to_dict()
         if self.beta is not None and math.isinf(self.beta):
             fields["beta"] = "inf"
@@ -193,7 +193,7 @@ class Request:
 
 
 def judge(sample: Sample, request: Request, delta: float) -> RiskCertificate:
-    """Give the certificate that :func:`certify` describes."""
+    """Return the certificate that :func:`certify` describes."""
     check_delta(delta)
     beta, chosen = request.beta, request.bounds
     assumed, share = request.stated.assume(sample, delta)
@@ -223,7 +223,7 @@ def judge(sample: Sample, request: Request, delta: float) -> RiskCertificate:
 
 
 def _losses(h: FloatArray, chosen: Sequence[str], beta: float | None) -> dict[str, Losses]:
-    """Give the loss of every example under every label, for each kind of risk."""
+    """Return the loss of every example under every label, for each kind of risk."""
     tables: dict[str, Losses] = {}
     for name in chosen:
         if name == "argmax":
@@ -238,7 +238,7 @@ def _losses(h: FloatArray, chosen: Sequence[str], beta: float | None) -> dict[st
 
 
 def checked_target(target: Any, n: int, k: int) -> IntArray:
-    """Give n labels in 0..k-1, or -1."""
+    """Return n labels in 0..k-1, or -1."""
     labels = as_array(target, "target")
     unseen = labels == UNSEEN
     known = as_labels(np.where(unseen, 0, labels), n, k, "target")

@@ -70,7 +70,7 @@ def clopper_pearson_lower(errors: int, n: int, delta: float = 0.05) -> float:
 
 
 def hoeffding_radius(n: int, delta: float = 0.05, *, width: float = 1.0) -> float:
-    r"""Give how far the mean of n draws may be below its expectation, by Hoeffding.
+    r"""Return how far the mean of n draws may be below its expectation, by Hoeffding.
 
     .. math:: r = (b - a) \sqrt{\log(1/\delta) / (2n)}
 
@@ -170,7 +170,7 @@ def hoeffding_bentkus_upper(sample: Any, delta: float = 0.05, *, limits: tuple[f
 
 
 def maurer_pontil_radius(std: Any, n: int, delta: float = 0.05, *, width: Any = 1.0) -> Any:
-    r"""Give how far the mean of n draws may be below its expectation, by Maurer and Pontil.
+    r"""Return how far the mean of n draws may be below its expectation, by Maurer and Pontil.
 
     .. math:: r = s \sqrt{2 \log(2/\delta) / n} + \frac{7 (b - a) \log(2/\delta)}{3 (n - 1)}
 
@@ -249,5 +249,5 @@ def unit_sample(sample: Any, limits: tuple[float, float]) -> FloatArray:
 
 
 def rescaled(unit: float, limits: tuple[float, float]) -> float:
-    """Give a bound on [0, 1] on the scale of the draws, at most b."""
+    """Return a bound on [0, 1] on the scale of the draws, at most b."""
     return limits[0] + (limits[1] - limits[0]) * min(1.0, unit)

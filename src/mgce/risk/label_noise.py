@@ -177,7 +177,7 @@ class KnownTransition:
         return min(losses.top, upper)
 
     def _range(self, losses: Losses) -> tuple[float, float]:
-        """Give the least and the largest value of the unbiased loss over all probabilities h and labels.
+        """Return the least and the largest value of the unbiased loss over all probabilities h and labels.
 
         An error is `1 - q` with q = h, or one-hot, so that it is linear in q and extreme at a corner.
         """
@@ -186,7 +186,7 @@ class KnownTransition:
 
 
 def power_range(weights: FloatArray, beta: float) -> tuple[float, float]:
-    r"""Give the least and the largest value of `sum_j a_j h_j^(1/beta)` over probabilities h.
+    r"""Return the least and the largest value of `sum_j a_j h_j^(1/beta)` over probabilities h.
 
     With u = h^(1/beta), the vector u is not negative and has beta-norm one. So the sum is at most the dual norm of the
     positive part of a, of order beta/(beta - 1), and at least minus that of the negative part. Where a has no negative

@@ -34,7 +34,7 @@ class MinimaxRisk:
         return self.value - self.lower
 
     def worst_case_distribution(self, features: Any) -> FloatArray:
-        """Give the distribution of the set that is worst for the minimax classifier: p(y | x), shape (n, k).
+        """Return the distribution of the set that is worst for the minimax classifier: p(y | x), shape (n, k).
 
         With the rows of `features`, those that V was computed on, equally likely, its moments are within lambda of tau
         and its risk is V, to the accuracy of the gap, for beta > 1 (paper, Theorem 1 and equation (17)). At beta = 1
@@ -135,7 +135,7 @@ def stochastic_gradient(
     beta: float,
     lambda_: Any = 0.0,
 ) -> FloatArray:
-    r"""Give a sub-gradient of the objective of equation (11), from some rows and their labels.
+    r"""Return a sub-gradient of the objective of equation (11), from some rows and their labels.
 
     .. math:: g = \lambda \odot \mathrm{sign}(\mu) + \frac1n \sum_i \Big(\sum_y p_\beta(y | x_i)\, \Phi(x_i, y)
         - \Phi(x_i, y_i)\Big)

@@ -204,7 +204,7 @@ def estimate_transition(
 
 
 def _confident_joint(y: IntArray, p: FloatArray) -> FloatArray:
-    """Give the estimated joint distribution of right and given label, shape (k, k)."""
+    """Return the estimated joint distribution of right and given label, shape (k, k)."""
     k = p.shape[1]
     size = np.bincount(y, minlength=k)
     threshold = np.array([p[y == j, j].mean() if size[j] else np.inf for j in range(k)])
@@ -219,6 +219,6 @@ def _confident_joint(y: IntArray, p: FloatArray) -> FloatArray:
 
 
 def _rows(joint: FloatArray) -> FloatArray:
-    """Give the transition matrix of a joint distribution; a class that is nowhere keeps its label."""
+    """Return the transition matrix of a joint distribution; a class that is nowhere keeps its label."""
     total = joint.sum(1, keepdims=True)
     return np.where(total > 0, joint / np.where(total > 0, total, 1), np.eye(len(joint)))

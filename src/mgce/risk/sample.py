@@ -51,7 +51,7 @@ class Sample:
         return b"".join(sorted(b"cluster" + cluster.tobytes() for cluster in np.split(rows[:, 1:], ends)))
 
     def own(self, losses: FloatArray, worst: float) -> FloatArray:
-        """Give each example the entry of its label, shape (n,), from losses (n, k); `worst` where it is unseen."""
+        """Return for each example the entry of its label, shape (n,), from losses (n, k); `worst` if unseen."""
         known = self.labels != UNSEEN
         values = np.full(self.labels.size, float(worst))
         values[known] = losses[known, self.labels[known]]
@@ -84,7 +84,7 @@ def checked_probs(probs: Any) -> FloatArray:
 
 
 def cluster_indices(groups: Any, n: int) -> IntArray | None:
-    """Give the names of clusters, shape (n,), as integers 0..c-1; None if there are none."""
+    """Return the names of clusters, shape (n,), as integers 0..c-1; None if there are none."""
     if groups is None:
         return None
     names = checked_names(groups, n, "groups")

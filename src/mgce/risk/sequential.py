@@ -105,7 +105,7 @@ def drift_upper_sequence(sample: Any, delta: float = 0.05, *, limits: tuple[floa
 
 
 def _open_ended_stakes(z: FloatArray, goal: float) -> FloatArray:
-    """Give the stakes, shape (n,); each knows only the draws before its own."""
+    """Return the stakes, shape (n,); each knows only the draws before its own."""
     t = np.arange(1, z.size + 1)
     mean = (0.5 + z.cumsum()) / (t + 1)
     variance = (0.25 + ((z - mean) ** 2).cumsum()) / (t + 1)

@@ -173,7 +173,7 @@ def _checked_range(psi: Matrix, feature_range: tuple[Any, Any]) -> tuple[FloatAr
 
 
 def _mean_and_std(psi: Matrix, y: IntArray, n_classes: int) -> tuple[FloatArray, FloatArray]:
-    """Give the sample means and deviations (denominator n - 1) of Phi, both of shape (k, d)."""
+    """Return the sample means and deviations (denominator n - 1) of Phi, both of shape (k, d)."""
     n = y.size
     if n < 2:
         raise ValueError(_validation.expected("labels", "at least 2 samples", n))
@@ -186,7 +186,7 @@ def _mean_and_std(psi: Matrix, y: IntArray, n_classes: int) -> tuple[FloatArray,
 def _betting_box(
     psi: Matrix, y: IntArray, n_classes: int, low: FloatArray, high: FloatArray, delta: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Give the middles and half-widths of the betting intervals of Phi, both of shape (k, d)."""
+    """Return the middles and half-widths of the betting intervals of Phi, both of shape (k, d)."""
     bottom = np.minimum(low, 0)
     width = np.maximum(high, 0) - bottom
     scale = np.where(width > 0, width, 1)

@@ -72,7 +72,7 @@ class ImageNetworkRun(ImageSettings, ABC):
         self.images(place)
 
     def data_checksum(self, place: Place) -> str:
-        """Give a SHA-256 of the data as they are read."""
+        """Return a SHA-256 of the data as they are read."""
         return self.images(place).checksum()
 
     @abstractmethod
@@ -122,12 +122,12 @@ class ImageNetworkRun(ImageSettings, ABC):
 
 
 def curves_by_epoch(fit: ImageFit) -> dict[str, list[float]]:
-    """Give the curves of a training as records have them; that of validation only where images are held out."""
+    """Return the curves of a training as records have them; that of validation only where images are held out."""
     return {f"{name}_by_epoch": short(fit.curves[name]) for name in CURVES if name in fit.curves}
 
 
 def label_transition(clean: Tensor, noisy: Tensor, n_classes: int) -> Tensor:
-    """Give the matrix of the noise of given labels: row z has the shares of each label among the rows of class z.
+    """Return the matrix of the noise of given labels: row z has the shares of each label among the rows of class z.
 
     Example:
         >>> label_transition(torch.tensor([0, 0, 1]), torch.tensor([0, 1, 1]), 2).tolist()
@@ -141,7 +141,7 @@ def label_transition(clean: Tensor, noisy: Tensor, n_classes: int) -> Tensor:
 def _test_logits(
     model: torch.nn.Module, dataset: ImageDataset, settings: ImageSettings, device: torch.device
 ) -> Tensor:
-    """Give the logits of all test images, computed in float32 on the device of training, as a tensor on the CPU.
+    """Return the logits of all test images, computed in float32 on the device of training, as a tensor on the CPU.
 
     A GPU multiplies float32 in convolutions with TF32's 10 bits of the mantissa, unless PyTorch is told not to.
     """

@@ -96,7 +96,7 @@ CHANGES: Sequence[Change] = (
 
 
 def renewed(specification: Document, records: Sequence[Document]) -> tuple[Document, Sequence[Document]]:
-    """Give the specification and the records of a run in today's names."""
+    """Return the specification and the records of a run in today's names."""
     for change in CHANGES:
         records = [change.record(record, specification) for record in records]
         specification = change.specification(specification)
@@ -104,7 +104,7 @@ def renewed(specification: Document, records: Sequence[Document]) -> tuple[Docum
 
 
 def earlier(specification: Document) -> Iterator[Document]:
-    """Give a specification as it was in earlier versions, the last one first, where it was not the same."""
+    """Yield a specification as it was in earlier versions, the last one first, where it was not the same."""
     for change in reversed(CHANGES):
         before = change.former(specification)
         if before != specification:

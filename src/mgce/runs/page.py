@@ -9,7 +9,7 @@ from mgce.runs.result import Result
 
 
 def page(title: str, lead: str, results: Sequence[Result], facts: Mapping[str, str]) -> bytes:
-    """Give the HTML page as UTF-8.
+    """Return the HTML page as UTF-8.
 
     Args:
         title: of the page.
@@ -22,7 +22,7 @@ def page(title: str, lead: str, results: Sequence[Result], facts: Mapping[str, s
 
 
 def section(result: Result) -> str:
-    """Give the HTML of a table or figure: picture, table, notes."""
+    """Return the HTML of a table or figure: picture, table, notes."""
     image = "" if result.image is None else web_page.image(result.image, result.title)
     head = list(result.cells[0])
     rows = [list(row.values()) for row in result.cells]

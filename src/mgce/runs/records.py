@@ -13,7 +13,7 @@ from mgce.runs.place import Place
 
 
 def short(values: Iterable[float]) -> list[float]:
-    """Give numbers to five digits, so that the curves of records stay small."""
+    """Return numbers to five digits, so that the curves of records stay small."""
     return [float(f"{value:.5g}") for value in values]
 
 

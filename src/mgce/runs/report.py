@@ -55,7 +55,7 @@ def write_report(study: Study[Any], store: Runs, out: Path) -> dict[str, Result]
 
 
 def facts(runs: list[Run]) -> dict[str, str]:
-    """Give for the page the settings of the runs on each data set, and the facts of the machines; all values of each.
+    """Return for the page the settings of the runs on each data set, and the facts of the machines; all values of each.
 
     A setting is a field of the specification that is not one of its axes. Hyperparameters, which differ by loss, stand
     apart, so that the settings do not come again with each.

@@ -62,7 +62,7 @@ def smoke(result: Result) -> Result:
 
 
 def page_name(results: Sequence[Result]) -> str:
-    """Give the name of the page of these results."""
+    """Return the name of the page of these results."""
     return f"report{SMOKE_SUFFIX * any(result.name.endswith(SMOKE_SUFFIX) for result in results)}.html"
 
 
@@ -81,7 +81,7 @@ def explained(result: Result, reasons: Mapping[str, str]) -> Result:
 
 
 def to_text(result: Result) -> str:
-    """Give title, table, caption and notes as lines."""
+    """Return title, table, caption and notes as lines."""
     import pandas as pd
 
     head, *rows = pd.DataFrame(list(result.cells)).to_string(index=False).splitlines()
@@ -94,14 +94,14 @@ def to_text(result: Result) -> str:
 
 
 def to_csv(result: Result) -> bytes:
-    """Give the numbers as CSV, in full."""
+    """Return the numbers as CSV, in full."""
     import pandas as pd
 
     return table_files.to_csv(pd.DataFrame(list(result.numbers), dtype=object), digits=None)
 
 
 def to_latex(result: Result) -> str:
-    """Give the table for LaTeX, with the rules of its package booktabs."""
+    """Return the table for LaTeX, with the rules of its package booktabs."""
     import pandas as pd
 
     latex: str = pd.DataFrame(list(result.cells)).to_latex(index=False, escape=True, caption=result.title)
@@ -112,7 +112,7 @@ def to_latex(result: Result) -> str:
 
 
 def files(result: Result) -> dict[str, bytes]:
-    """Give the contents of all files of a result, by their names: text, CSV, LaTeX, and PNG if there is an image."""
+    """Return the contents of all files of a result, by their names: text, CSV, LaTeX, and PNG if there is an image."""
     forms = {
         "txt": printable(to_text(result), keep="\n").encode(),
         "csv": to_csv(result),

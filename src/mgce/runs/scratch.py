@@ -17,7 +17,7 @@ from mgce.runs.store import former_names, run_name
 
 @contextlib.contextmanager
 def folder_of(place: Place, name: str) -> Iterator[Path]:
-    """Give the folder of a run, which nobody else enters meanwhile; without `place.scratch` a temporary one.
+    """Return the folder of a run, which nobody else enters meanwhile; without `place.scratch` a temporary one.
 
     A folder in `place.scratch` stays: until the run's records are written, it is all there is of the run.
     """
@@ -39,7 +39,7 @@ def remove(place: Place, name: str) -> None:
 
 
 def carry_over(place: Place, documents: Iterable[Mapping[str, Any]]) -> None:
-    """Give what runs left under a name that they had in an earlier version the name that they have now.
+    """Rename what runs left under the name of an earlier version to the name that they have now.
 
     That is the folder of a run that was stopped, and the logits of one that is finished. What lies under the new name
     already stays as it is.

@@ -25,7 +25,7 @@ def best_candidate(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def tied(candidates: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Give those records that have the best validation accuracy."""
+    """Return those records that have the best validation accuracy."""
     best = max(record["validation_accuracy"] for record in candidates)
     return [record for record in candidates if record["validation_accuracy"] == best]
 
@@ -49,26 +49,26 @@ def one_beta(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _mean(beta: float, records: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Give the means over the seeds of what beta is chosen by."""
+    """Return the means over the seeds of what beta is chosen by."""
     names = [name for name in ("validation_accuracy", HELD_OUT_LOSS) if all(name in record for record in records)]
     # Shares of equally many rows: to 12 digits, two sums of the same counts are the same number.
     return {"beta": beta, **{n: round(math.fsum(record[n] for record in records) / len(records), 12) for n in names}}
 
 
 def _order(equals: Sequence[dict[str, Any]]) -> Any:
-    """Give the key by which records of equal validation accuracy are ordered."""
+    """Return the key by which records of equal validation accuracy are ordered."""
     if all(HELD_OUT_LOSS in record for record in equals):
         return lambda record: (record[HELD_OUT_LOSS], *_candidate(record))
     return _candidate
 
 
 def _candidate(record: dict[str, Any]) -> tuple[float, float]:
-    """Give beta and the share to trim, 0 where the method leaves out no rows."""
+    """Return beta and the share to trim, 0 where the method leaves out no rows."""
     return record["beta"], record.get("trim") or 0.0
 
 
 def summarize(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Give for each method a dict: what was chosen, and mean and standard deviation of every measure over the seeds.
+    """Return for each method a dict: what was chosen, and mean and standard deviation of every measure over the seeds.
 
     `betas` are pairs of a beta and the number of seeds that took it, by rising beta; `trims` the same of the shares to
     trim, empty if the method leaves out no rows. The standard deviation is that of the sample (ddof = 1), and NaN for

@@ -34,7 +34,7 @@ class Specification(Protocol):
         """Raise an error if the run's data set is missing."""
 
     def data_checksum(self, place: Place) -> str:
-        """Give a SHA-256 of the data as they are read."""
+        """Return a SHA-256 of the data as they are read."""
 
     def run(self, place: Place) -> list[dict[str, Any]]:
         """Train; give the records, of types that JSON has."""
@@ -47,7 +47,7 @@ LATER_AXES = ("cap_from", "trim", "penalty")  # left out while they are None, an
 
 
 def document(specification: Specification) -> dict[str, Any]:
-    """Give a specification as a dict of types that JSON has, with its kind and axes."""
+    """Return a specification as a dict of types that JSON has, with its kind and axes."""
     fields: dict[str, Any] = plain(asdict(specification))  # type: ignore[call-overload]
     unused = {name for name in LATER_AXES if fields.get(name) is None}
     axes = [axis for axis in specification.axes if axis not in unused]
@@ -64,7 +64,7 @@ def networks(specification: Mapping[str, Any]) -> set[str]:
 
 
 def remaining(specification: Specification, done: Set[str]) -> list[Specification]:
-    """Give specifications of the networks that are not done yet, in as few runs as that takes.
+    """Return specifications of the networks that are not done yet, in as few runs as that takes.
 
     Args:
         specification: of a run.

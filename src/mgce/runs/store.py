@@ -54,7 +54,7 @@ def run_name(specification: Mapping[str, Any]) -> str:
 
 
 def former_names(specification: Mapping[str, Any]) -> list[str]:
-    """Give the names that a run had in earlier versions, the last one first."""
+    """Return the names that a run had in earlier versions, the last one first."""
     return [run_name(document) for document in earlier(specification)]
 
 
@@ -101,7 +101,7 @@ class Runs:
         self.runs |= self._checked(*_loose([folder]))
 
     def read(self) -> dict[str, Run]:
-        """Give the finished runs by name, in the order of their names.
+        """Return the finished runs by name, in the order of their names.
 
         Raises:
             ValueError: if a file is damaged, or a run is missing that the folder has had.
@@ -146,14 +146,14 @@ class Runs:
         return sorted((self.directory / "runs").glob("[!.]*/"))
 
     def _stored(self) -> dict[str, Run]:
-        """Give the finished runs as they were written, by the names that they then had."""
+        """Return the finished runs as they were written, by the names that they then had."""
         runs, checks = _loose(self._folders())
         packed = {run.name: run for run in self._packed()}
         checks = {**_read_one(self.directory / "checks.json", absent={}), **checks}
         return dict(sorted(self._checked({**packed, **runs}, checks).items()))
 
     def _checked(self, runs: dict[str, Run], checks: Mapping[str, Any]) -> dict[str, Run]:
-        """Give the runs, all of which are whole and plausible."""
+        """Return the runs, all of which are whole and plausible."""
         for name, check in checks.items():
             if name not in runs:
                 raise _damaged(self.directory, f"no run {name}")
@@ -164,7 +164,7 @@ class Runs:
         return runs
 
     def _renewed(self, runs: Mapping[str, Run]) -> dict[str, Run]:
-        """Give the runs in today's names; what was stored under a name of today goes before what gets it now."""
+        """Return the runs in today's names; what was stored under a name of today goes before what gets it now."""
         found: dict[str, Run] = {}
         for name, run in runs.items():
             try:
@@ -196,7 +196,7 @@ class Runs:
 
 
 def _loose(folders: Sequence[Path]) -> tuple[dict[str, Run], dict[str, Any]]:
-    """Give the runs in folders of their own, and their checks, by name."""
+    """Return the runs in folders of their own, and their checks, by name."""
     runs: dict[str, Run] = {}
     checks: dict[str, Any] = {}
     for folder in folders:
@@ -219,7 +219,7 @@ def _remove(folder: Path) -> None:
 
 
 def _check_of(run: Run) -> dict[str, Any]:
-    """Give what tells whether a run is whole."""
+    """Return what tells whether a run is whole."""
     content = b"".join(map(_line, [run.specification, run.machine, *run.records]))
     return {"records": len(run.records), "sha256": hashlib.sha256(content).hexdigest()}
 
@@ -244,7 +244,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _line(document: Mapping[str, Any]) -> bytes:
-    """Give the one JSON line of a document."""
+    """Return the one JSON line of a document."""
     return (json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False) + "\n").encode()
 
 

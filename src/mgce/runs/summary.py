@@ -11,7 +11,7 @@ Pair = tuple[float, float]  # mean and standard deviation
 
 
 def percent(values: Sequence[float]) -> Pair | None:
-    """Give mean and standard deviation (ddof = 1; NaN for a single value) in percent; None without values."""
+    """Return mean and standard deviation (ddof = 1; NaN for a single value) in percent; None without values."""
     if not values:
         return None
     return 100 * statistics.fmean(values), 100 * statistics.stdev(values) if len(values) > 1 else math.nan
@@ -26,7 +26,7 @@ def show(pair: Sequence[float] | None) -> str:
 
 
 def flat(measures: Mapping[str, tuple[float, float | None] | None]) -> dict[str, float | None]:
-    """Give mean and deviation of each measure a column of its own."""
+    """Return mean and deviation of each measure a column of its own."""
     columns: dict[str, float | None] = {}
     for key, measure in measures.items():
         columns[key], columns[f"{key}_std"] = measure or (None, None)

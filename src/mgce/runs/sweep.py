@@ -97,7 +97,7 @@ def carry_out(
 
 
 def pending(specifications: Sequence[Specification], store: Runs) -> list[Specification]:
-    """Give specifications of the networks that no finished run has, each of them once.
+    """Return specifications of the networks that no finished run has, each of them once.
 
     So a grid grows: of a run that asks for eight betas, one of which has been run before, the other seven are left.
     """

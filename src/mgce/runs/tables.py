@@ -109,7 +109,7 @@ class TableRun(ABC):
         self.table(place)
 
     def data_checksum(self, place: Place) -> str:
-        """Give a SHA-256 of the data as they are read."""
+        """Return a SHA-256 of the data as they are read."""
         return self.table(place).checksum()
 
     @abstractmethod
@@ -143,10 +143,10 @@ class TableRun(ABC):
 
     @abstractmethod
     def _hyperparameters(self) -> dict[str, Any]:
-        """Give the published hyperparameters of the losses that have them here, by name."""
+        """Return the published hyperparameters of the losses that have them here, by name."""
 
     def _told(self, table: Table) -> tuple[Tensor, Tensor]:
-        """Give what is told to the losses that are told the noise: its matrix, and the counts of the true classes."""
+        """Return what is told to the losses that are told the noise: its matrix, and the counts of the true classes."""
         k = len(table.classes)
         return noise.symmetric(k, self.noise_rate), torch.from_numpy(table.target).bincount(minlength=k)
 
@@ -176,7 +176,7 @@ class TableRun(ABC):
 
 
 def _split(table: Table, spec: TableRun, seed: int) -> list[tuple[Tensor, Tensor]]:
-    """Give features and target of the training, validation and test rows of a seed."""
+    """Return features and target of the training, validation and test rows of a seed."""
 
     def stratified(rows: Rows, size: float) -> tuple[Rows, Rows]:
         return stratified_split(rows, table.target, size, derived_seed(seed, "split"), table.name)
@@ -193,7 +193,7 @@ def _split(table: Table, spec: TableRun, seed: int) -> list[tuple[Tensor, Tensor
 
 
 def _scaled(table: Table, train: Rows, scaling: str, parts: list[Rows]) -> list[Tensor]:
-    """Give the features of each part of the rows, scaled by what the training rows say."""
+    """Return the features of each part of the rows, scaled by what the training rows say."""
     if scaling == "pixels":
         pixels = torch.as_tensor(table.features.to_numpy(), dtype=torch.float32) / 255
         pixels -= pixels[train].mean(0)

@@ -110,7 +110,7 @@ def calibrate(
 
 
 def _thresholds(scores: FloatArray, y: IntArray, alpha: float, per_class: bool) -> FloatArray:
-    """Give the conformal quantile of the scores of the labels, of all or of each class, shape (k,)."""
+    """Return the conformal quantile of the scores of the labels, of all or of each class, shape (k,)."""
     k = scores.shape[1]
     own = np.where(y == UNSEEN, np.inf, scores[np.arange(len(y)), np.maximum(y, 0)])
     if per_class:
@@ -126,7 +126,7 @@ def _quantile(own: FloatArray, alpha: float) -> float:
 def _noisy_thresholds(
     scores: FloatArray, sample: Sample, inverse: FloatArray, alpha: float, per_class: bool, delta: float
 ) -> FloatArray:
-    """Give the last threshold that passes, shape (k,); infinite where not even the first one does."""
+    """Return the last threshold that passes, shape (k,); infinite where not even the first one does."""
     k, y = sample.n_classes, sample.labels
     unseen = y == UNSEEN
     weight = np.where(unseen[:, None], 0.0, inverse[np.maximum(y, 0)])
@@ -152,12 +152,12 @@ class _Terms:
     alpha: float
 
     def at(self, q: float) -> FloatArray:
-        """Give the terms at a threshold, shape (n,)."""
+        """Return the terms at a threshold, shape (n,)."""
         terms = (self.weight * ((self.scores > q) - self.alpha)).sum(1)
         return np.where(self.unseen, 1 - self.alpha, terms)
 
     def limits(self) -> tuple[float, float]:
-        """Give the least and the largest value that a term can have, whatever the sample."""
+        """Return the least and the largest value that a term can have, whatever the sample."""
         positive, negative = np.maximum(self.inverse, 0), np.minimum(self.inverse, 0)
         low = float((negative * (1 - self.alpha) - positive * self.alpha).sum(1).min())
         high = float((positive * (1 - self.alpha) - negative * self.alpha).sum(1).max())

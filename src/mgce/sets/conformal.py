@@ -33,7 +33,7 @@ class ConformalSets:
     assumptions: tuple[str, ...]  # clauses that complete "This assumes that"
 
     def predict(self, probs: Any) -> NDArray[np.bool_]:
-        """Give the sets of examples from their probabilities (n, k), as truth values (n, k).
+        """Return the sets of examples from their probabilities (n, k), as truth values (n, k).
 
         The class of largest probability is always in, so a set is never empty. Comparisons with the threshold have a
         relative tolerance of a ten-thousandth. The threshold is the score of a row of the calibration sample, and in a
@@ -60,19 +60,19 @@ class ConformalSets:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the fields as plain values; an infinite threshold is None."""
+        """Return the fields as plain values; an infinite threshold is None."""
         thresholds = [None if np.isinf(t) else t for t in self.thresholds]
         return {**asdict(self), "thresholds": thresholds, "assumptions": list(self.assumptions)}
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> ConformalSets:
-        """Give the sets of what :meth:`to_dict` gave."""
+        """Return the sets of what :meth:`to_dict` gave."""
         thresholds = tuple(np.inf if t is None else float(t) for t in fields["thresholds"])
         return cls(**{**fields, "thresholds": thresholds, "assumptions": tuple(fields["assumptions"])})
 
 
 def conformal_scores(probs: Any, score: str = "least_ambiguous") -> FloatArray:
-    r"""Give how little every class suits an example, in [0, 1].
+    r"""Return how little every class suits an example, in [0, 1].
 
     .. math:: s_y = 1 - p_y \ \text{(least ambiguous)}, \qquad
         s_y = \sum_{j: p_j > p_y} p_j \ \text{(adaptive)}

@@ -80,7 +80,7 @@ def copies(selected: pd.DataFrame, labels: pd.Series[Any]) -> IntArray:
 
 
 def things_and_copies(selected: pd.DataFrame, labels: pd.Series[Any]) -> tuple[IntArray, IntArray]:
-    """Give each row the number of the thing that it describes, and the number of the row that it is a copy of.
+    """Return for each row the number of the thing that it describes, and the number of the row that it is a copy of.
 
     Rows that are equal in all features more often than by chance are one thing that was labelled several times. Those
     of them with one label are copies, however often labels disagree. So are all that :func:`copies` finds.

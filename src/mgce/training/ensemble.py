@@ -131,13 +131,13 @@ def stack_groups(groups: Sequence[tuple[Tensor, Tensor]], device: str) -> tuple[
 
 
 def accuracy(model: EnsembleMLP, features: Tensor, target: Tensor) -> Tensor:
-    """Give the share of rows (G, n) whose largest logit is their class, for each network, (G, M)."""
+    """Return the share of rows (G, n) whose largest logit is their class, for each network, (G, M)."""
     predicted: Tensor = model(features).argmax(-1)
     return (predicted == target.unsqueeze(1)).float().mean(-1)
 
 
 def _members_together(features: Tensor, outputs: int, members: int) -> int:
-    """Give how many members to train together, each of which has `outputs` activations in a step, in every group."""
+    """Return how many members to train together, each of which has `outputs` activations in a step, in every group."""
     if features.device.type != "cpu":
         return members
     of_a_member = 2 * features.shape[0] * outputs * features.itemsize  # each output has a gradient

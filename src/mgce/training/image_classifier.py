@@ -60,7 +60,7 @@ class WeightedMean(Metric):
         self.weight += weight
 
     def compute(self) -> Tensor:
-        """Give the mean of all numbers."""
+        """Return the mean of all numbers."""
         return self.total / self.weight
 
 
@@ -121,12 +121,12 @@ class ImageClassifier(LightningModule):
             self._loss, self.beta, self.criterion = loss, loss.beta, loss.module().to(self.device)
 
     def penalty(self) -> Tensor:
-        r"""Give :math:`\lambda_0 \lVert \mu \rVert_1`, with mu the weights that `settings.l1_on` names."""
+        r"""Return :math:`\lambda_0 \lVert \mu \rVert_1`, with mu the weights that `settings.l1_on` names."""
         penalised = [self.network.fc.weight] if self.settings.l1_on == "last" else self.network.parameters()
         return self.settings.l1 * torch.stack([parameter.abs().sum() for parameter in penalised]).sum()
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
-        """Give SGD; `on_train_epoch_start` sets its learning rate."""
+        """Return SGD; `on_train_epoch_start` sets its learning rate."""
         settings = self.settings
         return torch.optim.SGD(
             self.network.parameters(),
@@ -153,7 +153,7 @@ class ImageClassifier(LightningModule):
         self.begin(self.current_epoch)
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
-        """Give the objective of a batch; its penalty is part of it, so that the clipped gradient has both."""
+        """Return the objective of a batch; its penalty is part of it, so that the clipped gradient has both."""
         images, target = batch
         generator = derived_generator(self.seed, "changes", self.current_epoch, batch_idx, self.global_rank)
         logits = self.network(self.preprocessing.augmented(images, generator))
@@ -230,7 +230,7 @@ class ImageClassifier(LightningModule):
 
 
 def _renewed(specification: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the specification of a checkpoint in today's names.
+    """Return the specification of a checkpoint in today's names.
 
     Options of losses had others; and cross-entropy was MGCE at beta = inf, which is the same loss.
     """
@@ -262,7 +262,7 @@ def make_network(settings: ImageSettings, num_classes: int, in_channels: int) ->
 def load_classifier(
     checkpoint: Path, settings: ImageSettings, loss: MemberLoss | Mapping[int, MemberLoss], num_classes: int
 ) -> ImageClassifier:
-    """Give the network of a checkpoint, ready to predict; the arguments are those of its training."""
+    """Return the network of a checkpoint, ready to predict; the arguments are those of its training."""
     content = read_checkpoint(checkpoint)
     state = content["state_dict"]
     try:
@@ -305,7 +305,7 @@ def _unreadable(path: Path, error: Exception) -> ValueError:
 
 
 def best_epoch(curves: Mapping[str, list[float]]) -> int:
-    """Give the first epoch of best validation accuracy, or the last epoch without a validation part."""
+    """Return the first epoch of best validation accuracy, or the last epoch without a validation part."""
     if "validation_accuracy" not in curves:
         return len(curves["objective"]) - 1
     return curves["validation_accuracy"].index(max(curves["validation_accuracy"]))

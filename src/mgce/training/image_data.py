@@ -116,7 +116,7 @@ def resized(dataset: ImageDataset, size: int) -> ImageDataset:
 def batches_of(
     part: Images | ImageFiles, batch_sampler: RowBatches, device: torch.device, num_workers: int
 ) -> Batches | DataLoader[Any]:
-    """Give the batches of a part: from the memory of the device, or read from files by other processes."""
+    """Return the batches of a part: from the memory of the device, or read from files by other processes."""
     if isinstance(part, Images):
         return Batches(part, batch_sampler, device)
     return DataLoader(
@@ -129,7 +129,7 @@ def batches_of(
 
 
 def training_batches(rows: int, batch_size: int, seed: int, rank: int, world_size: int) -> BatchSampler:
-    """Give the rows of each step of one of `world_size` processes, in an order that depends on the seed and the epoch.
+    """Return the rows of each step of one of `world_size` processes, in an order that seed and epoch determine.
 
     All processes take equally many steps, as their gradients are averaged: to fill the last, up to world_size - 1 rows
     come twice in an epoch.
@@ -145,7 +145,7 @@ def training_batches(rows: int, batch_size: int, seed: int, rank: int, world_siz
 
 
 def evaluation_batches(rows: int, batch_size: int, rank: int, world_size: int) -> list[list[int]]:
-    """Give the batches of one process; together the processes see every row once, in equally many batches each.
+    """Return the batches of one process; together the processes see every row once, in equally many batches each.
 
     Raises:
         ValueError: if there are fewer rows than processes.
@@ -157,7 +157,7 @@ def evaluation_batches(rows: int, batch_size: int, rank: int, world_size: int) -
 
 
 def pixel_mean(part: Images | ImageFiles, seed: int, num_workers: int) -> Tensor:
-    """Give the mean of each pixel of each channel, (c, h, w), in [0, 1]; of files, over `MEAN_ROWS` drawn at random."""
+    """Return the mean of each pixel of each channel, (c, h, w), in [0, 1]; of files, over `MEAN_ROWS` random ones."""
     if isinstance(part, Images):
         return torch.from_numpy(part.images.mean(0, dtype=np.float64) / 255).float()
     rows = torch.randperm(len(part), generator=derived_generator(seed, "mean"))[:MEAN_ROWS].tolist()
@@ -171,7 +171,7 @@ def pixel_mean(part: Images | ImageFiles, seed: int, num_workers: int) -> Tensor
 def standardizing(
     part: Images | ImageFiles, settings: ImageSettings, seed: int, num_workers: int
 ) -> tuple[Tensor, Tensor]:
-    """Give what training images are standardized by: mean and standard deviation, (c, h, w), as the settings have it.
+    """Return what training images are standardized by: mean and standard deviation, (c, h, w), as the settings have it.
 
     Raises:
         ValueError: if channels are to be standardized of images in files.

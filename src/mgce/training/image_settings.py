@@ -92,7 +92,7 @@ class ImageSettings(DescentSettings):
                 raise ValueError(expected(name, "a float in [0, 1)", 1))
 
     def lr_at(self, epoch: int) -> float:
-        """Give the learning rate of an epoch, counted from 0."""
+        """Return the learning rate of an epoch, counted from 0."""
         if self.schedule == "steps":
             return super().lr_at(epoch)
         return self.lr * (1 + math.cos(math.pi * epoch / self.epochs)) / 2

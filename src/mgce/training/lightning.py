@@ -75,13 +75,13 @@ class ImageData(LightningDataModule):
         self.dataset, self.settings, self.seed = dataset, settings, seed
 
     def train_dataloader(self) -> Loader:
-        """Give the batches of this device, in an order that Lightning renews every epoch."""
+        """Return the batches of this device, in an order that Lightning renews every epoch."""
         trainer, part = self._trainer, self.dataset.train
         rows = training_batches(len(part), self.settings.batch_size, self.seed, trainer.global_rank, trainer.world_size)
         return batches_of(part, rows, trainer.strategy.root_device, self._num_workers)
 
     def val_dataloader(self) -> list[Loader]:
-        """Give the batches of the test part, and those of the validation part if there is one."""
+        """Return the batches of the test part, and those of the validation part if there is one."""
         trainer = self._trainer
         size = -(-self.settings.batch_size // trainer.world_size)
         return [
@@ -197,7 +197,7 @@ def _specification(
     seed: int,
     precision: str,
 ) -> dict[str, Any]:
-    """Give everything that training depends on, by which a checkpoint of another training is told apart."""
+    """Return everything that training depends on, by which a checkpoint of another training is told apart."""
     stages = {0: loss} if isinstance(loss, MemberLoss) else loss
     losses = {str(epoch): _as_lists(asdict(stage)) for epoch, stage in stages.items()}
     given = {"dataset": dataset.name, "noise_rate": noise_rate, "seed": seed, "loss": losses, "precision": precision}
@@ -205,7 +205,7 @@ def _specification(
 
 
 def _as_lists(value: Any) -> Any:
-    """Give options of a loss with lists in place of tensors and arrays, which have no one answer to `==`."""
+    """Return options of a loss with lists in place of tensors and arrays, which have no one answer to `==`."""
     if isinstance(value, Mapping):
         return {name: _as_lists(part) for name, part in value.items()}
     return value.tolist() if hasattr(value, "tolist") else value

@@ -127,7 +127,7 @@ class _Trimmed:
         return losses
 
     def weights(self, losses: Tensor, target: Tensor, weight: Tensor, k: int) -> Tensor:
-        """Give the weights of rows (members, G, n) as one dimension; those of a network keep their sum."""
+        """Return the weights of rows (members, G, n) as one dimension; those of a network keep their sum."""
         rows = target.flatten(0, 1)
         if self._recent is None:
             trim, window = self._loss.recent.trim, self._loss.recent.window

@@ -25,7 +25,7 @@ class Scratch:
         self._buffers: dict[str, Tensor] = {}
 
     def __call__(self, name: str, shape: Sequence[int], like: Tensor) -> Tensor:
-        """Give an uninitialised tensor of this shape, with the dtype and device of `like`."""
+        """Return an uninitialised tensor of this shape, with the dtype and device of `like`."""
         size = math.prod(shape)
         if name not in self._buffers or self._buffers[name].numel() < size:
             self._buffers[name] = like.new_empty(size)

@@ -7,7 +7,7 @@ import torch
 
 
 def derived_seed(seed: int, purpose: str, *key: int) -> int:
-    """Give a seed in [0, 2**32) for each purpose and key, so that no two of them draw from one stream.
+    """Return a seed in [0, 2**32) for each purpose and key, so that no two of them draw from one stream.
 
     It depends on nothing else: what seed 0 gives is the same whether or not there is a seed 1.
 
@@ -25,5 +25,5 @@ def derived_seed(seed: int, purpose: str, *key: int) -> int:
 
 
 def derived_generator(seed: int, purpose: str, *key: int) -> torch.Generator:
-    """Give a generator on the CPU whose state is a function of the arguments."""
+    """Return a generator on the CPU whose state is a function of the arguments."""
     return torch.Generator().manual_seed(derived_seed(seed, purpose, *key))

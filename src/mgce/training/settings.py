@@ -64,7 +64,7 @@ class DescentSettings:
         check_number("l1", self.l1, 0)
 
     def lr_at(self, epoch: int) -> float:
-        """Give the learning rate of an epoch, counted from 0."""
+        """Return the learning rate of an epoch, counted from 0."""
         return self.lr * self.gamma ** sum(milestone <= epoch for milestone in self.milestones)
 
 

@@ -67,7 +67,7 @@ class Training:
 
     @torch.no_grad()
     def loss(self, features: Tensor, target: Tensor) -> Tensor:
-        """Give the mean loss of each network (G, M) on validation rows, features (G, n, d) and class indices (G, n)."""
+        """Return the mean loss of each network (G, M) on validation rows: features (G, n, d), class indices (G, n)."""
         logits = self.model(features).transpose(0, 1).flatten(0, 1)
         weight = torch.full_like(target, 1 / target.shape[1], dtype=features.dtype)
         return self.model.grid(self.losses(logits, target, weight, training=False)[0])
@@ -131,6 +131,6 @@ class Best:
 
     @torch.no_grad()
     def restore(self) -> None:
-        """Give the networks their best weights."""
+        """Return the networks their best weights."""
         for kept, parameter in zip(self._weights, self._model.parameters(), strict=True):
             parameter.copy_(kept)

@@ -27,7 +27,7 @@ PROTOCOLS = {
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory):
-    """Give a function from the name of a folder of records to the folder of their tables, rendered once."""
+    """Return a function from the name of a folder of records to the folder of their tables, rendered once."""
 
     @functools.cache
     def rendered(folder):
@@ -88,7 +88,7 @@ README = {
 
 
 def table(path, begins):
-    """Give the columns and, by the first cell, the rows of the Markdown table whose first line begins so."""
+    """Return the columns and, by the first cell, the rows of the Markdown table whose first line begins so."""
     lines = [line.strip() for line in (COMMITTED.parent / path).read_text().splitlines()]
     after = itertools.dropwhile(lambda line: not line.startswith(begins), lines)
     of_table = itertools.takewhile(lambda line: line.startswith("|"), after)
@@ -97,7 +97,7 @@ def table(path, begins):
 
 
 def measured(tables, column):
-    """Give the percentage of each loss that is shown in a column, of one with an L1 penalty at the best size."""
+    """Return the percentage of each loss that is shown in a column, of one with an L1 penalty at the best size."""
     folder, dataset, noise, name = FIGURES[column]
     frame = pd.read_csv(tables(folder) / f"{PROTOCOLS[folder]}.csv")
     frame = frame[(frame["dataset"] == dataset) & (noise is None or frame["noise"] == noise)]
@@ -151,7 +151,7 @@ def test_the_figures_of_networks_on_the_first_screen_are_those_of_the_records(ta
 
 
 def sentence(path, begins, ends):
-    """Give the sentence of a page that begins and ends so, on one line."""
+    """Return the sentence of a page that begins and ends so, on one line."""
     text = " ".join((COMMITTED.parent / path).read_text().split())
     return text[(at := text.index(begins)) : text.index(ends, at)]
 
@@ -216,7 +216,7 @@ def test_which_loss_to_trim_is_what_the_records_say(tables):
 
 
 def of_reduced(tables, dataset, noise):
-    """Give the accuracy at the last epoch and at the best of each loss on few images."""
+    """Return the accuracy at the last epoch and at the best of each loss on few images."""
     frame = pd.read_csv(tables("losses-reduced") / "reduced.csv")
     return frame[(frame["dataset"] == dataset) & (frame["noise"] == noise)].set_index("loss")
 
@@ -372,7 +372,7 @@ def test_a_page_that_shows_a_part_of_a_table_shows_its_data_sets(page, datasets)
 
 
 def percentages(tables, folder, dataset, loss, variants, column):
-    """Give the percentages in a column of a table of records for a loss and its variants."""
+    """Return the percentages in a column of a table of records for a loss and its variants."""
     frame = pd.read_csv(tables(folder) / f"{PROTOCOLS[folder]}.csv").set_index(["dataset", "loss"])[column]
     return [float(frame[dataset, f"{loss}{variant}"]) for variant in variants]
 
@@ -446,7 +446,7 @@ def test_what_a_penalty_does_on_fashion_mnist_is_that_of_the_records(tables):
 
 
 def p1(tables, dataset):
-    """Give the figures of P1 by noise and loss."""
+    """Return the figures of P1 by noise and loss."""
     frame = pd.read_csv(tables("losses-p1") / "p1.csv")
     return frame[frame["dataset"] == dataset].set_index(["noise", "loss"])[["last", "ece_h"]]
 
@@ -516,7 +516,7 @@ def test_what_beta_does_where_noisy_labels_choose_is_that_of_the_records(tables)
 
 
 def selected(tables):
-    """Give what noisy labels choose where they are wrong at random."""
+    """Return what noisy labels choose where they are wrong at random."""
     frame = pd.read_csv(tables("losses-selection") / "selection.csv")
     return frame[frame["noise"] == "symmetric 0.4"].set_index(["dataset", "loss"])
 

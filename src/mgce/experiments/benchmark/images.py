@@ -173,7 +173,7 @@ class NoisyImages(NamedTuple):
 
 
 def noisy_images(run: LossRun, dataset: ImageDataset) -> NoisyImages:
-    """Give the training images of a run with its noisy labels, the test images, and what the noise is."""
+    """Return the training images of a run with its noisy labels, the test images, and what the noise is."""
     train, k = dataset.train, len(dataset.classes)
     assert isinstance(train, Images)
     clean = torch.from_numpy(train.target)
@@ -204,7 +204,7 @@ def _asymmetric(dataset: str, k: int, rate: float) -> Tensor:
 
 
 def _sample(target: Tensor, rows: int | None) -> Tensor:
-    """Give the numbers of so many rows, equally many of each class as far as that goes, in their order."""
+    """Return the numbers of so many rows, equally many of each class as far as that goes, in their order."""
     if rows is None or rows >= len(target):
         return torch.arange(len(target))
     shuffled = torch.randperm(len(target), generator=derived_generator(0, "rows"))

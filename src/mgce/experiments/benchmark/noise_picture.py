@@ -49,12 +49,12 @@ def noise_picture(protocol: str, records: Sequence[Record]) -> bytes:
 
 
 def _grouped(records: Sequence[Record], key: Callable[[Record], str]) -> dict[str, list[Record]]:
-    """Give the records by key, in the order of the keys."""
+    """Return the records by key, in the order of the keys."""
     return {name: [record for record in records if key(record) == name] for name in sorted(set(map(key, records)))}
 
 
 def _by_rate(records: Sequence[Record]) -> dict[str, dict[float, float]]:
-    """Give by loss the mean accuracy at the last epoch, in percent, by rate, of losses with three rates or more."""
+    """Return by loss the mean accuracy at the last epoch, in percent, by rate, of losses with three rates or more."""
     losses = {}
     for name, own in _grouped(records, label).items():
         rates = sorted({record["noise_rate"] for record in own})
@@ -93,7 +93,7 @@ def draw_dots(axis: Any, losses: Mapping[str, Sequence[tuple[float, float]]], ti
 
 
 def _style(name: str, number: int) -> dict[str, Any]:
-    """Give the line of a loss, of which so many of its kind are drawn: MGCE bold in blues, cross-entropy black."""
+    """Return the line of a loss, of which so many of its kind are drawn: MGCE bold in blues, cross-entropy black."""
     if is_mgce(name):
         shades = ("#08306b", "#2171b5", "#56B4E9", "#9ecae1")
         return {"color": shades[number % 4], "linewidth": 2.2, "marker": "osDv^"[number % 5], "markersize": 5}

@@ -44,7 +44,7 @@ PUBLISHED_CAPTION = {
 
 
 def noise_table(protocol: str, runs: Sequence[Run]) -> Result | None:
-    """Give the table with a picture of a protocol on images; None without runs."""
+    """Return the table with a picture of a protocol on images; None without runs."""
     records = [
         {
             **record,
@@ -59,7 +59,7 @@ def noise_table(protocol: str, runs: Sequence[Run]) -> Result | None:
 
 
 def _penalty(specification: Mapping[str, Any]) -> dict[str, float]:
-    """Give the L1 penalty of a run, where it is not what its loss has by the protocol, which itself has none."""
+    """Return the L1 penalty of a run, where it is not what its loss has by the protocol, which itself has none."""
     method = Method(specification["method"], float(specification["beta"]))
     own = of_method({"l1": 0.0, "weight_decay": 0.0}, specification["dataset"], method)["l1"]
     return {} if specification["l1"] == own else {"penalty": specification["l1"]}

@@ -97,7 +97,7 @@ class Request:
                 raise ValueError(expected(name, "one or more values, none of them twice", values))
 
     def chosen(self, methods: Iterable[Method]) -> list[Method]:
-        """Give those of the methods that are asked for."""
+        """Return those of the methods that are asked for."""
         return [method for method in methods if self.methods is None or method.name in self.methods]
 
 
@@ -227,7 +227,7 @@ PROTOCOLS: Mapping[str, Callable[[Request], list[Specification]]] = {
 
 
 def _methods_of(runs: Iterable[Any]) -> dict[str, None]:
-    """Give the names of the losses that the runs train, in their order."""
+    """Return the names of the losses that the runs train, in their order."""
     members = (run.members if isinstance(run, RateRun) else [(run.method, run.beta)] for run in runs)
     return {name: None for names in members for name, _ in names}
 
@@ -238,7 +238,7 @@ def _loss_run(protocol: str, settings: Settings, dataset: str, method: Method, c
 
 
 def _reduced_cells(dataset: str, stage: int) -> list[Cell]:
-    """Give the cells of a stage: MNIST has those of P1, and the other data sets one cell, in the first stage."""
+    """Return the cells of a stage: MNIST has those of P1, and the other data sets one cell, in the first stage."""
     if dataset in ("cifar10", "cifar10n"):
         only = [_human("worst")] if dataset == "cifar10n" else _symmetric(0.4)
         return only if stage == 0 else []
@@ -246,7 +246,7 @@ def _reduced_cells(dataset: str, stage: int) -> list[Cell]:
 
 
 def _training_cells(dataset: str, request: Request) -> list[Cell]:
-    """Give the cells of the first two stages; of a miniature, the first cell."""
+    """Return the cells of the first two stages; of a miniature, the first cell."""
     cells = _reduced_cells(dataset, 0) + _reduced_cells(dataset, 1)
     return cells[:1] if request.smoke else cells
 
@@ -280,7 +280,7 @@ def _candidates(request: Request, settings: Settings, dataset: str, cell: Cell) 
 
 
 def _stages(request: Request) -> range:
-    """Give the stages, of cells that tell less and less; a miniature has the first."""
+    """Return the stages, of cells that tell less and less; a miniature has the first."""
     return range(1 if request.smoke else 3)
 
 

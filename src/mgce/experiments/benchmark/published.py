@@ -37,7 +37,7 @@ _HUMAN: Mapping[str, tuple[float | None, float | None]] = {  # CIFAR-10N worst, 
 
 
 def published(protocol: str, dataset: str, noise: str, method: str) -> float | None:
-    """Give the accuracy that was published for a cell, in percent; None where there is none.
+    """Return the accuracy that was published for a cell, in percent; None where there is none.
 
     Args:
         protocol: "p1" or "p2".

@@ -32,7 +32,7 @@ Point = dict[str, Any]
 
 
 def rate_table(runs: Sequence[Run]) -> Result | None:
-    """Give a row for each data set and loss; None without runs."""
+    """Return a row for each data set and loss; None without runs."""
     records = [
         {**record, "dataset": run.specification["dataset"], "seconds": run.machine.get("seconds")}
         for run in runs
@@ -63,7 +63,7 @@ def rate_table(runs: Sequence[Run]) -> Result | None:
 
 
 def _by_loss(records: list[dict[str, Any]], dataset: str) -> dict[str, dict[float, list[dict[str, Any]]]]:
-    """Give the records of a data set by loss and learning rate."""
+    """Return the records of a data set by loss and learning rate."""
     table: dict[str, dict[float, list[dict[str, Any]]]] = {}
     for record in records:
         if record["dataset"] == dataset:

@@ -54,7 +54,7 @@ class Choice:
 
 
 def selection_table(runs: Sequence[Run]) -> Result | None:
-    """Give a row for each data set, noise and loss; None without runs."""
+    """Return a row for each data set, noise and loss; None without runs."""
     records = [
         {**record, **{name: run.specification.get(name, "") for name in ("dataset", "smoke", "l1")}}
         for run in runs
@@ -80,7 +80,7 @@ def selection_table(runs: Sequence[Run]) -> Result | None:
 
 
 def _by_loss(records: Sequence[Record]) -> dict[str, list[Choice]]:
-    """Give by loss what is chosen, by seed; the best loss first."""
+    """Return by loss what is chosen, by seed; the best loss first."""
     losses: dict[str, list[Record]] = {}
     for record in records:
         losses.setdefault(_untrimmed(record).label, []).append(record)
@@ -95,7 +95,7 @@ def _by_loss(records: Sequence[Record]) -> dict[str, list[Choice]]:
 
 
 def _betas(losses: Mapping[str, Sequence[Record]]) -> list[tuple[float, Record]]:
-    """Give the networks of MGCE with their beta, those of cross-entropy with infinity; of the usual penalty."""
+    """Return the networks of MGCE with their beta, those of cross-entropy with infinity; of the usual penalty."""
     of_beta = {method.beta: own for own in losses.values() if (method := _untrimmed(own[0])).name in ("mgce", "ce")}
     return [(beta, record) for beta, own in of_beta.items() for _, record in _rows(own)[""]]
 
@@ -105,7 +105,7 @@ def _untrimmed(record: Record) -> Method:
 
 
 def _rows(records: Sequence[Record]) -> dict[str, list[tuple[float, Record]]]:
-    """Give the networks of a loss with what is to be chosen: nothing, the size of its penalty, the share to trim."""
+    """Return the networks of a loss with what is to be chosen: nothing, the size of its penalty, the share to trim."""
     dataset = records[0]["dataset"]
     usual_size = of_method(REDUCED[dataset], dataset, _untrimmed(records[0]))["l1"]
     trimmed = [(record["trim"], record) for record in records if "trim" in record]
@@ -155,7 +155,7 @@ def _measures(choices: Sequence[Choice]) -> Measures:
 
 
 def _by_value(choices: Sequence[Choice]) -> Measures:
-    """Give accuracy at the last epoch by what there was to choose, on noisy labels held out and on the test's."""
+    """Return accuracy at the last epoch by what there was to choose, on noisy labels held out and on the test's."""
     curves = {"noisy": "validation_accuracy_by_epoch", "last": "test_accuracy_by_epoch"}
     values = sorted(choices[0].by_value) if len(choices[0].by_value) > 1 else []
     return {
@@ -166,7 +166,7 @@ def _by_value(choices: Sequence[Choice]) -> Measures:
 
 
 def _joined(choices: Sequence[Choice], name: str) -> str:
-    """Give what was chosen, by seed."""
+    """Return what was chosen, by seed."""
     return " ".join(f"{getattr(choice, name):g}" for choice in choices)
 
 

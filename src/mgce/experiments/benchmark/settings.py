@@ -68,7 +68,7 @@ L1 = {"mnist": 1e-6, "cifar10": 5e-5, "cifar100": 5e-7}
 
 
 def of_method(settings: Settings, dataset: str, method: Method) -> Settings:
-    """Give the settings for a loss on a data set: the protocol's, but for those that its authors have in their own way.
+    """Return the settings for a loss on a data set: the protocol's, except those that its authors set in their own way.
 
     Example:
         >>> of_method({"weight_decay": 1e-3, "l1": 0.0}, "mnist", Method("anl-ce"))

@@ -31,7 +31,7 @@ ByLoss = dict[str, dict[str, list[Record]]]  # records by loss and column
 
 
 def training_table(runs: Sequence[Run]) -> Result | None:
-    """Give a row for each data set, noise and loss; None without runs."""
+    """Return a row for each data set, noise and loss; None without runs."""
     records = [
         {**record, **{name: run.specification.get(name, "") for name in ("dataset", "smoke", *SETTINGS)}}
         for run in runs
@@ -57,7 +57,7 @@ def training_table(runs: Sequence[Run]) -> Result | None:
 
 
 def _by_loss(records: Sequence[Record]) -> ByLoss:
-    """Give the records of a data set and noise by loss, the best first, and by column, in their order."""
+    """Return the records of a data set and noise by loss, the best first, and by column, in their order."""
     table: ByLoss = {}
     for record in sorted(records, key=lambda record: (_place(record), record["seed"])):
         table.setdefault(label(record), {}).setdefault(_place(record)[-1], []).append(record)
@@ -106,13 +106,13 @@ def _picture(tables: dict[str, ByLoss], miniature: bool) -> bytes | None:
 
 
 def _changed(table: ByLoss) -> list[str]:
-    """Give the settings that have more than one value."""
+    """Return the settings that have more than one value."""
     records = [own[0] for by_column in table.values() for own in by_column.values()]
     return [setting for setting in SETTINGS if len({record[setting] for record in records}) > 1]
 
 
 def _limits(table: ByLoss) -> tuple[float, float]:
-    """Give the range to draw: what lies far below the unchanged runs has learnt next to nothing."""
+    """Return the range to draw: what lies far below the unchanged runs has learnt next to nothing."""
     every = [own for by_column in table.values() for own in by_column.values()]
     unchanged = [by_column["reduced"] for by_column in table.values() if "reduced" in by_column] or every
     return min(map(_accuracy, unchanged)) - BELOW, max(_accuracy(own, "best_accuracy") for own in every) + 1
@@ -132,6 +132,6 @@ def _draw(axis: Any, table: ByLoss, setting: str) -> None:
 
 
 def _by_value(by_column: dict[str, list[Record]], setting: str) -> dict[float, list[Record]]:
-    """Give the records in which no other setting is changed by the value of this one, in its order."""
+    """Return the records in which no other setting is changed by the value of this one, in its order."""
     shown = [own for name, own in by_column.items() if name.split(" ")[0] in ("reduced", SETTINGS[setting])]
     return {own[0][setting]: own for own in sorted(shown, key=lambda own: own[0][setting])}

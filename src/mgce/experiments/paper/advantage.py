@@ -45,7 +45,7 @@ class Cell:
 
     @property
     def verdict(self) -> str:
-        """Give "ahead", "behind", "level" or "unclear", or nothing for a single seed."""
+        """Return "ahead", "behind", "level" or "unclear", or nothing for a single seed."""
         if self.seeds == 1:
             return ""
         if self.found.p < LEVEL:
@@ -60,7 +60,7 @@ class Cell:
         return f"{self.found.value:+.2f} {PLUS_MINUS} {half:.2f}, {show_p(self.found)}: {self.verdict}{star}"
 
     def numbers(self) -> dict[str, Any]:
-        """Give the row for a program."""
+        """Return the row for a program."""
         where = {"dataset": self.dataset, "noise_rate": self.noise_rate, "over": self.method, "seeds": self.seeds}
         test = {"low": self.found.low, "high": self.found.high, "p": self.found.p, "p_holm": self.corrected}
         return where | {"points": self.found.value, **(test if self.seeds > 1 else dict.fromkeys(test))}
@@ -72,7 +72,7 @@ def plan(options: Options) -> list[Specification]:
 
 
 def render(runs: Sequence[Run]) -> Result | None:
-    """Give a row for each data set and noise rate that has runs of MGCE and of another method; None without any."""
+    """Return a row for each data set and noise rate that has runs of MGCE and of another method; None without any."""
     records = [*table1.records_of(runs), *table3.tabular_records(runs)]
     datasets = ordered({record["dataset"] for record in records}, (*table1.DATASETS, *table3.DATASETS))
     blocks = {

@@ -48,7 +48,7 @@ def show_p(found: Difference) -> str:
 
 
 def notes_of(verdicts: Mapping[str, Verdict]) -> dict[str, str]:
-    """Give the sentences on numbers that do not agree, by their keys."""
+    """Return the sentences on numbers that do not agree, by their keys."""
     return {key: verdict.sentence for key, verdict in verdicts.items() if verdict.sentence}
 
 

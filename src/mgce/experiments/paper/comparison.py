@@ -69,7 +69,7 @@ class Row:
 def compare_methods(
     name: str, title: str, records: Records, datasets: Sequence[str], noise_rates: Sequence[float]
 ) -> Result | None:
-    """Give a row for each data set, noise rate and method, the paper's numbers beside ours; None without records.
+    """Return a row for each data set, noise rate and method, the paper's numbers beside ours; None without records.
 
     A noise rate that was not run, and for which the paper has no numbers either, is left out.
 
@@ -117,7 +117,7 @@ def ordered(found: set[str], datasets: Sequence[str]) -> list[str]:
 
 
 def _rows(table: str, dataset: str, noise_rate: float, block: Records) -> list[Row]:
-    """Give the rows of a data set and a noise rate; none if neither we nor the paper have anything.
+    """Return the rows of a data set and a noise rate; none if neither we nor the paper have anything.
 
     The methods of the paper come first, run or not; then others that were run.
     """
@@ -146,7 +146,7 @@ def _rows(table: str, dataset: str, noise_rate: float, block: Records) -> list[R
 
 
 def other_methods(records: Records) -> list[str]:
-    """Give the methods of records that are not the paper's, in the order of `KNOWN`."""
+    """Return the methods of records that are not the paper's, in the order of `KNOWN`."""
     found = {record["method"] for record in records}
     return [name for name in KNOWN if name in found and name not in OF_PAPER]
 
@@ -172,7 +172,7 @@ def _ties(records: Records) -> str:
 
 
 def _paper(table: str, dataset: str, method: str, noise_rate: float) -> dict[str, Pair]:
-    """Give the paper's pairs by the name of our measure.
+    """Return the paper's pairs by the name of our measure.
 
     The paper's calibration errors of MAE are those of the method "mae_published" and not of the corrected one, since
     its numbers agree with probabilities that have a sign reversed. The accuracy is the same for both.
@@ -183,7 +183,7 @@ def _paper(table: str, dataset: str, method: str, noise_rate: float) -> dict[str
 
 
 def _pair(summary: Mapping[str, Any], measure: str) -> Pair | None:
-    """Give mean and standard deviation of a measure in percent."""
+    """Return mean and standard deviation of a measure in percent."""
     return (100 * summary[measure], 100 * summary[f"{measure}_std"]) if summary else None
 
 
@@ -204,7 +204,7 @@ def _verdicts(row: Row, summary: Mapping[str, Any]) -> dict[str, Verdict]:
 
 
 def _flat(row: Row) -> dict[str, Any]:
-    """Give a row for a program: numbers in full, a column each for mean and standard deviation, every seed's beta."""
+    """Return a row for a program: numbers in full, a column each for mean and standard deviation, every seed's beta."""
     flat: dict[str, Any] = {"dataset": row.dataset, "noise_rate": row.noise_rate, "method": row.method}
     flat |= {"setting": row.setting} if row.setting else {}
     flat["seeds"] = row.chosen.get("seeds")
@@ -220,7 +220,7 @@ def _flat(row: Row) -> dict[str, Any]:
 
 
 def _cells(row: Row) -> dict[str, str]:
-    """Give a row for a reader; where there was only one beta, it says that no validation chose it."""
+    """Return a row for a reader; where there was only one beta, it says that no validation chose it."""
     betas = row.chosen.get("betas")
     return {
         "dataset": row.dataset,

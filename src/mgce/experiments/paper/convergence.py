@@ -117,7 +117,7 @@ def _curves(records: Sequence[dict[str, Any]], series: Series) -> Curves:
 
 
 def curves_of(records: Sequence[dict[str, Any]], method: str, beta: float, curve: str) -> NDArray[np.float64]:
-    """Give a curve in percent, shape (seeds, epochs), of an objective V the curve of 1 - V; empty without records."""
+    """Return a curve in percent, shape (seeds, epochs), of an objective V the curve of 1 - V; empty without records."""
     chosen = [r for r in records if r["method"] == method and r["beta"] == beta]
     values = np.array([r[f"{curve}_by_epoch"] for r in sorted(chosen, key=lambda r: r["seed"])])
     return 100 * (1 - values if curve == "objective" else values)

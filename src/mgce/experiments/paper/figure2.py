@@ -32,5 +32,5 @@ def render(runs: Sequence[Run]) -> Result:
 
 
 def worst_case(h: torch.Tensor, beta: float) -> torch.Tensor:
-    """Give the worst-case probability of the first of two classes for every h of it, shapes (n,)."""
+    """Return the worst-case probability of the first of two classes for every h of it, shapes (n,)."""
     return minimax_to_worst_case(torch.stack([h, 1 - h], dim=-1), beta=beta)[:, 0]

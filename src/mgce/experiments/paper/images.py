@@ -102,7 +102,7 @@ class ImageRun(ImageNetworkRun):
         return self.dataset, "symmetric", self.noise_rate
 
     def _told(self, published: ImageDataset, dataset: ImageDataset) -> tuple[Tensor, Tensor]:
-        """Give what is told to the losses that are told the noise: its matrix, and the counts of the true classes."""
+        """Return what is told to the losses that are told the noise: its matrix, and the counts of the true classes."""
         clean, k = torch.from_numpy(published.train.target), len(published.classes)
         if self.labels:
             transition = label_transition(clean, torch.from_numpy(dataset.train.target), k)
@@ -112,7 +112,7 @@ class ImageRun(ImageNetworkRun):
 
 
 def with_labels(dataset: ImageDataset, labels: str) -> ImageDataset:
-    """Give the data set with its human labels of this name in place of the published ones; with "" as it is."""
+    """Return the data set with its human labels of this name in place of the published ones; with "" as it is."""
     if not labels:
         return dataset
     assert isinstance(dataset.train, Images)
@@ -163,7 +163,7 @@ def plan_images(
 
 
 def image_records(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """Give the records of all runs on images by rising beta, with what tables and figures have to know of the run.
+    """Return the records of all runs on images by rising beta, with what tables and figures have to know of the run.
 
     That is the data set, with the name of its human labels if it has any; lambda_0; for a miniature, which item it is
     one of; and whether the tables show it. Further the network's stem and number of epochs, and whether the paper has
@@ -200,19 +200,19 @@ def settings_of(records: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _shown(specification: Mapping[str, Any]) -> str:
-    """Give the name of a data set as tables show it: `cifar10n (worst)` with its human labels."""
+    """Return the name of a data set as tables show it: `cifar10n (worst)` with its human labels."""
     labels = specification.get("labels", "")
     return f"{specification['dataset']} ({labels})" if labels else str(specification["dataset"])
 
 
 def clean_records(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """Give the records that figures show: at their beta, the usual lambda_0, and without noise of our making."""
+    """Return the records that figures show: at their beta, the usual lambda_0, and without noise of our making."""
     keys = {"noise_rate": 0.0, "beta": BETA, "l1": PENALTY}
     return [record for record in image_records(runs) if keys.items() <= record.items()]
 
 
 def figure_records(runs: Sequence[Run], item: str, datasets: Sequence[str]) -> list[dict[str, Any]]:
-    """Give the records that a figure of one data set shows: those of that data set, and of its own smoke runs."""
+    """Return the records that a figure of one data set shows: those of that data set, and of its own smoke runs."""
     records = clean_records(runs)
     return [r for r in records if r["smoke"] == item or (not r["smoke"] and r["dataset"] in datasets)]
 

@@ -52,7 +52,7 @@ PAPER = Study(TITLE, (TabularRun, ImageRun), ITEMS, headline)
 
 
 def chosen(name: str) -> list[str]:
-    """Give the items that a name stands for: itself, or every item for `all`.
+    """Return the items that a name stands for: itself, or every item for `all`.
 
     Example:
         >>> chosen("table3")

@@ -58,5 +58,5 @@ class Options:
                 raise ValueError(expected(name, "one or more values, none of them twice", values))
 
     def members(self, method: str) -> list[tuple[str, float]]:
-        """Give the loss and the beta of each network of a method, as :func:`mgce.experiments.methods.at_betas` does."""
+        """Return the loss and beta of each network of a method, as :func:`mgce.experiments.methods.at_betas` does."""
         return [(one.name, one.beta) for one in at_betas(method, self.betas)]

@@ -13,7 +13,7 @@ PUBLISHED_AS = {"covertype_sample": "covertype"}
 
 @cache
 def published() -> list[dict[str, Any]]:
-    """Give the rows of Tables 1, 2 and 3, a dict for each data set, noise rate or weight of the L1 penalty, and method.
+    """Return the rows of Tables 1, 2 and 3, a dict for each data set, noise rate or weight of the penalty, and method.
 
     Their numbers are pairs of mean and standard deviation, in percent.
 
@@ -29,7 +29,7 @@ def published() -> list[dict[str, Any]]:
 def published_row(
     table: str, dataset: str, method: str, noise_rate: float | None = None, *, l1: float | None = None
 ) -> dict[str, Any]:
-    """Give the paper's numbers for one row of a table, by noise rate or by L1 weight; an empty dict if it has none.
+    """Return the paper's numbers for one row of a table, by noise rate or by L1 weight; an empty dict if it has none.
 
     Example:
         >>> published_row("table3", "letter", "gce", 0.2)["accuracy"]

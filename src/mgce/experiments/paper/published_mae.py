@@ -34,7 +34,7 @@ def published_mae_probs(logits: Tensor) -> Tensor:
 
 
 def evaluate_published_mae(logits: Tensor, target: Tensor) -> dict[str, float]:
-    """Give the accuracy of the logits, and ECE and SCE of the published probabilities.
+    """Return the accuracy of the logits, and ECE and SCE of the published probabilities.
 
     For h they are those of :func:`published_mae_probs`; for p, the worst-case probabilities, they are uniform.
     """

@@ -24,12 +24,12 @@ def plan(options: Options) -> list[Specification]:
 
 
 def render(runs: Sequence[Run]) -> Result | None:
-    """Give a row for each data set, noise rate and method; None without runs."""
+    """Return a row for each data set, noise rate and method; None without runs."""
     records = records_of(runs)
     title = f"Table 1: accuracy and calibration on images ({settings_of(records)})"
     return compare_methods("table1", title, records, DATASETS, NOISE_RATES)
 
 
 def records_of(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """Give the records of the table: those at its lambda_0, but for the data sets that are for figures alone."""
+    """Return the records of the table: those at its lambda_0, but for the data sets that are for figures alone."""
     return [r for r in image_records(runs) if r["l1"] == PENALTY and r["for_tables"]]

@@ -32,7 +32,7 @@ def plan(options: Options) -> list[Specification]:
 
 
 def render(runs: Sequence[Run]) -> Result | None:
-    """Give a row for each data set, lambda_0 and method; None without runs of several lambda_0."""
+    """Return a row for each data set, lambda_0 and method; None without runs of several lambda_0."""
     records = [r for r in image_records(runs) if r["noise_rate"] == 0 and r["beta"] == BETA and r["for_tables"]]
     found = {r["dataset"] for r in records if r["l1"] != PENALTY}
     rows = [
@@ -58,7 +58,7 @@ def render(runs: Sequence[Run]) -> Result | None:
 
 
 def _row(records: Sequence[dict[str, Any]], dataset: str, l1: float, method: str) -> dict[str, Any]:
-    """Give a row: our accuracies and the paper's as pairs of mean and standard deviation, None where there is none."""
+    """Return a row: our accuracies and the paper's as pairs of mean and standard deviation, or None."""
     published = published_row("table2", dataset, method, l1=l1)
     return {
         "dataset": dataset,
@@ -74,7 +74,7 @@ def _row(records: Sequence[dict[str, Any]], dataset: str, l1: float, method: str
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:
-    """Give a row for a program, with a column each for mean and standard deviation."""
+    """Return a row for a program, with a column each for mean and standard deviation."""
     flat = dict(row)
     for name in ("validation_accuracy", "paper_validation_accuracy", "accuracy"):
         flat[name], flat[f"{name}_std"] = row[name] or (None, None)
@@ -82,7 +82,7 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _cells(row: dict[str, Any]) -> dict[str, str]:
-    """Give a row for a reader."""
+    """Return a row for a reader."""
     return {
         "dataset": row["dataset"],
         "λ_0": f"{row['l1']:g}",

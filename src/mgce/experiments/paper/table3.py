@@ -53,13 +53,13 @@ def plan(options: Options) -> list[Specification]:
 
 
 def render(runs: Sequence[Run]) -> Result | None:
-    """Give a row for each data set, noise rate and method; None without runs."""
+    """Return a row for each data set, noise rate and method; None without runs."""
     title = "Table 3: accuracy and calibration on tables"
     return compare_methods("table3", title, tabular_records(runs), DATASETS, NOISE_RATES)
 
 
 def tabular_records(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """Give the records of all tabular runs by rising beta, a number, with the data set and the row of each."""
+    """Return the records of all tabular runs by rising beta, a number, with the data set and the row of each."""
     records = [
         {
             **record,

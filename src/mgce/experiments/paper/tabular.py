@@ -70,7 +70,7 @@ class TabularRun(TableRun):
 
 
 def brier_score(probs: Tensor, target: Tensor) -> float:
-    r"""Give the mean over the rows of :math:`\sum_z (h_z - [z = y])^2`, for probabilities (n, k) and labels (n,).
+    r"""Return the mean over the rows of :math:`\sum_z (h_z - [z = y])^2`, for probabilities (n, k) and labels (n,).
 
     A proper score on one scale for every beta, as the losses of several beta are not, and finite where h is 0, as the
     log loss is not.
