@@ -5,8 +5,8 @@ from pathlib import Path
 
 TESTS = Path(__file__).parent
 SOURCE = TESTS.parent / "src" / "mgce"
-# A module is tested in `tests/<room>/test_<module>.py`, or in the file of a public function of its. Those here serve
-# other modules of their room, and are tested through these.
+# A module is tested in `tests/<room>/test_<module>.py`, or in the test file of one of its functions. The modules below
+# serve other modules of their room, and are tested through them.
 TESTED_IN = {
     "_limits": "estimators/test_archive.py",
     "_text": "cli/test_hostile_names.py",

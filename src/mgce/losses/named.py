@@ -47,20 +47,21 @@ class NamedLoss:
 
     Attributes:
         name: as papers have it, in small letters; without spaces and commas, which end it in the tables.
-        make: its class. A class with a parameter `loss` or `losses` is around others, those of `of`.
+        make: its class. A class with a parameter `loss` or `losses` wraps the losses in `of`.
         formula: the loss of a row, in Markdown. f are the logits, y the label, k the number of classes, p softmax of f.
         of: the losses inside it: the terms of a sum, or the one that is wrapped.
         fixed: arguments of its class that make it this loss; they cannot be given.
-        changed: defaults of hyperparameters that are not those of its class.
-        begin: the loss by which a network learns first, of a loss without gradient at rows whose label has little
-            probability, as all labels have then.
-        betas: those that comparisons have; its default where there are none.
-        compared: hyperparameters that comparisons have where none are published.
-        order: its place in lists of losses: those of papers first, as comparisons name them, then ours. A loss without
-            a place comes last, by its name.
+        changed: defaults of hyperparameters, where they differ from those of its class.
+        begin: the loss that a network begins with. A loss with a cap needs one: it has no gradient at rows whose label
+            has little probability, and at first all labels have little.
+        betas: the betas that comparisons use; if empty, its default.
+        compared: hyperparameters that comparisons use where none are published.
+        order: its place in lists of losses: losses of papers first, then ours. A loss without a place comes last, by
+            its name.
         bounded, symmetric, convex: whether it is, at its defaults: bounded above, the same sum over the classes
             whatever the logits, convex in the logits.
-        claims: what to say in place of yes or no, by the names of these three, where hyperparameters decide.
+        claims: words that the page of losses shows instead of yes or no, where hyperparameters decide; by the names
+            `bounded`, `symmetric` and `convex`.
         source: its publication.
         presets: hyperparameters that were published for data sets.
     """

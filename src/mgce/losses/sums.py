@@ -117,9 +117,9 @@ def _check_alike(losses: Sequence[nn.Module]) -> None:
 
 
 def sum_of(name: str, *losses: NamedLoss, formula: str = "", **description: Any) -> NamedLoss:
-    """Describe a sum of losses, of weights 1 unless given; the keywords are those of `NamedLoss`.
+    """Describe a sum of losses with weights 1; the keywords are those of `NamedLoss`.
 
-    What all of them are the sum is too, unless said otherwise: bounded, symmetric or convex.
+    The sum is bounded, symmetric or convex if every loss in it is. A keyword may say otherwise.
     """
     alike = {what: all(getattr(loss, what) for loss in losses) for what in ("bounded", "symmetric", "convex")}
     shown = formula or " + ".join(loss.name.upper() for loss in losses)
