@@ -2,6 +2,7 @@
 
 import functools
 import json
+import math
 import re
 import subprocess
 import sys
@@ -10,11 +11,13 @@ from dataclasses import replace
 
 import pytest
 import torch
-from benchmarks.gpu import kernels, losses, page, stages, training
+from benchmarks.gpu import kernels, losses, page, replay, stages, training
 
-from mgce.experiments.paper.images import SMOKE
+from mgce.experiments.paper.images import SMOKE, ImageRun
 from mgce.functional import mgce_loss
 from mgce.kernels import cuda_plan
+from mgce.runs.place import Place
+from mgce.runs.specification import document
 from mgce.training.image_settings import ImageSettings
 
 MACHINE = {"gpu": "one", "driver": "1", "clocks": "10 MHz"}
@@ -282,3 +285,29 @@ def test_what_was_not_measured_is_empty():
     assert len(tables) == 7
     for line in (line for lines in tables for line in lines[2:]):
         assert not "".join(line.strip("| ").split(" | ")[1:]).strip(" |"), line
+
+
+def test_networks_trained_side_by_side_are_those_that_lightning_trains(tmp_path):
+    """The numbers of `mgce reproduce`, and a training that time stops is the beginning of a longer one."""
+    shared = {**SMOKE, "dataset": "digits", "noise_rate": 0.4, "seed": 1, "epochs": 3, "smoke": "table1"}
+    runs = [ImageRun(**shared, method="mgce", beta=1.4), ImageRun(**shared, method="ce", beta=math.inf)]
+    place = Place(precision="32-true")
+    found = replay.run_group(runs, place, "32-true", 1e9, lambda done: None)
+    for run, got in zip(runs, found, strict=True):
+        assert got.specification == document(run) and got.machine["trained"] == "2 at once"
+        (expected,) = run.run(place)
+        (record,) = got.records
+        assert record.keys() == expected.keys()
+        for name in ("accuracy", "best_epoch", "validation_accuracy", "test_accuracy_by_epoch", "ece_h", "ece_p"):
+            assert record[name] == pytest.approx(expected[name], abs=1e-5), name
+
+
+def test_a_group_of_networks_is_written_in_one_line():
+    runs, precision = replay.runs_of("fashion_mnist,imagenet,bf16-mixed,30,2,0.4:ce+mgce@1;0:gce")
+    assert precision == "bf16-mixed"
+    assert [(run.method, run.beta, run.noise_rate) for run in runs] == [
+        ("ce", math.inf, 0.4),
+        ("mgce", 1.0, 0.4),
+        ("gce", 1.4, 0.0),
+    ]
+    assert {(run.stem, run.epochs, run.seed, run.architecture) for run in runs} == {("imagenet", 30, 2, "resnet18")}

@@ -62,7 +62,8 @@ def run_tests(chosen: list[str], progress: Progress) -> dict[str, Any]:
     report = ROOT / "build" / "gpu-tests.xml"
     report.parent.mkdir(exist_ok=True)
     # Warnings are no errors here: the device's software may be of other versions, which warn of other things.
-    options = ["-q", "-p", "no:cacheprovider", "-W", "default", f"--junitxml={report}"]
+    # On a device every tier is quick: what takes long is Triton's interpreter, and here compilation, on every core.
+    options = ["-q", "-p", "no:cacheprovider", "-W", "default", "-m", "", "-n", "auto", f"--junitxml={report}"]
     command = [sys.executable, "-m", "pytest", *options, *chosen]
     code, said = _run(command, progress.left)
     return {"returned": code, **(counts(report.read_text()) if code in (0, 1) else {"output": said})}

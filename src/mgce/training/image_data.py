@@ -230,14 +230,12 @@ class Preprocessing(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         """Map images (b, c, h, w) to their central crops (b, c, crop, crop)."""
         top, left = (torch.full((len(images),), room // 2, device=images.device) for room in self.room)
-        return self._changed(images / 255, top, left, torch.zeros_like(top, dtype=torch.bool))
+        return self.placed(images, torch.stack([top, left, torch.zeros_like(top)]))
 
     def augmented(self, images: Tensor, generator: torch.Generator) -> Tensor:
         """Map images (b, c, h, w) to random crops (b, c, crop, crop), half of them flipped, with random colours."""
         b, device = len(images), images.device
-        top, left = (torch.randint(room + 1, (b,), generator=generator) for room in self.room)
-        flip = torch.rand(b, generator=generator) < 0.5 * self.flip
-        top, left, flip = _without_waiting(torch.stack([top, left, flip.long()]), device)
+        places = _without_waiting(self.places(b, generator), device)
         pixels = images / 255
         if self.jitter > 0:
             factors = 1 + self.jitter * (2 * torch.rand(3, b, 1, 1, 1, generator=generator) - 1)
@@ -246,26 +244,37 @@ class Preprocessing(nn.Module):
         if self.rotation > 0:
             degrees = self.rotation * (2 * torch.rand(b, generator=generator) - 1)
             angle = _without_waiting(torch.deg2rad(degrees), device)
-        return self._changed(pixels, top, left, flip.bool(), angle)
+        return self._changed(pixels, places, angle)
 
-    def _changed(self, pixels: Tensor, top: Tensor, left: Tensor, flip: Tensor, angle: Tensor | None = None) -> Tensor:
+    def places(self, b: int, generator: torch.Generator) -> Tensor:
+        """Draw for b images the top and left of the crop, and 1 where it is flipped: int64, shape (3, b)."""
+        top, left = (torch.randint(room + 1, (b,), generator=generator) for room in self.room)
+        flip = torch.rand(b, generator=generator) < 0.5 * self.flip
+        return torch.stack([top, left, flip.long()])
+
+    def placed(self, images: Tensor, places: Tensor) -> Tensor:
+        """Map images (b, c, h, w) to their crops at `places`, flipped where these say so, in the colours they have."""
+        return self._changed(images / 255, places)
+
+    def _changed(self, pixels: Tensor, places: Tensor, angle: Tensor | None = None) -> Tensor:
         """Crop, flip and turn images in [0, 1], and standardize them: before that by pixel, after it by channel."""
         if not self.by_channel:
             pixels = (pixels - self.mean) / self.std
-        pixels = self._cropped(pixels, top, left, flip)
+        pixels = self._cropped(pixels, places)
         if angle is not None:
             pixels = _rotated(pixels, angle)
         if self.by_channel:  # one number for all pixels of a channel
             pixels = (pixels - self.mean[:, :1, :1]) / self.std[:, :1, :1]
         return pixels
 
-    def _cropped(self, images: Tensor, top: Tensor, left: Tensor, flip: Tensor) -> Tensor:
+    def _cropped(self, images: Tensor, places: Tensor) -> Tensor:
+        top, left, flip = places
         if self.room == (0, 0) and not self.padding and not self.flip:
             return images
         padded = F.pad(images, [self.padding] * 4)
         offsets = torch.arange(self.crop, device=images.device)
         rows, columns = top[:, None] + offsets, left[:, None] + offsets
-        columns = torch.where(flip[:, None], columns.flip(1), columns)
+        columns = torch.where(flip[:, None].bool(), columns.flip(1), columns)
         # One gather of indices that broadcast to (b, c, crop, crop).
         image = torch.arange(len(images), device=images.device)[:, None, None, None]
         channel = torch.arange(images.shape[1], device=images.device)[:, None, None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -26,6 +26,10 @@ from mgce.runs.select import MEASURES
 from mgce.runs.specification import Specification
 from mgce.runs.store import Run
 from mgce.training.image_settings import ImageSettings
+from mgce.training.member_losses import MemberLoss
+
+if TYPE_CHECKING:
+    from mgce.training.lightning import ImageFit
 
 PENALTY = ImageSettings().l1
 # Data sets whose labels are wrong as they come; no noise is made. They are for the figures alone, at one beta: no part
@@ -67,21 +71,31 @@ class ImageRun(ImageNetworkRun):
         object.__setattr__(self, "hyperparameters", found)  # the dataclass is frozen
 
     def run(self, place: Place) -> list[dict[str, Any]]:
-        """Train the network; give its record at the epoch of best validation accuracy.
+        """Train the network; give its record at the epoch of best validation accuracy."""
+        dataset, loss = self.task(place)
+        by_epoch = {epoch: stage[0] for epoch, stage in stages([loss]).items()}
+        fit, logits = self.train(dataset, place, by_epoch, noise_rate=self.noise_rate)
+        return self.records(loss, fit, dataset, logits, place.image_precision)
+
+    def task(self, place: Place) -> tuple[ImageDataset, MemberLoss]:
+        """Return the images, with the labels before noise is made, and the loss."""
+        published = self.images(place)
+        dataset = with_labels(published, self.labels)
+        return dataset, self._loss.loss(self._published_for, *self._told(published, dataset))
+
+    def records(
+        self, loss: MemberLoss, fit: ImageFit, dataset: ImageDataset, logits: Tensor, precision: str
+    ) -> list[dict[str, Any]]:
+        """Return the records of a network that is trained, from its logits (n, k) of the test images.
 
         The record holds the method, beta, noise rate and seed; the epoch; validation accuracy, None where no images are
         held out; test accuracy; ECE and SCE of h and p; and by epoch the test accuracy, the objective, and the
         validation accuracy if there is one. MGCE at beta = 1 has another record, `mae_published`, for the probabilities
         that the paper's table agrees with. Curves have five digits, so that records stay small.
         """
-        published = self.images(place)
-        dataset = with_labels(published, self.labels)
-        loss = self._loss.loss(self._published_for, *self._told(published, dataset))
-        by_epoch = {epoch: stage[0] for epoch, stage in stages([loss]).items()}
-        fit, logits = self.train(dataset, place, by_epoch, noise_rate=self.noise_rate)
         target = torch.from_numpy(dataset.test.target)
         record = {"method": self.method, "beta": plain(self.beta), "noise_rate": self.noise_rate, "seed": self.seed}
-        record["precision"] = place.image_precision
+        record["precision"] = precision
         record["best_epoch"] = fit.best_epoch
         record["validation_accuracy"] = fit.metrics.get("validation_accuracy")
         measures = evaluate(logits, target, self.beta, link=loss.link())
