@@ -22,7 +22,6 @@ HEADS = (
     "cut_cross_entropy",
     "liger_fused_linear_cross_entropy",
 )
-MEASURES = ("accuracy", "ece_h", "ece_p")
 # Rows of so many classes are those that the kernel that reads a row once is for.
 LONG = 32000
 Cells = Mapping[str, Mapping[str, Any]]  # the results of a stage by the names of its cells
@@ -43,6 +42,7 @@ def render(results: Mapping[str, Any]) -> str:
             *_failed(results),
             "### Tests on the device",
             _tests(cells["tests"]),
+            *(stage["note"] for stage in results.values() if "note" in stage),
             "### Losses",
             "Each cell divides a time of forward and backward by the time of `F.cross_entropy`, on the device and with "
             "an empty cache. “Of a copy” is the share of the bandwidth of a plain copy that the kernel reaches at "
@@ -54,7 +54,6 @@ def render(results: Mapping[str, Any]) -> str:
             _launch(cells["losses"]),
             "### Training",
             _speeds(cells["training"]),
-            _fashion_mnist(cells["training"]),
         ]
     )
 
@@ -69,8 +68,9 @@ def _machine(results: Mapping[str, Any]) -> str:
             "No GPU was at hand, and the kernels have not been timed. They are tested in Triton's interpreter and "
             f"compiled for compute capabilities 8.0 and 9.0. {command}"
         )
-    lines = {", ".join(f"{fact} {value}" for fact, value in machine.items()) for machine in machines.values()}
-    return f"Measured on: {'; '.join(sorted(lines))}. {command}"
+    facts = list(dict.fromkeys(fact for machine in machines.values() for fact in machine))
+    rows = [[fact, *(str(machine.get(fact, "")) for machine in machines.values())] for fact in facts]
+    return f"{command}\n\n{table(['', *(f'{name}, measured on' for name in machines)], rows)}"
 
 
 def _failed(results: Mapping[str, Any]) -> list[str]:
@@ -83,13 +83,15 @@ def _tests(cells: Cells) -> str:
     rows = []
     for name in kernels.TESTS:
         found = cells.get(name, {})
-        counts = [str(found.get(count, "")) for count in ("passed", "failed", "skipped")]
-        rows.append([name, *counts])
+        memory = sum("out of memory" in said for said in found.get("failures", {}).values())
+        failed = found.get("failed", 0) - memory
+        counts = [found["passed"], failed, memory, found["skipped"]] if "passed" in found else [""] * 4
+        rows.append([name, *map(str, counts)])
     for tool in kernels.TOOLS:
         found = cells.get(f"compute-sanitizer {tool}", {})
         said = {} if not found else found.get("missing") or ("no fault" if found["returned"] == 0 else "a fault")
-        rows.append([f"compute-sanitizer {tool}", said or "", "", ""])
-    return table(["", "passed", "failed", "skipped"], rows)
+        rows.append([f"compute-sanitizer {tool}", said or "", "", "", ""])
+    return table(["", "passed", "failed", "no memory", "skipped"], rows)
 
 
 def _losses(cells: Cells) -> str:
@@ -175,15 +177,3 @@ def _speeds(cells: Cells) -> str:
         ]
     )
     return table(["", ""], rows)
-
-
-def _fashion_mnist(cells: Cells) -> str:
-    rows = []
-    for method, loss in training.METHODS.items():
-        cell = cells.get(f"{training.DATASET}, {method}", {})
-        record = cell.get("records", [{}])[0]
-        epochs = f"{cell['epochs']} of {cell['epochs_of_the_protocol']}" if cell else ""
-        numbers = [f"{100 * record[name]:.2f}" if cell else "" for name in MEASURES]
-        rows.append([f"{loss.name}, beta = {loss.beta:g}", epochs, *numbers])
-    noise = f"{training.NOISE:.0%} wrong labels"
-    return table([f"FashionMNIST, {noise}, percent", "epochs", "test accuracy", "ECE of h", "ECE of p"], rows)

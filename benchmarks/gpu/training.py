@@ -1,7 +1,6 @@
-"""Stage 3: training. Images per second, FashionMNIST by the paper's protocol, and networks for tables all at once.
+"""Stage 3: training. Images per second, and networks for tables all at once.
 
-FashionMNIST is trained as the paper has it but for the number of epochs, which is what fits in the time: 40 % of the
-labels of training and validation images are made wrong, and the epoch of best validation accuracy counts.
+What the paper trains on images is trained by `benchmarks.gpu.replay`.
 """
 
 from __future__ import annotations
@@ -19,19 +18,13 @@ import torch
 from benchmarks.gpu.device import DEVICE
 from benchmarks.gpu.stages import Cells, Progress
 from mgce.datasets import load_images
-from mgce.datasets.sources import DataSource
-from mgce.experiments.methods import MINIMAX_MAE, at_betas
 from mgce.experiments.paper.image_settings import PAPER
-from mgce.experiments.paper.images import ImageRun
-from mgce.runs.place import Place
 from mgce.training.ensemble import fit_ensemble
 from mgce.training.image_settings import ImageSettings
 from mgce.training.member_losses import MemberLoss
 from mgce.training.settings import TrainingSettings
 
 DATASET, NOISE, BETA, SEED = "fashion_mnist", 0.4, 1.4, 0
-METHODS = {name: loss for name in ("mgce", "ce", "gce", MINIMAX_MAE) for loss in at_betas(name, (BETA,))}
-SHARE = 0.85  # of a run's time that is given to epochs; the rest is for reading, compiling and the last evaluation
 # How a step is made faster, one thing after the other: precision, and whether the network is compiled.
 MACHINES = {"float32": ("32-true", False), "bfloat16": ("bf16-mixed", False), "compiled": ("bf16-mixed", True)}
 # As many networks as Table 1 of the paper has for a data set: seeds and rates of noise, and methods and betas; and of
@@ -40,14 +33,13 @@ GROUPS, MEMBERS, ALONE, ROWS, COLUMNS, CLASSES, EPOCHS = 15, 13, 3, 12_000, 16, 
 
 
 def cells(data_dir: Path | None) -> Cells:
-    """Return a cell for tables, for each way to train images faster, and for each method on FashionMNIST.
+    """Return a cell for tables, and for each way to train images faster.
 
     Args:
         data_dir: folder of the data sets.
     """
     speeds = {f"images, {name}": functools.partial(images_per_second, data_dir, name) for name in MACHINES}
-    runs = {f"{DATASET}, {name}": functools.partial(train_images, data_dir, name) for name in METHODS}
-    return {"tables": networks_at_once, **speeds, **runs}
+    return {"tables": networks_at_once, **speeds}
 
 
 def images_per_second(data_dir: Path | None, name: str, progress: Progress) -> dict[str, Any]:
@@ -70,32 +62,6 @@ def images_per_second(data_dir: Path | None, name: str, progress: Progress) -> d
         )
     images = round(len(dataset.train) * (1 - settings.validation_size))
     return {"images": images, "first_epoch": ends[1] - ends[0], "images_per_second": images / (ends[-1] - ends[-2])}
-
-
-def train_images(data_dir: Path | None, method: str, progress: Progress) -> dict[str, Any]:
-    """Train a network on FashionMNIST, for as many epochs as fit at the speed that was measured before.
-
-    Every method has as many epochs as the first, which has its share of the time that is left.
-    """
-    settings = _settings()
-    done = [cell["epochs"] for name, cell in progress.cells.items() if name.startswith(f"{DATASET}, ")]
-    if done:
-        epochs = done[0]
-    else:
-        speed = progress.cells["images, compiled"]
-        epoch = speed["images"] / speed["images_per_second"]
-        share = SHARE * progress.left / len(METHODS) - speed["first_epoch"]
-        epochs = epochs_that_fit(settings["epochs"], share, epoch)
-    loss = METHODS[method]
-    given = {"dataset": DATASET, "noise_rate": NOISE, "seed": SEED, "method": loss.name, "beta": loss.beta}
-    run = ImageRun(**{**settings, "epochs": epochs, **given})
-    records = run.run(Place(DataSource(data_dir), DEVICE))
-    return {"epochs": epochs, "epochs_of_the_protocol": settings["epochs"], "records": records}
-
-
-def epochs_that_fit(wanted: int, seconds: float, of_an_epoch: float) -> int:
-    """Return how many of the epochs fit in the time, one at least."""
-    return max(1, min(wanted, int(seconds / of_an_epoch)))
 
 
 def networks_at_once(progress: Progress) -> dict[str, Any]:

@@ -1,10 +1,12 @@
 """The GPU kernels as they are compiled, which needs no GPU: what a thread of them takes."""
 
+import ast
 import importlib.util
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -57,3 +59,36 @@ def test_every_variant_of_the_kernel_of_rows_read_once_fits_a_device() -> None:
     assert len(variants) == 768
     for variant in variants:
         check(variant)
+
+
+KERNELS = sorted(Path(cuda.__file__).parent.glob("cuda_*.py"))
+
+
+def aliases(function: ast.FunctionDef) -> Iterator[str]:
+    """Yield the names that a loop sets to a value that they were set to before it under the same other name."""
+
+    def copied(nodes: Iterable[ast.AST]) -> set[tuple[str, str]]:
+        return {
+            (node.targets[0].id, node.value.id)
+            for node in nodes
+            if isinstance(node, ast.Assign)
+            and isinstance(node.targets[0], ast.Name)
+            and isinstance(node.value, ast.Name)
+        }
+
+    for loop in (node for node in ast.walk(function) if isinstance(node, ast.While | ast.For)):
+        before = (node for node in ast.walk(function) if getattr(node, "lineno", loop.lineno) < loop.lineno)
+        yield from (f"{function.name}: {name} = {other}" for name, other in copied(before) & copied(ast.walk(loop)))
+
+
+def test_no_loop_sets_a_name_to_what_it_was_before() -> None:
+    """Triton takes such a name for unchanged: behind the loop it has its value from before; the interpreter does not.
+
+    On an H200 the gradients of long rows were then those of the first guess, which no test on a CPU had shown.
+    """
+    wrong = "def f(t):\n    at = t\n    while t > 0:\n        at = t\n        t = t - 1\n    return at"
+    (function,) = ast.parse(wrong).body
+    assert isinstance(function, ast.FunctionDef) and list(aliases(function)) == ["f: at = t"]
+    functions = [f for path in KERNELS for f in ast.walk(ast.parse(path.read_text())) if isinstance(f, ast.FunctionDef)]
+    assert len(functions) > 20
+    assert [found for function in functions for found in aliases(function)] == []

@@ -42,7 +42,9 @@ def solve_chunks(
 ) -> tuple[tl.tensor, tl.tensor, tl.tensor]:
     """Do what `solve_tile` does, for one row that is read in chunks."""
     col = tl.arange(0, BLOCK)[None, :]
-    at = t
+    # Not `at = t`: what bears the name of another value before a loop and gets it again inside, Triton takes for
+    # unchanged. After the loop `at` would be the first guess.
+    at = t + 0
     low = tl.zeros_like(t) + LOWEST
     w_sum = tl.zeros_like(t)
     moving = t == t

@@ -121,7 +121,7 @@ def read_once(
     """
     col = tl.arange(0, BLOCK)[None, :]
     peak = tl.full((), -float("inf"), tl.float32)
-    origin = peak
+    origin = tl.full((), -float("inf"), tl.float32)
     cut = -beta
     count = 0
     crowded = 0

@@ -23,7 +23,7 @@ def describe() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
     facts["processor"] = _processor()
-    facts["kernel"] = cpu.obstacle() or cpu.variant()
+    facts["kernel"] = "none" if cpu.obstacle() else cpu.variant()  # the obstacle may name a path of this machine
     facts["threads"] = str(torch.get_num_threads())
     facts["accelerator"] = torch.cuda.get_device_name() if torch.cuda.is_available() else "none"
     return facts

@@ -87,7 +87,8 @@ def draw_curves(chart: CurveFigure, records: Sequence[dict[str, Any]], datasets:
             columns = zip(range(1, len(mean) + 1), mean.tolist(), std.tolist(), strict=True)
             numbers += [{**row, "epoch": e, "mean": m, "std": s} for e, m, s in columns]
         title = ", ".join(_words(panel).values())
-        axis.set(title=literal(title), xscale=chart.xscale, xlabel="epoch", ylabel=chart.ylabel)
+        axis.set_title(literal(title), fontsize=9)  # a panel of images names the network too
+        axis.set(xscale=chart.xscale, xlabel="epoch", ylabel=chart.ylabel)
         axis.legend(frameon=False, fontsize=8)
         if {"MGCE", "GCE"} <= curves.keys():
             notes[f"{'/'.join(map(str, panel.values()))}/convergence"] = _convergence(
