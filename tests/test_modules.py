@@ -65,7 +65,6 @@ TESTED_IN = {
     "losses/scored_module": "losses/test_presets.py",
     "metrics/binning": "metrics/test_calibration.py",
     "noise/confident": "tables/test_suspects.py",
-    "numerics/implicit": "link/test_normalizer.py",
     "risk/alpha_loss": "risk/test_paper_theorems.py",
     "risk/any_model": "risk/test_label_noise.py",
     "risk/audit": "risk/test_label_noise.py",
