@@ -56,6 +56,12 @@ def test_the_budget_is_what_the_worst_row_needs_and_one_more(entry):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_number_of_classes_that_is_a_symbol_may_stand_for_any(dtype):
+    for beta in (1.0, 1.4, 2.0, 5.0, torch.tensor(2.0)):
+        assert budget.newton_steps(object(), beta, dtype) == budget.newton_steps(budget.CLASSES[-1], beta, dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("beta", [1.0, 1.4, 5.0, 1e6])
 @pytest.mark.parametrize("k", [1, 10, 1000, 2**20])
 def test_what_is_proven_is_a_quarter_at_each_step_and_two_more(k, beta, dtype):
