@@ -24,8 +24,8 @@ MOST_OF_WEALTH = 0.75
 # hardly ever moves a draw to another cell, and so many that two samples hardly ever agree in all counts. The number is
 # irrational, so that no fraction lies on an edge.
 CELLS = 10 * math.pi
-# A row whose numbers differ by no more than this share of the largest is constant: what is left is rounding, a few units
-# of float32's last digit, which depends on the machine.
+# A row whose numbers differ by no more than this share of the largest is constant. What is left is rounding, a few
+# units of float32's last digit, which depends on the machine.
 ROUNDING = 1e-6
 # Random orders of a sample of which few kinds are possible, all of which must refute a mean. On draws of two values, n
 # from 20 to 500, and at the worst of 179 means, one order missed 18 % at delta .05 and 40 % at .2, four 2.8 % and 11 %,
