@@ -76,7 +76,7 @@ TESTED_IN = {
     "tables/candidates": "tables/test_choice.py",
     "tables/class_report": "tables/test_report.py",
     "tables/predictions": "cli/test_certify.py",
-    "tables/rebuilt": "tables/test_strangers.py",
+    "tables/rebuilt": "tables/test_model.py",
     "tables/summary": "cli/test_fit.py",
     "tables/unread": "tables/test_notes.py",
     "training/image_classifier": "training/test_lightning.py",
