@@ -50,6 +50,25 @@ def test_files_take_a_transform_and_other_labels_and_make_batches(tmp_path, tiny
     assert images.tolist() == [[grey] * 3 for grey in (10, 11, 12, 20, 21)] and labels.tolist() == noisy.tolist()
 
 
+def test_the_checksum_is_of_names_pixels_and_labels(tmp_path, tiny_imagenet):
+    files = load_images("tiny_imagenet", data_dir=tmp_path)
+    part = images.Images(np.zeros((2, 1, 3, 3), np.uint8), np.array([0, 1]))
+    assert len(part) == 2
+    memory = images.ImageDataset("some", ("a", "b"), part, part)
+    paths = files.train.paths
+    others = [
+        *(replace(data, name="other") for data in (files, memory)),
+        *(replace(data, classes=("a", "c")) for data in (files, memory)),
+        replace(memory, validation=part),
+        replace(memory, train=replace(part, images=part.images + np.uint8(1))),
+        replace(memory, test=replace(part, target=part.target[::-1].copy())),
+        replace(files, train=replace(files.train, paths=(*paths[1:], paths[0]))),
+        replace(files, train=replace(files.train, target=files.train.target[::-1].copy())),
+    ]
+    sums = [data.checksum() for data in (files, memory, *others)]
+    assert len(set(sums)) == len(sums) and files.checksum() == sums[0]
+
+
 def test_tiny_imagenet_is_unpacked_from_its_verified_archive(tmp_path, tiny_imagenet, publish):
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:

@@ -255,6 +255,24 @@ def test_rows_in_flight_fit_half_the_cache(k: int, size: int, way: str, monkeypa
     assert plan.constants["BLOCK"] == 256 * plan.warps
 
 
+@pytest.mark.parametrize("beta", [1.0, 7.9, 8.0, 100.0])
+@pytest.mark.parametrize("k", [1, 16, 17, 100, 256, 257, 2048, 2049, 4096, 8192, 8193, 16384, 16385])
+def test_rows_that_fit_are_held_in_registers_and_others_read_in_chunks(
+    k: int, beta: float, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    cuda_plan.plan_rows.cache_clear()
+    plan, packs = cuda_plan.plan_rows(k, beta), beta < 8
+    if k > (8192 if packs else 16384):
+        assert (plan.rows, plan.candidates, plan.warps) == (0, k if packs else 1, 8)
+        assert plan.constants == {"BLOCK": 2048, "PACK": packs}
+        return
+    block = next(2**i for i in range(4, 15) if 2**i >= k)
+    rows, candidates = max(1, 256 // block), block // 8 if packs and block >= 4096 else 0
+    assert plan.constants == {"ROWS": rows, "BLOCK": block, "PACKED": candidates}
+    assert (plan.rows, plan.candidates, 32 * plan.warps) == (rows, candidates, min(1024, max(32, block // 8)))
+
+
 def test_which_calls_are_streamed(way: str) -> None:
     assert cuda_plan.is_streamed(1.4, labels=True, label_smoothing=0.0)
     assert not cuda_plan.is_streamed(1.4, labels=False, label_smoothing=0.0)

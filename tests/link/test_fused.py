@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import pytest
 import torch
@@ -125,6 +126,20 @@ def test_a_class_that_the_kernel_alone_has_in_the_support_keeps_a_finite_derivat
     rows.requires_grad_()
     fused.of_rows("worst_case", rows, beta, -1)[:, 0].sum().backward()
     assert rows.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("beta", [1.25, 1.5, 2.0, 5.0])  # that float32 holds
+def test_the_base_of_a_class_near_the_edge_keeps_its_digits(beta, dtype):
+    """By which p is divided in its derivative: `1 + (x + t) / beta` would leave few digits of it."""
+    x = beta * torch.linspace(-0.95, -0.55, 40, dtype=dtype)
+    t = (-beta - x) * (1 - torch.logspace(-1, -6, 40, dtype=dtype))
+    v = fused._base(torch.stack([x, torch.zeros_like(x)], 1), t, beta)[:, 0]
+    pairs = zip(x.tolist(), t.tolist(), strict=True)
+    exact = [float(1 + (Fraction(a) + Fraction(b)) / Fraction(beta)) for a, b in pairs]
+    torch.testing.assert_close(
+        v.double(), torch.tensor(exact, dtype=torch.float64), rtol=2 * torch.finfo(dtype).eps, atol=0
+    )
 
 
 @needs_kernel

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch.func import grad, hessian, jacfwd, jacrev, jvp, vmap
 
+import oracle
 from golden import GOLDEN
 from hard_rows import hard_rows
 from mgce.functional import normalized_logits, normalizer, worst_case_probs
@@ -167,6 +168,26 @@ def test_any_dim_is_the_last_dim_transposed(dim):
     torch.testing.assert_close(phi, normalizer(last, beta=1.4, dim=-1), rtol=0, atol=0)
     scores = normalized_logits(logits, beta=1.4, dim=dim)
     torch.testing.assert_close(scores.movedim(dim, -1), normalized_logits(last, beta=1.4, dim=-1), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("beta", [1.0, 1.4, 2.0, 11.0, inf])
+def test_normalized_logits_are_the_logits_and_phi(beta):
+    logits = random_logits(4, 6, scale=2.0)
+    phi = torch.tensor([float(oracle.normalizer(row, beta)) for row in logits.tolist()], dtype=torch.float64)
+    scores = normalized_logits(logits, beta=beta)
+    torch.testing.assert_close(scores, logits + phi[:, None], rtol=0, atol=1e-13)
+    if beta == inf:
+        torch.testing.assert_close(scores, logits.log_softmax(1))
+
+
+def test_bisection_is_as_near_as_it_is_told():
+    """The paper stops at 1e-4."""
+    logits = random_logits(50, 6)
+    exact = normalizer(logits, beta=1.4)
+    error = {tol: normalizer(logits, beta=1.4, method="bisection", tol=tol) - exact for tol in (1e-2, 1e-4, 1e-6)}
+    for tol, off in error.items():
+        assert tol / 100 < off.abs().max() <= tol
+    assert torch.equal(normalizer(logits, beta=1.4, method="bisection") - exact, error[1e-4])
 
 
 def test_bisection_has_the_same_derivative():

@@ -56,6 +56,15 @@ def test_logits_that_say_nothing_get_an_infinite_temperature():
     assert TemperatureScaling(2.0).fit(torch.zeros(3, 2), torch.tensor([0, 1, 0])).temperature == math.inf
 
 
+@pytest.mark.parametrize("right", [0, 1, 5, 10])
+@pytest.mark.parametrize("beta", [1.4, 2.0, math.inf])
+def test_logits_that_are_right_no_more_often_than_not_get_an_infinite_temperature(beta, right):
+    """Though turned around, at a temperature below zero, those that are mostly wrong would say something."""
+    logits, target = torch.tensor([[1.0, 0.0]]).repeat(20, 1), (torch.arange(20) >= right).long()
+    assert TemperatureScaling(beta).fit(logits, target).temperature == math.inf
+    assert (TemperatureScaling(beta).fit(-logits, target).temperature < math.inf) == (right < 10)
+
+
 @pytest.mark.parametrize("beta", [1.0, 1.4, math.inf])
 def test_logits_that_say_everything_and_masked_classes_are_no_trouble(beta):
     logits = torch.tensor([[5.0, 0.0, -math.inf], [0.0, 5.0, -math.inf]])

@@ -55,6 +55,24 @@ def test_the_budget_is_what_the_worst_row_needs_and_one_more(entry):
     assert steps <= budget.proven_steps(entry["k"], entry["beta"], getattr(torch, entry["dtype"]))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_number_of_classes_that_is_a_symbol_may_stand_for_any(dtype):
+    for beta in (1.0, 1.4, 2.0, 5.0, torch.tensor(2.0)):
+        assert budget.newton_steps(object(), beta, dtype) == budget.newton_steps(budget.CLASSES[-1], beta, dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("beta", [1.0, 1.4, 5.0, 1e6])
+@pytest.mark.parametrize("k", [1, 10, 1000, 2**20])
+def test_what_is_proven_is_a_quarter_at_each_step_and_two_more(k, beta, dtype):
+    """One for a start to the left of the root, and one to see that t has come to rest."""
+    off, steps = beta * (k ** (1 / beta) - 1) * k ** (1 / beta), 0
+    while max(1.0, off) / 4**steps > torch.finfo(dtype).eps * (1 + 1e-9):
+        steps += 1
+    assert budget.proven_steps(k, beta, dtype) == steps + 2
+    assert budget.proven_steps(k, torch.tensor(beta), dtype) == budget.proven_steps(k, 1.0, dtype)
+
+
 @pytest.mark.parametrize("entry", REPLAYED, ids=name)
 def test_the_worst_row_is_solved_within_its_budget_and_not_by_one_step(entry, monkeypatch):
     """With counts that are rounded to whole numbers, and logits to the dtype."""

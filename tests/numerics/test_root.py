@@ -79,6 +79,21 @@ def test_newton_is_as_near_where_most_classes_are_tied_near_the_edge(beta, dtype
     check_within(x, t, beta)
 
 
+@pytest.mark.parametrize(
+    "dtype, second, tied",
+    [
+        (torch.float32, -1.028103232383728, -1.0479416847229004),
+        (torch.float64, -1.028103196917168, -1.0479378405955482),
+    ],
+)
+@pytest.mark.parametrize("fixed", [False, True])
+def test_a_step_of_less_than_a_digit_is_not_the_last_where_it_leaves_most_classes_behind(dtype, second, tied, fixed):
+    """These rows of the same family were 32 eps off without the second condition of `_moves`."""
+    x = torch.tensor([[0.0, second, tied]], dtype=dtype).repeat_interleave(torch.tensor([1, 1, 8191]), 1)
+    t = torch.func.vmap(lambda row: root.newton(row, 1.0625))(x) if fixed else root.newton(x, 1.0625)
+    check_within(x, t, 1.0625)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("k", [2, 100, 32_000])
 def test_infinite_beta_is_log_sum_exp(k, dtype):

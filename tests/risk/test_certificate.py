@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mgce.noise import symmetric
 from mgce.risk import argmax_factor, betting_upper, certify, clopper_pearson_upper
-from mgce.risk.betting import shuffled
+from mgce.risk.betting import n_orders, shuffled
 from mgce.risk.label_noise import clean_error
 from mgce.risk.sample import Sample
 
@@ -62,6 +62,19 @@ def test_sorting_the_sample_does_no_harm(outputs):
     order = np.argsort(probs[np.arange(N), target])
     fair, ordered = certify(target, probs), certify(target[order], probs[order])
     assert ordered.randomized_error == pytest.approx(fair.randomized_error, abs=0.03)
+
+
+def test_rounding_does_no_harm_where_all_examples_have_the_same_probabilities():
+    """Of such a sample few are possible, so that several random orders judge it, however its last digits differ."""
+    rng = np.random.default_rng(0)
+    target, probs = rng.integers(0, 2, 200), np.tile([0.7, 0.3], (200, 1))
+    bound = certify(target, probs, bounds=["randomized"]).randomized_error
+    for eps in (2.0**-52, 2.0**-23):
+        other = probs * (1 + eps * rng.integers(-2, 3, (200, 1)) * [1, -7 / 3])  # whose rows sum to one
+        sample = Sample(target, other)
+        assert sample.content == Sample(target, probs).content
+        assert n_orders(sample.kinds, 0.05) == n_orders(Sample(target, probs).kinds, 0.05) > 1
+        assert certify(target, other, bounds=["randomized"]).randomized_error == pytest.approx(bound, rel=1e-5)
 
 
 def test_it_prints_itself_with_its_assumptions(outputs):

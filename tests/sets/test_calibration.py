@@ -207,6 +207,20 @@ def test_sets_do_not_depend_on_the_batch_or_precision(score, kind):
     assert np.mean(covered) >= 0.8
 
 
+@pytest.mark.parametrize("matrix", [pair_flip(K, 0.2), symmetric(K, 0.2)], ids=["pairs", "symmetric"])
+def test_sets_do_not_depend_on_the_last_digits_of_a_matrix(matrix):
+    """Which differ from machine to machine in its inverse; at the first thresholds all terms are equal but for them."""
+    rng = np.random.default_rng(0)
+    for _ in range(8):
+        truth, probs = world(rng)
+        atoms, y = draw(rng, truth, 1000, matrix)
+        steps = 2.0**-52 * rng.integers(-1, 2, (4, K, K))
+        sets = [
+            calibrate(y, probs[atoms], alpha=0.15, transition=np.asarray(matrix) * (1 + step)) for step in [0, *steps]
+        ]
+        assert len({each.thresholds for each in sets}) == 1
+
+
 def test_any_noise_pays_its_share():
     rng = np.random.default_rng(2)
     truth, probs = world(rng)

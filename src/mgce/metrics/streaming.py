@@ -27,8 +27,6 @@ class _CalibrationError(Metric):
     is_differentiable = False
     higher_is_better = False
     full_state_update = False
-    plot_lower_bound = 0.0
-    plot_upper_bound = 1.0
 
     def __init__(self, n_bins: int, validate_args: bool, **kwargs: Any) -> None:
         _validation.check_count("n_bins", n_bins)
