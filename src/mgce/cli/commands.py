@@ -13,7 +13,7 @@ import mgce
 # From the name of a command to the first sentence of its help. The command is the function of this name in the module
 # of this name.
 COMMANDS = {
-    "fit": "Fit a classifier to a table whose labels may be partly wrong, and say how wrong it can be.",
+    "fit": "Fit a classifier to a table whose labels may be partly wrong, and bound how often it disagrees with them.",
     "predict": "Classify the rows of a table.",
     "certify": "Bound the errors of a model on the distribution that labelled rows come from.",
     "compare": "Train a network by each loss on rows with wrong labels, and compare the networks on test rows with "

@@ -86,7 +86,7 @@ def fit(
         Path | None, typer.Option(help="File for the model, with the report beside it [TABLE's name with .skops].")
     ] = None,
 ) -> None:
-    """Fit a classifier to a table whose labels may be partly wrong, and say how wrong it can be.
+    """Fit a classifier to a table whose labels may be partly wrong, and bound how often it disagrees with them.
 
     Columns may be numbers, dates or categories, with values missing. Models are chosen and averaged on the training
     rows; the rows held out serve only to measure the average, for the certificate and the calibration. Writes the
