@@ -57,7 +57,7 @@ def test_the_picture_of_the_tables_is_the_rendering_of_their_results():
     results = [json.loads(line) for line in (ROOT / tables_page.RESULTS).read_text().splitlines()]
     picture = (ROOT / tables_picture.PICTURE).read_text()
     assert picture == tables_picture.render(results)
-    page = _table(tables_page.PAGE, "|  | right labels | 20% symmetric |")
+    page = _table(tables_page.PAGE, "|  | right labels | 20% symmetric noise |")
     for method in ("`mgce fit --refit`", "random forest", "CleanLearning(boosting)"):
         assert f"{method.strip('`').removesuffix('(boosting)')} {', '.join(page[method][:3])}" in picture
     results[0]["accuracy"] += 0.1
@@ -71,7 +71,7 @@ README_METHODS = {
 
 
 def test_the_figures_of_the_readme_are_those_of_the_page_of_the_tables():
-    page = _table(tables_page.PAGE, "|  | right labels | 20% symmetric |")
+    page = _table(tables_page.PAGE, "|  | right labels | 20% symmetric noise |")
     page = {name: cells[:4] for name, cells in page.items()}
     shown = _table("README.md", "| training labels |")
     assert set(shown) == set(README_METHODS)
