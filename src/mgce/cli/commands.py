@@ -13,6 +13,7 @@ import mgce
 # From the name of a command to the first sentence of its help. The command is the function of this name in the module
 # of this name.
 COMMANDS = {
+    "demo": "Run mgce fit on a table whose labels are made wrong, and count what was found by the right labels.",
     "fit": "Fit a classifier to a table whose labels may be partly wrong, and bound how often it disagrees with them.",
     "predict": "Classify the rows of a table.",
     "certify": "Bound the errors of a model on the distribution that labelled rows come from.",
