@@ -26,6 +26,32 @@ COMMANDS = {
     "env": "Print the versions and the devices that results depend on.",
 }
 
+# At the end of the help of a command: what a person types first.
+EXAMPLES = {
+    "demo": "mgce demo",
+    "fit": "mgce fit customers.csv --target churned",
+    "predict": "mgce predict customers.skops new.csv",
+    "certify": "mgce certify customers.skops labelled.csv",
+    "compare": "mgce compare digits --noise-rate 0.4 --methods ce,gce,mgce",
+    "benchmark": "mgce benchmark P1 --smoke",
+    "reproduce": "mgce reproduce table3 --dataset letter --smoke",
+    "report": "mgce report mgce-reproduce",
+    "env": "mgce env",
+}
+
+# The headings under which a help lists options, by name; an option that is not here stands first, under "Options".
+PANELS = {
+    "The model": ("model", "beta", "budget", "refit", "seed"),
+    "The losses and their networks": ("methods", "betas", "trims", "seeds", "epochs", "hidden", "batch_size", "lr"),
+    "Wrong labels": ("noise_rate", "noise_type", "transition", "audit"),
+    "The certificate": ("delta", "coverage", "bounds", "by", "holdout", "groups", "time"),
+    "Reading the table": ("prediction", "id", "drop", "sep", "decimal", "encoding"),
+    "Where and how it runs": ("data_dir", "download", "device", "precision", "jobs", "smoke", "backend", "scheduler"),
+    "Writing the results": (
+        *("out", "out_dir", "probabilities", "sets", "suspects", "cleaned", "formulas", "json_file", "quiet"),
+    ),
+}
+
 
 class Commands(TyperGroup):
     """The commands of `COMMANDS`, of which only the one that is called is imported."""
@@ -45,10 +71,15 @@ class Commands(TyperGroup):
 
 
 def load_command(name: str) -> Any:
-    """Import a command of `COMMANDS`."""
+    """Import a command of `COMMANDS`, with an example at the end of its help and its options under headings."""
     alone = typer.Typer(add_completion=False, rich_markup_mode="markdown")
-    alone.command(name)(getattr(import_module(f"mgce.cli.{name}"), name))
-    return typer.main.get_command(alone)
+    alone.command(name, epilog=f"Example: `{EXAMPLES[name]}`")(getattr(import_module(f"mgce.cli.{name}"), name))
+    command: Any = typer.main.get_command(alone)
+    under = {option: heading for heading, options in PANELS.items() for option in options}
+    for option in command.params:
+        if option.param_type_name == "option":
+            option.rich_help_panel = under.get(option.name)
+    return command
 
 
 def _print_version(asked: bool) -> None:

@@ -50,7 +50,7 @@ def demo(
     console = Terminal(quiet=quiet)
     options = "" if budget == FitPlan.budget else f" --budget {budget:g}"
     console.print(f"{known.is_wrong.sum()} of the {len(known.right)} labels in {table} were made wrong. Now runs:")
-    console.print(f"mgce fit {table} --target {LABEL}{options} --out {model}\n")
+    console.print(f"mgce fit {table} --target {LABEL}{options} --out {model}\n", soft_wrap=True)
     result = fit(table, LABEL, budget=budget, quiet=quiet, out=model)
     what = found(known, result)
     console.print(_grid(known, what))
