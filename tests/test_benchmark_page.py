@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
-from benchmarks import estimators_page, page, tables_page, tables_picture
+from benchmarks import demo_seeds, estimators_page, page, tables_page, tables_picture
 from benchmarks.gpu import page as gpu_page
 
 ROOT = Path(__file__).parents[1]
@@ -86,6 +86,14 @@ def _table(path, begins):
     lines = itertools.dropwhile(lambda line: not line.startswith(begins), (ROOT / path).read_text().splitlines())
     rows = [line.split("|")[1:-1] for line in itertools.takewhile(lambda line: line.startswith("|"), lines)]
     return {name.strip(): [cell.strip() for cell in cells] for name, *cells in rows[2:]}
+
+
+def test_the_seeds_of_the_demonstration_are_means_by_data_set_and_rate():
+    found = [("wine", 0.3, 0, 90.0, 20, True), ("wine", 0.3, 1, 95.0, 17, False), ("iris", 0.2, 0, 80.0, 19, True)]
+    keys = ("dataset", "rate", "seed", "mgce fit", "wrong of first 20", "bound held")
+    lines = demo_seeds.render([dict(zip(keys, one, strict=True)) for one in found]).splitlines()
+    assert lines[0] == "| data set | wrong | mgce fit | wrong of first 20 | bounds that held |"
+    assert lines[2:] == ["| wine | 30% | 92.5 | 18.5 | 1 of 2 |", "| iris | 20% | 80.0 | 19.0 | 1 of 1 |"]
 
 
 def test_ranks_are_means_of_those_of_each_cell():
