@@ -38,7 +38,7 @@ def test_compare_takes_a_file_of_mixed_columns(tmp_path):
     assert result.returncode == 0, result.stderr
     words = " ".join(result.stdout.split())
     assert "one seed" in words and "deviation" not in words
-    assert words.startswith("Note: The labels in t are taken as right. This command makes 10% of those for")
+    assert words.startswith("Note: The labels in t are taken as right. This command makes a share 0.1 of those for")
     assert (tmp_path / "results" / "table.csv").is_file()
     known = mgce("compare", "iris", *SMALL, "--seeds", "1", "--json", "-", folder=tmp_path)
     assert json.loads(known.stdout)["notes"] == []

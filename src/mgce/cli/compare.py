@@ -114,9 +114,9 @@ def compare(
 def _taken_as_right(name: str, plan: Comparison) -> str:
     """Say what happens to the labels of a file, before it does."""
     return (
-        f"The labels in {name} are taken as right. This command makes {plan.noise_rate:.0%} of those for training and "
-        "validation wrong itself. If some are wrong already, accuracy against them is no measure of a loss: use mgce "
-        "fit."
+        f"The labels in {name} are taken as right. This command makes a share {plan.noise_rate} of those for training "
+        "and validation wrong itself. If some are wrong already, accuracy against them is no measure of a loss: use "
+        "mgce fit."
     )
 
 
