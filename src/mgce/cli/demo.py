@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -48,9 +49,10 @@ def demo(
     contents = {table.name: known.table, right.name: labels, new.name: known.new}
     write_files(out_dir, {name: to_csv(frame, None) for name, frame in contents.items()})
     console = Terminal(quiet=quiet)
-    options = "" if budget == FitPlan.budget else f" --budget {budget:g}"
+    command = ["mgce", "fit", str(table), "--target", LABEL, "--out", str(model)]
+    command += [] if budget == FitPlan.budget else ["--budget", f"{budget:g}"]
     console.print(f"{known.is_wrong.sum()} of the {len(known.right)} labels in {table} were made wrong. Now runs:")
-    console.print(f"mgce fit {table} --target {LABEL}{options} --out {model}\n", soft_wrap=True)
+    console.print(f"{shlex.join(command)}\n", soft_wrap=True)
     result = fit(table, LABEL, budget=budget, quiet=quiet, out=model)
     what = found(known, result)
     console.print(_grid(known, what))
