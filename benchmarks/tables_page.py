@@ -42,7 +42,9 @@ def render(results: Sequence[dict[str, Any]]) -> str:
         "method gets the same rows and labels. Other methods keep their library's own settings, except that logistic "
         "regression may take 1,000 iterations. `mgce fit` averages the best models of several kinds. It holds out a "
         "quarter of its rows for the certificate and learns from the others. `--refit` fits what was chosen to all "
-        "rows. With two classes pair noise is symmetric noise, and is not counted twice.",
+        "rows.",
+        "Symmetric noise replaces a label by any other class. Pair noise replaces it by the next class, always the "
+        "same one. With two classes pair noise is symmetric noise, and is not counted twice.",
         f"Here are {len(cells)} cells, each a table with a kind and rate of noise and a seed, of {len(tables)} tables "
         f"and {_counted(len(seeds), 'seed')}. The full plan is 36 cells for each of three seeds. `python -m "
         "benchmarks.tables` measures what is missing. TabPFN is not among the methods: its weights are a download of "
@@ -97,7 +99,7 @@ def _noises(cells: Cells) -> list[tuple[str, float]]:
 
 def _named(noise: tuple[str, float]) -> str:
     kind, rate = noise
-    return f"{rate:.0%} {kind}" if rate else "right labels"
+    return f"{rate:.0%} {kind} noise" if rate else "right labels"
 
 
 def _with(cells: Cells, noise: tuple[str, float]) -> Cells:

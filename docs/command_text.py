@@ -12,12 +12,10 @@ from typing import Any
 
 from typer.core import TyperArgument
 
-from mgce.cli import noise_options, outputs, table_options
 from mgce.cli.commands import load_command
 
 KINDS = {Path: "PATH", int: "N", float: "NUMBER", str: "TEXT"}
-WRITES = ("out", "out_dir", "cleaned", "formulas")
-FIRST, NOISE, READING, WRITING = "Options", "Wrong labels", "Reading the table", "Writing the results"
+FIRST = "Options"  # the heading of those that the command puts under none
 # A default in words ends a help text in square brackets.
 DEFAULT_IN_WORDS = re.compile(r"\s*\[([^\]]+)\](?=\.?$)")
 # What Sphinx would typeset: --option as a dash and a word, $NAME as a formula.
@@ -63,29 +61,13 @@ def _parameter(one: Any, hint: Any) -> Parameter:
         default = f"`{one.default}`"
     kind = "" if one.is_flag else f" {KINDS[_type(hint)]}"
     return Parameter(
-        ", ".join(f"{option}{kind}" for option in one.opts), text, default, _group(one, said), one.required
+        ", ".join(f"{option}{kind}" for option in one.opts), text, default, one.rich_help_panel or FIRST, one.required
     )
 
 
 def _type(hint: Any) -> Any:
     """Return the type of a value that may be left out, of `Path | None` Path."""
     return typing.get_args(hint)[0] if isinstance(hint, UnionType) else hint
-
-
-def _group(one: Any, said: str) -> str:
-    if said in _helps(noise_options):
-        return NOISE
-    if said in _helps(table_options):
-        return READING
-    if said in _helps(outputs) or one.name in WRITES:
-        return WRITING
-    return FIRST
-
-
-def _helps(module: Any) -> list[str]:
-    """Return the help texts of a module of options: strings, and those of annotated types."""
-    annotated = [metadata for value in vars(module).values() for metadata in getattr(value, "__metadata__", ())]
-    return [value for value in vars(module).values() if isinstance(value, str)] + [one.help for one in annotated]
 
 
 def _literal(text: str) -> str:
@@ -111,8 +93,6 @@ def page(command: str) -> str:
         f"```{{program}} mgce {command}\n```",
     ]
     parts += ["\n".join(one.markdown for one in taken if one.group is None)]
-    for group in (FIRST, NOISE, READING, WRITING):
-        mine = [one for one in taken if one.group == group]
-        if mine:
-            parts += [f"### {group}", *(one.markdown for one in mine)]
+    for group in dict.fromkeys(one.group for one in taken if one.group is not None):
+        parts += [f"### {group}", *(one.markdown for one in taken if one.group == group)]
     return "\n\n".join(part for part in parts if part)

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
-from benchmarks import estimators_page, page, tables_page, tables_picture
+from benchmarks import demo_seeds, estimators_page, page, tables_page, tables_picture
 from benchmarks.gpu import page as gpu_page
 
 ROOT = Path(__file__).parents[1]
@@ -57,7 +57,7 @@ def test_the_picture_of_the_tables_is_the_rendering_of_their_results():
     results = [json.loads(line) for line in (ROOT / tables_page.RESULTS).read_text().splitlines()]
     picture = (ROOT / tables_picture.PICTURE).read_text()
     assert picture == tables_picture.render(results)
-    page = _table(tables_page.PAGE, "|  | right labels | 20% symmetric |")
+    page = _table(tables_page.PAGE, "|  | right labels | 20% symmetric noise |")
     for method in ("`mgce fit --refit`", "random forest", "CleanLearning(boosting)"):
         assert f"{method.strip('`').removesuffix('(boosting)')} {', '.join(page[method][:3])}" in picture
     results[0]["accuracy"] += 0.1
@@ -71,7 +71,7 @@ README_METHODS = {
 
 
 def test_the_figures_of_the_readme_are_those_of_the_page_of_the_tables():
-    page = _table(tables_page.PAGE, "|  | right labels | 20% symmetric |")
+    page = _table(tables_page.PAGE, "|  | right labels | 20% symmetric noise |")
     page = {name: cells[:4] for name, cells in page.items()}
     shown = _table("README.md", "| training labels |")
     assert set(shown) == set(README_METHODS)
@@ -86,6 +86,14 @@ def _table(path, begins):
     lines = itertools.dropwhile(lambda line: not line.startswith(begins), (ROOT / path).read_text().splitlines())
     rows = [line.split("|")[1:-1] for line in itertools.takewhile(lambda line: line.startswith("|"), lines)]
     return {name.strip(): [cell.strip() for cell in cells] for name, *cells in rows[2:]}
+
+
+def test_the_seeds_of_the_demonstration_are_means_by_data_set_and_rate():
+    found = [("wine", 0.3, 0, 90.0, 20, True), ("wine", 0.3, 1, 95.0, 17, False), ("iris", 0.2, 0, 80.0, 19, True)]
+    keys = ("dataset", "rate", "seed", "mgce fit", "wrong of first 20", "bound held")
+    lines = demo_seeds.render([dict(zip(keys, one, strict=True)) for one in found]).splitlines()
+    assert lines[0] == "| data set | wrong | mgce fit | wrong of first 20 | bounds that held |"
+    assert lines[2:] == ["| wine | 30% | 92.5 | 18.5 | 1 of 2 |", "| iris | 20% | 80.0 | 19.0 | 1 of 1 |"]
 
 
 def test_ranks_are_means_of_those_of_each_cell():

@@ -2,13 +2,14 @@
 
 import importlib.util
 import re
+import shlex
 import sys
 from pathlib import Path
 
 import pytest
 
 import commands
-from mgce.cli.commands import COMMANDS
+from mgce.cli.commands import COMMANDS, EXAMPLES, PANELS, load_command
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -39,6 +40,29 @@ def test_a_page_shows_every_option_of_the_help(command, command_text, tmp_path):
     assert set(re.findall(r"^```\{option\} (--[\w-]+)", command_text.page(command), re.MULTILINE)) == options
 
 
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_help_ends_with_an_example_that_the_command_takes(command, tmp_path):
+    shown = commands.mgce(command, "--help", folder=tmp_path, columns=200).stdout
+    assert shown.rstrip().endswith(f"Example: {EXAMPLES[command]}")
+    name, called, *arguments = shlex.split(EXAMPLES[command])
+    assert (name, called) == ("mgce", command)
+    load_command(command).make_context(command, arguments)  # raises on an option or an argument too many or too few
+
+
+@pytest.mark.parametrize("command", ["fit", "compare", "benchmark", "reproduce", "certify"])
+def test_a_long_help_has_headings(command, tmp_path):
+    shown = commands.mgce(command, "--help", folder=tmp_path, columns=200).stdout
+    headings = re.findall(r"^╭─ (.+?) ─", shown, re.MULTILINE)
+    assert headings[:2] == ["Arguments", "Options"] and len(headings) >= 5
+    assert len(headings) == len(set(headings)) and set(headings[2:]) <= set(PANELS)
+
+
+def test_every_option_under_a_heading_is_one_of_some_command():
+    options = {option.name for command in COMMANDS for option in load_command(command).params}
+    placed = [name for names in PANELS.values() for name in names]
+    assert set(placed) <= options and len(placed) == len(set(placed))
+
+
 def test_defaults_groups_and_literals(command_text):
     made = {one.name.split()[0]: one for one in command_text.parameters("fit")}
     assert made["TABLE"].group is None and made["--target"].required
@@ -46,8 +70,8 @@ def test_defaults_groups_and_literals(command_text):
     assert made["--out"].default == "TABLE's name with .skops"
     assert made["--refit"].default is None and made["--refit"].name == "--refit"
     assert made["--quiet,"].name == "--quiet, -q"
-    groups = {name: made[name].group for name in ("--beta", "--noise-rate", "--sep", "--json")}
-    assert list(groups.values()) == ["Options", "Wrong labels", "Reading the table", "Writing the results"]
+    groups = [made[name].group for name in ("--target", "--beta", "--noise-rate", "--sep", "--json")]
+    assert groups == ["Options", "The model", "Wrong labels", "Reading the table", "Writing the results"]
     assert "`--cleaned`" in made["--formulas"].help
     assert "`mgce certify PREDICTIONS.csv --target COLUMN`" in command_text.page("certify")
     assert command_text.synopsis("fit") == "mgce fit TABLE --target TEXT [OPTIONS]"

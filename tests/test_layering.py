@@ -122,7 +122,7 @@ ROOMS = {
         "consistency scratch study tables page",
         "images sweep report",
     ),
-    "mgce.experiments": ("significance methods", "render", "compare", "compared paper benchmark"),
+    "mgce.experiments": ("significance methods", "render", "compare demo", "compared paper benchmark"),
     "mgce.experiments.paper": (
         "published published_mae image_settings agreement",
         "plan tabular",
@@ -143,7 +143,7 @@ ROOMS = {
         "commands env list_options noise_options outputs terminal",
         "table_options",
         "certify compare fit predict reproduce",
-        "benchmark report",
+        "benchmark demo report",
         "main",
     ),
 }

@@ -9,7 +9,7 @@ import pytest
 from transcripts import Printed, recorded, run
 
 DOCS = Path(__file__).parents[1] / "docs"
-NIGHTLY = ("README", "benchmark", "report")  # five kinds of models; twenty networks
+NIGHTLY = ("README", "benchmark", "demo", "report")  # five kinds of models; twenty networks
 PAGES = [
     DOCS.parent / "README.md",
     *sorted((DOCS / "commands").glob("*.md")),

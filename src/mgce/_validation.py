@@ -26,6 +26,19 @@ def expected(name: str, what: str, got: object) -> str:
     return printable(f"Expected `{name}` to be {what}, but got {got!r}.")
 
 
+def not_installed(who: str, library: str, extra: str) -> str:
+    """Build the sentence on a library that is missing, with the command that installs an extra of this package.
+
+    The package is on no index, so the command runs in a checkout: docs/installation.md says the same.
+
+    Example:
+        >>> not_installed("Bars need", "rich", "cli")
+        "Bars need rich, which is not installed: in a checkout of mgce, run `pip install -c constraints.txt '.[cli]'`."
+    """
+    install = f"`pip install -c constraints.txt '.[{extra}]'`"
+    return f"{who} {library}, which is not installed: in a checkout of mgce, run {install}."
+
+
 def check_beta(beta: Any) -> float | Tensor:
     """Require `beta` to be a real number or a floating-point tensor of numbers in [1, inf]; give it as float or tensor.
 

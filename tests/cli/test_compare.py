@@ -3,6 +3,7 @@ import json
 import signal
 import subprocess
 import sys
+from unittest import mock
 
 import pandas as pd
 import pytest
@@ -35,8 +36,19 @@ def test_compare_takes_a_file_of_mixed_columns(tmp_path):
     arguments = ["t.csv", "--target", "y", "--noise-rate", "0.1", "--noise-type", "pair", "--out-dir", "results"]
     result = mgce("compare", *arguments, *SMALL, "--seeds", "1", folder=tmp_path)
     assert result.returncode == 0, result.stderr
-    assert "one seed" in " ".join(result.stdout.split()) and "deviation" not in result.stdout
+    words = " ".join(result.stdout.split())
+    assert "one seed" in words and "deviation" not in words
+    assert words.startswith("Note: The labels in t are taken as right. This command makes a share 0.1 of those for")
     assert (tmp_path / "results" / "table.csv").is_file()
+    known = mgce("compare", "iris", *SMALL, "--seeds", "1", "--json", "-", folder=tmp_path)
+    assert json.loads(known.stdout)["notes"] == []
+
+
+def test_what_is_said_of_the_labels_of_a_file_is_said_before_the_work(tmp_path, monkeypatch):
+    pd.DataFrame({"x": range(60), "y": ["yes", "no"] * 30}).to_csv(tmp_path / "t.csv", index=False)
+    monkeypatch.setattr("mgce.cli.compare.run", mock.Mock(side_effect=KeyboardInterrupt))
+    stopped = mgce("compare", "t.csv", "--target", "y", *SMALL, folder=tmp_path)
+    assert stopped.returncode == 130 and "taken as right" in stopped.stdout
 
 
 def test_numbers_are_not_cut_off_in_a_narrow_terminal(tmp_path):

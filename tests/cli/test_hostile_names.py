@@ -223,5 +223,6 @@ CSV = {
     "tables/suspects.py",
     "cli/predict.py",
     "cli/fit.py",
+    "cli/demo.py",
     "experiments/compared.py",
 }

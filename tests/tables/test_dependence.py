@@ -127,7 +127,7 @@ def test_neighbours_that_are_alike():
 def test_signs_stand_in_the_headline_the_report_and_the_json():
     plan = FitPlan("y", model="linear", beta=1.4)
     fit = run(visits(), plan)
-    words = "Rows may depend on one another, so that more may be wrong: column `patient` looks like groups."
+    words = "Rows may depend on one another, so that the bound may be too low: column `patient` looks like groups."
     assert words in headline(fit, plan) and words in page(fit, plan, "t.csv", "m", {}).decode()
     found = json.loads(json.dumps(summary(fit, plan)))
     assert found["dependence"] == ["column `patient` looks like groups"]

@@ -177,7 +177,8 @@ def test_a_noise_rate_that_is_too_high_is_refuted_in_the_headline_too(frame):
     plan = FitPlan("y", model="linear", beta=1.4, noise_rate=plain.certificate.argmax_error + 0.05)
     refuted = run(frame, plan)
     assert refuted.certificate.argmax_error == plain.certificate.argmax_error  # as without the rate
-    assert "refute that a share" in headline(refuted, plan) and "Against labels as given" in headline(refuted, plan)
+    said = headline(refuted, plan)
+    assert "refute that a share" in said and "The model disagrees with the given label in at most" in said
     text = page(refuted, plan, "t.csv", "m", {}).decode()
     assert text.count("refute that a share") == 2 and "corrected for a noise rate" not in text
 

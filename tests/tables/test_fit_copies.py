@@ -57,12 +57,15 @@ def test_the_certificate_counts_each_distinct_row_held_out_once(fit, table):
 def test_it_says_that_its_bounds_are_for_distinct_rows(fit):
     plan = replace(PLAN, model="forest")
     words = headline(fit, plan)
-    assert words.startswith("On 75 distinct rows that it had not seen") and "of distinct rows drawn like these" in words
+    assert (
+        words.startswith("On 75 distinct rows that it had not seen")
+        and "of distinct rows drawn and labelled like these" in words
+    )
     assert "240 of the 540 rows are copies" in fit.notes[0]
     assert DISTINCT in str(fit.certificate) and DISTINCT in str(fit.model.sets)
     assert "labels of 300 distinct rows" in wrong_labels(fit)
     text = page(fit, plan, "t.csv", "m", {}).decode()
-    assert "Errors on distinct rows like the 75 distinct rows held out" in text and "240 of the 540 rows" in text
+    assert "Disagreements on distinct rows like the 75 distinct rows held out" in text and "240 of the 540 rows" in text
     found = json.loads(json.dumps(summary(fit, plan)))
     assert found["rows"] == {"trained": 225, "held_out": 75, "copies": 240}
     assert DISTINCT in found["certificate"]["assumptions"] and "240 of the 540" in found["notes"][0]

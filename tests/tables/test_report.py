@@ -108,10 +108,23 @@ def test_it_fits_a_phone(page, tmp_path):
     check_phone(page, tmp_path)
 
 
-def test_without_a_noise_rate_labels_are_taken_as_right(frame):
+def test_without_a_noise_rate_bounds_count_disagreements(frame):
     plan = FitPlan("y & z", model="linear", beta=math.inf)
-    page = fit_report.page(run(frame.drop(columns="name"), plan), plan, "t.csv", "m", {}).decode()
-    assert "The labels are taken as right" in page and "beta inf" in page
+    fit = run(frame.drop(columns="name"), plan)
+    page = fit_report.page(fit, plan, "t.csv", "m", {}).decode()
+    assert "bounds are on disagreements with the labels as given" in page and "beta inf" in page
+    for text in (page, fit_report.headline(fit, plan), str(fit.certificate)):
+        assert (
+            "disagrees with the given label" in text and "class is wrong" not in text and "it is wrong on" not in text
+        )
+    assert "labelled like these. That bounds its errors only if the labels are right" in page
+
+
+def test_with_a_noise_rate_the_model_is_wrong_and_the_condition_stands_beside(fit, page):
+    for text in (page, fit_report.headline(fit, PLAN), str(fit.certificate)):
+        assert "disagrees with the given label" not in text
+    assert re.search(r"it is wrong on at most [\d.]+% of rows drawn like these, if 0.1 or more", page)
+    assert "most probable class is wrong" in page
 
 
 def test_the_headline_never_understates_the_bound(fit):
@@ -120,7 +133,7 @@ def test_the_headline_never_understates_the_bound(fit):
         (bound,) = re.findall(r"at most ([\d.]+)%", fit_report.headline(replace(fit, certificate=certificate), PLAN))
         assert error * 100 <= float(bound) <= error * 100 + 0.1
     nothing = replace(fit, certificate=replace(fit.certificate, argmax_error=1.0))
-    assert fit_report.headline(nothing, PLAN).endswith("These rows do not suffice to bound how often it is wrong.")
+    assert fit_report.headline(nothing, PLAN).endswith("These rows do not suffice for a bound.")
 
 
 def test_no_suspects_is_said(fit):

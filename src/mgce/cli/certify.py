@@ -224,8 +224,11 @@ def _parts_document(parts: dict[str, RiskCertificate], by: str | None) -> dict[s
 
 def _grid(parts: dict[str, RiskCertificate], by: str, delta: float) -> Grid:
     """Show the bounds of every part."""
+    against_given = any(part.against_given for part in parts.values())
+    what = "Disagrees with the given label" if against_given else "Wrong"
     title = (
-        f"Wrong with probability at most, by {by}; all bounds hold at once with confidence {confidence_text(1 - delta)}"
+        f"{what} with probability at most, by {by}; all bounds hold at once with confidence "
+        f"{confidence_text(1 - delta)}"
     )
     grid = Grid(title=title, box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
     for name in (by, "rows", "most probable class", "class drawn"):

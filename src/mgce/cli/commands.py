@@ -13,7 +13,8 @@ import mgce
 # From the name of a command to the first sentence of its help. The command is the function of this name in the module
 # of this name.
 COMMANDS = {
-    "fit": "Fit a classifier to a table whose labels may be partly wrong, and say how wrong it can be.",
+    "demo": "Run mgce fit on a table whose labels are made wrong, and count what was found by the right labels.",
+    "fit": "Fit a classifier to a table whose labels may be partly wrong, and bound how often it disagrees with them.",
     "predict": "Classify the rows of a table.",
     "certify": "Bound the errors of a model on the distribution that labelled rows come from.",
     "compare": "Train a network by each loss on rows with wrong labels, and compare the networks on test rows with "
@@ -23,6 +24,32 @@ COMMANDS = {
     "reproduce": "Reproduce a table or figure of the paper, with the paper's numbers beside ours.",
     "report": "Write every table and figure that the finished runs in a folder suffice for; nothing is trained.",
     "env": "Print the versions and the devices that results depend on.",
+}
+
+# At the end of the help of a command: what a person types first.
+EXAMPLES = {
+    "demo": "mgce demo",
+    "fit": "mgce fit customers.csv --target churned",
+    "predict": "mgce predict customers.skops new.csv",
+    "certify": "mgce certify customers.skops labelled.csv",
+    "compare": "mgce compare digits --noise-rate 0.4 --methods ce,gce,mgce",
+    "benchmark": "mgce benchmark P1 --smoke",
+    "reproduce": "mgce reproduce table3 --dataset letter --smoke",
+    "report": "mgce report mgce-reproduce",
+    "env": "mgce env",
+}
+
+# The headings under which a help lists options, by name; an option that is not here stands first, under "Options".
+PANELS = {
+    "The model": ("model", "beta", "budget", "refit", "seed"),
+    "The losses and their networks": ("methods", "betas", "trims", "seeds", "epochs", "hidden", "batch_size", "lr"),
+    "Wrong labels": ("noise_rate", "noise_type", "transition", "audit"),
+    "The certificate": ("delta", "coverage", "bounds", "by", "holdout", "groups", "time"),
+    "Reading the table": ("prediction", "id", "drop", "sep", "decimal", "encoding"),
+    "Where and how it runs": ("data_dir", "download", "device", "precision", "jobs", "smoke", "backend", "scheduler"),
+    "Writing the results": (
+        *("out", "out_dir", "probabilities", "sets", "suspects", "cleaned", "formulas", "json_file", "quiet"),
+    ),
 }
 
 
@@ -44,10 +71,15 @@ class Commands(TyperGroup):
 
 
 def load_command(name: str) -> Any:
-    """Import a command of `COMMANDS`."""
+    """Import a command of `COMMANDS`, with an example at the end of its help and its options under headings."""
     alone = typer.Typer(add_completion=False, rich_markup_mode="markdown")
-    alone.command(name)(getattr(import_module(f"mgce.cli.{name}"), name))
-    return typer.main.get_command(alone)
+    alone.command(name, epilog=f"Example: `{EXAMPLES[name]}`")(getattr(import_module(f"mgce.cli.{name}"), name))
+    command: Any = typer.main.get_command(alone)
+    under = {option: heading for heading, options in PANELS.items() for option in options}
+    for option in command.params:
+        if option.param_type_name == "option":
+            option.rich_help_panel = under.get(option.name)
+    return command
 
 
 def _print_version(asked: bool) -> None:

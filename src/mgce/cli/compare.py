@@ -63,6 +63,9 @@ def compare(
 ) -> None:
     """Train a network by each loss on rows with wrong labels, and compare the networks on test rows with right ones.
 
+    The labels of a file are taken as right, and the command makes some of them wrong: it is no way to learn from a
+    file whose labels are wrong already. For that, see mgce fit.
+
     For each seed, beta, the share to trim and the epoch are those of best accuracy on the validation
     rows, whose labels are noisy too. Prints test accuracy and calibration errors as mean ± standard
     deviation over the seeds; writes table.csv, runs.json, accuracy.png and reliability.png.
@@ -90,18 +93,31 @@ def compare(
     folder = out_dir or Path(f"mgce-compare-{table.name}")
     _check_outputs(folder, json_file, Path(dataset))
     console = Terminal(quiet=quiet or json_file == STDOUT)
+    taken_as_right = [] if dataset in NAMES else [_taken_as_right(table.name, plan)]
+    for sentence in taken_as_right:
+        console.print(f"Note: {sentence}", markup=False)
     start = time.monotonic()
     with nothing_written_if_interrupted(console):
         compared = Compared(table, plan, _run_with_progress(console, table, plan, device))
         files = compared.files()
     write_files(folder, files)
     notes = [*table.notes, *without_label(table.unlabelled), *left_out_copies(n_copies, n_copies + len(table.target))]
-    write_json(json_file, {"dataset": table.name, "folder": str(folder), "methods": compared.rows, "notes": notes})
+    all_notes = [*taken_as_right, *notes]
+    write_json(json_file, {"dataset": table.name, "folder": str(folder), "methods": compared.rows, "notes": all_notes})
     for sentence in notes:
         console.print(f"Note: {sentence}", markup=False)
     console.print_whole(_grid(compared))
     networks = "1 network" if len(compared.records) == 1 else f"{len(compared.records)} networks"
     console.print(f"{networks} in {time.monotonic() - start:.0f} s. {', '.join(FILES)} are in {folder}/")
+
+
+def _taken_as_right(name: str, plan: Comparison) -> str:
+    """Say what happens to the labels of a file, before it does."""
+    return (
+        f"The labels in {name} are taken as right. This command makes a share {plan.noise_rate} of those for training "
+        "and validation wrong itself. If some are wrong already, accuracy against them is no measure of a loss: use "
+        "mgce fit."
+    )
 
 
 def _check_outputs(folder: Path, json_file: Path | None, table: Path) -> None:

@@ -85,8 +85,8 @@ def fit(
     out: Annotated[
         Path | None, typer.Option(help="File for the model, with the report beside it [TABLE's name with .skops].")
     ] = None,
-) -> None:
-    """Fit a classifier to a table whose labels may be partly wrong, and say how wrong it can be.
+) -> TableFit:
+    """Fit a classifier to a table whose labels may be partly wrong, and bound how often it disagrees with them.
 
     Columns may be numbers, dates or categories, with values missing. Models are chosen and averaged on the training
     rows; the rows held out serve only to measure the average, for the certificate and the calibration. Writes the
@@ -132,6 +132,7 @@ def fit(
     write_json(json_file, {"table": table.name, "files": [*files], **summary(result, plan)})
     _print_summary(console, result, plan)
     console.print(f"Took {monotonic() - start:.0f} s. {outputs}", markup=False)
+    return result  # to other commands that run this one; the command line leaves it
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,9 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")
     for package in ("pandas", "rich", "skops", "typer"):
         if find_spec(package) is None:
-            sys.stderr.write(f"Error: the command line needs {package}: run `pip install 'mgce[cli]'`.\n")
+            from mgce._validation import not_installed
+
+            sys.stderr.write(f"Error: {not_installed('the command line needs', package, 'cli')}\n")
             sys.exit(2)
     from mgce._text import printable
     from mgce.cli.commands import app

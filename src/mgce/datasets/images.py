@@ -13,6 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch.utils.data import Dataset
 
+from mgce._validation import not_installed
+
 # Of images in files: the formats of photographs, and so many pixels as ordinary cameras take. The readers of other
 # formats follow the sizes of a damaged file into gigabytes.
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "WEBP")
@@ -54,8 +56,7 @@ class ImageFiles(Dataset[tuple[Any, int]]):
         try:
             from PIL import Image
         except ModuleNotFoundError as error:
-            message = "Images in files need Pillow, which is not installed: run `pip install 'mgce[experiments]'`."
-            raise ImportError(message) from error
+            raise ImportError(not_installed("Images in files need", "Pillow", "vision")) from error
         path = self.paths[index]
         try:
             with Image.open(path, formats=FORMATS) as file:

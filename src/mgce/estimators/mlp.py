@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import nn
 
-from mgce._validation import check_beta, check_device, expected
+from mgce._validation import check_beta, check_device, expected, not_installed
 from mgce.estimators.base import FloatArray, IntArray, RobustClassifier, check_single
 from mgce.estimators.folds import hold_out
 from mgce.estimators.linear_cv import BETAS
@@ -269,8 +269,7 @@ def _progress(verbose: bool, epochs: int) -> Iterator[Callable[[int], None] | No
     except ModuleNotFoundError as error:
         if error.name != "rich":
             raise
-        message = "verbose=True needs rich, which is not installed: run `pip install 'mgce[cli]'`."
-        raise ImportError(message) from error
+        raise ImportError(not_installed("verbose=True needs", "rich", "cli")) from error
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns) as progress:
         task = progress.add_task("Training, epoch", total=epochs)

@@ -137,5 +137,4 @@ def _skops_io() -> Any:
     try:
         return import_module("skops.io")
     except ImportError as error:
-        message = "Files of estimators need skops, which is not installed: run `pip install 'mgce[estimators]'`."
-        raise ImportError(message) from error
+        raise ImportError(_validation.not_installed("Files of estimators need", "skops", "estimators")) from error

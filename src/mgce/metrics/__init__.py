@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from mgce._validation import not_installed
 from mgce.metrics.bootstrap import Interval, bootstrap_interval
 from mgce.metrics.calibration import (
     ReliabilityCurve,
@@ -56,8 +57,7 @@ def __getattr__(name: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name != "torchmetrics":
             raise
-        message = f"{name} needs torchmetrics, which is not installed: run `pip install 'mgce[experiments]'`."
-        raise ImportError(message) from error
+        raise ImportError(not_installed(f"{name} needs", "torchmetrics", "experiments")) from error
     return getattr(streaming, name)
 
 

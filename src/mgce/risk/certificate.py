@@ -49,7 +49,8 @@ FRESH = unseen_examples("independent draws from the distribution of interest")
 class RiskCertificate:
     """Upper bounds that hold all at once, with probability at least `1 - delta` over the draw of the examples."""
 
-    argmax_error: float | None  # probability that the most probable class is wrong; None if not asked for
+    argmax_error: float | None  # probability that the most probable class is wrong, or, if `against_given`, that it
+    # disagrees with the given label; None if not asked for
     randomized_error: float | None  # that a class drawn from the probabilities h is wrong, 1 - E h_y; None likewise
     alpha_risk: float | None  # expected alpha-loss, E beta (1 - h_y^(1/beta)); None if `beta` is
     delta: float  # probability with which any of them may fail
@@ -62,15 +63,21 @@ class RiskCertificate:
     # disagreements with the labels as given
     condition_number: float | None = None  # of the transition matrix
 
+    @property
+    def against_given(self) -> bool:
+        """Whether the bounds count disagreements with the given labels: no wrong labels were stated, or are refuted."""
+        return self.refuted is not None or (self.noise_rate == 0 and self.condition_number is None)
+
     def __str__(self) -> str:
         """Return the certificate as sentences, with what it assumes."""
+        fails = "disagrees with the given label" if self.against_given else "is wrong"
         start = f"With confidence {confidence_text(1 - self.delta)} over n = {self.n} examples"
         parts = []
         if self.argmax_error is not None:
-            parts.append(f"the most probable class is wrong with probability at most {rounded_up(self.argmax_error)}")
+            parts.append(f"the most probable class {fails} with probability at most {rounded_up(self.argmax_error)}")
         if self.randomized_error is not None:
             verb = "a class drawn from the probabilities"
-            verb += " with probability" if parts else " is wrong with probability"
+            verb += " with probability" if parts else f" {fails} with probability"
             parts.append(f"{verb} at most {rounded_up(self.randomized_error)}")
         if self.alpha_risk is not None:
             link = "and " if parts else ""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from torch import Tensor
 
+from mgce._validation import not_installed
 from mgce.datasets import load_images
 from mgce.datasets.images import ImageDataset
 from mgce.runs import scratch
@@ -66,9 +67,7 @@ class ImageNetworkRun(ImageSettings, ABC):
     def check(self, place: Place) -> None:
         """Raise an error if Lightning or the data set is missing."""
         if not all(map(find_spec, ("lightning", "tensorboard"))):
-            raise ModuleNotFoundError(
-                "Expected Lightning for images, but it is missing: pip install 'mgce[experiments]'."
-            )
+            raise ModuleNotFoundError(not_installed("Experiments on images need", "Lightning", "experiments"))
         self.images(place)
 
     def data_checksum(self, place: Place) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mgce._threads import one_torch_thread
-from mgce._validation import check_choice, expected
+from mgce._validation import check_choice, expected, not_installed
 from mgce.runs import scratch
 from mgce.runs.consistency import check_one_setting
 from mgce.runs.machine import describe
@@ -200,6 +200,6 @@ def _dask(scheduler: str) -> Iterator[None]:
     try:
         distributed: Any = importlib.import_module("distributed")
     except ModuleNotFoundError:
-        raise ValueError("Expected Dask for `--backend dask`, but it is missing: pip install 'mgce[dask]'.") from None
+        raise ValueError(not_installed("`--backend dask` needs", "Dask", "dask")) from None
     with distributed.Client(scheduler, timeout="10s") as client, joblib.parallel_config(backend="dask", client=client):
         yield

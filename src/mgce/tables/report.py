@@ -48,7 +48,7 @@ def page(
         n_suspects: rows with the most suspect labels to show, at most.
     """
     sections = {
-        "How wrong it can be": _certificate(fit),
+        "The bounds": _certificate(fit),
         **class_sections(fit),
         "Prediction sets": _sets(fit, plan),
         "Calibration": calibration_section(fit),
@@ -63,7 +63,7 @@ def page(
 def headline(fit: TableFit, plan: FitPlan) -> str:
     """Return two sentences on accuracy and certified error of the model, and a third on rows that seem dependent."""
     signs = "; ".join(each.what for each in fit.dependence)
-    warning = f" Rows may depend on one another, so that more may be wrong: {signs}." if signs else ""
+    warning = f" Rows may depend on one another, so that the bound may be too low: {signs}." if signs else ""
     return _measured_and_certified(fit, plan) + warning
 
 
@@ -77,14 +77,17 @@ def _measured_and_certified(fit: TableFit, plan: FitPlan) -> str:
     error, confidence = certificate.argmax_error, f"With confidence {confidence_text(1 - certificate.delta)}"
     if certificate.refuted is not None:
         return (
-            f"{measured} {confidence}, these labels refute {certificate.refuted}. Against labels as given, the model "
-            f"is wrong on at most {_bound(error)} of {rows} drawn like these."
+            f"{measured} {confidence}, these labels refute {certificate.refuted}. The model disagrees with the "
+            f"given label in at most {_bound(error)} of {rows} drawn like these."
         )
     if error is None or error >= 1:
-        return f"{measured} These rows do not suffice to bound how often it is wrong."
+        return f"{measured} These rows do not suffice for a bound."
+    condition = _condition(certificate, plan)
+    if condition:
+        return f"{measured} {confidence}, it is wrong on at most {_bound(error)} of {rows} drawn like these{condition}."
     return (
-        f"{measured} {confidence}, it is wrong on at most {_bound(error)} of {rows} drawn like these"
-        f"{_condition(certificate, plan)}."
+        f"{measured} {confidence}, it disagrees with the given label in at most {_bound(error)} of {rows} drawn and "
+        "labelled like these. That bounds its errors only if the labels are right: see --noise-rate."
     )
 
 
@@ -143,20 +146,21 @@ def _bound(probability: float | None) -> str:
 def _certificate(fit: TableFit) -> str:
     """Show the bounds on errors, and what they assume."""
     certificate = fit.certificate
-    corrected = bool(certificate.noise_rate) and certificate.refuted is None
+    corrected = not certificate.against_given
+    fails = "is wrong" if corrected else "disagrees with the given label"
     rows = "distinct rows" if fit.n_copies else "rows"
     bounds = table(
-        f"Errors on {rows} like the {certificate.n:,} {rows} held out. Both bounds hold at once with confidence "
-        f"{confidence_text(1 - certificate.delta)}.",
+        f"{'Errors' if corrected else 'Disagreements'} on {rows} like the {certificate.n:,} {rows} held out. Both "
+        f"bounds hold at once with confidence {confidence_text(1 - certificate.delta)}.",
         ["", "measured, given labels", "at most, right labels"] if corrected else ["", "measured", "at most"],
         [
             [
-                "the most probable class is wrong",
+                f"the most probable class {fails}",
                 f"{1 - fit.quality['accuracy']:.1%}",
                 _bound(certificate.argmax_error),
             ],
             [
-                "a class drawn from h is wrong",
+                f"a class drawn from h {fails}",
                 f"{fit.quality['randomized_error']:.1%}",
                 _bound(certificate.randomized_error),
             ],
@@ -171,11 +175,14 @@ def _which_labels(certificate: RiskCertificate) -> str:
     """Return sentences on the labels, right ones or given ones, for which the bounds hold."""
     if certificate.refuted is not None:
         return (
-            f"These labels refute {certificate.refuted}. No correction was made: the bounds are on errors against the "
-            "labels as given."
+            f"These labels refute {certificate.refuted}. No correction was made: the bounds are on disagreements with "
+            "the labels as given."
         )
-    if not certificate.noise_rate:
-        return "The labels are taken as right: a wrong one counts as an error of the model."
+    if certificate.against_given:
+        return (
+            "The bounds are on disagreements with the labels as given. They bound errors of the model if the labels "
+            "are right. If some are wrong, --noise-rate says how many, and the bounds are then against right labels."
+        )
     return (
         "The bounds are on errors against right labels: they are corrected for a noise rate of "
         f"{rate_up(certificate.noise_rate)}. All other figures on this page, accuracy and calibration among them, are "

@@ -1,6 +1,6 @@
 """A network for images as a Lightning module: its objective, the record of each epoch, its checkpoints.
 
-Needs Lightning and torchmetrics: `pip install 'mgce[experiments]'`.
+Needs Lightning and torchmetrics, which the extra `experiments` brings.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One large network for images, trained by Lightning on one device or many.
 
-Needs Lightning, torchmetrics and TensorBoard: `pip install 'mgce[experiments]'`.
+Needs Lightning, torchmetrics and TensorBoard, which the extra `experiments` brings.
 """
 
 from __future__ import annotations

@@ -187,7 +187,7 @@ def test_data_and_lightning_are_asked_for_before_anything_runs(tmp_path, monkeyp
     with pytest.raises(ValueError, match="Expected `device` to be a device"):
         Place(device="nowhere")
     monkeypatch.setattr(image_networks, "find_spec", lambda name: None)
-    with pytest.raises(ModuleNotFoundError, match="Expected Lightning for images, but it is missing: pip install"):
+    with pytest.raises(ModuleNotFoundError, match="Experiments on images need Lightning, which is not installed: "):
         tiny().check(Place())
 
 
