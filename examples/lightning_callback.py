@@ -39,17 +39,17 @@ class Digits(LightningModule):
         self.criterion = MGCELoss(beta=1.4)
 
     def training_step(self, batch, batch_idx):
-        """Give the loss."""
+        """Return the loss."""
         return self.criterion(self.network(batch[0]), batch[1])
 
     def validation_step(self, batch, batch_idx):
-        """Give logits and target."""
+        """Return logits and target."""
         return {"logits": self.network(batch[0]), "target": batch[1]}
 
     test_step = validation_step
 
     def configure_optimizers(self):
-        """Give Adam."""
+        """Return Adam."""
         return torch.optim.Adam(self.parameters(), 0.003)
 
 
