@@ -120,7 +120,6 @@ sphinx_gallery_conf = {
     "filename_pattern": rf"/({'|'.join(stem for stem, names in _LACKING.items() if not names)})\.py$",
     "within_subsection_order": _rank,
     "abort_on_example_error": True,
-    "default_thumb_file": str(HERE / "_static/prints-only.png"),  # of an example without a picture
     "download_all_examples": False,
     "show_memory": False,
     "show_signature": False,
