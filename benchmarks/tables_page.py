@@ -122,7 +122,7 @@ def _means(cells: Cells, methods: Sequence[str]) -> str:
         accuracies = [_mean(_with(cells, noise), name, "accuracy") for noise in noises]
         among = [AGAIN if name == AGAIN else OURS, *_of_others(methods)]
         ranks = [f"{mean_rank(part, among, name):.2f}" for part in (clean, noisy)]
-        rows.append([f"`{name}`" if name in (OURS, AGAIN) else name, *accuracies, *ranks])
+        rows.append([_code(name), *accuracies, *ranks])
     header = ["", *map(_named, noises), "rank, right labels", "rank, wrong labels"]
     cells_of = [str(len(_with(cells, noise))) for noise in noises]
     return table(header, [*rows, ["cells", *cells_of, str(len(clean)), str(len(noisy))]])
@@ -166,7 +166,7 @@ def _suspects(cells: Cells, methods: Sequence[str]) -> str:
     for name in methods:
         values = [_mean(_with(cells, noise), name, key) for noise in noises for key in ("ap", "auroc")]
         if any(values):
-            rows.append([f"`{OURS}`" if name == OURS else name, *values])
+            rows.append([_code(name), *values])
     header = ["", *(f"{_named(noise)}: {key}" for noise in noises for key in ("AP", "AUROC"))]
     return table(header, rows)
 
@@ -174,7 +174,7 @@ def _suspects(cells: Cells, methods: Sequence[str]) -> str:
 def _calibration(cells: Cells, methods: Sequence[str]) -> str:
     noises = _noises(cells)
     rows = [
-        [name, *(_mean(_with(cells, noise), name, "ece") for noise in noises), _mean(cells, name, "seconds", 1)]
+        [_code(name), *(_mean(_with(cells, noise), name, "ece") for noise in noises), _mean(cells, name, "seconds", 1)]
         for name in methods
     ]
     return table(["", *(f"ECE, {_named(noise)}" for noise in noises), "seconds"], rows)
@@ -187,7 +187,12 @@ def _one_noise(cells: Cells, methods: Sequence[str], noise: tuple[str, float]) -
         own = {cell: by_method for cell, by_method in part.items() if cell[0] == name}
         if own:
             rows.append([name, *(_mean(own, method, "accuracy") for method in methods), str(len(own))])
-    return table([_named(noise), *methods, "seeds"], rows)
+    return table([_named(noise), *map(_code, methods), "seeds"], rows)
+
+
+def _code(name: str) -> str:
+    """Mark a command as code; a page would show its two hyphens as a dash."""
+    return f"`{name}`" if name in (OURS, AGAIN) else name
 
 
 def _counted(n: int, noun: str) -> str:

@@ -82,3 +82,10 @@ def test_ci_builds_the_pages_with_tested_versions():
     assert any(re.match(r"mgce\[.*pages.*\]", line) for line in extras["dev"])
     pinned = {line.lower().partition("==")[0] for line in (ROOT / "constraints.txt").read_text().splitlines()}
     assert {re.split(r"[><=]", line)[0] for line in extras["pages"]} <= pinned
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_no_line_begins_with_a_percent_sign(path):
+    """MyST takes such a line for a comment, and leaves it out with the end of the sentence."""
+    prose = re.sub(r"^( *)```.*?^\1```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    assert not re.findall(r"^\s*%.*", prose, re.MULTILINE)
