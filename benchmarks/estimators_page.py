@@ -29,6 +29,7 @@ def render(noisy_tables: Sequence[dict[str, Any]], fit_times: dict[str, Any]) ->
         "are right. Every estimator gets the same rows and labels, and keeps the settings of its library, with two "
         "exceptions: both multilayer perceptrons use many hidden units (`1024`) and early stopping, and "
         "`LogisticRegression` takes `max_iter=1000`.",
+        "![Accuracy of each estimator, on letter and on adult](images/estimators-accuracy.svg)",
         "Figures are percent, mean ± standard deviation over the seeds. ECE is the calibration error of the top label. "
         "h are the minimax, p the worst-case probabilities; p is calibrated for labels as noisy as the training "
         "labels. Seconds are the median of a fit, one after the other on two cores. "

@@ -9,6 +9,7 @@ from typing import Any
 
 import mgce
 
+PAGES_ALONE = tags.has("pages")  # noqa: F821 - Sphinx defines it: `.ci/docs --pages` asks for no examples and no network
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parent / "examples"
 sys.path.insert(0, str(HERE))  # for mathml, command_pages and the table of losses
@@ -29,8 +30,13 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
+    "sphinx_copybutton",
     "matplotlib.sphinxext.plot_directive",
 ]
+# No button on what a command prints; the prompts of doctests are not copied.
+copybutton_selector = "div:not(.highlight-text):not(.highlight-none):not(.sphx-glr-script-out) > div.highlight > pre"
+copybutton_prompt_text = r">>> |\.\.\. "
+copybutton_prompt_is_regexp = True
 exclude_patterns = ["_build"]
 templates_path = ["_templates"]
 html_math_renderer = "mathml"
@@ -43,6 +49,7 @@ html_title = "mgce"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_theme_options = {
+    "logo": {"text": f"mgce {release}"},
     "navbar_align": "left",
     "header_links_before_dropdown": 6,
     "show_toc_level": 2,
@@ -57,6 +64,8 @@ html_context = {"default_mode": "auto"}
 autosummary_generate = True
 autodoc_typehints_format = "short"
 autodoc_member_order = "bysource"
+# Large libraries of integrations that may be missing: their pages need the signatures of ours alone.
+autodoc_mock_imports = [name for name in ("lightgbm", "xgboost") if importlib.util.find_spec(name) is None]
 python_maximum_signature_line_length = 88
 plot_formats = ["svg"]
 plot_html_show_formats = plot_html_show_source_link = False
@@ -79,7 +88,9 @@ _INVENTORIES = {
     "sklearn": "https://scikit-learn.org/stable/",
     "torchmetrics": "https://lightning.ai/docs/torchmetrics/stable/",
 }
-intersphinx_mapping = {name: (url, None) for name, url in _INVENTORIES.items() if _is_reachable(url + "objects.inv")}
+intersphinx_mapping = {
+    name: (url, None) for name, url in _INVENTORIES.items() if not PAGES_ALONE and _is_reachable(url + "objects.inv")
+}
 
 
 def _lacks(path: Path) -> list[str]:
@@ -90,7 +101,7 @@ def _lacks(path: Path) -> list[str]:
 
 _LACKING = {path.stem: _lacks(path) for path in sorted(EXAMPLES.glob("*.py"))}
 for _stem, _names in _LACKING.items():
-    if _names:
+    if _names and not PAGES_ALONE:
         print(f"examples/{_stem}.py is shown without its output: needs {', '.join(_names)}.", file=sys.stderr)
 
 # The order in which a reader meets them; one that is not named comes last.
@@ -105,10 +116,10 @@ def _rank(file: str) -> tuple[int, str]:
 sphinx_gallery_conf = {
     "examples_dirs": str(EXAMPLES),
     "gallery_dirs": "gallery",
+    "plot_gallery": not PAGES_ALONE,
     "filename_pattern": rf"/({'|'.join(stem for stem, names in _LACKING.items() if not names)})\.py$",
     "within_subsection_order": _rank,
     "abort_on_example_error": True,
-    "default_thumb_file": str(HERE / "_static/prints-only.png"),  # of an example without a picture
     "download_all_examples": False,
     "show_memory": False,
     "show_signature": False,

@@ -7,6 +7,7 @@ Wrong labels by cleanlab's four filters, with the probabilities h, h without tie
 Runs in seconds: `pip install cleanlab && python examples/cleanlab_ties.py`.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 import torch
 from cleanlab.filter import find_label_issues
@@ -32,10 +33,14 @@ h = minimax_probs(torch.from_numpy(f), beta=BETA).numpy()
 outputs = {"h": h, "untied": untied_probs(f, beta=BETA), "p": worst_case_probs(torch.from_numpy(f), beta=BETA).numpy()}
 rows = np.arange(len(labels))
 print(f"Labels with an h of exactly 0: {(h[rows, labels] == 0).mean():.1%}")
+precisions = {}
 for name, probs in outputs.items():
-    ranked = average_precision_score(flipped, -probs[rows, labels])
+    ranked = precisions[name] = average_precision_score(flipped, -probs[rows, labels])
     print(f"{name:7} average precision of the ranking {ranked:.3f}")
     for filter_by in ("prune_by_noise_rate", "prune_by_class", "both", "confident_learning"):
         found = find_label_issues(labels, probs, filter_by=filter_by, n_jobs=1)
         print(f"        {filter_by:20} precision {(found & flipped).sum() / found.sum():.3f}", end="")
         print(f"  recall {(found & flipped).sum() / flipped.sum():.3f}")
+plt.bar(list(precisions), list(precisions.values()))
+plt.ylabel("average precision of the ranking")
+plt.show()

@@ -7,6 +7,7 @@ A Pipeline in one ONNX file, checked in onnxruntime: scaler, linear classifier a
 Runs in half a minute: `pip install onnx onnxscript onnxruntime skl2onnx && python examples/export_onnx.py`.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 import onnxruntime
 from skl2onnx import convert_sklearn
@@ -27,3 +28,9 @@ session = onnxruntime.InferenceSession(graph.SerializeToString())
 label, probs = session.run(None, {"X": X.astype(np.float32)})
 print(f"labels that differ: {(label != model.predict(X)).sum()}")
 print(f"largest difference of a probability: {np.abs(probs - model.predict_proba(X)).max():.0e}")
+for column, name in enumerate(("setosa", "versicolor", "virginica")):
+    plt.plot(model.predict_proba(X)[:, column], probs[:, column], "o", alpha=0.5, label=name)
+plt.xlabel("probability in scikit-learn")
+plt.ylabel("probability in onnxruntime")
+plt.legend(frameon=False)
+plt.show()

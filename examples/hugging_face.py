@@ -9,6 +9,7 @@ Runs in seconds, without a download: `pip install transformers accelerate && pyt
 
 import tempfile
 
+import matplotlib.pyplot as plt
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast, Trainer, TrainingArguments
@@ -55,3 +56,14 @@ with tempfile.TemporaryDirectory() as folder:
 classify = pipeline("text-classification", criterion.link, model=model, tokenizer=tokenizer, device="cpu")
 for text in ("a great film", "a dull film"):
     print(text, classify(text, top_k=None))
+
+# %%
+# The probability that a review is bad, by its word. The first three words are good ones.
+
+bad = [
+    next(answer["score"] for answer in classify(f"a {word} film", top_k=None) if answer["label"] == "bad")
+    for word in WORDS[4:]
+]
+plt.bar(WORDS[4:], bad)
+plt.ylabel("probability of a bad review, h")
+plt.show()

@@ -10,6 +10,7 @@ Runs in seconds: `pip install lightning torchmetrics && python examples/lightnin
 import logging
 import warnings
 
+import matplotlib.pyplot as plt
 import torch
 from lightning.pytorch import LightningModule, Trainer
 from sklearn.datasets import load_digits
@@ -17,6 +18,7 @@ from torch.utils.data import DataLoader, TensorDataset, random_split
 
 from mgce import MGCELoss
 from mgce.integrations.lightning import RobustMetrics
+from mgce.metrics import reliability_curve
 from mgce.noise import corrupt, symmetric
 
 logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
@@ -39,17 +41,17 @@ class Digits(LightningModule):
         self.criterion = MGCELoss(beta=1.4)
 
     def training_step(self, batch, batch_idx):
-        """Give the loss."""
+        """Return the loss."""
         return self.criterion(self.network(batch[0]), batch[1])
 
     def validation_step(self, batch, batch_idx):
-        """Give logits and target."""
+        """Return logits and target."""
         return {"logits": self.network(batch[0]), "target": batch[1]}
 
     test_step = validation_step
 
     def configure_optimizers(self):
-        """Give Adam."""
+        """Return Adam."""
         return torch.optim.Adam(self.parameters(), 0.003)
 
 
@@ -69,3 +71,12 @@ trainer.fit(module, DataLoader(train, 64, shuffle=True), DataLoader(validation, 
 print({name: round(float(value), 3) for name, value in trainer.callback_metrics.items()})
 trainer.test(module, DataLoader(fresh, 500), verbose=False)
 print(measures.certificate)
+
+# %%
+# The probabilities h against the right labels of the fresh rows.
+
+rows = fresh.indices
+with torch.no_grad():
+    h = module.criterion.link(module.network(features[rows]))
+reliability_curve(h, target[rows]).plot(plt.gca())
+plt.show()

@@ -28,7 +28,7 @@ generator = np.random.default_rng(0)
 
 
 def with_wrong_labels(labels):
-    """Give the labels as a careless annotator would."""
+    """Return the labels as a careless annotator would."""
     wrong = generator.random(len(labels)) < NOISE_RATE
     return np.where(wrong, (labels + generator.integers(1, 10, len(labels))) % 10, labels), wrong
 
@@ -38,7 +38,7 @@ noisy_fresh, wrong_fresh = with_wrong_labels(y_fresh)
 
 
 def features():
-    """Give kernel features: linear in them is not linear in the pixels."""
+    """Return kernel features: linear in them is not linear in the pixels."""
     return make_pipeline(MinMaxScaler(), Nystroem(gamma=0.03, n_components=100, random_state=0), StandardScaler())
 
 

@@ -30,7 +30,7 @@ class Network(torch.nn.Module):
         self.layers = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10))
 
     def forward(self, rows):
-        """Give logits."""
+        """Return logits."""
         return self.layers(rows)
 
 

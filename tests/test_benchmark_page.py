@@ -2,11 +2,19 @@
 
 import itertools
 import json
+import re
+from html import escape
 from pathlib import Path
 
 import pytest
+<<<<<<< HEAD
 from benchmarks import demo_seeds, estimators_page, page, tables_page, tables_picture
+=======
+from benchmarks import estimators_page, estimators_picture, losses_picture, page, tables_page, tables_picture
+>>>>>>> site
 from benchmarks.gpu import page as gpu_page
+
+from mgce.runs.store import Runs
 
 ROOT = Path(__file__).parents[1]
 RESULTS = json.loads((ROOT / page.CPU).read_text())
@@ -62,6 +70,34 @@ def test_the_picture_of_the_tables_is_the_rendering_of_their_results():
         assert f"{method.strip('`').removesuffix('(boosting)')} {', '.join(page[method][:3])}" in picture
     results[0]["accuracy"] += 0.1
     assert picture != tables_picture.render(results)
+
+
+def test_the_picture_of_the_estimators_is_the_rendering_of_their_results():
+    rows = [json.loads(line) for line in (ROOT / estimators_page.NOISY_TABLES).read_text().splitlines()]
+    picture = (ROOT / estimators_picture.PICTURE).read_text()
+    assert picture == estimators_picture.render(rows)
+    for dataset in estimators_picture.COLOURS:
+        for name, (_, accuracy, *_) in _table(estimators_page.PAGE, f"| {dataset} |").items():
+            shown = re.search(
+                re.escape(escape(name.strip("`"))) + r"</text>(.*?)(?:<text x=\"12\"|</svg>)", picture, re.DOTALL
+            )
+            assert f">{float(accuracy.split()[0]):.1f}<" in shown.group(1), (dataset, name)
+    rows[0]["accuracy"] += 0.1
+    assert picture != estimators_picture.render(rows)
+
+
+def test_the_picture_of_losses_is_the_rendering_of_their_records_and_ends_at_the_figures_of_the_page():
+    runs = list(Runs(ROOT / losses_picture.RECORDS).read().values())
+    picture = (ROOT / losses_picture.PICTURE).read_text()
+    assert picture == losses_picture.render(runs)
+    page = _table("docs/choosing.md", "| loss | letter, 40 % |")
+    shown = {"trimmed CE": "ce+trim", "NCE+AGCE": "nce+agce", "GCE": "gce", "cross-entropy": "ce"}
+    shown["MGCE, beta 1.05"] = "mgce 1.05"
+    assert set(shown) == {name for _, _, name, *_ in losses_picture.LINES}
+    for name, loss in shown.items():
+        last = re.search(rf"[:;] {re.escape(name)} [\d.]+ at best and ([\d.]+) at last", picture).group(1)
+        assert last == page[f"`{loss}`"][4].strip("*")  # 2,000 of MNIST, 40 %
+    assert picture != losses_picture.render(runs[: len(runs) // 2])
 
 
 README_METHODS = {

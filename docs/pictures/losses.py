@@ -14,13 +14,14 @@ losses = {
     "MGCE, beta 1.4": MGCELoss(beta=1.4, reduction="none"),
     "MGCE, beta 5": MGCELoss(beta=5.0, reduction="none"),
 }
-colours = ("#d55e00", "#e69f00", "#0072b2", "#56b4e9")
+# Where lines meet, the lower one is wider.
+styles = (("#d55e00", 5, "-"), ("#b57f00", 2, "-"), ("#0072b2", 2, "-"), ("#56b4e9", 2, "--"))
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
-for (name, loss), colour in zip(losses.items(), colours, strict=True):
+for (name, loss), (colour, width, dash) in zip(losses.items(), styles, strict=True):
     values = loss(logits, target)
     (slope,) = torch.autograd.grad(values.sum(), margin, retain_graph=True)
-    left.plot(margin.detach(), values.detach(), color=colour, label=name)
-    right.plot(margin.detach(), -slope, color=colour)
+    left.plot(margin.detach(), values.detach(), dash, color=colour, linewidth=width, label=name)
+    right.plot(margin.detach(), -slope, dash, color=colour, linewidth=width)
 left.set(xlabel="logit of the label minus that of the other class", ylabel="loss")
 right.set(xlabel="logit of the label minus that of the other class", ylabel="pull (minus the slope)")
 left.legend(frameon=False)

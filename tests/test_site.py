@@ -1,0 +1,91 @@
+"""What the site needs and what can be held without building it: pictures, version, changelog, copy buttons, pins."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import mgce
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+CONF = (DOCS / "conf.py").read_text()
+PAGES = sorted(path for path in DOCS.rglob("*.md") if "_build" not in path.parts)
+# ![text](path), and the directives {image}, {figure} and plot, whose options stand in the lines below.
+INLINE = re.compile(r"!\[([^\]]*)\]\(([^)\s]+)\)")
+DIRECTIVE = re.compile(r"^(?:```\{(?:image|figure)\}|\.\. plot::) (\S+)\n((?: *:\w+:.*\n)*)", re.MULTILINE)
+
+
+def pictures(path):
+    """Return the picture files of a page, each with the text for those who do not see it."""
+    text = path.read_text(encoding="utf-8")
+    found = [(path.parent / file, alt) for alt, file in INLINE.findall(text)]
+    for file, options in DIRECTIVE.findall(text):
+        alt = re.search(r":alt: *(.*)", options)
+        folder = DOCS if file.startswith("pictures/") else path.parent
+        found.append((folder / file, alt.group(1) if alt else ""))
+    return found
+
+
+def test_pictures_are_read_in_every_way_of_writing_them(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("![A line](a.svg)\n\n```{figure} b.svg\n:alt: Bars\n:width: 9px\n```\n\n```{image} c.svg\n```\n")
+    assert [(file.name, alt) for file, alt in pictures(page)] == [("a.svg", "A line"), ("b.svg", "Bars"), ("c.svg", "")]
+
+
+@pytest.mark.parametrize("path", [*PAGES, ROOT / "README.md"], ids=lambda path: path.stem)
+def test_every_picture_exists_and_says_what_it_shows(path):
+    for file, alt in pictures(path):
+        assert file.is_file(), file
+        assert len(alt) > 10, file
+
+
+@pytest.mark.parametrize("name", ["choosing", "losses", "tables", "estimators"])
+def test_a_picture_stands_on_the_pages_that_compare(name):
+    assert pictures(DOCS / f"{name}.md")
+
+
+def test_no_picture_is_left_that_no_page_shows():
+    used = {file.resolve() for path in [*PAGES, ROOT / "README.md"] for file, _ in pictures(path)}
+    assert {*(DOCS / "images").iterdir(), *(DOCS / "pictures").glob("*.py")} <= used
+
+
+def test_every_example_draws_a_picture_for_its_tile():
+    assert not [path.name for path in (ROOT / "examples").glob("*.py") if "plt.show()" not in path.read_text()]
+
+
+def test_the_citation_is_of_this_version():
+    assert re.findall(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE) == [mgce.__version__]
+
+
+def test_the_changelog_is_on_the_site_and_the_version_in_its_header():
+    assert "{include} ../CHANGELOG.md" in (DOCS / "changelog.md").read_text()
+    (tree,) = re.findall(r"```\{toctree\}\n(.*?)```", (DOCS / "index.md").read_text(), re.DOTALL)
+    assert "changelog" in tree.split()
+    assert '"logo": {"text": f"mgce {release}"}' in CONF and "release = version = mgce.__version__" in CONF
+
+
+def test_code_has_copy_buttons():
+    extensions = CONF.partition("extensions = [")[2].partition("]")[0]
+    assert '"sphinx_copybutton"' in extensions
+
+
+def test_a_table_leads_to_a_shell_command():
+    (target,) = re.findall(r"I have a table\n:link: (\S+)", (DOCS / "index.md").read_text())
+    assert re.search(r"^```sh\nmgce fit ", (DOCS / f"{target}.md").read_text(), re.MULTILINE)
+
+
+def test_ci_builds_the_pages_with_tested_versions():
+    tomllib = pytest.importorskip("tomllib")  # from Python 3.11 on
+    assert ".ci/docs --pages" in (ROOT / ".ci/run").read_text()
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert any(re.match(r"mgce\[.*pages.*\]", line) for line in extras["dev"])
+    pinned = {line.lower().partition("==")[0] for line in (ROOT / "constraints.txt").read_text().splitlines()}
+    assert {re.split(r"[><=]", line)[0] for line in extras["pages"]} <= pinned
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_no_line_begins_with_a_percent_sign(path):
+    """MyST takes such a line for a comment, and leaves it out with the end of the sentence."""
+    prose = re.sub(r"^( *)```.*?^\1```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    assert not re.findall(r"^\s*%.*", prose, re.MULTILINE)
