@@ -7,11 +7,15 @@ from html import escape
 from pathlib import Path
 
 import pytest
-<<<<<<< HEAD
-from benchmarks import demo_seeds, estimators_page, page, tables_page, tables_picture
-=======
-from benchmarks import estimators_page, estimators_picture, losses_picture, page, tables_page, tables_picture
->>>>>>> site
+from benchmarks import (
+    demo_seeds,
+    estimators_page,
+    estimators_picture,
+    losses_picture,
+    page,
+    tables_page,
+    tables_picture,
+)
 from benchmarks.gpu import page as gpu_page
 
 from mgce.runs.store import Runs
