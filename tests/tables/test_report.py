@@ -12,6 +12,7 @@ from mgce.tables.candidates import MODELS
 from mgce.tables.choice import Average
 from mgce.tables.class_report import class_sections
 from mgce.tables.fit import FitPlan, run
+from mgce.tables.suspects_report import suspect_cells
 from web_pages import check_phone, check_structure
 
 EVIL = "<script>alert(1)</script>"
@@ -49,7 +50,7 @@ def test_the_page_says_everything_and_escapes_it(page, fit):
         assert text in cells, text
     assert f"{1 - fit.quality['accuracy']:.1%}" in cells and f"{fit.quality['sce_p']:.1%}" in cells
     for row in fit.judgement.suspects(50):
-        assert all(text in cells for text in fit_report.suspect_cells(fit, row))
+        assert all(text in cells for text in suspect_cells(fit, row))
     assert fit_report.wrong_labels(fit) in parsed.text("p")
     assert all(text in parsed.text("li") for text in fit.certificate.assumptions)
     assert parsed.count("svg") == 1

@@ -14,6 +14,7 @@ import mgce
 # of this name.
 COMMANDS = {
     "fit": "Fit a classifier to a table whose labels may be partly wrong, and say how wrong it can be.",
+    "review": "Write a page on which a person goes through suspect labels with the keyboard.",
     "predict": "Classify the rows of a table.",
     "certify": "Bound the errors of a model on the distribution that labelled rows come from.",
     "compare": "Train a network by each loss on rows with wrong labels, and compare the networks on test rows with "

@@ -1,0 +1,143 @@
+"""What the report and the terminal say of suspect rows, of what to do next, and of rows that were checked."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+from mgce._rounding import confidence_text, percent_up
+from mgce.pages.web_page import bullets, commands, paragraph, table
+from mgce.review.bounds import width_after
+from mgce.review.draws import HELD_OUT
+from mgce.tables.fit import FitPlan, TableFit
+from mgce.tables.listing import probability_text
+
+WORST = 10  # rows with their cells on the first page: what fits on a screen
+CELLS = 12  # columns of these rows: more are not read across; the file has all
+CHECKED = (50, 100, 200)  # numbers of checked rows whose bound is foretold: an hour's work, and twice and half of it
+
+
+def suspect_cells(fit: TableFit, row: int) -> list[str]:
+    """Return a row of the table of suspects: name, given label, suggested label, probability that the label is wrong.
+
+    Args:
+        fit: what :func:`mgce.tables.fit.run` returned.
+        row: index of the row.
+    """
+    judgement, classes = fit.judgement, fit.model.classes
+    given, suggested = (str(classes[labels[row]]) for labels in (judgement.target, judgement.suggested))
+    return [fit.row_names.iloc[row], given, suggested, probability_text(float(judgement.wrong[row]))]
+
+
+def suspect_head(fit: TableFit, plan: FitPlan) -> list[str]:
+    """Return the names above what :func:`suspect_cells` and a line of the file make."""
+    return [plan.id or "row", "given", "suggested", "wrong", *(["line"] if fit.listing.lines is not None else [])]
+
+
+def line_cells(fit: TableFit, row: int) -> list[str]:
+    """Return the line of a row in the file, if it has any."""
+    return [] if fit.listing.lines is None else [str(fit.listing.lines[row])]
+
+
+def worst_rows(fit: TableFit, plan: FitPlan) -> str:
+    """Show the rows with the most suspect labels, with their cells."""
+    worst = fit.judgement.suspects(WORST)
+    if not worst.size:
+        return paragraph("None: every label is the one the forest would give.")
+    cells = fit.listing.cells
+    shown = list(cells.columns[:CELLS])
+    more = f" {cells.shape[1] - CELLS} more columns are in the file of suspects." if cells.shape[1] > CELLS else ""
+    lines = " Lines are those of a spreadsheet." if fit.listing.lines is not None else ""
+    texts = cells[shown].astype(object).where(cells[shown].notna(), "").map(str)
+    rows = [[*suspect_cells(fit, row), *line_cells(fit, row), *texts.iloc[row]] for row in worst.tolist()]
+    return table(
+        f"The {len(rows)} rows with the most suspect labels. Probabilities are rounded to what fits with other seeds "
+        f"agree on.{lines}{more}",
+        [*suspect_head(fit, plan), *shown],
+        rows,
+        words=3,
+    )
+
+
+def next_steps(fit: TableFit, plan: FitPlan, table_file: str, model_file: str) -> dict[str, str]:
+    """Return what to do next: sentences, each with the command to type."""
+    stem = Path(model_file).stem
+    options = ["--target", plan.target]
+    for name, value, default in (
+        ("id", plan.id, None),
+        ("drop", ",".join(plan.drop) or None, None),
+        ("groups", plan.groups, None),
+        ("time", plan.time, None),
+        ("holdout", plan.holdout, 0.25),
+        ("seed", plan.seed, 0),
+        ("model", plan.model, "auto"),
+        ("decimal", fit.reading.decimal if fit.reading else None, "."),
+        ("encoding", fit.reading.encoding if fit.reading else None, "utf-8"),
+    ):
+        if value is not None and value != default:
+            options += [f"--{name}", str(value)]
+    decisions, mended = f"{stem}.decisions.csv", f"{stem}.mended.csv"
+    again = ["mgce", "fit", table_file, *options, "--checked", decisions, "--mended", mended]
+    return {
+        "Check labels with the keyboard, on one page that works without a network, and save the decisions.": shlex.join(
+            ["mgce", "review", f"{stem}.suspects.csv"]
+        ),
+        "Mend the table with the decisions, and fit a better model.": shlex.join(again),
+        "Classify new rows.": shlex.join(["mgce", "predict", model_file, "NEW.csv"]),
+    }
+
+
+def next_section(fit: TableFit, plan: FitPlan, table_file: str, model_file: str) -> str:
+    """Show what to do next, and what checked rows would tell."""
+    foretold = widths(fit)
+    return commands(next_steps(fit, plan, table_file, model_file)) + (paragraph(foretold) if foretold else "")
+
+
+def widths(fit: TableFit) -> str:
+    """Return a sentence on how many checked rows would give which bound; "" if rows are no independent draws."""
+    if fit.findings is not None and fit.findings.note:
+        return ""
+    delta, error = fit.certificate.delta, 1 - fit.quality["accuracy"]
+    points = [f"{100 * width_after(round(HELD_OUT * n), error, delta):.0f}" for n in CHECKED]
+    said = ", ".join(f"{point} after {n}" for point, n in zip(points, CHECKED, strict=True))
+    return (
+        "Rows drawn at random and checked bound the model's errors against right labels. The bound would be about so "
+        f"many points above its share of errors: {said} rows."
+    )
+
+
+def checked_sentences(fit: TableFit) -> list[str]:
+    """Return what decisions did to the table, and what they tell; nothing if there are none."""
+    found = fit.findings
+    if found is None:
+        return []
+    sentences = [
+        f"{found.n:,} rows were checked: {found.changed:,} labels mended, {found.dropped:,} rows dropped, "
+        f"{found.skipped:,} skipped."
+    ]
+    sure = f"With confidence {confidence_text(1 - found.delta)}"
+    error = found.error
+    if error is not None:
+        sentences.append(
+            f"Of {found.drawn:,} rows drawn at random, {error.n:,} were held out. The model of the training rows is "
+            f"wrong on {error.errors:,} of them, {error.unsettled:,} skipped or dropped rows among these. {sure}, this "
+            f"model is wrong on at most {percent_up(error.upper)} of rows drawn like these, if the decisions are right."
+        )
+    if found.left is not None:
+        sentences.append(
+            f"{sure}, at most {percent_up(found.left)} of the labels in the mended table are still wrong, if the "
+            "decisions are right."
+        )
+    if error is not None:
+        sentences.append("Both bounds hold at any time: you may check more rows and look again.")
+    return sentences
+
+
+def checked_section(fit: TableFit) -> str:
+    """Show what decisions did and tell."""
+    return bullets(checked_sentences(fit))
+
+
+def terminal_steps(steps: dict[str, str]) -> list[str]:
+    """Return what to do next, for the terminal."""
+    return ["Do this next:", *(f"  {command}" for command in steps.values())]
