@@ -133,9 +133,9 @@ def fit(
         refit=refit,
     )
     form = TextFormat(sep, decimal, encoding)
-    outputs = _Outputs(out or Path(f"{table_name(table)}.skops"), cleaned, mended)
-    reviewed = [Path(name) for name in parse_names(checked)] if checked is not None else []
-    outputs.check(table, json_file, *reviewed)
+    reviewed = () if checked is None else parse_names(checked)
+    outputs = _Outputs(out or Path(f"{table_name(table)}.skops"), cleaned, mended, reviewed)
+    outputs.check(table, json_file)
     if mended is not None and not reviewed:
         raise ValueError(expected("mended", "given with decisions, see --checked", str(mended)))
     if jobs == 0 or jobs < -1:
@@ -146,7 +146,7 @@ def fit(
     with nothing_written_if_interrupted(console):
         named = [name for name in (id, groups) if name is not None]
         frame, reading = read_accounted(table, "table", text=[target, *named], classes=[target], form=form)
-        decisions = read_decisions(*reviewed)
+        decisions = read_decisions(*map(Path, reviewed))
         result = _run_with_progress(console, frame, plan, jobs, reading, decisions)
         files = outputs.contents(result, plan, table.name, suspects)
     write_files(outputs.model.parent, files)
@@ -156,7 +156,7 @@ def fit(
         result = replace(result, notes=[*result.notes, *marked])
     write_json(json_file, {"table": table.name, "files": [*files], **summary(result, plan)})
     _print_summary(console, result, plan)
-    for line in terminal_steps(next_steps(result, plan, table.name, outputs.model.name)):
+    for line in terminal_steps(next_steps(result, plan, table.name, outputs.model.name, reviewed)):
         console.print(line, markup=False, soft_wrap=True)
     console.print(f"Took {monotonic() - start:.0f} s. {outputs}", markup=False)
 
@@ -168,6 +168,7 @@ class _Outputs:
     model: Path
     cleaned: Path | None
     mended: Path | None
+    reviewed: tuple[str, ...]  # files of decisions, which are read
 
     @property
     def report(self) -> Path:
@@ -179,9 +180,9 @@ class _Outputs:
         """The rows by how suspect their labels are."""
         return self.model.with_suffix(".suspects.csv")
 
-    def check(self, table: Path, json_file: Path | None, *decisions: Path) -> None:
+    def check(self, table: Path, json_file: Path | None) -> None:
         """Require, before the work begins, that all files can be written and none replaces another or what is read."""
-        read = table, *decisions
+        read = table, *map(Path, self.reviewed)
         check_output("out", self.model, *read)
         for path in (self.report, self.suspects):
             check_output("out", path, *read, self.model)
@@ -209,7 +210,9 @@ class _Outputs:
         """Return the content of the three files by their names, for the table's file of this name."""
         return {
             self.model.name: result.model.to_bytes(),
-            self.report.name: fit_report.page(result, plan, table, self.model.name, describe(), n_suspects),
+            self.report.name: fit_report.page(
+                result, plan, table, self.model.name, describe(), n_suspects, self.reviewed
+            ),
             self.suspects.name: suspects_csv(result.judgement, result.model.classes, result.row_names, result.listing),
         }
 
@@ -293,13 +296,13 @@ def _print_summary(console: Console, result: TableFit, plan: FitPlan) -> None:
     console.print(f"Read {fit_report.reading(result, plan)}", markup=False)
     for note in result.notes:
         console.print(f"Note: {note}", markup=False)
-    for sentence in checked_sentences(result):
+    for sentence in checked_sentences(result, plan):
         console.print(sentence, markup=False)
     console.print(fit_report.wrong_labels(result), markup=False)
     rows = result.judgement.suspects(SHOWN_SUSPECTS)
     if rows.size:
         console.print(_suspects_grid(result, plan, rows))
-    if foretold := widths(result):
+    if foretold := widths(result, plan):
         console.print(foretold, markup=False)
 
 

@@ -11,6 +11,7 @@ from mgce._files import write_files
 from mgce._validation import check_count, expected
 from mgce.cli.outputs import Quiet, check_output
 from mgce.cli.terminal import Terminal
+from mgce.review.decision_file import saved_as
 from mgce.review.sheet import check_column, chosen, read_pictures, sheet
 from mgce.review.suspect_file import read_suspects
 
@@ -47,11 +48,11 @@ def review(
     if not shown:
         raise ValueError(expected("suspects", "a file with rows to review", "none that is not checked yet"))
     pictures = read_pictures(shown, image, suspects.parent) if image is not None else []
-    saved_as = f"{name}.decisions.csv"
-    write_files(page.parent, {page.name: sheet(shown, f"Labels of {name}", saved_as, text=text, pictures=pictures)})
+    decisions = saved_as(name, sum(one.is_checked for one in every))
+    write_files(page.parent, {page.name: sheet(shown, f"Labels of {name}", decisions, text=text, pictures=pictures)})
     drawn = sum(one.is_random for one in shown)
     Terminal(quiet=quiet).print(
         f"{len(shown):,} rows to review, {drawn:,} of them drawn at random, are in {page}. Open it in a browser, and "
-        f"save the decisions as {saved_as}.",
+        f"save the decisions as {decisions}.",
         markup=False,
     )

@@ -42,6 +42,16 @@ class Decision:
         return self.decision != SKIP
 
 
+def saved_as(name: str, checked: int) -> str:
+    """Return the name of the file that a page of suspects saves, once so many examples were decided on before.
+
+    Example:
+        >>> saved_as("people", 0), saved_as("people", 120)
+        ('people.decisions.csv', 'people.decisions-after-120.csv')
+    """
+    return f"{name}.decisions-after-{checked}.csv" if checked else f"{name}.decisions.csv"
+
+
 def read_decisions(*paths: Path) -> list[Decision]:
     """Read files of decisions; of several decisions on one example, the last counts.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from mgce._rounding import confidence_text, percent_down, percent_up, rate_down, rate_up
 from mgce.pages.web_page import bullets, document, facts, paragraph, table
@@ -44,6 +44,7 @@ def page(
     model_file: str,
     environment: Mapping[str, str],
     n_suspects: int = 50,
+    reviewed: Sequence[str] = (),
 ) -> bytes:
     """Return the report as an HTML page in UTF-8.
 
@@ -54,11 +55,12 @@ def page(
         model_file: name of the model's file.
         environment: versions of the software, by its name.
         n_suspects: rows with the most suspect labels to show, at most.
+        reviewed: names of the files of decisions that were taken.
     """
-    checked = {"What checked rows tell": checked_section(fit)} if fit.findings else {}
+    checked = {"What checked rows tell": checked_section(fit, plan)} if fit.findings else {}
     sections = {
         "The ten most suspect labels": worst_rows(fit, plan),
-        "Do this next": next_section(fit, plan, name, model_file),
+        "Do this next": next_section(fit, plan, name, model_file, reviewed),
         **checked,
         "How wrong it can be": _certificate(fit),
         **class_sections(fit),

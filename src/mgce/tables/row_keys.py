@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from mgce._text import spreadsheet_text
 from mgce.review.keys import DIGITS, example_keys, number_text
 
 
@@ -27,7 +28,8 @@ def row_keys(frame: pd.DataFrame, target: str, id: str | None = None) -> list[st
     names = sorted(name for name in frame.columns if name != target)
     columns = [_texts(frame[name]) for name in names]
     rows = zip(*columns, strict=True) if columns else [()] * len(frame)
-    named = ([part for name, text in zip(names, row, strict=True) if text for part in (name, text)] for row in rows)
+    plain = [spreadsheet_text(name) for name in names]
+    named = ([part for name, text in zip(plain, row, strict=True) if text for part in (name, text)] for row in rows)
     return example_keys(named, labels)
 
 
@@ -37,8 +39,8 @@ def _texts(column: pd.Series[Any]) -> list[str]:
         numbers = column.to_numpy(dtype=float, na_value=np.nan)
         return ["" if number != number else f"{number:.{DIGITS}g}" for number in numbers.tolist()]
     present = column.notna()
-    # Of a day without a time, only the day: other programs write no midnight.
+    # Of a day without a time, only the day, as other programs write no midnight; and no apostrophe before a formula.
     return [
-        number_text(str(cell).removesuffix(" 00:00:00")) if there else ""
+        number_text(spreadsheet_text(str(cell).removesuffix(" 00:00:00"))) if there else ""
         for cell, there in zip(column, present, strict=True)
     ]

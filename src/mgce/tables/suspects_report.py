@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 from mgce._rounding import confidence_text, percent_up
 from mgce.pages.web_page import bullets, commands, paragraph, table
 from mgce.review.bounds import width_after
+from mgce.review.decision_file import saved_as
 from mgce.review.draws import HELD_OUT
 from mgce.tables.fit import FitPlan, TableFit
 from mgce.tables.listing import probability_text
@@ -59,8 +61,18 @@ def worst_rows(fit: TableFit, plan: FitPlan) -> str:
     )
 
 
-def next_steps(fit: TableFit, plan: FitPlan, table_file: str, model_file: str) -> dict[str, str]:
-    """Return what to do next: sentences, each with the command to type."""
+def next_steps(
+    fit: TableFit, plan: FitPlan, table_file: str, model_file: str, reviewed: Sequence[str] = ()
+) -> dict[str, str]:
+    """Return what to do next: sentences, each with the command to type.
+
+    Args:
+        fit: what :func:`mgce.tables.fit.run` returned.
+        plan: the settings that it was called with.
+        table_file: name of the table's file.
+        model_file: name of the model's file.
+        reviewed: the files of decisions that were taken.
+    """
     stem = Path(model_file).stem
     options = ["--target", plan.target]
     for name, value, default in (
@@ -76,7 +88,8 @@ def next_steps(fit: TableFit, plan: FitPlan, table_file: str, model_file: str) -
     ):
         if value is not None and value != default:
             options += [f"--{name}", str(value)]
-    decisions, mended = f"{stem}.decisions.csv", f"{stem}.mended.csv"
+    mended = f"{stem}.mended.csv"
+    decisions = ",".join([*reviewed, saved_as(stem, fit.findings.n - fit.findings.skipped if fit.findings else 0)])
     again = ["mgce", "fit", table_file, *options, "--checked", decisions, "--mended", mended]
     return {
         "Check labels with the keyboard, on one page that works without a network, and save the decisions.": shlex.join(
@@ -87,15 +100,15 @@ def next_steps(fit: TableFit, plan: FitPlan, table_file: str, model_file: str) -
     }
 
 
-def next_section(fit: TableFit, plan: FitPlan, table_file: str, model_file: str) -> str:
+def next_section(fit: TableFit, plan: FitPlan, table_file: str, model_file: str, reviewed: Sequence[str] = ()) -> str:
     """Show what to do next, and what checked rows would tell."""
-    foretold = widths(fit)
-    return commands(next_steps(fit, plan, table_file, model_file)) + (paragraph(foretold) if foretold else "")
+    foretold = widths(fit, plan)
+    return commands(next_steps(fit, plan, table_file, model_file, reviewed)) + (paragraph(foretold) if foretold else "")
 
 
-def widths(fit: TableFit) -> str:
+def widths(fit: TableFit, plan: FitPlan) -> str:
     """Return a sentence on how many checked rows would give which bound; "" if rows are no independent draws."""
-    if fit.findings is not None and fit.findings.note:
+    if plan.groups is not None or plan.time is not None:
         return ""
     delta, error = fit.certificate.delta, 1 - fit.quality["accuracy"]
     points = [f"{100 * width_after(round(HELD_OUT * n), error, delta):.0f}" for n in CHECKED]
@@ -106,7 +119,7 @@ def widths(fit: TableFit) -> str:
     )
 
 
-def checked_sentences(fit: TableFit) -> list[str]:
+def checked_sentences(fit: TableFit, plan: FitPlan) -> list[str]:
     """Return what decisions did to the table, and what they tell; nothing if there are none."""
     found = fit.findings
     if found is None:
@@ -118,10 +131,12 @@ def checked_sentences(fit: TableFit) -> list[str]:
     sure = f"With confidence {confidence_text(1 - found.delta)}"
     error = found.error
     if error is not None:
+        counted = f", as {error.unsettled:,} skipped or dropped ones count" if error.unsettled else ""
         sentences.append(
             f"Of {found.drawn:,} rows drawn at random, {error.n:,} were held out. The model of the training rows is "
-            f"wrong on {error.errors:,} of them, {error.unsettled:,} skipped or dropped rows among these. {sure}, this "
-            f"model is wrong on at most {percent_up(error.upper)} of rows drawn like these, if the decisions are right."
+            f"wrong on {error.errors:,} of them{counted}. {sure}, this model is wrong on at most "
+            f"{percent_up(error.upper)} of rows drawn like these, if the decisions are right."
+            + (" The file holds the model of all rows, which this number is not about." if plan.refit else "")
         )
     if found.left is not None:
         sentences.append(
@@ -133,9 +148,9 @@ def checked_sentences(fit: TableFit) -> list[str]:
     return sentences
 
 
-def checked_section(fit: TableFit) -> str:
+def checked_section(fit: TableFit, plan: FitPlan) -> str:
     """Show what decisions did and tell."""
-    return bullets(checked_sentences(fit))
+    return bullets(checked_sentences(fit, plan))
 
 
 def terminal_steps(steps: dict[str, str]) -> list[str]:
