@@ -50,7 +50,7 @@ def test_the_loop(mgce, fitted, tmp_path):
     right, first = fitted
     steps = re.findall(r"^  (mgce .*)$", first, re.MULTILINE)
     assert steps[0] == "mgce review people.suspects.csv"
-    assert "after 50" in first and "200 rows" in " ".join(first.split())
+    assert "after 50 rows" in " ".join(first.split())
     code, output, errors = mgce("review", "people.suspects.csv", "--random", "60", "--image", "file")
     assert code == 2 and "p.png in row" in errors and not (tmp_path / "people.review.html").exists()
     code, output, errors = mgce("review", "people.suspects.csv", "--random", "60", "--text", "job")

@@ -112,10 +112,10 @@ def widths(fit: TableFit, plan: FitPlan) -> str:
         return ""
     delta, error = fit.certificate.delta, 1 - fit.quality["accuracy"]
     points = [f"{100 * width_after(round(HELD_OUT * n), error, delta):.0f}" for n in CHECKED]
-    said = ", ".join(f"{point} after {n}" for point, n in zip(points, CHECKED, strict=True))
+    first, second, third = (f"{point} after {n}" for point, n in zip(points, CHECKED, strict=True))
     return (
-        "Rows drawn at random and checked bound the model's errors against right labels. The bound would be about so "
-        f"many points above its share of errors: {said} rows."
+        "Checked rows that were drawn at random bound the errors against right labels. The bound lies about so many "
+        f"points above the errors found: {first} rows, {second}, {third}."
     )
 
 
