@@ -16,6 +16,7 @@ from mgce.tables.listing import probability_text
 
 WORST = 10  # rows with their cells on the first page: what fits on a screen
 CELLS = 12  # columns of these rows: more are not read across; the file has all
+LONGEST = 60  # characters of a cell there: a line of a phone, or half of one elsewhere
 CHECKED = (50, 100, 200)  # numbers of checked rows whose bound is foretold: an hour's work, and twice and half of it
 
 
@@ -50,8 +51,11 @@ def worst_rows(fit: TableFit, plan: FitPlan) -> str:
     shown = list(cells.columns[:CELLS])
     more = f" {cells.shape[1] - CELLS} more columns are in the file of suspects." if cells.shape[1] > CELLS else ""
     lines = " Lines are those of a spreadsheet." if fit.listing.lines is not None else ""
-    texts = cells[shown].astype(object).where(cells[shown].notna(), "").map(str)
-    rows = [[*suspect_cells(fit, row), *line_cells(fit, row), *texts.iloc[row]] for row in worst.tolist()]
+    texts = cells[shown].astype(object).where(cells[shown].notna(), "").iloc[worst]
+    rows = [
+        [*suspect_cells(fit, row), *line_cells(fit, row), *map(_short, texts.iloc[place])]
+        for place, row in enumerate(worst.tolist())
+    ]
     return table(
         f"The {len(rows)} rows with the most suspect labels. Probabilities are rounded to what fits with other seeds "
         f"agree on.{lines}{more}",
@@ -156,3 +160,9 @@ def checked_section(fit: TableFit, plan: FitPlan) -> str:
 def terminal_steps(steps: dict[str, str]) -> list[str]:
     """Return what to do next, for the terminal."""
     return ["Do this next:", *(f"  {command}" for command in steps.values())]
+
+
+def _short(cell: object) -> str:
+    """Return a cell as text, cut where it would make the table too wide to read."""
+    text = str(cell)
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
