@@ -64,6 +64,13 @@ def test_suspects_and_draws_alternate_and_none_is_shown_twice():
     assert 9 <= sum(kinds) <= 21 and len({tuple(kinds[i : i + 2]) for i in range(0, 30, 2)}) > 2
 
 
+def test_the_order_of_the_file_does_not_matter():
+    every = suspects(60)
+    shown = chosen(every, most=20, n_random=30)
+    assert chosen(every[::-1], most=20, n_random=30) == shown
+    assert chosen(sorted(every, key=lambda one: one.draw), most=20, n_random=30) == shown
+
+
 def test_a_row_of_both_kinds_is_shown_where_it_comes_first():
     every = suspects(40)
     for one in chosen(every, most=20, n_random=40):
