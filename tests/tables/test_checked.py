@@ -138,7 +138,7 @@ def test_dropped_rows_are_neither_learnt_from_nor_missed(first, frame, right):
     assert found.findings.error.unsettled == len(ours) > 0
     gone = frame.drop(index=list(rows)).reset_index(drop=True)
     again = run(gone, PLAN, decisions=[*dropped, *decisions[4:]])
-    assert again.findings.note == OTHER_DRAWS and again.findings.error is None and again.checked.dropped == ()
+    assert again.findings.note == OTHER_DRAWS and again.findings.error is None and again.checked.dropped == []
 
 
 def test_draws_of_another_seed_give_no_bound(first, frame, right):
@@ -166,15 +166,20 @@ def test_a_decision_holds_for_copies_of_its_row():
     assert rows.n_copies == 13
     given = frame["y"][0]
     other = {"yes": "no", "no": "yes"}[given]
-    keys = Checked.of([], frame, PLAN)
-    assert keys.decisions == {}
     every = run(frame, PLAN).listing.keys
-    mended = Checked.of([Decision(every[100], given, "other", other)], frame, PLAN).mended(rows)
+    checked = Checked.of([Decision(every[100], given, "other", other)], frame, PLAN).with_copies(rows)
+    assert checked.labels == {0: other, 100: other, 110: other} and checked.n == 1
+    mended = checked.mended(rows)
     assert (mended.labels[[0, 100, 110]] == other).all() and (mended.labels != frame["y"]).sum() == 3
     # Two decisions on copies of one row: each its own.
     two = [Decision(every[100], given, "other", other), Decision(every[0], given, "keep", given)]
-    mended = Checked.of(two, frame, PLAN).mended(rows)
+    mended = Checked.of(two, frame, PLAN).with_copies(rows).mended(rows)
     assert mended.labels[100] == other and mended.labels[0] == given
+    # No copy is left to be reviewed: its label is not the one that the table has.
+    fit = run(frame, PLAN, decisions=[Decision(every[100], given, "other", other)])
+    assert {row for row, what in fit.listing.checked.items() if what} == {0, 100, 110}
+    dropped = run(frame, PLAN, decisions=[Decision(every[100], given, "drop", "")])
+    assert dropped.checked.dropped == [100] and dropped.findings.changed == 0
 
 
 def test_decisions_that_leave_no_class_to_learn_are_refused(frame):

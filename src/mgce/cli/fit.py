@@ -198,7 +198,7 @@ class _Outputs:
         """Return the file of each changed table, the numbers of the rows that it lacks, and the labels it changes."""
         changed: list[tuple[Path, list[int], Mapping[int, str]]] = []
         labels: Mapping[int, str] = {} if result.checked is None else result.checked.labels
-        dropped = [] if result.checked is None else list(result.checked.dropped)
+        dropped = [] if result.checked is None else result.checked.dropped
         if self.cleaned is not None:
             wrong = result.row_names.index[result.judgement.is_issue].tolist()
             changed.append((self.cleaned, sorted({*wrong, *dropped}), labels))

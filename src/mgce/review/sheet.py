@@ -61,8 +61,10 @@ def chosen(suspects: Sequence[Suspect], most: int, n_random: int) -> list[Shown]
         pair = [Shown(one, False) for one in wanted[place : place + 1]]
         pair += [Shown(one, True) for one in drawn[place : place + 1]]
         order += pair[::-1] if by_lot[place] else pair
-    seen: set[str] = set()
-    return [one for one in order if not (one.suspect.key in seen or seen.add(one.suspect.key))]  # type: ignore[func-returns-value]
+    first: dict[str, Shown] = {}
+    for one in order:
+        first.setdefault(one.suspect.key, one)
+    return [*first.values()]
 
 
 def sheet(

@@ -33,14 +33,22 @@ class Checked:
     Attributes:
         decisions: by the number of the row in the table, from 0.
         given: the table with the labels that were reviewed, whichever it has by now.
-        labels: the right label of each row whose label changes, by the number of the row.
-        dropped: numbers of the rows to leave out.
+        n: rows that a person decided on; decisions on copies of these come on top.
     """
 
     decisions: Mapping[int, Decision]
     given: pd.DataFrame
-    labels: Mapping[int, str]
-    dropped: tuple[int, ...]
+    n: int
+
+    @property
+    def labels(self) -> dict[int, str]:
+        """The right label of each row whose label changes, by the number of the row."""
+        return {row: one.label for row, one in self.decisions.items() if one.label and one.label != one.given}
+
+    @property
+    def dropped(self) -> list[int]:
+        """The numbers of the rows to leave out."""
+        return [row for row, one in self.decisions.items() if one.decision == DROP]
 
     @classmethod
     def of(cls, decisions: Sequence[Decision], frame: pd.DataFrame, split: Split) -> Checked:
@@ -67,12 +75,20 @@ class Checked:
         given = labels.copy()
         rows = list(found)
         given.iloc[rows] = [found[row].given for row in rows]
-        return cls(
-            found,
-            frame.assign(**{split.target: given}),
-            {row: one.label for row, one in found.items() if one.label and one.label != one.given},
-            tuple(row for row, one in found.items() if one.decision == DROP),
-        )
+        return cls(found, frame.assign(**{split.target: given}), len(decisions))
+
+    def with_copies(self, rows: Rows) -> Checked:
+        """Return the decisions, and each label that was decided on for the copies of its row without a decision."""
+        if not rows.n_copies:
+            return self
+        place, own = rows.frame.index.to_numpy(), self.by_row(rows)
+        of_first = {int(rows.first[row]): one for row, one in own.items() if one.label}
+        copies = {
+            int(place[row]): replace(of_first[first], is_random=False, draw=None)
+            for row, first in enumerate(rows.first.tolist())
+            if first in of_first and row not in own
+        }
+        return replace(self, decisions={**self.decisions, **copies})
 
     def by_row(self, rows: Rows) -> dict[int, Decision]:
         """Return the decisions by the index of the row among those with a label of a class."""
@@ -81,8 +97,6 @@ class Checked:
 
     def mended(self, rows: Rows) -> Rows:
         """Return the rows with right labels, without the dropped ones among those to train on or hold out.
-
-        A label that was decided on holds for the copies of its row too, unless there is a decision on these.
 
         Raises:
             ValueError: if a label is not one of the classes, or a class is left with fewer than two training rows.
@@ -93,9 +107,6 @@ class Checked:
         unknown = sorted({one.label for one in decided.values() if one.label and one.label not in place})
         if unknown:
             raise ValueError(expected("checked", f"labels of the {len(place)} classes of the table", unknown[0]))
-        for row, one in decided.items():
-            if one.label:
-                target[rows.first == rows.first[row] if rows.n_copies else row] = place[one.label]
         for row, one in decided.items():
             target[row] = place.get(one.label, target[row])
             gone[row] = one.decision == DROP
@@ -168,7 +179,7 @@ def findings(
     """
     decided = checked.by_row(rows)
     every = [*checked.decisions.values()]
-    told = {"n": len(every), "changed": len(checked.labels), "dropped": len(checked.dropped)}
+    told = {"n": checked.n, "changed": len(checked.labels), "dropped": len(checked.dropped)}
     told["skipped"] = sum(not one.is_settled for one in every)
     other = any(one.draw is not None and one.draw != draws.number[row] for row, one in decided.items())
     last = max((one.draw or 0 for one in every if one.is_random), default=0)

@@ -134,6 +134,7 @@ def run(
     frame = frame.reset_index(drop=True)
     checked = Checked.of(decisions, frame, plan) if decisions else None
     rows = split_rows(frame if checked is None else checked.given, plan)
+    checked = checked and checked.with_copies(rows)
     learnt_from = rows if checked is None else checked.mended(rows)
     # Certify one made-up row: an invalid option raises its error now, not after all fits.
     _certified(np.zeros(1, np.int64), np.full((1, len(rows.classes)), 1 / len(rows.classes)), plan)
