@@ -35,6 +35,9 @@ class ErrorBound:
 def error_bound(right: Sequence[Any], predicted: Sequence[Any], delta: float = 0.05) -> ErrorBound:
     """Bound a model's errors by the right labels of examples drawn one after the other, valid however often one looks.
 
+    That is for one model. Whoever trains again until the bound is good has chosen among models by these examples: each
+    of the bounds then fails with probability delta.
+
     Args:
         right: the right label of each example in the order of the draws; None where it was skipped or dropped.
         predicted: the model's class of each.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -145,6 +146,8 @@ class Findings:
         left: with probability 1 - delta, at most this share of the table's labels is still wrong; None if unknown.
         delta: probability with which each of the two may fail.
         note: why there are no bounds; "" if there are.
+        audit: how many of the rows drawn at random have a right label (row) and a given label (column), by the classes;
+            `mgce certify --audit` takes such counts.
     """
 
     n: int
@@ -156,12 +159,14 @@ class Findings:
     left: float | None
     delta: float
     note: str = ""
+    audit: tuple[tuple[int, ...], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the findings as plain values for JSON."""
         counts = {name: getattr(self, name) for name in ("n", "changed", "dropped", "skipped", "drawn")}
         error = None if self.error is None else vars(self.error)
-        return {**counts, "error": error, "wrong_left_at_most": self.left, "delta": self.delta, "note": self.note}
+        bounds = {"error": error, "wrong_left_at_most": self.left, "delta": self.delta, "note": self.note}
+        return {**counts, **bounds, "audit": [list(row) for row in self.audit]}
 
 
 def findings(
@@ -200,7 +205,14 @@ def findings(
         left=_left(drawn, draws, order, delta) if last else None,
         delta=delta,
         note="" if independent else DEPENDENT,
+        audit=_audit([one for one in drawn if one is not None and one.label], rows.classes.tolist()),
     )
+
+
+def _audit(drawn: Sequence[Decision], classes: Sequence[str]) -> tuple[tuple[int, ...], ...]:
+    """Count the draws by right label, in rows, and given label, in columns."""
+    pairs = Counter((one.label, one.given) for one in drawn)
+    return tuple(tuple(pairs[right, given] for given in classes) for right in classes)
 
 
 def _left(drawn: Sequence[Decision | None], draws: Draws, order: Sequence[int], delta: float) -> float:

@@ -147,8 +147,13 @@ def checked_sentences(fit: TableFit, plan: FitPlan) -> list[str]:
             f"{sure}, at most {percent_up(found.left)} of the labels in the mended table are still wrong, if the "
             "decisions are right."
         )
+    if found.left is not None:
+        sentences.append("You may check more rows and look again: the bound on labels holds at all looks together.")
     if error is not None:
-        sentences.append("Both bounds hold at any time: you may check more rows and look again.")
+        sentences.append(
+            "The bound on errors does so for one model. A model that is trained again with more decisions has a bound "
+            "of its own."
+        )
     return sentences
 
 
