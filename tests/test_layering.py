@@ -142,7 +142,7 @@ ROOMS = {
         "study",
     ),
     "mgce.cli": (
-        "commands env list_options noise_options outputs terminal",
+        "changed_tables commands env list_options noise_options outputs terminal",
         "table_options",
         "certify compare fit predict reproduce review",
         "benchmark report",

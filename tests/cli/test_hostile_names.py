@@ -227,6 +227,6 @@ CSV = {
     "tables/listing.py",
     "review/sheet.py",
     "cli/predict.py",
-    "cli/fit.py",
+    "cli/changed_tables.py",
     "experiments/compared.py",
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
@@ -20,6 +20,7 @@ from rich.text import Text
 
 from mgce._files import write_files
 from mgce._validation import check_count, expected
+from mgce.cli.changed_tables import changed_table
 from mgce.cli.list_options import parse_names
 from mgce.cli.noise_options import NOISE_RATE, NOISE_TYPE, parse_rate
 from mgce.cli.outputs import STDOUT, Json, Quiet, check_json, check_output, check_table, write_json
@@ -27,13 +28,9 @@ from mgce.cli.table_options import TABLE, Decimal, Drop, Encoding, Sep, columns_
 from mgce.cli.terminal import Terminal, nothing_written_if_interrupted
 from mgce.datasets.reading import Reading
 from mgce.datasets.table_files import (
-    STDIN,
     TextFormat,
     read_accounted,
     table_name,
-    text_changed,
-    to_csv,
-    to_parquet,
 )
 from mgce.review.decision_file import Decision, read_decisions
 from mgce.runs.machine import describe
@@ -151,7 +148,7 @@ def fit(
         files = outputs.contents(result, plan, table.name, suspects)
     write_files(outputs.model.parent, files)
     for path, rows, labels in outputs.tables(result):
-        content, marked = _changed_table(table, frame, rows, labels, plan.target, path, form, formulas=formulas)
+        content, marked = changed_table(table, frame, rows, labels, plan.target, path, form, formulas=formulas)
         write_files(path.parent, {path.name: content})
         result = replace(result, notes=[*result.notes, *marked])
     write_json(json_file, {"table": table.name, "files": [*files], **summary(result, plan)})
@@ -223,46 +220,6 @@ class _Outputs:
             + (f" The rows whose label does not look wrong are in {self.cleaned}." if self.cleaned else "")
             + (f" The table with all decisions is in {self.mended}." if self.mended else "")
         )
-
-
-def _changed_table(
-    table: Path,
-    frame: pd.DataFrame,
-    rows: Collection[int],
-    labels: Mapping[int, str],
-    target: str,
-    out: Path,
-    form: TextFormat,
-    *,
-    formulas: bool,
-) -> tuple[bytes, list[str]]:
-    """Return the table without some rows and with other labels, and a note if formulas in its cells got an apostrophe.
-
-    Of a text file that can be read again, the other cells stay as they are written.
-    """
-    if out.suffix.lower() == ".parquet":
-        return to_parquet(_changed_frame(frame, rows, labels, target)), []
-    if table == STDIN or table.suffix.lower() == ".parquet":
-        changed = _changed_frame(frame, rows, labels, target)
-        as_they_are, safe = (to_csv(changed, None, formulas=raw) for raw in (True, False))
-    else:
-        as_they_are, safe = (text_changed(table, form, rows, (target, labels), formulas=raw) for raw in (True, False))
-    if formulas or safe == as_they_are:
-        return as_they_are, []
-    what = (
-        "cells that a spreadsheet would run as formulas have an apostrophe in front; --formulas leaves them as they are"
-    )
-    return safe, [f"In {out}, {what}."]
-
-
-def _changed_frame(frame: pd.DataFrame, rows: Collection[int], labels: Mapping[int, str], target: str) -> pd.DataFrame:
-    """Return the table without some rows and with other labels, of the type that the labels had where this can be."""
-    if labels:
-        same = {str(label): label for label in frame[target].dropna().unique()}
-        column = frame[target].astype(object)
-        column.iloc[list(labels)] = [same.get(label, label) for label in labels.values()]
-        frame = frame.assign(**{target: column.astype(frame[target].dtype)})
-    return frame.drop(index=list(rows))
 
 
 def _run_with_progress(

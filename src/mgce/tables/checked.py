@@ -184,7 +184,7 @@ def findings(
     """
     decided = checked.by_row(rows)
     every = [*checked.decisions.values()]
-    told = {"n": checked.n, "changed": len(checked.labels), "dropped": len(checked.dropped)}
+    told: dict[str, Any] = {"n": checked.n, "changed": len(checked.labels), "dropped": len(checked.dropped)}
     told["skipped"] = sum(not one.is_settled for one in every)
     other = any(one.draw is not None and one.draw != draws.number[row] for row, one in decided.items())
     last = max((one.draw or 0 for one in every if one.is_random), default=0)
