@@ -253,7 +253,7 @@ def _print_summary(console: Console, result: TableFit, plan: FitPlan) -> None:
     console.print(f"Read {fit_report.reading(result, plan)}", markup=False)
     for note in result.notes:
         console.print(f"Note: {note}", markup=False)
-    for sentence in checked_sentences(result, plan):
+    for sentence in checked_sentences(result):
         console.print(sentence, markup=False)
     console.print(fit_report.wrong_labels(result), markup=False)
     rows = result.judgement.suspects(SHOWN_SUSPECTS)

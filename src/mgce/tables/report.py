@@ -57,7 +57,7 @@ def page(
         n_suspects: rows with the most suspect labels to show, at most.
         reviewed: names of the files of decisions that were taken.
     """
-    checked = {"What checked rows tell": checked_section(fit, plan)} if fit.findings else {}
+    checked = {"What checked rows tell": checked_section(fit)} if fit.findings else {}
     sections = {
         "The ten most suspect labels": worst_rows(fit, plan),
         "Do this next": next_section(fit, plan, name, model_file, reviewed),

@@ -123,7 +123,7 @@ def widths(fit: TableFit, plan: FitPlan) -> str:
     )
 
 
-def checked_sentences(fit: TableFit, plan: FitPlan) -> list[str]:
+def checked_sentences(fit: TableFit) -> list[str]:
     """Return what decisions did to the table, and what they tell; nothing if there are none."""
     found = fit.findings
     if found is None:
@@ -140,7 +140,11 @@ def checked_sentences(fit: TableFit, plan: FitPlan) -> list[str]:
             f"Of {found.drawn:,} rows drawn at random, {error.n:,} were held out. The model of the training rows is "
             f"wrong on {error.errors:,} of them{counted}. {sure}, this model is wrong on at most "
             f"{percent_up(error.upper)} of rows drawn like these, if the decisions are right."
-            + (" The file holds the model of all rows, which this number is not about." if plan.refit else "")
+            + (
+                " The file holds the model of all rows, which this number is not about."
+                if len(fit.model.trained_rows) > fit.n_train
+                else ""
+            )
         )
     if found.left is not None:
         sentences.append(
@@ -157,9 +161,9 @@ def checked_sentences(fit: TableFit, plan: FitPlan) -> list[str]:
     return sentences
 
 
-def checked_section(fit: TableFit, plan: FitPlan) -> str:
+def checked_section(fit: TableFit) -> str:
     """Show what decisions did and tell."""
-    return bullets(checked_sentences(fit, plan))
+    return bullets(checked_sentences(fit))
 
 
 def terminal_steps(steps: dict[str, str]) -> list[str]:
