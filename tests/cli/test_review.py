@@ -49,7 +49,7 @@ def decide(folder, right, n, path):
 def test_the_loop(mgce, fitted, tmp_path):
     right, first = fitted
     steps = re.findall(r"^  (mgce .*)$", first, re.MULTILINE)
-    assert steps[0] == "mgce review people.suspects.csv"
+    assert steps[0] == "mgce review people.suspects.csv" and steps[2] == "mgce predict people.skops NEW.csv"
     assert "after 50 rows" in " ".join(first.split())
     code, output, errors = mgce("review", "people.suspects.csv", "--random", "60", "--image", "file")
     assert code == 2 and "p.png in row" in errors and not (tmp_path / "people.review.html").exists()

@@ -28,6 +28,7 @@ def test_a_file_is_read_also_after_a_spreadsheet_has_saved_it(tmp_path):
     assert (first.given, first.suggested, second.alternative) == ("yes", "no", "yes")
     assert not first.is_checked and second.is_checked
     frame = pd.read_csv(path, dtype=str, keep_default_na=False)
+    frame["draw_probability"] = frame["draw_probability"].str.replace(".", ",")  # as in half of Europe
     frame.columns = HEAD.strip().split(",")
     path.write_bytes(frame.to_csv(index=False, sep=";", lineterminator="\r\n").encode("utf-8-sig"))
     again = read_suspects(path)

@@ -154,8 +154,8 @@ def test_long_cells_are_cut_in_the_first_section(fit):
 
 def test_what_to_do_next_has_the_options_of_the_fit(fit):
     plan = replace(PLAN, drop=("a b",), seed=3, holdout=0.5)
-    steps = [*next_steps(fit, plan, "my table.csv", "m.skops", ["d.csv"]).values()]
-    assert steps[0] == "mgce review m.suspects.csv" and steps[2] == "mgce predict m.skops NEW.csv"
+    steps = [*next_steps(fit, plan, "my table.csv", "out/m.skops", ["d.csv"]).values()]
+    assert steps[0] == "mgce review out/m.suspects.csv" and steps[2] == "mgce predict out/m.skops NEW.csv"
     words = shlex.split(steps[1])
     assert words[:5] == ["mgce", "fit", "my table.csv", "--target", "y & z"]
     options = dict(zip(words[3::2], words[4::2], strict=True))
@@ -168,7 +168,7 @@ def test_what_to_do_next_has_the_options_of_the_fit(fit):
             "--seed": "3",
             "--model": "linear",
         },
-        **{"--checked": "d.csv,m.decisions.csv", "--mended": "m.mended.csv"},
+        **{"--checked": "d.csv,out/m.decisions.csv", "--mended": "out/m.mended.csv"},
     }
 
 

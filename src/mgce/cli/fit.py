@@ -145,7 +145,8 @@ def fit(
         frame, reading = read_accounted(table, "table", text=[target, *named], classes=[target], form=form)
         decisions = read_decisions(*map(Path, reviewed))
         result = _run_with_progress(console, frame, plan, jobs, reading, decisions)
-        files = outputs.contents(result, plan, table.name, suspects)
+        steps = next_steps(result, plan, str(table), str(outputs.model), reviewed)
+        files = outputs.contents(result, plan, table.name, suspects, steps)
     write_files(outputs.model.parent, files)
     for path, rows, labels in outputs.tables(result):
         content, marked = changed_table(table, frame, rows, labels, plan.target, path, form, formulas=formulas)
@@ -153,7 +154,7 @@ def fit(
         result = replace(result, notes=[*result.notes, *marked])
     write_json(json_file, {"table": table.name, "files": [*files], **summary(result, plan)})
     _print_summary(console, result, plan)
-    for line in terminal_steps(next_steps(result, plan, table.name, outputs.model.name, reviewed)):
+    for line in terminal_steps(steps):
         console.print(line, markup=False, soft_wrap=True)
     console.print(f"Took {monotonic() - start:.0f} s. {outputs}", markup=False)
 
@@ -203,13 +204,13 @@ class _Outputs:
             changed.append((self.mended, dropped, labels))
         return changed
 
-    def contents(self, result: TableFit, plan: FitPlan, table: str, n_suspects: int) -> dict[str, bytes]:
+    def contents(
+        self, result: TableFit, plan: FitPlan, table: str, n_suspects: int, steps: Mapping[str, str]
+    ) -> dict[str, bytes]:
         """Return the content of the three files by their names, for the table's file of this name."""
         return {
             self.model.name: result.model.to_bytes(),
-            self.report.name: fit_report.page(
-                result, plan, table, self.model.name, describe(), n_suspects, self.reviewed
-            ),
+            self.report.name: fit_report.page(result, plan, table, self.model.name, describe(), n_suspects, steps),
             self.suspects.name: suspects_csv(result.judgement, result.model.classes, result.row_names, result.listing),
         }
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mgce._validation import expected
-from mgce.review.rows_of_csv import rows_of_csv
+from mgce.review.rows_of_csv import number, rows_of_csv
 
 COLUMNS = ("key", "row", "line", "given", "decision", "label", "shown_as", "draw", "draw_probability")
 KEEP, SUGGESTION, OTHER, DROP, SKIP = "keep", "suggestion", "other", "drop", "skip"
@@ -65,8 +65,8 @@ def read_decisions(*paths: Path) -> list[Decision]:
         if tuple(head) != COLUMNS:
             what = f"a file of decisions as the page of `mgce review` saves it, with the columns {', '.join(COLUMNS)}"
             raise ValueError(expected("checked", what, f"{path.name} with {', '.join(head)}"))
-        for number, row in enumerate(rows, 2):
-            one = _decision(row, f"row {number} of {path.name}")
+        for line, row in enumerate(rows, 2):
+            one = _decision(row, f"row {line} of {path.name}")
             found[one.key] = one
     return list(found.values())
 
@@ -86,7 +86,7 @@ def _decision(row: list[str], place: str) -> Decision:
         raise ValueError(expected("checked", "a file with suspect or random in shown_as", f"{place}"))
     try:
         drawn = int(cell["draw"]) if cell["draw"] else None
-        probability = float(cell["draw_probability"] or 0)
+        probability = number(cell["draw_probability"] or "0")
     except ValueError:
         what = "a file with numbers in the columns draw and draw_probability"
         raise ValueError(expected("checked", what, place)) from None

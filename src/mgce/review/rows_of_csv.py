@@ -35,3 +35,12 @@ def rows_of_csv(path: Path, name: str) -> list[list[str]]:
     finally:
         csv.field_size_limit(limit)
     return [[spreadsheet_text(cell) for cell in row] for row in rows]
+
+
+def number(cell: str) -> float:
+    """Return the number in a cell, also where a spreadsheet has written it with a comma.
+
+    Raises:
+        ValueError: if it is no number.
+    """
+    return float(cell.replace(",", "."))

@@ -180,7 +180,8 @@ def _body(title: str) -> str:
         for decision, said, key in BUTTONS
     )
     return (
-        f'<main><h1>{html_text(title)}</h1><progress id="progress" value="0"></progress><p id="count"></p>'
+        f'<main><h1>{html_text(title)}</h1><progress id="progress" value="0" aria-label="decided rows"></progress>'
+        '<p id="count"></p>'
         f'<div class="actions"><div class="row">{buttons}</div><div class="row" id="classes" hidden></div>'
         '<form class="row" id="other"><input id="name" list="named" autocomplete="off" placeholder="Another class" '
         'aria-label="Another class"><datalist id="named"></datalist><button>Set<kbd>O</kbd></button></form>'

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mgce._validation import expected
 from mgce.review.decision_file import SKIP
-from mgce.review.rows_of_csv import rows_of_csv
+from mgce.review.rows_of_csv import number, rows_of_csv
 
 # The second column names the examples and bears a name of its own. All columns behind these are the example's content.
 COLUMNS = (
@@ -63,19 +63,19 @@ def read_suspects(path: Path) -> list[Suspect]:
         raise ValueError(expected("suspects", what, f"{path.name} with {', '.join(head[:n])}"))
     if not rows:
         raise ValueError(expected("suspects", "a file with rows", "none"))
-    return [_suspect(row, head, number, path) for number, row in enumerate(rows, 2)]
+    return [_suspect(row, head, place, path) for place, row in enumerate(rows, 2)]
 
 
-def _suspect(row: list[str], head: list[str], number: int, path: Path) -> Suspect:
+def _suspect(row: list[str], head: list[str], place: int, path: Path) -> Suspect:
     if len(row) != len(head):
-        got = f"{len(row)} in row {number} of {path.name}"
+        got = f"{len(row)} in row {place} of {path.name}"
         raise ValueError(expected("suspects", f"a file of {len(head)} values in each row", got))
     cell = dict(zip(COLUMNS, row, strict=False))
     try:
-        rank, drawn, probability = int(cell["rank"]), int(cell["draw"]), float(cell["draw_probability"])
+        rank, drawn, probability = int(cell["rank"]), int(cell["draw"]), number(cell["draw_probability"])
     except ValueError:
         what = "a file with numbers in the columns rank, draw and draw_probability"
-        raise ValueError(expected("suspects", what, f"row {number} of {path.name}")) from None
+        raise ValueError(expected("suspects", what, f"row {place} of {path.name}")) from None
     content = zip(head[len(COLUMNS) :], row[len(COLUMNS) :], strict=True)
     return Suspect(
         rank=rank,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from mgce._rounding import confidence_text, percent_down, percent_up, rate_down, rate_up
 from mgce.pages.web_page import bullets, document, facts, paragraph, table
@@ -19,6 +19,7 @@ from mgce.tables.suspects_report import (
     checked_section,
     line_cells,
     next_section,
+    next_steps,
     suspect_cells,
     suspect_head,
     worst_rows,
@@ -44,7 +45,7 @@ def page(
     model_file: str,
     environment: Mapping[str, str],
     n_suspects: int = 50,
-    reviewed: Sequence[str] = (),
+    steps: Mapping[str, str] | None = None,
 ) -> bytes:
     """Return the report as an HTML page in UTF-8.
 
@@ -55,12 +56,12 @@ def page(
         model_file: name of the model's file.
         environment: versions of the software, by its name.
         n_suspects: rows with the most suspect labels to show, at most.
-        reviewed: names of the files of decisions that were taken.
+        steps: what to do next, sentences with commands; None for those that the names of the files give.
     """
     checked = {"What checked rows tell": checked_section(fit)} if fit.findings else {}
     sections = {
         "The ten most suspect labels": worst_rows(fit, plan),
-        "Do this next": next_section(fit, plan, name, model_file, reviewed),
+        "Do this next": next_section(fit, plan, steps or next_steps(fit, plan, name, model_file)),
         **checked,
         "How wrong it can be": _certificate(fit),
         **class_sections(fit),

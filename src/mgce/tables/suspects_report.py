@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mgce._rounding import confidence_text, percent_up
@@ -73,11 +73,11 @@ def next_steps(
     Args:
         fit: what :func:`mgce.tables.fit.run` returned.
         plan: the settings that it was called with.
-        table_file: name of the table's file.
-        model_file: name of the model's file.
+        table_file: path of the table's file.
+        model_file: path of the model's file.
         reviewed: the files of decisions that were taken.
     """
-    stem = Path(model_file).stem
+    stem = str(Path(model_file).with_suffix(""))
     options = ["--target", plan.target]
     for name, value, default in (
         ("id", plan.id, None),
@@ -104,10 +104,10 @@ def next_steps(
     }
 
 
-def next_section(fit: TableFit, plan: FitPlan, table_file: str, model_file: str, reviewed: Sequence[str] = ()) -> str:
+def next_section(fit: TableFit, plan: FitPlan, steps: Mapping[str, str]) -> str:
     """Show what to do next, and what checked rows would tell."""
     foretold = widths(fit, plan)
-    return commands(next_steps(fit, plan, table_file, model_file, reviewed)) + (paragraph(foretold) if foretold else "")
+    return commands(steps) + (paragraph(foretold) if foretold else "")
 
 
 def widths(fit: TableFit, plan: FitPlan) -> str:
@@ -166,7 +166,7 @@ def checked_section(fit: TableFit) -> str:
     return bullets(checked_sentences(fit))
 
 
-def terminal_steps(steps: dict[str, str]) -> list[str]:
+def terminal_steps(steps: Mapping[str, str]) -> list[str]:
     """Return what to do next, for the terminal."""
     return ["Do this next:", *(f"  {command}" for command in steps.values())]
 
