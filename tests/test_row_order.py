@@ -318,6 +318,7 @@ ELSEWHERE = {
     "vocab_parallel_mgce_loss": "tests/losses: rows one by one, as mgce_loss, but in several processes",
     "fit": "tests/tables",
     "predict": "row by row: tests/tables",
+    "review": "tests/review/test_sheet.py",
 }
 COMMANDS_HERE = {"certify", "compare"}
 

@@ -22,7 +22,7 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag, attributes):
         self.elements.append((tag, dict(attributes)))
-        if tag not in ("meta", "line", "polyline", "circle", "img"):
+        if tag not in ("meta", "line", "polyline", "circle", "img", "input"):
             self.open.append(tag)
 
     def handle_startendtag(self, tag, attributes):

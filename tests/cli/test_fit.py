@@ -48,7 +48,7 @@ def test_the_summary_is_that_of_the_stored_model_on_rows_it_was_not_trained_on(m
         r"Model: linear, beta [\d.]+, penalty [\d.]+\. Its accuracy was [\d.]+% in 3-fold cross-validation", words
     )
     judged = pd.read_csv(tmp_path / "results" / "model.suspects.csv", dtype={"person": str})
-    assert sorted(judged["person"]) == people["person"].tolist() and judged["label_quality"].is_monotonic_increasing
+    assert sorted(judged["person"]) == people["person"].tolist() and judged["p_wrong"].is_monotonic_decreasing
     for text in ("ECE(h)", "SCE(p)", "labels look wrong", "Most suspect labels", "person", "results/model.html"):
         assert text in words
 

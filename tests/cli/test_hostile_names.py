@@ -88,6 +88,7 @@ def test_hostile_names_in_a_table(people, tmp_path, encoding):
     quick = ["--model", "linear", "--beta", "1.4", "--jobs", "1", "--target", "y", "--id", "@id"]
     commands = [
         ["fit", "[b]in.csv", *quick, "--out", "m.skops", "--cleaned", "clean.csv"],
+        ["review", "m.suspects.csv", "--text", "=part"],
         ["predict", "m.skops", "[b]in.csv", "--out", "p.csv", "--probabilities", "--sets"],
         ["certify", "m.skops", "[b]in.csv", "--by", "label"],
         ["certify", "m.skops", "[b]in.csv", "--by", "=part"],
@@ -99,9 +100,12 @@ def test_hostile_names_in_a_table(people, tmp_path, encoding):
         assert not UNSEEN.search(output)
         said.append(output)
     shown = "[green]да".encode(encoding, "backslashreplace").decode(encoding)
-    assert "[/b]" in said[2] and LABELS[1] in said[2]
-    assert shown in said[3] and ":smile:" in said[3]
+    assert "[/b]" in said[3] and LABELS[1] in said[3]
+    assert shown in said[4] and ":smile:" in said[4]
     assert "--formulas leaves them as they are." in " ".join(said[0].split())
+    # The page of review holds its cells as JSON in ASCII; tests/review/test_sheet.py looks into it.
+    assert (tmp_path / "m.review.html").read_text(encoding="utf-8").count("[/b]") > 10
+    (tmp_path / "m.review.html").unlink()
     check_files(tmp_path, ["[b]in.csv", "m.skops", "m.html", "m.suspects.csv", "clean.csv", "p.csv"])
 
 
@@ -220,9 +224,11 @@ CSV = {
     "datasets/table_files.py",
     "experiments/render.py",
     "runs/result.py",
-    "tables/suspects.py",
+    "tables/listing.py",
+    "review/sheet.py",
     "cli/predict.py",
-    "cli/fit.py",
+    "cli/changed_tables.py",
     "cli/demo.py",
+    "cli/fit.py",
     "experiments/compared.py",
 }

@@ -1,5 +1,6 @@
 import math
 import re
+import shlex
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -12,7 +13,8 @@ from mgce.tables.candidates import MODELS
 from mgce.tables.choice import Average
 from mgce.tables.class_report import class_sections
 from mgce.tables.fit import FitPlan, run
-from web_pages import check_phone, check_structure
+from mgce.tables.suspects_report import next_steps, suspect_cells, worst_rows
+from web_pages import Page, check_phone, check_structure
 
 EVIL = "<script>alert(1)</script>"
 PLAN = FitPlan("y & z", id="name", model="linear", noise_rate=0.1)
@@ -49,7 +51,7 @@ def test_the_page_says_everything_and_escapes_it(page, fit):
         assert text in cells, text
     assert f"{1 - fit.quality['accuracy']:.1%}" in cells and f"{fit.quality['sce_p']:.1%}" in cells
     for row in fit.judgement.suspects(50):
-        assert all(text in cells for text in fit_report.suspect_cells(fit, row))
+        assert all(text in cells for text in suspect_cells(fit, row))
     assert fit_report.wrong_labels(fit) in parsed.text("p")
     assert all(text in parsed.text("li") for text in fit.certificate.assumptions)
     assert parsed.count("svg") == 1
@@ -140,6 +142,47 @@ def test_no_suspects_is_said(fit):
     agreed = replace(fit.judgement, suggested=fit.judgement.target)
     page = fit_report.page(replace(fit, judgement=agreed), PLAN, "t.csv", "m", {}).decode()
     assert "None: every label is the one the forest would give." in page
+
+
+def test_the_first_section_has_the_worst_rows_with_their_cells(page, fit, frame):
+    parsed = check_structure(page)
+    assert parsed.text("h2")[:2] == ["The ten most suspect labels", "Do this next"]
+    first = page[page.index("The ten most suspect") : page.index("Do this next")]
+    cells = Page(first[first.index("<table>") : first.index("</table>") + len("</table>")])
+    shown = cells.text("td") + cells.text("th")
+    worst = fit.judgement.suspects(10)
+    assert first.count("<tr>") == 1 + len(worst) and fit.listing.lines is None
+    for row in worst:
+        for text in (frame["name"][row], str(frame[EVIL][row]), frame["kind"][row]):
+            assert text in shown
+    assert "a_name_" * 9 in shown and "y & z" not in shown
+
+
+def test_long_cells_are_cut_in_the_first_section(fit):
+    long = replace(fit.listing, cells=fit.listing.cells.assign(kind="x" * 200), lines=np.arange(200) + 2)
+    page = worst_rows(replace(fit, listing=long), PLAN)
+    assert f"{'x' * 59}…" in page and "x" * 60 not in page
+    assert f'<td class="number">{fit.judgement.suspects(1)[0] + 2}</td>' in page
+
+
+def test_what_to_do_next_has_the_options_of_the_fit(fit):
+    plan = replace(PLAN, drop=("a b",), seed=3, holdout=0.5)
+    steps = [*next_steps(fit, plan, "my table.csv", "out/m.skops", ["d.csv"]).values()]
+    assert steps[0] == "mgce review out/m.suspects.csv" and steps[2] == "mgce predict out/m.skops NEW.csv"
+    words = shlex.split(steps[1])
+    assert words[:5] == ["mgce", "fit", "my table.csv", "--target", "y & z"]
+    options = dict(zip(words[3::2], words[4::2], strict=True))
+    assert options == {
+        **{
+            "--target": "y & z",
+            "--id": "name",
+            "--drop": "a b",
+            "--holdout": "0.5",
+            "--seed": "3",
+            "--model": "linear",
+        },
+        **{"--checked": "d.csv,out/m.decisions.csv", "--mended": "out/m.mended.csv"},
+    }
 
 
 def test_notes_are_shown(fit):

@@ -1,7 +1,4 @@
-import io
-
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.optimize import minimize
 from scipy.stats import beta
@@ -11,7 +8,7 @@ from sklearn.metrics import average_precision_score
 from mgce.estimators import MGCEForestClassifier
 from mgce.noise.confident import confident_labels
 from mgce.tables import suspects
-from mgce.tables.suspects import judge, judgement, suspects_csv
+from mgce.tables.suspects import judge, judgement
 
 
 def test_by_hand(monkeypatch):
@@ -112,19 +109,6 @@ def test_a_forest_that_was_fitted_gives_the_same_judgement():
     found = judge(X, target, train, 7, fitted=[fitted])
     alone = judge(X, target, train, 7, fitted=["a model of another kind"])
     np.testing.assert_array_equal(found.probs, alone.probs)
-
-
-def test_every_row_is_in_the_file_and_formulas_are_text():
-    probs = np.array([[0.9, 0.1], [0.2, 0.8], [0.9, 0.1]])
-    found = judgement(probs, np.array([0, 1, 1]))
-    names = pd.Series(["=1+1", "b", "c"], name="id")
-    text = suspects_csv(found, np.array(["no", "+yes"]), names).decode()
-    frame = pd.read_csv(io.StringIO(text))
-    assert frame["id"].tolist()[0] == "c"
-    assert set(frame["id"]) == {"'=1+1", "b", "c"} and set(frame["given"]) == {"no", "'+yes"}
-    assert frame["is_issue"].tolist()[0] and frame["label_quality"].is_monotonic_increasing
-    wrong = 1 - frame["label_quality"]
-    np.testing.assert_allclose(frame["expected_precision"], [wrong[:m].mean() for m in (1, 2, 3)], rtol=1e-5)
 
 
 def test_ties_do_not_depend_on_the_order_of_the_rows():

@@ -15,6 +15,7 @@ import mgce
 COMMANDS = {
     "demo": "Run mgce fit on a table whose labels are made wrong, and count what was found by the right labels.",
     "fit": "Fit a classifier to a table whose labels may be partly wrong, and bound how often it disagrees with them.",
+    "review": "Write a page on which a person goes through suspect labels with the keyboard.",
     "predict": "Classify the rows of a table.",
     "certify": "Bound the errors of a model on the distribution that labelled rows come from.",
     "compare": "Train a network by each loss on rows with wrong labels, and compare the networks on test rows with "
@@ -30,6 +31,7 @@ COMMANDS = {
 EXAMPLES = {
     "demo": "mgce demo",
     "fit": "mgce fit customers.csv --target churned",
+    "review": "mgce review customers.suspects.csv",
     "predict": "mgce predict customers.skops new.csv",
     "certify": "mgce certify customers.skops labelled.csv",
     "compare": "mgce compare digits --noise-rate 0.4 --methods ce,gce,mgce",
@@ -44,6 +46,7 @@ PANELS = {
     "The model": ("model", "beta", "budget", "refit", "seed"),
     "The losses and their networks": ("methods", "betas", "trims", "seeds", "epochs", "hidden", "batch_size", "lr"),
     "Wrong labels": ("noise_rate", "noise_type", "transition", "audit"),
+    "The review": ("checked", "mended", "random", "image", "text"),
     "The certificate": ("delta", "coverage", "bounds", "by", "holdout", "groups", "time"),
     "Reading the table": ("prediction", "id", "drop", "sep", "decimal", "encoding"),
     "Where and how it runs": ("data_dir", "download", "device", "precision", "jobs", "smoke", "backend", "scheduler"),

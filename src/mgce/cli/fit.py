@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
@@ -19,25 +20,33 @@ from rich.text import Text
 
 from mgce._files import write_files
 from mgce._validation import check_count, expected
+from mgce.cli.changed_tables import changed_table
+from mgce.cli.list_options import parse_names
 from mgce.cli.noise_options import NOISE_RATE, NOISE_TYPE, parse_rate
 from mgce.cli.outputs import STDOUT, Json, Quiet, check_json, check_output, check_table, write_json
 from mgce.cli.table_options import TABLE, Decimal, Drop, Encoding, Sep, columns_of
 from mgce.cli.terminal import Terminal, nothing_written_if_interrupted
 from mgce.datasets.reading import Reading
 from mgce.datasets.table_files import (
-    STDIN,
     TextFormat,
     read_accounted,
     table_name,
-    text_without_rows,
-    to_csv,
-    to_parquet,
 )
+from mgce.review.decision_file import Decision, read_decisions
 from mgce.runs.machine import describe
 from mgce.tables import report as fit_report
 from mgce.tables.fit import FitPlan, TableFit, run
+from mgce.tables.listing import suspects_csv
 from mgce.tables.summary import summary
-from mgce.tables.suspects import suspects_csv
+from mgce.tables.suspects_report import (
+    checked_sentences,
+    line_cells,
+    next_steps,
+    suspect_cells,
+    suspect_head,
+    terminal_steps,
+    widths,
+)
 
 SHOWN_SUSPECTS = 10  # suspect rows that are printed: half a screen; the report has more, and the file has all rows
 
@@ -71,9 +80,18 @@ def fit(
     cleaned: Annotated[
         Path | None, typer.Option(help="File for the table without the rows whose label looks wrong, .csv or .parquet.")
     ] = None,
+    checked: Annotated[
+        str | None, typer.Option(help="Files of decisions that a page of `mgce review` saved, with commas between.")
+    ] = None,
+    mended: Annotated[
+        Path | None, typer.Option(help="File for the table with the decisions of --checked, .csv or .parquet.")
+    ] = None,
     formulas: Annotated[
         bool,
-        typer.Option("--formulas", help="Write cells of --cleaned as they are, even if a spreadsheet would run them."),
+        typer.Option(
+            "--formulas",
+            help="Write cells of --cleaned and --mended as they are, even if a spreadsheet would run them.",
+        ),
     ] = False,
     seed: Annotated[int, typer.Option(help="Seed of all random draws: rows held out, folds, models.")] = 0,
     sep: Sep = None,
@@ -91,7 +109,8 @@ def fit(
     Columns may be numbers, dates or categories, with values missing. Models are chosen and averaged on the training
     rows; the rows held out serve only to measure the average, for the certificate and the calibration. Writes the
     model, an HTML report, and NAME.suspects.csv: every row, those with the most suspect label first. In CSV files, a
-    cell that a spreadsheet would run as a formula gets an apostrophe in front.
+    cell that a spreadsheet would run as a formula gets an apostrophe in front. With --checked, labels are those that a
+    person has decided on; rows that were drawn at random then bound the errors against right labels.
     """
     plan = FitPlan(
         target,
@@ -111,8 +130,11 @@ def fit(
         refit=refit,
     )
     form = TextFormat(sep, decimal, encoding)
-    outputs = _Outputs(out or Path(f"{table_name(table)}.skops"), cleaned)
+    reviewed = () if checked is None else parse_names(checked)
+    outputs = _Outputs(out or Path(f"{table_name(table)}.skops"), cleaned, mended, reviewed)
     outputs.check(table, json_file)
+    if mended is not None and not reviewed:
+        raise ValueError(expected("mended", "given with decisions, see --checked", str(mended)))
     if jobs == 0 or jobs < -1:
         raise ValueError(expected("jobs", "a positive number, or -1", jobs))
     check_count("suspects", suspects, minimum=0)
@@ -121,26 +143,31 @@ def fit(
     with nothing_written_if_interrupted(console):
         named = [name for name in (id, groups) if name is not None]
         frame, reading = read_accounted(table, "table", text=[target, *named], classes=[target], form=form)
-        result = _run_with_progress(console, frame, plan, jobs, reading)
-        files = outputs.contents(result, plan, table.name, suspects)
+        decisions = read_decisions(*map(Path, reviewed))
+        result = _run_with_progress(console, frame, plan, jobs, reading, decisions)
+        steps = next_steps(result, plan, str(table), str(outputs.model), reviewed)
+        files = outputs.contents(result, plan, table.name, suspects, steps)
     write_files(outputs.model.parent, files)
-    if cleaned is not None:
-        wrong = result.row_names.index[result.judgement.is_issue]
-        content, marked = _without_rows(table, frame, wrong, cleaned, form, formulas=formulas)
-        write_files(cleaned.parent, {cleaned.name: content})
+    for path, rows, labels in outputs.tables(result):
+        content, marked = changed_table(table, frame, rows, labels, plan.target, path, form, formulas=formulas)
+        write_files(path.parent, {path.name: content})
         result = replace(result, notes=[*result.notes, *marked])
     write_json(json_file, {"table": table.name, "files": [*files], **summary(result, plan)})
     _print_summary(console, result, plan)
+    for line in terminal_steps(steps):
+        console.print(line, markup=False, soft_wrap=True)
     console.print(f"Took {monotonic() - start:.0f} s. {outputs}", markup=False)
     return result  # to other commands that run this one; the command line leaves it
 
 
 @dataclass(frozen=True)
 class _Outputs:
-    """The files that the command writes: three in one folder, named after the model's file, and the cleaned table."""
+    """The files that the command writes: three in one folder, named after the model's file, and changed tables."""
 
     model: Path
     cleaned: Path | None
+    mended: Path | None
+    reviewed: tuple[str, ...]  # files of decisions, which are read
 
     @property
     def report(self) -> Path:
@@ -153,23 +180,39 @@ class _Outputs:
         return self.model.with_suffix(".suspects.csv")
 
     def check(self, table: Path, json_file: Path | None) -> None:
-        """Require, before the work begins, that all files can be written and none replaces another or the table."""
-        check_output("out", self.model, table)
+        """Require, before the work begins, that all files can be written and none replaces another or what is read."""
+        read = table, *map(Path, self.reviewed)
+        check_output("out", self.model, *read)
         for path in (self.report, self.suspects):
-            check_output("out", path, table, self.model)
+            check_output("out", path, *read, self.model)
         written = [self.model, self.report, self.suspects]
-        if self.cleaned is not None:
-            check_output("cleaned", self.cleaned, table, *written)
-            check_table("cleaned", self.cleaned)
-            written.append(self.cleaned)
-        check_json(json_file, table, *written)
+        for option, changed in (("cleaned", self.cleaned), ("mended", self.mended)):
+            if changed is not None:
+                check_output(option, changed, *read, *written)
+                check_table(option, changed)
+                written.append(changed)
+        check_json(json_file, *read, *written)
 
-    def contents(self, result: TableFit, plan: FitPlan, table: str, n_suspects: int) -> dict[str, bytes]:
+    def tables(self, result: TableFit) -> list[tuple[Path, list[int], Mapping[int, str]]]:
+        """Return the file of each changed table, the numbers of the rows that it lacks, and the labels it changes."""
+        changed: list[tuple[Path, list[int], Mapping[int, str]]] = []
+        labels: Mapping[int, str] = {} if result.checked is None else result.checked.labels
+        dropped = [] if result.checked is None else result.checked.dropped
+        if self.cleaned is not None:
+            wrong = result.row_names.index[result.judgement.is_issue].tolist()
+            changed.append((self.cleaned, sorted({*wrong, *dropped}), labels))
+        if self.mended is not None:
+            changed.append((self.mended, dropped, labels))
+        return changed
+
+    def contents(
+        self, result: TableFit, plan: FitPlan, table: str, n_suspects: int, steps: Mapping[str, str]
+    ) -> dict[str, bytes]:
         """Return the content of the three files by their names, for the table's file of this name."""
         return {
             self.model.name: result.model.to_bytes(),
-            self.report.name: fit_report.page(result, plan, table, self.model.name, describe(), n_suspects),
-            self.suspects.name: suspects_csv(result.judgement, result.model.classes, result.row_names),
+            self.report.name: fit_report.page(result, plan, table, self.model.name, describe(), n_suspects, steps),
+            self.suspects.name: suspects_csv(result.judgement, result.model.classes, result.row_names, result.listing),
         }
 
     def __str__(self) -> str:
@@ -177,31 +220,13 @@ class _Outputs:
             f"The model is in {self.model}, the report in {self.report}, and all rows, those with the most suspect "
             f"label first, in {self.suspects}."
             + (f" The rows whose label does not look wrong are in {self.cleaned}." if self.cleaned else "")
+            + (f" The table with all decisions is in {self.mended}." if self.mended else "")
         )
 
 
-def _without_rows(
-    table: Path, frame: pd.DataFrame, rows: pd.Index, cleaned: Path, form: TextFormat, *, formulas: bool
-) -> tuple[bytes, list[str]]:
-    """Return the table without some rows, and a note if formulas in its cells got an apostrophe.
-
-    Of a text file that can be read again, the cells stay as they are written.
-    """
-    if cleaned.suffix.lower() == ".parquet":
-        return to_parquet(frame.drop(index=rows)), []
-    if table == STDIN or table.suffix.lower() == ".parquet":
-        as_they_are, safe = (to_csv(frame.drop(index=rows), None, formulas=raw) for raw in (True, False))
-    else:
-        as_they_are, safe = (text_without_rows(table, rows.tolist(), form, formulas=raw) for raw in (True, False))
-    if formulas or safe == as_they_are:
-        return as_they_are, []
-    what = (
-        "cells that a spreadsheet would run as formulas have an apostrophe in front; --formulas leaves them as they are"
-    )
-    return safe, [f"In {cleaned}, {what}."]
-
-
-def _run_with_progress(console: Console, frame: pd.DataFrame, plan: FitPlan, jobs: int, reading: Reading) -> TableFit:
+def _run_with_progress(
+    console: Console, frame: pd.DataFrame, plan: FitPlan, jobs: int, reading: Reading, decisions: list[Decision]
+) -> TableFit:
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("Fitting", total=None)
@@ -211,6 +236,7 @@ def _run_with_progress(console: Console, frame: pd.DataFrame, plan: FitPlan, job
             lambda step, number, total: progress.update(task, description=step, completed=number, total=total),
             jobs,
             reading,
+            decisions,
         )
 
 
@@ -229,20 +255,23 @@ def _print_summary(console: Console, result: TableFit, plan: FitPlan) -> None:
     console.print(f"Read {fit_report.reading(result, plan)}", markup=False)
     for note in result.notes:
         console.print(f"Note: {note}", markup=False)
+    for sentence in checked_sentences(result):
+        console.print(sentence, markup=False)
     console.print(fit_report.wrong_labels(result), markup=False)
     rows = result.judgement.suspects(SHOWN_SUSPECTS)
     if rows.size:
         console.print(_suspects_grid(result, plan, rows))
+    if foretold := widths(result, plan):
+        console.print(foretold, markup=False)
 
 
 def _suspects_grid(result: TableFit, plan: FitPlan, rows: NDArray[np.int64]) -> Grid:
     """Show the rows of these indices. Names and labels are passed as `Text`, in which rich looks for no markup."""
     grid = Grid(title="Most suspect labels", box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
-    for name in (plan.id or "row", "given", "suggested"):
-        grid.add_column(Text(name))
-    grid.add_column("wrong", justify="right")
-    for row in rows:
-        grid.add_row(*map(Text, fit_report.suspect_cells(result, int(row))))
+    for place, name in enumerate(suspect_head(result, plan)):
+        grid.add_column(Text(name), justify="left" if place < 3 else "right")
+    for row in rows.tolist():
+        grid.add_row(*map(Text, [*suspect_cells(result, row), *line_cells(result, row)]))
     return grid
 
 

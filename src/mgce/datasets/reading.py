@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mgce.datasets.separators import Division, text_lines
 
@@ -46,6 +47,8 @@ class Reading:
     decimal: str | None = None
     encoding: str | None = None
     sentences: tuple[str, ...] = ()  # notes on content of the file that the table lacks or may misread
+    # Blank lines of a file with lines, by the number of rows before each; None for Parquet.
+    rows_before_blank: tuple[int, ...] | None = None
 
     @property
     def notes(self) -> list[str]:
@@ -68,11 +71,24 @@ class Reading:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the account as plain values for JSON."""
-        return asdict(self)
+        return {name: value for name, value in asdict(self).items() if name != "rows_before_blank"}
+
+    def spreadsheet_lines(self, rows: NDArray[np.int64]) -> NDArray[np.int64] | None:
+        """Return the lines on which rows stand when a spreadsheet shows the file; None if it has no lines.
+
+        A spreadsheet counts from 1, with the line of names and blank lines. A row with line breaks inside cells is one
+        line, and Excel's line `sep=;` is none.
+
+        Args:
+            rows: numbers of rows, from 0.
+        """
+        if self.rows_before_blank is None:
+            return None
+        return np.asarray(rows + 2 + np.searchsorted(self.rows_before_blank, rows, side="right"), dtype=np.int64)
 
 
-def count_lines(content: bytes, encoding: str, divided: Division) -> tuple[Lines, list[str]]:
-    """Count the lines of a text file by their content; return the counts and the column names.
+def count_lines(content: bytes, encoding: str, divided: Division) -> tuple[Lines, list[str], tuple[int, ...]]:
+    """Count the lines of a text file by their content.
 
     Python's `csv` reader counts, independently of pandas. If the two find different numbers of rows, lines were lost.
 
@@ -80,8 +96,12 @@ def count_lines(content: bytes, encoding: str, divided: Division) -> tuple[Lines
         content: the file.
         encoding: its character encoding.
         divided: how its lines are divided.
+
+    Returns:
+        The counts, the column names, and for each blank line the number of rows before it.
     """
     names: list[str] = []
+    before_blank: list[int] = []
     n = dict.fromkeys(("names", "rows", "blank", "in_cells", "broken_cells", "short_rows"), 0)
     first_short = first_long = before = 0
     limit = csv.field_size_limit()
@@ -96,6 +116,7 @@ def count_lines(content: bytes, encoding: str, divided: Division) -> tuple[Lines
                 taken, before = reader.line_num - before, reader.line_num
                 if len(row) < 2 and not "".join(row).strip():
                     n["blank"] += taken
+                    before_blank.append(n["rows"])
                 elif not names:
                     names, n["names"] = row, taken
                 else:
@@ -111,7 +132,8 @@ def count_lines(content: bytes, encoding: str, divided: Division) -> tuple[Lines
     finally:
         csv.field_size_limit(limit)
     total = before + divided.skipped
-    return Lines(total, divided.skipped, **n, first_short=first_short, first_long=first_long), names
+    counted = Lines(total, divided.skipped, **n, first_short=first_short, first_long=first_long)
+    return counted, names, tuple(before_blank)
 
 
 def cells_with_line_breaks(frame: pd.DataFrame) -> Iterator[str]:

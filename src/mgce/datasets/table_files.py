@@ -7,7 +7,7 @@ import io
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -168,15 +168,23 @@ def _without_formulas(frame: pd.DataFrame) -> pd.DataFrame:
     return safe.set_axis([cell(name) for name in frame.columns], axis=1)
 
 
-def text_without_rows(path: Path, rows: Collection[int], form: TextFormat, *, formulas: bool = False) -> bytes:
-    """Return the content of a text file without some rows, every other cell written as it is there.
+def text_changed(
+    path: Path,
+    form: TextFormat,
+    rows: Collection[int] = (),
+    cells: tuple[str, Mapping[int, str]] = ("", {}),
+    *,
+    formulas: bool = False,
+) -> bytes:
+    """Return the content of a text file without some rows and with other cells, the rest written as it is there.
 
     Unless `formulas` is true, a cell that a spreadsheet would run as a formula gets an apostrophe in front.
 
     Args:
         path: the file, of which :func:`read_frame` has made a table.
-        rows: numbers of the rows in that table, from 0.
         form: the format of the file, which the content has too.
+        rows: numbers of the rows in that table to leave out, from 0.
+        cells: the name of a column, and its new cells by the numbers of rows.
         formulas: whether to write all cells as they are.
     """
     import pandas as pd
@@ -194,9 +202,13 @@ def text_without_rows(path: Path, rows: Collection[int], form: TextFormat, *, fo
         "na_filter": False,
         "low_memory": False,
     }
-    cells = pd.read_csv(io.BytesIO(content), **whole)  # the first row holds the names
-    cells = cells if formulas else _without_formulas(cells)
-    kept: str = cells.drop(index=[row + 1 for row in rows]).to_csv(
+    table = pd.read_csv(io.BytesIO(content), **whole)  # the first row holds the names
+    name, changed = cells
+    if changed:
+        place = table.iloc[0].tolist().index(name)
+        table.iloc[[row + 1 for row in changed], place] = list(changed.values())
+    table = table if formulas else _without_formulas(table)
+    kept: str = table.drop(index=[row + 1 for row in rows]).to_csv(
         index=False, header=False, sep=divided.sep, lineterminator="\n"
     )
     return f"{first}{kept}".encode(form.encoding)
@@ -229,7 +241,7 @@ def _read_text(
     import pandas as pd
 
     divided = division(content, form.encoding, form.separator)
-    lines, names = count_lines(content, form.encoding, divided)
+    lines, names, blank = count_lines(content, form.encoding, divided)
     options: dict[str, Any] = {"sep": divided.sep, "decimal": form.decimal, "encoding": form.encoding}
     options |= {"dtype": dict.fromkeys(text, "str"), "index_col": False, "low_memory": False}
     options["skiprows"] = divided.skipped
@@ -249,7 +261,8 @@ def _read_text(
             options |= {"usecols": list(numbers), "dtype": "str"}
             sentences = tuple(_perhaps_thousands(pd.read_csv(io.BytesIO(content), **options), form.decimal))
         frame = _with_points(frame, text, form.decimal)
-    return frame, Reading(file, *frame.shape, lines, divided.sep, form.decimal, form.encoding, sentences), names
+    written = divided.sep, form.decimal, form.encoding
+    return frame, Reading(file, *frame.shape, lines, *written, sentences, blank), names
 
 
 def _perhaps_thousands(cells: pd.DataFrame, decimal: str) -> Iterator[str]:

@@ -22,8 +22,9 @@ main.broad table { font-size: .85rem; }
 nav a { display: inline-block; margin: 0 1rem .3rem 0; color: var(--h); }
 h1 { font-size: 1.5rem; line-height: 1.25; margin: .5rem 0 1rem; }
 h2 { font-size: 1.15rem; margin: 2.2rem 0 .6rem; padding-top: .8rem; border-top: 1px solid var(--line); }
-p, ul { margin: .6rem 0; }
-ul { padding-left: 1.2rem; }
+p, ul, ol { margin: .6rem 0; }
+ul, ol { padding-left: 1.2rem; }
+pre { margin: .2rem 0 .6rem; padding: .4rem .6rem; background: var(--box); white-space: pre-wrap; font-size: .9rem; }
 .lead { font-size: 1.1rem; background: var(--box); border-left: 4px solid var(--h); padding: .8rem 1rem;
   margin: 0 0 1rem; }
 figure { margin: 1rem 0; }
@@ -86,6 +87,15 @@ def paragraph(text: str) -> str:
 def bullets(texts: Iterable[str]) -> str:
     """Return a list of texts."""
     return "<ul>" + "".join(f"<li>{html_text(text)}</li>" for text in texts) + "</ul>"
+
+
+def commands(steps: Mapping[str, str]) -> str:
+    """Return a numbered list of sentences, each with the command to type, all as text."""
+    return (
+        "<ol>"
+        + "".join(f"<li>{html_text(text)}<pre>{html_text(command)}</pre></li>" for text, command in steps.items())
+        + "</ol>"
+    )
 
 
 def facts(values: Mapping[str, str]) -> str:

@@ -21,12 +21,15 @@ from mgce.datasets.tables import preprocessor
 from mgce.estimators import MGCEVotingClassifier
 from mgce.functional import minimax_probs
 from mgce.metrics.evaluation import evaluate
+from mgce.review.decision_file import Decision
 from mgce.risk import RiskCertificate, certify
 from mgce.risk.any_model import label_indices
 from mgce.sets import ConformalSets, calibrate
 from mgce.tables.candidates import AUTO, FEW_BETAS, MODELS, Baseline, Candidate, baselines, candidates
+from mgce.tables.checked import Checked, Findings, findings
 from mgce.tables.choice import Choice, choose, count_fits, fit_candidate
 from mgce.tables.dependence import Dependence, dependence
+from mgce.tables.listing import Listing
 from mgce.tables.measures import Measures, measure
 from mgce.tables.model import Predictions, TableModel, row_prints
 from mgce.tables.notes import notes_on
@@ -90,6 +93,7 @@ class TableFit:
     certificate: RiskCertificate
     measures: Measures  # on the rows held out
     judgement: Judgement  # of the given labels of all rows
+    listing: Listing  # what is listed of each row beside the judgement
     row_names: pd.Series[Any]  # of all rows: values of the id column, or numbers of the rows
     n_train: int  # number of training rows, of which none is a copy
     n_copies: int  # number of rows that are copies of others
@@ -99,6 +103,8 @@ class TableFit:
     left_out: list[str]  # columns that are not features because no training row has a value
     notes: list[str]  # sentences for the user: likely mistakes in the table, and fits that did not converge
     reading: Reading | None = None  # the account of the table's file, if it was read from one
+    checked: Checked | None = None  # decisions of a person on rows
+    findings: Findings | None = None  # what they did and tell
 
 
 def run(
@@ -107,6 +113,7 @@ def run(
     on_step: OnStep | None = None,
     jobs: int = 1,
     reading: Reading | None = None,
+    decisions: Sequence[Decision] = (),
 ) -> TableFit:
     """Choose and fit a model on the training rows, certify and measure it on rows held out, and judge all labels.
 
@@ -117,20 +124,27 @@ def run(
             number of steps.
         jobs: number of trees that a forest grows at once; -1 for one on each core.
         reading: the account of the table's file, if it was read from one.
+        decisions: of a person on rows: they mend the labels that are learnt from. Which rows are held out, and what is
+            measured on these, depends on the labels that were reviewed, so that decisions cannot flatter the model.
 
     Raises:
-        ValueError: if the table is not fit for classification, or too small to be split.
+        ValueError: if the table is not fit for classification, or too small to be split, or not the one that decisions
+            were made on.
     """
-    rows = split_rows(frame, plan)
+    frame = frame.reset_index(drop=True)
+    checked = Checked.of(decisions, frame, plan) if decisions else None
+    rows = split_rows(frame if checked is None else checked.given, plan)
+    checked = checked and checked.with_copies(rows)
+    learnt_from = rows if checked is None else checked.mended(rows)
     # Certify one made-up row: an invalid option raises its error now, not after all fits.
     _certified(np.zeros(1, np.int64), np.full((1, len(rows.classes)), 1 / len(rows.classes)), plan)
     among = candidates(plan.model, plan.beta, plan.seed, len(rows.train), len(rows.classes), jobs)
     compared = baselines(plan.seed, len(rows.classes))
     # Beside the fits: judging the labels, shuffling columns, and with `refit` the fit to all rows.
     on_fit = _Counter(on_step, count_fits(among, compared) + 2 + plan.refit)
-    learnt = _learn(rows, plan, among, compared, on_fit, jobs)
+    learnt = _learn(learnt_from, plan, among, compared, on_fit, jobs)
     choice = learnt.choice
-    model = _model(rows, learnt.transformer, choice.fitted, rows.train)
+    model = _model(learnt_from, learnt.transformer, choice.fitted, learnt_from.train)
     held_out = _predicted(model, rows)
     certificate = _certified(held_out.target, held_out.h, plan, held_out.groups)
     if rows.n_copies:
@@ -145,7 +159,13 @@ def run(
     set_size = 0.0 if model.sets is None else float(model.sets.predict(held_out.known.softmax).sum(1).mean())
     if plan.refit:
         on_fit("Fitting to all rows")
-        model = _refitted(choice, rows, plan.seed)
+        model = _refitted(choice, learnt_from, plan.seed)
+    decided = {} if checked is None else {row: one.decision for row, one in checked.by_row(rows).items()}
+    listing = Listing.of(frame, rows, plan, reading, decided)
+    found, judgement = None, learnt.judgement
+    if checked is not None:
+        label, judgement = held_out.known.label, checked.settled(judgement, rows)
+        found = findings(checked, rows, listing.draws, label, plan.delta, independent=not in_use)
     dependent = dependence(rows.selected, rows.columns.kinds, rows.labels, rows.n_copies, in_use)
     return TableFit(
         model=model,
@@ -153,15 +173,18 @@ def run(
         quality=quality,
         certificate=certificate,
         measures=measures,
-        judgement=learnt.judgement,
+        judgement=judgement,
+        listing=listing,
         row_names=rows.names,
-        n_train=len(rows.train),
+        n_train=len(learnt_from.train),
         n_copies=rows.n_copies,
         set_size=set_size,
         n_missing={name: int(rows.selected[name].isna().sum()) for name in rows.columns.kinds},
         dependence=dependent,
         left_out=[name for name in frame.columns if name not in (*rows.columns.kinds, plan.target, *plan.unlearnt)],
         reading=reading,
+        checked=checked,
+        findings=found,
         notes=[
             *(reading.notes if reading else ()),
             *rows.notes,
@@ -169,6 +192,7 @@ def run(
             *(each.note for each in dependent),
             *learnt.warned,
             *_on_choice(choice),
+            *([found.note] if found and found.note else []),
         ],
     )
 

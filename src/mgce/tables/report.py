@@ -15,6 +15,15 @@ from mgce.tables.columns import CATEGORY, DATE, KINDS, NUMBER
 from mgce.tables.fit import FitPlan, TableFit
 from mgce.tables.numbers import PLAIN, TRUTH
 from mgce.tables.summary import columns_left_out
+from mgce.tables.suspects_report import (
+    checked_section,
+    line_cells,
+    next_section,
+    next_steps,
+    suspect_cells,
+    suspect_head,
+    worst_rows,
+)
 
 NOISE_LIMITS = {
     "symmetric": "The noise rate is taken as a lower bound of the share of wrong labels, and a wrong label as any of "
@@ -36,6 +45,7 @@ def page(
     model_file: str,
     environment: Mapping[str, str],
     n_suspects: int = 50,
+    steps: Mapping[str, str] | None = None,
 ) -> bytes:
     """Return the report as an HTML page in UTF-8.
 
@@ -46,8 +56,13 @@ def page(
         model_file: name of the model's file.
         environment: versions of the software, by its name.
         n_suspects: rows with the most suspect labels to show, at most.
+        steps: what to do next, sentences with commands; None for those that the names of the files give.
     """
+    checked = {"What checked rows tell": checked_section(fit)} if fit.findings else {}
     sections = {
+        "The ten most suspect labels": worst_rows(fit, plan),
+        "Do this next": next_section(fit, plan, steps or next_steps(fit, plan, name, model_file)),
+        **checked,
         "The bounds": _certificate(fit),
         **class_sections(fit),
         "Prediction sets": _sets(fit, plan),
@@ -99,18 +114,6 @@ def reading(fit: TableFit, plan: FitPlan) -> str:
     learnt = f"Columns: {', '.join(kinds)}" + (f" ({', '.join(formats)})" if formats else "")
     left_out = ", ".join(f"{name} ({reason})" for name, reason in columns_left_out(fit, plan).items())
     return f"{fit.reading or ''} {learnt}.{f' Left out: {left_out}.' if left_out else ''}".lstrip()
-
-
-def suspect_cells(fit: TableFit, row: int) -> list[str]:
-    """Return a row of the table of suspects: name, given label, suggested label, probability that the label is wrong.
-
-    Args:
-        fit: what :func:`mgce.tables.fit.run` returned.
-        row: index of the row.
-    """
-    judgement, classes = fit.judgement, fit.model.classes
-    given, suggested = (str(classes[labels[row]]) for labels in (judgement.target, judgement.suggested))
-    return [fit.row_names.iloc[row], given, suggested, f"{judgement.wrong[row]:.1%}"]
 
 
 def wrong_labels(fit: TableFit) -> str:
@@ -260,12 +263,12 @@ def _suspects(fit: TableFit, plan: FitPlan, most: int) -> str:
     suspects = judgement.suspects(most)
     if not suspects.size:
         return words + paragraph("None: every label is the one the forest would give.")
-    numbers = "" if plan.id else " Rows are numbered from 1; the line of column names is not counted."
+    numbers = "" if plan.id else " Rows are numbered from 1; lines are those of a spreadsheet."
     return words + table(
         f"The most suspect rows, {len(suspects)} of them. Of their labels, "
         f"{judgement.wrong[suspects].mean():.0%} are expected to be wrong.{numbers}",
-        [plan.id or "row", "given", "suggested", "wrong"],
-        [suspect_cells(fit, int(row)) for row in suspects],
+        suspect_head(fit, plan),
+        [[*suspect_cells(fit, int(row)), *line_cells(fit, int(row))] for row in suspects],
         words=3,
     )
 

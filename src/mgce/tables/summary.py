@@ -34,6 +34,7 @@ def summary(fit: TableFit, plan: FitPlan) -> dict[str, Any]:
         "calibration": {name: fit.quality[name] for name in ("ece_h", "ece_p", "sce_h", "sce_p")},
         "certificate": fit.certificate.to_dict(),
         "wrong_labels": {"all": _share(fit, None)} | {name: _share(fit, index) for index, name in enumerate(classes)},
+        "checked": None if fit.findings is None else fit.findings.to_dict(),
         "candidates": [
             {"model": trial.name, "rows": trial.rows, "accuracy": trial.accuracy, "seconds": trial.seconds}
             for trial in fit.choice.trials

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import binomtest
 
 from mgce._row_order import content_order
-from mgce.datasets.table_files import to_csv
 from mgce.estimators import MGCEForestClassifier
 from mgce.noise.confident import confident_labels
 from mgce.tables.candidates import forest
@@ -193,35 +191,3 @@ def _noise_matrix(target: IntArray, confident_class: IntArray, k: int) -> FloatA
     alike = np.full((k, k), share / (k - 1))  # all wrong labels equally probable
     np.fill_diagonal(alike, 1 - share)
     return np.asarray((counts + PRIOR_ROWS * alike) / (counts.sum(1, keepdims=True) + PRIOR_ROWS))
-
-
-def suspects_csv(judged: Judgement, classes: NDArray[Any], names: pd.Series[Any]) -> bytes:
-    """Write a judgement as a CSV file with a line for every row of the table, the most suspect label first.
-
-    Its column `expected_precision` is the expected share of wrong labels from the first line to this one: who checks
-    that many rows finds so many errors, on average.
-
-    Args:
-        judged: the judgement.
-        classes: the classes by index, shape (k,).
-        names: the name of each row, shape (n,); the name of the series heads the first column.
-
-    Returns:
-        The content of the file.
-    """
-    rows = np.arange(len(judged.target))
-    cells = np.array([str(label) for label in classes], dtype=object)
-    frame = pd.DataFrame(
-        {
-            "given": cells[judged.target],
-            "suggested": cells[judged.suggested],
-            "label_quality": 1 - judged.wrong,
-            "p_given": judged.probs[rows, judged.target],
-            "p_suggested": judged.probs.max(1),
-            "is_issue": judged.is_issue,
-        }
-    )
-    frame.insert(0, str(names.name), names.astype(str).to_numpy(), allow_duplicates=True)
-    frame = frame.iloc[judged.order()]
-    frame["expected_precision"] = (1 - frame["label_quality"]).cumsum() / np.arange(1, len(frame) + 1)
-    return to_csv(frame)

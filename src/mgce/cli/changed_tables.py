@@ -1,0 +1,50 @@
+"""The table that a command has read, with rows left out and labels changed, as the content of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+import pandas as pd
+
+from mgce.datasets.table_files import STDIN, TextFormat, text_changed, to_csv, to_parquet
+
+
+def changed_table(
+    table: Path,
+    frame: pd.DataFrame,
+    rows: Collection[int],
+    labels: Mapping[int, str],
+    target: str,
+    out: Path,
+    form: TextFormat,
+    *,
+    formulas: bool,
+) -> tuple[bytes, list[str]]:
+    """Return the table without some rows and with other labels, and a note if formulas in its cells got an apostrophe.
+
+    Of a text file that can be read again, the other cells stay as they are written.
+    """
+    if out.suffix.lower() == ".parquet":
+        return to_parquet(_changed_frame(frame, rows, labels, target)), []
+    if table == STDIN or table.suffix.lower() == ".parquet":
+        changed = _changed_frame(frame, rows, labels, target)
+        as_they_are, safe = (to_csv(changed, None, formulas=raw) for raw in (True, False))
+    else:
+        as_they_are, safe = (text_changed(table, form, rows, (target, labels), formulas=raw) for raw in (True, False))
+    if formulas or safe == as_they_are:
+        return as_they_are, []
+    what = (
+        "cells that a spreadsheet would run as formulas have an apostrophe in front; --formulas leaves them as they are"
+    )
+    return safe, [f"In {out}, {what}."]
+
+
+def _changed_frame(frame: pd.DataFrame, rows: Collection[int], labels: Mapping[int, str], target: str) -> pd.DataFrame:
+    """Return the table without some rows and with other labels, of the type that the labels had where this can be."""
+    if labels:
+        same = {str(label): label for label in frame[target].dropna().unique()}
+        column = frame[target].astype(object)
+        column.iloc[list(labels)] = [same.get(label, label) for label in labels.values()]
+        frame = frame.assign(**{target: column.astype(frame[target].dtype)})
+    return frame.drop(index=list(rows))

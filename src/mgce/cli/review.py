@@ -1,0 +1,58 @@
+"""`mgce review NAME.suspects.csv`: write a page on which a person goes through suspect labels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mgce._files import write_files
+from mgce._validation import check_count, expected
+from mgce.cli.outputs import Quiet, check_output
+from mgce.cli.terminal import Terminal
+from mgce.review.decision_file import saved_as
+from mgce.review.sheet import check_column, chosen, read_pictures, sheet
+from mgce.review.suspect_file import read_suspects
+
+ENDING = ".suspects"
+
+
+def review(
+    suspects: Annotated[Path, typer.Argument(help="A file of suspects that `mgce fit` has written.")],
+    most: Annotated[int, typer.Option("--suspects", help="Suspects to show, at most.")] = 5000,
+    random: Annotated[int, typer.Option(help="Rows drawn at random among all to mix in.")] = 100,
+    image: Annotated[
+        str | None, typer.Option(help="Column of files of pictures, seen from the folder of the file of suspects.")
+    ] = None,
+    text: Annotated[str | None, typer.Option(help="Column whose text is shown large.")] = None,
+    quiet: Quiet = False,
+    out: Annotated[Path | None, typer.Option(help="File for the page [NAME.review.html].")] = None,
+) -> None:
+    """Write a page on which a person goes through suspect labels with the keyboard.
+
+    The page is one HTML file that needs no server and reaches no network. Keep a label, take the suggestion or another
+    class, drop the row or skip it; undo as far as you like. The page keeps the decisions until the browser is opened
+    again, and saves them as NAME.decisions.csv for `mgce fit --checked`. Rows drawn at random are mixed in, which the
+    page does not tell: they bound the errors of the model and the labels that are left wrong.
+    """
+    check_count("suspects", most, minimum=0)
+    check_count("random", random, minimum=0)
+    name = suspects.name.removesuffix(".csv").removesuffix(ENDING)
+    page = out or suspects.parent / f"{name}.review.html"
+    check_output("out", page, suspects)
+    every = read_suspects(suspects)
+    for option, column in (("image", image), ("text", text)):
+        check_column(option, column, every)
+    shown = chosen(every, most, random)
+    if not shown:
+        raise ValueError(expected("suspects", "a file with rows to review", "none that is not checked yet"))
+    pictures = read_pictures(shown, image, suspects.parent) if image is not None else []
+    decisions = saved_as(name, sum(one.is_checked for one in every))
+    write_files(page.parent, {page.name: sheet(shown, f"Labels of {name}", decisions, text=text, pictures=pictures)})
+    drawn = sum(one.is_random for one in shown)
+    Terminal(quiet=quiet).print(
+        f"{len(shown):,} rows to review, {drawn:,} of them drawn at random, are in {page}. Open it in a browser, and "
+        f"save the decisions as {decisions}.",
+        markup=False,
+    )

@@ -1,0 +1,95 @@
+"""The file of decisions: what a person said about the labels of some examples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from mgce._validation import expected
+from mgce.review.rows_of_csv import number, rows_of_csv
+
+COLUMNS = ("key", "row", "line", "given", "decision", "label", "shown_as", "draw", "draw_probability")
+KEEP, SUGGESTION, OTHER, DROP, SKIP = "keep", "suggestion", "other", "drop", "skip"
+DECISIONS = (KEEP, SUGGESTION, OTHER, DROP, SKIP)
+SUSPECT, RANDOM = "suspect", "random"  # why an example was shown
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a person said about the label of one example.
+
+    Attributes:
+        key: of the example: see :mod:`mgce.review.keys`.
+        given: the label that it had.
+        decision: one of `DECISIONS`.
+        label: the right label; "" where the example was dropped or skipped.
+        is_random: whether it was shown because it had been drawn at random, not because its label was suspect.
+        draw: its place when all examples are drawn at random; None where this is unknown.
+        draw_probability: its probability at a draw: see :class:`mgce.review.draws.Draws`.
+    """
+
+    key: str
+    given: str
+    decision: str
+    label: str
+    is_random: bool = False
+    draw: int | None = None
+    draw_probability: float = 0.0
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the label is right now, or the example gone."""
+        return self.decision != SKIP
+
+
+def saved_as(name: str, checked: int) -> str:
+    """Return the name of the file that a page of suspects saves, once so many examples were decided on before.
+
+    Example:
+        >>> saved_as("people", 0), saved_as("people", 120)
+        ('people.decisions.csv', 'people.decisions-after-120.csv')
+    """
+    return f"{name}.decisions-after-{checked}.csv" if checked else f"{name}.decisions.csv"
+
+
+def read_decisions(*paths: Path) -> list[Decision]:
+    """Read files of decisions; of several decisions on one example, the last counts.
+
+    Raises:
+        FileNotFoundError: if there is no file at one of the paths.
+        ValueError: if one is another file, or damaged.
+    """
+    found: dict[str, Decision] = {}
+    for path in paths:
+        head, *rows = rows_of_csv(path, "checked") or [[]]
+        if tuple(head) != COLUMNS:
+            what = f"a file of decisions as the page of `mgce review` saves it, with the columns {', '.join(COLUMNS)}"
+            raise ValueError(expected("checked", what, f"{path.name} with {', '.join(head)}"))
+        for line, row in enumerate(rows, 2):
+            one = _decision(row, f"row {line} of {path.name}")
+            found[one.key] = one
+    return list(found.values())
+
+
+def _decision(row: list[str], place: str) -> Decision:
+    if len(row) != len(COLUMNS):
+        raise ValueError(expected("checked", f"a file of {len(COLUMNS)} values in each row", f"{len(row)} in {place}"))
+    cell = dict(zip(COLUMNS, row, strict=True))
+    decision, given, label = cell["decision"], cell["given"], cell["label"]
+    if decision not in DECISIONS:
+        raise ValueError(expected("checked", f"a file with decisions {', '.join(DECISIONS)}", f"{decision} in {place}"))
+    if decision == KEEP and label != given:
+        raise ValueError(expected("checked", "a file where a kept label is the given one", f"{label} in {place}"))
+    if (decision in (DROP, SKIP)) != (not label):
+        raise ValueError(expected("checked", "a file with a label where one was decided on", f"{label!r} in {place}"))
+    if cell["shown_as"] not in (SUSPECT, RANDOM):
+        raise ValueError(expected("checked", "a file with suspect or random in shown_as", f"{place}"))
+    try:
+        drawn = int(cell["draw"]) if cell["draw"] else None
+        probability = number(cell["draw_probability"] or "0")
+    except ValueError:
+        what = "a file with numbers in the columns draw and draw_probability"
+        raise ValueError(expected("checked", what, place)) from None
+    if drawn is not None and not (drawn >= 1 and 0 < probability <= 1):
+        raise ValueError(expected("checked", "a file with draws from 1 of a probability in (0, 1]", place))
+    return Decision(cell["key"], given, decision, label, cell["shown_as"] == RANDOM, drawn, probability)

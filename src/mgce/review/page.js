@@ -1,0 +1,172 @@
+"use strict";
+(() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const rows = data.rows, classes = data.classes;
+  const at = (id) => document.getElementById(id);
+  const LETTERS = { k: "keep", s: "suggestion", d: "drop", x: "skip" };
+  // decisions: by the place of a row, [decision, class or null]; past: what undoing brings back.
+  let state = { decisions: {}, place: 0, past: [] };
+
+  function load() {
+    try {
+      const stored = JSON.parse(localStorage.getItem(data.id));
+      if (stored && stored.decisions && Array.isArray(stored.past)) state = stored;
+    } catch { /* nothing was stored, or this browser stores nothing */ }
+  }
+
+  function store() {
+    try {
+      localStorage.setItem(data.id, JSON.stringify(state));
+    } catch {
+      say("This browser does not keep the decisions. Save them before you close the page.");
+    }
+  }
+
+  function say(text) { at("message").textContent = text; }
+
+  // The first row from here on without a decision, else the first of all; -1 if every row has one.
+  function open(from) {
+    for (let i = from; i < rows.length; i++) if (!(i in state.decisions)) return i;
+    for (let i = 0; i < from; i++) if (!(i in state.decisions)) return i;
+    return -1;
+  }
+
+  function decide(decision, label) {
+    const row = rows[state.place];
+    if (decision === "keep") label = row.given;
+    if (decision === "suggestion") label = row.alternative;
+    if (decision === "drop" || decision === "skip") label = null;
+    state.past.push([state.place, state.decisions[state.place] || null]);
+    state.decisions[state.place] = [decision, label];
+    const next = open(state.place + 1);
+    say(next < 0 ? "All rows are decided. Save the decisions." : "");
+    if (next >= 0) state.place = next;
+    store();
+    show();
+  }
+
+  function choose(label) {
+    const row = rows[state.place];
+    decide(label === row.given ? "keep" : label === row.alternative ? "suggestion" : "other", label);
+  }
+
+  function undo() {
+    const last = state.past.pop();
+    if (!last) return say("Nothing to undo.");
+    const [place, before] = last;
+    if (before) state.decisions[place] = before; else delete state.decisions[place];
+    state.place = place;
+    say("Undone.");
+    store();
+    show();
+  }
+
+  function move(step) {
+    state.place = Math.min(rows.length - 1, Math.max(0, state.place + step));
+    say("");
+    store();
+    show();
+  }
+
+  function csv() {
+    const places = Object.keys(state.decisions).map(Number);
+    const last = Math.max(-1, ...places);
+    const lines = [data.head];
+    // A row that was passed over counts as skipped.
+    for (let i = 0; i <= last; i++) {
+      const [decision, label] = state.decisions[i] || ["skip", null];
+      lines.push([rows[i].csv[0], decision, label === null ? "" : classes[label].csv, rows[i].csv[1]].join(","));
+    }
+    return lines.join("\n") + "\n";
+  }
+
+  function save() {
+    if (!Object.keys(state.decisions).length) return say("No row is decided yet.");
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([csv()], { type: "text/csv" }));
+    link.download = data.file;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+    say(`Saved as ${data.file}, in the folder of downloads.`);
+  }
+
+  function element(tag, text) {
+    const made = document.createElement(tag);
+    made.textContent = text;
+    return made;
+  }
+
+  function show() {
+    const row = rows[state.place], decided = state.decisions[state.place];
+    const n = Object.keys(state.decisions).length;
+    at("progress").value = n;
+    at("count").textContent = `${n} of ${rows.length} decided`;
+    const line = row.line ? `, line ${row.line}` : "";
+    at("where").textContent = `Row ${row.name}${line} · ${state.place + 1} of ${rows.length}`;
+    at("given").textContent = classes[row.given].text;
+    at("alternative").textContent = classes[row.alternative].text;
+    at("cells").replaceChildren(...data.columns.flatMap((name, i) => [element("dt", name), element("dd", row.cells[i])]));
+    at("picture").hidden = !row.picture;
+    if (row.picture) { at("picture").src = row.picture; at("picture").alt = `picture of row ${row.name}`; }
+    at("text").hidden = row.text === undefined;
+    at("text").textContent = row.text || "";
+    for (const button of document.querySelectorAll("[data-decision]"))
+      button.classList.toggle("chosen", Boolean(decided) && button.dataset.decision === decided[0]);
+    for (const button of document.querySelectorAll("[data-class]"))
+      button.classList.toggle("chosen", Boolean(decided) && Number(button.dataset.class) === decided[1]);
+    at("back").disabled = state.place === 0;
+    at("forward").disabled = state.place === rows.length - 1;
+    at("undo").disabled = !state.past.length;
+  }
+
+  function offerClasses() {
+    at("named").replaceChildren(...classes.map((one) => { const made = document.createElement("option"); made.value = one.text; return made; }));
+    if (classes.length > data.keys) return;
+    classes.forEach((one, i) => {
+      const button = element("button", one.text);
+      button.type = "button";
+      button.dataset.class = i;
+      button.append(element("kbd", String(i + 1)));
+      button.addEventListener("click", () => { button.blur(); choose(i); });
+      at("classes").append(button);
+    });
+    at("classes").hidden = false;
+    at("other").hidden = true;
+  }
+
+  function onKey(event) {
+    if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "s") { event.preventDefault(); return save(); }
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target === at("name")) { if (event.key === "Escape") at("name").blur(); return; }
+    const key = event.key.toLowerCase();
+    if (key in LETTERS) decide(LETTERS[key]);
+    else if (key === "u" || key === "backspace") undo();
+    else if (key === "arrowleft") move(-1);
+    else if (key === "arrowright") move(1);
+    else if (key === "o" && !at("other").hidden) at("name").focus();
+    else if (/^[1-9]$/.test(key) && classes.length <= data.keys && Number(key) <= classes.length) choose(Number(key) - 1);
+    else return;
+    event.preventDefault();
+  }
+
+  at("progress").max = rows.length;
+  load();
+  if (!(state.place < rows.length)) state.place = 0;
+  offerClasses();
+  for (const button of document.querySelectorAll("[data-decision]"))
+    button.addEventListener("click", () => { button.blur(); decide(button.dataset.decision); });
+  at("other").addEventListener("submit", (event) => {
+    event.preventDefault();
+    const found = classes.findIndex((one) => one.text === at("name").value);
+    if (found < 0) return say("No class has this name. Choose one of the list.");
+    at("name").value = "";
+    at("name").blur();
+    choose(found);
+  });
+  at("undo").addEventListener("click", undo);
+  at("back").addEventListener("click", () => move(-1));
+  at("forward").addEventListener("click", () => move(1));
+  at("save").addEventListener("click", save);
+  document.addEventListener("keydown", onKey);
+  show();
+})();

@@ -1,0 +1,196 @@
+"""The page on which a person goes through suspect labels, and through examples drawn at random among all."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mgce._text import html_text, printable, spreadsheet_cell
+from mgce._validation import expected
+from mgce.pages.script_page import script_page
+from mgce.pages.web_page import STYLE
+from mgce.review.decision_file import COLUMNS, DROP, KEEP, RANDOM, SKIP, SUGGESTION, SUSPECT
+from mgce.review.suspect_file import Suspect
+from mgce.training.seeds import derived_seed
+
+NUMBER_KEYS = 9  # classes that have a key of their own, 1 to 9; of more, one is chosen by its name
+PICTURES = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif"}  # the first bytes of each format
+PICTURE_BYTES = 1 << 28  # of all pictures on a page: browsers open pages of some hundred megabytes in seconds
+BUTTONS = (
+    (KEEP, "Keep", "K"),
+    (SUGGESTION, "Suggestion", "S"),
+    (DROP, "Drop row", "D"),
+    (SKIP, "Skip", "X"),
+)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """An example that the page shows, and why."""
+
+    suspect: Suspect
+    is_random: bool
+
+
+def chosen(suspects: Sequence[Suspect], most: int, n_random: int) -> list[Shown]:
+    """Choose the examples to show: the most suspect ones, and as many as asked drawn at random among all.
+
+    The two kinds alternate in pairs, and a draw by lot says which of a pair comes first. An example of both kinds is
+    shown where it comes first. What a person has decided on before is left out, but counts as drawn.
+
+    Args:
+        suspects: all examples.
+        most: suspects to show, at most.
+        n_random: examples drawn at random to show; those that were drawn and checked before come on top.
+    """
+    ranked = sorted(suspects, key=lambda one: one.rank)
+    wanted = [one for one in ranked if one.suggested != one.given and not one.is_checked][:most]
+    drawn = [one for one in sorted(suspects, key=lambda one: one.draw) if not one.is_checked][:n_random]
+    by_lot = np.random.default_rng(derived_seed(0, "order of a pair")).random(len(suspects)) < 0.5
+    order: list[Shown] = []
+    for place in range(max(len(wanted), len(drawn))):
+        pair = [Shown(one, False) for one in wanted[place : place + 1]]
+        pair += [Shown(one, True) for one in drawn[place : place + 1]]
+        order += pair[::-1] if by_lot[place] else pair
+    first: dict[str, Shown] = {}
+    for one in order:
+        first.setdefault(one.suspect.key, one)
+    return [*first.values()]
+
+
+def sheet(
+    shown: Sequence[Shown], title: str, saved_as: str, *, text: str | None = None, pictures: Sequence[bytes] = ()
+) -> bytes:
+    """Return the page.
+
+    The page shows neither the probabilities nor which examples were drawn at random: both would sway the decision.
+
+    Args:
+        shown: the examples in their order, one or more.
+        title: what is reviewed, as text.
+        saved_as: name of the file of decisions that the page saves.
+        text: column whose text is shown large; None for none.
+        pictures: the picture of each example as the content of a file, or none at all.
+    """
+    examples = [one.suspect for one in shown]
+    classes = sorted({label for one in examples for label in (one.given, one.suggested, one.alternative)})
+    place = {label: number for number, label in enumerate(classes)}
+    columns = [name for name, _ in examples[0].cells[1:] if name != text]
+    rows = []
+    for number, one in enumerate(shown):
+        cells = dict(one.suspect.cells)
+        row: dict[str, Any] = {
+            "name": printable(one.suspect.name),
+            "line": one.suspect.line,
+            "given": place[one.suspect.given],
+            "alternative": place[one.suspect.alternative],
+            "cells": [printable(cells[name], keep="\n") for name in columns],
+            "csv": _csv_parts(one),
+        }
+        if text is not None:
+            row["text"] = printable(cells[text], keep="\n")
+        if pictures:
+            row["picture"] = _data_url(pictures[number], one.suspect.name)
+        rows.append(row)
+    content = "\n".join(f"{one.key} {one.given}" for one in examples)
+    data = {
+        "id": f"mgce-review-{blake2b(content.encode(), digest_size=8).hexdigest()}",
+        "file": saved_as,
+        "head": ",".join(COLUMNS),
+        "keys": NUMBER_KEYS,
+        "classes": [{"text": printable(label), "csv": _line([spreadsheet_cell(label)])} for label in classes],
+        "columns": [printable(name) for name in columns],
+        "rows": rows,
+    }
+    style, script = ((files("mgce.review") / name).read_text("utf-8") for name in ("page.css", "page.js"))
+    return script_page(title, _body(title), STYLE + style, script, data)
+
+
+def read_pictures(shown: Sequence[Shown], column: str, folder: Path) -> list[bytes]:
+    """Read the picture of each example from the file that a column names.
+
+    Args:
+        shown: the examples.
+        column: the column of the files' names.
+        folder: where names begin that do not begin at the root.
+
+    Raises:
+        ValueError: if a file is missing or no picture, or all are too large for a page.
+    """
+    pictures, size = [], 0
+    for one in shown:
+        name = dict(one.suspect.cells)[column]
+        path = folder / name
+        if not path.is_file():
+            raise ValueError(expected("image", "a column of files that exist", f"{name} in row {one.suspect.name}"))
+        size += path.stat().st_size
+        if size > PICTURE_BYTES:
+            most = f"a column of pictures of at most {PICTURE_BYTES >> 20} MB in all; show fewer rows"
+            raise ValueError(expected("image", most, f"more, up to row {one.suspect.name}"))
+        pictures.append(path.read_bytes())
+    return pictures
+
+
+def check_column(option: str, column: str | None, suspects: Sequence[Suspect]) -> None:
+    """Require the name of a column of the examples' content.
+
+    Raises:
+        ValueError: if there is none of this name.
+    """
+    names = [name for name, _ in suspects[0].cells]
+    if column is not None and column not in names:
+        raise ValueError(expected(option, f"a column of the table ({', '.join(names)})", column))
+
+
+def _csv_parts(one: Shown) -> tuple[str, str]:
+    """Return what stands before and behind the decision in a line of the file, apostrophes before formulas."""
+    example = one.suspect
+    before = [example.key, example.name, example.line, example.given]
+    behind = [RANDOM if one.is_random else SUSPECT, str(example.draw), repr(example.draw_probability)]
+    return _line(map(spreadsheet_cell, before)), _line(behind)
+
+
+def _line(cells: Iterable[str]) -> str:
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="").writerow(list(cells))
+    return buffer.getvalue()
+
+
+def _data_url(picture: bytes, name: str) -> str:
+    kind = next((kind for first, kind in PICTURES.items() if picture.startswith(first)), None)
+    if picture[:4] == b"RIFF" and picture[8:12] == b"WEBP":
+        kind = "webp"
+    if kind is None:
+        raise ValueError(expected("image", "a column of PNG, JPEG, GIF or WebP files", f"another file in row {name}"))
+    return f"data:image/{kind};base64,{base64.b64encode(picture).decode()}"
+
+
+def _body(title: str) -> str:
+    buttons = "".join(
+        f'<button type="button" data-decision="{decision}">{said}<kbd>{key}</kbd></button>'
+        for decision, said, key in BUTTONS
+    )
+    return (
+        f'<main><h1>{html_text(title)}</h1><progress id="progress" value="0" aria-label="decided rows"></progress>'
+        '<p id="count"></p>'
+        f'<div class="actions"><div class="row">{buttons}</div><div class="row" id="classes" hidden></div>'
+        '<form class="row" id="other"><input id="name" list="named" autocomplete="off" placeholder="Another class" '
+        'aria-label="Another class"><datalist id="named"></datalist><button>Set<kbd>O</kbd></button></form>'
+        '<div class="row"><button type="button" id="undo">Undo<kbd>U</kbd></button>'
+        '<button type="button" id="back" aria-label="Row before">←</button>'
+        '<button type="button" id="forward" aria-label="Next row">→</button>'
+        '<button type="button" id="save">Save decisions</button></div>'
+        '<p id="message" role="status" aria-live="polite"></p></div><p id="where"></p>'
+        '<div class="labels"><div><span>Given label</span><strong id="given"></strong></div>'
+        '<div><span>Suggestion: the likeliest other class</span><strong id="alternative"></strong></div></div>'
+        '<img id="picture" alt="" hidden><p id="text" tabindex="0" hidden></p><dl id="cells"></dl></main>'
+    )

@@ -1,0 +1,92 @@
+"""The file of suspects: a line for each example, the most suspect label first, with its content beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from mgce._validation import expected
+from mgce.review.decision_file import SKIP
+from mgce.review.rows_of_csv import number, rows_of_csv
+
+# The second column names the examples and bears a name of its own. All columns behind these are the example's content.
+COLUMNS = (
+    *("rank", "", "line", "key", "given", "suggested", "alternative", "p_wrong", "p_given", "p_suggested"),
+    *("is_issue", "expected_precision", "checked", "draw", "draw_probability"),
+)
+NAME = 1  # place of the column that names the examples
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """An example and what is thought of its label.
+
+    Attributes:
+        rank: its place by how probable it is that the label is wrong, from 1.
+        name: its name, or its number.
+        line: its line in the file, as a spreadsheet counts them; "" where there is none.
+        key: by which it is known again: see :mod:`mgce.review.keys`.
+        given: its label.
+        suggested: the most probable class.
+        alternative: the most probable class other than the given label.
+        is_checked: whether a person has already decided on it; one that was skipped is to be decided on.
+        draw: its place when all examples are drawn at random, from 1.
+        draw_probability: its probability at a draw: see :class:`mgce.review.draws.Draws`.
+        cells: its content, by the names of columns.
+    """
+
+    rank: int
+    name: str
+    line: str
+    key: str
+    given: str
+    suggested: str
+    alternative: str
+    is_checked: bool
+    draw: int
+    draw_probability: float
+    cells: tuple[tuple[str, str], ...]
+
+
+def read_suspects(path: Path) -> list[Suspect]:
+    """Read the file of suspects that `mgce fit` wrote.
+
+    Raises:
+        FileNotFoundError: if there is no file at `path`.
+        ValueError: if it is another file.
+    """
+    head, *rows = rows_of_csv(path, "suspects") or [[]]
+    n = len(COLUMNS)
+    named = [*head[:NAME], "", *head[NAME + 1 : n]]
+    if tuple(named) != COLUMNS:
+        what = f"a file of suspects as `mgce fit` writes it, with the columns {', '.join(filter(None, COLUMNS))}"
+        raise ValueError(expected("suspects", what, f"{path.name} with {', '.join(head[:n])}"))
+    if not rows:
+        raise ValueError(expected("suspects", "a file with rows", "none"))
+    return [_suspect(row, head, place, path) for place, row in enumerate(rows, 2)]
+
+
+def _suspect(row: list[str], head: list[str], place: int, path: Path) -> Suspect:
+    if len(row) != len(head):
+        got = f"{len(row)} in row {place} of {path.name}"
+        raise ValueError(expected("suspects", f"a file of {len(head)} values in each row", got))
+    cell = dict(zip(COLUMNS, row, strict=False))
+    try:
+        rank, drawn, probability = int(cell["rank"]), int(cell["draw"]), number(cell["draw_probability"])
+    except ValueError:
+        what = "a file with numbers in the columns rank, draw and draw_probability"
+        raise ValueError(expected("suspects", what, f"row {place} of {path.name}")) from None
+    content = zip(head[len(COLUMNS) :], row[len(COLUMNS) :], strict=True)
+    return Suspect(
+        rank=rank,
+        name=row[NAME],
+        line=cell["line"],
+        key=cell["key"],
+        given=cell["given"],
+        suggested=cell["suggested"],
+        alternative=cell["alternative"],
+        is_checked=cell["checked"] not in ("", SKIP),
+        draw=drawn,
+        draw_probability=probability,
+        cells=((head[NAME], row[NAME]), *content),
+    )

@@ -1,0 +1,238 @@
+"""Decisions of a person on the rows of a table: find the rows, mend the labels, and bound what the draws tell."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from mgce._validation import expected
+from mgce.review.bounds import ErrorBound, error_bound, share_left_bound
+from mgce.review.decision_file import DROP, Decision
+from mgce.review.draws import Draws
+from mgce.tables.columns import Columns
+from mgce.tables.row_keys import row_keys
+from mgce.tables.rows import Rows, Split
+from mgce.tables.suspects import Judgement
+
+OTHER_DRAWS = (
+    "The rows drawn at random are not those of this table, --seed, --holdout and --id. So they give no bound: fit the "
+    "table that was reviewed, with the options of before."
+)
+DEPENDENT = "Rows of groups, or in the order of time, are no independent draws: checked rows give no bound on errors."
+
+
+@dataclass(frozen=True)
+class Checked:
+    """Decisions on rows of a table.
+
+    Attributes:
+        decisions: by the number of the row in the table, from 0.
+        given: the table with the labels that were reviewed, whichever it has by now.
+        n: rows that a person decided on; decisions on copies of these come on top.
+    """
+
+    decisions: Mapping[int, Decision]
+    given: pd.DataFrame
+    n: int
+
+    @property
+    def labels(self) -> dict[int, str]:
+        """The right label of each row whose label changes, by the number of the row."""
+        return {row: one.label for row, one in self.decisions.items() if one.label and one.label != one.given}
+
+    @property
+    def dropped(self) -> list[int]:
+        """The numbers of the rows to leave out."""
+        return [row for row, one in self.decisions.items() if one.decision == DROP]
+
+    @classmethod
+    def of(cls, decisions: Sequence[Decision], frame: pd.DataFrame, split: Split) -> Checked:
+        """Find the rows that decisions are about.
+
+        A row that was dropped may be gone, and a label may be mended already.
+
+        Args:
+            decisions: the decisions, each on another row.
+            frame: the table, rows numbered from 0.
+            split: the settings of the fit.
+
+        Raises:
+            ValueError: if rows are not found, or have a label that was neither reviewed nor decided on.
+        """
+        place = {key: number for number, key in enumerate(row_keys(frame, split.target, split.id))}
+        labels = Columns({}, split.target).labels(frame)
+        now = labels.tolist()
+        found = {place[one.key]: one for one in decisions if one.key in place}
+        lost = sum(one.key not in place and one.decision != DROP for one in decisions)
+        changed = sum(now[row] not in (one.given, one.label or one.given) for row, one in found.items())
+        if lost or changed:
+            raise ValueError(_refusal(len(decisions), lost, changed, split.id))
+        given = labels.copy()
+        rows = list(found)
+        given.iloc[rows] = [found[row].given for row in rows]
+        return cls(found, frame.assign(**{split.target: given}), len(decisions))
+
+    def with_copies(self, rows: Rows) -> Checked:
+        """Return the decisions, and each label that was decided on for the copies of its row without a decision."""
+        if not rows.n_copies:
+            return self
+        place, own = rows.frame.index.to_numpy(), self.by_row(rows)
+        of_first = {int(rows.first[row]): one for row, one in own.items() if one.label}
+        copies = {
+            int(place[row]): replace(of_first[first], is_random=False, draw=None)
+            for row, first in enumerate(rows.first.tolist())
+            if first in of_first and row not in own
+        }
+        return replace(self, decisions={**self.decisions, **copies})
+
+    def by_row(self, rows: Rows) -> dict[int, Decision]:
+        """Return the decisions by the index of the row among those with a label of a class."""
+        place = {int(row): index for index, row in enumerate(rows.frame.index)}
+        return {place[row]: one for row, one in self.decisions.items() if row in place}
+
+    def mended(self, rows: Rows) -> Rows:
+        """Return the rows with right labels, without the dropped ones among those to train on or hold out.
+
+        Raises:
+            ValueError: if a label is not one of the classes, or a class is left with fewer than two training rows.
+        """
+        target, gone = rows.target.copy(), np.zeros(len(rows.target), dtype=bool)
+        place = {str(label): index for index, label in enumerate(rows.classes)}
+        decided = self.by_row(rows)
+        unknown = sorted({one.label for one in decided.values() if one.label and one.label not in place})
+        if unknown:
+            raise ValueError(expected("checked", f"labels of the {len(place)} classes of the table", unknown[0]))
+        for row, one in decided.items():
+            target[row] = place.get(one.label, target[row])
+            gone[row] = one.decision == DROP
+        train = rows.train[~gone[rows.train]]
+        counts = np.bincount(target[train], minlength=len(place))
+        if counts.min() < 2:
+            few = f"{rows.classes[counts.argmin()]} with {counts.min()}"
+            raise ValueError(expected("checked", "decisions that leave each class two rows to train on", few))
+        return replace(
+            rows,
+            target=target,
+            labels=pd.Series(rows.classes[target], index=rows.labels.index, name=rows.labels.name, dtype=object),
+            train=train,
+            held_out=rows.held_out[~gone[rows.held_out]],
+        )
+
+    def settled(self, judgement: Judgement, rows: Rows) -> Judgement:
+        """Return the judgement in which no label is suspect that a person has decided on."""
+        done = np.array([row for row, one in self.by_row(rows).items() if one.is_settled], dtype=np.int64)
+        wrong, issue, suggested = judgement.wrong.copy(), judgement.is_issue.copy(), judgement.suggested.copy()
+        wrong[done], issue[done], suggested[done] = 0.0, False, judgement.target[done]
+        return replace(judgement, wrong=wrong, is_issue=issue, suggested=suggested)
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What decisions did to a table, and what those on rows drawn at random tell.
+
+    Attributes:
+        n: decisions.
+        changed: labels that were mended.
+        dropped: rows that were left out.
+        skipped: rows that were skipped.
+        drawn: rows drawn at random that were checked, up to the last one.
+        error: bound on the errors of the model of the training rows against right labels; None if there is none.
+        left: with probability 1 - delta, at most this share of the table's labels is still wrong; None if unknown.
+        delta: probability with which each of the two may fail.
+        note: why there are no bounds; "" if there are.
+        audit: how many of the rows drawn at random have a right label (row) and a given label (column), by the classes;
+            `mgce certify --audit` takes such counts.
+    """
+
+    n: int
+    changed: int
+    dropped: int
+    skipped: int
+    drawn: int
+    error: ErrorBound | None
+    left: float | None
+    delta: float
+    note: str = ""
+    audit: tuple[tuple[int, ...], ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the findings as plain values for JSON."""
+        counts = {name: getattr(self, name) for name in ("n", "changed", "dropped", "skipped", "drawn")}
+        error = None if self.error is None else vars(self.error)
+        bounds = {"error": error, "wrong_left_at_most": self.left, "delta": self.delta, "note": self.note}
+        return {**counts, **bounds, "audit": [list(row) for row in self.audit]}
+
+
+def findings(
+    checked: Checked, rows: Rows, draws: Draws, predicted: NDArray[Any], delta: float, *, independent: bool
+) -> Findings:
+    """Say what decisions did, and what those on rows drawn at random tell.
+
+    Args:
+        checked: the decisions.
+        rows: the rows with the labels that were reviewed.
+        draws: the order in which these are drawn.
+        predicted: classes of the rows held out, in the order of `rows.held_out`, by the model of the training rows.
+        delta: probability with which each bound may fail.
+        independent: whether the rows held out are independent draws.
+    """
+    decided = checked.by_row(rows)
+    every = [*checked.decisions.values()]
+    told: dict[str, Any] = {"n": checked.n, "changed": len(checked.labels), "dropped": len(checked.dropped)}
+    told["skipped"] = sum(not one.is_settled for one in every)
+    other = any(one.draw is not None and one.draw != draws.number[row] for row, one in decided.items())
+    last = max((one.draw or 0 for one in every if one.is_random), default=0)
+    if other or last > len(draws.number):
+        return Findings(**told, drawn=0, error=None, left=None, delta=delta, note=OTHER_DRAWS)
+    order = np.argsort(draws.number)[:last].tolist()
+    drawn = [decided.get(row) for row in order]
+    guesses = dict(zip(rows.held_out.tolist(), predicted.tolist(), strict=True))
+    ours = [(one, guesses[row]) for row, one in zip(order, drawn, strict=True) if row in guesses]
+    error = None
+    if ours and independent:
+        right = [(one.label or None) if one else None for one, _ in ours]
+        error = error_bound(right, [guess for _, guess in ours], delta)
+    return Findings(
+        **told,
+        drawn=last,
+        error=error,
+        left=_left(drawn, draws, order, delta) if last else None,
+        delta=delta,
+        note="" if independent else DEPENDENT,
+        audit=_audit([one for one in drawn if one is not None and one.label], rows.classes.tolist()),
+    )
+
+
+def _audit(drawn: Sequence[Decision], classes: Sequence[str]) -> tuple[tuple[int, ...], ...]:
+    """Count the draws by right label, in rows, and given label, in columns."""
+    pairs = Counter((one.label, one.given) for one in drawn)
+    return tuple(tuple(pairs[right, given] for given in classes) for right in classes)
+
+
+def _left(drawn: Sequence[Decision | None], draws: Draws, order: Sequence[int], delta: float) -> float:
+    """Bound the share of labels that are wrong and not mended; a draw that nobody decided on counts as skipped."""
+    skipped = [one is None or not one.is_settled for one in drawn]
+    # What was shown as a suspect was mended before it was drawn.
+    found = [
+        left or (one is not None and one.is_random and one.label != one.given)
+        for left, one in zip(skipped, drawn, strict=True)
+    ]
+    n, probability = len(draws.number), draws.probability
+    upper = share_left_bound(found, probability[list(order)].tolist(), n, delta, least=float(probability.min()))
+    return min(1.0, upper + sum(skipped) / n)
+
+
+def _refusal(n: int, lost: int, changed: int, id: str | None) -> str:
+    """Say how many of n decisions are not about rows of the table, and why."""
+    named = "other cells than the label were changed or rows left out" if id is None else "their names were changed"
+    parts = [
+        *([f"{lost:,} on rows that are not found, as {named}, or --id is another than before"] if lost else []),
+        *([f"{changed:,} on rows whose label by now was neither reviewed nor decided on"] if changed else []),
+    ]
+    return expected("checked", f"{n:,} decisions on rows of this table", " and ".join(parts))

@@ -1,0 +1,118 @@
+"""The file of suspects of a table: all rows with their cells, the most suspect label first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from mgce.datasets.reading import Reading
+from mgce.datasets.table_files import to_csv
+from mgce.review.draws import Draws, draw
+from mgce.review.suspect_file import COLUMNS, NAME
+from mgce.tables.row_keys import row_keys
+from mgce.tables.rows import Rows, Split
+from mgce.tables.suspects import Judgement
+
+# The probabilities that are told apart. With six seeds, the standard deviation of one that is about 0.5 was 0.08 on
+# adult and 0.30 on letter (1,000 rows, 20 % of the labels wrong), 0.04 and 0.14 near 0.9, 0.02 and 0.05 near 0.95, and
+# 0.01 near 0.99. Neighbours are at least about that far apart.
+LEVELS = np.array([0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99])
+
+
+@dataclass(frozen=True)
+class Listing:
+    """What the file of suspects says of each of n rows, beside the judgement of its label."""
+
+    cells: pd.DataFrame  # (n, d), all columns but that of the labels and that of the names
+    keys: list[str]  # (n,)
+    lines: NDArray[np.int64] | None  # (n,), as a spreadsheet counts them; None where the table is no text file
+    draws: Draws
+    checked: Mapping[int, str]  # decisions by the index of the row
+
+    @classmethod
+    def of(
+        cls, frame: pd.DataFrame, rows: Rows, split: Split, reading: Reading | None, checked: Mapping[int, str]
+    ) -> Listing:
+        """List the rows of a table that have a label of a class.
+
+        Args:
+            frame: the table as read, rows numbered from 0.
+            rows: those of them with a label, and which of them are held out.
+            split: the settings.
+            reading: the account of the table's file, if it was read from one.
+            checked: decisions by the index of the row among `rows`.
+        """
+        place = rows.frame.index.to_numpy()
+        every = row_keys(frame, split.target, split.id)
+        keys = [every[row] for row in place]
+        held_out = np.zeros(len(place), dtype=bool)
+        held_out[rows.held_out] = True
+        others = [name for name in frame.columns if name not in (split.target, split.id)]
+        lines = None if reading is None else reading.spreadsheet_lines(place)
+        return cls(rows.frame[others], keys, lines, draw(keys, held_out, split.seed), checked)
+
+
+def rounded(wrong: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Round probabilities to those of `LEVELS`, which a fit with another seed would agree on."""
+    return np.asarray(LEVELS[np.abs(wrong[:, None] - LEVELS).argmin(1)])
+
+
+def probability_text(wrong: float) -> str:
+    """Format a probability rounded like that, with > or < at the ends.
+
+    Example:
+        >>> [probability_text(wrong) for wrong in (0.9999, 0.97, 0.6, 0.001)]
+        ['>99%', '95%', '50%', '<1%']
+    """
+    level = f"{100 * rounded(np.array([wrong]))[0]:.0f}%"
+    return f">{level}" if wrong > LEVELS[-1] else f"<{level}" if wrong < LEVELS[0] else level
+
+
+def suspects_csv(judged: Judgement, classes: NDArray[Any], names: pd.Series[Any], listing: Listing) -> bytes:
+    """Write a judgement as a CSV file with a line for every row of the table, the most suspect label first.
+
+    Its column `expected_precision` is the expected share of wrong labels from the first line to this one: who checks
+    that many rows finds so many errors, on average. `draw` is the place of the row when all rows are drawn at random.
+
+    Args:
+        judged: the judgement.
+        classes: the classes by index, shape (k,).
+        names: the name of each row, shape (n,); the name of the series heads the second column.
+        listing: what else is said of the rows.
+
+    Returns:
+        The content of the file.
+    """
+    n = len(judged.target)
+    rows, order = np.arange(n), judged.order()
+    texts = np.array([str(label) for label in classes], dtype=object)
+    others = judged.probs.copy()
+    others[rows, judged.target] = -1
+    precision = np.empty(n)
+    precision[order] = judged.wrong[order].cumsum() / np.arange(1, n + 1)
+    values = {
+        "rank": np.argsort(order) + 1,
+        "": names.astype(str).to_numpy(),
+        "line": np.full(n, "", dtype=object) if listing.lines is None else listing.lines,
+        "key": listing.keys,
+        "given": texts[judged.target],
+        "suggested": texts[judged.suggested],
+        "alternative": texts[others.argmax(1)],
+        "p_wrong": rounded(judged.wrong),
+        "p_given": judged.probs[rows, judged.target].round(2),
+        "p_suggested": judged.probs[rows, judged.suggested].round(2),
+        "is_issue": judged.is_issue,
+        "expected_precision": precision.round(4),
+        "checked": [listing.checked.get(int(row), "") for row in rows],
+        "draw": listing.draws.number,
+        "draw_probability": [float(f"{value:.6g}") for value in listing.draws.probability],
+    }
+    frame = pd.DataFrame({name: values[name] for name in COLUMNS})
+    frame = pd.concat([frame, listing.cells.reset_index(drop=True)], axis=1)
+    frame = frame.set_axis([*COLUMNS[:NAME], str(names.name), *frame.columns[NAME + 1 :]], axis=1)
+    return to_csv(frame.iloc[order], None)

@@ -1,0 +1,177 @@
+"""What the report and the terminal say of suspect rows, of what to do next, and of rows that were checked."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from mgce._rounding import confidence_text, percent_up
+from mgce.pages.web_page import bullets, commands, paragraph, table
+from mgce.review.bounds import width_after
+from mgce.review.decision_file import saved_as
+from mgce.review.draws import HELD_OUT
+from mgce.tables.fit import FitPlan, TableFit
+from mgce.tables.listing import probability_text
+
+WORST = 10  # rows with their cells on the first page: what fits on a screen
+CELLS = 12  # columns of these rows: more are not read across; the file has all
+LONGEST = 60  # characters of a cell there: a line of a phone, or half of one elsewhere
+CHECKED = (50, 100, 200)  # numbers of checked rows whose bound is foretold: an hour's work, and twice and half of it
+
+
+def suspect_cells(fit: TableFit, row: int) -> list[str]:
+    """Return a row of the table of suspects: name, given label, suggested label, probability that the label is wrong.
+
+    Args:
+        fit: what :func:`mgce.tables.fit.run` returned.
+        row: index of the row.
+    """
+    judgement, classes = fit.judgement, fit.model.classes
+    given, suggested = (str(classes[labels[row]]) for labels in (judgement.target, judgement.suggested))
+    return [fit.row_names.iloc[row], given, suggested, probability_text(float(judgement.wrong[row]))]
+
+
+def suspect_head(fit: TableFit, plan: FitPlan) -> list[str]:
+    """Return the names above what :func:`suspect_cells` and a line of the file make."""
+    return [plan.id or "row", "given", "suggested", "wrong", *(["line"] if fit.listing.lines is not None else [])]
+
+
+def line_cells(fit: TableFit, row: int) -> list[str]:
+    """Return the line of a row in the file, if it has any."""
+    return [] if fit.listing.lines is None else [str(fit.listing.lines[row])]
+
+
+def worst_rows(fit: TableFit, plan: FitPlan) -> str:
+    """Show the rows with the most suspect labels, with their cells."""
+    worst = fit.judgement.suspects(WORST)
+    if not worst.size:
+        return paragraph("None: every label is the one the forest would give.")
+    cells = fit.listing.cells
+    shown = list(cells.columns[:CELLS])
+    more = f" {cells.shape[1] - CELLS} more columns are in the file of suspects." if cells.shape[1] > CELLS else ""
+    lines = " Lines are those of a spreadsheet." if fit.listing.lines is not None else ""
+    texts = cells[shown].astype(object).where(cells[shown].notna(), "").iloc[worst]
+    rows = [
+        [*suspect_cells(fit, row), *line_cells(fit, row), *map(_short, texts.iloc[place])]
+        for place, row in enumerate(worst.tolist())
+    ]
+    return table(
+        f"The {len(rows)} rows with the most suspect labels. Probabilities are rounded to what fits with other seeds "
+        f"agree on.{lines}{more}",
+        [*suspect_head(fit, plan), *shown],
+        rows,
+        words=3,
+    )
+
+
+def next_steps(
+    fit: TableFit, plan: FitPlan, table_file: str, model_file: str, reviewed: Sequence[str] = ()
+) -> dict[str, str]:
+    """Return what to do next: sentences, each with the command to type.
+
+    Args:
+        fit: what :func:`mgce.tables.fit.run` returned.
+        plan: the settings that it was called with.
+        table_file: path of the table's file.
+        model_file: path of the model's file.
+        reviewed: the files of decisions that were taken.
+    """
+    stem = str(Path(model_file).with_suffix(""))
+    options = ["--target", plan.target]
+    for name, value, default in (
+        ("id", plan.id, None),
+        ("drop", ",".join(plan.drop) or None, None),
+        ("groups", plan.groups, None),
+        ("time", plan.time, None),
+        ("holdout", plan.holdout, 0.25),
+        ("seed", plan.seed, 0),
+        ("model", plan.model, "auto"),
+        ("decimal", fit.reading.decimal if fit.reading else None, "."),
+        ("encoding", fit.reading.encoding if fit.reading else None, "utf-8"),
+    ):
+        if value is not None and value != default:
+            options += [f"--{name}", str(value)]
+    mended = f"{stem}.mended.csv"
+    decisions = ",".join([*reviewed, saved_as(stem, fit.findings.n - fit.findings.skipped if fit.findings else 0)])
+    again = ["mgce", "fit", table_file, *options, "--checked", decisions, "--mended", mended]
+    return {
+        "Check labels with the keyboard, on one page that works without a network, and save the decisions.": shlex.join(
+            ["mgce", "review", f"{stem}.suspects.csv"]
+        ),
+        "Mend the table with the decisions, and fit a better model.": shlex.join(again),
+        "Classify new rows.": shlex.join(["mgce", "predict", model_file, "NEW.csv"]),
+    }
+
+
+def next_section(fit: TableFit, plan: FitPlan, steps: Mapping[str, str]) -> str:
+    """Show what to do next, and what checked rows would tell."""
+    foretold = widths(fit, plan)
+    return commands(steps) + (paragraph(foretold) if foretold else "")
+
+
+def widths(fit: TableFit, plan: FitPlan) -> str:
+    """Return a sentence on how many checked rows would give which bound; "" if rows are no independent draws."""
+    if plan.groups is not None or plan.time is not None:
+        return ""
+    delta, error = fit.certificate.delta, 1 - fit.quality["accuracy"]
+    points = [f"{100 * width_after(round(HELD_OUT * n), error, delta):.0f}" for n in CHECKED]
+    first, second, third = (f"{point} after {n}" for point, n in zip(points, CHECKED, strict=True))
+    return (
+        "Checked rows that were drawn at random bound the errors against right labels. The bound lies about so many "
+        f"points above the errors found: {first} rows, {second}, {third}."
+    )
+
+
+def checked_sentences(fit: TableFit) -> list[str]:
+    """Return what decisions did to the table, and what they tell; nothing if there are none."""
+    found = fit.findings
+    if found is None:
+        return []
+    sentences = [
+        f"{found.n:,} rows were checked: {found.changed:,} labels mended, {found.dropped:,} rows dropped, "
+        f"{found.skipped:,} skipped."
+    ]
+    sure = f"With confidence {confidence_text(1 - found.delta)}"
+    error = found.error
+    if error is not None:
+        counted = f", as {error.unsettled:,} skipped or dropped ones count" if error.unsettled else ""
+        sentences.append(
+            f"Of {found.drawn:,} rows drawn at random, {error.n:,} were held out. The model of the training rows is "
+            f"wrong on {error.errors:,} of them{counted}. {sure}, this model is wrong on at most "
+            f"{percent_up(error.upper)} of rows drawn like these, if the decisions are right."
+            + (
+                " The file holds the model of all rows, which this number is not about."
+                if len(fit.model.trained_rows) > fit.n_train
+                else ""
+            )
+        )
+    if found.left is not None:
+        sentences.append(
+            f"{sure}, at most {percent_up(found.left)} of the labels in the mended table are still wrong, if the "
+            "decisions are right."
+        )
+    if found.left is not None:
+        sentences.append("You may check more rows and look again: the bound on labels holds at all looks together.")
+    if error is not None:
+        sentences.append(
+            "The bound on errors does so for one model. A model that is trained again with more decisions has a bound "
+            "of its own."
+        )
+    return sentences
+
+
+def checked_section(fit: TableFit) -> str:
+    """Show what decisions did and tell."""
+    return bullets(checked_sentences(fit))
+
+
+def terminal_steps(steps: Mapping[str, str]) -> list[str]:
+    """Return what to do next, for the terminal."""
+    return ["Do this next:", *(f"  {command}" for command in steps.values())]
+
+
+def _short(cell: object) -> str:
+    """Return a cell as text, cut where it would make the table too wide to read."""
+    text = str(cell)
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

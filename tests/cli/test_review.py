@@ -1,0 +1,206 @@
+"""`mgce review`, and `mgce fit --checked` with what its page saves."""
+
+import csv
+import json
+import re
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mgce.review.decision_file import COLUMNS
+from mgce.review.sheet import chosen
+from mgce.review.suspect_file import read_suspects
+from web_pages import CHROMIUM
+
+FIT = ("fit", "people.csv", "--target", "sick", "--id", "person", "--model", "linear", "--beta", "1.4", "--jobs", "1")
+
+
+@pytest.fixture
+def fitted(mgce, people, tmp_path):
+    """The table whose labels are right, and a first fit to one where some are wrong."""
+    right = people.assign(sick=np.where(people["age"].fillna(40) + 15 * (people["job"] == "nurse") > 45, "yes", "no"))
+    right.insert(1, "file", "p.png")
+    wrong = np.random.default_rng(1).random(len(right)) < 0.1
+    right.assign(sick=np.where(wrong ^ (right["sick"] == "yes"), "yes", "no")).to_csv(
+        tmp_path / "people.csv", index=False
+    )
+    code, output, errors = mgce(*FIT)
+    assert code == 0, errors
+    return right, output
+
+
+def decide(folder, right, n, path):
+    """Write the decisions of a person who knows the right labels on the first rows of the page."""
+    labels = right.set_index("person")["sick"]
+    with path.open("w", newline="") as file:
+        lines = csv.writer(file)
+        lines.writerow(COLUMNS)
+        for one in chosen(read_suspects(folder / "people.suspects.csv"), 5000, 60)[:n]:
+            each, label = one.suspect, labels[one.suspect.name]
+            what = "keep" if label == each.given else "suggestion"
+            kind = "random" if one.is_random else "suspect"
+            lines.writerow(
+                [each.key, each.name, each.line, each.given, what, label, kind, each.draw, each.draw_probability]
+            )
+
+
+def test_the_loop(mgce, fitted, tmp_path):
+    right, first = fitted
+    steps = re.findall(r"^  (mgce .*)$", first, re.MULTILINE)
+    assert steps[0] == "mgce review people.suspects.csv" and steps[2] == "mgce predict people.skops NEW.csv"
+    assert "after 50 rows" in " ".join(first.split())
+    code, output, errors = mgce("review", "people.suspects.csv", "--random", "60", "--image", "file")
+    assert code == 2 and "p.png in row" in errors and not (tmp_path / "people.review.html").exists()
+    code, output, errors = mgce("review", "people.suspects.csv", "--random", "60", "--text", "job")
+    assert code == 0 and "people.decisions.csv" in output, errors
+    assert "Labels of people" in (tmp_path / "people.review.html").read_text()
+    decide(tmp_path, right, 70, tmp_path / "people.decisions.csv")
+    again = steps[1].split()[1:]
+    assert again[-4:] == ["--checked", "people.decisions.csv", "--mended", "people.mended.csv"]
+    code, output, errors = mgce(*again, "--beta", "1.4", "--out", "second.skops", "--json", "found.json")
+    assert code == 0, errors
+    words = " ".join(output.split())
+    assert "70 rows were checked" in words and "were held out. The model of the training rows is wrong on" in words
+    assert "--checked people.decisions.csv,second.decisions-after-70.csv" in words
+    found = json.loads((tmp_path / "found.json").read_text())["checked"]
+    mended = pd.read_csv(tmp_path / "people.mended.csv", dtype=str)
+    before = pd.read_csv(tmp_path / "people.csv", dtype=str)
+    left = (mended["sick"] != right["sick"]).mean()
+    assert left < (before["sick"] != right["sick"]).mean() and left <= found["wrong_left_at_most"] < 1
+    assert found["changed"] == (mended["sick"] != before["sick"]).sum() and found["error"]["upper"] < 1
+    pd.testing.assert_frame_equal(mended.drop(columns="sick"), before.drop(columns="sick"))
+    page = (tmp_path / "second.html").read_text()
+    assert "What checked rows tell" in page and "70 rows were checked" in page and "Do this next" in page
+    suspects = pd.read_csv(tmp_path / "second.suspects.csv", dtype=str)
+    assert suspects["checked"].notna().sum() == 70 and set(suspects["checked"].dropna()) == {"keep", "suggestion"}
+
+
+def test_what_cannot_be_reviewed_is_refused(mgce, fitted, refuses, tmp_path):
+    (tmp_path / "d.csv").write_text(",".join(COLUMNS) + "\nr1,1,2,yes,keep,yes,suspect,,\n")
+    refuses("1 on rows that are not found, as their names were changed", *FIT, "--checked", "d.csv")
+    refuses("Expected `checked` to be a file of decisions", *FIT, "--checked", "people.csv")
+    refuses("Expected `checked` to be the path of a file that exists", *FIT, "--checked", "none.csv")
+    refuses("Expected `mended` to be given with decisions", *FIT, "--mended", "m.csv")
+    refuses("serves for nothing else", *FIT, "--checked", "d.csv", "--mended", "d.csv")
+    refuses("Expected `suspects` to be a file of suspects", "review", "people.csv")
+    refuses(
+        "Expected `text` to be a column of the table (person, file, age,",
+        "review",
+        "people.suspects.csv",
+        "--text",
+        "x",
+    )
+    refuses(
+        "Expected `suspects` to be a file with rows",
+        "review",
+        "people.suspects.csv",
+        "--suspects",
+        "0",
+        "--random",
+        "0",
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_labels_that_are_numbers_stay_numbers_in_a_mended_table(mgce, tmp_path, suffix):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=120).round(6)
+    frame = pd.DataFrame({"x": x, "y": (x > 0).astype(int)})
+    frame.loc[:5, "y"] = 1 - frame["y"]
+    write = frame.to_csv if suffix == "csv" else frame.to_parquet
+    write(tmp_path / f"t.{suffix}", index=False)
+    quick = ("fit", f"t.{suffix}", "--target", "y", "--model", "linear", "--beta", "1.4")
+    assert mgce(*quick)[0] == 0
+    suspects = read_suspects(tmp_path / "t.suspects.csv")
+    one = next(each for each in suspects if each.name == "1")
+    (tmp_path / "d.csv").write_text(
+        f"{','.join(COLUMNS)}\n{one.key},1,,{one.given},suggestion,{one.alternative},suspect,,\n"
+        f"{suspects[-1].key},,,{suspects[-1].given},drop,,suspect,,\n"
+    )
+    for out in ("m.csv", "m.parquet"):
+        code, _, errors = mgce(*quick, "--checked", "d.csv", "--mended", out)
+        assert code == 0, errors
+        mended = pd.read_csv(tmp_path / out) if out.endswith("csv") else pd.read_parquet(tmp_path / out)
+        expected = frame.assign(y=frame["y"].where(frame.index > 0, 1 - frame["y"]))
+        expected = expected.drop(index=int(suspects[-1].name) - 1).reset_index(drop=True)
+        pd.testing.assert_frame_equal(mended.astype({"y": int}), expected)
+        # Of a text file, labels are texts.
+        assert mended["y"].dtype.kind == "i" or (suffix, out) == ("csv", "m.parquet")
+
+
+@pytest.fixture
+def browser():
+    """Chromium, driven from Python; skipped where either is missing."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+    if CHROMIUM is None:
+        pytest.skip("needs Chromium")
+    with sync_api.sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(("width", "height"), [(390, 844), (1400, 900)])
+def test_a_person_goes_through_the_page(mgce, fitted, browser, tmp_path, width, height):
+    assert mgce("review", "people.suspects.csv", "--random", "30")[0] == 0
+    shown = chosen(read_suspects(tmp_path / "people.suspects.csv"), 5000, 30)
+    context = browser.new_context(viewport={"width": width, "height": height}, accept_downloads=True)
+    page, said, asked = context.new_page(), [], []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto((tmp_path / "people.review.html").as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    assert page.inner_text("#given") == shown[0].suspect.given
+    for key in "kskx":
+        page.keyboard.press(key)
+    page.keyboard.press("u")  # the fourth is open again
+    assert page.inner_text("#count") == f"3 of {len(shown)} decided" and "4 of" in page.inner_text("#where")
+    page.click("[data-decision=drop]")
+    page.keyboard.press("ArrowRight")  # the fifth is passed over
+    page.keyboard.press("1")  # the class no, in the sixth
+    page.reload()
+    assert page.inner_text("#count") == f"5 of {len(shown)} decided" and "7 of" in page.inner_text("#where")
+    with page.expect_download() as download:
+        page.keyboard.press("Control+s")
+    assert download.value.suggested_filename == "people.decisions.csv"
+    download.value.save_as(tmp_path / "people.decisions.csv")
+    rows = list(csv.DictReader((tmp_path / "people.decisions.csv").read_text().splitlines()))
+    assert [row["key"] for row in rows] == [one.suspect.key for one in shown[:6]]
+    sixth = "keep" if shown[5].suspect.given == "no" else "suggestion"
+    assert [row["decision"] for row in rows] == ["keep", "suggestion", "keep", "drop", "skip", sixth]
+    assert rows[1]["label"] == shown[1].suspect.alternative and rows[5]["label"] == "no"
+    assert said == [] and {url.partition("#")[0] for url in asked} == {(tmp_path / "people.review.html").as_uri()}
+    for _ in range(len(shown)):
+        page.keyboard.press("k")
+    assert "All rows are decided" in page.inner_text("#message")
+    context.close()
+    code, output, errors = mgce(*FIT, "--checked", "people.decisions.csv")
+    assert code == 0 and "6 rows were checked" in " ".join(output.split()), errors
+
+
+@pytest.mark.integration
+def test_a_page_of_5000_suspects_opens_at_once(mgce, browser, tmp_path):
+    n, columns = 5000, 20
+    rng = np.random.default_rng(0)
+    cells = pd.DataFrame(rng.normal(size=(n, columns)), columns=[f"column {i}" for i in range(columns)])
+    head = pd.DataFrame(
+        {
+            **{"rank": range(1, n + 1), "row": range(1, n + 1), "line": range(2, n + 2)},
+            **{"key": [f"r{i}" for i in range(n)], "given": "a", "suggested": "b", "alternative": "b", "p_wrong": 0.9},
+            **{"p_given": 0.1, "p_suggested": 0.9, "is_issue": True, "expected_precision": 0.9, "checked": ""},
+            **{"draw": rng.permutation(n) + 1, "draw_probability": 1 / n},
+        }
+    )
+    pd.concat([head, cells], axis=1).to_csv(tmp_path / "t.suspects.csv", index=False)
+    assert mgce("review", "t.suspects.csv")[0] == 0
+    page = browser.new_page()
+    start = time.perf_counter()
+    page.goto((tmp_path / "t.review.html").as_uri())
+    page.keyboard.press("s")
+    assert page.inner_text("#count") == "1 of 5000 decided"
+    print(f"opened in {time.perf_counter() - start:.2f} s")

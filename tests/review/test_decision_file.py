@@ -1,0 +1,50 @@
+import pytest
+
+from mgce.review.decision_file import COLUMNS, Decision, read_decisions
+
+HEAD = ",".join(COLUMNS) + "\n"
+
+
+def write(path, *rows):
+    path.write_text(HEAD + "".join(f"{row}\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def test_of_several_files_the_last_decision_counts(tmp_path):
+    one = write(tmp_path / "1.csv", "ra,1,2,yes,keep,yes,suspect,7,0.01", "rb,2,3,yes,skip,,random,1,0.02")
+    two = write(tmp_path / "2.csv", "rb,2,3,yes,other,'=no,random,1,0.02", "rc,3,4,no,drop,,suspect,,")
+    found = {each.key: each for each in read_decisions(one, two)}
+    assert found == {
+        "ra": Decision("ra", "yes", "keep", "yes", False, 7, 0.01),
+        "rb": Decision("rb", "yes", "other", "=no", True, 1, 0.02),
+        "rc": Decision("rc", "no", "drop", "", False, None, 0.0),
+    }
+    assert [found[key].is_settled for key in ("ra", "rb", "rc")] == [True] * 3
+    assert not read_decisions(one)[1].is_settled
+
+
+@pytest.mark.parametrize(
+    ("row", "sentence"),
+    [
+        ("ra,1,2,yes,kept,yes,suspect,7,0.01", "decisions keep, suggestion, other, drop, skip"),
+        ("ra,1,2,yes,keep,no,suspect,7,0.01", "a kept label is the given one"),
+        ("ra,1,2,yes,other,,suspect,7,0.01", "a label where one was decided on"),
+        ("ra,1,2,yes,skip,no,suspect,7,0.01", "a label where one was decided on"),
+        ("ra,1,2,yes,keep,yes,why,7,0.01", "suspect or random in shown_as"),
+        ("ra,1,2,yes,keep,yes,random,x,0.01", "numbers in the columns draw"),
+        ("ra,1,2,yes,keep,yes,random,0,0.01", "draws from 1 of a probability in (0, 1]"),
+        ("ra,1,2,yes,keep,yes,random,1,0", "draws from 1 of a probability in (0, 1]"),
+        ("ra,1,2", "9 values in each row"),
+    ],
+)
+def test_damaged_rows_are_refused_with_their_place(tmp_path, row, sentence):
+    path = write(tmp_path / "d.csv", "rb,1,2,yes,keep,yes,suspect,7,0.01", row)
+    with pytest.raises(ValueError, match="Expected `checked`") as error:
+        read_decisions(path)
+    assert sentence in str(error.value) and "row 3 of d.csv" in str(error.value)
+
+
+def test_other_files_are_refused(tmp_path):
+    (tmp_path / "d.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(ValueError, match="as the page of `mgce review` saves it"):
+        read_decisions(tmp_path / "d.csv")
