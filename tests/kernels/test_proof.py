@@ -314,6 +314,7 @@ def test_what_cannot_be_proved_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_mgce_env_says_what_is_proved(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda, "obstacle", lambda: "PyTorch finds no CUDA device")
     assert proof.report() == {}
     monkeypatch.setattr(cuda, "obstacle", lambda: None)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from mgce.runs.machine import describe
-
-
-def _facts() -> dict[str, str]:
-    from mgce.kernels import proof  # slow: it imports PyTorch
-
-    return {**describe(), **proof.report()}
+from mgce.runs.machine import describe, gpu_kernels
 
 
 def env() -> None:
     """Print the versions and the devices that results depend on."""
-    for name, value in _facts().items():
+    for name, value in {**describe(), **gpu_kernels()}.items():
         print(f"{name:13} {value}")  # noqa: T201
