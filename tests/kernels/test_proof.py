@@ -5,6 +5,7 @@ Where there is no GPU a function on the CPU stands for the kernel, and CPU tenso
 
 from __future__ import annotations
 
+import platform
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -135,6 +136,40 @@ def test_a_gradient_at_the_first_guess_is_noticed(
     assert str(compare(CPU, dtype, way)).startswith("it gave a gradient that is off by 0.")
 
 
+FAULTS = {
+    "label": lambda a: a._replace(target=a.target.clamp(max=0) if a.target.ndim == 1 else a.target),
+    "ignored": lambda a: a._replace(target=a.target.clamp(min=0) if a.target.ndim == 1 else a.target),
+    "beta": lambda a: a._replace(beta=a.beta * (1 + 2e-5)),
+    "weight": lambda a: a._replace(weight=None),
+    "smoothing": lambda a: a._replace(options=a.options._replace(label_smoothing=0.0)),
+    "reduction": lambda a: a._replace(options=a.options._replace(reduction="sum")),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
+def test_an_argument_that_is_taken_wrongly_is_noticed(monkeypatch: pytest.MonkeyPatch, fault) -> None:
+    monkeypatch.setattr(cuda, "loss_and_grad", lambda f, arguments, **keywords: right(f, fault(arguments), **keywords))
+    for way in WAYS:
+        assert str(compare(CPU, torch.float32, way)).startswith("it gave a ")
+
+
+@pytest.mark.parametrize("dtype", cuda.DTYPES)
+def test_one_wrong_number_is_noticed(monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype) -> None:
+    def wrong(logits: Tensor, arguments: LossArguments, **keywords):
+        loss, grad = right(logits, arguments, **keywords)
+        if grad is not None:
+            grad[-1, 7] = torch.nan if arguments.target.ndim == 2 else grad[-1, 7] + 2**-6
+        return loss, grad
+
+    monkeypatch.setattr(cuda, "loss_and_grad", wrong)
+    assert str(compare(CPU, dtype, "rows")).startswith("it gave a gradient that is off by 0.01")
+    monkeypatch.setattr("mgce.kernels.comparison.calls", lambda way: calls(way)[1:])
+    assert str(compare(CPU, dtype, "rows")).startswith("it gave a gradient that is off by inf (300 classes")
+    monkeypatch.setattr(cuda, "loss_and_grad", right)
+    monkeypatch.setattr(cuda, "scale_", lambda grad, factor: grad)
+    assert str(compare(CPU, dtype, "rows")).startswith("it multiplied a gradient, and is off by ")
+
+
 def test_the_first_guess_is_far_from_most_roots() -> None:
     """So that what is taken at the one and not at the other is wrong by much."""
     for way in WAYS:
@@ -188,11 +223,14 @@ def test_a_right_kernel_is_proved_once_for_a_machine(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(cuda, "loss_and_grad", at_the_first_guess)
     device.clear()
     refused("it gave a gradient that is off by 0", device)
-    assert remembered() == kept  # other versions or another device are tried anew
-    monkeypatch.setattr(torch, "__version__", "99.0")
-    proof._versions.cache_clear()
-    assert remembered() is None
-    proof._versions.cache_clear()
+    assert remembered() == kept
+    for module, name, other in ((torch, "__version__", "99.0"), (platform, "node", lambda: "another")):
+        with monkeypatch.context() as changed:
+            changed.setattr(module, name, other)
+            proof._versions.cache_clear()
+            assert remembered() is None
+        proof._versions.cache_clear()
+        assert remembered() == kept
 
 
 def test_a_compilation_that_hangs_is_ended_with_all_that_it_started(

@@ -32,9 +32,9 @@ from mgce._validation import expected
 from mgce.kernels import cuda, cuda_plan
 from mgce.kernels.comparison import compare
 
-# Seconds for the child to import PyTorch, compile some six variants of the kernels and run them. That takes seconds;
-# the rest is for a machine that is busy with other things.
-TIME_LIMIT = 180.0
+# Seconds for the child to import PyTorch, compile up to five variants of the kernels and run them. It takes about ten on
+# one core; the rest is for a machine that is busy with other things.
+TIME_LIMIT = 120.0
 _verdicts: dict[tuple[torch.device, torch.dtype, str], str | None] = {}  # why not, or None for a proved kernel
 _lock = threading.Lock()  # several threads may make the first call
 
