@@ -32,8 +32,8 @@ from mgce._validation import expected
 from mgce.kernels import cuda, cuda_plan
 from mgce.kernels.comparison import compare
 
-# Seconds for the child to import PyTorch, compile up to five variants of the kernels and run them. It takes about ten on
-# one core; the rest is for a machine that is busy with other things.
+# Seconds for the child to import PyTorch, compile up to five variants of the kernels and run them. That takes about ten
+# on one core; the rest is for a machine that is busy with other things.
 TIME_LIMIT = 120.0
 _verdicts: dict[tuple[torch.device, torch.dtype, str], str | None] = {}  # why not, or None for a proved kernel
 _lock = threading.Lock()  # several threads may make the first call
@@ -45,7 +45,7 @@ class Verdict(NamedTuple):
     obstacle: str | None
     compilation_s: float = 0.0  # with the first comparison
     comparison_s: float = 0.0
-    lasting: bool = True  # not where the child could not begin: then the next process tries again
+    lasting: bool = True  # not where there was no room for the child to begin: the next process tries again
 
 
 def obstacle(logits: Tensor, beta: float, classes: int) -> str | None:
@@ -188,8 +188,8 @@ def answer(device: str, dtype: str, way: str, found: str) -> None:
         seconds.append(time.perf_counter() - start)
         if why is not None:
             break
-    path = Path(found)
-    write_files(path.parent, {path.name: to_json(Verdict(why, seconds[0], seconds[-1])._asdict())})
+    path, lasting = Path(found), "out of memory" not in str(why)  # others may have filled the device
+    write_files(path.parent, {path.name: to_json(Verdict(why, seconds[0], seconds[-1], lasting)._asdict())})
 
 
 def recall(device: torch.device, dtype: torch.dtype, way: str) -> Verdict | None:
@@ -197,14 +197,14 @@ def recall(device: torch.device, dtype: torch.dtype, way: str) -> Verdict | None
     try:
         kept = json.loads(_file(_facts(device, dtype, way)).read_text())
         return Verdict(kept["obstacle"], kept["compilation_s"], kept["comparison_s"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, RuntimeError, ValueError, KeyError, TypeError):  # RuntimeError: there is no home
         return None
 
 
 def _remember(verdict: Verdict, device: torch.device, dtype: torch.dtype, way: str) -> None:
     facts = _facts(device, dtype, way)
-    path = _file(facts)
-    with contextlib.suppress(OSError):  # then the next process tries again
+    with contextlib.suppress(OSError, RuntimeError):  # then the next process tries again
+        path = _file(facts)
         write_files(path.parent, {path.name: to_json({**facts, **verdict._asdict()})})
 
 
