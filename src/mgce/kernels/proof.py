@@ -125,7 +125,10 @@ def _prove_again(*key: Any) -> str | None:
 def _prove(device: torch.device, dtype: torch.dtype, way: str, *, remembered: Verdict | None) -> str | None:
     verdict = remembered
     if verdict is None:
-        verdict = _try_in_child(device, dtype, way)
+        try:
+            verdict = _try_in_child(device, dtype, way)
+        except OSError as error:
+            verdict = Verdict(f"no process can be started to compile it ({error})", lasting=False)
         if verdict.lasting:
             _remember(verdict, device, dtype, way)
     found = verdict.obstacle or compare(device, dtype, way)
@@ -154,8 +157,6 @@ def _try_in_child(device: torch.device, dtype: torch.dtype, way: str) -> Verdict
                 _end(child)
         except subprocess.TimeoutExpired:
             return Verdict(f"it was not compiled within {TIME_LIMIT:g} s")
-        except OSError as error:
-            return Verdict(f"no process can be started to compile it ({error})", lasting=False)
         if found.exists():
             return Verdict(**json.loads(found.read_text()))
         last = (said.read_text(errors="replace").strip().splitlines() or [""])[-1]
