@@ -37,6 +37,8 @@ ROOMS = {
         "cuda_stream",
         "cuda_launch",
         "cuda",
+        "comparison",
+        "proof",
         "dispatch",
     ),
     "mgce.link": ("fused", "normalizer", "probs"),

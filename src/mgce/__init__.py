@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # what type checkers see; `as` says that it is public
     from mgce.estimators import MGCEFourierClassifier as MGCEFourierClassifier
     from mgce.estimators import MGCEMLPClassifier as MGCEMLPClassifier
     from mgce.estimators import MGCEVotingClassifier as MGCEVotingClassifier
+    from mgce.kernels.proof import prove_kernel as prove_kernel
     from mgce.losses.asymmetric import AGCELoss as AGCELoss
     from mgce.losses.asymmetric import AMSELoss as AMSELoss
     from mgce.losses.capped import CappedMGCELoss as CappedMGCELoss
@@ -56,6 +57,7 @@ _NAMES = {  # by the module that defines them
         "MGCEMLPClassifier",
         "MGCEVotingClassifier",
     ),
+    "mgce.kernels.proof": ("prove_kernel",),
     "mgce.losses.asymmetric": ("AGCELoss", "AMSELoss"),
     "mgce.losses.capped": ("CappedMGCELoss",),
     "mgce.losses.clipped": ("LogitClip",),

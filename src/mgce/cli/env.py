@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from mgce.runs.machine import describe
+from mgce.runs.machine import describe, gpu_kernels
 
 
 def env() -> None:
     """Print the versions and the devices that results depend on."""
-    for name, value in describe().items():
+    for name, value in {**describe(), **gpu_kernels()}.items():
         print(f"{name:13} {value}")  # noqa: T201

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from mgce._validation import target_out_of_range
-from mgce.kernels.options import LossArguments, LossOptions
+from mgce.kernels.options import SWITCHED_OFF, LossArguments, LossOptions, switched_off
 
 # Up to so many classes, some 15 microseconds of work, waking another thread costs more than it saves. Each row counts
 # as ROW_CLASSES more, for the work that does not depend on their number.
@@ -47,6 +47,8 @@ class _Options(ctypes.Structure):
 @functools.cache
 def obstacle() -> str | None:
     """Say why the kernel cannot be used on this machine, or None where it can."""
+    if switched_off():
+        return SWITCHED_OFF
     try:
         _library()
     except OSError as error:

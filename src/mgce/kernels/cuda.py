@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from mgce._validation import expected
-from mgce.kernels.options import LossArguments
+from mgce.kernels.options import SWITCHED_OFF, LossArguments, switched_off
 from mgce.numerics.root import LARGEST_BETA
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
@@ -23,6 +23,8 @@ DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 @functools.cache
 def obstacle() -> str | None:
     """Say why Triton cannot be used here, or None where it can."""
+    if switched_off():
+        return SWITCHED_OFF
     try:
         import triton  # noqa: F401
     except ImportError as error:
@@ -81,7 +83,7 @@ def loss_and_grad(
     if n > 0:
         from mgce.kernels.cuda_launch import Batch, launch
 
-        with _on(logits.device):
+        with on(logits.device):
             launch(Batch(logits, target, weight, denominator, losses, grad, options, beta))
     if options.reduction == "none":
         return losses, grad
@@ -97,7 +99,7 @@ def scale_(grad: Tensor, factor: Tensor) -> Tensor:
     if len(grad) > 0:
         from mgce.kernels.cuda_launch import scale
 
-        with _on(grad.device):
+        with on(grad.device):
             scale(grad, factor)
     return grad
 
@@ -119,7 +121,8 @@ def _denominator(target: Tensor, weight: Tensor | None, ignore_index: int, k: in
     return torch.where(kept, weight.float()[torch.where(kept, target, 0).long()], 0).sum()
 
 
-def _on(device: torch.device) -> AbstractContextManager[Any]:
+def on(device: torch.device) -> AbstractContextManager[Any]:
+    """Make a CUDA device the current one; Triton's interpreter needs none."""
     return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
 
 

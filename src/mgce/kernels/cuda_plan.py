@@ -67,6 +67,11 @@ def plan_rows(k: int, beta: float) -> Plan:
     return Plan(rows, candidates, min(32, max(1, block // 256)), constants)
 
 
+def way_of(k: int, beta: float) -> str:
+    """Name the way of rows of k classes: held in registers, read in chunks, or read in one pass."""
+    return "rows" if plan_rows(k, beta).rows else "one pass" if ONE_PASS else "chunks"
+
+
 @functools.lru_cache
 def plan_stream(item_bytes: int) -> Plan:
     """Lay out rows that are read once: a list with room for two blocks, of which each thread takes one at a time."""

@@ -10,8 +10,8 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from mgce._validation import REDUCTIONS, check_choice
-from mgce.kernels import cpu, cuda
-from mgce.kernels.options import LossArguments, LossOptions
+from mgce.kernels import cpu, cuda, proof
+from mgce.kernels.options import LossArguments, LossOptions, switched_off
 from mgce.numerics.root import LARGEST_BETA, Beta
 
 KERNELS = ("cpu", "cuda")
@@ -20,8 +20,12 @@ BACKENDS = ("auto", *KERNELS, "torch", "reference")
 PLAIN_TYPES = (Tensor, torch.nn.Parameter, torch.nn.Buffer)
 
 
-def choose(backend: str, input: Tensor, target: Tensor, weight: Tensor | None, beta: Beta) -> str:
+def choose(
+    backend: str, input: Tensor, target: Tensor, weight: Tensor | None, beta: Beta, *, classes: int | None = None
+) -> str:
     """Return the backend of a call: the one named, or for `"auto"` the fastest that can run it.
+
+    `classes` is their number where `input` is not logits but what a linear head makes them of.
 
     Raises:
         ValueError: if `backend` is unknown.
@@ -30,9 +34,9 @@ def choose(backend: str, input: Tensor, target: Tensor, weight: Tensor | None, b
     check_choice("backend", backend, BACKENDS)
     if backend in ("torch", "reference"):
         return backend
-    kernel = backend if backend != "auto" else "cpu" if input.is_cpu else "cuda"
+    kernel = backend if backend != "auto" else kernel_of(input)
     tensors = (input, target) if weight is None else (input, target, weight)
-    obstacle = _obstacle(kernel, tensors, beta, warn=backend == "auto")
+    obstacle = _obstacle(kernel, tensors, beta, classes, warn=backend == "auto")
     if obstacle is None:
         return kernel
     if backend == "auto":
@@ -88,16 +92,27 @@ def loss_and_grad(
 
 def can_solve(rows: Tensor, beta: Beta) -> bool:
     """Tell whether `cpu.root_and_probs` can run on rows of logits, of shape (..., k), float32 or float64."""
-    return not is_traced() and _obstacle("cpu", (rows,), beta, warn=True) is None
+    return not is_traced() and _obstacle("cpu", (rows,), beta, None, warn=True) is None
 
 
-def obstacle_of_machine(tensor: Tensor, *, warn: bool = False) -> str | None:
-    """Return why the kernel of a tensor's device cannot be used on this machine; None if it can.
+def kernel_of(tensor: Tensor) -> str:
+    """Name the kernel that is for the device of a tensor, if any is."""
+    return "cpu" if tensor.is_cpu else "cuda"
 
-    With `warn`, the first call of a process that would have used the missing kernel warns.
+
+def obstacle_of_machine(logits: Tensor, beta: float, classes: int | None = None, *, warn: bool = False) -> str | None:
+    """Return why the kernel of the logits' device cannot be used on this machine; None if it can.
+
+    With `warn`, the first call of a process that would have used the missing kernel warns. The first call on a GPU
+    proves the kernel there; see `proof`.
     """
-    obstacle = cpu.obstacle() if tensor.is_cpu else cuda.obstacle()
-    if obstacle is not None and warn and (tensor.is_cpu or torch.version.hip is None):  # ROCm has no kernel to miss
+    if kernel_of(logits) == "cpu":
+        obstacle = cpu.obstacle()
+    else:
+        classes = logits.shape[min(1, logits.ndim - 1)] if classes is None else classes
+        obstacle = cuda.obstacle() or proof.obstacle(logits, beta, classes)
+    missed = logits.is_cpu or torch.version.hip is None  # ROCm has no kernel to miss
+    if obstacle is not None and warn and missed and not switched_off():
         warn_once(obstacle)
     return obstacle
 
@@ -125,7 +140,7 @@ def is_batched(tensor: Tensor) -> bool:
     return functorch.is_functorch_wrapped_tensor(tensor) or functorch.is_legacy_batchedtensor(tensor)
 
 
-def _obstacle(kernel: str, tensors: tuple[Tensor, ...], beta: Beta, *, warn: bool) -> str | None:
+def _obstacle(kernel: str, tensors: tuple[Tensor, ...], beta: Beta, classes: int | None, *, warn: bool) -> str | None:
     """Say why a kernel cannot run a call with these tensors, the logits first, or None where it can."""
     input = tensors[0]
     if isinstance(beta, Tensor):
@@ -145,7 +160,10 @@ def _obstacle(kernel: str, tensors: tuple[Tensor, ...], beta: Beta, *, warn: boo
         return "it is inside a transform of torch.func"
     if compiling:  # the operator in a graph asks for the rest when it runs
         return None
-    return _obstacle_of_context(input) or obstacle_of_machine(input, warn=warn)
+    obstacle = _obstacle_of_context(input)
+    if obstacle is not None or (kernel == "cuda" and is_traced()):  # a proof would be part of what is recorded
+        return obstacle
+    return obstacle_of_machine(input, beta, classes, warn=warn)
 
 
 def _obstacle_of_tensor(kernel: str, tensor: Tensor, compiling: bool) -> str | None:

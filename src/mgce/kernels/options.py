@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from typing import NamedTuple
 
 from torch import Tensor
+
+from mgce._validation import expected
+
+SWITCHED_OFF = "the environment has MGCE_KERNEL=off"  # the obstacle where no kernel is wanted
 
 
 class LossOptions(NamedTuple):
@@ -31,3 +36,11 @@ class LossArguments(NamedTuple):
     weight: Tensor | None  # (k,)
     options: LossOptions
     beta: float
+
+
+def switched_off() -> bool:
+    """Tell whether the environment says that no kernel is wanted: `MGCE_KERNEL=off`."""
+    value = os.environ.get("MGCE_KERNEL", "on")
+    if value not in ("on", "off"):
+        raise ValueError(expected("MGCE_KERNEL", "'on' or 'off' in the environment", value))
+    return value == "off"

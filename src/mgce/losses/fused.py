@@ -148,7 +148,7 @@ def loss_and_grad(
 
 def loss_and_gradient(logits: Tensor, arguments: LossArguments) -> tuple[Tensor, Tensor]:
     """Return the loss and its gradient of a batch of rows, by the kernel or, on a machine without it, by hand."""
-    if dispatch.obstacle_of_machine(logits, warn=True) is None:
+    if dispatch.obstacle_of_machine(logits, arguments.beta, warn=True) is None:
         loss, grad = dispatch.loss_and_grad(logits, arguments)
     else:
         target, weight, options, beta = arguments

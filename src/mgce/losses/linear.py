@@ -103,7 +103,7 @@ def linear_mgce_loss(
     labels = target.reshape(-1, k) if soft else target.reshape(-1).long()
     if isinstance(beta, Tensor):
         beta = _validation.broadcast_beta(beta, batch).reshape(-1)
-    kernel = dispatch.choose(backend, rows, labels, weight, beta) in dispatch.KERNELS
+    kernel = dispatch.choose(backend, rows, labels, weight, beta, classes=k) in dispatch.KERNELS
 
     def unfused(
         rows: Tensor, linear_weight: Tensor, linear_bias: Tensor | None, labels: Tensor, weight: Tensor | None

@@ -34,7 +34,8 @@ def linear_loss_and_gradients(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return the loss, reduced, and its gradients in the first three arguments: empty where not wanted."""
     beta = number_of(beta, symbol)
-    kernel = dispatch.choose(backend, input, target, weight, beta) in dispatch.KERNELS  # now a plain call
+    chosen = dispatch.choose(backend, input, target, weight, beta, classes=len(linear_weight))  # now a plain call
+    kernel = chosen in dispatch.KERNELS
     options = ChunkOptions(LossOptions(ignore_index, reduction, label_smoothing), beta, rows, kernel)
     batch = HeadBatch(input, linear_weight, linear_bias, target, weight)
     loss, gradients = loss_and_gradients(batch, options, tuple(wanted))

@@ -29,6 +29,13 @@ def describe() -> dict[str, str]:
     return facts
 
 
+def gpu_kernels() -> dict[str, str]:
+    """Return by device and type of logits whether the GPU kernels were proved there."""
+    from mgce.kernels import proof
+
+    return proof.report()
+
+
 def _processor() -> str:
     """Return the processor's model as Linux names it, or elsewhere what Python knows of it."""
     information = Path("/proc/cpuinfo")

@@ -1,0 +1,73 @@
+"""What a proof compares, with the Triton kernels themselves, and with a fault that a compiler once made in them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+import triton
+import triton.language as tl
+
+import mgce
+from mgce.kernels import cuda, cuda_chunks
+from mgce.kernels.comparison import compare
+from mgce.kernels.proof import report
+from triton_truth import DEVICE
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::RuntimeWarning"),  # NumPy's, where the interpreter divides by zero
+    pytest.mark.slow,
+]
+SOLVE = cuda_chunks.solve_chunks
+
+
+@triton.jit
+def solve_but_for_the_last_point(
+    f_row, count, peak, t, beta, beta_less_1, inv_beta, steps, HALVES: tl.constexpr, BLOCK: tl.constexpr
+):
+    """Return the first guess for the point at which p is evaluated."""
+    solved, _, w_sum = SOLVE(f_row, count, peak, t, beta, beta_less_1, inv_beta, steps, HALVES, BLOCK)
+    return solved, t, w_sum
+
+
+@pytest.mark.parametrize(("way", "name"), [("rows", "rows"), ("small_chunks", "chunks")], indirect=["way"])
+def test_the_kernels_agree(way: str, name: str) -> None:
+    assert compare(torch.device(DEVICE), torch.float32, name) is None
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("way", "name"),
+    [
+        ("rows", "rows"),
+        ("rows", "chunks"),
+        ("small_packs", "rows"),
+        ("small_chunks", "chunks"),
+        ("one_pass", "one pass"),
+    ],
+    indirect=["way"],
+)
+@pytest.mark.parametrize("dtype", cuda.DTYPES)
+def test_every_way_agrees_in_every_type(way: str, name: str, dtype: torch.dtype) -> None:
+    assert compare(torch.device(DEVICE), dtype, name) is None
+
+
+@pytest.mark.skipif(DEVICE == "cuda", reason="a kernel that is compiled keeps its functions")
+@pytest.mark.parametrize("way", ["small_chunks"], indirect=True)
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, *(pytest.param(dtype, marks=pytest.mark.nightly) for dtype in cuda.DTYPES[1:])]
+)
+def test_a_gradient_at_the_first_guess_is_noticed(
+    monkeypatch: pytest.MonkeyPatch, way: str, dtype: torch.dtype
+) -> None:
+    monkeypatch.setattr(cuda_chunks, "solve_chunks", solve_but_for_the_last_point)
+    assert str(compare(torch.device(DEVICE), dtype, "chunks")).startswith("it gave a gradient that is off by 0.")
+
+
+@pytest.mark.skipif(DEVICE == "cpu", reason="no CUDA device")
+def test_a_device_proves_its_kernels(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    names = [f"{dtype} {way}" for dtype in ("float32", "bfloat16", "float16") for way in ("rows", "chunks")]
+    assert mgce.prove_kernel(DEVICE) == dict.fromkeys(names)
+    assert all("proved (compiled in" in known for known in report().values())
