@@ -106,7 +106,10 @@ ROOMS = {
     ),
     "mgce.tables": (
         "dates numbers",
-        "columns candidates predictions copies unread",
+        "candidates predictions copies unread",
+        "texts",
+        "columns",
+        "text_features",
         "rebuilt",
         "choice suspects model notes dependence",
         "rows",

@@ -19,7 +19,7 @@ from mgce.cli.outputs import STDOUT, Json, Quiet, check_json, write_json
 from mgce.cli.table_options import TABLE, Decimal, Encoding, Sep
 from mgce.cli.terminal import Terminal
 from mgce.datasets.reading import cells_with_line_breaks
-from mgce.datasets.table_files import TextFormat, column_list, is_table, read_accounted
+from mgce.datasets.table_files import TextFormat, is_table, read_accounted, require_column
 from mgce.risk import RiskCertificate, certify_each
 from mgce.risk import certify as certify_probs
 from mgce.risk.breakdown import LABEL
@@ -198,8 +198,7 @@ def _noise_options(
 
 def _column(frame: pd.DataFrame, name: str, option: str) -> pd.Series[Any]:
     """Return a column; if there is none of this name, an error names the option."""
-    if name not in frame.columns:
-        raise ValueError(expected(option, f"a column of the table ({column_list(frame)})", name))
+    require_column(frame, name, option)
     return frame[name]
 
 

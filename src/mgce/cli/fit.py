@@ -15,13 +15,13 @@ from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table as Grid
-from rich.text import Text
+from rich.text import Text as Plain
 
 from mgce._files import write_files
 from mgce._validation import check_count, expected
 from mgce.cli.noise_options import NOISE_RATE, NOISE_TYPE, parse_rate
 from mgce.cli.outputs import STDOUT, Json, Quiet, check_json, check_output, check_table, write_json
-from mgce.cli.table_options import TABLE, Decimal, Drop, Encoding, Sep, columns_of
+from mgce.cli.table_options import TABLE, Category, Decimal, Drop, Encoding, Sep, Text, columns_of
 from mgce.cli.terminal import Terminal, nothing_written_if_interrupted
 from mgce.datasets.reading import Reading
 from mgce.datasets.table_files import (
@@ -63,6 +63,8 @@ def fit(
     holdout: Annotated[float, typer.Option(help="Share of the rows kept for the certificate.")] = 0.25,
     id: Annotated[str | None, typer.Option(help="Column that names the rows; it is not learnt from.")] = None,
     drop: Drop = None,
+    text: Text = None,
+    category: Category = None,
     groups: Annotated[
         str | None, typer.Option(help="Column whose equal values mark rows to be held out together, or not at all.")
     ] = None,
@@ -88,15 +90,17 @@ def fit(
 ) -> None:
     """Fit a classifier to a table whose labels may be partly wrong, and say how wrong it can be.
 
-    Columns may be numbers, dates or categories, with values missing. Models are chosen and averaged on the training
-    rows; the rows held out serve only to measure the average, for the certificate and the calibration. Writes the
-    model, an HTML report, and NAME.suspects.csv: every row, those with the most suspect label first. In CSV files, a
-    cell that a spreadsheet would run as a formula gets an apostrophe in front.
+    Columns may be numbers, dates, categories or text, with values missing. Models are chosen and averaged on the
+    training rows; the rows held out serve only to measure the average, for the certificate and the calibration. Writes
+    the model, an HTML report, and NAME.suspects.csv: every row, those with the most suspect label first. In CSV files,
+    a cell that a spreadsheet would run as a formula gets an apostrophe in front.
     """
     plan = FitPlan(
         target,
         id,
         drop=columns_of(drop),
+        text=tuple(text or ()),
+        category=tuple(category or ()),
         groups=groups,
         time=time,
         holdout=holdout,
@@ -119,7 +123,7 @@ def fit(
     console = Terminal(quiet=quiet or json_file == STDOUT)
     start = monotonic()
     with nothing_written_if_interrupted(console):
-        named = [name for name in (id, groups) if name is not None]
+        named = [name for name in (id, groups, *plan.text, *plan.category) if name is not None]
         frame, reading = read_accounted(table, "table", text=[target, *named], classes=[target], form=form)
         result = _run_with_progress(console, frame, plan, jobs, reading)
         files = outputs.contents(result, plan, table.name, suspects)
@@ -235,13 +239,13 @@ def _print_summary(console: Console, result: TableFit, plan: FitPlan) -> None:
 
 
 def _suspects_grid(result: TableFit, plan: FitPlan, rows: NDArray[np.int64]) -> Grid:
-    """Show the rows of these indices. Names and labels are passed as `Text`, in which rich looks for no markup."""
+    """Show the rows of these indices. Names and labels are passed as `Plain`, in which rich looks for no markup."""
     grid = Grid(title="Most suspect labels", box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
     for name in (plan.id or "row", "given", "suggested"):
-        grid.add_column(Text(name))
+        grid.add_column(Plain(name))
     grid.add_column("wrong", justify="right")
     for row in rows:
-        grid.add_row(*map(Text, fit_report.suspect_cells(result, int(row))))
+        grid.add_row(*map(Plain, fit_report.suspect_cells(result, int(row))))
     return grid
 
 

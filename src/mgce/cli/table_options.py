@@ -17,6 +17,14 @@ Encoding = Annotated[str, typer.Option(help="Character encoding of a text file, 
 Drop = Annotated[str | None, typer.Option(help="Columns that are not learnt from, with commas between.")]
 
 
+Text = Annotated[
+    list[str] | None, typer.Option(help="Column to learn from word by word, if it is not recognised. Repeatable.")
+]
+Category = Annotated[
+    list[str] | None, typer.Option(help="Column of categories that is recognised as something else. Repeatable.")
+]
+
+
 def columns_of(drop: str | None) -> tuple[str, ...]:
     """Split a list of columns with commas between."""
     return () if drop is None else parse_names(drop)

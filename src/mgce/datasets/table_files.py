@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from mgce._limits import EXPANDED_BYTES, TABLE_CELLS, TooLargeError, read_at_most
 from mgce._text import printable, spreadsheet_cell
-from mgce._validation import expected
+from mgce._validation import expected, unknown_name
 from mgce.datasets.reading import Reading, count_lines
 from mgce.datasets.separators import division, text_lines
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 # batch of ordinary columns takes some megabytes.
 PARQUET_ROWS = 10_000
 SUFFIXES = (".csv", ".tsv", ".txt", ".parquet")  # suffixes of tables; text files may have a further suffix .gz
-NAMES_IN_ERRORS = 20  # columns that an error lists: enough to find a misspelt name by, few enough for a sentence
 # The texts that pandas reads as a missing value, from the documentation of `read_csv`.
 MISSING = (
     *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A"),
@@ -135,9 +134,20 @@ def read_accounted(
     return frame.reset_index(drop=True), reading
 
 
-def column_list(frame: pd.DataFrame) -> str:
-    """Return the names of the first columns with commas between, for errors about a column that is not there."""
-    return ", ".join(map(str, frame.columns[:NAMES_IN_ERRORS]))
+def require_column(frame: pd.DataFrame, name: object, option: str, table: str = "the table") -> None:
+    """Require a table to have a column of this name.
+
+    Args:
+        frame: the table.
+        name: of the column.
+        option: the name of the argument or option, for the error.
+        table: what to call the table.
+
+    Raises:
+        ValueError: if it has none; the error tells the nearest name, and the columns.
+    """
+    if name not in frame.columns:
+        raise ValueError(unknown_name(option, f"a column of {table}", name, frame.columns))
 
 
 def to_csv(frame: pd.DataFrame, digits: int | None = 6, *, formulas: bool = False) -> bytes:

@@ -17,7 +17,6 @@ from sklearn.pipeline import Pipeline
 from mgce._threads import one_blas_thread, one_torch_thread
 from mgce._validation import check_beta, check_choice, expected
 from mgce.datasets.reading import Reading
-from mgce.datasets.tables import preprocessor
 from mgce.estimators import MGCEVotingClassifier
 from mgce.functional import minimax_probs
 from mgce.metrics.evaluation import evaluate
@@ -32,6 +31,7 @@ from mgce.tables.model import Predictions, TableModel, row_prints
 from mgce.tables.notes import notes_on
 from mgce.tables.rows import Rows, Split, split_rows
 from mgce.tables.suspects import Judgement, judge
+from mgce.tables.text_features import transformer as features_of
 
 IntArray = NDArray[np.int64]
 OnStep = Callable[[str, int, int], None]
@@ -192,7 +192,7 @@ def _learn(
     jobs: int,
 ) -> _Learnt:
     """Choose a model by the training rows, and judge all labels."""
-    transformer = preprocessor(rows.selected).fit(rows.selected.iloc[rows.train])
+    transformer = features_of(rows.selected, rows.columns.kinds, plan.seed).fit(rows.selected.iloc[rows.train])
     X, y = transformer.transform(rows.selected), rows.classes[rows.target]
     # These are many small fits, in which several threads would mostly wait for one another.
     with one_blas_thread(), one_torch_thread(), warnings.catch_warnings(record=True) as caught:
@@ -253,7 +253,7 @@ def _refitted(choice: Choice, rows: Rows, seed: int) -> TableModel:
     """Return the chosen model, fitted to all distinct rows: without prediction sets, for which none are left."""
     distinct = np.concatenate([rows.train, rows.held_out])
     selected, labels = rows.selected.iloc[distinct], rows.classes[rows.target[distinct]]
-    transformer = preprocessor(rows.selected).fit(selected)
+    transformer = features_of(rows.selected, rows.columns.kinds, seed).fit(selected)
     fitted = fit_candidate(choice.candidate, transformer.transform(selected), labels, seed, rows.weight(distinct))
     return _model(rows, transformer, fitted, distinct)
 

@@ -11,13 +11,14 @@ import json
 import sys
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from mgce._arrays import view_for
 from mgce._validation import expected
 from mgce.datasets.tables import MAX_CATEGORIES, preprocessor
 from mgce.estimators import (
@@ -32,7 +33,8 @@ from mgce.estimators.trees import Trees
 from mgce.estimators.unbuilt import Node
 from mgce.sets import ConformalSets
 from mgce.sets.conformal import SCORES
-from mgce.tables.columns import Columns
+from mgce.tables.columns import TEXT, Columns
+from mgce.tables.text_features import MAX_TERMS, REDUCED, SETTINGS, TextEncoder, TextTransformer
 
 LEAST, MOST = sys.float_info.min, sys.float_info.max  # of positive numbers
 # Layers of a network; `mgce fit` trains two. A layer that is another one again costs a file 300 bytes, but each
@@ -43,6 +45,44 @@ MADE_UP_ROWS = MAX_CATEGORIES - 1  # one for each frequent category where there 
 
 def build_transformer(node: Node, columns: Columns) -> tuple[Any, pd.DataFrame]:
     """Build the fitted transformer of a file; return it with a table that it accepts.
+
+    Raises:
+        ValueError: if what the file says is not what a transformer of these columns has.
+    """
+    texts = [name for name, kind in columns.kinds.items() if kind == TEXT]
+    if not texts:
+        return _preprocessor(node, columns)
+    built = TextTransformer(texts)
+    built.encoders_ = [_encoder(item) for item in node["encoders_"].items()]
+    if len(built.encoders_) != len(texts):
+        raise ValueError(expected("encoders_", f"one for each of {len(texts)} columns", len(built.encoders_)))
+    kinds = {name: kind for name, kind in columns.kinds.items() if kind != TEXT}
+    built.others_, frame = None, pd.DataFrame(index=range(MADE_UP_ROWS))
+    if kinds:
+        built.others_, frame = _preprocessor(node["others_"], replace(columns, kinds=kinds))
+    for name in texts:
+        frame[name] = ""
+    return built, frame[[*columns.kinds]]
+
+
+def _encoder(node: Node) -> TextEncoder:
+    """Return the encoder of a column of text."""
+    encoder = TextEncoder()
+    for name in SETTINGS:
+        terms = node[f"{name}_"].labels()
+        idf = node[f"{name}_idf_"].array(np.float64, len(terms))
+        if len(terms) > MAX_TERMS or not (idf > 0).all():
+            raise ValueError(expected(f"{name}_", f"at most {MAX_TERMS} terms of positive weights", len(terms)))
+        setattr(encoder, f"{name}_", terms)
+        setattr(encoder, f"{name}_idf_", idf)
+    encoder.components_ = node["components_"].array(np.float32, len(encoder.words_) + len(encoder.characters_), None)
+    if encoder.components_.shape[1] > REDUCED:
+        raise ValueError(expected("components_", f"at most {REDUCED} features", encoder.components_.shape[1]))
+    return encoder
+
+
+def _preprocessor(node: Node, columns: Columns) -> tuple[Any, pd.DataFrame]:
+    """Build the fitted preprocessor of columns of numbers, dates and categories.
 
     The known preprocessor is fitted to a made-up table, so that scikit-learn itself derives what it needs of columns
     and categories. Then it gets the medians, means and deviations of the file.
@@ -77,13 +117,13 @@ def build_transformer(node: Node, columns: Columns) -> tuple[Any, pd.DataFrame]:
     return built, frame
 
 
-def build_classifier(node: Node, n_features: int) -> Any:
-    """Build the fitted classifier of a file.
+def build_classifier(node: Node, X: Any) -> Any:
+    """Build the fitted classifier of a file, for rows like X, which the transformer has returned.
 
     Raises:
         ValueError: if it is no classifier that `mgce fit` chooses, or not one of so many features.
     """
-    return _average(node, n_features) if node.kind == AVERAGE else _single(node, n_features)
+    return _average(node, X) if node.kind == AVERAGE else _single(node, X)
 
 
 def build_sets(text: str, n_classes: int) -> ConformalSets:
@@ -184,21 +224,22 @@ def _fitted(cls: Any, node: Node, n_features: int) -> Any:
     return classifier
 
 
-def _single(node: Node, n_features: int) -> Any:
+def _single(node: Node, X: Any) -> Any:
     if node.kind not in SINGLE:
         raise ValueError(expected("model", "a classifier that `mgce fit` chooses", node.kind))
     cls, fill = SINGLE[node.kind]
+    n_features = view_for(cls(), X).shape[1]
     classifier = _fitted(cls, node, n_features)
     fill(classifier, node, n_features, len(classifier.classes_))
     return classifier
 
 
-def _average(node: Node, n_features: int) -> MGCEVotingClassifier:
-    members = [_single(item, n_features) for item in node["estimators_"].items()]
+def _average(node: Node, X: Any) -> MGCEVotingClassifier:
+    members = [_single(item, X) for item in node["estimators_"].items()]
     names = [_named(item)[0] for item in node["estimators"].items()]
     if not 1 <= len(members) == len(set(names)) == len(names) <= len(SINGLE):
         raise ValueError(expected("estimators", f"1 to {len(SINGLE)} by different names", names))
-    fitted = _fitted(lambda beta: MGCEVotingClassifier([], beta), node, n_features)
+    fitted = _fitted(lambda beta: MGCEVotingClassifier([], beta), node, X.shape[1])
     if not all(np.isin(member.classes_, fitted.classes_).all() for member in members):
         raise ValueError(expected("classes_", "those of all members", "others"))
     scale, least = node["scale_"].number(LEAST, MOST), node["least_prob_"].number(LEAST, 1)
