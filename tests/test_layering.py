@@ -82,6 +82,7 @@ ROOMS = {
     "mgce.datasets": (
         "images separators sources splits",
         "reading",
+        "typed_tables",
         "cifar idx image_folders svhn table_files",
         "cifar_n tables",
         "openml uci uci_copies",

@@ -16,7 +16,7 @@ from mgce._validation import expected
 from mgce.cli.list_options import parse_names
 from mgce.cli.noise_options import NOISE_RATE, NOISE_TYPE, parse_rate
 from mgce.cli.outputs import STDOUT, Json, Quiet, check_json, write_json
-from mgce.cli.table_options import TABLE, Decimal, Encoding, Sep
+from mgce.cli.table_options import TABLE, Decimal, Encoding, Sep, Sheet
 from mgce.cli.terminal import Terminal
 from mgce.datasets.reading import cells_with_line_breaks
 from mgce.datasets.table_files import TextFormat, is_table, read_accounted, require_column
@@ -71,6 +71,7 @@ def certify(
     sep: Sep = None,
     decimal: Decimal = ".",
     encoding: Encoding = "utf-8",
+    sheet: Sheet = None,
     json_file: Json = None,
     quiet: Quiet = False,
 ) -> None:
@@ -81,7 +82,7 @@ def certify(
     instead.
     """
     check_json(json_file, *(path for path in (table, model, transition, audit) if path is not None))
-    form = TextFormat(sep, decimal, encoding)
+    form = TextFormat(sep, decimal, encoding, sheet)
     named = [name for name in (by, groups) if name is not None]
     if is_table(model):
         frame, predictions, notes = _read_predictions(model, table, target, prediction, named, form)

@@ -21,12 +21,12 @@ from mgce._files import write_files
 from mgce._validation import check_count, expected
 from mgce.cli.noise_options import NOISE_RATE, NOISE_TYPE, parse_rate
 from mgce.cli.outputs import STDOUT, Json, Quiet, check_json, check_output, check_table, write_json
-from mgce.cli.table_options import TABLE, Category, Decimal, Drop, Encoding, Sep, Text, columns_of
+from mgce.cli.table_options import TABLE, Category, Decimal, Drop, Encoding, Sep, Sheet, Text, columns_of
 from mgce.cli.terminal import Terminal, nothing_written_if_interrupted
 from mgce.datasets.reading import Reading
 from mgce.datasets.table_files import (
-    STDIN,
     TextFormat,
+    is_text_file,
     read_accounted,
     table_name,
     text_without_rows,
@@ -81,6 +81,7 @@ def fit(
     sep: Sep = None,
     decimal: Decimal = ".",
     encoding: Encoding = "utf-8",
+    sheet: Sheet = None,
     jobs: Annotated[int, typer.Option(help="Trees of a forest grown at once; -1: one on each core.")] = -1,
     json_file: Json = None,
     quiet: Quiet = False,
@@ -114,7 +115,7 @@ def fit(
         budget=budget,
         refit=refit,
     )
-    form = TextFormat(sep, decimal, encoding)
+    form = TextFormat(sep, decimal, encoding, sheet)
     outputs = _Outputs(out or Path(f"{table_name(table)}.skops"), cleaned)
     outputs.check(table, json_file)
     if jobs == 0 or jobs < -1:
@@ -192,7 +193,7 @@ def _without_rows(
     """
     if cleaned.suffix.lower() == ".parquet":
         return to_parquet(frame.drop(index=rows)), []
-    if table == STDIN or table.suffix.lower() == ".parquet":
+    if not is_text_file(table):
         as_they_are, safe = (to_csv(frame.drop(index=rows), None, formulas=raw) for raw in (True, False))
     else:
         as_they_are, safe = (text_without_rows(table, rows.tolist(), form, formulas=raw) for raw in (True, False))

@@ -17,6 +17,7 @@ from sklearn.pipeline import Pipeline
 from mgce._threads import one_blas_thread, one_torch_thread
 from mgce._validation import check_beta, check_choice, expected
 from mgce.datasets.reading import Reading
+from mgce.datasets.table_files import accounted
 from mgce.estimators import MGCEVotingClassifier
 from mgce.functional import minimax_probs
 from mgce.metrics.evaluation import evaluate
@@ -102,7 +103,7 @@ class TableFit:
 
 
 def run(
-    frame: pd.DataFrame,
+    frame: Any,
     plan: FitPlan,
     on_step: OnStep | None = None,
     jobs: int = 1,
@@ -111,7 +112,7 @@ def run(
     """Choose and fit a model on the training rows, certify and measure it on rows held out, and judge all labels.
 
     Args:
-        frame: the table, as :func:`mgce.datasets.table_files.read_frame` returns it.
+        frame: the table: a frame of pandas or polars.
         plan: the settings.
         on_step: called at the beginning of each step with its description, its number from 1, and the largest possible
             number of steps.
@@ -119,8 +120,11 @@ def run(
         reading: the account of the table's file, if it was read from one.
 
     Raises:
+        TypeError: if it is no table.
         ValueError: if the table is not fit for classification, or too small to be split.
     """
+    if reading is None:
+        frame, reading = accounted(frame)
     rows = split_rows(frame, plan)
     # Certify one made-up row: an invalid option raises its error now, not after all fits.
     _certified(np.zeros(1, np.int64), np.full((1, len(rows.classes)), 1 / len(rows.classes)), plan)
