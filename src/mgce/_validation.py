@@ -221,7 +221,17 @@ def check_fraction(name: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(expected(name, what, value))
     if not 0 <= value <= 1:  # type: ignore[operator]  # a Real compares with numbers
-        raise ValueError(expected(name, what, value))
+        raise ValueError(expected_share(name, what, value))
+
+
+def expected_share(name: str, what: str, got: Any) -> str:
+    """Build the sentence for a share that is none, with a question where it looks like a number of percent.
+
+    Example:
+        >>> expected_share("noise_rate", "in [0, 1)", 40)
+        'Expected `noise_rate` to be in [0, 1), but got 40. Did you mean 0.4?'
+    """
+    return expected(name, what, got) + (f" Did you mean {got / 100:g}?" if 1 < got < 100 else "")
 
 
 def check_number(name: str, value: Any, low: float, high: float = math.inf, *, above: bool = False) -> None:

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 
 from mgce._threads import one_blas_thread, one_torch_thread
-from mgce._validation import check_beta, check_choice, expected
+from mgce._validation import check_beta, check_choice, expected, expected_share
 from mgce.datasets.reading import Reading
 from mgce.datasets.table_files import accounted
 from mgce.estimators import MGCEVotingClassifier
@@ -76,7 +76,7 @@ class FitPlan(Split):
         if self.beta is not None:
             check_beta(self.beta)
         if not 0 < self.coverage < 1:
-            raise ValueError(expected("coverage", "a float in (0, 1)", self.coverage))
+            raise ValueError(expected_share("coverage", "a float in (0, 1)", self.coverage))
         if not self.budget > 0:
             raise ValueError(expected("budget", "a positive number of seconds", self.budget))
 

@@ -12,7 +12,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from mgce._row_order import content_order
-from mgce._validation import check_count, expected
+from mgce._validation import check_count, expected, expected_share
 from mgce.datasets.table_files import require_column
 from mgce.datasets.tables import make_table
 from mgce.tables.columns import Columns
@@ -59,7 +59,7 @@ class Split:
 
     def __post_init__(self) -> None:
         if not 0 < self.holdout < 1:
-            raise ValueError(expected("holdout", "a float in (0, 1)", self.holdout))
+            raise ValueError(expected_share("holdout", "a float in (0, 1)", self.holdout))
         check_count("seed", self.seed, minimum=0)
         if self.groups is not None and self.time is not None:
             raise ValueError(expected("time", "left out where there are groups", self.time))
