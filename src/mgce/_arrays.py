@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,43 +15,6 @@ IntArray = NDArray[np.int64]
 Matrix = Any  # a FloatArray of shape (n, d), or scipy's CSR of the same shape and dtype
 
 PRINTED = 1e-3  # error of a sum of twenty probabilities, each rounded to four decimals, as in files: 20 x 5e-5
-
-
-@dataclass(frozen=True, eq=False)
-class TwoViews:
-    """The same n rows as dense features and as sparse ones, for models that differ in what they can take.
-
-    Attributes:
-        dense: shape (n, d).
-        sparse: SciPy's CSR, shape (n, e).
-    """
-
-    dense: FloatArray
-    sparse: Matrix
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """The shape of the dense rows."""
-        return self.dense.shape[0], self.dense.shape[1]
-
-    def __len__(self) -> int:
-        return len(self.dense)
-
-    def __getitem__(self, rows: Any) -> TwoViews:
-        return TwoViews(self.dense[rows], self.sparse[rows])
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        """Return the dense rows: what NumPy and scikit-learn see."""
-        return np.array(self.dense, dtype=dtype, copy=copy) if copy else np.asarray(self.dense, dtype=dtype)
-
-
-def view_for(estimator: Any, X: Any) -> Any:
-    """Return rows in the view that an estimator takes: the sparse one if it can, by scikit-learn's tag."""
-    if not isinstance(X, TwoViews):
-        return X
-    from sklearn.utils import get_tags
-
-    return X.sparse if get_tags(estimator).input_tags.sparse else X.dense
 
 
 def as_array(values: Any, name: str) -> FloatArray:

@@ -20,7 +20,6 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, colu
 from torch import nn
 
 from mgce import _validation, functional
-from mgce._arrays import view_for
 from mgce._row_order import content_order
 from mgce._threads import SERIAL_WORK, one_torch_thread
 from mgce.losses.modules import MinimaxLink
@@ -242,7 +241,6 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
 
     def _validated(self, *data: Any, reset: bool = True, dtype: Any = (np.float64, np.float32)) -> Any:
         """Check X, or X and y, as scikit-learn does; put the argument's name before messages that lack it."""
-        data = (view_for(self, data[0]), *data[1:])
         try:
             with np.errstate(invalid="ignore"):  # it sums all values, and those of both signs may overflow
                 return validate_data(

@@ -16,7 +16,6 @@ from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from mgce._arrays import TwoViews, view_for
 from mgce._row_order import content_order
 from mgce._validation import expected
 from mgce.estimators.base import FloatArray, RobustClassifier
@@ -177,12 +176,8 @@ class MGCEVotingClassifier(RobustClassifier, _BaseComposition):  # type: ignore[
         total = np.zeros((len(X), len(self.classes_)))
         for member in members:
             # A class that a classifier has not seen is not among its columns.
-            total[:, np.searchsorted(self.classes_, member.classes_)] += member.predict_proba(view_for(member, X))
+            total[:, np.searchsorted(self.classes_, member.classes_)] += member.predict_proba(X)
         return total / len(members)
-
-    def _validated(self, *data: Any, **options: Any) -> Any:
-        """Check X, or X and y; rows of two views are left to the classifiers, each of which checks its own."""
-        return data[0] if isinstance(data[0], TwoViews) else super()._validated(*data, **options)
 
     def _check_members(self) -> None:
         names = [name for name, _ in self.estimators]

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
-from mgce._arrays import view_for
 from mgce.estimators import MGCEVotingClassifier
 from mgce.estimators.log_margins import best_scale
 from mgce.tables.candidates import AVERAGE, FEW_BETAS, Baseline, Candidate
@@ -177,7 +176,7 @@ def _fitted(estimator: Any, rows: Part, some: NDArray[np.int64]) -> Any:
     """Fit a clone of an estimator to some of the rows."""
     X, y, weight = rows
     options = {} if weight is None else {"sample_weight": weight[some]}
-    return clone(estimator).fit(view_for(estimator, X[some]), y[some], **options)
+    return clone(estimator).fit(X[some], y[some], **options)
 
 
 def count_fits(candidates: Sequence[Candidate], baselines: Sequence[Baseline]) -> int:
@@ -218,8 +217,7 @@ def _try(step: str, model: Candidate | Baseline, rows: Part, seed: int, on_fit: 
         for train, test in folds(y, seed).split(X, y):
             fitted = _fitted(model.quick, rows, train)
             # A class that has too few rows for every fold is not among the columns.
-            known = np.searchsorted(classes, fitted.classes_)
-            probs[np.ix_(test, known)] = fitted.predict_proba(view_for(fitted, X[test]))
+            probs[np.ix_(test, np.searchsorted(classes, fitted.classes_))] = fitted.predict_proba(X[test])
     seconds = time.process_time() - start
     candidate = model if isinstance(model, Candidate) else None
     return Trial(model.name, candidate, len(y), _accuracy(probs, y), seconds, probs=probs)

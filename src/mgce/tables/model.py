@@ -219,7 +219,7 @@ def _built(root: Node) -> TableModel:
     (_, transformer), (_, classifier) = (item.items() for item in root["steps"].items())
     built, made_up = build_transformer(transformer, columns)
     first = built.transform(made_up[:1])
-    steps = [("columns", built), ("classifier", build_classifier(classifier, first))]
+    steps = [("columns", built), ("classifier", build_classifier(classifier, first.shape[1]))]
     trained, version = table["trained_rows"].array(np.uint64, None), table["version"].text()
     model = TableModel(Pipeline(steps), columns, trained, version)
     if table["sets"].plain() is not None:

@@ -18,7 +18,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mgce._arrays import view_for
 from mgce._validation import expected
 from mgce.datasets.tables import MAX_CATEGORIES, preprocessor
 from mgce.estimators import (
@@ -117,13 +116,13 @@ def _preprocessor(node: Node, columns: Columns) -> tuple[Any, pd.DataFrame]:
     return built, frame
 
 
-def build_classifier(node: Node, X: Any) -> Any:
-    """Build the fitted classifier of a file, for rows like X, which the transformer has returned.
+def build_classifier(node: Node, n_features: int) -> Any:
+    """Build the fitted classifier of a file.
 
     Raises:
         ValueError: if it is no classifier that `mgce fit` chooses, or not one of so many features.
     """
-    return _average(node, X) if node.kind == AVERAGE else _single(node, X)
+    return _average(node, n_features) if node.kind == AVERAGE else _single(node, n_features)
 
 
 def build_sets(text: str, n_classes: int) -> ConformalSets:
@@ -224,22 +223,21 @@ def _fitted(cls: Any, node: Node, n_features: int) -> Any:
     return classifier
 
 
-def _single(node: Node, X: Any) -> Any:
+def _single(node: Node, n_features: int) -> Any:
     if node.kind not in SINGLE:
         raise ValueError(expected("model", "a classifier that `mgce fit` chooses", node.kind))
     cls, fill = SINGLE[node.kind]
-    n_features = view_for(cls(), X).shape[1]
     classifier = _fitted(cls, node, n_features)
     fill(classifier, node, n_features, len(classifier.classes_))
     return classifier
 
 
-def _average(node: Node, X: Any) -> MGCEVotingClassifier:
-    members = [_single(item, X) for item in node["estimators_"].items()]
+def _average(node: Node, n_features: int) -> MGCEVotingClassifier:
+    members = [_single(item, n_features) for item in node["estimators_"].items()]
     names = [_named(item)[0] for item in node["estimators"].items()]
     if not 1 <= len(members) == len(set(names)) == len(names) <= len(SINGLE):
         raise ValueError(expected("estimators", f"1 to {len(SINGLE)} by different names", names))
-    fitted = _fitted(lambda beta: MGCEVotingClassifier([], beta), node, X.shape[1])
+    fitted = _fitted(lambda beta: MGCEVotingClassifier([], beta), node, n_features)
     if not all(np.isin(member.classes_, fitted.classes_).all() for member in members):
         raise ValueError(expected("classes_", "those of all members", "others"))
     scale, least = node["scale_"].number(LEAST, MOST), node["least_prob_"].number(LEAST, 1)
