@@ -172,6 +172,8 @@ def test_a_frame_of_pandas_is_a_table():
     assert frame.columns.tolist() == ["town", "x", "count", "day"]
     assert str(reading) == "frame: 3 rows of 4 columns, from pandas."
     assert accounted(FRAME.rename(columns={"x": 3}).set_axis([5, 6, 7]))[0].columns.tolist()[0] == "3"
+    assert accounted(FRAME[1:])[1].notes == []
+    assert len(accounted(FRAME.set_axis(["a", "b", "c"]))[1].notes) == 1
     for wrong in ([1, 2], {"a": [1]}, None):
         with pytest.raises(TypeError, match="Expected `table` to be a frame of pandas or polars"):
             accounted(wrong)

@@ -148,6 +148,8 @@ def read_python_frame(table: Any) -> Typed:
         frame, source = table, "pandas"
     if not isinstance(frame, pd.DataFrame):
         raise TypeError(f"Expected `table` to be a frame of pandas or polars, but got {type(table).__name__!r}.")
+    if frame.index.name is None and frame.index.dtype.kind in "iu":  # the numbers of rows, some left out before
+        frame = frame.reset_index(drop=True)
     frame, notes = _with_index(frame)
     return Typed(frame, [*map(str, frame.columns)], source, notes)
 
