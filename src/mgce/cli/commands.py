@@ -39,8 +39,17 @@ class Commands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that is called, imported and with its options."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            ctx.fail(f"No such command {args[0]!r}.{_nearest(args[0])}")
         name, command, rest = super().resolve_command(ctx, args)
         return name, None if command is None else load_command(str(command.name)), rest
+
+
+def _nearest(name: str) -> str:
+    """Ask whether the nearest command was meant; what finds it is imported only now."""
+    from mgce._validation import nearest
+
+    return nearest(name, COMMANDS)
 
 
 def load_command(name: str) -> Any:
