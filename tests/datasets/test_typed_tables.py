@@ -110,6 +110,7 @@ def test_rows_and_cells_of_excel_are_accounted_for(tmp_path):
     assert frame["y"].tolist() == ["NA", "None", "2024-05-31 00:00:00"]
     assert frame["x"].isna().tolist() == [False, True, False] and frame["z"].isna().tolist() == [True, False, False]
     assert frame.columns.tolist() == ["code", "x", "Unnamed: 2", "y", "z"]
+    assert frame["Unnamed: 2"].isna().tolist() == [True, True, False]
     blank, error = reading.notes
     assert blank == "2 blank rows of sheet 'S' were left out."
     assert error == "1 cell holds an error of Excel (#DIV/0!, for one), which counts as missing."

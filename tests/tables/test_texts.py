@@ -9,6 +9,7 @@ from mgce.tables.texts import is_text, words_on_average
 
 RNG = np.random.default_rng(0)
 WORDS = re.findall(r"\w+", "the card was not accepted at my bank and I want to know why this payment is pending")
+HEX = "abcdefghijkl"
 HAN = "我的银行卡没有被接受请告诉我为什么这笔付款还在等待中"
 
 
@@ -32,6 +33,7 @@ TEXTS = {
 OTHERS = {
     "identifiers": [f"AX-{i:05}-{i * 7919 % 997}" for i in range(100)],
     "words that name rows": [f"order{i:04} lot{i * 31:05}" for i in range(100)],
+    "words of one row each": [" ".join("".join(RNG.choice(list(HEX), 9)) for _ in range(3)) for _ in range(100)],
     "addresses of mail": [f"user{i}@mail.example" for i in range(100)],
     "links": [f"https://example.org/page/{i}/item" for i in range(100)],
     "answers of several words": RNG.choice(["strongly agree", "neither agree nor disagree", "do not know"], 100),
