@@ -66,8 +66,9 @@ def _parameter(one: Any, hint: Any) -> Parameter:
 
 
 def _type(hint: Any) -> Any:
-    """Return the type of a value that may be left out, of `Path | None` Path."""
-    return typing.get_args(hint)[0] if isinstance(hint, UnionType) else hint
+    """Return the type of a value that may be left out or come several times: of `list[str] | None` str."""
+    one = typing.get_args(hint)[0] if isinstance(hint, UnionType) else hint
+    return typing.get_args(one)[0] if typing.get_origin(one) is list else one
 
 
 def _literal(text: str) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,25 @@ def _models() -> list[bytes]:
         pipeline = Pipeline([("columns", preprocessor(selected)), ("classifier", classifier)])
         pipeline.fit(selected, labels.to_numpy(dtype=str))
         contents.append(TableModel(pipeline, columns, np.sort(row_prints(selected, labels))).to_bytes())
-    return contents
+    return [*contents, _model_of_text()]
+
+
+def _model_of_text() -> bytes:
+    """Return a model of a column of text beside one of numbers."""
+    from sklearn.pipeline import Pipeline
+
+    from mgce.estimators import MGCEClassifier
+    from mgce.tables.columns import Columns
+    from mgce.tables.model import TableModel, row_prints
+    from mgce.tables.text_features import transformer
+
+    frame = _frame()[["x", "kind", "y"]]
+    columns = Columns.of(frame, "y", text=["kind"])
+    selected, labels = columns.select(frame), columns.labels(frame)
+    fitted = transformer(selected, columns.kinds, 0)
+    pipeline = Pipeline([("columns", fitted), ("classifier", MGCEClassifier())])
+    pipeline.fit(selected, labels.to_numpy(dtype=str))
+    return TableModel(pipeline, columns, np.sort(row_prints(selected, labels))).to_bytes()
 
 
 def _trees() -> list[tuple[str, Any]]:
@@ -142,6 +161,24 @@ def _read_frame(path: Path) -> Any:
 
     frame = read_frame(path, "table")
     return Columns.of(frame, frame.columns[-1]).select(frame)
+
+
+def _arrow() -> list[bytes]:
+    import pyarrow.feather as feather
+
+    kinds = ("uncompressed", "lz4", "zstd")
+    return [
+        _bytes_of(lambda path, kind=kind: feather.write_feather(_frame(), str(path), compression=kind), "t.feather")  # type: ignore[misc]
+        for kind in kinds
+    ]
+
+
+def _json_lines() -> list[bytes]:
+    return [_frame().to_json(orient="records", lines=True).encode(), b'{"a": [1, {}], "b": null}\n\n{"a": 1e3}\n']
+
+
+def _excel() -> list[bytes]:
+    return [_bytes_of(lambda path: _frame().to_excel(path, index=False), "t.xlsx")]
 
 
 def _idx() -> list[bytes]:
@@ -293,6 +330,9 @@ def readers() -> dict[str, Reader]:
         "estimator": Reader("m.skops", _estimators, _use_estimator),
         "csv": Reader("t.csv", _csv, _read_frame),
         "parquet": Reader("t.parquet", _parquet, _read_frame),
+        "arrow": Reader("t.feather", _arrow, _read_frame),
+        "json lines": Reader("t.jsonl", _json_lines, _read_frame),
+        **({"excel": Reader("t.xlsx", _excel, _read_frame)} if find_spec("openpyxl") else {}),
         "idx": Reader("i.gz", _idx, _read_idx),
         "xz": Reader("data_batch_1.bin.xz", _xz, _read_xz),
         "labels": Reader("labels.pt", _labels, _read_labels),

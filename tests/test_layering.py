@@ -84,6 +84,7 @@ ROOMS = {
     "mgce.datasets": (
         "images separators sources splits",
         "reading",
+        "typed_tables",
         "cifar idx image_folders svhn table_files",
         "cifar_n tables",
         "openml uci uci_copies",
@@ -109,7 +110,10 @@ ROOMS = {
     ),
     "mgce.tables": (
         "dates numbers",
-        "columns candidates predictions copies unread",
+        "candidates predictions copies unread",
+        "texts",
+        "columns",
+        "text_features",
         "rebuilt",
         "choice suspects model notes dependence",
         "rows",

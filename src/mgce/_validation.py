@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from numbers import Integral, Real
 from typing import Any
@@ -14,6 +15,8 @@ from torch import Tensor
 
 from mgce._text import printable
 
+NAMES_IN_ERRORS = 20  # names that an error lists: enough to see which file was read, few enough for a sentence
+LONGEST_NAME = 200  # characters of a name that came which are compared with others: comparing takes their product
 REDUCTIONS = ("none", "mean", "sum")
 HALF_TYPES = (torch.float16, torch.bfloat16)
 # Allowed errors of probabilities: the square root of float32's precision. It also holds for float64, because results of
@@ -37,6 +40,50 @@ def not_installed(who: str, library: str, extra: str) -> str:
     """
     install = f"`pip install -c constraints.txt '.[{extra}]'`"
     return f"{who} {library}, which is not installed: in a checkout of mgce, run {install}."
+
+
+def unknown_name(option: str, what: str, got: object, known: Iterable[object]) -> str:
+    """Build the sentence for a name that is none of those known: the nearest of them first, then the list.
+
+    Args:
+        option: the name of the argument.
+        what: what the name should be, such as "a column of the table".
+        got: the name that came.
+        known: the names there are.
+
+    Example:
+        >>> unknown_name("target", "a column of the table", "chruned", ["age", "churned"])
+        "Expected `target` to be a column of the table (age, churned), but got 'chruned'. Did you mean 'churned'?"
+    """
+    names = [str(name) for name in known]
+    return expected(option, f"{what} ({listed(names)})", got) + nearest(got, names)
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names with commas between, of more than `NAMES_IN_ERRORS` the first ones and how many more there are.
+
+    Example:
+        >>> listed(["a", "b"]), listed([str(i) for i in range(100)])[-18:]
+        ('a, b', '18, 19 and 80 more')
+    """
+    more = f" and {len(names) - NAMES_IN_ERRORS} more" if len(names) > NAMES_IN_ERRORS else ""
+    return ", ".join(names[:NAMES_IN_ERRORS]) + more
+
+
+def nearest(got: object, known: Iterable[object]) -> str:
+    """Return a question for the name that is most like the one that came, with a blank before; "" if none is like it.
+
+    Case and blanks around a name count for nothing.
+
+    Example:
+        >>> nearest("Age ", ["age", "churned"])
+        " Did you mean 'age'?"
+    """
+    plain: dict[str, str] = {}
+    for name in map(str, known):
+        plain.setdefault(name.strip().casefold(), name)
+    found = difflib.get_close_matches(str(got)[:LONGEST_NAME].strip().casefold(), plain, n=1)
+    return printable(f" Did you mean {plain[found[0]]!r}?") if found else ""
 
 
 def check_beta(beta: Any) -> float | Tensor:
@@ -77,7 +124,8 @@ def broadcast_beta(beta: Tensor, rows: torch.Size) -> Tensor:
 def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
     """Require `value` to be one of `choices`."""
     if value not in choices:
-        raise ValueError(expected(name, "one of " + ", ".join(map(repr, choices)), value))
+        sentence = expected(name, "one of " + ", ".join(map(repr, choices)), value)
+        raise ValueError(sentence + (nearest(value, choices) if isinstance(value, str) else ""))
 
 
 def check_device(device: str) -> None:
@@ -186,7 +234,17 @@ def check_fraction(name: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(expected(name, what, value))
     if not 0 <= value <= 1:  # type: ignore[operator]  # a Real compares with numbers
-        raise ValueError(expected(name, what, value))
+        raise ValueError(expected_share(name, what, value))
+
+
+def expected_share(name: str, what: str, got: Any) -> str:
+    """Build the sentence for a share that is none, with a question where it looks like a number of percent.
+
+    Example:
+        >>> expected_share("noise_rate", "in [0, 1)", 40)
+        'Expected `noise_rate` to be in [0, 1), but got 40. Did you mean 0.4?'
+    """
+    return expected(name, what, got) + (f" Did you mean {got / 100:g}?" if 1 < got < 100 else "")
 
 
 def check_number(name: str, value: Any, low: float, high: float = math.inf, *, above: bool = False) -> None:

@@ -31,7 +31,7 @@ def test_the_version_is_that_of_the_package(mgce):
 
 def test_unknown_commands_are_refused(mgce):
     code, _, errors = mgce("fitt")
-    assert code == 2 and "No such command 'fitt'" in errors
+    assert code == 2 and "No such command 'fitt'. Did you mean 'fit'?" in errors
 
 
 def test_help_imports_nothing_that_takes_long():

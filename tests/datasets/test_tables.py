@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_digits
 
-from mgce.datasets import load, preprocessor, read_table, table_files, tables
+from mgce.datasets import load, preprocessor, read_table, tables, typed_tables
 from mgce.datasets.table_files import read_frame
 
 
@@ -103,7 +103,7 @@ def test_a_small_parquet_file_of_many_values_is_refused(tmp_path, monkeypatch, n
     frame = pd.DataFrame({"a": np.zeros(600_000), "b": ["some longer words"] * 600_000})
     frame.to_parquet(tmp_path / "t.parquet")
     assert (tmp_path / "t.parquet").stat().st_size < 10_000
-    monkeypatch.setattr(table_files, name, limit)
+    monkeypatch.setattr(typed_tables, name, limit)
     with pytest.raises(ValueError, match="t.parquet could not be read: .*more than"):
         read_frame(tmp_path / "t.parquet", "table")
 

@@ -74,7 +74,7 @@ def test_the_last_rows_in_time_are_held_out(frame):
         ({"groups": "all"}, "Expected `groups` to be a column of so many groups that a share of 0.25 can be held out"),
         ({"groups": "y"}, "Expected `groups` to be another column than the target, but got 'y'"),
         ({"time": "ward"}, "Expected `time` to be a column of numbers, or of dates like 2024-05-31, but got 'w0'"),
-        ({"drop": ("z",)}, "Expected `drop` to be columns of the table"),
+        ({"drop": ("z",)}, "Expected `drop` to be a column of the table"),
         ({"drop": ("x", "key", "ward", "day", "all")}, "a table with a column beside the target"),
     ],
 )

@@ -106,7 +106,7 @@ def test_what_only_a_forged_model_says_has_no_effect(came, name):
     assert came[name]["came"] == came["unchanged"]["came"]
 
 
-@pytest.mark.parametrize("form", [3, 4])
+@pytest.mark.parametrize("form", [3, 4, 5])
 def test_a_file_of_an_earlier_format_predicts_what_it_did(tmp_path, form):
     files = Path(__file__).parent / "files"
     path = tmp_path / "model.skops"

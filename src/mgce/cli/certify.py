@@ -16,10 +16,10 @@ from mgce._validation import expected
 from mgce.cli.list_options import parse_names
 from mgce.cli.noise_options import NOISE_RATE, NOISE_TYPE, parse_rate
 from mgce.cli.outputs import STDOUT, Json, Quiet, check_json, write_json
-from mgce.cli.table_options import TABLE, Decimal, Encoding, Sep
+from mgce.cli.table_options import TABLE, Decimal, Encoding, Sep, Sheet
 from mgce.cli.terminal import Terminal
 from mgce.datasets.reading import cells_with_line_breaks
-from mgce.datasets.table_files import TextFormat, column_list, is_table, read_accounted
+from mgce.datasets.table_files import TextFormat, is_table, read_accounted, require_column
 from mgce.risk import RiskCertificate, certify_each
 from mgce.risk import certify as certify_probs
 from mgce.risk.breakdown import LABEL
@@ -71,6 +71,7 @@ def certify(
     sep: Sep = None,
     decimal: Decimal = ".",
     encoding: Encoding = "utf-8",
+    sheet: Sheet = None,
     json_file: Json = None,
     quiet: Quiet = False,
 ) -> None:
@@ -81,7 +82,7 @@ def certify(
     instead.
     """
     check_json(json_file, *(path for path in (table, model, transition, audit) if path is not None))
-    form = TextFormat(sep, decimal, encoding)
+    form = TextFormat(sep, decimal, encoding, sheet)
     named = [name for name in (by, groups) if name is not None]
     if is_table(model):
         frame, predictions, notes = _read_predictions(model, table, target, prediction, named, form)
@@ -198,8 +199,7 @@ def _noise_options(
 
 def _column(frame: pd.DataFrame, name: str, option: str) -> pd.Series[Any]:
     """Return a column; if there is none of this name, an error names the option."""
-    if name not in frame.columns:
-        raise ValueError(expected(option, f"a column of the table ({column_list(frame)})", name))
+    require_column(frame, name, option)
     return frame[name]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from mgce.datasets.table_files import STDIN, TextFormat, text_changed, to_csv, to_parquet
+from mgce.datasets.table_files import TextFormat, is_text_file, text_changed, to_csv, to_parquet
 
 
 def changed_table(
@@ -27,7 +27,7 @@ def changed_table(
     """
     if out.suffix.lower() == ".parquet":
         return to_parquet(_changed_frame(frame, rows, labels, target)), []
-    if table == STDIN or table.suffix.lower() == ".parquet":
+    if not is_text_file(table):
         changed = _changed_frame(frame, rows, labels, target)
         as_they_are, safe = (to_csv(changed, None, formulas=raw) for raw in (True, False))
     else:

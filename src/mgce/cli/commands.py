@@ -46,9 +46,9 @@ PANELS = {
     "The model": ("model", "beta", "budget", "refit", "seed"),
     "The losses and their networks": ("methods", "betas", "trims", "seeds", "epochs", "hidden", "batch_size", "lr"),
     "Wrong labels": ("noise_rate", "noise_type", "transition", "audit"),
-    "The review": ("checked", "mended", "random", "image", "text"),
+    "The review": ("checked", "mended", "random", "image"),
     "The certificate": ("delta", "coverage", "bounds", "by", "holdout", "groups", "time"),
-    "Reading the table": ("prediction", "id", "drop", "sep", "decimal", "encoding"),
+    "Reading the table": ("prediction", "id", "drop", "text", "category", "sep", "decimal", "encoding", "sheet"),
     "Where and how it runs": ("data_dir", "download", "device", "precision", "jobs", "smoke", "backend", "scheduler"),
     "Writing the results": (
         *("out", "out_dir", "probabilities", "sets", "suspects", "cleaned", "formulas", "json_file", "quiet"),
@@ -69,8 +69,17 @@ class Commands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that is called, imported and with its options."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            ctx.fail(f"No such command {args[0]!r}.{_nearest(args[0])}")
         name, command, rest = super().resolve_command(ctx, args)
         return name, None if command is None else load_command(str(command.name)), rest
+
+
+def _nearest(name: str) -> str:
+    """Ask whether the nearest command was meant; what finds it is imported only now."""
+    from mgce._validation import nearest
+
+    return nearest(name, COMMANDS)
 
 
 def load_command(name: str) -> Any:

@@ -16,7 +16,7 @@ from mgce._files import write_files
 from mgce._validation import expected
 from mgce.cli.list_options import parse_methods, parse_numbers
 from mgce.cli.outputs import STDOUT, Json, Quiet, check_folder, check_json, check_output, write_json
-from mgce.cli.table_options import Decimal, Drop, Encoding, Sep, columns_of
+from mgce.cli.table_options import Decimal, Drop, Encoding, Sep, Sheet, columns_of
 from mgce.cli.terminal import Terminal, nothing_written_if_interrupted
 from mgce.datasets import NAMES, Table, load
 from mgce.datasets.table_files import TextFormat
@@ -32,12 +32,13 @@ METHODS_HELP = f"all, or some, with commas between: {', '.join(KNOWN)}; NAME@BET
 
 
 def compare(
-    dataset: Annotated[str, typer.Argument(help=f"{', '.join(NAMES)}, or the path of a .csv or .parquet file.")],
+    dataset: Annotated[str, typer.Argument(help=f"{', '.join(NAMES)}, or the path of a table, such as a .csv file.")],
     target: Annotated[str | None, typer.Option(help="Column with the classes, for a file.")] = None,
     drop: Drop = None,
     sep: Sep = None,
     decimal: Decimal = ".",
     encoding: Encoding = "utf-8",
+    sheet: Sheet = None,
     data_dir: Annotated[Path | None, typer.Option(help="Local copies of data sets [$MGCE_DATA_DIR or ./data].")] = None,
     download: Annotated[bool, typer.Option("--download", help="Download what is missing in --data-dir.")] = False,
     noise_rate: Annotated[
@@ -73,7 +74,7 @@ def compare(
     mgce@1 is MGCE at beta = 1, the convex minimax MAE; mae is the MAE of softmax. Losses with hyperparameters have
     those published for CIFAR-10.
     """
-    form = TextFormat(sep, decimal, encoding)
+    form = TextFormat(sep, decimal, encoding, sheet)
     table = load(dataset, target, data_dir=data_dir, download=download, drop=columns_of(drop), form=form)
     n_copies = 0
     if dataset not in NAMES:  # data sets known by name keep their published rows and order

@@ -16,7 +16,7 @@ from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table as Grid
-from rich.text import Text
+from rich.text import Text as Plain
 
 from mgce._files import write_files
 from mgce._validation import check_count, expected
@@ -24,7 +24,7 @@ from mgce.cli.changed_tables import changed_table
 from mgce.cli.list_options import parse_names
 from mgce.cli.noise_options import NOISE_RATE, NOISE_TYPE, parse_rate
 from mgce.cli.outputs import STDOUT, Json, Quiet, check_json, check_output, check_table, write_json
-from mgce.cli.table_options import TABLE, Decimal, Drop, Encoding, Sep, columns_of
+from mgce.cli.table_options import TABLE, Category, Decimal, Drop, Encoding, Sep, Sheet, Text, columns_of
 from mgce.cli.terminal import Terminal, nothing_written_if_interrupted
 from mgce.datasets.reading import Reading
 from mgce.datasets.table_files import (
@@ -72,6 +72,8 @@ def fit(
     holdout: Annotated[float, typer.Option(help="Share of the rows kept for the certificate.")] = 0.25,
     id: Annotated[str | None, typer.Option(help="Column that names the rows; it is not learnt from.")] = None,
     drop: Drop = None,
+    text: Text = None,
+    category: Category = None,
     groups: Annotated[
         str | None, typer.Option(help="Column whose equal values mark rows to be held out together, or not at all.")
     ] = None,
@@ -97,6 +99,7 @@ def fit(
     sep: Sep = None,
     decimal: Decimal = ".",
     encoding: Encoding = "utf-8",
+    sheet: Sheet = None,
     jobs: Annotated[int, typer.Option(help="Trees of a forest grown at once; -1: one on each core.")] = -1,
     json_file: Json = None,
     quiet: Quiet = False,
@@ -106,16 +109,18 @@ def fit(
 ) -> TableFit:
     """Fit a classifier to a table whose labels may be partly wrong, and bound how often it disagrees with them.
 
-    Columns may be numbers, dates or categories, with values missing. Models are chosen and averaged on the training
-    rows; the rows held out serve only to measure the average, for the certificate and the calibration. Writes the
-    model, an HTML report, and NAME.suspects.csv: every row, those with the most suspect label first. In CSV files, a
-    cell that a spreadsheet would run as a formula gets an apostrophe in front. With --checked, labels are those that a
-    person has decided on; rows that were drawn at random then bound the errors against right labels.
+    Columns may be numbers, dates, categories or text, with values missing. Models are chosen and averaged on the
+    training rows; the rows held out serve only to measure the average, for the certificate and the calibration. Writes
+    the model, an HTML report, and NAME.suspects.csv: every row, those with the most suspect label first. In CSV files,
+    a cell that a spreadsheet would run as a formula gets an apostrophe in front. With --checked, labels are those that
+    a person has decided on; rows that were drawn at random then bound the errors against right labels.
     """
     plan = FitPlan(
         target,
         id,
         drop=columns_of(drop),
+        text=tuple(text or ()),
+        category=tuple(category or ()),
         groups=groups,
         time=time,
         holdout=holdout,
@@ -129,7 +134,7 @@ def fit(
         budget=budget,
         refit=refit,
     )
-    form = TextFormat(sep, decimal, encoding)
+    form = TextFormat(sep, decimal, encoding, sheet)
     reviewed = () if checked is None else parse_names(checked)
     outputs = _Outputs(out or Path(f"{table_name(table)}.skops"), cleaned, mended, reviewed)
     outputs.check(table, json_file)
@@ -141,7 +146,7 @@ def fit(
     console = Terminal(quiet=quiet or json_file == STDOUT)
     start = monotonic()
     with nothing_written_if_interrupted(console):
-        named = [name for name in (id, groups) if name is not None]
+        named = [name for name in (id, groups, *plan.text, *plan.category) if name is not None]
         frame, reading = read_accounted(table, "table", text=[target, *named], classes=[target], form=form)
         decisions = read_decisions(*map(Path, reviewed))
         result = _run_with_progress(console, frame, plan, jobs, reading, decisions)
@@ -266,12 +271,12 @@ def _print_summary(console: Console, result: TableFit, plan: FitPlan) -> None:
 
 
 def _suspects_grid(result: TableFit, plan: FitPlan, rows: NDArray[np.int64]) -> Grid:
-    """Show the rows of these indices. Names and labels are passed as `Text`, in which rich looks for no markup."""
+    """Show the rows of these indices. Names and labels are passed as `Plain`, in which rich looks for no markup."""
     grid = Grid(title="Most suspect labels", box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
     for place, name in enumerate(suspect_head(result, plan)):
-        grid.add_column(Text(name), justify="left" if place < 3 else "right")
+        grid.add_column(Plain(name), justify="left" if place < 3 else "right")
     for row in rows.tolist():
-        grid.add_row(*map(Text, [*suspect_cells(result, row), *line_cells(result, row)]))
+        grid.add_row(*map(Plain, [*suspect_cells(result, row), *line_cells(result, row)]))
     return grid
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from mgce._validation import expected
+import re
+
+from mgce._validation import expected, nearest
 
 NOISE_RATE = (
     "Share of labels that are wrong: a lower bound with --noise-type symmetric, an upper bound with --noise-type any. "
@@ -21,4 +23,6 @@ def parse_rate(text: str) -> float | str:
     try:
         return float(text)
     except ValueError:
-        raise ValueError(expected("noise_rate", "a number or 'auto'", text)) from None
+        percent = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*%\s*", text)
+        question = f" Did you mean {float(percent[1]) / 100:g}?" if percent else nearest(text, ["auto"])
+        raise ValueError(expected("noise_rate", "a number or 'auto'", text) + question) from None

@@ -9,7 +9,7 @@ import typer
 
 from mgce._files import write_files
 from mgce.cli.outputs import STDOUT, Json, Quiet, check_json, check_output, check_table, write_json
-from mgce.cli.table_options import TABLE, Decimal, Encoding, Sep
+from mgce.cli.table_options import TABLE, Decimal, Encoding, Sep, Sheet
 from mgce.cli.terminal import Terminal
 from mgce.datasets.reading import cells_with_line_breaks
 from mgce.datasets.table_files import TextFormat, read_accounted, table_name, to_csv, to_parquet
@@ -34,6 +34,7 @@ def predict(
     sep: Sep = None,
     decimal: Decimal = ".",
     encoding: Encoding = "utf-8",
+    sheet: Sheet = None,
     json_file: Json = None,
     quiet: Quiet = False,
 ) -> None:
@@ -43,7 +44,7 @@ def predict(
     h (minimax) and p (worst-case, meant to be calibrated to labels like those of the training rows). In a CSV file, an
     id or class that begins like a spreadsheet formula (=, +, -, @) and is not a number gets an apostrophe in front.
     """
-    form = TextFormat(sep, decimal, encoding)
+    form = TextFormat(sep, decimal, encoding, sheet)
     out = out or Path(f"{table_name(table)}-predictions.csv")
     check_output("out", out, table, model)
     check_table("out", out)

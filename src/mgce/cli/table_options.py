@@ -8,13 +8,25 @@ import typer
 
 from mgce.cli.list_options import parse_names
 
-TABLE = "A table: .csv, .tsv, .txt, any of them with .gz, or .parquet; - for standard input."
+TABLE = (
+    "A table: .csv, .tsv, .txt, .xlsx, .jsonl (JSON lines), .parquet, .arrow or .feather, also with .gz; "
+    "- for standard input."
+)
 Sep = Annotated[
     str | None, typer.Option(help=r"Character between two values, \t for tab [found in the first 1,000 lines].")
 ]
 Decimal = Annotated[str, typer.Option(help="Decimal separator of numbers.")]
 Encoding = Annotated[str, typer.Option(help="Character encoding of a text file, such as latin-1.")]
+Sheet = Annotated[str | None, typer.Option(help="Sheet of an Excel file [the first].")]
 Drop = Annotated[str | None, typer.Option(help="Columns that are not learnt from, with commas between.")]
+
+
+Text = Annotated[
+    list[str] | None, typer.Option(help="Column to learn from word by word, if it is not recognised. Repeatable.")
+]
+Category = Annotated[
+    list[str] | None, typer.Option(help="Column of categories that is recognised as something else. Repeatable.")
+]
 
 
 def columns_of(drop: str | None) -> tuple[str, ...]:

@@ -42,10 +42,11 @@ class Reading:
     file: str
     rows: int  # of the table
     columns: int
-    lines: Lines | None = None  # None for Parquet, which has no lines
+    lines: Lines | None = None  # None for Parquet and others whose rows are no lines
     separator: str | None = None
     decimal: str | None = None
     encoding: str | None = None
+    source: str | None = None  # the format of a table whose cells have types, in words
     sentences: tuple[str, ...] = ()  # notes on content of the file that the table lacks or may misread
     # Blank lines of a file with lines, by the number of rows before each; None for Parquet.
     rows_before_blank: tuple[int, ...] | None = None
@@ -59,7 +60,7 @@ class Reading:
         """Return the account in one sentence."""
         rows = f"{self.file}: {_count(self.rows, 'row')} of {_count(self.columns, 'column')}"
         if self.lines is None:
-            return f"{rows}, from Parquet."
+            return f"{rows}, from {self.source}."
         parts = [
             _count(self.rows, "row"),
             f"{self.lines.names} of names",

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from mgce._validation import check_choice, expected
+from mgce._validation import check_choice, expected, nearest
 from mgce.datasets import cifar, cifar_n, idx, image_folders, openml, svhn, uci, uci_copies
 from mgce.datasets.images import ImageDataset, Images
 from mgce.datasets.sources import DataSource
@@ -63,7 +63,7 @@ def load(
     them on GitHub, openml/ as scikit-learn caches it.
 
     Args:
-        dataset: one of `NAMES`, or a path that ends in .csv, .tsv, .txt, one of them and .gz, or .parquet.
+        dataset: one of `NAMES`, or a path that ends in .csv or another of :data:`mgce.datasets.table_files.SUFFIXES`.
         target: the column that holds the classes; for a file, and only for a file.
         data_dir: the directory of the local copies; without it $MGCE_DATA_DIR, or ./data.
         download: whether to download, into `data_dir`, what is missing there.
@@ -91,7 +91,7 @@ def load(
     if is_table(Path(dataset)):
         return read_table(Path(dataset), target, drop=drop, form=form)
     what = "one of " + ", ".join(map(repr, NAMES)) + f", or the path of a file that ends in {' or '.join(SUFFIXES)}"
-    raise ValueError(expected("dataset", what, dataset))
+    raise ValueError(expected("dataset", what, dataset) + nearest(dataset, NAMES))
 
 
 def load_images(

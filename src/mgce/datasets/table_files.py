@@ -1,4 +1,4 @@
-"""Read and write files of tables: CSV and similar text files, also compressed by gzip, and Parquet."""
+"""Read and write files of tables: CSV and similar text files, also compressed by gzip, and formats with types."""
 
 from __future__ import annotations
 
@@ -12,20 +12,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mgce._limits import EXPANDED_BYTES, TABLE_CELLS, TooLargeError, read_at_most
+from mgce._limits import read_at_most
 from mgce._text import printable, spreadsheet_cell
-from mgce._validation import expected
+from mgce._validation import expected, unknown_name
 from mgce.datasets.reading import Reading, count_lines
 from mgce.datasets.separators import division, text_lines
+from mgce.datasets.typed_tables import (
+    READERS,
+    Asked,
+    Reader,
+    SheetError,
+    read_excel,
+    read_python_frame,
+    reader_of_content,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
 
-# Rows of a Parquet file that are read at a time, before the size of what was read is checked again: few enough that a
-# batch of ordinary columns takes some megabytes.
-PARQUET_ROWS = 10_000
-SUFFIXES = (".csv", ".tsv", ".txt", ".parquet")  # suffixes of tables; text files may have a further suffix .gz
-NAMES_IN_ERRORS = 20  # columns that an error lists: enough to find a misspelt name by, few enough for a sentence
+SUFFIXES = (".csv", ".tsv", ".txt", *READERS)  # suffixes of tables; each may have a further suffix .gz
+OTHER_SPREADSHEETS = (".xls", ".xlsb", ".ods", ".numbers")  # which have to be saved as .xlsx first
 # The texts that pandas reads as a missing value, from the documentation of `read_csv`.
 MISSING = (
     *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A"),
@@ -36,18 +42,20 @@ STDIN = Path("-")  # the path that stands for standard input, as in other comman
 
 @dataclass(frozen=True)
 class TextFormat:
-    r"""Format of a table in a text file.
+    r"""Format of a table in a file.
 
     Attributes:
         sep: the character between two values; a tab may also be written as the two characters "\t", which is what a
             shell passes on. With None, it is found: see :mod:`mgce.datasets.separators`.
         decimal: the decimal separator of numbers, one character.
         encoding: the character encoding, by its name in Python.
+        sheet: the sheet of an Excel file; None for the first.
     """
 
     sep: str | None = None
     decimal: str = "."
     encoding: str = "utf-8"
+    sheet: str | None = None
 
     def __post_init__(self) -> None:
         if self.separator is not None and len(self.separator) != 1:
@@ -89,8 +97,8 @@ def read_accounted(
     """Read a table from a file, and account for every line of it.
 
     Args:
-        path: the file, or `STDIN`. Its suffix is .parquet for Parquet; all others are read as text, those whose last
-            suffix is .gz after decompression.
+        path: the file, or `STDIN`. Its suffix tells the format, after one .gz: see `READERS`; all others are read as
+            text. On standard input, the first bytes tell it.
         name: the name of the argument or option, for errors.
         text: columns of a text file whose values stay text as written, so that "007" does not become the number 7.
         classes: columns of classes in a text file, where only an empty value is missing: "NA" and "None" are read as
@@ -113,11 +121,16 @@ def read_accounted(
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)  # a row with more values than there are names
-            if path.suffix.lower() == ".parquet":
-                frame, reading = _read_parquet(path)
-                names = list(frame.columns.map(str))
+            content = _content(path)
+            reader = _reader(path, content)
+            _check_sheet(path, reader, form)
+            if reader is None:
+                frame, reading, names = _read_text(content, table_file_name(path), text, classes, form)
             else:
-                frame, reading, names = _read_text(_content(path), table_file_name(path), text, classes, form)
+                asked = Asked(table_file_name(path), text, classes, MISSING, form.sheet, form.encoding)
+                frame, reading, names = reader(io.BytesIO(content), asked).accounted(asked.file)
+    except SheetError:
+        raise
     except UnicodeDecodeError as error:
         encoded = f"a table in the encoding {form.encoding}"
         raise ValueError(expected(name, encoded, f"{path.name}, which is in another one; see --encoding")) from error
@@ -125,6 +138,32 @@ def read_accounted(
         reason = (str(error).splitlines() or ["unknown reason"])[0]
         sentence = f"Expected `{name}` to be a table, but {path.name} could not be read: {reason}"
         raise ValueError(printable(sentence)) from error
+    return _checked(frame, names, name), reading
+
+
+def accounted(table: Any, name: str = "table") -> tuple[pd.DataFrame, Reading]:
+    """Return a frame of pandas or polars as :func:`read_accounted` returns that of a file.
+
+    Args:
+        table: the frame, or anything else that has a method `to_pandas`; it is not changed.
+        name: the name of the argument, for errors.
+
+    Raises:
+        TypeError: if it is no frame.
+        ValueError: if it has no rows, or two columns of one name.
+    """
+    frame, reading, names = read_python_frame(table).accounted("frame")
+    return _checked(frame.copy(deep=False), names, name), reading
+
+
+def _checked(frame: pd.DataFrame, names: list[str], name: str) -> pd.DataFrame:
+    """Return a table with names that are text, and rows numbered from 0, after checking that it has any of both.
+
+    Args:
+        frame: the table.
+        names: of its columns, as they are written.
+        name: the name of the argument, for errors.
+    """
     if len(frame) == 0:
         raise ValueError(expected(name, "a table with rows", "none"))
     for column, n in Counter(names).items():
@@ -132,12 +171,23 @@ def read_accounted(
             sentence = f"Expected `{name}` to have columns of different names, but got {n} columns named {column!r}."
             raise ValueError(printable(sentence))
     frame.columns = frame.columns.map(str)
-    return frame.reset_index(drop=True), reading
+    return frame.reset_index(drop=True)
 
 
-def column_list(frame: pd.DataFrame) -> str:
-    """Return the names of the first columns with commas between, for errors about a column that is not there."""
-    return ", ".join(map(str, frame.columns[:NAMES_IN_ERRORS]))
+def require_column(frame: pd.DataFrame, name: object, option: str, table: str = "the table") -> None:
+    """Require a table to have a column of this name.
+
+    Args:
+        frame: the table.
+        name: of the column.
+        option: the name of the argument or option, for the error.
+        table: what to call the table.
+
+    Raises:
+        ValueError: if it has none; the error tells the nearest name, and the columns.
+    """
+    if name not in frame.columns:
+        raise ValueError(unknown_name(option, f"a column of {table}", name, frame.columns))
 
 
 def to_csv(frame: pd.DataFrame, digits: int | None = 6, *, formulas: bool = False) -> bytes:
@@ -234,6 +284,31 @@ def _content(path: Path) -> bytes:
     return path.read_bytes()
 
 
+def is_text_file(path: Path) -> bool:
+    """Return whether a table is a text file with a separator that can be read again."""
+    return path != STDIN and _without_gz(path).suffix.lower() not in READERS
+
+
+def _reader(path: Path, content: bytes) -> Reader | None:
+    """Return the reader of a table whose cells have types; None for a text file.
+
+    Raises:
+        ValueError: if the file is of another spreadsheet.
+    """
+    if path == STDIN:
+        return reader_of_content(content)
+    suffix = _without_gz(path).suffix.lower()
+    if suffix in OTHER_SPREADSHEETS:
+        raise ValueError(f"save the sheet as .xlsx or .csv, since {suffix} is not read")
+    return READERS.get(suffix)
+
+
+def _check_sheet(path: Path, reader: Reader | None, form: TextFormat) -> None:
+    """Require a sheet to be asked for only where there are any."""
+    if form.sheet is not None and reader is not read_excel:
+        raise SheetError(expected("sheet", f"left out, as {table_file_name(path)} is no Excel file", form.sheet))
+
+
 def _read_text(
     content: bytes, file: str, text: Collection[str], classes: Collection[str], form: TextFormat
 ) -> tuple[pd.DataFrame, Reading, list[str]]:
@@ -262,7 +337,7 @@ def _read_text(
             sentences = tuple(_perhaps_thousands(pd.read_csv(io.BytesIO(content), **options), form.decimal))
         frame = _with_points(frame, text, form.decimal)
     written = divided.sep, form.decimal, form.encoding
-    return frame, Reading(file, *frame.shape, lines, *written, sentences, blank), names
+    return frame, Reading(file, *frame.shape, lines, *written, sentences=sentences, rows_before_blank=blank), names
 
 
 def _perhaps_thousands(cells: pd.DataFrame, decimal: str) -> Iterator[str]:
@@ -302,47 +377,3 @@ def _with_points(frame: pd.DataFrame, text: Collection[str], decimal: str) -> pd
             numbers |= grouped
         frame[name] = frame[name].where(~numbers, frame[name].str.translate(str.maketrans(f"{decimal}.", ".,")))
     return frame
-
-
-def _read_parquet(path: Path) -> tuple[pd.DataFrame, Reading]:
-    """Read a Parquet file in batches of rows.
-
-    A small file can hold a long text that is repeated in millions of rows; the sizes of the batches are added up, so
-    that reading stops before they fill the memory.
-    """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    # Spark's dates (INT96) may lie outside the range of nanoseconds.
-    with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
-        cells = file.metadata.num_rows * max(1, file.metadata.num_columns)
-        if cells > TABLE_CELLS:
-            raise TooLargeError(f"{cells:,} cells, more than {TABLE_CELLS:,}")
-        batches, size = [], 0
-        for batch in file.iter_batches(PARQUET_ROWS):
-            batch.validate(full=True)  # finds, for one, text that is not UTF-8, which would only fail when it is used
-            batches.append(batch)
-            size += batch.nbytes
-            if size > 8 * cells + EXPANDED_BYTES:  # 8 bytes for a number or for the position of a text in its column
-                raise TooLargeError(f"more than {EXPANDED_BYTES:,} bytes of text when unpacked")
-        frame: pd.DataFrame = pa.Table.from_batches(batches, file.schema_arrow).to_pandas()
-    frame, left_out = _with_index(frame)
-    return frame, Reading(path.name, *frame.shape, sentences=left_out)
-
-
-def _with_index(frame: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Turn a named index into columns, as in CSV; return the table, and a note if an unnamed index is left out."""
-    import pandas as pd
-
-    if isinstance(frame.index, pd.RangeIndex) and frame.index.name is None:
-        return frame, ()
-    named = [level for level, name in enumerate(frame.index.names) if name is not None]
-    all_named = len(named) == frame.index.nlevels
-    if named:
-        frame = frame.reset_index(level=named, allow_duplicates=True)
-    if all_named:
-        return frame, ()
-    sentence = (
-        "The index of the file has no name, and so is no column of the table. If it holds something to learn, name it."
-    )
-    return frame.reset_index(drop=True), (sentence,)

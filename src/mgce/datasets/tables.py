@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mgce._text import printable
-from mgce._validation import expected
+from mgce._validation import expected, listed
 from mgce.datasets.reading import cells_with_line_breaks
-from mgce.datasets.table_files import TextFormat, column_list, read_accounted, table_name
+from mgce.datasets.table_files import TextFormat, read_accounted, require_column, table_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,12 +65,11 @@ def read_table(path: Path, target: str | None, *, drop: Collection[str] = (), fo
         FileNotFoundError: Expected `dataset` to be the path of a file that exists, but got 'nowhere.csv'.
     """
     frame, reading = read_accounted(path, "dataset", classes=() if target is None else [target], form=form)
-    columns = column_list(frame)
     if target is None:
+        columns = listed([*map(str, frame.columns)])
         raise ValueError(printable(f"Expected `target` to name the column with the classes, one of: {columns}."))
     for option, name in (("target", target), *(("drop", name) for name in drop)):
-        if name not in frame.columns:
-            raise ValueError(expected(option, f"a column of {path.name} ({columns})", name))
+        require_column(frame, name, option, path.name)
     labelled = frame[frame[target].notna()].reset_index(drop=True)
     if labelled.empty:
         raise ValueError(expected("target", "a column with classes", "none"))

@@ -31,6 +31,8 @@ TRUSTED = frozenset(
         "mgce.estimators.trees.Trees",
         "mgce.estimators.voting.MGCEVotingClassifier",
         "mgce.tables.model.TablePipeline",
+        "mgce.tables.text_features.TextEncoder",
+        "mgce.tables.text_features.TextTransformer",
         "numpy.dtype",
         # Of CalibratedClassifierCV, ColumnTransformer, searches, VotingClassifier and StackingClassifier.
         "sklearn.calibration._CalibratedClassifier",

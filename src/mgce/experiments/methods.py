@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import Tensor
 
-from mgce._validation import check_choice, expected
+from mgce._validation import check_choice, expected, nearest
 from mgce.losses.presets import DATA, LOSSES, preset
 from mgce.losses.trimmed import check_trim
 from mgce.noise import inverse_noise_matrix
@@ -127,7 +127,7 @@ def at_betas(method: str, candidates: tuple[float, ...]) -> list[Method]:
             raise ValueError
     except ValueError:
         what = "names of losses, or NAME@BETA of one that has a beta, from 1 to inf, as in mgce@1"
-        raise ValueError(expected("methods", what, method)) from None
+        raise ValueError(expected("methods", what, method) + nearest(name, LOSSES)) from None
     return [Method(name, float(beta))]
 
 

@@ -262,7 +262,8 @@ def _checked_bounds(bounds: Sequence[str] | None, beta: float | None) -> tuple[s
     names = (bounds,) if isinstance(bounds, str) else tuple(bounds)
     if not names or not set(names) <= set(BOUNDS):
         what = "one or more of " + ", ".join(map(repr, BOUNDS))
-        raise ValueError(_validation.expected("bounds", what, bounds))
+        asked = "".join(_validation.nearest(name, BOUNDS) for name in names if name not in BOUNDS)
+        raise ValueError(_validation.expected("bounds", what, bounds) + asked)
     if ("alpha" in names) != (beta is not None):
         raise ValueError(_validation.expected("beta", "given with the bound 'alpha', and with no other choice", beta))
     return tuple(name for name in BOUNDS if name in names)

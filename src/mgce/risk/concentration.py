@@ -231,7 +231,7 @@ def maurer_pontil_upper(sample: Any, delta: float = 0.05, *, limits: tuple[float
 def check_delta(delta: float) -> None:
     """Require a probability of failure in (0, 1)."""
     if not 0 < delta < 1:
-        raise ValueError(_validation.expected("delta", "in (0, 1)", delta))
+        raise ValueError(_validation.expected_share("delta", "in (0, 1)", delta))
 
 
 def unit_sample(sample: Any, limits: tuple[float, float]) -> FloatArray:

@@ -53,11 +53,11 @@ class StatedNoise:
         rate = float(self.rate)
         if self.kind == "any":
             if not 0 <= rate < 1:
-                raise ValueError(_validation.expected("noise_rate", "in [0, 1)", self.rate))
+                raise ValueError(_validation.expected_share("noise_rate", "in [0, 1)", rate))
             return AnyNoise(rate), delta
         if not 0 <= rate < (k - 1) / k:
             what = f"in [0, {k - 1}/{k}), since from (k-1)/k on noisy labels say nothing about clean ones"
-            raise ValueError(_validation.expected("noise_rate", what, self.rate))
+            raise ValueError(_validation.expected_share("noise_rate", what, rate))
         return (SymmetricNoise(rate, k) if rate else RightLabels()), delta
 
 

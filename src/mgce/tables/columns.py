@@ -11,9 +11,9 @@ import pandas as pd
 from pandas.api import types
 
 from mgce._text import printable
-from mgce._validation import expected
+from mgce._validation import expected, listed, nearest
 from mgce.datasets.reading import row_number
-from mgce.datasets.table_files import column_list
+from mgce.datasets.table_files import require_column
 from mgce.tables.dates import CALENDAR, DIGITS, FORMS, MONTH, ORDINAL, days_of_dates, days_of_text
 from mgce.tables.numbers import (
     GROUPED,
@@ -25,11 +25,14 @@ from mgce.tables.numbers import (
     numbers_of_text,
     points_between_thousands,
 )
+from mgce.tables.texts import is_text
 
-NUMBER, CATEGORY, DATE = "number", "category", "date"
-KINDS = (NUMBER, CATEGORY, DATE)
+NUMBER, CATEGORY, DATE, TEXT = "number", "category", "date", "text"
+KINDS = (NUMBER, CATEGORY, DATE, TEXT)
+AS_WRITTEN = (CATEGORY, TEXT)  # kinds whose values are text
 LIKELY_DAYS = (-62_091, 84_006)  # days since 1970 of 1800 and of 2200
-FORMATS = {NUMBER: NUMBER_FORMATS, CATEGORY: (), DATE: tuple(FORMS)}  # in which a column of each kind may be written
+# The formats in which a column of each kind may be written.
+FORMATS = {NUMBER: NUMBER_FORMATS, CATEGORY: (), DATE: tuple(FORMS), TEXT: ()}
 # A misfit is a value that is not of the kind of its column, such as "unknown" in a column of numbers; it counts as
 # missing. A column is inferred to be of numbers or dates if at most this share of its values are misfits, else of
 # categories. One in twenty leaves room for typing errors and marks of missing values.
@@ -59,41 +62,54 @@ class Columns:
     @property
     def text(self) -> list[str]:
         """The columns whose values must be read from a text file as written, so that "007" does not become 7."""
-        return [name for name in (*self.categories, self.target, self.id) if name is not None]
+        written = [name for name, kind in self.kinds.items() if kind in AS_WRITTEN]
+        return [name for name in (*written, self.target, self.id) if name is not None]
 
     @classmethod
-    def of(cls, frame: pd.DataFrame, target: str, id: str | None = None, drop: Collection[str] = ()) -> Columns:
+    def of(
+        cls,
+        frame: pd.DataFrame,
+        target: str,
+        id: str | None = None,
+        drop: Collection[str] = (),
+        *,
+        text: Collection[str] = (),
+        category: Collection[str] = (),
+    ) -> Columns:
         """Infer each column's kind from its values.
 
         Numbers, and also true and false, make a column of numbers; dates of one format with the year first make a
-        column of dates; everything else is a column of categories. At most 5 % of the values in a column of numbers or
-        dates may be something else. Columns without any value are left out.
+        column of dates; many different values of several words make a column of text; everything else is a column of
+        categories. At most 5 % of the values in a column of numbers or dates may be something else. Columns without any
+        value are left out.
 
         Args:
             frame: the table.
             target: the column of the labels.
             id: the column that names the rows; it is no feature.
             drop: further columns that are no features.
+            text: columns that are text, whatever their values.
+            category: columns that are categories, whatever their values.
 
         Raises:
             ValueError: if there is no column `target` or `id`, or if both are the same column.
         """
-        names = column_list(frame)
         for option, name in (("target", target), ("id", id)):
-            if name is not None and name not in frame.columns:
-                raise ValueError(expected(option, f"a column of the table ({names})", name))
+            if name is not None:
+                require_column(frame, name, option)
         if id == target:
             raise ValueError(expected("id", "another column than the target", id))
         features = [name for name in frame.columns if name not in (target, id, *drop) and frame[name].notna().any()]
-        found = {name: _kind(frame[name]) for name in features}
+        told = {**dict.fromkeys(text, (TEXT, None)), **dict.fromkeys(category, (CATEGORY, None))}
+        found = {name: told[name] if name in told else _kind(frame[name]) for name in features}
         kinds = {name: kind for name, (kind, _) in found.items()}
         return cls(kinds, target, id, {name: form for name, (_, form) in found.items() if form is not None})
 
     def select(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the features of a table, in the order and with the types that the model was fitted to.
 
-        Categories become text, numbers float64, and dates the number of days since 1970 as float64; missing values and
-        misfits are NaN.
+        Categories and texts become text, numbers float64, and dates the number of days since 1970 as float64; missing
+        values and misfits are NaN.
 
         Raises:
             ValueError: if a column is missing, a column of numbers holds an infinite number, or more than 20 % of the
@@ -101,8 +117,8 @@ class Columns:
         """
         _require(frame, self.kinds)
         values = {
-            name: _text(frame[name]) if kind == CATEGORY else _numbers(frame[name], kind, self.formats.get(name, PLAIN))
-            for name, kind in self.kinds.items()
+            name: _text(column) if kind in AS_WRITTEN else _numbers(column, kind, self.formats.get(name, PLAIN))
+            for name, kind, column in ((name, kind, frame[name]) for name, kind in self.kinds.items())
         }
         return pd.DataFrame(values, index=frame.index)
 
@@ -153,7 +169,7 @@ def unlike_their_column(frame: pd.DataFrame, selected: pd.DataFrame, kinds: Mapp
     sentences = []
     for name, kind in kinds.items():
         misfits = frame[name][selected[name].isna() & frame[name].notna()]
-        if kind != CATEGORY and len(misfits):
+        if kind not in AS_WRITTEN and len(misfits):
             rows = f"{len(misfits):,} row{'s' * (len(misfits) > 1)}"
             thousands = misfits.astype(str).str.fullmatch(GROUPED).any()
             sentences.append(
@@ -169,7 +185,8 @@ def _require(frame: pd.DataFrame, names: Iterable[str]) -> None:
     missing = [f"`{name}`" for name in names if name not in frame.columns]
     if missing:
         noun = "a column" if len(missing) == 1 else "columns"
-        raise ValueError(printable(f"Expected {noun} {', '.join(missing)} in the table, but found none of that name."))
+        sentence = printable(f"Expected {noun} {listed(missing)} in the table, but found none of that name.")
+        raise ValueError(sentence + nearest(missing[0].strip("`"), frame.columns))
 
 
 def _kind(column: pd.Series[Any]) -> tuple[str, str | None]:
@@ -187,7 +204,8 @@ def _kind(column: pd.Series[Any]) -> tuple[str, str | None]:
         return DATE, DIGITS
     if number_format is not None and fits(NUMBER, number_format):
         return (CATEGORY, None) if _holds_codes(column) else (NUMBER, number_format)
-    return next(((DATE, form) for form in FORMS if fits(DATE, form)), (CATEGORY, None))
+    dates = next(((DATE, form) for form in FORMS if fits(DATE, form)), None)
+    return dates or (TEXT if is_text(_text(column)) else CATEGORY, None)
 
 
 def _number_format(column: pd.Series[Any]) -> str | None:

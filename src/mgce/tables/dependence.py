@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mgce.tables.columns import CATEGORY, DATE, NUMBER
+from mgce.tables.columns import AS_WRITTEN, DATE, NUMBER
 from mgce.tables.copies import FEW_VALUES, copies, numbered
 
 FloatArray = NDArray[np.float64]
@@ -75,7 +75,8 @@ def dependence(
 def _nearly_equal(
     selected: pd.DataFrame, kinds: Mapping[str, str], labels: pd.Series[Any], n_copies: int
 ) -> Iterator[Dependence]:
-    rounded = selected.assign(**{name: _rounded(selected[name]) for name, kind in kinds.items() if kind != CATEGORY})
+    numbers = [name for name, kind in kinds.items() if kind not in AS_WRITTEN]
+    rounded = selected.assign(**{name: _rounded(selected[name]) for name in numbers})
     names = [name for name, kind in kinds.items() if _names_rows(selected[name], kind)]
     for but in ([], names):
         left = rounded.drop(columns=but)
@@ -128,7 +129,7 @@ def _names_rows(column: pd.Series[Any], kind: str) -> bool:
     """Return whether a column may tell copies of a row apart: a date, or a name or whole number nearly of its own."""
     if kind == DATE:
         return True
-    return bool(column.nunique() > OWN * len(column) and (kind == CATEGORY or (column.dropna() % 1 == 0).all()))
+    return bool(column.nunique() > OWN * len(column) and (kind in AS_WRITTEN or (column.dropna() % 1 == 0).all()))
 
 
 def _rounded(column: pd.Series[Any]) -> pd.Series[Any]:
@@ -138,7 +139,7 @@ def _rounded(column: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def _in_time(selected: pd.DataFrame, kinds: Mapping[str, str], labels: pd.Series[Any]) -> Iterator[Dependence]:
-    numbers = [name for name, kind in kinds.items() if kind != CATEGORY]
+    numbers = [name for name, kind in kinds.items() if kind not in AS_WRITTEN]
     ordered = [name for name in numbers if _order(selected[name]) >= IN_ORDER]
     times = [name for name in ordered if kinds[name] == DATE or re.fullmatch(TIME_NAME, name)]
     for name in times:
@@ -206,7 +207,7 @@ def _groups(selected: pd.DataFrame, kinds: Mapping[str, str]) -> Iterator[Depend
 
 def _differ_within(column: pd.Series[Any], kind: str, group: NDArray[np.int64]) -> float:
     """Return how much rows of one group differ, by how much random rows do."""
-    if kind == CATEGORY:
+    if kind in AS_WRITTEN:
         code = numbered(column)
         within = numbered(group * (int(code.max()) + 1) + code)
         pairs, all_pairs = _pairs(np.bincount(group)), _pairs(np.array([len(code)]))

@@ -15,9 +15,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 
 from mgce._threads import one_blas_thread, one_torch_thread
-from mgce._validation import check_beta, check_choice, expected
+from mgce._validation import check_beta, check_choice, expected, expected_share
 from mgce.datasets.reading import Reading
-from mgce.datasets.tables import preprocessor
+from mgce.datasets.table_files import accounted
 from mgce.estimators import MGCEVotingClassifier
 from mgce.functional import minimax_probs
 from mgce.metrics.evaluation import evaluate
@@ -35,6 +35,7 @@ from mgce.tables.model import Predictions, TableModel, row_prints
 from mgce.tables.notes import notes_on
 from mgce.tables.rows import Rows, Split, split_rows
 from mgce.tables.suspects import Judgement, judge
+from mgce.tables.text_features import transformer as features_of
 
 IntArray = NDArray[np.int64]
 OnStep = Callable[[str, int, int], None]
@@ -78,7 +79,7 @@ class FitPlan(Split):
         if self.beta is not None:
             check_beta(self.beta)
         if not 0 < self.coverage < 1:
-            raise ValueError(expected("coverage", "a float in (0, 1)", self.coverage))
+            raise ValueError(expected_share("coverage", "a float in (0, 1)", self.coverage))
         if not self.budget > 0:
             raise ValueError(expected("budget", "a positive number of seconds", self.budget))
 
@@ -108,7 +109,7 @@ class TableFit:
 
 
 def run(
-    frame: pd.DataFrame,
+    frame: Any,
     plan: FitPlan,
     on_step: OnStep | None = None,
     jobs: int = 1,
@@ -118,7 +119,7 @@ def run(
     """Choose and fit a model on the training rows, certify and measure it on rows held out, and judge all labels.
 
     Args:
-        frame: the table, as :func:`mgce.datasets.table_files.read_frame` returns it.
+        frame: the table: a frame of pandas or polars.
         plan: the settings.
         on_step: called at the beginning of each step with its description, its number from 1, and the largest possible
             number of steps.
@@ -128,9 +129,12 @@ def run(
             measured on these, depends on the labels that were reviewed, so that decisions cannot flatter the model.
 
     Raises:
+        TypeError: if it is no table.
         ValueError: if the table is not fit for classification, or too small to be split, or not the one that decisions
             were made on.
     """
+    if reading is None:
+        frame, reading = accounted(frame)
     frame = frame.reset_index(drop=True)
     checked = Checked.of(decisions, frame, plan) if decisions else None
     rows = split_rows(frame if checked is None else checked.given, plan)
@@ -216,7 +220,7 @@ def _learn(
     jobs: int,
 ) -> _Learnt:
     """Choose a model by the training rows, and judge all labels."""
-    transformer = preprocessor(rows.selected).fit(rows.selected.iloc[rows.train])
+    transformer = features_of(rows.selected, rows.columns.kinds, plan.seed).fit(rows.selected.iloc[rows.train])
     X, y = transformer.transform(rows.selected), rows.classes[rows.target]
     # These are many small fits, in which several threads would mostly wait for one another.
     with one_blas_thread(), one_torch_thread(), warnings.catch_warnings(record=True) as caught:
@@ -277,7 +281,7 @@ def _refitted(choice: Choice, rows: Rows, seed: int) -> TableModel:
     """Return the chosen model, fitted to all distinct rows: without prediction sets, for which none are left."""
     distinct = np.concatenate([rows.train, rows.held_out])
     selected, labels = rows.selected.iloc[distinct], rows.classes[rows.target[distinct]]
-    transformer = preprocessor(rows.selected).fit(selected)
+    transformer = features_of(rows.selected, rows.columns.kinds, seed).fit(selected)
     fitted = fit_candidate(choice.candidate, transformer.transform(selected), labels, seed, rows.weight(distinct))
     return _model(rows, transformer, fitted, distinct)
 

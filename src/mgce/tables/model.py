@@ -28,8 +28,9 @@ from mgce.tables.columns import FORMATS, KINDS, Columns, unseen_categories
 from mgce.tables.predictions import LabelledPredictions
 from mgce.tables.rebuilt import build_classifier, build_sets, build_transformer
 
-FORMAT = 5  # version of the format of model files, to be increased when `TablePipeline` stores something else
-READABLE = (3, 4, 5)  # formats that are read; 3 has no formats of columns, and sets of 3 and 4 say 1 - `delta`
+FORMAT = 6  # version of the format of model files, to be increased when `TablePipeline` stores something else
+# Formats that are read: 3 has no formats of columns, sets of 3 and 4 say 1 - `delta`, and before 6 no column is text.
+READABLE = (3, 4, 5, 6)
 FloatArray = NDArray[np.float64]
 
 

@@ -11,9 +11,10 @@ import numpy as np
 import pandas as pd
 
 from mgce.datasets.reading import cells_with_line_breaks
-from mgce.tables.columns import CATEGORY, NUMBER, Columns, unlike_their_column
+from mgce.tables.columns import CATEGORY, NUMBER, TEXT, Columns, unlike_their_column
 from mgce.tables.dates import DIGITS, ORDINAL
 from mgce.tables.numbers import GROUPED, THOUSANDS
+from mgce.tables.texts import words_on_average
 from mgce.tables.unread import unread
 
 # A column of categories with more different values than this share of its number of rows looks like names of the rows.
@@ -137,6 +138,11 @@ def _on_values(values: pd.Series[Any], columns: Columns) -> Iterator[str]:
         return
     if n_values == 1 and values.notna().all():
         yield f"Column `{values.name}` has the same value in every row."
+    elif kind == TEXT:
+        yield (
+            f"Column `{values.name}` is read as text: {n_values:,} different values, of {words_on_average(values):.0f} "
+            f"words on average. If its values are categories, pass --category '{values.name}'."
+        )
     elif kind == CATEGORY:
         thousands = [name for name, form in columns.formats.items() if form == THOUSANDS]
         yield from _on_categories(values, n_values, thousands)
@@ -157,7 +163,7 @@ def _on_categories(values: pd.Series[Any], n_values: int, thousands: list[str]) 
     elif n_values > UNIQUE * len(values):
         yield (
             f"Column `{values.name}` has {n_values:,} different values in {len(values):,} rows. If it names the rows, "
-            "pass it as the id, or leave it out."
+            f"pass it as the id, or leave it out. If it is text to learn from, pass --text '{values.name}'."
         )
 
 

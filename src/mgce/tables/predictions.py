@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mgce._arrays import one_hot
 from mgce._text import printable, spreadsheet_text
 from mgce._validation import expected
-from mgce.datasets.table_files import TextFormat, column_list, read_frame
+from mgce.datasets.table_files import TextFormat, read_frame, require_column
 from mgce.risk.any_model import label_indices
 
 PREDICTION = "prediction"  # name of the column of predicted classes, as `mgce predict` writes it
@@ -76,8 +76,7 @@ def _filled(frame: pd.DataFrame, name: str, option: str) -> NDArray[Any]:
     Raises:
         ValueError: if there is no such column, or a row has no value in it.
     """
-    if name not in frame.columns:
-        raise ValueError(expected(option, f"a column of the table ({column_list(frame)})", name))
+    require_column(frame, name, option)
     if frame[name].isna().any():
         row = np.flatnonzero(frame[name].isna())[0] + 1
         raise ValueError(printable(f"Expected `{name}` to have a value in every row, but row {row} has none."))

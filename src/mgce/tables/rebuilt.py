@@ -11,7 +11,7 @@ import json
 import sys
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,8 @@ from mgce.estimators.trees import Trees
 from mgce.estimators.unbuilt import Node
 from mgce.sets import ConformalSets
 from mgce.sets.conformal import SCORES
-from mgce.tables.columns import Columns
+from mgce.tables.columns import TEXT, Columns
+from mgce.tables.text_features import MAX_TERMS, REDUCED, SETTINGS, TextEncoder, TextTransformer
 
 LEAST, MOST = sys.float_info.min, sys.float_info.max  # of positive numbers
 # Layers of a network; `mgce fit` trains two. A layer that is another one again costs a file 300 bytes, but each
@@ -43,6 +44,44 @@ MADE_UP_ROWS = MAX_CATEGORIES - 1  # one for each frequent category where there 
 
 def build_transformer(node: Node, columns: Columns) -> tuple[Any, pd.DataFrame]:
     """Build the fitted transformer of a file; return it with a table that it accepts.
+
+    Raises:
+        ValueError: if what the file says is not what a transformer of these columns has.
+    """
+    texts = [name for name, kind in columns.kinds.items() if kind == TEXT]
+    if not texts:
+        return _preprocessor(node, columns)
+    built = TextTransformer(texts)
+    built.encoders_ = [_encoder(item) for item in node["encoders_"].items()]
+    if len(built.encoders_) != len(texts):
+        raise ValueError(expected("encoders_", f"one for each of {len(texts)} columns", len(built.encoders_)))
+    kinds = {name: kind for name, kind in columns.kinds.items() if kind != TEXT}
+    built.others_, frame = None, pd.DataFrame(index=range(MADE_UP_ROWS))
+    if kinds:
+        built.others_, frame = _preprocessor(node["others_"], replace(columns, kinds=kinds))
+    for name in texts:
+        frame[name] = ""
+    return built, frame[[*columns.kinds]]
+
+
+def _encoder(node: Node) -> TextEncoder:
+    """Return the encoder of a column of text."""
+    encoder = TextEncoder()
+    for name in SETTINGS:
+        terms = node[f"{name}_"].labels()
+        idf = node[f"{name}_idf_"].array(np.float64, len(terms))
+        if len(terms) > MAX_TERMS or not (idf > 0).all():
+            raise ValueError(expected(f"{name}_", f"at most {MAX_TERMS} terms of positive weights", len(terms)))
+        setattr(encoder, f"{name}_", terms)
+        setattr(encoder, f"{name}_idf_", idf)
+    encoder.components_ = node["components_"].array(np.float32, len(encoder.words_) + len(encoder.characters_), None)
+    if encoder.components_.shape[1] > REDUCED:
+        raise ValueError(expected("components_", f"at most {REDUCED} features", encoder.components_.shape[1]))
+    return encoder
+
+
+def _preprocessor(node: Node, columns: Columns) -> tuple[Any, pd.DataFrame]:
+    """Build the fitted preprocessor of columns of numbers, dates and categories.
 
     The known preprocessor is fitted to a made-up table, so that scikit-learn itself derives what it needs of columns
     and categories. Then it gets the medians, means and deviations of the file.

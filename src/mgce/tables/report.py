@@ -11,7 +11,7 @@ from mgce.tables.calibration_report import calibration_section
 from mgce.tables.candidates import MODELS
 from mgce.tables.choice import BEHIND, Average, Choice, Trial
 from mgce.tables.class_report import class_sections
-from mgce.tables.columns import CATEGORY, DATE, KINDS, NUMBER
+from mgce.tables.columns import CATEGORY, DATE, KINDS, NUMBER, TEXT
 from mgce.tables.fit import FitPlan, TableFit
 from mgce.tables.numbers import PLAIN, TRUTH
 from mgce.tables.summary import columns_left_out
@@ -34,7 +34,7 @@ NOISE_LIMITS = {
 }
 NO_SETS_OF_ALL = "None: the model was fitted again to all rows, so no rows are left to calibrate prediction sets on."
 NO_SETS_IN_ORDER = "None: prediction sets need rows held out at random, not by groups or in the order of time."
-PLURALS = {NUMBER: "numbers", CATEGORY: "categories", DATE: "dates"}
+PLURALS = {NUMBER: "numbers", CATEGORY: "categories", DATE: "dates", TEXT: "text"}
 N_TRIALS = 12  # trials in the report, those on the most rows and with the highest accuracy first: one screen
 
 

@@ -12,8 +12,8 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from mgce._row_order import content_order
-from mgce._validation import check_count, expected
-from mgce.datasets.table_files import column_list
+from mgce._validation import check_count, expected, expected_share
+from mgce.datasets.table_files import require_column
 from mgce.datasets.tables import make_table
 from mgce.tables.columns import Columns
 from mgce.tables.copies import numbered, things_and_copies
@@ -43,6 +43,8 @@ class Split:
         time: a column of numbers or dates by which rows are sorted: the last rows are held out.
         holdout: share of the rows, or of the groups, to hold out, in (0, 1).
         seed: of the random draw.
+        text: columns that are text, whatever their values look like.
+        category: columns that are categories, whatever their values look like.
     """
 
     target: str
@@ -52,13 +54,20 @@ class Split:
     time: str | None = None
     holdout: float = 0.25
     seed: int = 0
+    text: tuple[str, ...] = ()
+    category: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not 0 < self.holdout < 1:
-            raise ValueError(expected("holdout", "a float in (0, 1)", self.holdout))
+            raise ValueError(expected_share("holdout", "a float in (0, 1)", self.holdout))
         check_count("seed", self.seed, minimum=0)
         if self.groups is not None and self.time is not None:
             raise ValueError(expected("time", "left out where there are groups", self.time))
+
+    def columns(self, frame: pd.DataFrame) -> Columns:
+        """Return the columns of a table, with the kinds that its values show, or that these settings tell."""
+        told = {"text": self.text, "category": self.category}
+        return Columns.of(frame, self.target, self.id, self.unlearnt, **told)
 
     @property
     def unlearnt(self) -> tuple[str, ...]:
@@ -115,7 +124,7 @@ def split_rows(frame: pd.DataFrame, split: Split) -> Rows:
     notes = without_label(len(frame) - len(labelled))
     draw = _Draw.of(labelled, split)
     held_out, order, first = draw.held_out, draw.order, draw.first
-    columns = Columns.of(labelled[~held_out], split.target, split.id, split.unlearnt)
+    columns = split.columns(labelled[~held_out])
     labels = columns.labels(labelled)
     make_table("table", columns.select(labelled), labels)  # called for its checks, before rare labels are left out
     is_first = first == np.arange(len(first))
@@ -168,16 +177,15 @@ def _check_size(n_rows: int, n_classes: int) -> None:
 
 def _require(frame: pd.DataFrame, split: Split) -> None:
     """Check that the table has the columns that the settings name, and that none of them is the target."""
-    names = column_list(frame)
-    for option in ("target", "id", "groups", "time"):
-        name = getattr(split, option)
-        if name is not None and name not in frame.columns:
-            raise ValueError(expected(option, f"a column of the table ({names})", name))
-        if option != "target" and name == split.target:
-            raise ValueError(expected(option, "another column than the target", name))
-    for name in split.drop:
-        if name not in frame.columns or name == split.target:
-            raise ValueError(expected("drop", f"columns of the table ({names}) other than the target", name))
+    for option in ("target", "id", "groups", "time", "drop", "text", "category"):
+        value = getattr(split, option)
+        for name in value if isinstance(value, tuple) else (value,) * (value is not None):
+            require_column(frame, name, option)
+            if option != "target" and name == split.target:
+                raise ValueError(expected(option, "another column than the target", name))
+    for name in split.category:
+        if name in split.text:
+            raise ValueError(expected("category", "a column that is not text too", name))
 
 
 @dataclass(frozen=True)
@@ -192,7 +200,7 @@ class _Draw:
     @classmethod
     def of(cls, frame: pd.DataFrame, split: Split) -> _Draw:
         """Draw rows or groups, or take the last in time; the rows of one thing, or their groups, stay together."""
-        columns = Columns.of(frame, split.target, split.id, split.unlearnt)
+        columns = split.columns(frame)
         selected, labels = columns.select(frame), columns.labels(frame)
         others = frame[[name for name in dict.fromkeys(split.unlearnt) if name in frame.columns]]
         order = order_of(selected, labels, others, *([] if split.time is None else [_times(frame[split.time])]))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from mgce._validation import check_choice, check_count, expected
+from mgce._validation import check_choice, check_count, expected, nearest
 from mgce.experiments.benchmark.images import LossRun
 from mgce.experiments.benchmark.settings import DIGITS, HUMAN, P1, P2, REDUCED, TINY, Settings, of_method
 from mgce.experiments.benchmark.tables import RateRun
@@ -306,5 +306,6 @@ def _sized(settings: Settings, request: Request) -> Settings:
 
 def _known(settings: Mapping[str, Value], dataset: str) -> Value:
     if dataset not in settings:
-        raise ValueError(expected("dataset", f"one of {', '.join(settings)} for this protocol", dataset))
+        what = f"one of {', '.join(settings)} for this protocol"
+        raise ValueError(expected("dataset", what, dataset) + nearest(dataset, settings))
     return settings[dataset]

@@ -1,0 +1,287 @@
+"""Read tables whose cells have types: Parquet, Arrow and Feather, sheets of Excel, JSON lines, and frames in Python."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+from zipfile import ZipFile
+
+from mgce._limits import EXPANDED_BYTES, TABLE_CELLS, TooLargeError, check_zip
+from mgce._validation import not_installed, unknown_name
+from mgce.datasets.reading import Reading
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Rows of a Parquet file that are read at a time, before the size of what was read is checked again: few enough that a
+# batch of ordinary columns takes some megabytes.
+PARQUET_ROWS = 10_000
+# What Excel shows in place of a value that it cannot compute.
+EXCEL_ERRORS = ("#DIV/0!", "#N/A", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!", "#SPILL!", "#CALC!")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a caller asks of the cells of a table."""
+
+    file: str  # the name of the file
+    text: Collection[str] = ()  # columns whose values become text
+    classes: Collection[str] = ()  # columns where no text stands for a missing value
+    missing: Collection[str] = ()  # texts that stand for a missing value elsewhere, in formats that people type
+    sheet: str | None = None  # of an Excel file; None for the first
+    encoding: str = "utf-8"  # of JSON lines
+
+
+@dataclass(frozen=True)
+class Typed:
+    """A table that was read."""
+
+    frame: pd.DataFrame
+    names: list[str]  # of its columns as they stand in the file; "" for one without a name
+    source: str  # the format, in words
+    notes: list[str] = field(default_factory=list)
+    rows_before_blank: tuple[int, ...] | None = None  # as `Reading` has them
+
+    def accounted(self, file: str) -> tuple[pd.DataFrame, Reading, list[str]]:
+        """Return the table, its account, and the names of its columns."""
+        reading = Reading(
+            file,
+            *self.frame.shape,
+            source=self.source,
+            sentences=tuple(self.notes),
+            rows_before_blank=self.rows_before_blank,
+        )
+        return self.frame, reading, self.names
+
+
+class SheetError(ValueError):
+    """A file has no sheet of the name that was asked for."""
+
+
+def read_parquet(content: io.BytesIO, asked: Asked) -> Typed:
+    """Read a Parquet file in batches of rows.
+
+    A small file can hold a long text that is repeated in millions of rows; the sizes of the batches are added up, so
+    that reading stops before they fill the memory.
+    """
+    import pyarrow.parquet as pq
+
+    # Spark's dates (INT96) may lie outside the range of nanoseconds.
+    with pq.ParquetFile(content, coerce_int96_timestamp_unit="us") as file:
+        _check_cells(file.metadata.num_rows, file.metadata.num_columns)
+        return _of_batches(file.iter_batches(PARQUET_ROWS), file.schema_arrow, "Parquet")
+
+
+def read_arrow(content: io.BytesIO, asked: Asked) -> Typed:
+    """Read an Arrow file, which Feather is since version 2, or an Arrow stream."""
+    import pyarrow as pa
+
+    if content.getvalue().startswith(b"ARROW1"):
+        with pa.ipc.open_file(content) as file:
+            return _of_batches(map(file.get_batch, range(file.num_record_batches)), file.schema, "Arrow")
+    with pa.ipc.open_stream(content) as stream:
+        return _of_batches(stream, stream.schema, "Arrow")
+
+
+def read_excel(content: io.BytesIO, asked: Asked) -> Typed:
+    """Read a sheet of an Excel file: the values that Excel last computed, below a row of names."""
+    try:
+        from openpyxl import load_workbook
+    except ImportError as error:
+        raise ImportError(not_installed("Excel files need", "openpyxl", "excel")) from error
+    with ZipFile(content) as archive:
+        check_zip(archive)
+    book = load_workbook(content, read_only=True, data_only=True, keep_links=False)
+    names = [sheet.title for sheet in book.worksheets]
+    if asked.sheet is not None and asked.sheet not in names:
+        raise SheetError(unknown_name("sheet", f"a sheet of {asked.file}", asked.sheet, names))
+    title = asked.sheet or names[0]
+    notes = []
+    if len(names) > 1 and asked.sheet is None:
+        notes.append(f"Sheet {title!r} was read, the first of {', '.join(map(repr, names))}. See --sheet.")
+    rows = _filled_rows(book[title])
+    header = next(rows, (0, ()))[1]
+    cells = [(number, row) for number, row in rows]
+    width = max((len(row) for row in (header, *(row for _, row in cells))), default=0)
+    written = ["" if name is None else str(name) for name in (*header, *[None] * (width - len(header)))]
+    blank = cells[-1][0] - len(cells) - 1 if cells else 0
+    if blank > 0:
+        notes.append(f"{_count(blank, 'blank row')} of sheet {title!r} {'was' if blank == 1 else 'were'} left out.")
+    columns: dict[str, list[Any]] = {}
+    for place, name in enumerate(written):
+        key = name or f"Unnamed: {place}"
+        while key in columns:  # an error says so, once everything is read
+            key += "'"
+        columns[key] = [row[place] if place < len(row) else None for _, row in cells]
+    errors = [value for values in columns.values() for value in values if value in EXCEL_ERRORS]
+    if errors:
+        hold = "cell holds" if len(errors) == 1 else "cells hold"
+        notes.append(f"{len(errors):,} {hold} an error of Excel ({errors[0]}, for one), which counts as missing.")
+    # The names stand on line 1 and row i on line i + 2, but for the blank lines above it.
+    above = [number - row - 2 for row, (number, _) in enumerate(cells)]
+    before = tuple(row for row, (last, now) in enumerate(pairwise([0, *above])) for _ in range(now - last))
+    return Typed(_typed(columns, asked, EXCEL_ERRORS), written, f"sheet {title!r} of Excel", notes, before)
+
+
+def read_json_lines(content: io.BytesIO, asked: Asked) -> Typed:
+    """Read a file with a JSON object on each line: its keys are names of columns, null is a missing value."""
+    objects: list[dict[str, Any]] = []
+    numbers = []
+    for number, line in enumerate(io.TextIOWrapper(content, asked.encoding), 1):
+        if line.strip():
+            objects.append(_object(line.lstrip("\ufeff"), number))
+            numbers.append(number)
+    names = list(dict.fromkeys(key for each in objects for key in each))
+    _check_cells(len(objects), len(names))
+    short = [number for number, each in zip(numbers, objects, strict=True) if len(each) < len(names)]
+    notes = []
+    if short:
+        lack = "1 line lacks" if len(short) == 1 else f"{len(short):,} lines lack"
+        notes.append(f"{lack} keys that others have (line {short[0]}, for one); these values count as missing.")
+    columns = {name: [each.get(name) for each in objects] for name in names}
+    return Typed(_typed(columns, replace(asked, missing=())), names, "JSON lines", notes)
+
+
+def read_python_frame(table: Any) -> Typed:
+    """Return a frame of pandas or polars, or of anything with `to_pandas`, as a table.
+
+    Raises:
+        TypeError: if it is no frame.
+    """
+    import pandas as pd
+
+    if not isinstance(table, pd.DataFrame) and hasattr(table, "to_pandas"):
+        frame, source = table.to_pandas(), type(table).__module__.split(".")[0]
+    else:
+        frame, source = table, "pandas"
+    if not isinstance(frame, pd.DataFrame):
+        raise TypeError(f"Expected `table` to be a frame of pandas or polars, but got {type(table).__name__!r}.")
+    if frame.index.name is None and frame.index.dtype.kind in "iu":  # the numbers of rows, some left out before
+        frame = frame.reset_index(drop=True)
+    frame, notes = _with_index(frame)
+    return Typed(frame, [*map(str, frame.columns)], source, notes)
+
+
+Reader = Callable[[io.BytesIO, Asked], Typed]
+# By the last suffix of a file's name, and by how its content begins, for standard input.
+READERS: dict[str, Reader] = {
+    ".parquet": read_parquet,
+    ".arrow": read_arrow,
+    ".feather": read_arrow,
+    ".xlsx": read_excel,
+    ".xlsm": read_excel,
+    ".jsonl": read_json_lines,
+    ".ndjson": read_json_lines,
+}
+BEGINNINGS: dict[bytes, Reader] = {
+    b"PAR1": read_parquet,
+    b"ARROW1": read_arrow,
+    b"PK\x03\x04": read_excel,
+    b"{": read_json_lines,
+}
+
+
+def reader_of_content(content: bytes) -> Reader | None:
+    """Return the reader of a file by how it begins; None for a text file with a separator."""
+    return next((reader for beginning, reader in BEGINNINGS.items() if content.startswith(beginning)), None)
+
+
+def _check_cells(rows: int, columns: int) -> None:
+    cells = rows * max(1, columns)
+    if cells > TABLE_CELLS:
+        raise TooLargeError(f"{cells:,} cells, more than {TABLE_CELLS:,}")
+
+
+def _of_batches(batches: Iterable[Any], schema: Any, source: str) -> Typed:
+    """Return the table of Arrow's batches, whose sizes are added up while they are read."""
+    import pyarrow as pa
+
+    kept, size, rows = [], 0, 0
+    for batch in batches:
+        batch.validate(full=True)  # finds, for one, text that is not UTF-8, which would only fail when it is used
+        kept.append(batch)
+        size += batch.nbytes
+        rows += batch.num_rows
+        _check_cells(rows, len(schema))
+        # 8 bytes for a number or for the position of a text in its column
+        if size > 8 * rows * max(1, len(schema)) + EXPANDED_BYTES:
+            raise TooLargeError(f"more than {EXPANDED_BYTES:,} bytes of text when unpacked")
+    frame, notes = _with_index(pa.Table.from_batches(kept, schema).to_pandas())
+    return Typed(frame, [*map(str, frame.columns)], source, notes)
+
+
+def _with_index(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Turn a named index into columns, as in CSV; return the table, and a note if an unnamed index is left out."""
+    import pandas as pd
+
+    if isinstance(frame.index, pd.RangeIndex) and frame.index.name is None:
+        return frame, []
+    named = [level for level, name in enumerate(frame.index.names) if name is not None]
+    all_named = len(named) == frame.index.nlevels
+    if named:
+        frame = frame.reset_index(level=named, allow_duplicates=True)
+    if all_named:
+        return frame, []
+    sentence = (
+        "The index of the file has no name, and so is no column of the table. If it holds something to learn, name it."
+    )
+    return frame.reset_index(drop=True), [sentence]
+
+
+def _filled_rows(sheet: Any) -> Iterator[tuple[int, tuple[Any, ...]]]:
+    """Yield the number of each row that has a value, and its cells up to the last value."""
+    cells = 0
+    for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
+        last = max((place for place, value in enumerate(row, 1) if value not in (None, "")), default=0)
+        cells += last
+        if cells > TABLE_CELLS:
+            raise TooLargeError(f"more than {TABLE_CELLS:,} cells")
+        if last:
+            yield number, row[:last]
+
+
+def _object(line: str, number: int) -> dict[str, Any]:
+    """Return the object on a line."""
+    try:
+        value = json.loads(line, object_pairs_hook=_without_doubles)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise ValueError(f"line {number} is no JSON object") from error
+    if not isinstance(value, dict):
+        raise ValueError(f"line {number} is no JSON object")
+    # A list or an object in a cell stays as it would be written.
+    return {key: json.dumps(cell) if isinstance(cell, dict | list) else cell for key, cell in value.items()}
+
+
+def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("an object has two values of one key")
+    return found
+
+
+def _typed(columns: dict[str, list[Any]], asked: Asked, errors: Collection[str] = ()) -> pd.DataFrame:
+    """Return columns of Python's values as a frame, with the types that pandas infers.
+
+    Args:
+        columns: values by the name of their column.
+        asked: which columns become text, and which texts are missing values.
+        errors: texts that are missing values in every column.
+    """
+    import pandas as pd
+
+    def column(name: str, values: list[Any]) -> pd.Series[Any]:
+        missing = {*errors, *(("",) if name in asked.classes else asked.missing)}
+        kept = [None if isinstance(value, str) and value in missing else value for value in values]
+        if name not in asked.text:
+            return pd.Series(kept)
+        return pd.Series([None if value is None else str(value) for value in kept], dtype=object)
+
+    return pd.DataFrame({name: column(name, values) for name, values in columns.items()})
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n:,} {noun}{'s' * (n != 1)}"

@@ -1,0 +1,83 @@
+"""Commands read text, and tables of every format, alike."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+QUICK = ("--target", "topic", "--model", "linear", "--beta", "1.4")
+
+
+@pytest.fixture
+def tickets(tmp_path):
+    rng = np.random.default_rng(0)
+    words = {"bill": ["invoice", "please", "pay", "again"], "fault": ["server", "down", "now", "outage"]}
+    topic = rng.choice([*words], 160)
+    texts = [" ".join([*rng.choice(words[each], 3), f"#{rng.integers(999)}"]) for each in topic]
+    frame = pd.DataFrame({"subject": texts, "hours": rng.integers(24, size=160), "zip": rng.integers(10, 14, 160)})
+    frame["zip"] = "z" + frame["zip"].astype(str)
+    frame["topic"] = topic
+    frame.to_csv(tmp_path / "tickets.csv", index=False)
+    return frame
+
+
+def fitted(mgce, tmp_path, *options, table="tickets.csv"):
+    code, output, errors = mgce("fit", table, *QUICK, "--json", "fit.json", *options)
+    assert code == 0, errors
+    return json.loads((tmp_path / "fit.json").read_text()), output
+
+
+def test_a_text_is_learnt_from_and_said_to_be_one(mgce, tickets, tmp_path):
+    found, output = fitted(mgce, tmp_path)
+    assert found["columns"] == {"subject": "text", "hours": "number", "zip": "category"}
+    assert found["accuracy"] > 0.95
+    assert any(note.startswith("Column `subject` is read as text: 1") for note in found["notes"])
+    assert "--category 'subject'" in " ".join(output.split())
+    code, output, errors = mgce("predict", "tickets.skops", "tickets.csv")
+    assert code == 0, errors
+    predicted = pd.read_csv(tmp_path / "tickets-predictions.csv")["prediction"]
+    assert (predicted == tickets["topic"]).mean() > 0.95
+
+
+def test_the_guess_can_be_overruled(mgce, tickets, tmp_path):
+    found, _ = fitted(mgce, tmp_path, "--category", "subject", "--category", "hours", "--text", "zip")
+    assert found["columns"] == {"subject": "category", "hours": "category", "zip": "text"}
+    assert found["accuracy"] < 0.8
+    for option in ("--text", "--category"):
+        code, _, errors = mgce("fit", "tickets.csv", *QUICK, option, "subjct")
+        assert code == 2 and "Did you mean 'subject'?" in errors
+    code, _, errors = mgce("fit", "tickets.csv", *QUICK, "--text", "zip", "--category", "zip")
+    assert code == 2 and "Expected `category` to be a column that is not text too, but got 'zip'." in errors
+    code, _, errors = mgce("fit", "tickets.csv", *QUICK, "--text", "topic")
+    assert code == 2 and "Expected `text` to be another column than the target" in errors
+
+
+@pytest.mark.parametrize("suffix", ["xlsx", "jsonl", "feather"])
+def test_every_format_gives_the_same_fit(mgce, tickets, tmp_path, suffix):
+    if suffix == "xlsx":
+        pytest.importorskip("openpyxl", reason="needs openpyxl, of the extra excel")
+        with pd.ExcelWriter(tmp_path / "t.xlsx") as book:
+            pd.DataFrame({"a": [1]}).to_excel(book, sheet_name="notes", index=False)
+            tickets.to_excel(book, sheet_name="rows", index=False)
+    elif suffix == "jsonl":
+        tickets.to_json(tmp_path / "t.jsonl", orient="records", lines=True)
+    else:
+        tickets.to_feather(tmp_path / "t.feather")
+    sheet = ("--sheet", "rows") if suffix == "xlsx" else ()
+    csv, _ = fitted(mgce, tmp_path)
+    found, _ = fitted(mgce, tmp_path, *sheet, "--cleaned", "clean.csv", table=f"t.{suffix}")
+    for same in ("accuracy", "columns", "certificate", "wrong_labels", "confusion"):
+        assert found[same] == csv[same]
+    n_wrong = round(found["wrong_labels"]["all"]["share"] * 160)
+    assert len(pd.read_csv(tmp_path / "clean.csv", dtype=str)) == 160 - n_wrong
+    code, _, errors = mgce("predict", "t.skops", f"t.{suffix}", *sheet)
+    assert code == 0, errors
+    if sheet:
+        code, _, errors = mgce("certify", "t.skops", "t.xlsx", "--sheet", "row")
+        assert code == 2 and "(notes, rows), but got 'row'. Did you mean 'rows'?" in errors
+
+
+def test_percent_are_asked_about(mgce, tickets, tmp_path):
+    code, _, errors = mgce("fit", "tickets.csv", *QUICK, "--noise-rate", "40")
+    assert code == 2 and errors.rstrip().endswith("but got 40.0. Did you mean 0.4?")
