@@ -158,7 +158,7 @@ def test_two_columns_of_one_name_are_refused_in_every_format(tmp_path):
 def test_excel_without_openpyxl_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "openpyxl", None)
     (tmp_path / "t.xlsx").write_bytes(b"PK")
-    with pytest.raises(ValueError, match=r"Excel files need openpyxl: run `pip install 'mgce\[excel\]'`"):
+    with pytest.raises(ValueError, match=r"Excel files need openpyxl, which is not installed: .*'\.\[excel\]'"):
         read_frame(tmp_path / "t.xlsx", "table")
 
 
