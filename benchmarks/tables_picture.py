@@ -14,8 +14,7 @@ PICTURE = Path("docs/images/tables-accuracy.svg")
 RATES = (0.0, 0.2, 0.4)  # of symmetric noise
 # Method, its name in the picture, colour (of a palette that colour-blind people can tell apart), width of the line.
 LINES = (
-    ("mgce fit --refit", "mgce fit --refit", "#1f83c6", 4),
-    ("mgce fit", "mgce fit", "#56b4e9", 4),
+    ("mgce fit", "mgce fit", "#1f83c6", 4),
     ("CleanLearning(boosting)", "CleanLearning", "#009e73", 2),
     ("random forest", "random forest", "#e69f00", 2),
     ("gradient boosting", "gradient boosting", "#d55e00", 2),

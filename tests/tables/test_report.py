@@ -132,9 +132,3 @@ def test_no_suspects_is_said(fit):
 def test_notes_are_shown(fit):
     page = fit_report.page(replace(fit, notes=["beware of <dogs>"]), PLAN, "t.csv", "m", {}).decode()
     assert "Note: beware of &lt;dogs&gt;" in page
-
-
-def test_a_model_of_all_rows_has_no_prediction_sets(frame):
-    plan = replace(PLAN, refit=True)
-    page = fit_report.page(run(frame, plan), plan, "t.csv", "m", {}).decode()
-    assert "None: the model was fitted again to all rows" in page and "--sets" not in page

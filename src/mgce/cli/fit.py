@@ -55,7 +55,6 @@ def fit(
         ),
     ] = "auto",
     budget: Annotated[float, typer.Option(help="Seconds of processor time to choose and fit the model, about.")] = 60.0,
-    refit: Annotated[bool, typer.Option("--refit", help="Once certified, fit the model to all rows.")] = False,
     noise_rate: Annotated[str, typer.Option(help=NOISE_RATE)] = "0",
     noise_type: Annotated[str, typer.Option(help=NOISE_TYPE)] = "symmetric",
     coverage: Annotated[float, typer.Option(help="Share of rows whose prediction set contains the label.")] = 0.9,
@@ -89,9 +88,10 @@ def fit(
     """Fit a classifier to a table whose labels may be partly wrong, and say how wrong it can be.
 
     Columns may be numbers, dates or categories, with values missing. Models are chosen and averaged on the training
-    rows; the rows held out serve only to measure the average, for the certificate and the calibration. Writes the
-    model, an HTML report, and NAME.suspects.csv: every row, those with the most suspect label first. In CSV files, a
-    cell that a spreadsheet would run as a formula gets an apostrophe in front.
+    rows; the rows held out measure the average, for the certificate and the calibration. Then the average is fitted
+    once more, to all rows: that is the model in the file. Writes the model, an HTML report, and NAME.suspects.csv:
+    every row, those with the most suspect label first. In CSV files, a cell that a spreadsheet would run as a formula
+    gets an apostrophe in front.
     """
     plan = FitPlan(
         target,
@@ -108,7 +108,6 @@ def fit(
         coverage=coverage,
         delta=delta,
         budget=budget,
-        refit=refit,
     )
     form = TextFormat(sep, decimal, encoding)
     outputs = _Outputs(out or Path(f"{table_name(table)}.skops"), cleaned)
@@ -219,6 +218,7 @@ def _print_summary(console: Console, result: TableFit, plan: FitPlan) -> None:
     console.print(
         f"Model: {trial.name}. Its accuracy was {trial.accuracy:.1%} {result.choice.measured_on}.", markup=False
     )
+    console.print(fit_report.which_model(result), markup=False)
     grid = Grid(title="Rows held out, %", box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
     for name in ("accuracy", "ECE(h)", "ECE(p)", "SCE(h)", "SCE(p)"):
         grid.add_column(name, justify="right", no_wrap=True)

@@ -35,6 +35,8 @@ from mgce.tables.suspects import Judgement, judge
 
 IntArray = NDArray[np.int64]
 OnStep = Callable[[str, int, int], None]
+OTHER_STEPS = 3  # beside the fits of the choice: judging the labels, shuffling columns, the fit to all rows
+OF_ALL_ROWS = "the model, which learnt from all rows, is as sure of its classes as that of the training rows"
 DISTINCT = (
     "a row and its copies (equal in all features and the label, more often than by chance) count as one draw, and this "
     "holds for distinct rows"
@@ -55,7 +57,6 @@ class FitPlan(Split):
         coverage: share of rows whose label prediction sets are to contain, in (0, 1).
         delta: probability with which the certificate may fail.
         budget: seconds of processor time for choice and fit of the model: see :func:`mgce.tables.choice.choose`.
-        refit: whether to fit the chosen model to all rows, once it has been certified.
     """
 
     model: str = AUTO
@@ -65,7 +66,6 @@ class FitPlan(Split):
     coverage: float = 0.9
     delta: float = 0.05
     budget: float = 60.0
-    refit: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -82,9 +82,10 @@ class FitPlan(Split):
 
 @dataclass(frozen=True)
 class TableFit:
-    """A model that was fitted to a table, with its certificate and all measurements."""
+    """A model that was fitted to a table, with the certificate and all measurements of the same model on fewer rows."""
 
-    model: TableModel
+    model: TableModel  # what was chosen, fitted to all rows: the one to use
+    measured: TableModel  # the same, fitted to the training rows: the one that the certificate and all figures are of
     choice: Choice
     quality: dict[str, Any]  # on the rows held out: what `_quality` returns
     certificate: RiskCertificate
@@ -110,6 +111,8 @@ def run(
 ) -> TableFit:
     """Choose and fit a model on the training rows, certify and measure it on rows held out, and judge all labels.
 
+    At the end, what was chosen is fitted once more to all rows.
+
     Args:
         frame: the table, as :func:`mgce.datasets.table_files.read_frame` returns it.
         plan: the settings.
@@ -126,29 +129,28 @@ def run(
     _certified(np.zeros(1, np.int64), np.full((1, len(rows.classes)), 1 / len(rows.classes)), plan)
     among = candidates(plan.model, plan.beta, plan.seed, len(rows.train), len(rows.classes), jobs)
     compared = baselines(plan.seed, len(rows.classes))
-    # Beside the fits: judging the labels, shuffling columns, and with `refit` the fit to all rows.
-    on_fit = _Counter(on_step, count_fits(among, compared) + 2 + plan.refit)
+    on_fit = _Counter(on_step, count_fits(among, compared) + OTHER_STEPS)
     learnt = _learn(rows, plan, among, compared, on_fit, jobs)
     choice = learnt.choice
-    model = _model(rows, learnt.transformer, choice.fitted, rows.train)
-    held_out = _predicted(model, rows)
+    measured = _model(rows, learnt.transformer, choice.fitted, rows.train)
+    held_out = _predicted(measured, rows)
     certificate = _certified(held_out.target, held_out.h, plan, held_out.groups)
     if rows.n_copies:
         certificate = replace(certificate, assumptions=(*certificate.assumptions, DISTINCT))
     with one_blas_thread(), one_torch_thread():
         on_fit("Shuffling columns")
-        measures = measure(model.pipeline, held_out.known.label, rows, certificate, plan.noise_type, plan.seed)
-    quality = _quality(held_out.known.margins, rows.target[rows.held_out], model.beta)
+        measures = measure(measured.pipeline, held_out.known.label, rows, certificate, plan.noise_type, plan.seed)
+    quality = _quality(held_out.known.margins, rows.target[rows.held_out], measured.beta)
     in_use = plan.groups is not None or plan.time is not None
-    if not in_use:  # conformal prediction needs exchangeable rows
-        model = replace(model, sets=_sets(held_out, rows, plan))
-    set_size = 0.0 if model.sets is None else float(model.sets.predict(held_out.known.softmax).sum(1).mean())
-    if plan.refit:
+    sets = None if in_use else _sets(held_out, rows, plan)  # conformal prediction needs exchangeable rows
+    set_size = 0.0 if sets is None else float(sets.predict(held_out.known.softmax).sum(1).mean())
+    with one_blas_thread(), one_torch_thread():
         on_fit("Fitting to all rows")
-        model = _refitted(choice, rows, plan.seed)
+        model = _refitted(choice, rows, plan.seed, sets)
     dependent = dependence(rows.selected, rows.columns.kinds, rows.labels, rows.n_copies, in_use)
     return TableFit(
         model=model,
+        measured=measured,
         choice=choice,
         quality=quality,
         certificate=certificate,
@@ -246,16 +248,16 @@ def _predicted(model: TableModel, rows: Rows) -> _HeldOut:
 def _sets(held_out: _HeldOut, rows: Rows, plan: FitPlan) -> ConformalSets:
     """Return prediction sets that are calibrated on the rows held out."""
     sets = calibrate(held_out.target, held_out.softmax, alpha=1 - plan.coverage, **_noise_options_of_sets(plan))
-    return replace(sets, assumptions=(*sets.assumptions, DISTINCT)) if rows.n_copies else sets
+    return replace(sets, assumptions=(*sets.assumptions, *([DISTINCT] if rows.n_copies else []), OF_ALL_ROWS))
 
 
-def _refitted(choice: Choice, rows: Rows, seed: int) -> TableModel:
-    """Return the chosen model, fitted to all distinct rows: without prediction sets, for which none are left."""
+def _refitted(choice: Choice, rows: Rows, seed: int, sets: ConformalSets | None) -> TableModel:
+    """Return the chosen model, fitted to all distinct rows, with the prediction sets of that of the training rows."""
     distinct = np.concatenate([rows.train, rows.held_out])
     selected, labels = rows.selected.iloc[distinct], rows.classes[rows.target[distinct]]
     transformer = preprocessor(rows.selected).fit(selected)
     fitted = fit_candidate(choice.candidate, transformer.transform(selected), labels, seed, rows.weight(distinct))
-    return _model(rows, transformer, fitted, distinct)
+    return replace(_model(rows, transformer, fitted, distinct), sets=sets, n_measured=len(rows.train))
 
 
 def _members(fitted: Any) -> list[Any]:

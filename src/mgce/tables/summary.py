@@ -26,6 +26,7 @@ def summary(fit: TableFit, plan: FitPlan) -> dict[str, Any]:
             "left_out": columns_left_out(fit, plan),
         },
         "model": fit.choice.trial.name,
+        "fitted_to": {"file": len(fit.model.trained_rows), "figures": fit.n_train, "certificate": fit.n_train},
         "accuracy": fit.quality["accuracy"],
         "clean_accuracy": fit.measures.clean_accuracy,
         "majority": fit.measures.majority,
