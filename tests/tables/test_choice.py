@@ -3,6 +3,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.optimize
 import scipy.special
 import scipy.stats
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -91,13 +92,39 @@ def test_the_best_of_several_models_are_averaged():
     found = choose(X, y, among, **OPTIONS, on_fit=silent)
     assert found.trial.name == "average of mlp and linear" and found.trial.model == "average"
     assert found.candidate.members == (among[2], among[1])
+    assert found.candidate.powers == (1.0, 1.0)  # stumps are not sure enough of themselves
     voting = VotingClassifier([("mlp", Stump(3)), ("linear", Stump(2))], voting="soft")
     probs = cross_val_predict(voting, X, y, cv=folds(y, 0), method="predict_proba")
     assert found.trial.accuracy == pytest.approx((probs.argmax(1) == y).mean())
     np.testing.assert_allclose(found.fitted.average_proba(X), voting.fit(X, y).predict_proba(X), atol=1e-12)
+    np.testing.assert_allclose(found.out_of_fold.margins, found.fitted.scale_ * np.log(probs + 1 / 150), atol=1e-5)
+    assert found.out_of_fold.target.tolist() == y.tolist()
     # Its scale is that of the estimator for the same folds.
     same = MGCEVotingClassifier(voting.estimators, cv=folds(y, 0)).fit(X, y)
     assert found.fitted.scale_ == pytest.approx(same.scale_, rel=1e-4)
+
+
+class Sure(Stump):
+    """A stump whose probabilities are far too near 0 and 1."""
+
+    def predict_proba(self, X):
+        return scipy.special.softmax(-200 * np.abs(X[:, [self.column]] - self.means_), axis=1)
+
+
+def test_who_is_too_sure_does_not_outvote_the_others():
+    sure = Candidate("linear", "sure", Sure(2), Sure(2))
+    found = choose(X, y, [stump(3, "mlp"), sure], **OPTIONS, on_fit=silent)
+    powers = dict(zip([member.model for member in found.candidate.members], found.candidate.powers, strict=True))
+    probs = cross_val_predict(Sure(2), X, y, cv=folds(y, 0), method="predict_proba") + 1 / 150
+
+    def loss(power):
+        return -np.log((probs**power / (probs**power).sum(1, keepdims=True))[np.arange(150), y]).mean()
+
+    best = scipy.optimize.minimize_scalar(loss, bounds=(0, 1), method="bounded").x
+    assert powers == {"mlp": 1.0, "linear": pytest.approx(best, abs=0.01)} and best < 0.9
+    softened = (Sure(2).fit(X, y).predict_proba(X) + 1 / 150) ** powers["linear"]
+    average = (softened / softened.sum(1, keepdims=True) + Stump(3).fit(X, y).predict_proba(X)) / 2
+    np.testing.assert_allclose(found.fitted.average_proba(X), average, atol=1e-12)
 
 
 def test_a_baseline_is_never_chosen():

@@ -1,3 +1,4 @@
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -8,6 +9,7 @@ from sklearn.metrics import accuracy_score
 
 from mgce import certify
 from mgce.estimators import MGCEClassifier
+from mgce.noise.right_labels import estimate_right_labels
 from mgce.tables.fit import OF_ALL_ROWS, FitPlan, run
 from mgce.tables.report import headline, page, which_model
 from mgce.tables.rows import split_rows
@@ -153,6 +155,26 @@ def test_it_says_which_model_is_in_the_file_and_which_one_was_measured(fit):
     assert said in which_model(fit) and page(fit, PLAN, "t.csv", "m", {}).decode().count(said) == 2
     assert summary(fit, PLAN)["fitted_to"] == {"file": 300, "figures": 225, "certificate": 225}
     assert (fit.model.n_measured, fit.measured.n_measured) == (225, None)
+
+
+def test_probabilities_of_right_labels_are_estimated_from_rows_not_fitted_to(fit, noisy, held_out):
+    held_out = split_rows(noisy, PLAN).held_out
+    margins = fit.measured.predict(fit.measured.columns.select(noisy.iloc[held_out])).margins
+    target = np.searchsorted(["high", "low", "mid"], noisy.loc[held_out, "y"].to_numpy(str))
+    expected = estimate_right_labels(margins, target)
+    np.testing.assert_allclose(fit.model.right_labels.weights, expected.weights)
+    assert fit.sure == pytest.approx(expected.probs(margins).max(1).mean())
+    said = summary(fit, PLAN)["right_labels"]
+    assert (said["accuracy"], said["says"]) == (fit.sure, str(expected))
+    assert str(expected) in page(fit, PLAN, "t.csv", "m", {}).decode()
+
+
+@pytest.mark.slow
+def test_those_of_an_average_are_estimated_from_all_rows(noisy, frame):
+    fit = run(noisy, FitPlan("y", budget=math.inf))
+    assert fit.choice.candidate.model == "average" and fit.model.right_labels.n == 300
+    stated = run(frame, FitPlan("y", model="linear", beta=1.4, noise_rate=0.01))
+    assert stated.model.right_labels.stated and stated.model.right_labels.rates == (0.01,)
 
 
 def test_prediction_sets_say_that_another_model_was_calibrated(fit):

@@ -15,6 +15,7 @@ from sklearn.model_selection import StratifiedKFold, train_test_split
 
 from mgce.estimators import MGCEVotingClassifier
 from mgce.estimators.log_margins import best_scale
+from mgce.estimators.voting import powered
 from mgce.tables.candidates import AVERAGE, FEW_BETAS, Baseline, Candidate
 
 FOLDS = 3  # each candidate is fitted to two thirds of the rows and tested on the remaining third, three times
@@ -38,6 +39,7 @@ class Average:
     members: tuple[Candidate, ...]
     beta: float  # of its links
     scale: float  # of the logarithms of its probabilities: see :class:`~mgce.estimators.MGCEVotingClassifier`
+    powers: tuple[float, ...]  # of the members' probabilities: see `_combined`
 
     model = AVERAGE
 
@@ -73,6 +75,14 @@ class Trial:
 
 
 @dataclass(frozen=True)
+class Margins:
+    """Margins of what was chosen, for rows that it was not fitted to, and the given labels of these rows."""
+
+    margins: NDArray[np.float64]  # (n, k)
+    target: NDArray[np.int64]  # (n,), positions in the classes
+
+
+@dataclass(frozen=True)
 class Choice:
     """What was chosen, fitted to all training rows, and the trials that it was chosen from."""
 
@@ -81,6 +91,7 @@ class Choice:
     trials: list[Trial]  # of all candidates and baselines: by most rows, then by highest accuracy
     measured_on: str  # how accuracies of the last rung were measured, as text that can follow the word "accuracy"
     untried: list[str]  # names of the candidates that there was no time to try, or to try on more rows
+    out_of_fold: Margins | None  # of an average, for the rows that it was chosen by
 
     @property
     def candidate(self) -> Candidate | Average:
@@ -150,14 +161,14 @@ def choose(
     remaining = [_left_out_if_slow(trial, len(y), left) for trial in remaining]
     quickest = min(remaining, key=lambda trial: trial.seconds)
     affordable = [trial for trial in remaining if not trial.left_out] or [quickest]
-    best = _combined(_in_time(_survivors(affordable), len(y), left), y[rows], beta)
+    best, out_of_fold = _combined(_in_time(_survivors(affordable), len(y), left), y[rows], beta)
     assert best.candidate is not None
     on_fit("Fitting")
     fitted = fit_candidate(best.candidate, X, y, seed, weight)
     remaining += [best] * isinstance(best.candidate, Average)
     trials = sorted([*remaining, *compared, *dropped], key=lambda trial: (-trial.rows, -trial.accuracy))
     measured_on = f"in {folds(y[rows], seed).n_splits}-fold cross-validation on {len(rows):,} training rows"
-    return Choice(fitted, best, trials, measured_on, untried)
+    return Choice(fitted, best, trials, measured_on, untried, out_of_fold)
 
 
 def fit_candidate(
@@ -166,7 +177,7 @@ def fit_candidate(
     """Fit a candidate's final estimator to the rows, or to a random `most_rows` of them if there are more."""
     if isinstance(candidate, Average):
         members = [(member.model, fit_candidate(member, X, y, seed, weight)) for member in candidate.members]
-        options = {"beta": candidate.beta, "scale": candidate.scale}
+        options: dict[str, Any] = {"beta": candidate.beta, "scale": candidate.scale, "powers": candidate.powers}
         return MGCEVotingClassifier.from_fitted(members, np.unique(y), len(y), **options)
     rows = _draw_rows(y, candidate.most_rows or len(y), seed)
     return _fitted(candidate.final, (X, y, weight), rows)
@@ -227,18 +238,27 @@ def _accuracy(probs: NDArray[Any], y: NDArray[Any]) -> float:
     return float((np.unique(y)[probs.argmax(1)] == y).mean())
 
 
-def _combined(trials: list[Trial], y: NDArray[Any], beta: float) -> Trial:
-    """Return the one trial there is, or the result of the average of several, from the probabilities of theirs."""
+def _combined(trials: list[Trial], y: NDArray[Any], beta: float) -> tuple[Trial, Margins | None]:
+    """Return the one trial there is, or the result of the average of several, from the probabilities of theirs.
+
+    The probabilities of each member are raised to the power, at most 1, of least cross-entropy on the test rows of the
+    folds. Then no member outvotes the others for being too sure of itself.
+
+    Returns:
+        The trial; and the margins of an average for the rows of the trials, by members that were not fitted to them.
+    """
     if len(trials) == 1:
-        return trials[0]
-    every = [trial.probs for trial in trials if trial.probs is not None]
-    probs = np.asarray(np.mean(every, axis=0, dtype=np.float64))
+        return trials[0], None
+    index, ones, least = np.unique(y, return_inverse=True)[1], np.ones(len(y)), 1 / len(y)
+    every = [np.asarray(trial.probs, dtype=np.float64) for trial in trials if trial.probs is not None]
+    powers = tuple(min(1.0, best_scale(np.log(probs + least), index, ones, np.inf)) for probs in every)
+    probs = np.mean([powered(each, power, least) for each, power in zip(every, powers, strict=True)], axis=0)
     members = tuple(trial.candidate for trial in trials if isinstance(trial.candidate, Candidate))
-    logs = np.log(probs + 1 / len(y))
-    scale = best_scale(logs, np.unique(y, return_inverse=True)[1], np.ones(len(y)), beta)
-    average = Average(members, beta, scale)
+    logs = np.log(probs + least)
+    average = Average(members, beta, best_scale(logs, index, ones, beta), powers)
     seconds = sum(trial.seconds for trial in trials)
-    return Trial(average.name, average, len(y), _accuracy(probs, y), seconds, probs=probs.astype(np.float32))
+    trial = Trial(average.name, average, len(y), _accuracy(probs, y), seconds, probs=probs.astype(np.float32))
+    return trial, Margins(average.scale * logs, index)
 
 
 def _survivors(trials: list[Trial]) -> list[Trial]:

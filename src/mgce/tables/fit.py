@@ -21,6 +21,7 @@ from mgce.datasets.tables import preprocessor
 from mgce.estimators import MGCEVotingClassifier
 from mgce.functional import minimax_probs
 from mgce.metrics.evaluation import evaluate
+from mgce.noise.right_labels import RightLabels, estimate_right_labels
 from mgce.risk import RiskCertificate, certify
 from mgce.risk.any_model import label_indices
 from mgce.sets import ConformalSets, calibrate
@@ -36,6 +37,7 @@ from mgce.tables.suspects import Judgement, judge
 IntArray = NDArray[np.int64]
 OnStep = Callable[[str, int, int], None]
 OTHER_STEPS = 3  # beside the fits of the choice: judging the labels, shuffling columns, the fit to all rows
+RIGHT_ROWS = 10_000  # the most rows from which q is estimated: its few numbers are then known to a hundredth
 OF_ALL_ROWS = "the model, which learnt from all rows, is as sure of its classes as that of the training rows"
 DISTINCT = (
     "a row and its copies (equal in all features and the label, more often than by chance) count as one draw, and this "
@@ -94,6 +96,9 @@ class TableFit:
     row_names: pd.Series[Any]  # of all rows: values of the id column, or numbers of the rows
     n_train: int  # number of training rows, of which none is a copy
     n_copies: int  # number of rows that are copies of others
+    sure: (
+        float  # mean of q of the predicted class on the rows held out: an estimate of the accuracy against right labels
+    )
     set_size: float  # mean number of classes in a prediction set of the rows held out; 0 without prediction sets
     n_missing: dict[str, int]  # number of missing values of each feature
     dependence: list[Dependence]  # signs that rows depend on one another, which are among the notes too
@@ -146,7 +151,7 @@ def run(
     set_size = 0.0 if sets is None else float(sets.predict(held_out.known.softmax).sum(1).mean())
     with one_blas_thread(), one_torch_thread():
         on_fit("Fitting to all rows")
-        model = _refitted(choice, rows, plan.seed, sets)
+        model = _refitted(choice, rows, plan.seed, sets, _right_labels(held_out, choice, rows, plan, certificate))
     dependent = dependence(rows.selected, rows.columns.kinds, rows.labels, rows.n_copies, in_use)
     return TableFit(
         model=model,
@@ -159,6 +164,7 @@ def run(
         row_names=rows.names,
         n_train=len(rows.train),
         n_copies=rows.n_copies,
+        sure=float(model.right_labels.probs(held_out.known.margins).max(1).mean()) if model.right_labels else np.nan,
         set_size=set_size,
         n_missing={name: int(rows.selected[name].isna().sum()) for name in rows.columns.kinds},
         dependence=dependent,
@@ -251,13 +257,30 @@ def _sets(held_out: _HeldOut, rows: Rows, plan: FitPlan) -> ConformalSets:
     return replace(sets, assumptions=(*sets.assumptions, *([DISTINCT] if rows.n_copies else []), OF_ALL_ROWS))
 
 
-def _refitted(choice: Choice, rows: Rows, seed: int, sets: ConformalSets | None) -> TableModel:
-    """Return the chosen model, fitted to all distinct rows, with the prediction sets of that of the training rows."""
+def _right_labels(
+    held_out: _HeldOut, choice: Choice, rows: Rows, plan: FitPlan, certificate: RiskCertificate
+) -> RightLabels:
+    """Return how q follows from margins: of the rows held out, and of an average also those out of folds."""
+    margins, target = held_out.known.margins, rows.target[rows.held_out]
+    others = choice.out_of_fold
+    if others is not None and others.margins.shape[1] == margins.shape[1]:
+        margins, target = np.concatenate([margins, others.margins]), np.concatenate([target, others.target])
+    drawn = np.sort(np.random.default_rng(plan.seed).permutation(len(target))[:RIGHT_ROWS])
+    stated = isinstance(plan.noise_rate, float) and plan.noise_rate > 0 and plan.noise_type == "symmetric"
+    rate = plan.noise_rate if stated and certificate.refuted is None else None
+    return estimate_right_labels(margins[drawn], target[drawn], None if rate is None else float(rate))
+
+
+def _refitted(
+    choice: Choice, rows: Rows, seed: int, sets: ConformalSets | None, right_labels: RightLabels
+) -> TableModel:
+    """Return the chosen model, fitted to all distinct rows, with the sets and q of that of the training rows."""
     distinct = np.concatenate([rows.train, rows.held_out])
     selected, labels = rows.selected.iloc[distinct], rows.classes[rows.target[distinct]]
     transformer = preprocessor(rows.selected).fit(selected)
     fitted = fit_candidate(choice.candidate, transformer.transform(selected), labels, seed, rows.weight(distinct))
-    return replace(_model(rows, transformer, fitted, distinct), sets=sets, n_measured=len(rows.train))
+    model = _model(rows, transformer, fitted, distinct)
+    return replace(model, sets=sets, right_labels=right_labels, n_measured=len(rows.train))
 
 
 def _members(fitted: Any) -> list[Any]:

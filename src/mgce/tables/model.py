@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -22,16 +22,17 @@ from mgce.estimators import save
 from mgce.estimators.base import link_probs
 from mgce.estimators.unbuilt import Node, read
 from mgce.functional import minimax_probs, worst_case_probs
+from mgce.noise.right_labels import RightLabels
 from mgce.risk import RiskCertificate, certify
 from mgce.risk.any_model import label_indices
 from mgce.sets import ConformalSets
 from mgce.tables.columns import FORMATS, KINDS, Columns, unseen_categories
 from mgce.tables.predictions import LabelledPredictions
-from mgce.tables.rebuilt import build_classifier, build_sets, build_transformer
+from mgce.tables.rebuilt import build_classifier, build_right_labels, build_sets, build_transformer
 
 FORMAT = 6  # version of the format of model files, to be increased when `TablePipeline` stores something else
 # Formats that are read: 3 has no formats of columns, sets of 3 and 4 say 1 - `delta`, and all before 6 have no number
-# of measured rows.
+# of measured rows and no q.
 READABLE = (3, 4, 5, 6)
 # Probability of taking rows that are equal by chance for rows of the training: rare enough for an error. Without equal
 # rows among 569 that a model learnt from, 8 of 142 in a new table are one.
@@ -46,6 +47,7 @@ class Predictions:
     label: NDArray[Any]  # (n,), the predicted classes
     h: FloatArray  # (n, k), minimax probabilities
     p: FloatArray  # (n, k), worst-case probabilities
+    q: FloatArray | None  # (n, k), probabilities of the right labels; None if the model has none
     margins: FloatArray  # (n, k); (0, f) for two classes and one margin f, since only differences of margins matter
 
     @property
@@ -64,7 +66,7 @@ class TablePipeline(Pipeline):  # type: ignore[misc]
         table_: `format`, the version of the file format; `version`, of mgce; `kinds`, `target`, `id` and `formats`, as
             in :class:`~mgce.tables.columns.Columns`; `trained_rows`, a hash of each row that the model learnt
             from; `n_measured`, the number of rows that the model of the figures and the certificate learnt from, or
-            None; `sets`, the prediction sets as JSON, or None.
+            None; `sets` and `right_labels`, the prediction sets and what q follows from as JSON, or None.
     """
 
     table_: dict[str, Any]
@@ -81,6 +83,7 @@ class TableModel:
     sets: ConformalSets | None = None  # prediction sets, calibrated on the rows held out
     # Number of rows that the model of the fit's figures and certificate learnt from; None if this is that model.
     n_measured: int | None = None
+    right_labels: RightLabels | None = None  # how q follows from margins; None in formats before 6
 
     @property
     def classes(self) -> NDArray[Any]:
@@ -99,7 +102,8 @@ class TableModel:
         f = np.asarray(classifier.decision_function(X), dtype=np.float64)
         f = f if f.ndim == 2 else np.stack([np.zeros_like(f), f], axis=1)
         h, p = (link_probs(link, f, self.beta) for link in (minimax_probs, worst_case_probs))
-        return Predictions(self.classes[f.argmax(1)], h, p, f)
+        q = None if self.right_labels is None else self.right_labels.probs(f)
+        return Predictions(self.classes[f.argmax(1)], h, p, q, f)
 
     def require_room(self, n: int) -> None:
         """Require n rows times the classes to be at most `TABLE_CELLS`, the most cells of a table that is read.
@@ -223,6 +227,7 @@ class TableModel:
             "trained_rows": self.trained_rows,
             "n_measured": self.n_measured,
             "sets": None if self.sets is None else json.dumps(self.sets.to_dict()),
+            "right_labels": None if self.right_labels is None else json.dumps(asdict(self.right_labels)),
         }
         with TemporaryDirectory() as folder:
             path = Path(folder, "model.skops")
@@ -273,6 +278,8 @@ def _built(root: Node) -> TableModel:
     model = TableModel(Pipeline(steps), columns, trained, version, n_measured=_n_measured(table, len(trained)))
     if table["sets"].plain() is not None:
         model = replace(model, sets=build_sets(table["sets"].text(), len(model.classes)))
+    if "right_labels" in table.fields and table["right_labels"].plain() is not None:
+        model = replace(model, right_labels=build_right_labels(table["right_labels"].text()))
     model.predict(made_up[:1])  # as all parts are of one size, this works
     return model
 
@@ -314,6 +321,7 @@ def predictions_frame(
     *,
     every_class: bool,
     sets: bool = False,
+    clean: bool = False,
 ) -> pd.DataFrame:
     """Return predictions as a table: the name of the row, the predicted class, and h and p of that class.
 
@@ -323,9 +331,10 @@ def predictions_frame(
         row_names: the name of each row; the name of the series heads the column.
         every_class: add columns of h and p for every class.
         sets: add a column with the prediction set, its classes separated by vertical bars.
+        clean: add q, the probability of the right label.
 
     Raises:
-        ValueError: if `sets` are asked of a model that has none.
+        ValueError: if `sets` or q are asked of a model that has none.
     """
     predicted = np.arange(len(row_names)), np.searchsorted(model.classes, predictions.label)
     labels = [str(label) for label in predictions.label]
@@ -334,8 +343,14 @@ def predictions_frame(
         if model.sets is None:
             raise ValueError(expected("sets", "asked of a model with prediction sets; fit it anew", "one without"))
         columns["set"] = ["|".join(map(str, model.classes[row])) for row in model.sets.predict(predictions.softmax)]
+    outputs = {"h": predictions.h, "p": predictions.p}
+    if clean:
+        if predictions.q is None:
+            raise ValueError(expected("clean_probs", "asked of a model with them; fit it anew", "one without"))
+        outputs["q"] = predictions.q
+        columns["q"] = predictions.q[predicted]
     if every_class:
-        for output, probs in (("h", predictions.h), ("p", predictions.p)):
+        for output, probs in outputs.items():
             columns |= {f"{output}_{label}": probs[:, index] for index, label in enumerate(model.classes)}
     frame = pd.DataFrame(columns, index=row_names.index)
     frame.insert(0, str(row_names.name), row_names, allow_duplicates=True)
