@@ -13,9 +13,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict, cross_val_score
 from sklearn.preprocessing import scale
 
-from mgce.estimators import MGCEVotingClassifier
+from mgce.estimators import MGCEClassifier, MGCEVotingClassifier
 from mgce.tables import choice as model_choice
-from mgce.tables.candidates import MODELS, Baseline, Candidate, baselines, candidates, forest
+from mgce.tables.candidates import MODELS, Baseline, Candidate, Logistic, baselines, candidates, forest
 from mgce.tables.choice import choose, count_fits, fit_candidate, folds
 
 X, y = load_iris(return_X_y=True)
@@ -127,7 +127,49 @@ def test_who_is_too_sure_does_not_outvote_the_others():
     np.testing.assert_allclose(found.fitted.average_proba(X), average, atol=1e-12)
 
 
-def test_a_baseline_is_never_chosen():
+def overlapping(n=400, seed=0):
+    """Two classes, told apart by the sum of two columns."""
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(n, 2))
+    return rows, (rows.sum(1) + rng.normal(size=n) > 0).astype(int)
+
+
+def test_a_baseline_that_is_clearly_ahead_is_chosen():
+    rows, labels = overlapping()
+    both, one = Baseline("logistic regression", LogisticRegression(max_iter=300), Logistic()), stump(0)
+    found = choose(rows, labels, [one], [both], **OPTIONS, on_fit=silent)
+    right = [cross_val_predict(model, rows, labels, cv=folds(labels, 0)) == labels for model in (both.quick, one.quick)]
+    gained, lost = (right[0] & ~right[1]).sum(), (right[1] & ~right[0]).sum()
+    assert scipy.stats.binom.sf(gained - 1, gained + lost, 0.5) < 0.01  # McNemar's test
+    assert (found.trial.name, found.trial.model, found.out_of_fold) == (
+        "logistic regression",
+        "logistic regression",
+        None,
+    )
+    fitted = LogisticRegression(max_iter=300).fit(rows, labels)
+    np.testing.assert_allclose(found.fitted.predict_proba(rows), fitted.predict_proba(rows), atol=1e-6)
+    assert type(found.fitted) is MGCEClassifier and math.isinf(found.fitted.beta_)
+
+
+def test_a_baseline_that_may_be_ahead_by_chance_is_not_chosen():
+    rows, labels = overlapping(60, seed=1)
+    both = Baseline("logistic regression", LogisticRegression(), Logistic())
+    found = choose(rows, labels, [stump(0)], [both], **OPTIONS, on_fit=silent)
+    accuracy = {trial.name: trial.accuracy for trial in found.trials}
+    assert accuracy["logistic regression"] > accuracy["forest, column 0"] + 0.1
+    assert found.trial.name == "forest, column 0" and isinstance(found.fitted, Stump)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_the_estimators_of_baselines_predict_as_those_of_scikit_learn(k):
+    some = y < k
+    for baseline in baselines(0, k):
+        theirs = baseline.quick.fit(X[some], y[some])
+        ours = baseline.final.fit(X[some], y[some])
+        np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-6)
+
+
+def test_a_baseline_without_an_estimator_of_ours_is_never_chosen():
     found = choose(X, y, [stump(0)], [Baseline("all columns", LogisticRegression())], **OPTIONS, on_fit=silent)
     assert found.trials[0].name == "all columns" and found.trials[0].accuracy > found.trial.accuracy
     assert isinstance(found.fitted, Stump)

@@ -67,7 +67,7 @@ def test_what_was_tried_is_shown(page, fit):
 
 def test_the_members_of_an_average_are_listed(fit):
     members = (fit.choice.candidate, replace(fit.choice.candidate, model="forest", settings="beta 1.4"))
-    average = Average(members, beta=1.4, scale=1.0)
+    average = Average(members, beta=1.4, scale=1.0, powers=(1.0,) * len(members))
     trial = replace(fit.choice.trial, name=average.name, candidate=average)
     averaged = replace(fit, choice=replace(fit.choice, trial=trial))
     items = check_structure(fit_report.page(averaged, PLAN, "t.csv", "m", {}).decode()).text("li")

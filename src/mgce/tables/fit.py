@@ -25,7 +25,7 @@ from mgce.noise.right_labels import RightLabels, estimate_right_labels
 from mgce.risk import RiskCertificate, certify
 from mgce.risk.any_model import label_indices
 from mgce.sets import ConformalSets, calibrate
-from mgce.tables.candidates import AUTO, FEW_BETAS, MODELS, Baseline, Candidate, baselines, candidates
+from mgce.tables.candidates import AUTO, BASELINES, FEW_BETAS, MODELS, Baseline, Candidate, baselines, candidates
 from mgce.tables.choice import Choice, choose, count_fits, fit_candidate
 from mgce.tables.dependence import Dependence, dependence
 from mgce.tables.measures import Measures, measure
@@ -325,6 +325,8 @@ def _noise_options_of_sets(plan: FitPlan) -> dict[str, Any]:
 def _on_choice(choice: Choice) -> list[str]:
     """Say what the user can do for a better choice."""
     edges = [choice.candidate.edge] if choice.candidate.edge else []
+    if choice.trial.model in BASELINES:
+        edges = [f"{choice.trial.name} was clearly more accurate on the same rows than our models, so it was chosen."]
     if not choice.untried:
         return edges
     names = "; ".join(choice.untried)

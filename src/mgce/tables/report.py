@@ -8,7 +8,7 @@ from mgce._rounding import confidence_text, percent_down, percent_up, rate_down,
 from mgce.pages.web_page import bullets, document, facts, paragraph, table
 from mgce.risk import RiskCertificate
 from mgce.tables.calibration_report import calibration_section
-from mgce.tables.candidates import MODELS
+from mgce.tables.candidates import BASELINES, MODELS
 from mgce.tables.choice import BEHIND, Average, Choice, Trial
 from mgce.tables.class_report import class_sections
 from mgce.tables.columns import CATEGORY, DATE, KINDS, NUMBER
@@ -215,7 +215,7 @@ def _description(choice: Choice) -> str:
             "the mean of the probabilities of the best candidate of each model, if it is at most "
             f"{100 * BEHIND:g} points of accuracy behind the best of all"
         )
-    return f"the {MODELS[choice.trial.model]}"
+    return f"the {(MODELS | BASELINES)[choice.trial.model]}"
 
 
 def _choice(fit: TableFit) -> str:
