@@ -132,3 +132,16 @@ def test_no_suspects_is_said(fit):
 def test_notes_are_shown(fit):
     page = fit_report.page(replace(fit, notes=["beware of <dogs>"]), PLAN, "t.csv", "m", {}).decode()
     assert "Note: beware of &lt;dogs&gt;" in page
+
+
+def test_classes_that_nothing_predicts_are_said_in_the_headline(fit):
+    counts = fit.measures.confusion
+    assert (counts.sum(0) > 0).all() and "never predicts" not in fit_report.headline(fit, PLAN)
+    lost = counts.copy()
+    lost[:, 0] = 0
+    lost[0, 1] = 4
+    without = replace(fit, measures=replace(fit.measures, confusion=lost))
+    said = f"It never predicts {str(fit.model.classes[0])!r}, the given label of {lost[0].sum()} rows held out."
+    assert said in fit_report.headline(without, PLAN)
+    lost[0] = 0  # no row held out has it
+    assert "never predicts" not in fit_report.headline(without, PLAN)

@@ -9,6 +9,7 @@ from mgce.tables.fit import TableFit
 
 MOST_CLASSES = 7  # show the whole confusion matrix up to this many classes: more columns do not fit on a phone
 N_PAIRS = 20  # with more classes, show only this many pairs of them, those that are confused most often: one screen
+N_NEVER = 3  # name only this many classes that are never predicted: a sentence
 N_COLUMNS = 20  # show only this many columns, the most important ones: one screen
 
 
@@ -18,6 +19,22 @@ def class_sections(fit: TableFit) -> dict[str, str]:
         "Class by class": _beside_the_simplest(fit) + _by_class(fit) + _confusion(fit),
         "Which columns matter": _importance(fit),
     }
+
+
+def never_predicted(fit: TableFit) -> str:
+    """Return a sentence on the classes that the model predicts for none of the rows held out, "" if there are none.
+
+    Only those count that are the given label of rows held out.
+    """
+    counts = fit.measures.confusion
+    never = np.flatnonzero((counts.sum(0) == 0) & (counts.sum(1) > 0))
+    if not never.size:
+        return ""
+    never = never[np.argsort(-counts.sum(1)[never], kind="stable")]
+    names = [f"{str(fit.model.classes[place])!r}" for place in never[:N_NEVER]]
+    more = f" and {len(never) - N_NEVER} more" if len(never) > N_NEVER else ""
+    rows = int(counts.sum(1)[never].sum())
+    return f"It never predicts {', '.join(names)}{more}, the given label of {rows:,} row{'s' * (rows != 1)} held out."
 
 
 def _beside_the_simplest(fit: TableFit) -> str:

@@ -10,7 +10,7 @@ from mgce.risk import RiskCertificate
 from mgce.tables.calibration_report import calibration_section
 from mgce.tables.candidates import BASELINES, MODELS
 from mgce.tables.choice import BEHIND, Average, Choice, Trial
-from mgce.tables.class_report import class_sections
+from mgce.tables.class_report import class_sections, never_predicted
 from mgce.tables.columns import CATEGORY, DATE, KINDS, NUMBER
 from mgce.tables.fit import FitPlan, TableFit
 from mgce.tables.numbers import PLAIN, TRUTH
@@ -60,10 +60,10 @@ def page(
 
 
 def headline(fit: TableFit, plan: FitPlan) -> str:
-    """Return two sentences on accuracy and certified error of the model, and a third on rows that seem dependent."""
+    """Return sentences on accuracy and certified error, on classes never predicted and on rows that seem dependent."""
     signs = "; ".join(each.what for each in fit.dependence)
     warning = f" Rows may depend on one another, so that more may be wrong: {signs}." if signs else ""
-    return _measured_and_certified(fit, plan) + warning
+    return " ".join(filter(None, [_measured_and_certified(fit, plan), never_predicted(fit)])) + warning
 
 
 def _measured_and_certified(fit: TableFit, plan: FitPlan) -> str:
