@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import load_iris
 from sklearn.ensemble import VotingClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import cross_val_predict, cross_val_score
 from sklearn.preprocessing import scale
 
@@ -158,6 +159,18 @@ def test_a_baseline_that_may_be_ahead_by_chance_is_not_chosen():
     accuracy = {trial.name: trial.accuracy for trial in found.trials}
     assert accuracy["logistic regression"] > accuracy["forest, column 0"] + 0.1
     assert found.trial.name == "forest, column 0" and isinstance(found.fitted, Stump)
+
+
+def test_balanced_accuracies_are_means_over_the_labels():
+    rows, labels = overlapping()
+    some = np.r_[np.flatnonzero(labels == 0), np.flatnonzero(labels == 1)[:20]]
+    rows, labels = rows[some], labels[some]
+    one, both = stump(0), Baseline("logistic regression", LogisticRegression(), Logistic())
+    found = choose(rows, labels, [one, stump(1, "mlp")], [both], **OPTIONS, on_fit=silent, balanced=True)
+    predicted = cross_val_predict(Stump(0), rows, labels, cv=folds(labels, 0))
+    of_one = next(trial for trial in found.trials if trial.candidate == one)
+    assert of_one.accuracy == pytest.approx(balanced_accuracy_score(labels, predicted))
+    assert found.trial.model != "logistic regression"
 
 
 @pytest.mark.parametrize("k", [2, 3])

@@ -177,6 +177,42 @@ def test_those_of_an_average_are_estimated_from_all_rows(noisy, frame):
     assert stated.model.right_labels.stated and stated.model.right_labels.rates == (0.01,)
 
 
+@pytest.fixture(scope="module")
+def rare():
+    """Two classes of which the rare one has an eighth of the rows; 40 % of the labels are wrong, and the right ones."""
+    rng = np.random.default_rng(3)
+    right = rng.random(2_000) < 0.125
+    x = rng.normal(size=(2_000, 2)) + 1.5 * right[:, None]
+    given = right ^ (rng.random(2_000) < 0.4)
+    table = pd.DataFrame({"a": x[:, 0], "b": x[:, 1], "y": np.where(given, "rare", "common")})
+    return table, np.where(right, "rare", "common")
+
+
+def test_the_balanced_metric_does_not_forget_the_rare_class(rare):
+    table, right = rare
+    recalls = {}
+    for metric in ("accuracy", "balanced"):
+        fit = run(table, replace(PLAN, metric=metric))
+        label = fit.model.predict(fit.model.columns.select(table)).label
+        recalls[metric] = [(label == name)[right == name].mean() for name in ("common", "rare")]
+        counts = fit.measures.confusion
+        expected = np.mean(counts.diagonal() / counts.sum(1))
+        assert fit.measures.balanced_accuracy == summary(fit, PLAN)["balanced_accuracy"] == pytest.approx(expected)
+    assert np.mean(recalls["balanced"]) > np.mean(recalls["accuracy"]) + 0.02
+    assert recalls["balanced"][1] > 0.9 and recalls["accuracy"][1] < 0.6
+    assert fit.model.right_labels is None and summary(fit, PLAN)["right_labels"] is None
+    assert "clean-probs" not in page(fit, PLAN, "t.csv", "m", {}).decode()
+
+
+def test_rows_of_all_labels_weigh_the_same_for_the_balanced_metric(rare):
+    table, _ = rare
+    fit = run(table, replace(PLAN, metric="balanced"))
+    X = fit.model.pipeline[0].transform(fit.model.columns.select(table))
+    balanced = MGCEClassifier(1.4, lambda0=fit.model.pipeline[-1].lambda0, class_weight="balanced", tol=1e-8)
+    margins = balanced.fit(X, table["y"].to_numpy(str)).decision_function(X)
+    np.testing.assert_allclose(fit.model.pipeline[-1].decision_function(X), margins, atol=1e-2)
+
+
 def test_prediction_sets_say_that_another_model_was_calibrated(fit):
     assert OF_ALL_ROWS in str(fit.model.sets) and fit.measured.sets is None
 

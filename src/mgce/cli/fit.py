@@ -54,6 +54,10 @@ def fit(
             "plane separates. mlp: a neural network."
         ),
     ] = "auto",
+    metric: Annotated[
+        str,
+        typer.Option(help="accuracy; or balanced: the mean accuracy of all labels, so that rare ones count as much."),
+    ] = "accuracy",
     budget: Annotated[float, typer.Option(help="Seconds of processor time to choose and fit the model, about.")] = 60.0,
     noise_rate: Annotated[str, typer.Option(help=NOISE_RATE)] = "0",
     noise_type: Annotated[str, typer.Option(help=NOISE_TYPE)] = "symmetric",
@@ -108,6 +112,7 @@ def fit(
         coverage=coverage,
         delta=delta,
         budget=budget,
+        metric=metric,
     )
     form = TextFormat(sep, decimal, encoding)
     outputs = _Outputs(out or Path(f"{table_name(table)}.skops"), cleaned)

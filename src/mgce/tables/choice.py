@@ -31,6 +31,7 @@ BEHIND = 0.05
 # Level of the test by which a baseline is chosen, one-sided. There are two baselines. At 0.05 one was chosen on 1,000
 # rows of covertype by chance: it was a point less accurate than the average on new rows.
 SIGNIFICANCE = 0.01
+Score = Callable[[NDArray[Any], NDArray[Any]], float]  # of probabilities (n, k) and labels (n,)
 OnFit = Callable[[str], None]
 Weight = NDArray[np.float64] | None  # of the rows in a fit, (n,)
 Part = tuple[NDArray[Any], NDArray[Any], Weight]  # features (n, d), labels (n,) and weights of rows
@@ -115,6 +116,7 @@ def choose(
     seed: int,
     on_fit: OnFit,
     weight: Weight = None,
+    balanced: bool = False,
 ) -> Choice:
     """Try all candidates on few rows, the best ones on more rows, and average the best ones of several models.
 
@@ -139,11 +141,14 @@ def choose(
         seed: for drawing the rows of each rung and the folds.
         on_fit: called before each fit with a description of it.
         weight: of each row in the fits, shape (n,); None where all weigh the same. In accuracies all count the same.
+        balanced: whether accuracies are balanced, the mean of those of the rows of each label. Then no baseline is
+            chosen.
 
     Returns:
         The fitted estimator of the chosen candidate, and all trials.
     """
     start = time.process_time()
+    score = _balanced if balanced else _accuracy
     remaining = [Trial(candidate.name, candidate, 0, np.nan, 0.0) for candidate in candidates]
     dropped: list[Trial] = []
     untried: list[str] = []
@@ -152,13 +157,13 @@ def choose(
     for rung in rungs:
         rows = _draw_rows(y, rung, seed)
         part = X[rows], y[rows], None if weight is None else weight[rows]
-        tried = _try_in_time(remaining, part, seed, on_fit, start + budget)
+        tried = _try_in_time(remaining, part, seed, on_fit, start + budget, score)
         late = [trial for trial in remaining if trial.name not in {each.name for each in tried}]
         untried += [trial.name for trial in late]
         remaining = tried if rung == rungs[-1] else _survivors(tried)
         dropped += [trial for trial in (*late, *tried) if trial.rows and trial not in remaining]
     compared = [
-        _try(f"Trying {baseline.name}", baseline, part, seed, on_fit)
+        _try(f"Trying {baseline.name}", baseline, part, seed, on_fit, score)
         for baseline in baselines
         if time.process_time() < start + budget
     ]
@@ -166,9 +171,9 @@ def choose(
     remaining = [_left_out_if_slow(trial, len(y), left) for trial in remaining]
     quickest = min(remaining, key=lambda trial: trial.seconds)
     affordable = [trial for trial in remaining if not trial.left_out] or [quickest]
-    best, out_of_fold = _combined(_in_time(_survivors(affordable), len(y), left), y[rows], beta)
+    best, out_of_fold = _combined(_in_time(_survivors(affordable), len(y), left), part, beta, score)
     remaining += [best] * isinstance(best.candidate, Average)
-    rivals = {baseline.name: baseline for baseline in baselines if baseline.final is not None}
+    rivals = {baseline.name: baseline for baseline in baselines if baseline.final is not None and not balanced}
     for trial in _ahead([trial for trial in compared if trial.name in rivals], best, y[rows]):
         rival = replace(trial, candidate=rivals[trial.name].candidate)
         if _seconds_of_fit(rival, len(y)) <= left:
@@ -213,7 +218,9 @@ def folds(y: NDArray[Any], seed: int) -> StratifiedKFold:
     return StratifiedKFold(int(np.clip(least, 2, FOLDS)), shuffle=True, random_state=seed)
 
 
-def _try_in_time(trials: list[Trial], rows: Part, seed: int, on_fit: OnFit, deadline: float) -> list[Trial]:
+def _try_in_time(
+    trials: list[Trial], rows: Part, seed: int, on_fit: OnFit, deadline: float, score: Score
+) -> list[Trial]:
     """Try the candidates of earlier trials on these rows, those left out that would end after the deadline."""
     tried: list[Trial] = []
     for trial in trials:
@@ -222,11 +229,11 @@ def _try_in_time(trials: list[Trial], rows: Part, seed: int, on_fit: OnFit, dead
         alike = [each.seconds for each in tried if each.model == trial.model]
         expected = max(alike, default=trial.seconds * len(rows[1]) / max(1, trial.rows))
         if not tried or time.process_time() + expected <= deadline:
-            tried.append(_try(f"Trying {trial.model}", trial.candidate, rows, seed, on_fit))
+            tried.append(_try(f"Trying {trial.model}", trial.candidate, rows, seed, on_fit, score))
     return tried
 
 
-def _try(step: str, model: Candidate | Baseline, rows: Part, seed: int, on_fit: OnFit) -> Trial:
+def _try(step: str, model: Candidate | Baseline, rows: Part, seed: int, on_fit: OnFit, score: Score) -> Trial:
     """Measure a model by cross-validation."""
     on_fit(step)
     start = time.process_time()
@@ -243,11 +250,17 @@ def _try(step: str, model: Candidate | Baseline, rows: Part, seed: int, on_fit: 
             probs[np.ix_(test, np.searchsorted(classes, fitted.classes_))] = fitted.predict_proba(X[test])
     seconds = time.process_time() - start
     candidate = model if isinstance(model, Candidate) else None
-    return Trial(model.name, candidate, len(y), _accuracy(probs, y), seconds, probs=probs)
+    return Trial(model.name, candidate, len(y), score(probs, y), seconds, probs=probs)
 
 
 def _accuracy(probs: NDArray[Any], y: NDArray[Any]) -> float:
     return float(_is_right(probs, y).mean())
+
+
+def _balanced(probs: NDArray[Any], y: NDArray[Any]) -> float:
+    """Return the mean over the labels of the share of its rows for which it is predicted."""
+    right = _is_right(probs, y)
+    return float(np.mean([right[y == label].mean() for label in np.unique(y)]))
 
 
 def _is_right(probs: NDArray[Any], y: NDArray[Any]) -> NDArray[np.bool_]:
@@ -255,7 +268,7 @@ def _is_right(probs: NDArray[Any], y: NDArray[Any]) -> NDArray[np.bool_]:
     return np.asarray(np.unique(y)[probs.argmax(1)] == y)
 
 
-def _combined(trials: list[Trial], y: NDArray[Any], beta: float) -> tuple[Trial, Margins | None]:
+def _combined(trials: list[Trial], rows: Part, beta: float, score: Score) -> tuple[Trial, Margins | None]:
     """Return the one trial there is, or the result of the average of several, from the probabilities of theirs.
 
     The probabilities of each member are raised to the power, at most 1, of least cross-entropy on the test rows of the
@@ -266,15 +279,17 @@ def _combined(trials: list[Trial], y: NDArray[Any], beta: float) -> tuple[Trial,
     """
     if len(trials) == 1:
         return trials[0], None
-    index, ones, least = np.unique(y, return_inverse=True)[1], np.ones(len(y)), 1 / len(y)
+    _, y, weight = rows
+    index, least = np.unique(y, return_inverse=True)[1], 1 / len(y)
+    weight = np.ones(len(y)) if weight is None or score is _accuracy else weight
     every = [np.asarray(trial.probs, dtype=np.float64) for trial in trials if trial.probs is not None]
-    powers = tuple(min(1.0, best_scale(np.log(probs + least), index, ones, np.inf)) for probs in every)
+    powers = tuple(min(1.0, best_scale(np.log(probs + least), index, weight, np.inf)) for probs in every)
     probs = np.mean([powered(each, power, least) for each, power in zip(every, powers, strict=True)], axis=0)
     members = tuple(trial.candidate for trial in trials if isinstance(trial.candidate, Candidate))
     logs = np.log(probs + least)
-    average = Average(members, beta, best_scale(logs, index, ones, beta), powers)
+    average = Average(members, beta, best_scale(logs, index, weight, beta), powers)
     seconds = sum(trial.seconds for trial in trials)
-    trial = Trial(average.name, average, len(y), _accuracy(probs, y), seconds, probs=probs.astype(np.float32))
+    trial = Trial(average.name, average, len(y), score(probs, y), seconds, probs=probs.astype(np.float32))
     return trial, Margins(average.scale * logs, index)
 
 

@@ -42,7 +42,8 @@ def _beside_the_simplest(fit: TableFit) -> str:
     measures = fit.measures
     text = (
         f"The model agrees with the given label in {fit.quality['accuracy']:.1%} of the rows held out; always "
-        f"predicting the most frequent label of the training rows would in {measures.majority:.1%}."
+        f"predicting the most frequent label of the training rows would in {measures.majority:.1%}. The balanced "
+        f"accuracy, the mean of the shares found of each class, is {measures.balanced_accuracy:.1%}."
     )
     if measures.clean_accuracy is not None and measures.clean_majority is not None:
         text += (

@@ -36,6 +36,7 @@ from mgce.tables.suspects import Judgement, judge
 
 IntArray = NDArray[np.int64]
 OnStep = Callable[[str, int, int], None]
+METRICS = ("accuracy", "balanced")
 OTHER_STEPS = 3  # beside the fits of the choice: judging the labels, shuffling columns, the fit to all rows
 RIGHT_ROWS = 10_000  # the most rows from which q is estimated: its few numbers are then known to a hundredth
 OF_ALL_ROWS = "the model, which learnt from all rows, is as sure of its classes as that of the training rows"
@@ -59,6 +60,8 @@ class FitPlan(Split):
         coverage: share of rows whose label prediction sets are to contain, in (0, 1).
         delta: probability with which the certificate may fail.
         budget: seconds of processor time for choice and fit of the model: see :func:`mgce.tables.choice.choose`.
+        metric: what the model is chosen by, and fitted for: "accuracy", or "balanced" for the mean of the accuracies on
+            the rows of each label. Then each row has a weight, such that the rows of all labels weigh the same.
     """
 
     model: str = AUTO
@@ -68,10 +71,12 @@ class FitPlan(Split):
     coverage: float = 0.9
     delta: float = 0.05
     budget: float = 60.0
+    metric: str = "accuracy"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice("model", self.model, (AUTO, *MODELS))
+        check_choice("metric", self.metric, METRICS)
         if not 0 <= self.seed < 2**32:  # what NumPy's generators take
             raise ValueError(expected("seed", "an integer in [0, 2^32)", self.seed))
         if self.beta is not None:
@@ -151,7 +156,7 @@ def run(
     set_size = 0.0 if sets is None else float(sets.predict(held_out.known.softmax).sum(1).mean())
     with one_blas_thread(), one_torch_thread():
         on_fit("Fitting to all rows")
-        model = _refitted(choice, rows, plan.seed, sets, _right_labels(held_out, choice, rows, plan, certificate))
+        model = _refitted(choice, rows, plan, sets, _right_labels(held_out, choice, rows, plan, certificate))
     dependent = dependence(rows.selected, rows.columns.kinds, rows.labels, rows.n_copies, in_use)
     return TableFit(
         model=model,
@@ -206,12 +211,33 @@ def _learn(
     with one_blas_thread(), one_torch_thread(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
         settings: dict[str, Any] = {"beta": plan.beta or FEW_BETAS[0], "budget": plan.budget, "seed": plan.seed}
-        weight = rows.weight(rows.train)
-        choice = choose(X[rows.train], y[rows.train], among, compared, **settings, on_fit=on_fit, weight=weight)
+        copied, weight = rows.weight(rows.train), _weight(rows, rows.train, plan)
+        settings |= {"weight": weight, "balanced": plan.metric == "balanced"}
+        choice = choose(X[rows.train], y[rows.train], among, compared, **settings, on_fit=on_fit)
         on_fit("Judging the labels")
-        others: dict[str, Any] = {"fitted": _members(choice.fitted), "weight": weight, "first": rows.first}
+        others: dict[str, Any] = {"weight": copied, "first": rows.first}
+        if plan.metric == "accuracy":  # else its forest has weights by which rare labels seem right
+            others["fitted"] = _members(choice.fitted)
         judgement = judge(X, rows.target, rows.train, plan.seed, jobs, **others)
     return _Learnt(transformer, choice, judgement, list(dict.fromkeys(str(one.message) for one in caught)))
+
+
+def _weight(rows: Rows, some: IntArray, plan: FitPlan) -> NDArray[np.float64] | None:
+    """Return the weight of some rows in fits; None where all weigh the same.
+
+    For the balanced metric, the rows of all given labels weigh the same. With two classes, whatever the shares of wrong
+    labels in each, the classifier of the best balanced accuracy against given labels has the best against right ones.
+    Weights by the estimated shares of the right classes would have another one, so they are not used.
+
+    Reference: Menon, van Rooyen, Ong and Williamson, Learning from corrupted binary labels via class-probability
+    estimation, ICML 2015.
+    """
+    copied = rows.weight(some)
+    if plan.metric == "accuracy":
+        return copied
+    weight = np.ones(len(some)) if copied is None else copied
+    totals = np.bincount(rows.target[some], weight)
+    return np.asarray(weight * (weight.sum() / (np.count_nonzero(totals) * totals[rows.target[some]])))
 
 
 def _certified(
@@ -259,8 +285,13 @@ def _sets(held_out: _HeldOut, rows: Rows, plan: FitPlan) -> ConformalSets:
 
 def _right_labels(
     held_out: _HeldOut, choice: Choice, rows: Rows, plan: FitPlan, certificate: RiskCertificate
-) -> RightLabels:
-    """Return how q follows from margins: of the rows held out, and of an average also those out of folds."""
+) -> RightLabels | None:
+    """Return how q follows from margins: of the rows held out, and of an average also those out of folds.
+
+    Margins of a model that was fitted for the balanced metric say nothing of how frequent classes are, and give no q.
+    """
+    if plan.metric == "balanced":
+        return None
     margins, target = held_out.known.margins, rows.target[rows.held_out]
     others = choice.out_of_fold
     if others is not None and others.margins.shape[1] == margins.shape[1]:
@@ -272,13 +303,14 @@ def _right_labels(
 
 
 def _refitted(
-    choice: Choice, rows: Rows, seed: int, sets: ConformalSets | None, right_labels: RightLabels
+    choice: Choice, rows: Rows, plan: FitPlan, sets: ConformalSets | None, right_labels: RightLabels | None
 ) -> TableModel:
     """Return the chosen model, fitted to all distinct rows, with the sets and q of that of the training rows."""
     distinct = np.concatenate([rows.train, rows.held_out])
     selected, labels = rows.selected.iloc[distinct], rows.classes[rows.target[distinct]]
     transformer = preprocessor(rows.selected).fit(selected)
-    fitted = fit_candidate(choice.candidate, transformer.transform(selected), labels, seed, rows.weight(distinct))
+    weight = _weight(rows, distinct, plan)
+    fitted = fit_candidate(choice.candidate, transformer.transform(selected), labels, plan.seed, weight)
     model = _model(rows, transformer, fitted, distinct)
     return replace(model, sets=sets, right_labels=right_labels, n_measured=len(rows.train))
 

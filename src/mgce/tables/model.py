@@ -346,7 +346,8 @@ def predictions_frame(
     outputs = {"h": predictions.h, "p": predictions.p}
     if clean:
         if predictions.q is None:
-            raise ValueError(expected("clean_probs", "asked of a model with them; fit it anew", "one without"))
+            what = "asked of a model with them; fit it anew, for accuracy"
+            raise ValueError(expected("clean_probs", what, "one without"))
         outputs["q"] = predictions.q
         columns["q"] = predictions.q[predicted]
     if every_class:

@@ -28,6 +28,7 @@ def summary(fit: TableFit, plan: FitPlan) -> dict[str, Any]:
         "model": fit.choice.trial.name,
         "fitted_to": {"file": len(fit.model.trained_rows), "figures": fit.n_train, "certificate": fit.n_train},
         "accuracy": fit.quality["accuracy"],
+        "balanced_accuracy": fit.measures.balanced_accuracy,
         "clean_accuracy": fit.measures.clean_accuracy,
         "right_labels": _right_labels(fit),
         "majority": fit.measures.majority,
