@@ -176,6 +176,8 @@ def _calibration(cells: Cells, methods: Sequence[str]) -> str:
         [name, *(_mean(_with(cells, noise), name, "ece") for noise in noises), _mean(cells, name, "seconds", 1)]
         for name in methods
     ]
+    if any("ece_q" in by_method[OURS] for by_method in cells.values()):  # mgce 0.2.0 had no q
+        rows.insert(1, [f"{OURS}, q", *(_mean(_with(cells, noise), OURS, "ece_q") for noise in noises), ""])
     return table(["", *(f"ECE, {_named(noise)}" for noise in noises), "seconds"], rows)
 
 
