@@ -296,6 +296,8 @@ def _right_labels(
     others = choice.out_of_fold
     if others is not None and others.margins.shape[1] == margins.shape[1]:
         margins, target = np.concatenate([margins, others.margins]), np.concatenate([target, others.target])
+    if not len(target):  # no label of the rows held out is a class
+        return None
     drawn = np.sort(np.random.default_rng(plan.seed).permutation(len(target))[:RIGHT_ROWS])
     stated = isinstance(plan.noise_rate, float) and plan.noise_rate > 0 and plan.noise_type == "symmetric"
     rate = plan.noise_rate if stated and certificate.refuted is None else None
