@@ -131,6 +131,7 @@ def test_a_network(mgce, table, tmp_path):
 @pytest.mark.parametrize(
     "options, sentence",
     [
+        (["--metric", "f1"], "Expected `metric` to be"),
         (["--target", "age of reason"], "Expected `target` to be a column of the table (person, age, weight, "),
         (["--target", "nothing"], "Expected `nothing` to be a column with labels, but got 'none'."),
         (["--target", "age"], "Expected `target` to be a column of classes, each with several rows"),
