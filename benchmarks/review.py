@@ -74,8 +74,10 @@ def measure(rows: Rows, right: Any, seed: int) -> Iterator[dict[str, Any]]:
     decisions = _decided(first, right)
     for n in CHECKED:
         fit = run(rows.frame, plan, decisions=decisions[:n]) if n else first
-        predicted = fit.model.predict(fit.model.columns.select(rows.test_frame)).label
-        error = float(np.mean(predicted != _names(rows.y_test)))
+        features = fit.model.columns.select(rows.test_frame)
+        error, of_measured = (
+            float(np.mean(model.predict(features).label != _names(rows.y_test))) for model in (fit.model, fit.measured)
+        )
         labels = rows.frame["label"].to_numpy(dtype=str)
         if fit.checked is not None:
             labels[list(fit.checked.labels)] = [*fit.checked.labels.values()]
@@ -88,7 +90,7 @@ def measure(rows: Rows, right: Any, seed: int) -> Iterator[dict[str, Any]]:
             "wrong_left_at_most": None if found is None or found.left is None else round(found.left, 5),
             "held_out_checked": 0 if bound is None else bound.n,
             "error_at_most": None if bound is None else round(bound.upper, 5),
-            "width": None if bound is None else round(bound.upper - error, 5),
+            "width": None if bound is None else round(bound.upper - of_measured, 5),
         }
 
 

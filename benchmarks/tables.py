@@ -31,8 +31,7 @@ from benchmarks.tables_picture import main as draw_picture
 from mgce import metrics, noise
 from mgce.datasets import load, preprocessor
 from mgce.runs.machine import describe
-from mgce.tables.choice import fit_candidate
-from mgce.tables.fit import FitPlan, TableFit, run
+from mgce.tables.fit import FitPlan, run
 
 NOISES = (("symmetric", 0.0), ("symmetric", 0.2), ("symmetric", 0.4), ("pair", 0.4))
 # Few training rows make wrong labels harder, and let all of it end within hours on one core.
@@ -105,38 +104,27 @@ def noisy_rows(table: str, kind: str, rate: float, seed: int, data_dir: Path | N
 
 
 def _measured(rows: Rows, seed: int, names: list[str]) -> Any:
-    shared: dict[str, TableFit] = {}  # `--refit` goes on from what the fit without it has chosen
     for name in names:
-        yield {"method": name} | METHODS[name](rows, seed, shared)
+        yield {"method": name} | METHODS[name](rows, seed)
 
 
-def _fit(rows: Rows, seed: int, shared: dict[str, TableFit]) -> dict[str, Any]:
-    """`mgce fit` by default: it holds out a quarter of the rows for its certificate."""
+def _fit(rows: Rows, seed: int) -> dict[str, Any]:
+    """`mgce fit` by default: it holds out a quarter of the rows for its certificate, and fits to all in the end."""
     start = time.process_time()
-    fit = shared["fit"] = run(rows.frame, FitPlan("label", seed=seed))
+    fit = run(rows.frame, FitPlan("label", seed=seed))
     seconds = time.process_time() - start
     predictions = fit.model.predict(fit.model.columns.select(rows.test_frame))
     found = np.empty(len(rows.y))
     found[fit.judgement.order()] = -np.arange(len(rows.y))  # the most suspect has the highest score
-    share = fit.judgement.share_wrong()[0]
+    share, right = fit.judgement.share_wrong()[0], fit.model.right_labels
+    assert right is not None  # as the metric is accuracy
     return {
         **_quality(predictions.h, rows, seconds),
         "ece_p": _ece(predictions.p, rows),
+        "ece_q": _ece(right.probs(predictions.margins), rows),
         **_ranking(found, rows),
         "share_wrong": round(share, 4),
-        "chosen": fit.choice.trial.name,
-    }
-
-
-def _refit(rows: Rows, seed: int, shared: dict[str, TableFit]) -> dict[str, Any]:
-    """`mgce fit --refit`: what was chosen, fitted to all rows; the seconds are those beyond the fit's."""
-    fit = shared.get("fit") or run(rows.frame, FitPlan("label", seed=seed))
-    start = time.process_time()
-    model = fit_candidate(fit.choice.candidate, rows.X, rows.y, seed)
-    seconds = time.process_time() - start
-    return {
-        **_quality(model.predict_proba(rows.X_test), rows, seconds),
-        "ece_p": _ece(model.worst_case_proba(rows.X_test), rows),
+        "noise_rate": [round(value, 4) for value in (right.noise_rate, right.lower, right.upper)],
         "chosen": fit.choice.trial.name,
     }
 
@@ -144,7 +132,7 @@ def _refit(rows: Rows, seed: int, shared: dict[str, TableFit]) -> dict[str, Any]
 def _by_scikit_learn(make: Callable[[int], Any], suspects: bool = False) -> Callable[..., dict[str, Any]]:
     """Measure a classifier, and if asked how cleanlab ranks the labels by its probabilities out of five folds."""
 
-    def measure(rows: Rows, seed: int, shared: dict[str, TableFit]) -> dict[str, Any]:
+    def measure(rows: Rows, seed: int) -> dict[str, Any]:
         start = time.process_time()
         model = make(seed).fit(rows.X, rows.y)
         result = _quality(_all_classes(model, rows), rows, time.process_time() - start)
@@ -156,7 +144,7 @@ def _by_scikit_learn(make: Callable[[int], Any], suspects: bool = False) -> Call
     return measure
 
 
-def _clean_learning(rows: Rows, seed: int, shared: dict[str, TableFit]) -> dict[str, Any]:
+def _clean_learning(rows: Rows, seed: int) -> dict[str, Any]:
     """Cleanlab's classifier: it finds wrong labels by five folds, leaves their rows out, and fits to the others."""
     start = time.process_time()
     model = CleanLearning(HistGradientBoostingClassifier(random_state=seed), seed=seed).fit(rows.X, rows.y)
@@ -197,7 +185,6 @@ def _machine() -> str:
 
 METHODS: dict[str, Callable[..., dict[str, Any]]] = {
     "mgce fit": _fit,
-    "mgce fit --refit": _refit,
     "logistic regression": _by_scikit_learn(lambda seed: LogisticRegression(max_iter=1000), suspects=True),
     "gradient boosting": _by_scikit_learn(lambda seed: HistGradientBoostingClassifier(random_state=seed)),
     "random forest": _by_scikit_learn(lambda seed: RandomForestClassifier(random_state=seed), suspects=True),

@@ -15,8 +15,7 @@ PICTURE = Path("docs/images/tables-accuracy.svg")
 RATES = (0.0, 0.2, 0.4)  # of symmetric noise
 # Method, its name in the picture, colour and dash; both of ours have one colour.
 LINES = (
-    ("mgce fit --refit", "mgce fit --refit", BLUE, "none"),
-    ("mgce fit", "mgce fit", BLUE, "7 4"),
+    ("mgce fit", "mgce fit", BLUE, "none"),
     ("CleanLearning(boosting)", "CleanLearning", GREEN, "none"),
     ("random forest", "random forest", AMBER, "none"),
     ("gradient boosting", "gradient boosting", RED, "none"),

@@ -52,6 +52,7 @@ def model() -> bytes:
         MGCEMLPClassifier,
         MGCEVotingClassifier,
     )
+    from mgce.noise.right_labels import estimate_right_labels
     from mgce.sets import calibrate
     from mgce.tables.columns import Columns
     from mgce.tables.model import TableModel, row_prints
@@ -69,12 +70,19 @@ def model() -> bytes:
         "mlp": MGCEMLPClassifier(hidden_layer_sizes=(2,), max_iter=2, random_state=0),
     }
     fitted = [(name, member.fit(X, y)) for name, member in members.items()]
-    average = MGCEVotingClassifier.from_fitted(fitted, np.unique(y), ROWS, beta=1.4, scale=0.7)
+    average = MGCEVotingClassifier.from_fitted(
+        fitted, np.unique(y), ROWS, beta=1.4, scale=0.7, powers=[1, 0.5, 1, 1, 0.1]
+    )
     whole = TableModel(
         Pipeline([("columns", transformer), ("classifier", average)]), columns, row_prints(selected, labels)
     )
-    sets = calibrate((y == "yes").astype(int), whole.predict(selected).softmax, alpha=0.2)
-    return TableModel(whole.pipeline, columns, whole.trained_rows, sets=sets).to_bytes()
+    target, predictions = (y == "yes").astype(np.int64), whole.predict(selected)
+    given: dict[str, Any] = {
+        "sets": calibrate(target, predictions.softmax, alpha=0.2),
+        "right_labels": estimate_right_labels(predictions.margins, target),
+        "n_measured": 40,
+    }
+    return TableModel(whole.pipeline, columns, whole.trained_rows, **given).to_bytes()
 
 
 def changed(change: Change) -> bytes:
@@ -214,6 +222,13 @@ def _foreign_member(pipeline: Any) -> None:
     pipeline[-1].estimators_[3] = LogisticRegression().fit(X, frame()["y"])
 
 
+def _right_labels(**fields: Any) -> Change:
+    def change(pipeline: Any) -> None:
+        pipeline.table_["right_labels"] = json.dumps({**json.loads(pipeline.table_["right_labels"]), **fields})
+
+    return change
+
+
 def _sets(**fields: Any) -> Change:
     def change(pipeline: Any) -> None:
         pipeline.table_["sets"] = json.dumps({**json.loads(pipeline.table_["sets"]), **fields})
@@ -318,6 +333,13 @@ REFUSED: dict[str, Callable[[], bytes]] = {
         "classes twice": _set(lambda p: p[-1], classes_=np.array(["no", "no"])),
         "classes that are numbers": _of("forest", classes_=np.array([0, 1])),
         "10^5 classes": _of("linear", classes_=np.array([f"{n:05}" for n in range(10**5)])),
+        "powers below zero": _set(lambda p: p[-1], powers_=-np.ones(5)),
+        "powers of other members": _set(lambda p: p[-1], powers_=np.ones(9)),
+        "q of 10^5 rates": _right_labels(**dict.fromkeys(("rates", "sharpness", "weights"), [1e-5] * 10**5)),
+        "q of a name": _right_labels(rates=["__import__('os')"]),
+        "q with another field": _right_labels(probs=1),
+        "q without an end": _table(right_labels="[" * 10**6),
+        "more measured rows than rows": _table(n_measured=61),
         "sets of 10^5 classes": _sets(thresholds=[0.5] * 10**5),
         "sets by another score": _sets(score="__import__('os')"),
         "sets with a list": _sets(per_class=[[1]]),

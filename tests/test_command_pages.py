@@ -68,7 +68,7 @@ def test_defaults_groups_and_literals(command_text):
     assert made["TABLE"].group is None and made["--target"].required
     assert made["--delta"].default == "`0.05`" and made["--delta"].name == "--delta NUMBER"
     assert made["--out"].default == "TABLE's name with .skops"
-    assert made["--refit"].default is None and made["--refit"].name == "--refit"
+    assert made["--formulas"].default is None and made["--formulas"].name == "--formulas"
     assert made["--quiet,"].name == "--quiet, -q"
     groups = [made[name].group for name in ("--target", "--beta", "--noise-rate", "--sep", "--json")]
     assert groups == ["Options", "The model", "Wrong labels", "Reading the table", "Writing the results"]

@@ -69,7 +69,7 @@ ROOMS = {
         "solver",
     ),
     "mgce.metrics": ("binning bootstrap", "calibration streaming", "evaluation"),
-    "mgce.noise": ("confident corruption transition", "instances"),
+    "mgce.noise": ("confident corruption right_labels transition", "instances"),
     "mgce.risk": (
         "alpha_loss concentration",
         "betting",

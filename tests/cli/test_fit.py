@@ -13,6 +13,7 @@ from sklearn.metrics import accuracy_score
 from mgce import certify
 from mgce.datasets.table_files import read_frame
 from mgce.estimators import load
+from mgce.tables.fit import FitPlan, run
 from mgce.tables.rows import Split, split_rows
 
 KINDS = {"age": "number", "weight": "number", "job": "category", "smoker": "number"}
@@ -25,7 +26,7 @@ def table(people, tmp_path):
     return tmp_path / "people.csv"
 
 
-def test_the_summary_is_that_of_the_stored_model_on_rows_it_was_not_trained_on(mgce, people, table, tmp_path):
+def test_the_summary_is_of_the_model_of_the_training_rows_and_the_file_holds_that_of_all(mgce, people, table, tmp_path):
     code, output, errors = mgce(*FIT, "--id", "person", "--out", "results/model.skops")
     assert code == 0, errors
     assert {path.name for path in tmp_path.iterdir()} == {"people.csv", "results"}
@@ -34,13 +35,17 @@ def test_the_summary_is_that_of_the_stored_model_on_rows_it_was_not_trained_on(m
         "model.html",
         "model.suspects.csv",
     }
-    pipeline = load(tmp_path / "results" / "model.skops")
     read = read_frame(table, "table", text=["sick", "person"], classes=["sick"])
+    fit = run(read, FitPlan("sick", "person", model="linear"))
+    pipeline, stored = fit.measured.pipeline, load(tmp_path / "results" / "model.skops")
+    assert len(stored.table_["trained_rows"]) == 240 and stored.table_["n_measured"] == 180
     held_out = split_rows(read, Split("sick", "person")).held_out
     assert len(held_out) == 60
     features = people.loc[held_out, ["age", "weight", "job", "smoker"]].astype({"job": object, "smoker": float})
     given = people["sick"].to_numpy(dtype=str)[held_out]
     words = " ".join(output.split())
+    np.testing.assert_array_equal(stored.predict_proba(features), fit.model.pipeline.predict_proba(features))
+    assert "The model in the file was fitted to all 240 rows. The figures and the bound are of the same model" in words
     assert f"agrees with the given label in {accuracy_score(given, pipeline.predict(features)):.1%}" in words
     certificate = certify(np.searchsorted(pipeline.classes_, given), pipeline.predict_proba(features))
     assert str(certificate) in words
@@ -126,6 +131,7 @@ def test_a_network(mgce, table, tmp_path):
 @pytest.mark.parametrize(
     "options, sentence",
     [
+        (["--metric", "f1"], "Expected `metric` to be"),
         (["--target", "age of reason"], "Expected `target` to be a column of the table (person, age, weight, "),
         (["--target", "nothing"], "Expected `nothing` to be a column with labels, but got 'none'."),
         (["--target", "age"], "Expected `target` to be a column of classes, each with several rows"),

@@ -95,6 +95,8 @@ def test_hostile_names_in_a_table(people, tmp_path, encoding):
     ]
     said = []
     for command in commands:
+        if command[0] == "certify":  # rows that the model has not learnt from
+            people.assign(**{"[x]": people["[x]"] + 0.001}).to_csv(tmp_path / "[b]in.csv", index=False)
         code, output, errors = run(tmp_path, encoding, *command)
         assert (code, errors) == (0, ""), (command, errors)
         assert not UNSEEN.search(output)
@@ -113,6 +115,9 @@ def test_predictions_with_apostrophes_are_certified_as_the_model_is(people, tmp_
     people.assign(y=people["y"].replace(LABELS[0], "x;=2")).to_csv(tmp_path / "in.csv", index=False)
     quick = ["--model", "linear", "--beta", "1.4", "--jobs", "1", "--target", "y"]
     assert run(tmp_path, "utf-8", "fit", "in.csv", *quick)[0] == 0
+    train = pd.read_csv(tmp_path / "in.csv")
+    fresh = train.assign(**{name: train[name] + 0.001 for name in train.select_dtypes("float")})
+    fresh.to_csv(tmp_path / "in.csv", index=False)  # none of these rows is one of the training
     assert run(tmp_path, "utf-8", "predict", "in.skops", "in.csv", "--out", "p.csv", "--probabilities")[0] == 0
     frame = pd.read_csv(tmp_path / "p.csv")
     assert {"h_x;'=2", "p_x;'=2"} < {*frame.columns} and {*frame["prediction"]} == {"x;'=2", "'" + LABELS[1]}

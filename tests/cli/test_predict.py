@@ -1,6 +1,7 @@
 import json
 import shutil
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -44,6 +45,22 @@ def test_predictions_are_those_of_the_stored_estimator(mgce, model_file, fresh, 
         np.testing.assert_allclose(written[name], probs.max(1), rtol=1e-5)
     counts = written["prediction"].value_counts()
     assert f"40 rows: no {counts['no']}, yes {counts['yes']}." in output
+
+
+def test_clean_probs_are_those_of_the_right_labels(mgce, refuses, model_file, fresh, tmp_path):
+    code, output, errors = mgce("predict", model_file, "fresh.csv", "--probabilities", "--clean-probs")
+    assert code == 0, errors
+    model = TableModel.load(model_file)
+    written = pd.read_csv(tmp_path / "fresh-predictions.csv", dtype={"person": str})
+    assert written.columns.tolist()[2:5] == ["h", "p", "q"] and written.columns.tolist()[-2:] == ["q_no", "q_yes"]
+    q = model.right_labels.probs(model.predict(model.columns.select(fresh)).margins)
+    np.testing.assert_allclose(written[["q_no", "q_yes"]], q, rtol=1e-5)
+    np.testing.assert_allclose(written["q"], q.max(1), rtol=1e-5)
+    assert str(model.right_labels) in " ".join(output.split())
+    (tmp_path / "old.skops").write_bytes(replace(model, right_labels=None).to_bytes())
+    refuses(
+        "Expected `clean_probs` to be asked of a model with them", "predict", "old.skops", "fresh.csv", "--clean-probs"
+    )
 
 
 def test_parquet_and_other_orders_of_columns_change_nothing(mgce, model_file, fresh, tmp_path):

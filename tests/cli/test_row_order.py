@@ -45,7 +45,9 @@ def test_fit_predict_and_certify_do_not_depend_on_it(mgce, people, tables, tmp_p
         suspects.append(by_person(tmp_path / "m.suspects.csv").drop(columns=["expected_precision", "line", "rank"]))
         assert mgce("predict", "m.skops", "new.csv", "--probabilities", "--out", "p.csv")[0] == 0
         predictions.append(by_person(tmp_path / "p.csv"))
-        code, output, errors = mgce("certify", "m.skops", other, "--bounds", "argmax", "--json", "-")
+        fresh = pd.read_csv(tmp_path / other, dtype={"person": str})
+        fresh.assign(weight=fresh["weight"] + 0.001).to_csv(tmp_path / "fresh.csv", index=False)
+        code, output, errors = mgce("certify", "m.skops", "fresh.csv", "--bounds", "argmax", "--json", "-")
         certificates.append(json.loads(output))
     assert fits[0] == fits[1]
     pd.testing.assert_frame_equal(*suspects, rtol=1e-5)

@@ -115,3 +115,20 @@ def test_it_survives_a_file(tmp_path):
 def test_bad_members_are_refused(pairs, sentence):
     with pytest.raises(ValueError, match=sentence):
         MGCEVotingClassifier(pairs).fit(X, y)
+
+
+def test_powers_soften_a_classifier_that_is_too_sure(tmp_path):
+    fitted = [(name, member.fit(X, y)) for name, member in (("a", MGCEClassifier()), ("b", MGCEClassifier(3.0)))]
+    options = {"beta": 1.4, "scale": 1.0}
+    clf = MGCEVotingClassifier.from_fitted(fitted, np.arange(3), 150, **options, powers=[1, 0.2])
+    first, second = (member.predict_proba(X) for _, member in fitted)
+    softened = (second + 1 / 150) ** 0.2
+    expected = (first + softened / softened.sum(1, keepdims=True)) / 2
+    np.testing.assert_allclose(clf.average_proba(X), expected, atol=1e-15)
+    np.testing.assert_allclose(clf.to_torch()(torch.from_numpy(X)).detach(), clf.predict_proba(X), atol=1e-12)
+    save(clf, tmp_path / "vote.skops")
+    np.testing.assert_array_equal(load(tmp_path / "vote.skops").average_proba(X), clf.average_proba(X))
+    plain = MGCEVotingClassifier.from_fitted(fitted, np.arange(3), 150, **options)
+    np.testing.assert_array_equal(plain.average_proba(X), (first + second) / 2)
+    del plain.powers_  # as in a file of before there were any
+    np.testing.assert_array_equal(plain.average_proba(X), (first + second) / 2)

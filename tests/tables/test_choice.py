@@ -3,18 +3,20 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.optimize
 import scipy.special
 import scipy.stats
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import load_iris
 from sklearn.ensemble import VotingClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import cross_val_predict, cross_val_score
 from sklearn.preprocessing import scale
 
-from mgce.estimators import MGCEVotingClassifier
+from mgce.estimators import MGCEClassifier, MGCEVotingClassifier
 from mgce.tables import choice as model_choice
-from mgce.tables.candidates import MODELS, Baseline, Candidate, baselines, candidates, forest
+from mgce.tables.candidates import MODELS, Baseline, Candidate, Logistic, baselines, candidates, forest
 from mgce.tables.choice import choose, count_fits, fit_candidate, folds
 
 X, y = load_iris(return_X_y=True)
@@ -91,16 +93,96 @@ def test_the_best_of_several_models_are_averaged():
     found = choose(X, y, among, **OPTIONS, on_fit=silent)
     assert found.trial.name == "average of mlp and linear" and found.trial.model == "average"
     assert found.candidate.members == (among[2], among[1])
+    assert found.candidate.powers == (1.0, 1.0)  # stumps are not sure enough of themselves
     voting = VotingClassifier([("mlp", Stump(3)), ("linear", Stump(2))], voting="soft")
     probs = cross_val_predict(voting, X, y, cv=folds(y, 0), method="predict_proba")
     assert found.trial.accuracy == pytest.approx((probs.argmax(1) == y).mean())
     np.testing.assert_allclose(found.fitted.average_proba(X), voting.fit(X, y).predict_proba(X), atol=1e-12)
+    np.testing.assert_allclose(found.out_of_fold.margins, found.fitted.scale_ * np.log(probs + 1 / 150), atol=1e-5)
+    assert found.out_of_fold.target.tolist() == y.tolist()
     # Its scale is that of the estimator for the same folds.
     same = MGCEVotingClassifier(voting.estimators, cv=folds(y, 0)).fit(X, y)
     assert found.fitted.scale_ == pytest.approx(same.scale_, rel=1e-4)
 
 
-def test_a_baseline_is_never_chosen():
+class Sure(Stump):
+    """A stump whose probabilities are far too near 0 and 1."""
+
+    def predict_proba(self, X):
+        return scipy.special.softmax(-200 * np.abs(X[:, [self.column]] - self.means_), axis=1)
+
+
+def test_who_is_too_sure_does_not_outvote_the_others():
+    sure = Candidate("linear", "sure", Sure(2), Sure(2))
+    found = choose(X, y, [stump(3, "mlp"), sure], **OPTIONS, on_fit=silent)
+    powers = dict(zip([member.model for member in found.candidate.members], found.candidate.powers, strict=True))
+    probs = cross_val_predict(Sure(2), X, y, cv=folds(y, 0), method="predict_proba") + 1 / 150
+
+    def loss(power):
+        return -np.log((probs**power / (probs**power).sum(1, keepdims=True))[np.arange(150), y]).mean()
+
+    best = scipy.optimize.minimize_scalar(loss, bounds=(0, 1), method="bounded").x
+    assert powers == {"mlp": 1.0, "linear": pytest.approx(best, abs=0.01)} and best < 0.9
+    softened = (Sure(2).fit(X, y).predict_proba(X) + 1 / 150) ** powers["linear"]
+    average = (softened / softened.sum(1, keepdims=True) + Stump(3).fit(X, y).predict_proba(X)) / 2
+    np.testing.assert_allclose(found.fitted.average_proba(X), average, atol=1e-12)
+
+
+def overlapping(n=400, seed=0):
+    """Two classes, told apart by the sum of two columns."""
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(n, 2))
+    return rows, (rows.sum(1) + rng.normal(size=n) > 0).astype(int)
+
+
+def test_a_baseline_that_is_clearly_ahead_is_chosen():
+    rows, labels = overlapping()
+    both, one = Baseline("logistic regression", LogisticRegression(max_iter=300), Logistic()), stump(0)
+    found = choose(rows, labels, [one], [both], **OPTIONS, on_fit=silent)
+    right = [cross_val_predict(model, rows, labels, cv=folds(labels, 0)) == labels for model in (both.quick, one.quick)]
+    gained, lost = (right[0] & ~right[1]).sum(), (right[1] & ~right[0]).sum()
+    assert scipy.stats.binom.sf(gained - 1, gained + lost, 0.5) < 0.01  # McNemar's test
+    assert (found.trial.name, found.trial.model, found.out_of_fold) == (
+        "logistic regression",
+        "logistic regression",
+        None,
+    )
+    fitted = LogisticRegression(max_iter=300).fit(rows, labels)
+    np.testing.assert_allclose(found.fitted.predict_proba(rows), fitted.predict_proba(rows), atol=1e-6)
+    assert type(found.fitted) is MGCEClassifier and math.isinf(found.fitted.beta_)
+
+
+def test_a_baseline_that_may_be_ahead_by_chance_is_not_chosen():
+    rows, labels = overlapping(60, seed=1)
+    both = Baseline("logistic regression", LogisticRegression(), Logistic())
+    found = choose(rows, labels, [stump(0)], [both], **OPTIONS, on_fit=silent)
+    accuracy = {trial.name: trial.accuracy for trial in found.trials}
+    assert accuracy["logistic regression"] > accuracy["forest, column 0"] + 0.1
+    assert found.trial.name == "forest, column 0" and isinstance(found.fitted, Stump)
+
+
+def test_balanced_accuracies_are_means_over_the_labels():
+    rows, labels = overlapping()
+    some = np.r_[np.flatnonzero(labels == 0), np.flatnonzero(labels == 1)[:20]]
+    rows, labels = rows[some], labels[some]
+    one, both = stump(0), Baseline("logistic regression", LogisticRegression(), Logistic())
+    found = choose(rows, labels, [one, stump(1, "mlp")], [both], **OPTIONS, on_fit=silent, balanced=True)
+    predicted = cross_val_predict(Stump(0), rows, labels, cv=folds(labels, 0))
+    of_one = next(trial for trial in found.trials if trial.candidate == one)
+    assert of_one.accuracy == pytest.approx(balanced_accuracy_score(labels, predicted))
+    assert found.trial.model != "logistic regression"
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_the_estimators_of_baselines_predict_as_those_of_scikit_learn(k):
+    some = y < k
+    for baseline in baselines(0, k):
+        theirs = baseline.quick.fit(X[some], y[some])
+        ours = baseline.final.fit(X[some], y[some])
+        np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-6)
+
+
+def test_a_baseline_without_an_estimator_of_ours_is_never_chosen():
     found = choose(X, y, [stump(0)], [Baseline("all columns", LogisticRegression())], **OPTIONS, on_fit=silent)
     assert found.trials[0].name == "all columns" and found.trials[0].accuracy > found.trial.accuracy
     assert isinstance(found.fitted, Stump)

@@ -1,3 +1,4 @@
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -8,9 +9,11 @@ from sklearn.metrics import accuracy_score
 
 from mgce import certify
 from mgce.estimators import MGCEClassifier
-from mgce.tables.fit import FitPlan, run
-from mgce.tables.report import headline, page
+from mgce.noise.right_labels import estimate_right_labels
+from mgce.tables.fit import OF_ALL_ROWS, FitPlan, run
+from mgce.tables.report import headline, page, which_model
 from mgce.tables.rows import split_rows
+from mgce.tables.summary import summary
 
 PLAN = FitPlan("y", model="linear", beta=1.4)
 
@@ -46,10 +49,10 @@ def fit(noisy):
 
 @pytest.fixture(scope="module")
 def held_out(fit, noisy):
-    """The rows that the model does not count among those it was trained on."""
-    columns = fit.model.columns
-    selected, labels = columns.select(noisy), columns.labels(noisy)
-    return np.array([row for row in range(300) if not fit.model.count_trained(selected[row:][:1], labels[row:][:1])])
+    """The rows that the measured model does not count among those it was trained on."""
+    model = fit.measured
+    selected, labels = model.columns.select(noisy), model.columns.labels(noisy)
+    return np.array([row for row in range(300) if not model.count_trained(selected[row:][:1], labels[row:][:1])])
 
 
 def test_a_quarter_of_the_rows_is_held_out_at_random(fit, held_out):
@@ -58,13 +61,13 @@ def test_a_quarter_of_the_rows_is_held_out_at_random(fit, held_out):
     assert fit.left_out == ["empty"] and fit.n_missing == {"one": 0, "two": 30, "kind": 0}
 
 
-def test_the_model_is_that_of_the_other_rows(fit, noisy, held_out):
+def test_the_measured_model_is_that_of_the_other_rows(fit, noisy, held_out):
     train = np.setdiff1d(np.arange(300), held_out)
-    imputer = fit.model.pipeline[0].named_transformers_["numbers"][0]
+    imputer = fit.measured.pipeline[0].named_transformers_["numbers"][0]
     np.testing.assert_allclose(imputer.statistics_, noisy.loc[train, ["one", "two"]].median())
-    X = fit.model.pipeline[0].transform(fit.model.columns.select(noisy.iloc[train]))
-    again = MGCEClassifier(1.4, lambda0=fit.model.pipeline[-1].lambda0).fit(X, noisy.loc[train, "y"].to_numpy(str))
-    np.testing.assert_array_equal(fit.model.pipeline[-1].coef_, again.coef_)
+    X = fit.measured.pipeline[0].transform(fit.measured.columns.select(noisy.iloc[train]))
+    again = MGCEClassifier(1.4, lambda0=fit.measured.pipeline[-1].lambda0).fit(X, noisy.loc[train, "y"].to_numpy(str))
+    np.testing.assert_array_equal(fit.measured.pipeline[-1].coef_, again.coef_)
 
 
 @pytest.fixture(scope="module")
@@ -77,14 +80,14 @@ def in_time(noisy):
 LATE = np.arange(225, 300)
 
 
-def test_rows_held_out_change_the_certificate_and_nothing_of_the_model(in_time):
+def test_rows_held_out_change_the_certificate_and_nothing_of_the_measured_model(in_time):
     frame, plan, fit = in_time
     changed = frame.copy()
     changed.loc[LATE, "y"] = changed.loc[LATE, "y"].map({"high": "low", "low": "mid", "mid": "high"})
     changed.loc[LATE, "one"] += 1
     other = run(changed, plan)
-    np.testing.assert_array_equal(other.model.pipeline[-1].coef_, fit.model.pipeline[-1].coef_)
-    np.testing.assert_array_equal(other.model.trained_rows, fit.model.trained_rows)
+    np.testing.assert_array_equal(other.measured.pipeline[-1].coef_, fit.measured.pipeline[-1].coef_)
+    np.testing.assert_array_equal(other.measured.trained_rows, fit.measured.trained_rows)
     assert other.certificate.argmax_error > fit.certificate.argmax_error + 0.2
 
 
@@ -94,7 +97,7 @@ def test_rows_held_out_whose_label_is_no_class_are_errors(in_time):
     strange.loc[LATE[:5], "y"] = [f"slip {i}" for i in range(5)]
     again = run(strange, plan)
     assert again.certificate.n == fit.certificate.n == len(LATE)
-    right = fit.model.predict(fit.model.columns.select(frame)).label[LATE] == frame["y"][LATE]
+    right = fit.measured.predict(fit.measured.columns.select(frame)).label[LATE] == frame["y"][LATE]
     errors = int((~right[5:]).sum()) + 5
     assert again.certificate.argmax_error >= fit.certificate.argmax_error
     assert again.certificate.argmax_error == pytest.approx(
@@ -106,15 +109,15 @@ def test_rows_held_out_whose_label_is_no_class_are_errors(in_time):
     )
 
 
-def test_figures_are_those_of_the_stored_model_on_the_rows_held_out(fit, noisy, held_out):
+def test_figures_are_those_of_the_measured_model_on_the_rows_held_out(fit, noisy, held_out):
     unsorted = split_rows(noisy, PLAN).held_out
     assert sorted(unsorted) == held_out.tolist()
     held_out = unsorted  # the bound of the randomized error depends on the order of the rows
-    rows = fit.model.columns.select(noisy.iloc[held_out])
+    rows = fit.measured.columns.select(noisy.iloc[held_out])
     given = noisy.loc[held_out, "y"].to_numpy(str)
     target = np.searchsorted(["high", "low", "mid"], given)
-    h, label = fit.model.pipeline.predict_proba(rows), fit.model.pipeline.predict(rows)
-    p = fit.model.predict(rows).p
+    h, label = fit.measured.pipeline.predict_proba(rows), fit.measured.pipeline.predict(rows)
+    p = fit.measured.predict(rows).p
     assert fit.certificate == certify(target, h)
     assert fit.quality["accuracy"] == pytest.approx(accuracy_score(given, label), abs=1e-12)
     assert fit.quality["randomized_error"] == pytest.approx(1 - h[np.arange(75), target].mean(), abs=1e-9)
@@ -138,13 +141,80 @@ def test_wrong_labels_are_found(fit, flipped, noisy):
     assert fit.row_names.tolist() == [str(row) for row in range(1, 301)]
 
 
-def test_it_is_fitted_to_all_rows_once_it_is_certified(fit, noisy):
-    again = run(noisy, replace(PLAN, refit=True))
-    assert (again.certificate, again.quality) == (fit.certificate, fit.quality)
-    X = again.model.pipeline[0].transform(again.model.columns.select(noisy))
-    whole = MGCEClassifier(1.4, lambda0=again.model.pipeline[-1].lambda0).fit(X, noisy["y"].to_numpy(str))
-    np.testing.assert_array_equal(again.model.pipeline[-1].coef_, whole.coef_)
-    assert len(again.model.trained_rows) == 300
+def test_the_model_to_use_is_fitted_to_all_rows(fit, noisy):
+    assert fit.model.count_trained(fit.model.columns.select(noisy), fit.model.columns.labels(noisy)) == 300
+    imputer = fit.model.pipeline[0].named_transformers_["numbers"][0]
+    np.testing.assert_allclose(imputer.statistics_, noisy[["one", "two"]].median())
+    X = fit.model.pipeline[0].transform(fit.model.columns.select(noisy))
+    whole = MGCEClassifier(1.4, lambda0=fit.model.pipeline[-1].lambda0).fit(X, noisy["y"].to_numpy(str))
+    np.testing.assert_array_equal(fit.model.pipeline[-1].coef_, whole.coef_)
+
+
+def test_it_says_which_model_is_in_the_file_and_which_one_was_measured(fit):
+    said = "fitted to all 300 rows. The figures and the bound are of the same model fitted to 225"
+    assert said in which_model(fit) and page(fit, PLAN, "t.csv", "m", {}).decode().count(said) == 2
+    assert summary(fit, PLAN)["fitted_to"] == {"file": 300, "figures": 225, "certificate": 225}
+    assert (fit.model.n_measured, fit.measured.n_measured) == (225, None)
+
+
+def test_probabilities_of_right_labels_are_estimated_from_rows_not_fitted_to(fit, noisy, held_out):
+    held_out = split_rows(noisy, PLAN).held_out
+    margins = fit.measured.predict(fit.measured.columns.select(noisy.iloc[held_out])).margins
+    target = np.searchsorted(["high", "low", "mid"], noisy.loc[held_out, "y"].to_numpy(str))
+    expected = estimate_right_labels(margins, target)
+    np.testing.assert_allclose(fit.model.right_labels.weights, expected.weights)
+    assert fit.sure == pytest.approx(expected.probs(margins).max(1).mean())
+    said = summary(fit, PLAN)["right_labels"]
+    assert (said["accuracy"], said["says"]) == (fit.sure, str(expected))
+    assert str(expected) in page(fit, PLAN, "t.csv", "m", {}).decode()
+
+
+@pytest.mark.slow
+def test_those_of_an_average_are_estimated_from_all_rows(noisy, frame):
+    fit = run(noisy, FitPlan("y", budget=math.inf))
+    assert fit.choice.candidate.model == "average" and fit.model.right_labels.n == 300
+    stated = run(frame, FitPlan("y", model="linear", beta=1.4, noise_rate=0.01))
+    assert stated.model.right_labels.stated and stated.model.right_labels.rates == (0.01,)
+
+
+@pytest.fixture(scope="module")
+def rare():
+    """Two classes of which the rare one has an eighth of the rows; 40 % of the labels are wrong, and the right ones."""
+    rng = np.random.default_rng(3)
+    right = rng.random(2_000) < 0.125
+    x = rng.normal(size=(2_000, 2)) + 1.5 * right[:, None]
+    given = right ^ (rng.random(2_000) < 0.4)
+    table = pd.DataFrame({"a": x[:, 0], "b": x[:, 1], "y": np.where(given, "rare", "common")})
+    return table, np.where(right, "rare", "common")
+
+
+def test_the_balanced_metric_does_not_forget_the_rare_class(rare):
+    table, right = rare
+    recalls = {}
+    for metric in ("accuracy", "balanced"):
+        fit = run(table, replace(PLAN, metric=metric))
+        label = fit.model.predict(fit.model.columns.select(table)).label
+        recalls[metric] = [(label == name)[right == name].mean() for name in ("common", "rare")]
+        counts = fit.measures.confusion
+        expected = np.mean(counts.diagonal() / counts.sum(1))
+        assert fit.measures.balanced_accuracy == summary(fit, PLAN)["balanced_accuracy"] == pytest.approx(expected)
+    assert np.mean(recalls["balanced"]) > np.mean(recalls["accuracy"]) + 0.02
+    assert recalls["balanced"][1] > 0.9 and recalls["accuracy"][1] < 0.6
+    assert fit.model.right_labels is None and summary(fit, PLAN)["right_labels"] is None
+    assert "clean-probs" not in page(fit, PLAN, "t.csv", "m", {}).decode()
+
+
+def test_rows_of_all_labels_weigh_the_same_for_the_balanced_metric(rare):
+    table, _ = rare
+    fit = run(table, replace(PLAN, metric="balanced"))
+    X = fit.model.pipeline[0].transform(fit.model.columns.select(table))
+    balanced = MGCEClassifier(1.4, lambda0=fit.model.pipeline[-1].lambda0, class_weight="balanced", tol=1e-8)
+    margins = balanced.fit(X, table["y"].to_numpy(str)).decision_function(X)
+    np.testing.assert_allclose(fit.model.pipeline[-1].decision_function(X), margins, atol=1e-2)
+
+
+def test_prediction_sets_say_that_another_model_was_calibrated(fit):
+    assert OF_ALL_ROWS in str(fit.model.sets) and fit.measured.sets is None
 
 
 @pytest.mark.slow
@@ -154,7 +224,7 @@ def test_the_fit_depends_on_the_plan_alone(fit, noisy):
     assert (again.quality, again.certificate) == (fit.quality, fit.certificate)
     np.testing.assert_array_equal(again.judgement.wrong, fit.judgement.wrong)
     other = run(noisy, replace(PLAN, seed=1))
-    assert set(other.model.trained_rows.tolist()) != set(fit.model.trained_rows.tolist())
+    assert set(other.measured.trained_rows.tolist()) != set(fit.measured.trained_rows.tolist())
 
 
 def test_steps_are_counted_to_their_end(noisy):
@@ -168,6 +238,7 @@ def test_steps_are_counted_to_their_end(noisy):
         "Fitting",
         "Judging the labels",
         "Shuffling columns",
+        "Fitting to all rows",
     ]
 
 

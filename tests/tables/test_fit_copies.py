@@ -44,14 +44,14 @@ def test_the_certificate_counts_each_distinct_row_held_out_once(fit, table):
     rows = split_rows(table, PLAN)
     held_out = rows.selected.iloc[rows.held_out]
     target = rows.target[rows.held_out]
-    h = fit.model.pipeline.predict_proba(held_out)
+    h = fit.measured.pipeline.predict_proba(held_out)
     expected = certify(target, h)
     assert fit.certificate == replace(expected, assumptions=(*expected.assumptions, DISTINCT))
     assert fit.quality["accuracy"] == pytest.approx((h.argmax(1) == target).mean())
     assert fit.measures.confusion.sum() == 75
     # No copy of a row held out was trained on: each of the 300 rows is in one of both parts.
-    trained = fit.model.count_trained(rows.selected.iloc[rows.held_out], rows.labels.iloc[rows.held_out])
-    assert trained == 0 and len(fit.model.trained_rows) == 225
+    trained = fit.measured.count_trained(rows.selected.iloc[rows.held_out], rows.labels.iloc[rows.held_out])
+    assert trained == 0 and len(fit.measured.trained_rows) == 225
 
 
 def test_it_says_that_its_bounds_are_for_distinct_rows(fit):
@@ -101,7 +101,7 @@ def test_copies_are_judged_by_trees_that_have_seen_none_of_them(fit, table):
 
 def test_a_copied_row_weighs_as_much_as_its_copies(table):
     rows = split_rows(table, PLAN)
-    fit = run(table, replace(PLAN, refit=True))
+    fit = run(table, PLAN)
     X = fit.model.pipeline[0].transform(rows.selected)
     penalty = fit.model.pipeline[-1].lambda0
     everything = MGCEClassifier(1.4, lambda0=penalty, tol=1e-8).fit(X, table["y"].to_numpy(str))
@@ -115,7 +115,9 @@ def test_the_bound_holds_for_fresh_distinct_rows(seed):
     rng = np.random.default_rng(100 + seed)
     fresh = pd.DataFrame(rng.normal(size=(4000, 5)), columns=list("abcde"))
     labels = np.where(rng.random(4000) < 0.1, "rare", "common")  # the distinct rows have a tenth of them
-    assert (fit.model.predict(fit.model.columns.select(fresh)).label != labels).mean() <= fit.certificate.argmax_error
+    assert (
+        fit.measured.predict(fit.measured.columns.select(fresh)).label != labels
+    ).mean() <= fit.certificate.argmax_error
 
 
 def test_weights_reach_every_fit_of_the_choice():

@@ -30,12 +30,12 @@ def fit(frame):
 
 @pytest.fixture(scope="module")
 def held_out(fit, frame):
-    trained = row_prints(fit.model.columns.select(frame), fit.model.columns.labels(frame))
-    return frame[~np.isin(trained, fit.model.trained_rows)]
+    trained = row_prints(fit.measured.columns.select(frame), fit.measured.columns.labels(frame))
+    return frame[~np.isin(trained, fit.measured.trained_rows)]
 
 
 def test_confusion_counts_the_rows_held_out(fit, held_out):
-    predicted = fit.model.predict(fit.model.columns.select(held_out)).label
+    predicted = fit.measured.predict(fit.measured.columns.select(held_out)).label
     counts = Counter(zip(held_out["y"], predicted, strict=True))
     expected = [[counts[given, other] for other in ("no", "yes")] for given in ("no", "yes")]
     np.testing.assert_array_equal(fit.measures.confusion, expected)
@@ -61,7 +61,7 @@ def test_columns_are_ordered_by_what_they_matter(fit):
 
 
 def test_accuracy_against_right_labels_is_estimated(fit, frame, held_out):
-    predicted = fit.model.predict(fit.model.columns.select(held_out)).label
+    predicted = fit.measured.predict(fit.measured.columns.select(held_out)).label
     right = (held_out["right"] == predicted).mean()
     # Four standard errors of an accuracy of .8 on 150 rows, divided by 1 - 2 * .2.
     assert abs(fit.measures.clean_accuracy - right) < 4 * np.sqrt(0.8 * 0.2 / 150) / 0.6

@@ -1,5 +1,6 @@
 import io
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -41,7 +42,33 @@ def test_a_file_gives_back_the_model(model, frame, tmp_path):
     for name in ("label", "h", "p"):
         np.testing.assert_array_equal(getattr(before, name), getattr(after, name))
     assert loaded.count_trained(selected, model.columns.labels(frame)) == 60
+    assert loaded.n_measured is None
     assert type(loaded.pipeline) is Pipeline and not hasattr(model.pipeline, "table_")
+
+
+def categories(n, seed, values=12):
+    """Rows that are often equal by chance: two categories and a label."""
+    rng = np.random.default_rng(seed)
+    columns = {name: [f"c{value}" for value in rng.integers(values, size=n)] for name in ("one", "two")}
+    return pd.DataFrame(columns), pd.Series(rng.choice(["no", "yes"], n), name="y")
+
+
+@pytest.mark.parametrize("values", [12, 40, 1000])  # of 200 fresh rows, about 130, 20 and none are among the 300
+def test_fresh_rows_may_equal_those_of_the_training_by_chance_and_its_own_rows_may_not(model, values):
+    rows, labels = categories(300, 0, values)
+    seen = replace(model, trained_rows=np.sort(row_prints(rows, labels)))
+    for seed in range(1, 41):  # at a level of 0.001
+        fresh = categories(200, seed, values)
+        n = seen.count_trained(*fresh)
+        notes = seen.require_unseen(*fresh)
+        assert len(notes) == (n > 0) and all(note.startswith(f"{n} of the 200 rows equal") for note in notes)
+    assert n > 100 if values == 12 else n < 40
+    with pytest.raises(ValueError, match="but it learnt from 200 of the 200, labels included"):
+        seen.require_unseen(rows[:200], labels[:200])
+    part, rest = categories(150, 1, values), (rows[:50], labels[:50])
+    if values > 12:  # a quarter of the rows, where few are equal by chance
+        with pytest.raises(ValueError, match="has not learnt from"):
+            seen.require_unseen(*(pd.concat(pair, ignore_index=True) for pair in zip(part, rest, strict=True)))
 
 
 def categories_of_every_kind(n):

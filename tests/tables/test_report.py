@@ -69,7 +69,7 @@ def test_what_was_tried_is_shown(page, fit):
 
 def test_the_members_of_an_average_are_listed(fit):
     members = (fit.choice.candidate, replace(fit.choice.candidate, model="forest", settings="beta 1.4"))
-    average = Average(members, beta=1.4, scale=1.0)
+    average = Average(members, beta=1.4, scale=1.0, powers=(1.0,) * len(members))
     trial = replace(fit.choice.trial, name=average.name, candidate=average)
     averaged = replace(fit, choice=replace(fit.choice, trial=trial))
     items = check_structure(fit_report.page(averaged, PLAN, "t.csv", "m", {}).decode()).text("li")
@@ -190,7 +190,14 @@ def test_notes_are_shown(fit):
     assert "Note: beware of &lt;dogs&gt;" in page
 
 
-def test_a_model_of_all_rows_has_no_prediction_sets(frame):
-    plan = replace(PLAN, refit=True)
-    page = fit_report.page(run(frame, plan), plan, "t.csv", "m", {}).decode()
-    assert "None: the model was fitted again to all rows" in page and "--sets" not in page
+def test_classes_that_nothing_predicts_are_said_in_the_headline(fit):
+    counts = fit.measures.confusion
+    assert (counts.sum(0) > 0).all() and "never predicts" not in fit_report.headline(fit, PLAN)
+    lost = counts.copy()
+    lost[:, 0] = 0
+    lost[0, 1] = 4
+    without = replace(fit, measures=replace(fit.measures, confusion=lost))
+    said = f"It never predicts {str(fit.model.classes[0])!r}, the given label of {lost[0].sum()} rows held out."
+    assert said in fit_report.headline(without, PLAN)
+    lost[0] = 0  # no row held out has it
+    assert "never predicts" not in fit_report.headline(without, PLAN)

@@ -78,8 +78,8 @@ def certify(
     """Bound the errors of a model on the distribution that labelled rows come from.
 
     The rows must be independent draws that the model does not depend on in any way: neither was it fitted to them, nor
-    chosen by them among other models. `mgce certify PREDICTIONS.csv --target COLUMN` takes the predictions of any model
-    instead.
+    chosen by them among other models. Rows that the model has learnt from are refused.
+    `mgce certify PREDICTIONS.csv --target COLUMN` takes the predictions of any model instead.
     """
     check_json(json_file, *(path for path in (table, model, transition, audit) if path is not None))
     form = TextFormat(sep, decimal, encoding, sheet)
@@ -135,13 +135,8 @@ def _predict(
         *unlike_their_column(frame, selected, fitted.columns.kinds),
         *fitted.unseen(selected),
         *fitted.unseen_labels(labels),
+        *fitted.require_unseen(selected, labels),
     ]
-    trained = fitted.count_trained(selected, labels)
-    if trained:
-        notes.append(
-            f"{trained:,} of the {len(frame):,} rows equal a row that the model was trained on. If they are the "
-            "same examples, the certificate does not hold."
-        )
     return frame, clusters, fitted.labelled_predictions(selected, labels), notes
 
 

@@ -43,7 +43,7 @@ EXAMPLES = {
 
 # The headings under which a help lists options, by name; an option that is not here stands first, under "Options".
 PANELS = {
-    "The model": ("model", "beta", "budget", "refit", "seed"),
+    "The model": ("model", "beta", "metric", "budget", "seed"),
     "The losses and their networks": ("methods", "betas", "trims", "seeds", "epochs", "hidden", "batch_size", "lr"),
     "Wrong labels": ("noise_rate", "noise_type", "transition", "audit"),
     "The review": ("checked", "mended", "random", "image"),
@@ -51,7 +51,18 @@ PANELS = {
     "Reading the table": ("prediction", "id", "drop", "text", "category", "sep", "decimal", "encoding", "sheet"),
     "Where and how it runs": ("data_dir", "download", "device", "precision", "jobs", "smoke", "backend", "scheduler"),
     "Writing the results": (
-        *("out", "out_dir", "probabilities", "sets", "suspects", "cleaned", "formulas", "json_file", "quiet"),
+        *(
+            "out",
+            "out_dir",
+            "probabilities",
+            "clean_probs",
+            "sets",
+            "suspects",
+            "cleaned",
+            "formulas",
+            "json_file",
+            "quiet",
+        ),
     ),
 }
 

@@ -63,8 +63,11 @@ def fit(
             "plane separates. mlp: a neural network."
         ),
     ] = "auto",
+    metric: Annotated[
+        str,
+        typer.Option(help="accuracy; or balanced: the mean accuracy of all labels, so that rare ones count as much."),
+    ] = "accuracy",
     budget: Annotated[float, typer.Option(help="Seconds of processor time to choose and fit the model, about.")] = 60.0,
-    refit: Annotated[bool, typer.Option("--refit", help="Once certified, fit the model to all rows.")] = False,
     noise_rate: Annotated[str, typer.Option(help=NOISE_RATE)] = "0",
     noise_type: Annotated[str, typer.Option(help=NOISE_TYPE)] = "symmetric",
     coverage: Annotated[float, typer.Option(help="Share of rows whose prediction set contains the label.")] = 0.9,
@@ -110,10 +113,11 @@ def fit(
     """Fit a classifier to a table whose labels may be partly wrong, and bound how often it disagrees with them.
 
     Columns may be numbers, dates, categories or text, with values missing. Models are chosen and averaged on the
-    training rows; the rows held out serve only to measure the average, for the certificate and the calibration. Writes
-    the model, an HTML report, and NAME.suspects.csv: every row, those with the most suspect label first. In CSV files,
-    a cell that a spreadsheet would run as a formula gets an apostrophe in front. With --checked, labels are those that
-    a person has decided on; rows that were drawn at random then bound the errors against right labels.
+    training rows; the rows held out measure the average, for the certificate and the calibration. Then the average is
+    fitted once more, to all rows: that is the model in the file. Writes the model, an HTML report, and
+    NAME.suspects.csv: every row, those with the most suspect label first. In CSV files, a cell that a spreadsheet would
+    run as a formula gets an apostrophe in front. With --checked, labels are those that a person has decided on; rows
+    that were drawn at random then bound the errors against right labels.
     """
     plan = FitPlan(
         target,
@@ -132,7 +136,7 @@ def fit(
         coverage=coverage,
         delta=delta,
         budget=budget,
-        refit=refit,
+        metric=metric,
     )
     form = TextFormat(sep, decimal, encoding, sheet)
     reviewed = () if checked is None else parse_names(checked)
@@ -251,6 +255,7 @@ def _print_summary(console: Console, result: TableFit, plan: FitPlan) -> None:
     console.print(
         f"Model: {trial.name}. Its accuracy was {trial.accuracy:.1%} {result.choice.measured_on}.", markup=False
     )
+    console.print(fit_report.which_model(result), markup=False)
     grid = Grid(title="Rows held out, %", box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
     for name in ("accuracy", "ECE(h)", "ECE(p)", "SCE(h)", "SCE(p)"):
         grid.add_column(name, justify="right", no_wrap=True)

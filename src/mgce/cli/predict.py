@@ -24,6 +24,9 @@ def predict(
         Path | None, typer.Option(help="File for the result, .csv or .parquet [TABLE's name-predictions.csv].")
     ] = None,
     probabilities: Annotated[bool, typer.Option("--probabilities", help="Add h and p of every class.")] = False,
+    clean_probs: Annotated[
+        bool, typer.Option("--clean-probs", help="Add q, an estimate of the probability that the class is right.")
+    ] = False,
     sets: Annotated[
         bool, typer.Option("--sets", help="Add a set of classes that contains the label with the coverage of mgce fit.")
     ] = False,
@@ -56,7 +59,7 @@ def predict(
     predictions = fitted.predict(selected)
     names = fitted.columns.row_names(frame)
     parquet = out.suffix.lower() == ".parquet"
-    result = predictions_frame(fitted, predictions, names, every_class=probabilities, sets=sets)
+    result = predictions_frame(fitted, predictions, names, every_class=probabilities, sets=sets, clean=clean_probs)
     write_files(out.parent, {out.name: to_parquet(result) if parquet else to_csv(result, formulas=formulas)})
     notes = [
         *reading.notes,
@@ -67,6 +70,8 @@ def predict(
     counts = {str(label): int((predictions.label == label).sum()) for label in fitted.classes}
     write_json(json_file, {"file": out.name, "rows": len(frame), "predictions": counts, "notes": notes})
     console = Terminal(quiet=quiet or json_file == STDOUT)
+    if clean_probs:
+        console.print(str(fitted.right_labels), markup=False)
     if sets:
         console.print(str(fitted.sets), markup=False)
     for sentence in notes:

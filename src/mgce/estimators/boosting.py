@@ -39,6 +39,7 @@ class MGCEBoostingClassifier(RobustClassifier):
         learning_rate: factor of every step, positive.
         max_leaf_nodes: leaves of a tree, at most.
         min_samples_leaf: fewest rows of a leaf.
+        correct: whether to correct the labels first.
         forest: the :class:`MGCEForestClassifier` that judges the labels; None for one of 100 trees. It is cloned.
         random_state: seed of that forest of 100 trees, and of the rows that stop the boosting early where there are
             more than 10,000.
@@ -69,6 +70,7 @@ class MGCEBoostingClassifier(RobustClassifier):
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "max_leaf_nodes": [Interval(Integral, 2, None, closed="left")],
         "min_samples_leaf": [Interval(Integral, 1, None, closed="left")],
+        "correct": ["boolean"],
         "forest": [MGCEForestClassifier, None],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
@@ -82,6 +84,7 @@ class MGCEBoostingClassifier(RobustClassifier):
         learning_rate: float = 0.1,
         max_leaf_nodes: int = 31,
         min_samples_leaf: int = 20,
+        correct: bool = True,
         forest: MGCEForestClassifier | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -91,6 +94,7 @@ class MGCEBoostingClassifier(RobustClassifier):
         self.learning_rate = learning_rate
         self.max_leaf_nodes = max_leaf_nodes
         self.min_samples_leaf = min_samples_leaf
+        self.correct = correct
         self.forest = forest
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -112,7 +116,7 @@ class MGCEBoostingClassifier(RobustClassifier):
         """
         X, index, weight, order = self._sorted_training(X, y, sample_weight)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        corrected = self._corrected(X, index, weight, seed)
+        corrected = self._corrected(X, index, weight, seed) if self.correct else index
         self.labels_ = np.empty_like(self.classes_[corrected])
         self.labels_[order] = self.classes_[corrected]
         boosting = HistGradientBoostingClassifier(

@@ -122,10 +122,20 @@ class ProbabilitySums(nn.Module):
         classifiers: modules from rows (n, d) to probabilities.
         columns: for each classifier, the indices of its classes among all k.
         k: the number of classes.
+        powers: for each classifier, the power of its probabilities: see `mgce.estimators.voting.powered`.
+        least: what is added to each probability before.
     """
 
-    def __init__(self, classifiers: Sequence[nn.Module], columns: Sequence[NDArray[Any]], k: int) -> None:
+    def __init__(
+        self,
+        classifiers: Sequence[nn.Module],
+        columns: Sequence[NDArray[Any]],
+        k: int,
+        powers: Sequence[float],
+        least: float,
+    ) -> None:
         super().__init__()
+        self.powers, self.least = list(powers), least
         self.classifiers = nn.ModuleList(classifiers)
         for number, places in enumerate(columns):
             self.register_buffer(f"places_{number}", torch.eye(k, dtype=torch.float64)[torch.tensor(places)])
@@ -133,9 +143,16 @@ class ProbabilitySums(nn.Module):
     def forward(self, rows: Tensor) -> Tensor:
         """Map rows (n, d) to sums (n, k)."""
         parts = [
-            classifier(rows) @ self.get_buffer(f"places_{number}") for number, classifier in enumerate(self.classifiers)
+            self._powered(classifier(rows), power) @ self.get_buffer(f"places_{number}")
+            for number, (classifier, power) in enumerate(zip(self.classifiers, self.powers, strict=True))
         ]
         return torch.stack(parts).sum(0)
+
+    def _powered(self, probs: Tensor, power: float) -> Tensor:
+        if power == 1:
+            return probs
+        raised = (probs + self.least) ** power
+        return raised / raised.sum(-1, keepdim=True)
 
 
 def _depth(starts: NDArray[np.int64], children: NDArray[np.int64]) -> int:

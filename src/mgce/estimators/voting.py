@@ -51,6 +51,8 @@ class MGCEVotingClassifier(RobustClassifier, _BaseComposition):  # type: ignore[
         beta_: the beta of the links.
         scale_: s.
         least_prob_: 1/n.
+        powers_: of each classifier, the power to which its probabilities are raised before the average: all 1 after
+            `fit`, (M,). See :meth:`from_fitted`.
         n_features_in_, feature_names_in_: as everywhere in scikit-learn.
 
     Example:
@@ -89,9 +91,22 @@ class MGCEVotingClassifier(RobustClassifier, _BaseComposition):  # type: ignore[
 
     @classmethod
     def from_fitted(
-        cls, estimators: Sequence[tuple[str, Any]], classes: NDArray[Any], n: int, *, beta: float, scale: float
+        cls,
+        estimators: Sequence[tuple[str, Any]],
+        classes: NDArray[Any],
+        n: int,
+        *,
+        beta: float,
+        scale: float,
+        powers: Sequence[float] | None = None,
     ) -> MGCEVotingClassifier:
-        """Average classifiers that are fitted already.
+        r"""Average classifiers that are fitted already.
+
+        With powers s, averaged are
+
+        .. math:: \frac{(h_{m,y} + 1/n)^{s_m}}{\sum_j (h_{m,j} + 1/n)^{s_m}},
+
+        so that a classifier which is far too sure of itself does not outvote the others.
 
         Args:
             estimators: pairs (name, fitted classifier), at least one, of the same features.
@@ -99,12 +114,14 @@ class MGCEVotingClassifier(RobustClassifier, _BaseComposition):  # type: ignore[
             n: number of training rows.
             beta: loss parameter of the links.
             scale: s, positive.
+            powers: of each classifier, not negative; None for probabilities as they are.
         """
         voting = cls([(name, clone(fitted)) for name, fitted in estimators], beta, scale=scale)
         voting.estimators_ = [fitted for _, fitted in estimators]
         voting.classes_, voting.beta_ = np.asarray(classes), float(beta)
         voting.n_features_in_ = estimators[0][1].n_features_in_
         voting.scale_, voting.least_prob_ = float(scale), 1 / n
+        voting.powers_ = np.ones(len(estimators)) if powers is None else np.array(powers, dtype=np.float64)
         return voting
 
     @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
@@ -128,7 +145,7 @@ class MGCEVotingClassifier(RobustClassifier, _BaseComposition):  # type: ignore[
             order = content_order(X, index, weight)
             X, index, weight = X[order], index[order], weight[order]
         labels, options = self.classes_[index], [{}, {"sample_weight": weight}][sample_weight is not None]
-        self.beta_, self.least_prob_ = float(self.beta), 1 / len(X)
+        self.beta_, self.least_prob_, self.powers_ = float(self.beta), 1 / len(X), np.ones(len(self.estimators))
         if self.scale == "cv":
             logs = self._log_probs(self._out_of_fold(X, index, options))
             self.scale_ = best_scale(logs, index, weight, self.beta_)
@@ -161,7 +178,7 @@ class MGCEVotingClassifier(RobustClassifier, _BaseComposition):  # type: ignore[
         return self
 
     def average_proba(self, X: Any, members: Sequence[Any] | None = None) -> FloatArray:
-        """Return the mean of the classifiers' probabilities.
+        """Return the mean of the classifiers' probabilities, each raised to its power.
 
         Args:
             X: rows, shape (n, d).
@@ -174,10 +191,16 @@ class MGCEVotingClassifier(RobustClassifier, _BaseComposition):  # type: ignore[
             check_is_fitted(self)
             members = self.estimators_
         total = np.zeros((len(X), len(self.classes_)))
-        for member in members:
+        for member, power in zip(members, self._powers, strict=True):
             # A class that a classifier has not seen is not among its columns.
-            total[:, np.searchsorted(self.classes_, member.classes_)] += member.predict_proba(X)
+            places = np.searchsorted(self.classes_, member.classes_)
+            total[:, places] += powered(member.predict_proba(X), power, self.least_prob_)
         return total / len(members)
+
+    @property
+    def _powers(self) -> FloatArray:
+        """The powers; those of a model that was saved when there were none are 1."""
+        return np.asarray(getattr(self, "powers_", np.ones(len(self.estimators))))
 
     def _check_members(self) -> None:
         names = [name for name, _ in self.estimators]
@@ -218,5 +241,13 @@ class MGCEVotingClassifier(RobustClassifier, _BaseComposition):  # type: ignore[
                 raise TypeError(expected(f"estimators[{name!r}]", what, type(member).__name__))
         columns = [np.searchsorted(self.classes_, member.classes_) for member in self.estimators_]
         members = [member.to_torch() for member in self.estimators_]
-        sums = ProbabilitySums(members, columns, len(self.classes_))
+        sums = ProbabilitySums(members, columns, len(self.classes_), self._powers.tolist(), self.least_prob_)
         return [sums, ScaledLog(self.scale_, len(members), self.least_prob_)]
+
+
+def powered(probs: FloatArray, power: float, least: float) -> FloatArray:
+    """Return probabilities (n, k) plus `least`, raised to a power, such that each row sums to 1; as they are for 1."""
+    if power == 1:
+        return probs
+    raised = (probs + least) ** power
+    return np.asarray(raised / raised.sum(1, keepdims=True))

@@ -6,7 +6,7 @@ import numpy as np
 
 from mgce.metrics.evaluation import pool
 from mgce.pages.svg import Axis, Series, chart
-from mgce.pages.web_page import figure, table
+from mgce.pages.web_page import figure, paragraph, table
 from mgce.tables.fit import TableFit
 
 SHARES = tuple((share / 5, f"{share * 20}%") for share in range(6))  # marks of an axis from 0 to 1, with their text
@@ -25,7 +25,18 @@ def calibration_section(fit: TableFit) -> str:
         ["", "h", "p"],
         [[text, *(f"{fit.quality[f'{name}_{output}']:.1%}" for output in "hp")] for name, text in names.items()],
     )
-    return words + errors + _reliability_diagram(fit)
+    return words + errors + _reliability_diagram(fit) + _right_labels(fit)
+
+
+def _right_labels(fit: TableFit) -> str:
+    """Say what the third output is, and how often it takes the model for right."""
+    found = fit.model.right_labels
+    if found is None:
+        return ""
+    return paragraph(
+        f"mgce predict with --clean-probs adds a third probability. {found} By q, the model predicts the right label "
+        f"of {fit.sure:.1%} of the rows held out: an estimate, not a bound."
+    )
 
 
 def _reliability_diagram(fit: TableFit) -> str:

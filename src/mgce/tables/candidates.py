@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
@@ -26,6 +28,12 @@ MODELS = {  # the quickest first: when the time for trials is over, those left a
     "boosting": "gradient boosting on labels that a forest has corrected",
     "fourier": "MGCE that is linear in 500 random Fourier features, convex",
 }
+BASELINES = {  # by name, what they are
+    "logistic regression": "logistic regression of scikit-learn",
+    "gradient boosting": "gradient boosting of scikit-learn, on the labels as given",
+}
+# By default scikit-learn stops after 100 iterations, which are too few for tables of many columns.
+LOGISTIC_STEPS = 300
 AUTO = "auto"  # average the best candidates of all models
 AVERAGE = "average"  # what such an average is called beside the names of `MODELS`
 # Beta from robust to wrong labels (1.4) to nearly cross-entropy (11), with one value in between. Only three, since each
@@ -35,6 +43,8 @@ FEW_BETAS = (1.4, 3.0)  # for a network as one of several models; the others hav
 # Weights of the penalty, by model: powers of ten, and powers of its square root (about 3) for Fourier features, whose
 # candidates differ in the penalty only. If an end of the range is chosen, the user is told: see `Candidate.edge`.
 PENALTIES = {"linear": (1e-4, 1e-3, 1e-2), "fourier": (1e-3, 3e-3, 1e-2, 3e-2)}
+# Of the Fourier features as one of several models: under noise these two are the best, and their fits the quickest.
+FEW_FOURIER = (1e-2, 3e-2)
 # Tolerance of the duality gap and limit of iterations in trials. The final fit has a tenth of this tolerance, but the
 # last digits of the coefficients change the predicted classes of few rows, if of any.
 TOL = 1e-3
@@ -70,10 +80,32 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Baseline:
-    """A model that is tried and reported for comparison, but never chosen."""
+    """A model that is tried and reported for comparison, and chosen only where the others are clearly behind."""
 
     name: str
     quick: Any  # the estimator for trials, named as in `Candidate`
+    final: Any = None  # the same model as an estimator of this package; None for one that is never chosen
+    most_rows: int | None = None  # as in `Candidate`
+
+    @property
+    def candidate(self) -> Candidate:
+        """The baseline as a candidate, for the fit after the choice."""
+        return Candidate(self.name, "", self.quick, self.final, self.most_rows)
+
+
+class Logistic(BaseEstimator):  # type: ignore[misc]
+    """Logistic regression as scikit-learn fits it: a linear model of MGCE at beta = inf, with another penalty."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MGCEClassifier:
+        """Fit, and return the linear model that has the coefficients."""
+        fitted = LogisticRegression(max_iter=LOGISTIC_STEPS).fit(X, y, sample_weight)
+        linear = MGCEClassifier(math.inf)
+        linear.classes_, linear.beta_, linear.n_features_in_ = fitted.classes_, math.inf, X.shape[1]
+        linear.coef_, linear.intercept_ = fitted.coef_, fitted.intercept_
+        if len(fitted.classes_) == 2:  # one row, of the second class
+            linear.coef_ = np.concatenate([np.zeros_like(fitted.coef_), fitted.coef_])
+            linear.intercept_ = np.concatenate([[0.0], fitted.intercept_])
+        return linear
 
 
 def candidates(
@@ -97,7 +129,7 @@ def candidates(
             candidate
             for name in MODELS
             if n_classes <= MANY_CLASSES or name not in SLOW_WITH_CLASSES
-            for candidate in _candidates_of(name, (beta,) if beta else betas[name], seed, n_rows, jobs)
+            for candidate in _candidates_of(name, (beta,) if beta else betas[name], seed, n_rows, jobs, FEW_FOURIER)
         ]
     return _candidates_of(model, (beta,) if beta else BETAS, seed, n_rows, jobs)
 
@@ -117,13 +149,20 @@ def forest(n_rows: int, seed: int, jobs: int = 1, beta: float = DEFAULT_BETA) ->
 
 def baselines(seed: int, n_classes: int) -> list[Baseline]:
     """Return the models of scikit-learn that are most often used for tables; boosting only where classes are few."""
-    # By default scikit-learn stops after 100 iterations, which are too few for tables of many columns.
-    logistic = Baseline("logistic regression", LogisticRegression(max_iter=300))
-    boosting = Baseline("gradient boosting", HistGradientBoostingClassifier(random_state=seed))
+    logistic = Baseline("logistic regression", LogisticRegression(max_iter=LOGISTIC_STEPS), Logistic())
+    quick, final = HistGradientBoostingClassifier(random_state=seed), MGCEBoostingClassifier(math.inf, correct=False)
+    boosting = Baseline("gradient boosting", quick, final.set_params(random_state=seed), BOOSTING_ROWS)
     return [logistic, boosting] if n_classes <= MANY_CLASSES else [logistic]
 
 
-def _candidates_of(model: str, betas: tuple[float, ...], seed: int, n_rows: int, jobs: int) -> list[Candidate]:
+def _candidates_of(
+    model: str,
+    betas: tuple[float, ...],
+    seed: int,
+    n_rows: int,
+    jobs: int,
+    fourier: tuple[float, ...] = PENALTIES["fourier"],
+) -> list[Candidate]:
     if model == "forest":
         # One candidate: neither the trees nor the predicted classes depend on beta, so all betas have one accuracy.
         quick = MGCEForestClassifier(betas[0], random_state=seed, n_jobs=jobs)
@@ -139,7 +178,7 @@ def _candidates_of(model: str, betas: tuple[float, ...], seed: int, n_rows: int,
         return [Candidate(model, settings, network, network)]
     if model == "fourier":
         # Only the first beta: fits to Fourier features take the longest, and the penalty matters more than beta.
-        return [_convex(model, MGCEFourierClassifier(betas[0], random_state=seed), value) for value in PENALTIES[model]]
+        return [_convex(model, MGCEFourierClassifier(betas[0], random_state=seed), value) for value in fourier]
     return [_convex(model, MGCEClassifier(beta), value) for beta in betas for value in PENALTIES[model]]
 
 

@@ -9,6 +9,7 @@ from mgce.tables.fit import TableFit
 
 MOST_CLASSES = 7  # show the whole confusion matrix up to this many classes: more columns do not fit on a phone
 N_PAIRS = 20  # with more classes, show only this many pairs of them, those that are confused most often: one screen
+N_NEVER = 3  # name only this many classes that are never predicted: a sentence
 N_COLUMNS = 20  # show only this many columns, the most important ones: one screen
 
 
@@ -20,12 +21,29 @@ def class_sections(fit: TableFit) -> dict[str, str]:
     }
 
 
+def never_predicted(fit: TableFit) -> str:
+    """Return a sentence on the classes that the model predicts for none of the rows held out, "" if there are none.
+
+    Only those count that are the given label of rows held out.
+    """
+    counts = fit.measures.confusion
+    never = np.flatnonzero((counts.sum(0) == 0) & (counts.sum(1) > 0))
+    if not never.size:
+        return ""
+    never = never[np.argsort(-counts.sum(1)[never], kind="stable")]
+    names = [f"{str(fit.model.classes[place])!r}" for place in never[:N_NEVER]]
+    more = f" and {len(never) - N_NEVER} more" if len(never) > N_NEVER else ""
+    rows = int(counts.sum(1)[never].sum())
+    return f"It never predicts {', '.join(names)}{more}, the given label of {rows:,} row{'s' * (rows != 1)} held out."
+
+
 def _beside_the_simplest(fit: TableFit) -> str:
     """Compare the accuracy with that of always predicting the most frequent label."""
     measures = fit.measures
     text = (
         f"The model agrees with the given label in {fit.quality['accuracy']:.1%} of the rows held out; always "
-        f"predicting the most frequent label of the training rows would in {measures.majority:.1%}."
+        f"predicting the most frequent label of the training rows would in {measures.majority:.1%}. The balanced "
+        f"accuracy, the mean of the shares found of each class, is {measures.balanced_accuracy:.1%}."
     )
     if measures.clean_accuracy is not None and measures.clean_majority is not None:
         text += (

@@ -21,11 +21,12 @@ from mgce.datasets.table_files import accounted
 from mgce.estimators import MGCEVotingClassifier
 from mgce.functional import minimax_probs
 from mgce.metrics.evaluation import evaluate
+from mgce.noise.right_labels import RightLabels, estimate_right_labels
 from mgce.review.decision_file import Decision
 from mgce.risk import RiskCertificate, certify
 from mgce.risk.any_model import label_indices
 from mgce.sets import ConformalSets, calibrate
-from mgce.tables.candidates import AUTO, FEW_BETAS, MODELS, Baseline, Candidate, baselines, candidates
+from mgce.tables.candidates import AUTO, BASELINES, FEW_BETAS, MODELS, Baseline, Candidate, baselines, candidates
 from mgce.tables.checked import Checked, Findings, findings
 from mgce.tables.choice import Choice, choose, count_fits, fit_candidate
 from mgce.tables.dependence import Dependence, dependence
@@ -39,6 +40,10 @@ from mgce.tables.text_features import transformer as features_of
 
 IntArray = NDArray[np.int64]
 OnStep = Callable[[str, int, int], None]
+METRICS = ("accuracy", "balanced")
+OTHER_STEPS = 3  # beside the fits of the choice: judging the labels, shuffling columns, the fit to all rows
+RIGHT_ROWS = 10_000  # the most rows from which q is estimated: its few numbers are then known to a hundredth
+OF_ALL_ROWS = "the model, which learnt from all rows, is as sure of its classes as that of the training rows"
 DISTINCT = (
     "a row and its copies (equal in all features and the label, more often than by chance) count as one draw, and this "
     "holds for distinct rows"
@@ -59,7 +64,8 @@ class FitPlan(Split):
         coverage: share of rows whose label prediction sets are to contain, in (0, 1).
         delta: probability with which the certificate may fail.
         budget: seconds of processor time for choice and fit of the model: see :func:`mgce.tables.choice.choose`.
-        refit: whether to fit the chosen model to all rows, once it has been certified.
+        metric: what the model is chosen by, and fitted for: "accuracy", or "balanced" for the mean of the accuracies on
+            the rows of each label. Then each row has a weight, such that the rows of all labels weigh the same.
     """
 
     model: str = AUTO
@@ -69,11 +75,12 @@ class FitPlan(Split):
     coverage: float = 0.9
     delta: float = 0.05
     budget: float = 60.0
-    refit: bool = False
+    metric: str = "accuracy"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice("model", self.model, (AUTO, *MODELS))
+        check_choice("metric", self.metric, METRICS)
         if not 0 <= self.seed < 2**32:  # what NumPy's generators take
             raise ValueError(expected("seed", "an integer in [0, 2^32)", self.seed))
         if self.beta is not None:
@@ -86,9 +93,10 @@ class FitPlan(Split):
 
 @dataclass(frozen=True)
 class TableFit:
-    """A model that was fitted to a table, with its certificate and all measurements."""
+    """A model that was fitted to a table, with the certificate and all measurements of the same model on fewer rows."""
 
-    model: TableModel
+    model: TableModel  # what was chosen, fitted to all rows: the one to use
+    measured: TableModel  # the same, fitted to the training rows: the one that the certificate and all figures are of
     choice: Choice
     quality: dict[str, Any]  # on the rows held out: what `_quality` returns
     certificate: RiskCertificate
@@ -98,6 +106,9 @@ class TableFit:
     row_names: pd.Series[Any]  # of all rows: values of the id column, or numbers of the rows
     n_train: int  # number of training rows, of which none is a copy
     n_copies: int  # number of rows that are copies of others
+    sure: (
+        float  # mean of q of the predicted class on the rows held out: an estimate of the accuracy against right labels
+    )
     set_size: float  # mean number of classes in a prediction set of the rows held out; 0 without prediction sets
     n_missing: dict[str, int]  # number of missing values of each feature
     dependence: list[Dependence]  # signs that rows depend on one another, which are among the notes too
@@ -117,6 +128,8 @@ def run(
     decisions: Sequence[Decision] = (),
 ) -> TableFit:
     """Choose and fit a model on the training rows, certify and measure it on rows held out, and judge all labels.
+
+    At the end, what was chosen is fitted once more to all rows.
 
     Args:
         frame: the table: a frame of pandas or polars.
@@ -144,26 +157,24 @@ def run(
     _certified(np.zeros(1, np.int64), np.full((1, len(rows.classes)), 1 / len(rows.classes)), plan)
     among = candidates(plan.model, plan.beta, plan.seed, len(rows.train), len(rows.classes), jobs)
     compared = baselines(plan.seed, len(rows.classes))
-    # Beside the fits: judging the labels, shuffling columns, and with `refit` the fit to all rows.
-    on_fit = _Counter(on_step, count_fits(among, compared) + 2 + plan.refit)
+    on_fit = _Counter(on_step, count_fits(among, compared) + OTHER_STEPS)
     learnt = _learn(learnt_from, plan, among, compared, on_fit, jobs)
     choice = learnt.choice
-    model = _model(learnt_from, learnt.transformer, choice.fitted, learnt_from.train)
-    held_out = _predicted(model, rows)
+    measured = _model(learnt_from, learnt.transformer, choice.fitted, learnt_from.train)
+    held_out = _predicted(measured, rows)
     certificate = _certified(held_out.target, held_out.h, plan, held_out.groups)
     if rows.n_copies:
         certificate = replace(certificate, assumptions=(*certificate.assumptions, DISTINCT))
     with one_blas_thread(), one_torch_thread():
         on_fit("Shuffling columns")
-        measures = measure(model.pipeline, held_out.known.label, rows, certificate, plan.noise_type, plan.seed)
-    quality = _quality(held_out.known.margins, rows.target[rows.held_out], model.beta)
+        measures = measure(measured.pipeline, held_out.known.label, rows, certificate, plan.noise_type, plan.seed)
+    quality = _quality(held_out.known.margins, rows.target[rows.held_out], measured.beta)
     in_use = plan.groups is not None or plan.time is not None
-    if not in_use:  # conformal prediction needs exchangeable rows
-        model = replace(model, sets=_sets(held_out, rows, plan))
-    set_size = 0.0 if model.sets is None else float(model.sets.predict(held_out.known.softmax).sum(1).mean())
-    if plan.refit:
+    sets = None if in_use else _sets(held_out, rows, plan)  # conformal prediction needs exchangeable rows
+    set_size = 0.0 if sets is None else float(sets.predict(held_out.known.softmax).sum(1).mean())
+    with one_blas_thread(), one_torch_thread():
         on_fit("Fitting to all rows")
-        model = _refitted(choice, learnt_from, plan.seed)
+        model = _refitted(choice, learnt_from, plan, sets, _right_labels(held_out, choice, rows, plan, certificate))
     decided = {} if checked is None else {row: one.decision for row, one in checked.by_row(rows).items()}
     listing = Listing.of(frame, rows, plan, reading, decided)
     found, judgement = None, learnt.judgement
@@ -173,6 +184,7 @@ def run(
     dependent = dependence(rows.selected, rows.columns.kinds, rows.labels, rows.n_copies, in_use)
     return TableFit(
         model=model,
+        measured=measured,
         choice=choice,
         quality=quality,
         certificate=certificate,
@@ -182,6 +194,7 @@ def run(
         row_names=rows.names,
         n_train=len(learnt_from.train),
         n_copies=rows.n_copies,
+        sure=float(model.right_labels.probs(held_out.known.margins).max(1).mean()) if model.right_labels else np.nan,
         set_size=set_size,
         n_missing={name: int(rows.selected[name].isna().sum()) for name in rows.columns.kinds},
         dependence=dependent,
@@ -226,12 +239,33 @@ def _learn(
     with one_blas_thread(), one_torch_thread(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
         settings: dict[str, Any] = {"beta": plan.beta or FEW_BETAS[0], "budget": plan.budget, "seed": plan.seed}
-        weight = rows.weight(rows.train)
-        choice = choose(X[rows.train], y[rows.train], among, compared, **settings, on_fit=on_fit, weight=weight)
+        copied, weight = rows.weight(rows.train), _weight(rows, rows.train, plan)
+        settings |= {"weight": weight, "balanced": plan.metric == "balanced"}
+        choice = choose(X[rows.train], y[rows.train], among, compared, **settings, on_fit=on_fit)
         on_fit("Judging the labels")
-        others: dict[str, Any] = {"fitted": _members(choice.fitted), "weight": weight, "first": rows.first}
+        others: dict[str, Any] = {"weight": copied, "first": rows.first}
+        if plan.metric == "accuracy":  # else its forest has weights by which rare labels seem right
+            others["fitted"] = _members(choice.fitted)
         judgement = judge(X, rows.target, rows.train, plan.seed, jobs, **others)
     return _Learnt(transformer, choice, judgement, list(dict.fromkeys(str(one.message) for one in caught)))
+
+
+def _weight(rows: Rows, some: IntArray, plan: FitPlan) -> NDArray[np.float64] | None:
+    """Return the weight of some rows in fits; None where all weigh the same.
+
+    For the balanced metric, the rows of all given labels weigh the same. With two classes, whatever the shares of wrong
+    labels in each, the classifier of the best balanced accuracy against given labels has the best against right ones.
+    Weights by the estimated shares of the right classes would have another one, so they are not used.
+
+    Reference: Menon, van Rooyen, Ong and Williamson, Learning from corrupted binary labels via class-probability
+    estimation, ICML 2015.
+    """
+    copied = rows.weight(some)
+    if plan.metric == "accuracy":
+        return copied
+    weight = np.ones(len(some)) if copied is None else copied
+    totals = np.bincount(rows.target[some], weight)
+    return np.asarray(weight * (weight.sum() / (np.count_nonzero(totals) * totals[rows.target[some]])))
 
 
 def _certified(
@@ -274,16 +308,41 @@ def _predicted(model: TableModel, rows: Rows) -> _HeldOut:
 def _sets(held_out: _HeldOut, rows: Rows, plan: FitPlan) -> ConformalSets:
     """Return prediction sets that are calibrated on the rows held out."""
     sets = calibrate(held_out.target, held_out.softmax, alpha=1 - plan.coverage, **_noise_options_of_sets(plan))
-    return replace(sets, assumptions=(*sets.assumptions, DISTINCT)) if rows.n_copies else sets
+    return replace(sets, assumptions=(*sets.assumptions, *([DISTINCT] if rows.n_copies else []), OF_ALL_ROWS))
 
 
-def _refitted(choice: Choice, rows: Rows, seed: int) -> TableModel:
-    """Return the chosen model, fitted to all distinct rows: without prediction sets, for which none are left."""
+def _right_labels(
+    held_out: _HeldOut, choice: Choice, rows: Rows, plan: FitPlan, certificate: RiskCertificate
+) -> RightLabels | None:
+    """Return how q follows from margins: of the rows held out, and of an average also those out of folds.
+
+    Margins of a model that was fitted for the balanced metric say nothing of how frequent classes are, and give no q.
+    """
+    if plan.metric == "balanced":
+        return None
+    margins, target = held_out.known.margins, rows.target[rows.held_out]
+    others = choice.out_of_fold
+    if others is not None and others.margins.shape[1] == margins.shape[1]:
+        margins, target = np.concatenate([margins, others.margins]), np.concatenate([target, others.target])
+    if not len(target):  # no label of the rows held out is a class
+        return None
+    drawn = np.sort(np.random.default_rng(plan.seed).permutation(len(target))[:RIGHT_ROWS])
+    stated = isinstance(plan.noise_rate, float) and plan.noise_rate > 0 and plan.noise_type == "symmetric"
+    rate = plan.noise_rate if stated and certificate.refuted is None else None
+    return estimate_right_labels(margins[drawn], target[drawn], None if rate is None else float(rate))
+
+
+def _refitted(
+    choice: Choice, rows: Rows, plan: FitPlan, sets: ConformalSets | None, right_labels: RightLabels | None
+) -> TableModel:
+    """Return the chosen model, fitted to all distinct rows, with the sets and q of that of the training rows."""
     distinct = np.concatenate([rows.train, rows.held_out])
     selected, labels = rows.selected.iloc[distinct], rows.classes[rows.target[distinct]]
-    transformer = features_of(rows.selected, rows.columns.kinds, seed).fit(selected)
-    fitted = fit_candidate(choice.candidate, transformer.transform(selected), labels, seed, rows.weight(distinct))
-    return _model(rows, transformer, fitted, distinct)
+    transformer = features_of(rows.selected, rows.columns.kinds, plan.seed).fit(selected)
+    weight = _weight(rows, distinct, plan)
+    fitted = fit_candidate(choice.candidate, transformer.transform(selected), labels, plan.seed, weight)
+    model = _model(rows, transformer, fitted, distinct)
+    return replace(model, sets=sets, right_labels=right_labels, n_measured=len(rows.train))
 
 
 def _members(fitted: Any) -> list[Any]:
@@ -328,6 +387,8 @@ def _noise_options_of_sets(plan: FitPlan) -> dict[str, Any]:
 def _on_choice(choice: Choice) -> list[str]:
     """Say what the user can do for a better choice."""
     edges = [choice.candidate.edge] if choice.candidate.edge else []
+    if choice.trial.model in BASELINES:
+        edges = [f"{choice.trial.name} was clearly more accurate on the same rows than our models, so it was chosen."]
     if not choice.untried:
         return edges
     names = "; ".join(choice.untried)

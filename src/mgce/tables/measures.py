@@ -49,6 +49,12 @@ class Measures:
     clean_accuracy: float | None
     clean_majority: float | None
 
+    @property
+    def balanced_accuracy(self) -> float:
+        """The mean, over the labels that occur, of the share of its rows for which it is predicted."""
+        counts = self.confusion.sum(1)
+        return float((self.confusion.diagonal()[counts > 0] / counts[counts > 0]).mean())
+
 
 def measure(
     pipeline: Any, labels: NDArray[Any], rows: Rows, certificate: RiskCertificate, noise_type: str, seed: int

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import softmax
+from scipy.stats import binom, binomtest
 from sklearn.pipeline import Pipeline
 
 import mgce
@@ -21,16 +22,21 @@ from mgce.estimators import save
 from mgce.estimators.base import link_probs
 from mgce.estimators.unbuilt import Node, read
 from mgce.functional import minimax_probs, worst_case_probs
+from mgce.noise.right_labels import RightLabels
 from mgce.risk import RiskCertificate, certify
 from mgce.risk.any_model import label_indices
 from mgce.sets import ConformalSets
 from mgce.tables.columns import FORMATS, KINDS, Columns, unseen_categories
 from mgce.tables.predictions import LabelledPredictions
-from mgce.tables.rebuilt import build_classifier, build_sets, build_transformer
+from mgce.tables.rebuilt import build_classifier, build_right_labels, build_sets, build_transformer
 
 FORMAT = 6  # version of the format of model files, to be increased when `TablePipeline` stores something else
-# Formats that are read: 3 has no formats of columns, sets of 3 and 4 say 1 - `delta`, and before 6 no column is text.
+# Formats that are read: 3 has no formats of columns, sets of 3 and 4 say 1 - `delta`, and all before 6 have no column
+# of text, no number of measured rows and no q.
 READABLE = (3, 4, 5, 6)
+# Probability of taking rows that are equal by chance for rows of the training: rare enough for an error. Without equal
+# rows among 569 that a model learnt from, 8 of 142 in a new table are one.
+CHANCE = 1e-3
 FloatArray = NDArray[np.float64]
 
 
@@ -41,6 +47,7 @@ class Predictions:
     label: NDArray[Any]  # (n,), the predicted classes
     h: FloatArray  # (n, k), minimax probabilities
     p: FloatArray  # (n, k), worst-case probabilities
+    q: FloatArray | None  # (n, k), probabilities of the right labels; None if the model has none
     margins: FloatArray  # (n, k); (0, f) for two classes and one margin f, since only differences of margins matter
 
     @property
@@ -57,8 +64,9 @@ class TablePipeline(Pipeline):  # type: ignore[misc]
 
     Attributes:
         table_: `format`, the version of the file format; `version`, of mgce; `kinds`, `target`, `id` and `formats`, as
-            in :class:`~mgce.tables.columns.Columns`; `trained_rows`, a hash of each training row; `sets`, the
-            prediction sets as JSON, or None.
+            in :class:`~mgce.tables.columns.Columns`; `trained_rows`, a hash of each row that the model learnt
+            from; `n_measured`, the number of rows that the model of the figures and the certificate learnt from, or
+            None; `sets` and `right_labels`, the prediction sets and what q follows from as JSON, or None.
     """
 
     table_: dict[str, Any]
@@ -70,9 +78,12 @@ class TableModel:
 
     pipeline: Any  # a fitted transformer and a fitted robust classifier
     columns: Columns
-    trained_rows: NDArray[np.uint64]  # a hash of each training row, sorted
+    trained_rows: NDArray[np.uint64]  # a hash of each row that it learnt from, sorted
     version: str = mgce.__version__  # of the mgce that fitted the model
     sets: ConformalSets | None = None  # prediction sets, calibrated on the rows held out
+    # Number of rows that the model of the fit's figures and certificate learnt from; None if this is that model.
+    n_measured: int | None = None
+    right_labels: RightLabels | None = None  # how q follows from margins; None in formats before 6
 
     @property
     def classes(self) -> NDArray[Any]:
@@ -91,7 +102,8 @@ class TableModel:
         f = np.asarray(classifier.decision_function(X), dtype=np.float64)
         f = f if f.ndim == 2 else np.stack([np.zeros_like(f), f], axis=1)
         h, p = (link_probs(link, f, self.beta) for link in (minimax_probs, worst_case_probs))
-        return Predictions(self.classes[f.argmax(1)], h, p, f)
+        q = None if self.right_labels is None else self.right_labels.probs(f)
+        return Predictions(self.classes[f.argmax(1)], h, p, q, f)
 
     def require_room(self, n: int) -> None:
         """Require n rows times the classes to be at most `TABLE_CELLS`, the most cells of a table that is read.
@@ -154,6 +166,46 @@ class TableModel:
         """Return the number of rows that equal a training row in all features and the label."""
         return int(np.isin(row_prints(selected, labels), self.trained_rows).sum())
 
+    def require_unseen(self, selected: pd.DataFrame, labels: pd.Series[Any]) -> list[str]:
+        r"""Require that no more rows equal rows that the model learnt from than equal rows are ordinary in its table.
+
+        A fresh row equals one of the n rows learnt from with a probability that Good's formula estimates from the
+        :math:`n_1` rows among them that equal no other,
+
+        .. math:: 1 - \frac{n_1}{n}.
+
+        The upper confidence bound of this estimate at `CHANCE` is the probability of a binomial number. More equal rows
+        than that number exceeds with probability `CHANCE` are the rows themselves.
+
+        Args:
+            selected: m distinct rows of features, as :meth:`Columns.select` returns them.
+            labels: the label of each row, as text.
+
+        Returns:
+            A note, if any rows equal one that the model learnt from, as many as chance explains.
+
+        Raises:
+            ValueError: if more do.
+
+        Reference: Good, The population frequencies of species, Biometrika, 1953.
+        """
+        trained, m = self.count_trained(selected, labels), len(selected)
+        if not trained:
+            return []
+        n = len(self.trained_rows)
+        repeated = n - int((np.unique(self.trained_rows, return_counts=True)[1] == 1).sum())
+        chance = binomtest(repeated, n, alternative="less").proportion_ci(1 - CHANCE).high
+        if trained > binom.isf(CHANCE, m, chance):
+            raise ValueError(
+                f"Expected `table` to hold rows that the model has not learnt from, but it learnt from {trained:,} of "
+                f"the {m:,}, labels included: leave those out, or label new rows. mgce fit has a bound from rows held "
+                "out, in its report."
+            )
+        return [
+            f"{trained:,} of the {m:,} rows equal a row that the model learnt from. That is no more than chance may "
+            "bring; if they are the same examples, the certificate does not hold."
+        ]
+
     def with_target(self, target: str | None) -> TableModel:
         """Return the same model for tables whose labels are in the column `target`; None keeps the model's column."""
         return self if target is None else replace(self, columns=replace(self.columns, target=target))
@@ -173,7 +225,9 @@ class TableModel:
             "id": self.columns.id,
             "formats": dict(self.columns.formats),
             "trained_rows": self.trained_rows,
+            "n_measured": self.n_measured,
             "sets": None if self.sets is None else json.dumps(self.sets.to_dict()),
+            "right_labels": None if self.right_labels is None else json.dumps(asdict(self.right_labels)),
         }
         with TemporaryDirectory() as folder:
             path = Path(folder, "model.skops")
@@ -221,11 +275,20 @@ def _built(root: Node) -> TableModel:
     first = built.transform(made_up[:1])
     steps = [("columns", built), ("classifier", build_classifier(classifier, first.shape[1]))]
     trained, version = table["trained_rows"].array(np.uint64, None), table["version"].text()
-    model = TableModel(Pipeline(steps), columns, trained, version)
+    model = TableModel(Pipeline(steps), columns, trained, version, n_measured=_n_measured(table, len(trained)))
     if table["sets"].plain() is not None:
         model = replace(model, sets=build_sets(table["sets"].text(), len(model.classes)))
+    if "right_labels" in table.fields and table["right_labels"].plain() is not None:
+        model = replace(model, right_labels=build_right_labels(table["right_labels"].text()))
     model.predict(made_up[:1])  # as all parts are of one size, this works
     return model
+
+
+def _n_measured(table: Node, n_trained: int) -> int | None:
+    """Return the number of rows that the measured model of a file learnt from; None if it is the file's model."""
+    if "n_measured" not in table.fields or table["n_measured"].plain() is None:
+        return None
+    return int(table["n_measured"].number(1, n_trained))
 
 
 def _columns(table: Node) -> Columns:
@@ -258,6 +321,7 @@ def predictions_frame(
     *,
     every_class: bool,
     sets: bool = False,
+    clean: bool = False,
 ) -> pd.DataFrame:
     """Return predictions as a table: the name of the row, the predicted class, and h and p of that class.
 
@@ -267,9 +331,10 @@ def predictions_frame(
         row_names: the name of each row; the name of the series heads the column.
         every_class: add columns of h and p for every class.
         sets: add a column with the prediction set, its classes separated by vertical bars.
+        clean: add q, the probability of the right label.
 
     Raises:
-        ValueError: if `sets` are asked of a model that has none.
+        ValueError: if `sets` or q are asked of a model that has none.
     """
     predicted = np.arange(len(row_names)), np.searchsorted(model.classes, predictions.label)
     labels = [str(label) for label in predictions.label]
@@ -278,8 +343,15 @@ def predictions_frame(
         if model.sets is None:
             raise ValueError(expected("sets", "asked of a model with prediction sets; fit it anew", "one without"))
         columns["set"] = ["|".join(map(str, model.classes[row])) for row in model.sets.predict(predictions.softmax)]
+    outputs = {"h": predictions.h, "p": predictions.p}
+    if clean:
+        if predictions.q is None:
+            what = "asked of a model with them; fit it anew, for accuracy"
+            raise ValueError(expected("clean_probs", what, "one without"))
+        outputs["q"] = predictions.q
+        columns["q"] = predictions.q[predicted]
     if every_class:
-        for output, probs in (("h", predictions.h), ("p", predictions.p)):
+        for output, probs in outputs.items():
             columns |= {f"{output}_{label}": probs[:, index] for index, label in enumerate(model.classes)}
     frame = pd.DataFrame(columns, index=row_names.index)
     frame.insert(0, str(row_names.name), row_names, allow_duplicates=True)

@@ -30,6 +30,7 @@ from mgce.estimators import (
 )
 from mgce.estimators.trees import Trees
 from mgce.estimators.unbuilt import Node
+from mgce.noise.right_labels import RATES, SHARPNESS, RightLabels
 from mgce.sets import ConformalSets
 from mgce.sets.conformal import SCORES
 from mgce.tables.columns import TEXT, Columns
@@ -150,6 +151,27 @@ def build_sets(text: str, n_classes: int) -> ConformalSets:
     return sets
 
 
+def build_right_labels(text: str) -> RightLabels:
+    """Build what probabilities of right labels follow from, of a file.
+
+    Raises:
+        ValueError: if the numbers are not those of such probabilities.
+    """
+    fields = json.loads(text)
+    rates, sharpness, weights = (np.array(fields.pop(name), np.float64) for name in ("rates", "sharpness", "weights"))
+    found = RightLabels(tuple(rates.tolist()), tuple(sharpness.tolist()), tuple(weights.tolist()), **fields)
+    sound = [
+        rates.ndim == 1 and 0 < len(rates) <= RATES and rates.shape == sharpness.shape == weights.shape,
+        bool(((rates >= 0) & (rates < 1)).all() and ((sharpness >= SHARPNESS[0]) & (sharpness <= SHARPNESS[-1])).all()),
+        bool((weights >= 0).all() and abs(weights.sum() - 1) < 1e-9),
+        isinstance(found.stated, bool) and isinstance(found.n, int) and found.n > 0,
+        0 <= found.lower <= found.upper < 1,
+    ]
+    if not all(sound):
+        raise ValueError(expected("right_labels", "shares, factors and weights", sound))
+    return found
+
+
 def _named(item: Node) -> tuple[str, Node]:
     """Return the name and the object of a tuple that begins with them."""
     name, part, *_ = item.items()
@@ -242,7 +264,13 @@ def _average(node: Node, n_features: int) -> MGCEVotingClassifier:
         raise ValueError(expected("classes_", "those of all members", "others"))
     scale, least = node["scale_"].number(LEAST, MOST), node["least_prob_"].number(LEAST, 1)
     pairs = list(zip(names, members, strict=True))
-    average = MGCEVotingClassifier.from_fitted(pairs, fitted.classes_, 1, beta=fitted.beta_, scale=scale)
+    powers = None  # files of formats before 6 have none
+    if "powers_" in node.fields:
+        powers = node["powers_"].array(np.float64, len(members))
+        if not (powers >= 0).all():
+            raise ValueError(expected("powers_", "not negative", powers.min()))
+    options = {"beta": fitted.beta_, "scale": scale, "powers": powers}
+    average = MGCEVotingClassifier.from_fitted(pairs, fitted.classes_, 1, **options)
     average.least_prob_ = least
     return average
 

@@ -8,9 +8,9 @@ from mgce._rounding import confidence_text, percent_down, percent_up, rate_down,
 from mgce.pages.web_page import bullets, document, facts, paragraph, table
 from mgce.risk import RiskCertificate
 from mgce.tables.calibration_report import calibration_section
-from mgce.tables.candidates import MODELS
+from mgce.tables.candidates import BASELINES, MODELS
 from mgce.tables.choice import BEHIND, Average, Choice, Trial
-from mgce.tables.class_report import class_sections
+from mgce.tables.class_report import class_sections, never_predicted
 from mgce.tables.columns import CATEGORY, DATE, KINDS, NUMBER, TEXT
 from mgce.tables.fit import FitPlan, TableFit
 from mgce.tables.numbers import PLAIN, TRUTH
@@ -32,7 +32,6 @@ NOISE_LIMITS = {
     "any": "The noise rate is taken as an upper bound of the share of wrong labels. If the true share is larger, the "
     "bounds are too low.",
 }
-NO_SETS_OF_ALL = "None: the model was fitted again to all rows, so no rows are left to calibrate prediction sets on."
 NO_SETS_IN_ORDER = "None: prediction sets need rows held out at random, not by groups or in the order of time."
 PLURALS = {NUMBER: "numbers", CATEGORY: "categories", DATE: "dates", TEXT: "text"}
 N_TRIALS = 12  # trials in the report, those on the most rows and with the highest accuracy first: one screen
@@ -65,7 +64,7 @@ def page(
         **checked,
         "The bounds": _certificate(fit),
         **class_sections(fit),
-        "Prediction sets": _sets(fit, plan),
+        "Prediction sets": _sets(fit),
         "Calibration": calibration_section(fit),
         "The choice of the model": _choice(fit),
         "The most suspect labels": _suspects(fit, plan, n_suspects),
@@ -76,10 +75,10 @@ def page(
 
 
 def headline(fit: TableFit, plan: FitPlan) -> str:
-    """Return two sentences on accuracy and certified error of the model, and a third on rows that seem dependent."""
+    """Return sentences on accuracy and certified error, on classes never predicted and on rows that seem dependent."""
     signs = "; ".join(each.what for each in fit.dependence)
     warning = f" Rows may depend on one another, so that the bound may be too low: {signs}." if signs else ""
-    return _measured_and_certified(fit, plan) + warning
+    return " ".join(filter(None, [_measured_and_certified(fit, plan), never_predicted(fit)])) + warning
 
 
 def _measured_and_certified(fit: TableFit, plan: FitPlan) -> str:
@@ -103,6 +102,14 @@ def _measured_and_certified(fit: TableFit, plan: FitPlan) -> str:
     return (
         f"{measured} {confidence}, it disagrees with the given label in at most {_bound(error)} of {rows} drawn and "
         "labelled like these. That bounds its errors only if the labels are right: see --noise-rate."
+    )
+
+
+def which_model(fit: TableFit) -> str:
+    """Say which model is in the file, and which one the figures and the certificate are of."""
+    return (
+        f"The model in the file was fitted to all {len(fit.model.trained_rows):,} rows. The figures and the bound are "
+        f"of the same model fitted to {fit.n_train:,} of them; no bound is proved for the one in the file."
     )
 
 
@@ -171,7 +178,14 @@ def _certificate(fit: TableFit) -> str:
     )
     labels = _which_labels(certificate)
     notes = "".join(paragraph(f"Note: {note}") for note in fit.notes)
-    return bounds + paragraph(labels) + notes + paragraph("This assumes that") + bullets(certificate.assumptions)
+    return (
+        bounds
+        + paragraph(which_model(fit))
+        + paragraph(labels)
+        + notes
+        + paragraph("This assumes that")
+        + bullets(certificate.assumptions)
+    )
 
 
 def _which_labels(certificate: RiskCertificate) -> str:
@@ -193,10 +207,10 @@ def _which_labels(certificate: RiskCertificate) -> str:
     )
 
 
-def _sets(fit: TableFit, plan: FitPlan) -> str:
+def _sets(fit: TableFit) -> str:
     """Show the guarantee of the prediction sets and their mean size."""
     if fit.model.sets is None:
-        return paragraph(NO_SETS_OF_ALL if plan.refit else NO_SETS_IN_ORDER)
+        return paragraph(NO_SETS_IN_ORDER)
     return paragraph(
         "If one predicted class is not enough, mgce predict with --sets gives every row a set of classes. On the rows "
         f"held out, a set has {fit.set_size:.2f} of the {len(fit.model.classes)} classes on average. {fit.model.sets} "
@@ -211,7 +225,7 @@ def _description(choice: Choice) -> str:
             "the mean of the probabilities of the best candidate of each model, if it is at most "
             f"{100 * BEHIND:g} points of accuracy behind the best of all"
         )
-    return f"the {MODELS[choice.trial.model]}"
+    return f"the {(MODELS | BASELINES)[choice.trial.model]}"
 
 
 def _choice(fit: TableFit) -> str:
@@ -279,9 +293,9 @@ def _done(fit: TableFit, plan: FitPlan, name: str, model_file: str, environment:
         "table": name,
         "target": f"{plan.target}, {len(fit.model.classes)} classes",
         "rows": f"{fit.n_train:,} to train on, {fit.certificate.n:,} held out for the certificate and the figures",
-        "model": f"{fit.choice.trial.name}: {_description(fit.choice)}"
-        + (", fitted again to all rows once the figures and the certificate were made" if plan.refit else ""),
+        "model": f"{fit.choice.trial.name}: {_description(fit.choice)}",
         "file": model_file,
+        "fitted to": which_model(fit),
         "options": f"--model {plan.model}, --budget {plan.budget:g} (seconds)",
         "noise rate": f"{plan.noise_rate}",
         "noise_type": plan.noise_type,
@@ -320,8 +334,8 @@ def _limits(plan: FitPlan) -> str:
     limits = [
         "The certificate is about rows drawn in the same way as the rows of this table. It says nothing about other "
         "places or times; for those, `mgce certify` makes a certificate from new labelled rows.",
-        "The certificate holds for this model. If several models are compared on the same rows held out and the best "
-        "is taken, its certificate is too optimistic.",
+        "The certificate holds for the model of the training rows. If several models are compared on the same rows "
+        "held out and the best is taken, its certificate is too optimistic.",
         "Calibration errors are estimates without a guarantee, and depend on the choice of bins.",
         "A label can be suspect because it is wrong, because the row is unusual, or because the model is too simple.",
     ]

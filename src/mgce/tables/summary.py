@@ -26,8 +26,11 @@ def summary(fit: TableFit, plan: FitPlan) -> dict[str, Any]:
             "left_out": columns_left_out(fit, plan),
         },
         "model": fit.choice.trial.name,
+        "fitted_to": {"file": len(fit.model.trained_rows), "figures": fit.n_train, "certificate": fit.n_train},
         "accuracy": fit.quality["accuracy"],
+        "balanced_accuracy": fit.measures.balanced_accuracy,
         "clean_accuracy": fit.measures.clean_accuracy,
+        "right_labels": _right_labels(fit),
         "majority": fit.measures.majority,
         "confusion": fit.measures.confusion.tolist(),
         "importance": {each.column: each.mean for each in fit.measures.importance or []},
@@ -41,6 +44,21 @@ def summary(fit: TableFit, plan: FitPlan) -> dict[str, Any]:
         ],
         "dependence": [each.what for each in fit.dependence],
         "notes": fit.notes,
+    }
+
+
+def _right_labels(fit: TableFit) -> dict[str, Any] | None:
+    """Return what q assumes and estimates, and its mean on the rows held out."""
+    found = fit.model.right_labels
+    if found is None:
+        return None
+    return {
+        "noise_rate": found.noise_rate,
+        "lower": found.lower,
+        "upper": found.upper,
+        "told": found.is_told,
+        "accuracy": fit.sure,
+        "says": str(found),
     }
 
 

@@ -139,12 +139,8 @@ def checked_sentences(fit: TableFit) -> list[str]:
         sentences.append(
             f"Of {found.drawn:,} rows drawn at random, {error.n:,} were held out. The model of the training rows is "
             f"wrong on {error.errors:,} of them{counted}. {sure}, this model is wrong on at most "
-            f"{percent_up(error.upper)} of rows drawn like these, if the decisions are right."
-            + (
-                " The file holds the model of all rows, which this number is not about."
-                if len(fit.model.trained_rows) > fit.n_train
-                else ""
-            )
+            f"{percent_up(error.upper)} of rows drawn like these, if the decisions are right. The file holds the model "
+            "of all rows, which this number is not about."
         )
     if found.left is not None:
         sentences.append(
