@@ -140,8 +140,9 @@ def _warn_of_zeros(sample: Sample, inverse: FloatArray, alpha: float, per_class:
         return
     of = " of one class" if per_class else ""
     warnings.warn(
-        f"The right class has probability exactly 0 on about {share:.1%} of the rows{of}, and sets may miss {alpha:.1%}."
-        " So sets hold every class of probability 0. Give `logits` instead of `probs`, to `calibrate` and to `predict`.",
+        f"The right class has probability exactly 0 on about {share:.1%} of the rows{of}, and sets may miss "
+        f"{alpha:.1%}. So sets hold every class of probability 0. Give `logits` instead of `probs`, to `calibrate` and "
+        "to `predict`.",
         stacklevel=3,
     )
 
