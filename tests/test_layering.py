@@ -51,7 +51,7 @@ ROOMS = {
         "protocol scored_module",
         "wrapping",
         "sums",
-        "capped clipped reweighted scale symmetric tempered trimmed",
+        "capped clipped multi_label reweighted scale symmetric tempered trimmed",
         "normalized forward temperature",
         "asymmetric",
         "presets",
