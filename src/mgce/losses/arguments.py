@@ -102,7 +102,7 @@ def warn_of_many_labels(target: Tensor, dim: int) -> None:
     if not _validation.is_concrete(target):
         return
     target = target.detach()
-    if bool((target.sum(dim) == 1).all()) or not bool(((target == 0) | (target == 1)).all()):
+    if bool((target.sum(dim) == 1).all()) or not torch.equal(target.square(), target):  # of zeros and ones alone
         return
     warnings.warn(
         "`target` is all zeros and ones, and is taken for class probabilities, but some rows do not sum to one. For "
