@@ -342,6 +342,7 @@ REFUSED: dict[str, Callable[[], bytes]] = {
         "more measured rows than rows": _table(n_measured=61),
         "sets of 10^5 classes": _sets(thresholds=[0.5] * 10**5),
         "sets by another score": _sets(score="__import__('os')"),
+        "sets of logits": _sets(of_logits=True),
         "sets with a list": _sets(per_class=[[1]]),
         "sets nested without end": _table(sets="[" * 10**6),
         "no columns": _table(kinds={}),

@@ -95,6 +95,14 @@ def calibrated(**options):
     return case
 
 
+def calibrated_logits(**options):
+    def case(r):
+        found = sets.calibrate(r.y, logits=3 * np.log(np.asarray(r.h) + 1e-9), alpha=0.2, **options)
+        return found.thresholds, PerRow(found.predict(logits=3 * np.log(np.asarray(r.h) + 1e-9)))
+
+    return case
+
+
 class PerRow:
     """Results for single rows, shape (n, ...), which are put back in their places before they are compared."""
 
@@ -229,6 +237,8 @@ CASES = {
     "calibrate": calibrated(),
     "calibrate, for each class": calibrated(per_class=True),
     "calibrate, adaptive": calibrated(score="adaptive"),
+    "calibrate, logits": calibrated_logits(),
+    "calibrate, logits, adaptive and symmetric noise": calibrated_logits(score="adaptive", **RATE),
     "calibrate, any noise": calibrated(noise_type="any", **RATE),
     "calibrate, symmetric noise": calibrated(**RATE),
     "calibrate, known matrix": calibrated(transition=T, per_class=True, score="adaptive"),

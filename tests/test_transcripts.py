@@ -13,7 +13,7 @@ NIGHTLY = ("README", "benchmark", "demo", "report")  # five kinds of models; twe
 PAGES = [
     DOCS.parent / "README.md",
     *sorted((DOCS / "commands").glob("*.md")),
-    *(DOCS / f"{name}.md" for name in ("estimators-in-use", "installation", "own-data")),
+    *(DOCS / f"{name}.md" for name in ("estimators-in-use", "installation", "own-data", "targets")),
 ]
 
 

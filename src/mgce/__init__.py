@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # what type checkers see; `as` says that it is public
     from mgce.losses.modules import LinearMGCELoss as LinearMGCELoss
     from mgce.losses.modules import MGCELoss as MGCELoss
     from mgce.losses.modules import MinimaxLink as MinimaxLink
+    from mgce.losses.multi_label import MultiLabelLoss as MultiLabelLoss
     from mgce.losses.normalized import NCELoss as NCELoss
     from mgce.losses.normalized import NNCELoss as NNCELoss
     from mgce.losses.presets import robust_loss as robust_loss
@@ -63,6 +64,7 @@ _NAMES = {  # by the module that defines them
     "mgce.losses.clipped": ("LogitClip",),
     "mgce.losses.forward": ("ForwardCorrection",),
     "mgce.losses.modules": ("GCELoss", "LinearMGCELoss", "MGCELoss", "MinimaxLink"),
+    "mgce.losses.multi_label": ("MultiLabelLoss",),
     "mgce.losses.normalized": ("NCELoss", "NNCELoss"),
     "mgce.losses.presets": ("robust_loss",),
     "mgce.losses.reweighted": ("EpsilonSoftmaxLoss", "FocalLoss", "TaylorCELoss"),

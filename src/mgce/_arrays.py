@@ -17,13 +17,17 @@ Matrix = Any  # a FloatArray of shape (n, d), or scipy's CSR of the same shape a
 PRINTED = 1e-3  # error of a sum of twenty probabilities, each rounded to four decimals, as in files: 20 x 5e-5
 
 
-def as_array(values: Any, name: str) -> FloatArray:
-    """Return finite float64 values, from an array, a tensor on any device, or a nested list."""
+def as_array(values: Any, name: str, *, masks: bool = False) -> FloatArray:
+    """Return finite float64 values, from an array, a tensor on any device, or a nested list.
+
+    With `masks`, values may be -inf as well, which masks a class in logits.
+    """
     if isinstance(values, torch.Tensor):
         values = values.detach().cpu().double().numpy()
     array = np.asarray(values, dtype=np.float64)
-    if not np.isfinite(array).all():
-        raise ValueError(_validation.expected(name, "free of NaN and infinities", "some"))
+    if not (np.isfinite(array) | (masks & (array == -np.inf))).all():
+        what = "free of NaN and inf" if masks else "free of NaN and infinities"
+        raise ValueError(_validation.expected(name, what, "some"))
     return array
 
 

@@ -81,6 +81,24 @@ def test_logs_what_the_functions_give_and_certifies(tmp_path):
     assert bound == pytest.approx(certificate.randomized_error, abs=1e-4)
 
 
+@pytest.mark.filterwarnings("ignore:.*does not have many workers")
+@pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")
+def test_cross_entropy_of_pytorch_is_measured_by_softmax(tmp_path):
+    torch.manual_seed(0)
+    module, callback = Network(), RobustMetrics(3, nn.CrossEntropyLoss(weight=torch.tensor([1.0, 2.0, 1.0])))
+    trainer = trainer_of(callback, tmp_path)
+    trainer.fit(module, DataLoader(ROWS, 50), DataLoader(ROWS, 60))
+    trainer.test(module, DataLoader(ROWS, 230), verbose=False)
+    with torch.no_grad():
+        logits = module.layer(FEATURES)
+    softmax = logits.double().softmax(1)
+    for name, value in measure(logits, TARGET, {"h": softmax, "p": softmax}).items():
+        assert trainer.callback_metrics[f"test_{name}"].item() == pytest.approx(value, abs=1e-6), name
+    objective = nn.functional.cross_entropy(logits, TARGET, torch.tensor([1.0, 2.0, 1.0])).item()
+    assert trainer.callback_metrics["test_objective"].item() == pytest.approx(objective, abs=1e-5)
+    assert callback.certificate.argmax_error == pytest.approx(certify(TARGET, softmax).argmax_error)
+
+
 def test_where_there_is_no_float64_the_link_is_of_float32(monkeypatch):
     logits = 2 * torch.randn(60, 3)
     want = RobustMetrics(3)._update(logits, TARGET[:60])

@@ -1,5 +1,6 @@
 import math
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ pytest.importorskip("skorch", reason="needs skorch")
 
 from skorch import NeuralNetClassifier
 
+import transcripts
 from mgce import GCELoss, MGCELoss
 from mgce.functional import minimax_probs
 from mgce.integrations.skorch import MGCENet
@@ -93,3 +95,10 @@ def test_other_criteria_and_other_links():
     np.testing.assert_array_equal(net.predict_proba(X), logits_of(net).numpy())
     with pytest.raises(TypeError, match="Expected `criterion` to be a loss with a `link`"):
         make(criterion=nn.CrossEntropyLoss).fit(X, Y).predict_proba(X)
+
+
+def test_the_snippet_of_the_page_reaches_the_accuracy_that_it_prints(tmp_path):
+    page = (Path(__file__).parents[2] / "docs/integrations.md").read_text()
+    (printed,) = transcripts.run(page[: page.index("## Hugging Face")], tmp_path)
+    assert printed.is_true, printed.came
+    assert float(printed.said.split("%")[0]) > 90

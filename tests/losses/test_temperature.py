@@ -5,8 +5,18 @@ import torch
 from scipy.optimize import minimize_scalar
 from torch.nn import functional as F
 
-from mgce import TemperatureScaling
-from mgce.functional import mgce_loss, minimax_probs, worst_case_probs
+from mgce import (
+    BiTemperedLoss,
+    GCELoss,
+    LinearMGCELoss,
+    LogitClip,
+    LogitScale,
+    MGCELoss,
+    TemperatureScaling,
+    TrimmedLoss,
+    robust_loss,
+)
+from mgce.functional import clip_logits, mgce_loss, minimax_probs, worst_case_probs
 
 
 def sample(beta, temperature, n=4000, k=4):
@@ -101,3 +111,53 @@ def test_a_masked_class_is_masked_at_an_infinite_temperature():
     scaling = TemperatureScaling(beta=2.0).fit(torch.tensor([[0.0, 1.0], [0.0, 2.0]]), torch.tensor([0, 0]))
     assert scaling.temperature == math.inf
     torch.testing.assert_close(scaling(torch.tensor([[1.0, 0.0, -math.inf]])), torch.tensor([[0.5, 0.5, 0.0]]))
+
+
+CRITERIA = {
+    "MGCE": (MGCELoss(beta=2.0), 2.0),
+    "trimmed": (TrimmedLoss(MGCELoss(beta=1.4, reduction="none"), 0.2, 4), 1.4),
+    "a learnt beta": (MGCELoss(beta=torch.nn.Parameter(torch.tensor(2.0))), 2.0),
+    "scaled": (LogitScale(MGCELoss(beta=2.0), 5.0), 2.0),
+    "cross-entropy": (torch.nn.CrossEntropyLoss(), math.inf),
+    "GCE": (GCELoss(beta=1.4), math.inf),
+    "a sum": (robust_loss("sce"), math.inf),
+    "compiled": (torch.compile(MGCELoss(beta=2.0)), 2.0),
+}
+
+
+@pytest.mark.parametrize("name", CRITERIA)
+def test_a_criterion_gives_its_link(name):
+    criterion, beta = CRITERIA[name]
+    logits, target = sample(beta, 3.0, n=500)
+    scaling = TemperatureScaling(criterion=criterion).fit(logits, target)
+    best = minimize_scalar(
+        lambda s: float(mgce_loss(s * logits, target, beta=beta)), bounds=(1e-3, 3), options={"xatol": 1e-10}
+    )
+    assert scaling.temperature.item() == pytest.approx(1 / best.x, rel=1e-4)
+    torch.testing.assert_close(scaling(logits), worst_case_probs(logits / scaling.temperature, beta=beta))
+    assert not scaling(logits).requires_grad
+
+
+def test_logits_are_clipped_before_the_temperature_where_the_criterion_clips_them():
+    logits, target = sample(1.4, 30.0, n=500)
+    scaling = TemperatureScaling(criterion=LogitClip(MGCELoss(beta=1.4), 0.5)).fit(logits, target)
+    clipped = clip_logits(logits, inverse_norm=0.5)
+    assert scaling.temperature == TemperatureScaling(1.4).fit(clipped, target).temperature
+    torch.testing.assert_close(scaling(logits), worst_case_probs(clipped / scaling.temperature, beta=1.4))
+
+
+def test_a_criterion_with_another_link_or_a_beta_beside_it_is_refused():
+    for criterion in (BiTemperedLoss(), LogitScale(LogitClip(MGCELoss()), 2.0)):
+        with pytest.raises(
+            ValueError, match="Expected `criterion` to be a loss whose probabilities are those of mgce.Min"
+        ):
+            TemperatureScaling(criterion=criterion)
+    with pytest.raises(TypeError, match="Expected `criterion` to be a module, but got 1.4"):
+        TemperatureScaling(criterion=1.4)
+    with pytest.raises(TypeError, match="Expected `criterion` to be a loss of logits, without a linear head"):
+        TemperatureScaling(criterion=LinearMGCELoss(3, 2))
+    for option in ({"beta": 2.0}, {"dim": 1}):
+        with pytest.raises(
+            ValueError, match=f"Expected `{next(iter(option))}` to be None where `criterion` has it, but"
+        ):
+            TemperatureScaling(criterion=MGCELoss(), **option)

@@ -395,3 +395,38 @@ def test_a_share_that_is_set_is_the_one_that_counts(trim, compiled):
     with pytest.raises(ValueError, match="trim"):
         scheduled.trim = 1.0
     assert scheduled.trim == expected.trim  # as it was
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.uint8])
+@pytest.mark.parametrize("inner", [CE, MGCELoss, lambda reduction: LogitScale(GCELoss(reduction=reduction), 2.0)])
+def test_an_ignore_index_of_its_own_is_that_of_the_loss_inside(inner, dtype):
+    logits, target = torch.randn(2, K, 8, 8), torch.randint(K, (2, 8, 8))
+    target[:, :3] = 255
+    own = TrimmedLoss(inner(reduction="none"), 0.4, K, ignore_index=255)
+    assert own.ignore_index == 255
+    marked = torch.where(target == 255, -100, target)
+    inside = TrimmedLoss(inner(reduction="none"), 0.4, K)
+    for reduction in ("mean", "sum", "none"):
+        own.set_reduction(reduction)
+        inside.set_reduction(reduction)
+        leaf = logits.clone().requires_grad_()
+        loss = own(leaf, target.to(dtype))
+        torch.testing.assert_close(loss, inside(logits, marked))
+        (gradient,) = torch.autograd.grad(loss.sum(), leaf)
+        assert (gradient[:, :, :3] == 0).all() and gradient.abs().sum() > 0
+    torch.testing.assert_close(own.recent.state_dict(), inside.recent.state_dict())
+    own.set_reduction("mean")
+    assert own(logits, torch.full_like(target, 255)).isnan()  # as of cross-entropy
+
+
+def test_an_ignore_index_of_its_own_is_an_integer_and_may_be_set_later():
+    for wrong in (2.5, "x", True):
+        with pytest.raises(TypeError, match="Expected `ignore_index` to be an integer"):
+            TrimmedLoss(CE(reduction="none"), 0.4, K, ignore_index=wrong)
+    criterion = TrimmedLoss(CE(reduction="none", ignore_index=3), 0.4, K, ignore_index=3)
+    criterion.ignore_index = 1
+    logits, target = torch.randn(20, K), torch.arange(20) % 2
+    assert (criterion(logits, target) > 0) and criterion.recent.count[:2].tolist() == [10, 0]
+    assert TrimmedLoss(CE(reduction="none", ignore_index=3), 0.4, K).ignore_index == 3
+    both = criterion.eval()(torch.zeros(3, K), torch.tensor([0, 1, 3]))  # the loss inside leaves out 3 as well
+    assert both.item() == pytest.approx(math.log(K))

@@ -4,8 +4,10 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy import stats
+import torch
+from scipy import special, stats
 
+from mgce.functional import minimax_probs
 from mgce.noise import pair_flip, symmetric
 from mgce.risk import betting_upper
 from mgce.risk.betting import n_orders, shuffled
@@ -103,7 +105,96 @@ def test_classes_of_probability_zero_are_in_no_set_unless_they_are_right_too_oft
     right = np.where(rng.random(400) < 0.95, first, (first + 5) % 10)
     some = calibrate(right[:200], probs[:200], alpha=0.1, score=score).predict(probs[200:])
     assert not some[probs[200:] == 0].any()
-    assert calibrate(right[:200], probs[:200], alpha=0.01, score=score).predict(probs[200:]).all()
+    with pytest.warns(UserWarning, match="The right class has probability exactly 0 on about 5.5% of the rows, and"):
+        sets = calibrate(right[:200], probs[:200], alpha=0.01, score=score)
+    assert sets.predict(probs[200:]).all()
+
+
+def sparse_world(rng, n):
+    """Return labels, and the logits of a sharp network: MGCE gives the right class exactly 0 in one row of six."""
+    y, logits = rng.integers(0, 10, n), 4 * rng.standard_normal((n, 10))
+    logits[np.arange(n), y] += 9.5
+    return y, logits
+
+
+SPARSE = {
+    "right labels": {},
+    "for each class": {"per_class": True},
+    "any noise": {"noise_type": "any", "noise_rate": 0.03},
+    "symmetric noise": {"noise_rate": 0.2},
+    "known matrix": {"transition": pair_flip(10, 0.2)},
+}
+
+
+@pytest.mark.parametrize("kind", SPARSE)
+@pytest.mark.parametrize("score", ["least_ambiguous", "adaptive"])
+def test_sets_by_logits_cover_and_are_small_where_the_right_class_has_probability_0(score, kind):
+    rng, options = np.random.default_rng(0), {"alpha": 0.1, "score": score, **SPARSE[kind]}
+    y, logits = sparse_world(rng, 20_000)
+    probs = minimax_probs(torch.from_numpy(logits), beta=1.05)
+    matrix = SPARSE[kind].get("transition", symmetric(10, options.get("noise_rate", 0.0)))
+    covered, sizes, before = [], [], []
+    repetitions = (
+        20 if kind in ("right labels", "for each class", "any noise") else 4
+    )  # the others take ten times as long
+    for _ in range(repetitions):
+        rows = rng.choice(len(y), 1000, replace=False)
+        given = (np.asarray(matrix)[y[rows]].cumsum(1) < rng.random((1000, 1))).sum(1).clip(0, 9)
+        sets = calibrate(given, logits=logits[rows], **options)
+        members = sets.predict(logits=logits)
+        covered.append(members[np.arange(len(y)), y].mean())
+        sizes.append(members.sum(1).mean())
+        with pytest.warns(UserWarning, match="Give `logits` instead of `probs`, to `calibrate` and to `predict`"):
+            before.append(calibrate(given, probs[rows], **options).predict(probs[:50]).sum(1).mean())
+    assert np.mean(covered) >= 0.9 - 3 * np.std(covered) / np.sqrt(repetitions)
+    if sets.delta is not None:
+        assert sum(c < 0.9 for c in covered) <= stats.binom.ppf(0.999, repetitions, sets.delta)
+    assert min(before) > 9 and max(sizes) < 5  # of 10 classes, one may be told apart by chance for each class
+
+
+@pytest.mark.parametrize("score", ["least_ambiguous", "adaptive"])
+def test_sets_by_logits_are_those_of_their_softmax_where_that_tells_classes_apart(score):
+    rng = np.random.default_rng(0)
+    y, logits = sparse_world(rng, 600)
+    probs = special.softmax(logits / 4, axis=1)
+    by_logits = calibrate(y[:200], logits=logits[:200] / 4 + 7, score=score)
+    by_probs = calibrate(y[:200], probs[:200], score=score)
+    np.testing.assert_array_equal(by_logits.predict(logits=logits / 4), by_probs.predict(probs))
+    np.testing.assert_allclose(by_logits.thresholds, -np.log1p(-np.array(by_probs.thresholds)), rtol=1e-9)
+    want = -np.log1p(-conformal_scores(probs, score))
+    np.testing.assert_allclose(conformal_scores(logits=logits / 4, score=score), want, rtol=1e-6, atol=1e-9)
+
+
+def test_scores_of_logits_that_softmax_rounds_to_0_and_of_masked_classes():
+    f = [[0.0, -1000.0, -2000.0, -2000.0, -np.inf], [3.0, -np.inf, -np.inf, 3.0, 0.0]]
+    two, six = -np.log(2), np.log(2 + np.exp(-3))
+    want = [[0, 1000, 2000, 2000, np.inf], [six, np.inf, np.inf, six, 3 + six]]
+    np.testing.assert_allclose(conformal_scores(logits=f), want)
+    want = [[0, 1000, 2000 + two, 2000 + two, np.inf], [0, np.inf, np.inf, 0, 3 + six]]
+    np.testing.assert_allclose(conformal_scores(logits=torch.tensor(f), score="adaptive"), want)
+
+
+def test_sets_by_logits_do_not_depend_on_the_batch_or_precision():
+    rng = np.random.default_rng(4)
+    logits = 50 + 10 * np.log([[0.7, 0.1, 0.1, 0.1], [0.3, 0.3, 0.2, 0.2], [0.05, 0.05, 0.45, 0.45]])
+    for score, options in itertools.product(["least_ambiguous", "adaptive"], [{}, {"noise_rate": 0.2}]):
+        y = rng.integers(0, K, 400)
+        sets = calibrate(y, logits=logits[rng.integers(0, 3, 400)], alpha=0.3, score=score, **options)
+        for step in (-1, 1):
+            near = (logits * (1 + step * np.finfo(np.float32).eps)).astype(np.float32)
+            near[:, ::2] = logits[:, ::2]
+            np.testing.assert_array_equal(sets.predict(logits=near), sets.predict(logits=logits))
+
+
+def test_noise_that_is_stated_is_taken_off_the_share_that_the_warning_has():
+    """Labels that are wrong have probability 0 and right ones never: no warning where the noise explains it."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, K, 4000)
+    given = (y + (rng.random(4000) < 0.3) * rng.integers(1, K, 4000)) % K
+    sets = calibrate(given, np.eye(K)[y], alpha=0.1, noise_rate=0.3)
+    assert sets.predict(np.eye(K)).sum() == K
+    with pytest.warns(UserWarning, match=r"exactly 0 on about (29|30|31)\.\d% of the rows"):
+        calibrate(given, np.eye(K)[y], alpha=0.1)
 
 
 @pytest.mark.slow
@@ -246,6 +337,9 @@ def test_symmetric_noise_is_its_matrix():
 def test_sets_come_back_from_plain_values_and_are_never_empty():
     sets = calibrate(np.zeros(3, int), np.full((3, 2), 0.5), alpha=0.2)
     assert ConformalSets.from_dict(sets.to_dict()) == sets
+    assert "of_logits" not in sets.to_dict()
+    by_logits = calibrate(np.zeros(30, int), logits=np.zeros((30, 2)), alpha=0.2)
+    assert ConformalSets.from_dict(by_logits.to_dict()) == by_logits and by_logits.of_logits
     none = ConformalSets((0.0, 0.0), "least_ambiguous", 0.9, False, None, 10, ())
     assert none.predict([[0.6, 0.4]]).tolist() == [[True, False]]
 
@@ -274,3 +368,30 @@ def test_two_leading_classes_that_tie_are_in_every_set_together(apart, score):
 def test_errors(options, sentence):
     with pytest.raises(ValueError, match=sentence):
         calibrate([0, 1], [[0.5, 0.5], [0.2, 0.8]], **options)
+
+
+@pytest.mark.parametrize(
+    ("rows", "sentence"),
+    [
+        ({}, "Expected `probs` to be given, or `logits` in place of it, but got 'neither'"),
+        ({"probs": np.full((2, 2), 0.5), "logits": np.zeros((2, 2))}, "but got 'both'"),
+        ({"logits": np.zeros(2)}, r"Expected `logits` to be of shape \(n, k\) with n >= 1 and k >= 2, but got \(2,\)"),
+        ({"logits": [[np.nan, 0], [0, 0]]}, "Expected `logits` to be free of NaN and inf, but got"),
+        ({"logits": [[np.inf, 0], [0, 0]]}, "Expected `logits` to be free of NaN and inf, but got"),
+        ({"logits": [[-np.inf, -np.inf], [0, 0]]}, "Expected `logits` to be a number in each row"),
+    ],
+)
+def test_errors_of_logits(rows, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        calibrate([0, 1], **rows)
+
+
+def test_sets_take_what_they_were_calibrated_on():
+    logits = np.array([[1.0, 0.0], [0.0, 1.0]])
+    probs = special.softmax(logits, axis=1)
+    with pytest.raises(ValueError, match="Expected `logits` to be given, since the sets were calibrated on logits"):
+        calibrate([0, 1], logits=logits, alpha=0.4).predict(probs)
+    with pytest.raises(ValueError, match="Expected `probs` to be given, since the sets were calibrated on probs"):
+        calibrate([0, 1], probs, alpha=0.4).predict(logits=logits)
+    with pytest.raises(ValueError, match="Expected `logits` to be of 2 classes, but got 3"):
+        calibrate([0, 1], logits=logits, alpha=0.4).predict(logits=np.zeros((1, 3)))

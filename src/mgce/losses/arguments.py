@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import torch
 from torch import Tensor
@@ -63,6 +64,8 @@ def check_arguments(
     rows = shape[:-1] if dim in (-1, len(shape) - 1) else shape[:dim] + shape[dim + 1 :]
     check_target(target, rows, shape, options.ignore_index)
     check_device("target", target, input)
+    if target.shape == shape:
+        warn_of_many_labels(target, dim)
     if weight is not None:
         check_weight(weight, shape[dim], None if target.shape == shape else input)
         check_device("weight", weight, input)
@@ -89,6 +92,23 @@ def check_target(target: Tensor, rows: tuple[int, ...], probs: tuple[int, ...], 
     sentence = expected("target", f"class indices of shape {tuple(rows)}, to match `input`", tuple(target.shape))
     batches_differ = target.ndim > 0 and target.shape[0] != rows[0] if rows else target.ndim == 1
     raise ValueError(sentence) if batches_differ else RuntimeError(sentence)
+
+
+def warn_of_many_labels(target: Tensor, dim: int) -> None:
+    """Warn of class probabilities that are zeros and ones and do not sum to one: those of several labels a row.
+
+    On the CPU and in eager calls alone: elsewhere nothing looks at values.
+    """
+    if not _validation.is_concrete(target):
+        return
+    target = target.detach()
+    if bool((target.sum(dim) == 1).all()) or not torch.equal(target.square(), target):  # of zeros and ones alone
+        return
+    warnings.warn(
+        "`target` is all zeros and ones, and is taken for class probabilities, but some rows do not sum to one. For "
+        "several labels a row, or one logit for yes or no, wrap the loss: `mgce.MultiLabelLoss(loss)`.",
+        stacklevel=2,
+    )
 
 
 def check_weight(weight: Tensor, k: int, logits: Tensor | None) -> None:

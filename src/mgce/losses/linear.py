@@ -11,7 +11,14 @@ from mgce import _validation
 from mgce._validation import expected
 from mgce.kernels import dispatch
 from mgce.kernels.options import LossOptions
-from mgce.losses.arguments import check_device, check_options, check_target, check_weight, result_dtype
+from mgce.losses.arguments import (
+    check_device,
+    check_options,
+    check_target,
+    check_weight,
+    result_dtype,
+    warn_of_many_labels,
+)
 from mgce.losses.functional import mgce_loss
 from mgce.losses.fused import operands_of
 from mgce.losses.linear_chunks import ChunkOptions, HeadBatch, LinearLoss, Unfused, loss_and_gradients
@@ -191,6 +198,8 @@ def _check_target(
     probs = (*batch, k)
     check_target(target, batch, probs, ignore_index)
     check_device("target", target, input)
+    if target.shape == probs:
+        warn_of_many_labels(target, -1)
     if weight is not None:
         check_weight(weight, k, None if target.shape == probs else input)
         check_device("weight", weight, input)

@@ -11,6 +11,8 @@ from mgce import _validation
 from mgce._validation import expected
 from mgce.link.probs import worst_case_probs
 from mgce.losses.modules import MinimaxLink
+from mgce.losses.protocol import check_loss, link_of
+from mgce.losses.scale import ScaledLink
 from mgce.numerics.root import DEFAULT_BETA
 
 # Doublings of the inverse temperature when looking for a bracket, and halvings of it: 2^60 and 2^-60 times the inverse
@@ -28,21 +30,27 @@ class TemperatureScaling(nn.Module):
     prediction, only how sure of it p is.
 
     Args:
-        beta: in [1, inf], that of the loss the logits were trained with.
+        beta: in [1, inf], that of the link: of MGCE's own beta, of any loss with softmax inf. None is 1.4, or the
+            criterion's.
         dim: dimension of the classes; None is where the losses have it: 1, or 0 for one row.
         output: `"worst_case"` gives p, which the fit calibrates; `"minimax"` gives h.
+        criterion: the loss of the training, in place of `beta` and `dim`, which its link has. A loss without a link, as
+            `nn.CrossEntropyLoss`, has softmax. Logits are first clipped if the loss clips them.
 
     Attributes:
         temperature: T, a buffer, 1 before :meth:`fit`; inf where the logits say nothing of the labels.
 
     Raises:
-        TypeError, ValueError: if an argument is not one of those above.
+        TypeError, ValueError: if an argument is not one of those above, or `criterion` has a link of its own kind, as
+            :class:`mgce.BiTemperedLoss`.
 
     Example:
         >>> logits = torch.tensor([[4.0, 0.0], [4.0, 0.0], [0.0, 4.0], [0.0, 4.0]])
         >>> scaling = TemperatureScaling(beta=2.0).fit(logits, torch.tensor([0, 0, 1, 0]))
         >>> scaling(logits[:1])
         tensor([[0.7500, 0.2500]])
+        >>> TemperatureScaling(criterion=torch.nn.CrossEntropyLoss()).link.beta
+        inf
 
     Reference: Guo et al., "On calibration of modern neural networks", ICML 2017, for softmax; the paper's Theorem 3
     for the gradient.
@@ -50,13 +58,30 @@ class TemperatureScaling(nn.Module):
 
     temperature: Tensor
 
-    def __init__(self, beta: float = DEFAULT_BETA, dim: int | None = None, output: str = "worst_case") -> None:
+    def __init__(
+        self,
+        beta: float | None = None,
+        dim: int | None = None,
+        output: str = "worst_case",
+        *,
+        criterion: nn.Module | None = None,
+    ) -> None:
         super().__init__()
-        self.link = MinimaxLink(beta, dim, output)
+        self.before: nn.Module = nn.Identity()
+        if criterion is None:
+            self.link = MinimaxLink(DEFAULT_BETA if beta is None else beta, dim, output)
+        elif beta is None and dim is None:
+            self.before, link = _matched(criterion)
+            number = link.beta.detach() if isinstance(link.beta, Tensor) else link.beta
+            self.link = MinimaxLink(number, link.dim, output)
+        else:
+            name = "dim" if beta is None else "beta"
+            raise ValueError(expected(name, "None where `criterion` has it", dim if beta is None else beta))
         self.register_buffer("temperature", torch.ones(()))
 
     def forward(self, logits: Tensor) -> Tensor:
         """Map logits to probabilities of the same shape."""
+        logits = self.before(logits)
         scaled = logits / self.temperature.to(logits.dtype)
         probs: Tensor = self.link(torch.where(logits == -math.inf, logits, scaled))  # masked at T = inf too
         return probs
@@ -79,6 +104,7 @@ class TemperatureScaling(nn.Module):
         _validation.check_logits(logits, None)
         if logits.ndim != 2 or len(logits) == 0:
             raise ValueError(expected("logits", "of shape (N, k), N >= 1", tuple(logits.shape)))
+        logits = self.before(logits)
         top = logits.double().amax(1, keepdim=True)
         if not bool(top.isfinite().all()):
             raise ValueError(
@@ -112,3 +138,18 @@ class TemperatureScaling(nn.Module):
         p = worst_case_probs(inverse * f, beta=self.link.beta)
         p[torch.arange(len(p), device=p.device), target] -= 1
         return float((p * torch.where(f > -math.inf, f, 0)).sum(1).mean())
+
+
+def _matched(criterion: nn.Module) -> tuple[nn.Module, MinimaxLink]:
+    """Return what a loss does to logits before its link, and the link; a scale is left to the temperature."""
+    check_loss("criterion", criterion)
+    link: nn.Module = link_of(criterion)
+    before: nn.Module = nn.Identity()
+    if isinstance(link, nn.Sequential):  # of LogitClip
+        before, link = link[:-1], link[-1]
+    elif isinstance(link, ScaledLink):
+        link = link.link
+    if not isinstance(link, MinimaxLink):
+        what = "a loss whose probabilities are those of mgce.MinimaxLink or softmax"
+        raise ValueError(expected("criterion", what, type(criterion).__name__))
+    return before, link

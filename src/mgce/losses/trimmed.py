@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from mgce import _validation
 from mgce._validation import expected
-from mgce.losses.base import OF_LOSSES_INSIDE
+from mgce.losses.base import OF_LOSSES_INSIDE, python_number
 from mgce.losses.modules import CE, MGCE, NEAR_MAE
 from mgce.losses.named import NamedLoss
 from mgce.losses.nll import of_class
@@ -165,9 +165,10 @@ class TrimmedLoss(Wrapper):
             a call sorts. If a batch has more rows of a label, `window` evenly spaced ones are stored.
         reduction: `"mean"` over the rows kept, by their class weights as in cross-entropy, and 0 if none is kept;
             `"sum"`; or `"none"`, which is 0 for those left out.
+        ignore_index: an index target that adds nothing and is not counted, beside that of `loss`; None is that alone.
 
     Shape:
-        As `loss` has it, with class indices as targets. Its `ignore_index` is not counted.
+        As `loss` has it, with class indices as targets.
 
     Raises:
         TypeError, ValueError: if an argument is not one of those above, `loss` gives not one number for each target, or
@@ -195,6 +196,7 @@ class TrimmedLoss(Wrapper):
         *,
         window: int = WINDOW,
         reduction: str = "mean",
+        ignore_index: int | None = None,
     ) -> None:
         super().__init__(loss)
         for name, value in (("num_classes", num_classes), ("window", window)):
@@ -211,7 +213,12 @@ class TrimmedLoss(Wrapper):
         ignored: set[Any] = {said(part, "ignore_index") for part in parts} - {UNSAID} or {IGNORED}
         if len(ignored) > 1:
             raise ValueError(expected("loss", "made of losses with one ignore_index", sorted(ignored)))
-        (self.ignore_index,) = ignored
+        (self._ignored_inside,) = ignored
+        if ignore_index is None:
+            self.ignore_index = self._ignored_inside
+        else:
+            _validation.check_ignore_index(ignore_index)
+            self.ignore_index = python_number(ignore_index)
         self.reduction = reduction
         self.recent = RecentLosses(shares, int(window))
 
@@ -227,6 +234,7 @@ class TrimmedLoss(Wrapper):
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Compute the loss of logits against class indices."""
         dim = check_input(self.loss, input)
+        target = self._marked(target)
         losses: Tensor = self.loss(input, target)
         if target.is_floating_point():
             raise TypeError(expected("target", "class indices, by which rows are trimmed", target.dtype))
@@ -236,7 +244,7 @@ class TrimmedLoss(Wrapper):
             raise ValueError(expected("loss", what, tuple(losses.shape)))
         self.check_classes(input.shape[dim])
         label = target.flatten().long()
-        rows = torch.ne(label, self.ignore_index)
+        rows = torch.ne(label, self._ignored_inside)
         kept = rows & self.recent(losses.flatten(), torch.where(rows, label, -1)) if self.training else rows
         losses = torch.where(kept.view_as(losses), losses, 0)
         if self.reduction == "none":
@@ -246,6 +254,12 @@ class TrimmedLoss(Wrapper):
             # Of a few rows it may be that none is kept: 0, and no step. Without rows it is 0 / 0, as of cross-entropy.
             total = total / self._weight_of(label, kept, rows)
         return total.to(losses.dtype)
+
+    def _marked(self, target: Tensor) -> Tensor:
+        """Return the target with the loss's own `ignore_index` in the rows that this one's marks."""
+        if self.ignore_index == self._ignored_inside or not isinstance(target, Tensor) or target.is_floating_point():
+            return target
+        return torch.where(target == self.ignore_index, self._ignored_inside, target.long())
 
     def check_classes(self, num_classes: int) -> None:
         """Require that there are so many classes."""

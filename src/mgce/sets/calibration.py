@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import softmax
 
 from mgce import _validation
 from mgce._arrays import FloatArray, IntArray
@@ -14,21 +16,25 @@ from mgce.risk.betting import betting_refutes, n_orders, shuffled
 from mgce.risk.certificate import FRESH, checked_target, unseen_examples
 from mgce.risk.concentration import check_delta
 from mgce.risk.label_noise import AnyNoise, KnownTransition, SymmetricNoise
-from mgce.risk.sample import UNSEEN, Sample, checked_probs
+from mgce.risk.sample import UNSEEN, Sample
 from mgce.risk.stated_noise import AUTO, StatedNoise
-from mgce.sets.conformal import ConformalSets, conformal_scores
+from mgce.sets.conformal import ConformalSets, checked_rows, conformal_scores
 
 EXCHANGEABLE = unseen_examples("exchangeable with those to come")
 # Thresholds tried on noisy labels, from the largest sets to the smallest. They are fixed without the sample, and dense
 # at both ends, where the scores of sharp classifiers are.
 CANDIDATES = 1 / (1 + np.exp(-np.linspace(14.0, -9.0, 231)))
+# Of logits, whose scores have no upper end, thresholds from 1e4 to 15 are tried before these: each is a tenth below the
+# one before, as the last of the others are.
+LARGE_CANDIDATES = np.geomspace(1e4, 15.0, 66)
 BLOCK = 2**22  # numbers that are worked on at once: 32 MB of float64
 
 
 def calibrate(
     target: Any,  # (n,)
-    probs: Any,  # (n, k)
+    probs: Any = None,  # (n, k)
     *,
+    logits: Any = None,  # (n, k)
     alpha: float = 0.1,
     score: str = "least_ambiguous",
     per_class: bool = False,
@@ -54,9 +60,14 @@ def calibrate(
     guarantee then holds with confidence 1 - delta over the calibration sample. With `per_class`, the same is done for
     each class by the terms of z of this class, at delta / k each.
 
+    Give `logits` where the classifier gives many classes probability 0, as MGCE does. No threshold tells such classes
+    apart by their probability. If more than alpha of the right classes have probability 0, every set holds all classes,
+    and a warning says so. By logits the sets of the same classifier are small.
+
     Args:
         target: labels in 0..k-1, shape (n,), of examples that the classifier has not seen; -1 is none of the classes.
         probs: its probabilities (p for MGCE), shape (n, k), array or tensor.
+        logits: in place of `probs`, its logits, shape (n, k), array or tensor; -inf masks a class.
         alpha: probability in (0, 1) with which a set may miss the right class.
         score: `"least_ambiguous"` or `"adaptive"`, as in :func:`conformal_scores`.
         per_class: whether to guarantee the coverage given each right class.
@@ -79,6 +90,9 @@ def calibrate(
         >>> members = sets.predict(p[1000:])
         >>> float(members[np.arange(1000), y[1000:]].mean().round(2)), float(members.sum(1).mean().round(2))
         (0.89, 1.34)
+        >>> sets = calibrate(y[:1000], logits=10 * np.log(p[:1000]), alpha=0.1)
+        >>> float(sets.predict(logits=10 * np.log(p[1000:])).sum(1).mean().round(2))
+        1.34
 
     Reference: Vovk, Gammerman and Shafer (2005); Bates et al. (2021), Distribution-free, risk-controlling prediction
     sets, for the confidence; the unbiased loss of Natarajan et al. (2013), as in Sesia, Wang and Tong (2024).
@@ -86,19 +100,21 @@ def calibrate(
     check_delta(delta)
     if not 0 < alpha < 1:
         raise ValueError(_validation.expected("alpha", "in (0, 1)", alpha))
-    p = checked_probs(probs)
+    rows = checked_rows(probs, logits)
+    p = rows if logits is None else np.asarray(softmax(rows, axis=1))
     y = checked_target(target, *p.shape)
     stated = StatedNoise(noise_rate, noise_type, transition)
     if stated.rate == AUTO:
         raise ValueError(_validation.expected("noise_rate", "a number", noise_rate))
     sample = Sample(y, p)
     assumed, _ = stated.assume(sample, delta)
-    scores = conformal_scores(p, score)
+    scores = conformal_scores(rows, score) if logits is None else conformal_scores(logits=rows, score=score)
     clauses: tuple[str, ...] = (EXCHANGEABLE, *assumed.assumptions)
-    failing = None
+    failing, inverse = None, np.eye(p.shape[1])
     if isinstance(assumed, (SymmetricNoise, KnownTransition)):
-        thresholds = _noisy_thresholds(scores, sample, assumed.inverse, alpha, per_class, delta)
-        failing = delta
+        tried = CANDIDATES if logits is None else np.concatenate([LARGE_CANDIDATES, -np.log1p(-CANDIDATES)])
+        inverse, spare, failing = assumed.inverse, alpha, delta
+        thresholds = _noisy_thresholds(scores, sample, inverse, tried, alpha, per_class, delta)
         clauses = (FRESH, *(assumed.exact_assumptions if isinstance(assumed, SymmetricNoise) else assumed.assumptions))
     else:
         spare = alpha - (assumed.rate if isinstance(assumed, AnyNoise) else 0.0)
@@ -106,7 +122,29 @@ def calibrate(
             what = f"below alpha = {alpha:g}, and not for each class, of which any share may be wrong"
             raise ValueError(_validation.expected("noise_rate", what, noise_rate))
         thresholds = _thresholds(scores, y, spare, per_class)
-    return ConformalSets(tuple(thresholds.tolist()), score, 1 - alpha, per_class, failing, len(p), clauses)
+    if logits is None:
+        _warn_of_zeros(sample, inverse, spare, per_class)
+    found = tuple(thresholds.tolist())
+    return ConformalSets(found, score, 1 - alpha, per_class, failing, len(p), clauses, logits is not None)
+
+
+def _warn_of_zeros(sample: Sample, inverse: FloatArray, alpha: float, per_class: bool) -> None:
+    """Warn if so many right classes have probability 0 that every set must hold all classes."""
+    known = sample.labels != UNSEEN
+    weight = inverse[sample.labels[known]]  # its mean is the share of each right class, whatever the noise
+    of_class, zero = weight.sum(0), (weight * (sample.probs[known] == 0)).sum(0)
+    share = float(
+        (zero / np.where(of_class > 0, of_class, np.inf)).max() if per_class else zero.sum() / max(known.sum(), 1)
+    )
+    if share <= alpha:
+        return
+    of = " of one class" if per_class else ""
+    warnings.warn(
+        f"The right class has probability exactly 0 on about {share:.1%} of the rows{of}, and sets may miss "
+        f"{alpha:.1%}. So sets hold every class of probability 0. Give `logits` instead of `probs`, to `calibrate` and "
+        "to `predict`.",
+        stacklevel=3,
+    )
 
 
 def _thresholds(scores: FloatArray, y: IntArray, alpha: float, per_class: bool) -> FloatArray:
@@ -124,7 +162,13 @@ def _quantile(own: FloatArray, alpha: float) -> float:
 
 
 def _noisy_thresholds(
-    scores: FloatArray, sample: Sample, inverse: FloatArray, alpha: float, per_class: bool, delta: float
+    scores: FloatArray,
+    sample: Sample,
+    inverse: FloatArray,
+    candidates: FloatArray,
+    alpha: float,
+    per_class: bool,
+    delta: float,
 ) -> FloatArray:
     """Return the last threshold that passes, shape (k,); infinite where not even the first one does."""
     k, y = sample.n_classes, sample.labels
@@ -134,7 +178,7 @@ def _noisy_thresholds(
     def last_passed(classes: slice, unseen: Any, delta: float) -> float:
         """Return the threshold of some classes."""
         terms = _Terms(scores[:, classes], weight[:, classes], inverse[:, classes], unseen, alpha)
-        return _last_passed(terms, sample, delta)
+        return _last_passed(terms, candidates, sample, delta)
 
     if not per_class:
         return np.full(k, last_passed(slice(k), unseen, delta))
@@ -164,13 +208,13 @@ class _Terms:
         return min(low, 0.0), max(high, 1 - self.alpha)
 
 
-def _last_passed(terms: _Terms, sample: Sample, delta: float) -> float:
+def _last_passed(terms: _Terms, candidates: FloatArray, sample: Sample, delta: float) -> float:
     """Try the candidates in order, and give the last one before the first that is not proved."""
     low, high = terms.limits()
     passed = math.inf
     step = max(1, BLOCK // terms.weight.size)
-    for start in range(0, CANDIDATES.size, step):
-        some = CANDIDATES[start : start + step]
+    for start in range(0, candidates.size, step):
+        some = candidates[start : start + step]
         tried = np.stack([terms.at(q) for q in some])
         unit, mean = np.clip((tried - low) / (high - low), 0, 1), -low / (high - low)
         orders = (shuffled(unit, sample.content, turn) for turn in range(n_orders(sample.kinds, delta)))

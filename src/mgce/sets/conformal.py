@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import log_softmax
 
 from mgce import _validation
-from mgce._arrays import FloatArray
+from mgce._arrays import FloatArray, as_array
 from mgce._rounding import confidence_text
 from mgce.risk.sample import checked_probs
 
@@ -31,20 +32,30 @@ class ConformalSets:
     delta: float | None  # probability with which the coverage fails over calibration samples; None for an average
     n: int  # calibration examples
     assumptions: tuple[str, ...]  # clauses that complete "This assumes that"
+    of_logits: bool = False  # whether the scores are those of logits
 
-    def predict(self, probs: Any) -> NDArray[np.bool_]:
-        """Return the sets of examples from their probabilities (n, k), as truth values (n, k).
+    def predict(self, probs: Any = None, *, logits: Any = None) -> NDArray[np.bool_]:
+        """Return the sets of examples from their probabilities or logits (n, k), as truth values (n, k).
+
+        Sets that were calibrated on logits take `logits`, others take `probs`.
 
         The class of largest probability is always in, so a set is never empty. Comparisons with the threshold have a
         relative tolerance of a ten-thousandth. The threshold is the score of a row of the calibration sample, and in a
         table of categories many rows have exactly that score. Predicted in another batch, it differs in its last digit.
         A larger set never covers less, so the guarantee holds, whatever the batches and the precision.
         """
-        h = checked_probs(probs)
-        if h.shape[1] != len(self.thresholds):
-            raise ValueError(_validation.expected("probs", f"of {len(self.thresholds)} classes", h.shape[1]))
-        within = _reaches(1 - conformal_scores(h, self.score), 1 - np.array(self.thresholds))
-        return np.asarray(within | _reaches(h, h.max(1, keepdims=True)))
+        name, other = ("logits", "probs") if self.of_logits else ("probs", "logits")
+        rows = checked_rows(probs, logits)
+        if (logits is not None) != self.of_logits:
+            raise ValueError(_validation.expected(name, f"given, since the sets were calibrated on {name}", other))
+        if rows.shape[1] != len(self.thresholds):
+            raise ValueError(_validation.expected(name, f"of {len(self.thresholds)} classes", rows.shape[1]))
+        thresholds = np.array(self.thresholds)
+        if self.of_logits:
+            within = conformal_scores(logits=rows, score=self.score) <= thresholds + SHARE * np.maximum(1, thresholds)
+            return np.asarray(within | (rows >= rows.max(1, keepdims=True) - SHARE))
+        within = _reaches(1 - conformal_scores(rows, self.score), 1 - thresholds)
+        return np.asarray(within | _reaches(rows, rows.max(1, keepdims=True)))
 
     def __str__(self) -> str:
         """Say what is proved, and what it assumes."""
@@ -60,9 +71,12 @@ class ConformalSets:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields as plain values; an infinite threshold is None."""
+        """Return the fields as plain values; an infinite threshold is None, and `of_logits` is there if true."""
+        fields = asdict(self)
+        if not self.of_logits:
+            del fields["of_logits"]  # earlier versions read model files with sets of probabilities
         thresholds = [None if np.isinf(t) else t for t in self.thresholds]
-        return {**asdict(self), "thresholds": thresholds, "assumptions": list(self.assumptions)}
+        return {**fields, "thresholds": thresholds, "assumptions": list(self.assumptions)}
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> ConformalSets:
@@ -71,11 +85,29 @@ class ConformalSets:
         return cls(**{**fields, "thresholds": thresholds, "assumptions": tuple(fields["assumptions"])})
 
 
-def conformal_scores(probs: Any, score: str = "least_ambiguous") -> FloatArray:
-    r"""Return how little every class suits an example, in [0, 1].
+def checked_rows(probs: Any, logits: Any) -> FloatArray:
+    """Return the one that is given of probabilities and logits, as an array (n, k) of two classes or more."""
+    if (probs is None) == (logits is None):
+        got = "neither" if probs is None else "both"
+        raise ValueError(_validation.expected("probs", "given, or `logits` in place of it", got))
+    if logits is None:
+        return checked_probs(probs)
+    rows = as_array(logits, "logits", masks=True)
+    if rows.ndim != 2 or rows.shape[0] == 0 or rows.shape[1] < 2:
+        raise ValueError(_validation.expected("logits", "of shape (n, k) with n >= 1 and k >= 2", rows.shape))
+    if (rows.max(1) == -np.inf).any():
+        raise ValueError(_validation.expected("logits", "a number in each row", "a row of -inf"))
+    return rows
+
+
+def conformal_scores(probs: Any = None, score: str = "least_ambiguous", *, logits: Any = None) -> FloatArray:
+    r"""Return how little every class suits an example.
 
     .. math:: s_y = 1 - p_y \ \text{(least ambiguous)}, \qquad
         s_y = \sum_{j: p_j > p_y} p_j \ \text{(adaptive)}
+
+    Of probabilities p the scores are in [0, 1]. Of logits f they are :math:`-\log(1 - s_y)` with the softmax of f as p,
+    in [0, inf]: the same order, computed from margins, so that no two classes are level because both have rounded to 0.
 
     The least ambiguous sets are the smallest on average; the adaptive ones are larger for hard examples and smaller for
     easy ones, so that both are covered alike. The published adaptive score counts p_y itself, or a random part of it:
@@ -85,27 +117,33 @@ def conformal_scores(probs: Any, score: str = "least_ambiguous") -> FloatArray:
     depend on the batch.
 
     Classes of one score are in a set together. MGCE's h and p are zero for many classes; where more than alpha of the
-    right classes are among those, sets have to hold them all. The softmax of the margins orders them.
+    right classes are among those, sets have to hold them all. Logits order these classes.
 
     Args:
         probs: probabilities, shape (n, k), array or tensor.
         score: `"least_ambiguous"` or `"adaptive"`.
+        logits: in place of `probs`, shape (n, k), array or tensor; -inf masks a class, not all of a row.
 
     Returns:
         Scores, shape (n, k).
 
     Raises:
-        ValueError: if `probs` are no probabilities, or there is no such score.
+        ValueError: if `probs` are no probabilities or `logits` no numbers, or there is no such score.
 
     Example:
         >>> conformal_scores([[0.5, 0.3, 0.2]], "adaptive").round(3).tolist()
         [[0.0, 0.5, 0.8]]
+        >>> conformal_scores(logits=[[0.0, -100.0, -200.0]]).tolist()
+        [[0.0, 100.0, 200.0]]
 
     Reference: Sadinle, Lei and Wasserman (2019), JASA 114; Romano, Sesia and Candes (2020), NeurIPS, with 0 in
     place of the random part.
     """
     _validation.check_choice("score", score, SCORES)
-    p = checked_probs(probs)
+    p = checked_rows(probs, logits)
+    if logits is not None:
+        log_p = np.asarray(log_softmax(p, axis=1))
+        return np.maximum(-(log_p if score == "least_ambiguous" else _log_of_the_rest(log_p)), 0.0)
     if score == "least_ambiguous":
         return np.asarray(1 - p)
     # Sort the probabilities of a row from above, and among them, before equal ones, the least that counts as larger
@@ -119,6 +157,19 @@ def conformal_scores(probs: Any, score: str = "least_ambiguous") -> FloatArray:
     np.put_along_axis(larger, order, before, 1)
     sums = np.concatenate([np.zeros((len(p), 1)), ranked.cumsum(1)], axis=1)
     return np.asarray(np.minimum(np.take_along_axis(sums, larger[:, :k], 1), 1.0))
+
+
+def _log_of_the_rest(log_p: FloatArray) -> FloatArray:
+    """Return for each class the log of the sum of the probabilities that are not larger than its own."""
+    # Sort the probabilities of a row from below, and among them, after equal ones, the largest that counts as equal to
+    # each: how many probabilities come before that is how many are in the sum.
+    k = log_p.shape[1]
+    ranked = np.sort(log_p, axis=1)
+    order = np.argsort(np.concatenate([ranked, log_p + SHARE], axis=1), axis=1, kind="stable")
+    rest = np.empty_like(order)
+    np.put_along_axis(rest, order, np.cumsum(order < k, axis=1), 1)
+    sums = np.logaddexp.accumulate(ranked, axis=1)
+    return np.asarray(np.take_along_axis(sums, rest[:, k:] - 1, 1))
 
 
 def _reaches(values: FloatArray, least: FloatArray) -> NDArray[np.bool_]:

@@ -140,7 +140,7 @@ def build_sets(text: str, n_classes: int) -> ConformalSets:
     thresholds = np.array(sets.thresholds)
     sound = [
         thresholds.shape == (n_classes,) and not np.isnan(thresholds).any(),
-        sets.score in SCORES,
+        sets.score in SCORES and not sets.of_logits,
         0 < sets.coverage < 1,
         sets.delta is None or 0 < sets.delta < 1,
         all(isinstance(value, tuple | str | int | float | None) for value in asdict(sets).values()),
