@@ -307,7 +307,15 @@ ORDERED = {
 NO_ROWS = {
     *("argmax_factor", "asymmetric_noise_bounds", "symmetric_noise_bounds", "clean_risk_bound", "loss_sum_bounds"),
     *("clopper_pearson_lower", "clopper_pearson_upper", "hoeffding_radius", "maurer_pontil_radius", "mae_bounds"),
-    *("optimal_margins", "transition_region", "symmetric", "asymmetric", "pair_flip", "inverse_noise_matrix"),
+    *(
+        "optimal_margins",
+        "transition_region",
+        "stratified_upper",
+        "symmetric",
+        "asymmetric",
+        "pair_flip",
+        "inverse_noise_matrix",
+    ),
     *("EmptyUncertaintySetError", "LinearFit", "MinimaxRisk", "NoiseRateInterval", "RiskCertificate"),
     *("TransitionEstimate", "Interval", "ReliabilityCurve", "CorruptedLabels", "save", "load"),
     *("datasets", "estimators", "functional", "metrics", "noise", "risk", "sets"),
