@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
-from benchmarks import demo_seeds, estimators_page, page, tables_page, tables_picture
+from benchmarks import demo_seeds, estimators_page, human_noise, page, tables_page, tables_picture
 from benchmarks.gpu import page as gpu_page
 
 ROOT = Path(__file__).parents[1]
@@ -18,6 +18,11 @@ ON_GPU = gpu_page.read(ROOT / page.GPU)
 
 def test_page_is_the_rendering_of_the_saved_results():
     assert (ROOT / page.PAGE).read_text() == page.render(RESULTS, KERNELS, NAMED, PROBS, ON_GPU)
+
+
+def test_table_of_certificates_under_the_noise_of_people_is_that_of_its_results():
+    document = json.loads((ROOT / "results/certificates/human-noise.json").read_text())
+    assert human_noise.render(document["cells"]) in (ROOT / "docs/certificates.md").read_text()
 
 
 def test_page_of_the_estimators_is_the_rendering_of_their_results():
