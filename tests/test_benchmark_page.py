@@ -11,6 +11,7 @@ from benchmarks import (
     demo_seeds,
     estimators_page,
     estimators_picture,
+    human_noise,
     losses_picture,
     page,
     tables_page,
@@ -30,6 +31,11 @@ ON_GPU = gpu_page.read(ROOT / page.GPU)
 
 def test_page_is_the_rendering_of_the_saved_results():
     assert (ROOT / page.PAGE).read_text() == page.render(RESULTS, KERNELS, NAMED, PROBS, ON_GPU)
+
+
+def test_table_of_certificates_under_the_noise_of_people_is_that_of_its_results():
+    document = json.loads((ROOT / "results/certificates/human-noise.json").read_text())
+    assert human_noise.render(document["cells"]) in (ROOT / "docs/certificates.md").read_text()
 
 
 def test_page_of_the_estimators_is_the_rendering_of_their_results():

@@ -213,6 +213,9 @@ CASES = {
     "certify, any noise": certified(noise_type="any", **RATE),
     "certify, known matrix": certified(transition=T),
     "certify, audit": certified(audit=AUDIT),
+    "certify, looked-up rows": lambda r: risk.certify(
+        r.y, r.h, beta=1.4, checked=(np.flatnonzero(r.group % 3 == 0), r.y[r.group % 3 == 0])
+    ),
     "certify, groups": lambda r: risk.certify(r.y, r.h, beta=1.4, groups=r.group),
     "certify_each, label": each("label"),
     "certify_each, prediction": each("prediction", **RATE),
@@ -317,11 +320,21 @@ ORDERED = {
 NO_ROWS = {
     *("argmax_factor", "asymmetric_noise_bounds", "symmetric_noise_bounds", "clean_risk_bound", "loss_sum_bounds"),
     *("clopper_pearson_lower", "clopper_pearson_upper", "hoeffding_radius", "maurer_pontil_radius", "mae_bounds"),
-    *("optimal_margins", "transition_region", "symmetric", "asymmetric", "pair_flip", "inverse_noise_matrix"),
+    *(
+        "optimal_margins",
+        "transition_region",
+        "stratified_upper",
+        "symmetric",
+        "asymmetric",
+        "pair_flip",
+        "inverse_noise_matrix",
+    ),
     *("EmptyUncertaintySetError", "LinearFit", "MinimaxRisk", "NoiseRateInterval", "RiskCertificate"),
     *("TransitionEstimate", "Interval", "ReliabilityCurve", "CorruptedLabels", "save", "load"),
     *("datasets", "estimators", "functional", "metrics", "noise", "risk", "sets"),
     *("env", "report"),  # versions, and records of finished runs
+    "prove_kernel",  # a device
+    "demo",  # a table that the command writes itself
 }
 # They are tested where their tests are: a group of processes, and what `mgce fit` does.
 ELSEWHERE = {

@@ -27,6 +27,7 @@ from mgce.risk.noise_rate import (
 )
 from mgce.risk.noise_robustness import asymmetric_noise_bounds, clean_risk_bound, symmetric_noise_bounds
 from mgce.risk.sequential import betting_upper_sequence, drift_upper_sequence
+from mgce.risk.stratified import stratified_upper
 from mgce.risk.uncertainty import UncertaintySet
 
 __all__ = [
@@ -65,6 +66,7 @@ __all__ = [
     "optimal_margins",
     "repeated_labels_interval",
     "stochastic_gradient",
+    "stratified_upper",
     "symmetric_noise_bounds",
     "transition_region",
 ]

@@ -67,6 +67,7 @@ class AuditedTransition:
 
     surrogate: FloatArray  # g, (k, k): given label, predicted class
     n: int  # audited examples
+    most_agreement: FloatArray | None = None  # (k,), the largest upper bound of each column
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -103,7 +104,7 @@ def audited(counts: Any, k: int, delta: float) -> AuditedTransition:
     mean = c / c.sum(1, keepdims=True)
     surrogate = np.stack([_surrogate(low, high, mean, j) for j in range(k)], axis=1)
     # The solver keeps its constraints to 1e-7: a shift makes up for it, and one more for rounding.
-    return AuditedTransition(surrogate + 1e-6, int(c.sum()))
+    return AuditedTransition(surrogate + 1e-6, int(c.sum()), high.max(0))
 
 
 def _surrogate(low: FloatArray, high: FloatArray, mean: FloatArray, predicted: int) -> FloatArray:

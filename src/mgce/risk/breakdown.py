@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mgce import _validation
-from mgce.risk.certificate import Request, RiskCertificate, checked_target, judge
+from mgce.risk.certificate import Request, RiskCertificate, checked_target, judge, sampled
 from mgce.risk.sample import UNSEEN, Sample, checked_names, checked_probs, cluster_indices
 from mgce.risk.stated_noise import StatedNoise
 
@@ -28,6 +28,8 @@ def certify_each(
     noise_type: str = "symmetric",
     transition: Any = None,  # (k, k)
     audit: Any = None,  # (k, k)
+    checked: Any = None,
+    checked_with: Any = None,  # (n,)
     groups: Any = None,  # (n,)
 ) -> dict[Any, RiskCertificate]:
     r"""Bound the errors on each part of a distribution, all at once.
@@ -49,6 +51,8 @@ def certify_each(
         noise_type: `"symmetric"` or `"any"`.
         transition: T, shape (k, k), the same in every part.
         audit: counts of right and given labels, shape (k, k).
+        checked: right labels that were looked up, as in :func:`~mgce.certify`; rows are places in the whole `target`.
+        checked_with: the probability with which each row was looked up, shape (n,), or None.
         groups: name of the cluster of each example, shape (n,).
 
     Returns:
@@ -69,13 +73,14 @@ def certify_each(
     """
     h = checked_probs(probs)
     y = checked_target(target, *h.shape)
-    stated = StatedNoise(noise_rate, noise_type, transition, audit)
+    stated = StatedNoise(noise_rate, noise_type, transition, audit, checked is not None)
     if isinstance(by, str) and by == LABEL and stated.present:
         raise ValueError(_validation.expected("by", "another than 'label' where labels may be wrong", by))
     request = Request.of(h, bounds, beta, stated)
     names = _parts(by, y, h)
     if groups is not None:
         groups = checked_names(groups, len(y), "groups")
+    whole = sampled(y, h, None if groups is None else cluster_indices(groups, len(y)), checked, checked_with)
     unique, part = np.unique(names, return_inverse=True)
     # NumPy's dates keep their type: `tolist` makes integers of those in nanoseconds.
     values = list(unique) if unique.dtype.kind in "mM" else unique.tolist()
@@ -84,7 +89,10 @@ def certify_each(
     for name, i in found.items():
         rows = part == i
         clusters = None if groups is None else cluster_indices(groups[rows], int(rows.sum()))
-        certificate = judge(Sample(y[rows], h[rows], clusters), request, delta / len(found))
+        part_of = Sample(
+            y[rows], h[rows], clusters, *(x if x is None else x[rows] for x in (whole.right, whole.looked_up_with))
+        )
+        certificate = judge(part_of, request, delta / len(found))
         clauses = ("all of this holds in each part by itself", *certificate.assumptions)
         parts[name] = replace(certificate, assumptions=clauses)
     return parts

@@ -23,6 +23,8 @@ from mgce.risk.label_noise import (
     RightLabels,
     SymmetricNoise,
 )
+from mgce.risk.looked_up import LookedUp, probabilities, right_labels
+from mgce.risk.refutation import TEST_SHARE, examine_noise
 from mgce.risk.sample import UNSEEN, Sample, checked_probs, cluster_indices
 from mgce.risk.stated_noise import StatedNoise
 
@@ -62,11 +64,15 @@ class RiskCertificate:
     refuted: str | None = None  # what the labels contradict, completes "the labels refute"; the bounds then count
     # disagreements with the labels as given
     condition_number: float | None = None  # of the transition matrix
+    looked_up: int | None = None  # examples whose right labels were looked up; None if none were given
+    noise_tested: bool | None = None  # whether the labels could have refuted the noise assumed; None where the right
+    # label alone is not said to determine it
 
     @property
     def against_given(self) -> bool:
         """Whether the bounds count disagreements with the given labels: no wrong labels were stated, or are refuted."""
-        return self.refuted is not None or (self.noise_rate == 0 and self.condition_number is None)
+        stated = self.noise_rate != 0 or self.looked_up is not None or self.noise_tested is not None
+        return self.refuted is not None or not stated
 
     def __str__(self) -> str:
         """Return the certificate as sentences, with what it assumes."""
@@ -84,7 +90,18 @@ class RiskCertificate:
             parts.append(f"{link}the alpha-risk at beta = {self.beta:g} is at most {rounded_up(self.alpha_risk)}")
         if self.refuted is not None:
             start += f", the labels refute {self.refuted}. No correction was made: against the labels as given"
-        return f"{start}: {', '.join(parts)}. This assumes that {'; '.join(self.assumptions)}."
+        return f"{start}: {', '.join(parts)}. {self._basis}This assumes that {'; '.join(self.assumptions)}."
+
+    @property
+    def _basis(self) -> str:
+        """What a reader has to know of the noise: that nothing is assumed of it, or whether that was tested."""
+        if self.looked_up is not None:
+            return f"{self.looked_up:,} of these examples were looked up; nothing is assumed of the noise. "
+        if self.noise_tested is None or self.refuted is not None:
+            return ""
+        if not self.noise_tested:
+            return "Whether wrong labels depend on the example was not tested. "
+        return "The labels on which the classifier is most sure do not refute the noise assumed, nor do they prove it. "
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain values."""
@@ -109,6 +126,8 @@ def certify(
     noise_type: str = "symmetric",
     transition: Any = None,  # (k, k)
     audit: Any = None,  # (k, k)
+    checked: Any = None,
+    checked_with: Any = None,  # (n,)
     groups: Any = None,  # (n,)
 ) -> RiskCertificate:
     r"""Bound the errors of a fixed classifier on the distribution that the examples come from.
@@ -124,7 +143,12 @@ def certify(
     may be any, as long as the examples had no part in its making. If one of J classifiers was chosen by these very
     examples, pass `delta / J`.
 
-    Wrong labels are corrected for under one of four assumptions; docs/certificates.md says what breaks each.
+    If the right labels of some rows, drawn at random, were looked up, pass them as `checked`. The bound then assumes
+    nothing of the other labels, and uses them: :func:`~mgce.risk.stratified_upper` bounds the error of the most
+    probable class by whether the given label agrees with it. It is never much wider than Clopper and Pearson's bound of
+    the looked-up rows. The other two bounds use only these rows.
+
+    Otherwise wrong labels are corrected for under one of four assumptions; docs/certificates.md says what breaks each.
 
     - `noise_rate` eta alone: a label was replaced, with probability eta or more whatever the example, by one of the
       k - 1 others, all equally likely. A bound U on an error becomes `(U - eta) / (1 - eta k/(k-1))`. The alpha-risk
@@ -138,7 +162,10 @@ def certify(
       them takes delta / 2, and the bounds share the rest.
 
     Where the labels contradict the assumption, the certificate says so in `refuted`, and its bounds are against the
-    labels as given. That is wrong with probability delta at most.
+    labels as given. That is wrong with probability delta at most. A fiftieth of delta is for a test of all but the
+    second: whether the right label alone determines the noise. Where an example is easy, people err less; a classifier
+    then agrees with more labels, where it is most sure, than such noise allows. `noise_tested` tells whether the labels
+    were enough for any refutation.
 
     Args:
         target: labels in 0..k-1, shape (n,), array or tensor; -1 is a label that is none of the classes, an error.
@@ -154,8 +181,13 @@ def certify(
         noise_type: `"symmetric"` or `"any"`.
         transition: T, shape (k, k), rows (true classes) that sum to one.
         audit: counts of right and given labels, shape (k, k), of examples that are not among these.
+        checked: right labels that were looked up, as `{row: label}` or a pair of arrays (rows, labels); rows are
+            places in `target`, drawn at random without regard to right labels, and -1 is a label that is no class.
+        checked_with: the probability with which each row was looked up, shape (n,), independently of the others; None
+            if all rows had the same chance. If it differs among rows whose given label agrees with the classifier, or
+            among the others, the bound is a betting bound, and wider.
         groups: name of the cluster of each example, shape (n,), where examples of one cluster depend on one another.
-            A cluster counts as one draw, its mean loss.
+            Not with `checked`. A cluster counts as one draw, its mean loss.
 
     Returns:
         The certificate. A bound of 1 (or of beta, for the alpha-risk) says nothing: it holds for any classifier.
@@ -178,9 +210,20 @@ def certify(
     """
     h = checked_probs(probs)
     n, k = h.shape
-    sample = Sample(checked_target(target, n, k), h, cluster_indices(groups, n))
-    stated = StatedNoise(noise_rate, noise_type, transition, audit)
+    sample = sampled(checked_target(target, n, k), h, cluster_indices(groups, n), checked, checked_with)
+    stated = StatedNoise(noise_rate, noise_type, transition, audit, checked is not None)
     return judge(sample, Request.of(h, bounds, beta, stated), delta)
+
+
+def sampled(labels: IntArray, h: FloatArray, clusters: IntArray | None, checked: Any, checked_with: Any) -> Sample:
+    """Return the sample, with the right labels of rows that were looked up."""
+    if checked is None:
+        if checked_with is not None:
+            raise ValueError(_validation.expected("checked_with", "left out without `checked`", "probabilities"))
+        return Sample(labels, h, clusters)
+    if clusters is not None:
+        raise ValueError(_validation.expected("groups", "left out where right labels are given as `checked`", "groups"))
+    return Sample(labels, h, None, right_labels(checked, *h.shape), probabilities(checked_with, len(h)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,12 +246,16 @@ def judge(sample: Sample, request: Request, delta: float) -> RiskCertificate:
     """Return the certificate that :func:`certify` describes."""
     check_delta(delta)
     beta, chosen = request.beta, request.bounds
-    assumed, share = request.stated.assume(sample, delta)
+    for_test = TEST_SHARE * delta if request.stated.by_class and sample.clusters is None else 0.0
+    assumed, share = request.stated.assume(sample, delta - for_test)
     losses = _losses(sample.probs, BOUNDS[:1] if request.one_hot else chosen, beta)
     share /= len(losses)
+    finding = examine_noise(sample, assumed.most_agreement, for_test)
     refuted = None
     try:
         upper = {name: assumed.upper(sample, loss, share) for name, loss in losses.items()}
+        if finding.refuted is not None:
+            raise Refuted(finding.refuted)
     except Refuted as contradiction:
         refuted = str(contradiction)
         upper = {name: RightLabels().upper(sample, loss, share) for name, loss in losses.items()}
@@ -226,6 +273,8 @@ def judge(sample: Sample, request: Request, delta: float) -> RiskCertificate:
         assumptions=_assumptions(sample, RightLabels() if refuted else assumed, request.one_hot and len(chosen) > 1),
         refuted=refuted,
         condition_number=assumed.condition_number if isinstance(assumed, KnownTransition) else None,
+        looked_up=assumed.n if isinstance(assumed, LookedUp) else None,
+        noise_tested=finding.tested if request.stated.by_class else None,
     )
 
 

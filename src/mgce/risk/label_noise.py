@@ -48,6 +48,11 @@ class LabelNoise(Protocol):
         """Clauses that complete "This assumes that"."""
         ...
 
+    @property
+    def most_agreement(self) -> FloatArray | None:
+        """The largest probability of each given label, shape (k,), whatever the example; None if there is no such."""
+        ...
+
     def upper(self, sample: Sample, losses: Losses, delta: float) -> float:
         """Bound the mean loss against right labels, with probability 1 - delta."""
         ...
@@ -58,6 +63,7 @@ class RightLabels:
     """Every label is right, or is meant as it stands."""
 
     assumptions: tuple[str, ...] = ()
+    most_agreement = None
 
     def upper(self, sample: Sample, losses: Losses, delta: float) -> float:
         """Bound the mean loss against the labels as given."""
@@ -72,6 +78,8 @@ class AnyNoise:
     """At most a share of the labels is wrong; which ones, and how, is left open."""
 
     rate: float
+
+    most_agreement = None
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -119,6 +127,11 @@ class SymmetricNoise:
         return f"each label was replaced with probability {probability} {how}"
 
     @property
+    def most_agreement(self) -> FloatArray | None:
+        """A label is right with probability 1 - eta at most, and wrong labels are rarer, since eta < (k-1)/k."""
+        return np.full(self.n_classes, 1 - self.rate) if self.rate else None
+
+    @property
     def _least(self) -> str:
         """The rate as text, rounded up: under the condition "this rate or more" the bound is proved."""
         return rate_up(self.rate)
@@ -143,7 +156,9 @@ class SymmetricNoise:
         least, most = power_range(np.append(np.ones(k - 1), 1.0 - k), beta)
         if sample.mean_upper(excess, delta, (beta * least, beta * most)) >= 0:
             return beta
-        return KnownTransition(self.inverse, f"a noise rate of {self._least} or more").upper(sample, losses, delta)
+        return KnownTransition(self.inverse, None, f"a noise rate of {self._least} or more").upper(
+            sample, losses, delta
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,6 +170,7 @@ class KnownTransition:
     """
 
     inverse: FloatArray  # (k, k), of T; its rows sum to one
+    most_agreement: FloatArray | None  # (k,), the largest entry of each column of T
     name: str  # what the labels refute if the bound falls below zero
     condition_number: float = 1.0
 
@@ -213,7 +229,7 @@ def checked_transition(transition: Any, k: int) -> KnownTransition:
     if not condition < SINGULAR:
         what = "invertible, since otherwise the given labels cannot tell some of the right ones apart"
         raise ValueError(_validation.expected("transition", what, f"a condition number of {condition:.3g}"))
-    return KnownTransition(np.linalg.inv(matrix), "the stated transition matrix", condition)
+    return KnownTransition(np.linalg.inv(matrix), matrix.max(0), "the stated transition matrix", condition)
 
 
 def clean_error(upper: float, noise_rate: float, k: int) -> float:

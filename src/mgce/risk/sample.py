@@ -25,6 +25,8 @@ class Sample:
     labels: IntArray  # (n,), in 0..k-1, or UNSEEN
     probs: FloatArray  # (n, k), the classifier's
     clusters: IntArray | None = None  # (n,), in 0..c-1; None where all examples are independent
+    right: IntArray | None = None  # (n,), the labels that were looked up; None if there are none
+    looked_up_with: FloatArray | None = None  # (n,), the probability of each of these; None if it is the same for all
 
     @property
     def n_classes(self) -> int:

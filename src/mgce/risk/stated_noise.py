@@ -11,6 +11,7 @@ from mgce import _validation
 from mgce._rounding import rounded_down, rounded_up
 from mgce.risk.audit import audited
 from mgce.risk.label_noise import AnyNoise, LabelNoise, RightLabels, SymmetricNoise, checked_transition
+from mgce.risk.looked_up import NOT_LOOKED_UP, LookedUp
 from mgce.risk.noise_rate import noise_rate_interval
 from mgce.risk.sample import UNSEEN, Sample
 
@@ -26,24 +27,36 @@ class StatedNoise:
     kind: str = "symmetric"
     transition: Any = None  # (k, k)
     audit: Any = None  # (k, k)
+    checked: bool = False  # whether right labels were looked up
 
     def __post_init__(self) -> None:
         _validation.check_choice("noise_type", self.kind, KINDS)
         if self.rate != AUTO if isinstance(self.rate, str) else np.ndim(self.rate) != 0:
             what = f"a number or {AUTO!r}; a matrix goes to `transition`"
             raise TypeError(_validation.expected("noise_rate", what, type(self.rate).__name__))
-        others = (self.transition is not None) + (self.audit is not None)
+        others = (self.transition is not None) + (self.audit is not None) + self.checked
         if others > 1 or (others and not (self.kind == "symmetric" and self.rate == 0)):
-            raise ValueError(_validation.expected("noise_rate, transition, audit", "stated one at a time", "several"))
+            raise ValueError(
+                _validation.expected("noise_rate, transition, audit, checked", "stated one at a time", "several")
+            )
 
     @property
     def present(self) -> bool:
         """Whether any label may be wrong."""
-        return self.rate != 0 or self.kind != "symmetric" or self.transition is not None or self.audit is not None
+        return self.rate != 0 or self.kind != "symmetric" or self.by_class or self.checked
+
+    @property
+    def by_class(self) -> bool:
+        """Whether the right label alone is said to determine the noise, which the labels may refute."""
+        symmetric = self.rate != 0 and self.kind == "symmetric"
+        return symmetric or self.transition is not None or self.audit is not None
 
     def assume(self, sample: Sample, delta: float) -> tuple[LabelNoise, float]:
         """Return the assumption, and what is left of delta when it has been made precise."""
         k = sample.n_classes
+        if self.checked:
+            assert sample.right is not None
+            return LookedUp(int((sample.right != NOT_LOOKED_UP).sum())), delta
         if self.transition is not None:
             return checked_transition(self.transition, k), delta
         if self.audit is not None:

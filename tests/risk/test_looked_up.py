@@ -1,0 +1,114 @@
+"""Certificates from looked-up rows: no assumption on the noise, and noise that depends on the example."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from mgce.risk import betting_upper, certify, certify_each, clopper_pearson_upper, stratified_upper
+
+
+def hidden_noise(rng, n=1500):
+    """Return given labels that agree with most of the model's errors, its probabilities, and the right labels."""
+    right = rng.integers(0, 4, n)
+    hard = rng.random(n) < 0.4
+    guess = np.where(hard & (rng.random(n) < 0.5), (right + 1) % 4, right)
+    given = np.where(hard & (rng.random(n) < 0.8), guess, right)
+    probs = np.where(np.eye(4)[guess] > 0, np.where(hard, 0.5, 0.9)[:, None], np.where(hard, 0.5, 0.1)[:, None] / 3)
+    return given, probs, right
+
+
+def test_it_holds_where_a_stated_rate_does_not():
+    rng, repetitions, delta = np.random.default_rng(0), 60, 0.1
+    missed, narrower, stated = 0, [], 0
+    for _ in range(repetitions):
+        given, probs, right = hidden_noise(rng)
+        rows = rng.choice(right.size, 100, replace=False)
+        own = certify(given, probs, bounds=["argmax"], checked=(rows, right[rows]), delta=delta)
+        missed += own.argmax_error < 0.2
+        narrower.append(
+            own.argmax_error / certify(right[rows], probs[rows], bounds=["argmax"], delta=delta).argmax_error
+        )
+        rate = float((given != right).mean())
+        stated += certify(given, probs, bounds=["argmax"], noise_rate=rate, delta=delta).argmax_error < 0.2
+    assert missed <= stats.binom.ppf(0.999, repetitions, delta) and stated == repetitions
+    assert np.mean(narrower) < 1.02
+
+
+def test_cells_are_whether_the_given_label_agrees():
+    given, probs, right = hidden_noise(np.random.default_rng(1))
+    rows = np.arange(0, 1500, 10)
+    guess = probs.argmax(1)
+    agree, wrong = guess == given, (guess != right)[rows]
+    counts = [
+        (int((wrong & agree[rows]).sum()), int((wrong & ~agree[rows]).sum())),
+        (int(agree[rows].sum()), int((~agree[rows]).sum())),
+        (int(agree.sum()), int((~agree).sum())),
+    ]
+    certificate = certify(given, probs, bounds=["argmax"], checked=(rows, right[rows]))
+    assert certificate.argmax_error == stratified_upper(*counts)
+    assert certificate == certify(
+        given, probs, bounds=["argmax"], checked=dict(zip(rows.tolist(), right[rows].tolist(), strict=True))
+    )
+    text = str(certificate)
+    assert "150 of these examples were looked up; nothing is assumed of the noise." in text and "is wrong" in text
+    assert certificate.looked_up == 150 and not certificate.against_given and certificate.refuted is None
+
+
+def test_probabilities_that_differ_by_cell_keep_the_exact_bound_and_others_bet():
+    rng = np.random.default_rng(2)
+    given, probs, right = hidden_noise(rng)
+    agree = probs.argmax(1) == given
+    for chance in (np.where(agree, 0.05, 0.2), np.where(np.arange(1500) % 2, 0.05, 0.2)):
+        missed = 0
+        for _ in range(40):
+            rows = np.flatnonzero(rng.random(1500) < chance)
+            c = certify(given, probs, bounds=["argmax"], checked=(rows, right[rows]), checked_with=chance, delta=0.2)
+            missed += c.argmax_error < (probs.argmax(1) != right).mean()
+        assert missed <= stats.binom.ppf(0.999, 40, 0.2)
+    # Weights count: the errors of rows that were looked up rarely stand for more rows.
+    only = certify(given, probs, bounds=["argmax"], checked=([0], [(right[0] + 1) % 4]), checked_with=chance)
+    assert only.argmax_error == 1.0 or only.argmax_error > betting_upper(np.zeros(1500))
+
+
+def test_other_bounds_use_the_looked_up_rows_and_parts_their_own():
+    given, probs, right = hidden_noise(np.random.default_rng(3))
+    rows = np.arange(0, 1500, 7)
+    both = certify(given, probs, checked=(rows, right[rows]), beta=1.4, bounds=["randomized", "alpha"])
+    alone = certify(right[rows], probs[rows], beta=1.4, bounds=["randomized", "alpha"])
+    assert (both.randomized_error, both.alpha_risk) == (alone.randomized_error, alone.alpha_risk)
+    part = np.arange(1500) % 2
+    parts = certify_each(given, probs, part, bounds=["argmax"], checked=(rows, right[rows]))
+    own = part == 1
+    places = np.flatnonzero(own[rows])
+    half = certify(
+        given[own], probs[own], bounds=["argmax"], delta=0.025, checked=(rows[places] // 2, right[rows][places])
+    )
+    assert parts[1].argmax_error == half.argmax_error
+    assert certify_each(given, probs, part, bounds=["argmax"], checked=([0], [0]))[1].argmax_error == 1.0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"checked": ([0, 0], [1, 1])}, "distinct rows, at least one, with a label each"),
+        ({"checked": ([0, 1], [1])}, "with a label each"),
+        ({"checked": ([], [])}, "at least one"),
+        ({"checked": ([6], [1])}, "checked, rows"),
+        ({"checked": ([0], [4])}, "checked, labels"),
+        ({"checked": 3}, "a mapping of rows to right labels"),
+        ({"checked": ([0], [1]), "noise_rate": 0.1}, "stated one at a time"),
+        ({"checked": ([0], [1]), "groups": [1] * 6}, "left out where right labels"),
+        ({"checked": ([0], [1]), "checked_with": [0.0] + [1.0] * 5}, r"in \(0, 1\]"),
+        ({"checked_with": [0.5] * 6}, "left out without"),
+    ],
+)
+def test_what_does_not_fit_is_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        certify([0, 1, 0, 1, 0, 1], np.full((6, 2), 0.5), **options)
+
+
+def test_a_looked_up_label_that_is_no_class_is_an_error():
+    probs = np.tile([0.9, 0.1], (400, 1))
+    right = np.where(np.arange(100) < 30, -1, 0)
+    certificate = certify(np.zeros(400), probs, bounds=["argmax"], checked=(np.arange(100), right))
+    assert certificate.argmax_error >= clopper_pearson_upper(30, 100)

@@ -1,0 +1,93 @@
+"""The bound from looked-up rows of two cells: against sums over all outcomes, random draws, and the pooled bound."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from mgce.risk import clopper_pearson_upper, stratified_upper
+
+
+def draw(rng, m, n, weight, rates):
+    first, size = rng.binomial(m, weight), rng.binomial(n - m, weight)
+    looked_up = (int(first), int(m - first))
+    errors = tuple(int(rng.binomial(*cell)) for cell in zip(looked_up, rates, strict=True))
+    return errors, looked_up, (int(first + size), int(n - first - size))
+
+
+def test_the_bound_misses_no_more_than_delta_at_any_rates_and_weight_by_sums_over_all_outcomes():
+    # Of each cell up to 4 rows are looked up: the size of a cell and the errors in both are all that is random.
+    n, most, delta = 12, 4, 0.2
+    outcomes = []
+    for size in range(n + 1):
+        looked_up = min(most, size), min(most, n - size)
+        for errors in itertools.product(*(range(m + 1) for m in looked_up)):
+            bound = stratified_upper(errors, looked_up, (size, n - size), delta, pooled=False, share=0.6)
+            outcomes.append((size, *looked_up, *errors, bound))
+    size, m1, m2, k1, k2, bounds = np.array(outcomes).T
+    missed = []
+    for weight, p, q in itertools.product(np.linspace(0.1, 0.9, 9), np.linspace(0, 1, 13), np.linspace(0, 1, 13)):
+        likely = stats.binom.pmf(size, n, weight) * stats.binom.pmf(k1, m1, p) * stats.binom.pmf(k2, m2, q)
+        missed.append(likely[bounds < weight * p + (1 - weight) * q - 1e-12].sum())
+    assert 0.1 < max(missed) <= delta
+
+
+@pytest.mark.parametrize(
+    ("m", "weight", "rates", "most"),
+    [
+        (50, 0.5, (0.07, 0.44), 1.0),
+        (100, 0.7, (0.02, 0.6), 0.98),
+        (300, 0.75, (0.01, 0.78), 0.97),
+        (50, 0.5, (0.2, 0.2), 1.02),
+        (50, 0.9, (0.1, 0.1), 1.02),
+        (100, 0.8, (0.05, 0.05), 1.02),
+    ],
+)
+def test_draws_stay_below_the_bound_which_is_narrower_where_cells_differ(m, weight, rates, most):
+    rng, repetitions, delta = np.random.default_rng(m), 40, 0.1
+    truth = weight * rates[0] + (1 - weight) * rates[1]
+    draws = [draw(rng, m, 3000, weight, rates) for _ in range(repetitions)]
+    bounds = np.array([stratified_upper(*counts, delta) for counts in draws])
+    pooled = np.array([clopper_pearson_upper(sum(errors), m, delta) for errors, *_ in draws])
+    assert (bounds < truth).sum() <= stats.binom.ppf(0.999, repetitions, delta)
+    assert bounds.mean() <= most * pooled.mean()
+
+
+def test_a_cell_that_is_hardly_looked_up_is_pooled():
+    bound = stratified_upper((1, 9), (5, 45), (300, 2700))
+    assert clopper_pearson_upper(10, 50) < bound < 1.005 * clopper_pearson_upper(10, 50)
+
+
+def test_the_bound_is_that_of_a_plain_search_where_the_weight_is_known():
+    # With so many rows the weight is known: a search over a fine grid of both rates, by sums of binomials.
+    errors, looked_up, n, delta = (3, 20), (40, 40), 10**9, 0.05
+    bound = stratified_upper(errors, looked_up, (n // 2, n // 2), delta)
+
+    def quantile(first, second):
+        p, q = (first + 0.5) / 41, (second + 0.5) / 41
+        mean, spread = (p + q) / 2, (p * (1 - p) + q * (1 - q)) / 4 / 42
+        size = mean * (1 - mean) / spread - 1
+        return stats.beta.ppf(1 - delta, mean * size, (1 - mean) * size)
+
+    x, y = np.meshgrid(np.arange(41), np.arange(41), indexing="ij")
+    below = quantile(x, y) <= quantile(*errors) + 1e-9
+    largest = 0.0
+    for p in np.linspace(0.005, 0.4, 80):
+        for q in np.linspace(0.2, 0.9, 141):
+            likely = np.outer(stats.binom.pmf(np.arange(41), 40, p), stats.binom.pmf(np.arange(41), 40, q))
+            if likely[below].sum() > delta:
+                largest = max(largest, (p + q) / 2)
+    assert largest - 0.003 <= bound <= largest + 0.01
+
+
+@pytest.mark.parametrize("counts", [((3, 0), (2, 5), (9, 9)), ((0, 0), (5, 5), (4, 9)), ((0, 0), (0, 0), (9, 9))])
+def test_counts_that_do_not_fit_are_refused(counts):
+    with pytest.raises(ValueError, match="errors, looked_up, rows"):
+        stratified_upper(*counts)
+
+
+def test_errors_everywhere_leave_a_bound_of_one_and_more_errors_never_lower_it():
+    assert stratified_upper((20, 20), (20, 20), (100, 100)) == 1.0
+    bounds = [stratified_upper((k, 8), (30, 30), (300, 300)) for k in range(0, 31, 3)]
+    assert (np.diff(bounds) > 0).all()
