@@ -51,9 +51,7 @@ def check_inputs(probs: Tensor, target: Tensor) -> None:
 
 
 def top_label(probs: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the largest probability of each row, and 1 if its class is the label, else 0; ties take the first
-    class.
-    """
+    """Return the largest probability of each row, and 1 if its class (the first at ties) is the label, else 0."""
     confidence, predicted = probs.max(1)
     return confidence, (predicted == target).double()
 

@@ -41,7 +41,7 @@ class ReliabilityCurve:
         Args:
             ax: the matplotlib axes to draw on; None creates new axes.
 
-                    Returns:
+        Returns:
                         The axes.
 
         Raises:

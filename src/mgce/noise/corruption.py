@@ -115,9 +115,7 @@ def _rows_of_classes(labels: Tensor, n_classes: int) -> list[Tensor]:
 
 
 def _apportion(expected: Tensor, total: int, generator: torch.Generator) -> Tensor:
-    """Round the numbers `expected` to integers with the sum `total`: those with the largest remainders are rounded
-    up.
-    """
+    """Round `expected` to integers with the sum `total`; numbers with the largest remainders are rounded up."""
     whole = expected.floor()
     shuffled = torch.randperm(len(expected), generator=generator, device=expected.device)
     by_remainder = (expected - whole)[shuffled].argsort(descending=True, stable=True)
