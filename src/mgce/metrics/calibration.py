@@ -42,7 +42,7 @@ class ReliabilityCurve:
             ax: the matplotlib axes to draw on; None creates new axes.
 
         Returns:
-                        The axes.
+            The axes.
 
         Raises:
             ImportError: if matplotlib is not installed.

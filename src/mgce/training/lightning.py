@@ -161,7 +161,7 @@ def train_images(
 
     Raises:
         ValueError: if images, settings and devices do not fit together, or the checkpoint belongs to other
-                settings.
+            settings.
 
     Reference: paper, section 5.1 and appendix.
     """
