@@ -59,9 +59,9 @@ class ByCoefficients:
 class ByMargins:
     r"""Solve n k equations for `dp_i = C_i df_i`, with `df_i = dmu psi_i`, and one equation for each free coefficient.
 
-    For a penalised coefficient `dmu = spread (right - sum_i dp_i psi_i')`. This is inserted into df. With `K_y = Psi
-    diag(spread_y) Psi'` for each class y, and A_free the contribution of free coefficients to the margins, the
-    equations become
+    For a penalised coefficient `dmu = spread (right - sum_i dp_i psi_i')`. This is inserted into df. With
+    `K_y = Psi diag(spread_y) Psi'` for each class y, and A_free the contribution of free coefficients to the margins,
+    the equations become
 
         dp + C (K dp) - C A_free dmu_free = C (spread right) Psi',   A_free' dp + tiny dmu_free = right_free.
 

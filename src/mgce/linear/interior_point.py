@@ -1,20 +1,21 @@
 r"""Minimise linear MGCE by a primal-dual interior-point method, which is accurate even if first-order methods stall.
 
 The minimax probabilities h are treated as separate variables. With the concave function `l(h) = beta (h^(1/beta) - 1)`
-the problem is: minimise `-tau.mu + lambda.|mu| - sum_i w_i nu_i` subject to `s_iy = l(h_iy) - f_iy - nu_i >= 0`, `g_i
-= 1 - sum_y h_iy >= 0` and `h >= 0`. It is convex for every beta in [1, inf]. At the solution nu_i is the normalizer
-phi of row i. The coefficients are `mu = plus - minus` with both parts positive.
+the problem is: minimise `-tau.mu + lambda.|mu| - sum_i w_i nu_i` subject to `s_iy = l(h_iy) - f_iy - nu_i >= 0`,
+`g_i = 1 - sum_y h_iy >= 0` and `h >= 0`. It is convex for every beta in [1, inf]. At the solution nu_i is the
+normalizer phi of row i. The coefficients are `mu = plus - minus` with both parts positive.
 
 Each inequality has a multiplier: p for s, q for g, z for h, and pi_plus and pi_minus for the two parts of mu. At the
 solution p are the worst-case probabilities, and the derivatives of the Lagrangian are zero:
 
-    in nu_i:        sum_y p_iy = 1 in h_iy:        p_iy l'(h_iy) + z_iy = q_i in plus, minus: pi_plus = lambda +
-    residual, pi_minus = lambda - residual, where residual = moments(p) - tau.
+    in nu_i:        sum_y p_iy = 1
+    in h_iy:        p_iy l'(h_iy) + z_iy = q_i
+    in plus, minus: pi_plus = lambda + residual, pi_minus = lambda - residual, where residual = moments(p) - tau.
 
-    The product of each variable and its multiplier is zero there too. The method applies Newton's method to these
-    equations, with Mehrotra's predictor and corrector. All variables and multipliers stay positive while the products
-    shrink to zero together. Each step eliminates h and nu row by row, which leaves equations for mu only. Before
-    convergence h differs from the minimax probabilities of mu, so the value at mu is computed separately.
+The product of each variable and its multiplier is zero there too. The method applies Newton's method to these
+equations, with Mehrotra's predictor and corrector. All variables and multipliers stay positive while the products
+shrink to zero together. Each step eliminates h and nu row by row, which leaves equations for mu only. Before
+convergence h differs from the minimax probabilities of mu, so the value at mu is computed separately.
 """
 
 from __future__ import annotations
@@ -137,10 +138,10 @@ class NewtonSystem:
         g:  dg = lack_g - sum_y dh_y                 q_next = aim_g / g - gamma dg,   gamma = q / g
         h:                                           z_next = aim_h / h - (z / h) dh
 
-    Inserted into the derivative of the Lagrangian in h, these give a system for dh in each row, `(diag(stiff) + gamma
-    1 1') dh = ratio l'(h) (df + dnu) + (terms of the point and the aims)`, with `stiff = ratio l'(h)^2 + curvature`
-    and `curvature = z / h - p l''(h)`. Its matrix is diagonal plus a term of rank one. The Sherman-Morrison formula
-    inverts it, with a factor `kappa`. Inserting dh into p_next gives
+    Inserted into the derivative of the Lagrangian in h, these give a system for dh in each row,
+    `(diag(stiff) + gamma 1 1') dh = ratio l'(h) (df + dnu) + (terms of the point and the aims)`, with
+    `stiff = ratio l'(h)^2 + curvature` and `curvature = z / h - p l''(h)`. Its matrix is diagonal plus a term of rank
+    one. The Sherman-Morrison formula inverts it, with a factor `kappa`. Inserting dh into p_next gives
 
         p_next = (p_next at df = dnu = 0) + B (df + dnu),   B = diag(diagonal) + kappa w w',   w = ratio l'(h) / stiff.
 

@@ -1,10 +1,10 @@
 r"""Compute the root t and the probabilities of rows of logits by a kernel, with first derivatives.
 
-Let x be the logits less their row maximum, t the root of the normalizer's equation, :math:`v = (1 + (x + t) /
-\beta)_+`, :math:`w = v^{\beta - 1}` and :math:`p = w / \sum w`, the worst-case probabilities. The derivative of t in x
-is -p. The derivatives at fixed t are w for the minimax probabilities h, and :math:`\frac{\beta - 1}{\beta} p / v` for
-p; then the part that would change the sum of h or p is subtracted. Second derivatives are computed by the plain
-operations of `mgce.numerics`.
+Let x be the logits less their row maximum, t the root of the normalizer's equation,
+:math:`v = (1 + (x + t) / \beta)_+`, :math:`w = v^{\beta - 1}` and :math:`p = w / \sum w`, the worst-case
+probabilities. The derivative of t in x is -p. The derivatives at fixed t are w for the minimax probabilities h, and
+:math:`\frac{\beta - 1}{\beta} p / v` for p; then the part that would change the sum of h or p is subtracted. Second
+derivatives are computed by the plain operations of `mgce.numerics`.
 """
 
 from __future__ import annotations

@@ -139,10 +139,10 @@ class TrimmedLoss(Wrapper):
 
     .. math:: \frac{1}{\lvert K \rvert} \sum_{i \in K} \ell(f_i, y_i), \qquad K = \{i : \ell(f_i, y_i) \le q_{y_i}\}
 
-    Here K are the rows that are kept. :math:`q_c` is the quantile of level 1 - trim of the last `window` losses of
-    rows labelled c, including the rows of this call. If this call has more than `window` rows labelled c, only their
-    losses are used. Of n losses, the floor(trim * n) largest are above the quantile. Rows whose loss equals the
-    quantile are kept.
+    K are the rows that are kept. :math:`q_c` is the quantile of level 1 - trim of the last `window` losses of rows
+    labelled c, including the rows of this call. If this call has more than `window` rows labelled c, only their losses
+    are used. Of n losses, the floor(trim * n) largest are above the quantile. Rows whose loss equals the quantile are
+    kept.
 
     Rows with wrong labels have the largest losses until the network memorises them. Leaving these rows out prevents
     that. You can trim from the first epoch on. Each label has its own quantile, so no class is left out entirely. As
@@ -150,10 +150,12 @@ class TrimmedLoss(Wrapper):
 
     Set `trim` to the fraction of wrong labels. If you do not know it, choose the `trim` with the best accuracy on
     validation rows whose labels are equally noisy, and try 0 too. If `trim` is too large, the hardest rows with right
-    labels are left out. If it is too small, a large network memorises the wrong labels that remain. If the classes
-    have different sizes, give each label its own fraction, computed by :func:`mgce.noise.inverse_noise_matrix`.
-    Example: two classes have truly 24 and 76 % of the rows, and 40 % of each class are labelled as the other. Then 68 %
-    of the rows labelled as the first class are wrong, and 17 % of the rows labelled as the second.
+    labels are left out. If it is too small, a large network memorises the wrong labels that remain.
+
+    If the classes have different sizes, give each label its own fraction, computed by
+    :func:`mgce.noise.inverse_noise_matrix`. For example, two classes have truly 24 and 76 % of the rows, and 40 % of
+    each class are labelled as the other. Then 68 % of the rows labelled as the first class are wrong, and 17 % of the
+    rows labelled as the second.
 
     In `train` mode every call stores the losses of its rows, even without gradients. In `eval` mode all rows are kept
     and nothing is stored. The stored losses are a buffer in the `state_dict`, so training can be resumed. The

@@ -129,8 +129,9 @@ def inverse_noise_matrix(transition: Tensor, frequencies: Tensor) -> Tensor:
     Args:
         transition: the noise T, shape (k, k); rows are true classes and sum to one.
         frequencies: frequencies :math:`\pi` of the true classes, as counts or fractions, shape (k,), not negative and
-            not all 0. To estimate them from counts q of observed labels, compute `torch.linalg.solve(transition.T,
-            q.double()).clamp(min=0)`. The estimate is better with more rows and less noise.
+            not all 0. To estimate them from counts q of observed labels, compute
+            `torch.linalg.solve(transition.T, q.double()).clamp(min=0)`. The estimate is better with more rows and less
+            noise.
 
     Returns:
         M, float64, shape (k, k); rows are true classes as in T, and columns sum to one. In the column of a label that

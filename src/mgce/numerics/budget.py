@@ -1,11 +1,11 @@
 r"""Bound the number of steps of Newton's method on the beta-norm: by a proof, and by a table of the worst rows.
 
-The proof: let `N = ||v||_beta - 1` be the excess of the norm at a point, and g the slope of the norm in `s = 1 +
-t/beta`. Let N' and g' be these two numbers after a step. Both are smaller than before. The norm is convex, so `N'/N +
-g'/g <= 1`, and the product of these two ratios is at most 1/4. So every step divides `N g` by at least 4. At the start
-`N g` is below `(k^(1/beta) - 1) k^(1/beta)` with k classes. As g is at least 1, the error of t is at most `beta N g`.
-So the number of steps to any accuracy is bounded, whatever the logits. A search (`tests/worst_rows.py`) found that no
-row comes near this bound unless beta is near 1.
+The proof: let `N = ||v||_beta - 1` be the excess of the norm at a point, and g the slope of the norm in
+`s = 1 + t/beta`. Let N' and g' be these two numbers after a step. Both are smaller than before. The norm is convex, so
+`N'/N + g'/g <= 1`, and the product of these two ratios is at most 1/4. So every step divides `N g` by at least 4. At
+the start `N g` is below `(k^(1/beta) - 1) k^(1/beta)` with k classes. As g is at least 1, the error of t is at most
+`beta N g`. So the number of steps to any accuracy is bounded, whatever the logits. A search (`tests/worst_rows.py`)
+found that no row comes near this bound unless beta is near 1.
 """
 
 from __future__ import annotations

@@ -12,7 +12,8 @@ from torch import Tensor
 def beta_one(x: Tensor) -> Tensor:
     r"""Solve `sum_y (x_y + t + 1)_+ = 1` for t, the threshold of the projection onto the simplex.
 
-    Sort x in descending order. Its first r entries are positive in the solution, with r the largest number for which
+    Sort x in descending order. In the solution x + t + 1 is positive for its first r entries, with r the largest number
+    for which
     `1 + r x_(r) > x_(1) + ... + x_(r)`. Then `t = (1 - sum of the first r) / r - 1`. Shapes: x (..., k), t (...).
     """
     ordered = _descending(x)
@@ -26,9 +27,9 @@ def beta_two(x: Tensor) -> Tensor:
     r"""Solve `sum_y ((x_y + t)/2 + 1)_+^2 = 1` for t, by the quadratic equations of the r largest entries.
 
     Sort u = x/2 in descending order. Let `M_r` be the mean of its first r entries, `Q_r` the sum of their squared
-    deviations from `M_r`, and `s_r = -M_r + sqrt((1 - Q_r)/r)`. Take the largest r with `Q_r <= 1` and `u_(r) + s_r >
-    0`. Then `t = 2 (s_r - 1)`. If Q_r is near 1, the square root may lose half of the digits. Shapes: x (..., k), t
-    (...).
+    deviations from `M_r`, and `s_r = -M_r + sqrt((1 - Q_r)/r)`. Take the largest r with `Q_r <= 1` and
+    `u_(r) + s_r > 0`. Then `t = 2 (s_r - 1)`. If Q_r is near 1, the square root may lose half of the digits. Shapes: x
+    (..., k), t (...).
     """
     ordered = _descending(x) / 2
     size = _sizes(ordered)

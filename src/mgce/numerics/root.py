@@ -118,7 +118,7 @@ def _moves(t: Tensor, moved: Tensor, slope: Tensor) -> Tensor:
 def _sum_of_shares(h: Tensor) -> Tensor:
     """Return the sum of numbers in [0, 1] over the classes, accurate up to rounding if it is near 1.
 
-    A plain sum adds many small numbers to a large one, one after another, and rounds each in the same direction.
+    A plain sum adds many small numbers to a large one, one after another, and loses a part of each to rounding.
     """
     place = 1.5 * SPLIT / torch.finfo(h.dtype).eps  # a number whose last digit is worth SPLIT: to add it rounds to that
     coarse = (h + place) - place
@@ -182,8 +182,7 @@ def powers(x: Tensor, t: Tensor, beta: Beta) -> tuple[Tensor, Tensor]:
 
     At the root t, h are the minimax probabilities and `w / sum w` the worst-case probabilities. The computation by
     log1p has a small relative error for every beta up to infinity, where `w = h = exp(x + t)`. At beta = 1, w is 1
-    where v > 0, else
-    0. Shapes: x (..., k), t (...), both results (..., k).
+    where v > 0 and 0 elsewhere. Shapes: x (..., k), t (...), both results (..., k).
     """
     t = t.unsqueeze(-1)
     if not isinstance(beta, Tensor):

@@ -94,8 +94,8 @@ class MemberLosses:
         r"""Compute the loss :math:`\sum_i w_i \ell(f_i, y_i)` of every network.
 
         Args:
-            logits: f, shape (M*G, n, k), as returned by `EnsembleMLP.layers`: member m of group g has the index `m * G
-                + g`.
+            logits: f, shape (M*G, n, k), as returned by `EnsembleMLP.layers`: member m of group g has the index
+                `m * G + g`.
             target: class indices y, shape (G, n).
             weight: weight w of every row, shape (G, n).
             training: whether trimmed losses leave out rows. The weights of the rows kept are then scaled up to the

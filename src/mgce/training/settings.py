@@ -14,10 +14,10 @@ OPTIMIZERS = ("sgd", "adam")
 class DescentSettings:
     r"""Settings for minimising the objective of a network; the defaults are those of the paper.
 
-    The objective is the mean loss over the rows plus a penalty, :math:`\frac1n \sum_i \ell_\beta(f_i, y_i) + \lambda_0
-    \lVert \mu \rVert_1`, with mu the weights of the network. It has the form of the paper's minimax risk
-    :math:`V_\beta`, with a constant lambda_0 instead of the vector lambda. But it is not a bound on the error, since
-    the features are learnt and lambda_0 is not chosen for a bound.
+    The objective is the mean loss over the rows plus a penalty,
+    :math:`\frac1n \sum_i \ell_\beta(f_i, y_i) + \lambda_0 \lVert \mu \rVert_1`, with mu the weights of the network. It
+    has the form of the paper's minimax risk :math:`V_\beta`, with a constant lambda_0 instead of the vector lambda.
+    But it is not a bound on the error, since the features are learnt and lambda_0 is not chosen for a bound.
 
     Attributes:
         epochs: number of passes over the rows.
