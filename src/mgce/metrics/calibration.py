@@ -158,10 +158,10 @@ def adaptive_calibration_error(
 
     .. math:: \mathrm{ACE} = \sum_{b=1}^{B} \frac{n_b}{N} \, |\mathrm{acc}(b) - \mathrm{conf}(b)|
 
-    This is :func:`expected_calibration_error` with other bins. Sort the samples by confidence and number them from r = 0
-    to N-1. Bin b contains the samples with floor(r B / N) = b, so the sizes n_b of the bins differ by one at most. If
-    samples of equal confidence fall into several bins, their mean accuracy is used in each. So the order of the rows
-    does not matter.
+    This is :func:`expected_calibration_error` with other bins. Sort the samples by confidence and number them from 0 to
+    N-1. Bin b contains the samples whose number r has floor(r B / N) = b, so the sizes n_b of the bins differ by one at
+    most. If samples of equal confidence fall into several bins, their mean accuracy is used in each. So the order of
+    the rows does not matter.
 
     Args:
         probs: as :func:`expected_calibration_error`.
