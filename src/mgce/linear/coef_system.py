@@ -46,7 +46,7 @@ class ByCoefficients:
         self.factor = linalg.cho_factor(matrix, check_finite=False)
 
     def solve(self, right: FloatArray) -> FloatArray:
-        """Return dmu, shape (k, d)."""
+        """Return the step dmu of the coefficients (k, d), for a right-hand side of this shape."""
         from scipy import linalg
 
         flat = right.ravel()
@@ -99,7 +99,7 @@ class ByMargins:
             raise np.linalg.LinAlgError
 
     def solve(self, right: FloatArray) -> FloatArray:
-        """Return dmu, shape (k, d)."""
+        """Return the step dmu of the coefficients (k, d), for a right-hand side of this shape."""
         coef = self._solve_once(right)
         for _ in range(REFINEMENTS_BY_MARGINS):
             coef += self._solve_once(right - self._apply(coef))

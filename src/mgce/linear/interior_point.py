@@ -184,9 +184,9 @@ class NewtonSystem:
             yield product / self.r.sum(1)[:, None]
 
     def step(self, aims: Sequence[FloatArray | float]) -> Point:
-        """Return the step after which the products equal the `aims`, to first order.
+        """Return the Newton step that brings the products of variables and multipliers to their targets, the `aims`.
 
-        `aims` has one entry for each array of `primal`.
+        The products equal the targets after this step to first order. `aims` has one entry for each array of `primal`.
         """
         problem, point = self.problem, self.point
         s, g, h, plus, minus = point.primal

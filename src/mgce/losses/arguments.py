@@ -73,7 +73,7 @@ def check_arguments(
 
 
 def check_target(target: Tensor, rows: tuple[int, ...], probs: tuple[int, ...], ignore_index: int) -> None:
-    """Require class indices of the shape `rows`, or class probabilities of the shape `probs`."""
+    """Require `target` to be class indices of the shape `rows` or class probabilities of the shape `probs`."""
     if not isinstance(target, Tensor):
         raise TypeError(expected("target", "a torch.Tensor", type(target).__name__))
     if target.shape == probs:
@@ -105,6 +105,6 @@ def check_weight(weight: Tensor, k: int, logits: Tensor | None) -> None:
 
 
 def check_device(name: str, tensor: Tensor, input: Tensor) -> None:
-    """Require a tensor on the device of `input`."""
+    """Require the tensor called `name` to be on the same device as `input`."""
     if tensor.device != input.device:
         raise RuntimeError(expected(name, f"on the device of `input`, {input.device}", str(tensor.device)))

@@ -40,12 +40,12 @@ OF_LOSSES_INSIDE = frozenset(("beta", "dim", "ignore_index", "label_smoothing", 
 
 
 class Criterion(nn.Module):
-    """The interface of every loss of this package; `losses/protocol.py` calls it."""
+    """The base class of all losses of this package, which declares what `losses/protocol.py` asks of a loss."""
 
     inside: frozenset[str] = frozenset()  # the arguments that only losses inside have
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Raise if the attribute is an argument that only the wrapped losses have."""
+        """Set an attribute; raise if it is an argument that only the losses inside this one have."""
         if name in self.inside:
             raise AttributeError(expected(name, f"set on the losses inside {type(self).__name__}", value))
         nn.Module.__setattr__(self, name, value)
@@ -102,7 +102,7 @@ class Loss(_WeightedLoss, Criterion):
         self.dim = python_number(dim)
 
     def set_reduction(self, reduction: str) -> None:
-        """Set the reduction."""
+        """Set the reduction to "none", "mean" or "sum"."""
         self.reduction = reduction
 
     def hyperparameters(self) -> dict[str, Any]:
@@ -135,7 +135,7 @@ class RobustLoss(Loss, WithBeta):
         store_beta(self, beta)
 
     def hyperparameters(self) -> dict[str, Any]:
-        """Return beta."""
+        """Return the hyperparameter beta, by its name."""
         return {"beta": self.beta}
 
 

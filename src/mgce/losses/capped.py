@@ -142,7 +142,7 @@ class CappedMGCELoss(ScoredLoss):
 
     @property
     def link(self) -> MinimaxLink:
-        """The module that turns logits into the minimax probabilities, over the loss's dimension of classes."""
+        """The module that turns logits into the minimax probabilities, with the `beta` and the `dim` of the loss."""
         return MinimaxLink(beta=self.beta, dim=self.dim)
 
     def both_probs(self, logits: Tensor) -> tuple[Tensor, Tensor]:

@@ -79,7 +79,7 @@ class ClippedLogits(nn.Module):
         self.dim = python_number(dim)
 
     def forward(self, logits: Tensor) -> Tensor:
-        """Clip each row of logits to the largest norm."""
+        """Scale rows of logits with a norm above 1 / inverse_norm down to this norm."""
         return clip_logits(logits, inverse_norm=self.inverse_norm, dim=self.dim)
 
     def extra_repr(self) -> str:

@@ -129,7 +129,7 @@ class ForwardCorrection(Wrapper):
         self.register_buffer("transition", transition)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Compute the loss of the corrected logits."""
+        """Compute the loss of the forward-corrected logits against noisy labels."""
         dim = check_input(self.loss, input)
         beta = _correctable(self.link.beta)
 
@@ -142,7 +142,7 @@ class ForwardCorrection(Wrapper):
 
     @property
     def link(self) -> MinimaxLink:
-        """The module that turns logits into the probabilities of the classes before the noise."""
+        """The module that turns logits into the probabilities of the labels before the noise."""
         link = link_of(self.loss)
         assert isinstance(link, MinimaxLink)  # as `__init__` checks
         return MinimaxLink(beta=link.beta, dim=link.dim, output="worst_case")

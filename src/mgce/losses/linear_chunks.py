@@ -149,7 +149,7 @@ def _put_back(rows: Tensor, kept: Tensor, n: int) -> Tensor:
 
 
 def _scales(batch: HeadBatch, options: ChunkOptions, row_scale: Tensor | None) -> tuple[Tensor | float, Tensor | float]:
-    """Return the factor of each row's gradient, and the divisor of the sum of the losses."""
+    """Return the factor for the gradient of each row, and the number by which the sum of the losses is divided."""
     if row_scale is not None:
         return row_scale.unsqueeze(-1), 1.0
     if options.loss.reduction != "mean":
@@ -164,7 +164,11 @@ def _scales(batch: HeadBatch, options: ChunkOptions, row_scale: Tensor | None) -
 def _over_chunks(
     batch: HeadBatch, options: ChunkOptions, wanted: tuple[bool, ...], scale: Tensor | float
 ) -> tuple[Tensor, Gradients]:
-    """Return the losses and the gradients times `scale`; the losses are of rows for "none", else of chunks."""
+    """Compute losses and gradients chunk by chunk.
+
+    For the reduction "none" the losses are those of the rows, otherwise one sum for each chunk. The gradients are
+    multiplied by `scale`.
+    """
     input, linear_weight, linear_bias, target, weight = batch
     n, k = len(input), len(linear_weight)
     grad_input = None
@@ -208,7 +212,10 @@ def _project(rows: Tensor, linear_weight: Tensor, linear_bias: Tensor | None, ou
 def _chunk_loss(
     logits: Tensor, target: Tensor, weight: Tensor | None, options: ChunkOptions, want_grad: bool
 ) -> tuple[Tensor, Tensor | None]:
-    """Return the losses of the rows for "none", else their sum, and the gradient of the sum in the logits."""
+    """Return the loss of one chunk, and the gradient of its sum in the logits.
+
+    For the reduction "none" the loss is that of each row, otherwise the sum.
+    """
     dtype = torch.promote_types(logits.dtype, torch.float32)
     if target.ndim == 2:
         dtype = torch.promote_types(dtype, target.dtype)

@@ -144,7 +144,7 @@ class MGCELoss(RobustLoss):
         return MinimaxLink(beta=self.raw_beta, dim=self.dim)
 
     def both_probs(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """Return h and p of logits at the beta of the loss."""
+        """Return the minimax probabilities h and the worst-case probabilities p of logits, at the beta of the loss."""
         return self.link.both(logits)
 
 
@@ -233,7 +233,7 @@ class LinearMGCELoss(RobustLoss):
         return MinimaxLink(beta=self.raw_beta, dim=-1)
 
     def both_probs(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """Return h and p of logits at the beta of the loss."""
+        """Return the minimax probabilities h and the worst-case probabilities p of logits, at the beta of the loss."""
         return self.link.both(logits)
 
 

@@ -46,7 +46,7 @@ def row_weights(target: Tensor, weight: Tensor | None, ignore_index: int) -> Ten
 
 
 def of_class(weight: Tensor, labels: Tensor) -> Tensor:
-    """Return the weight of each label, in the shape of the labels.
+    """Return the class weight of each label, in the shape of the labels.
 
     `weight[labels]` would fail under `vmap` and on the device `meta`: for a single label it reads the label's value.
     """

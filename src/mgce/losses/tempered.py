@@ -119,9 +119,9 @@ def _tempered_log_softmax(logits: Tensor, t: float, dim: int) -> Tensor:
 
 
 def _newton_step(shift: Tensor, below: Tensor, s: float, dim: int) -> Tensor:
-    """Return the shift after one Newton step towards the root of `S^-s - 1`, with S the sum of p.
+    """Return `shift` after one Newton step towards the root of `S^-s - 1`.
 
-    This function is concave and increasing in the shift.
+    S is the sum of the probabilities at this shift of the logits. The function is concave and increasing in the shift.
     """
     scaled = s * (shift + below)
     p = torch.exp(-torch.log1p(scaled) / s)

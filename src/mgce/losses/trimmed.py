@@ -62,7 +62,7 @@ class RecentLosses(nn.Module):
         self.share = self._share()
 
     def reset_parameters(self) -> None:
-        """Forget all losses; PyTorch calls this method after moving a module from the device `meta`."""
+        """Forget all losses; to be called after a module made on the device `meta` has been given memory."""
         self.losses.fill_(torch.inf)
         self.count.zero_()
         self.share = self._share()
@@ -79,7 +79,7 @@ class RecentLosses(nn.Module):
         )
 
     def _place(self, count: Tensor) -> Tensor:
-        """Return the index of the largest loss to keep among `count` sorted losses of each label, shape (labels,)."""
+        """Return for each label the index of the largest loss to keep, if its `count` losses are sorted."""
         return (count - (count * self.share >> SHARE_BITS) - 1).clamp(min=0)
 
     def forward(self, losses: Tensor, target: Tensor) -> Tensor:

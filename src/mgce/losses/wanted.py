@@ -30,7 +30,7 @@ class Wanted(NamedTuple):
 
     @classmethod
     def by(cls, logits: Tensor, target: Tensor, options: LossOptions) -> Wanted:
-        """Return which scores a loss needs of logits (C), (N, C) or (N, C, d1, ..., dK), given target and options."""
+        """Return which scores of logits (C), (N, C) or (N, C, d1, ..., dK) a loss needs, given target and options."""
         dim = class_dim(logits)
         if target.is_floating_point() or options.label_smoothing > 0:
             return cls(dim, None, options.ignore_index)

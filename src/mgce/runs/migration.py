@@ -17,9 +17,10 @@ Document = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Change:
-    """A renaming of fields or losses, as functions from documents to documents.
+    """A renaming of fields or losses, as functions that translate specifications and records.
 
-    Each function returns documents that the renaming does not affect unchanged. Applying it twice is the same as once.
+    Specifications and records are dicts here. Each function returns those that the renaming does not affect unchanged.
+    Applying it twice is the same as once.
 
     Attributes:
         specification: translates a specification to the new names.

@@ -81,9 +81,9 @@ def facts(runs: list[Run]) -> dict[str, str]:
 
 
 def read_reasons(directory: Path) -> Mapping[str, str]:
-    """Read the file `reasons.json` of a folder; return sentences that explain deviations from the paper, by pattern.
+    """Read the sentences in `reasons.json` that explain deviations from the paper, by a pattern for keys of notes.
 
-    The result is empty if there is no such file.
+    The result is empty if the folder has no such file.
 
     Raises:
         ValueError: if the file is damaged.

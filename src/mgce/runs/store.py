@@ -21,7 +21,7 @@ SHARES = ("ece_", "sce_")  # numbers of a record that begin so are shares, and s
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run.
+    """A finished run: its specification, its results, and facts about the machine.
 
     Attributes:
         specification: everything that the records depend on.

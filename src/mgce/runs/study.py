@@ -47,5 +47,5 @@ class Study(Generic[Asked]):
 
     @property
     def by_dataset(self) -> Mapping[str, tuple[str, ...] | None]:
-        """The attribute `by_dataset` of each class of specifications, by its `kind`."""
+        """For each kind of run, the fields in which runs on different data sets may differ; None allows all fields."""
         return {run.kind: run.by_dataset for run in self.runs}

@@ -113,7 +113,7 @@ def fit_ensemble(
             training = Training(model, features, target, weight, own, settings)
 
             def report(done: int, before: int = number * settings.epochs) -> None:
-                """Count the epochs of all parts as those of one training."""
+                """Report the progress of all parts of the ensemble, trained in turn, as that of one training."""
                 if on_epoch is not None:
                     on_epoch((before + done) // len(parts))
 

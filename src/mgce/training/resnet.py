@@ -49,7 +49,7 @@ class BasicBlock(nn.Module):
         self.downsample = _shortcut(in_channels, width, stride)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map features to features."""
+        """Return the output of the block for features x."""
         out = F.relu(self.bn1(self.conv1(x)))
         out = self.bn2(self.conv2(out))
         return F.relu(out + (x if self.downsample is None else self.downsample(x)))
@@ -77,7 +77,7 @@ class Bottleneck(nn.Module):
         self.downsample = _shortcut(in_channels, out_channels, stride)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map features to features."""
+        """Return the output of the block for features x."""
         out = F.relu(self.bn1(self.conv1(x)))
         out = F.relu(self.bn2(self.conv2(out)))
         out = self.bn3(self.conv3(out))

@@ -242,7 +242,10 @@ def _loss_run(protocol: str, settings: Settings, dataset: str, method: Method, c
 
 
 def _reduced_cells(dataset: str, stage: int) -> list[Cell]:
-    """Return the noise settings of a stage: those of P1, but for CIFAR a single one, in the first stage."""
+    """Return the noise settings that the reduced protocol plans in a stage.
+
+    They are those of P1, except for CIFAR, which has only one, in the first stage.
+    """
     if dataset in ("cifar10", "cifar10n"):
         only = [_human("worst")] if dataset == "cifar10n" else _symmetric(0.4)
         return only if stage == 0 else []
@@ -288,7 +291,10 @@ def _candidates(request: Request, settings: Settings, dataset: str, cell: Cell) 
 
 
 def _stages(request: Request) -> range:
-    """Return the numbers of the stages, from the most to the least informative; a smoke run has only the first."""
+    """Return the numbers of the stages in which runs are planned, the most informative noise settings first.
+
+    A smoke run has only the first stage.
+    """
     return range(1 if request.smoke else 3)
 
 

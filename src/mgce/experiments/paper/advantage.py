@@ -34,7 +34,7 @@ CAPTION = (
 
 @dataclass(frozen=True)
 class Cell:
-    """The difference of MGCE and another method on a data set at a noise rate, and the number of common seeds."""
+    """The difference in accuracy between MGCE and another method, for one data set and noise rate."""
 
     dataset: str
     noise_rate: float

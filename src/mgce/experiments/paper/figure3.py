@@ -24,7 +24,7 @@ FIGURE = CurveFigure("figure3", "Figure 3: accuracy by epoch on images", CAPTION
 
 
 def plan(options: Options) -> list[Specification]:
-    """Plan a run for each data set, each seed, and MGCE and GCE, on clean labels."""
+    """Plan a run with clean labels for each data set, each seed, and each of MGCE and GCE."""
     return plan_figure(options, DATASETS)
 
 

@@ -24,7 +24,7 @@ FIGURE = CurveFigure("figure4", TITLE, CAPTION, ylabel="accuracy on validation i
 
 
 def plan(options: Options) -> list[Specification]:
-    """Plan a run for each seed, and MGCE and GCE."""
+    """Plan a run for each seed and each of MGCE and GCE."""
     return plan_figure(options, DATASETS, "figure4")
 
 

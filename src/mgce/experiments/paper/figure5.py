@@ -22,7 +22,7 @@ FIGURE = CurveFigure("figure5", "Figure 5: accuracy by epoch on Clothing-1M", CA
 
 
 def plan(options: Options) -> list[Specification]:
-    """Plan a run for each seed, and MGCE and GCE."""
+    """Plan a run for each seed and each of MGCE and GCE."""
     return plan_figure(options, DATASETS, "figure5")
 
 

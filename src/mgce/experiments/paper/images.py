@@ -48,8 +48,8 @@ SMOKE_COUNT = 2  # of seeds, and of candidates for beta, in a smoke run at most
 class ImageRun(ImageNetworkRun):
     """A run of the paper that trains one network on images by one loss.
 
-    The fields are those of `ImageNetworkRun`. Validation labels are corrupted too. The method is one of the paper's or
-    another loss; only for the latter `hyperparameters` contains the published ones.
+    The fields are those of `ImageNetworkRun`. Validation labels are corrupted too. `hyperparameters` contains the
+    published hyperparameters only if the loss is not one of the paper's.
     """
 
     kind: ClassVar[str] = "images"

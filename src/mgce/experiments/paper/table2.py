@@ -26,7 +26,7 @@ CAPTION = (
 
 
 def plan(options: Options) -> list[Specification]:
-    """Plan a run for each data set, weight of the L1 penalty, seed, and MGCE and GCE."""
+    """Plan a run for each data set, weight of the L1 penalty, seed, and each of MGCE and GCE."""
     members = [(method, BETA) for method in options.methods if method in CHOOSING]
     return plan_images(options, DATASETS, members, penalties=PENALTIES)
 

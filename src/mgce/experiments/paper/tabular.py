@@ -20,8 +20,8 @@ from mgce.runs.tables import TableRun
 class TabularRun(TableRun):
     """A run of the paper that trains networks on one table at one noise rate; the defaults are the paper's.
 
-    The fields are those of `TableRun`. Methods are the paper's or other losses; only for the latter `hyperparameters`
-    contains the published ones.
+    The fields are those of `TableRun`. `hyperparameters` contains the published hyperparameters of those losses that
+    are not among the paper's methods.
     """
 
     kind: ClassVar[str] = "tabular"
