@@ -143,8 +143,8 @@ def row_name(method: str, beta: float) -> str:
 def stages(losses: Sequence[MemberLoss], cap_from: int = CAPPED_FROM) -> dict[int, list[MemberLoss]]:
     """Return a dict that maps the first epoch of each list of losses to the list.
 
-    Losses with a cap are trained without it in the epochs before `cap_from`. If there are none, one list holds from
-    epoch 0.
+    Losses with a cap are trained without it in the epochs before `cap_from`. If no loss has a cap, the dict has only
+    the key 0.
 
     Example:
         >>> [[loss.family for loss in losses] for losses in stages([MemberLoss("mgce+cap", 1.4)]).values()]

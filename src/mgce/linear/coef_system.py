@@ -57,11 +57,12 @@ class ByCoefficients:
 
 
 class ByMargins:
-    r"""Solve n k equations for `dp_i = C_i df_i`, with `df_i = dmu psi_i`, and one equation for each free coefficient.
+    r"""Solve n k equations for the changes of the probabilities, and one equation for each free coefficient.
 
-    For a penalised coefficient `dmu = spread (right - sum_i dp_i psi_i')`. This is inserted into df. With
-    `K_y = Psi diag(spread_y) Psi'` for each class y, and A_free the contribution of free coefficients to the margins,
-    the equations become
+    The unknowns are `dp_i = C_i df_i` for each row i, with `df_i = dmu psi_i` the change of its margins. The other
+    symbols are those of the module's docstring. For a penalised coefficient
+    `dmu = spread (right - sum_i dp_i psi_i')`. This is inserted into df. With `K_y = Psi diag(spread_y) Psi'` for each
+    class y, and A_free the contribution of free coefficients to the margins, the equations become
 
         dp + C (K dp) - C A_free dmu_free = C (spread right) Psi',   A_free' dp + tiny dmu_free = right_free.
 
@@ -116,12 +117,12 @@ class ByMargins:
         return np.asarray(coef)
 
     def _apply(self, coef: FloatArray) -> FloatArray:
-        """Return the left side of the equations, evaluated at `coef`."""
+        """Return the left side of the equations in the module's docstring, for the step `coef`."""
         last = np.divide(coef, self.spread, out=self.tiny * coef, where=~self.free)
         return np.asarray(self._dp(coef) @ self.features + last)
 
     def _dp(self, coef: FloatArray) -> FloatArray:
-        """Return `C_i coef psi_i` for all rows i, shape (k, n)."""
+        """Return `C_i coef psi_i` for all rows i, shape (k, n), with C_i and psi_i as in the module's docstring."""
         return np.asarray(np.einsum("iyz,iz->yi", self.matrices, self.features @ coef.T))
 
 

@@ -27,7 +27,7 @@ FINER, LEAST_SHARE = 0.1, 1e-7
 
 
 def run_columns(progress: Progress, max_iter: int) -> None:
-    """Solve problems with more and more features until the gap is closed or no feature is missing.
+    """Solve problems with more and more features until value and lower bound agree or no feature is missing.
 
     The best coefficients and the lower bound are stored in `progress`.
     """
@@ -73,7 +73,7 @@ def _violation(progress: Progress, p: FloatArray) -> FloatArray:
 
 
 def _with_missing(columns: IntArray, violation: FloatArray, most: int) -> IntArray:
-    """Return the columns, and in addition up to `most` columns with the largest positive violation."""
+    """Return the columns of features in the problem, plus up to `most` columns with the largest violation."""
     outside = np.setdiff1d(np.flatnonzero(violation > 0), columns)
     worst = outside[np.argsort(-violation[outside], kind="stable")[:most]]
     found = np.union1d(columns, worst).astype(np.int64)

@@ -127,7 +127,9 @@ class _Run:
         return value + float(self.lambda_ @ (x[:m] + x[m : 2 * m])), split_gradient
 
     def count(self, _: FloatArray) -> None:
-        """Count an iteration; every `CHECK_EVERY` iterations, stop if the gap is closed or F hardly decreases.
+        """Count an iteration; every `CHECK_EVERY` iterations, decide whether to stop.
+
+        The minimiser stops if the gap between value and lower bound is closed, or if F hardly decreases.
 
         To save time, no lower bound is computed while F still decreases by more than the required gap between two
         checks.

@@ -42,7 +42,7 @@ FLOOR = 1e-13
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """The values of all variables of the method, or a step that changes each of them."""
+    """The values of all variables of the interior-point method, or a step that changes each of them."""
 
     # Positive: s (n, k), g (n,), h (n, k), and plus and minus of the m penalised coefficients, (m,) each.
     primal: tuple[FloatArray, ...]
@@ -57,7 +57,7 @@ class Point:
         return coef
 
     def mean_product(self, problem: LinearProblem) -> float:
-        """Return the weighted mean product of a variable and its multiplier, which is zero at the solution."""
+        """Return the weighted mean product of the variables and their multipliers, which is zero at the solution."""
         products = [x * y for x, y in zip(self.primal, self.dual, strict=True)]
         of_rows = problem.weight @ (products[0].sum(1) + products[1] + products[2].sum(1))
         count: int = 2 * products[0].shape[1] + 1 + 2 * products[3].size
@@ -170,7 +170,7 @@ class NewtonSystem:
         self.system = coef_system(problem.features, pairs, spread)
 
     def _pairs(self) -> Iterator[FloatArray]:
-        """Yield for each class y the entries (y, 0..y-1) of all matrices C_i, shape (n, y).
+        """Yield for each class y the entries (y, 0..y-1) of the matrices C_i of all rows i, shape (n, y).
 
         An entry is `kappa w_y w_z - r_y r_z / sum(r)`. With a common denominator the terms with the square of kappa
         cancel. They are left out, since computing their difference would only add rounding errors.
@@ -219,5 +219,5 @@ class NewtonSystem:
         return Point(primal, dual, dnu, np.where(on, 0.0, dmu))
 
     def _solve_h(self, right: FloatArray) -> FloatArray:
-        """Solve `(diag(stiff) + gamma 1 1') x = right` for each row."""
+        """Solve `(diag(stiff) + gamma 1 1') x = right` for each row, the equations for the step of h."""
         return np.asarray((right - (self.kappa * (right / self.stiff).sum(1))[:, None]) / self.stiff)

@@ -29,7 +29,7 @@ PLAIN: dict[str, Callable[[Tensor, Tensor, Beta], Tensor]] = {
 
 
 def of_rows(output: str, logits: Tensor, beta: Beta, dim: int) -> Tensor:
-    """Return the root, or the minimax or worst-case probabilities with the classes last, of logits.
+    """Return the root t, or the minimax or worst-case probabilities (classes last), of logits.
 
     `output` is a key of `PLAIN`. The kernel is used if it can run, otherwise plain operations. Half types are computed
     in float32.

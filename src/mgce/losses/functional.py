@@ -39,7 +39,7 @@ def mgce_loss(
     backend: str = "auto",
     dim: int | None = None,
 ) -> Tensor:
-    r"""Compute the MGCE margin loss: convex in the logits, robust to label noise.
+    r"""Compute MGCE (minimax generalized cross-entropy): a loss convex in the logits and robust to label noise.
 
     .. math::
         \ell_\beta(f, y) = -f_y - \varphi_\beta(f) \ge 0, \qquad

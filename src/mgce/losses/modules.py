@@ -71,7 +71,7 @@ class MinimaxLink(WithBeta):
 
 
 class MGCELoss(RobustLoss):
-    r"""The MGCE margin loss, in place of `nn.CrossEntropyLoss`.
+    r"""MGCE (minimax generalized cross-entropy), a robust loss to use in place of `nn.CrossEntropyLoss`.
 
     .. math:: \ell_\beta(f, y) = -f_y - \varphi_\beta(f)
 
@@ -149,7 +149,7 @@ class MGCELoss(RobustLoss):
 
 
 class LinearMGCELoss(RobustLoss):
-    r"""A linear head and its MGCE loss as one module, in place of `nn.LinearCrossEntropyLoss`.
+    r"""A linear head and its MGCE loss in one module, to use in place of `nn.LinearCrossEntropyLoss`.
 
     .. math:: \ell_\beta(W x + b, y)
 

@@ -38,7 +38,7 @@ def _identity(sums: Tensor) -> Tensor:
 
 
 def newton(x: Tensor, beta: Beta, *, reduce: Reduce = _identity, k: int | None = None) -> Tensor:
-    r"""Solve for the root t by Newton's method on the beta-norm.
+    r"""Find the root t of the normalizer's equation by Newton's method on the beta-norm.
 
     Newton's method is applied to `N(t) = ||(1 + (x + t)/beta)_+||_beta - 1`, which is convex and increasing, with a
     slope in `[1, k^(1/beta)] / beta`. From any point on the right of the root, t decreases monotonically, except for
@@ -148,7 +148,9 @@ def _norm(support: Tensor, mass: Tensor, beta: Beta) -> tuple[Tensor, Tensor]:
 
 
 def bisection(x: Tensor, beta: Beta, tol: float = 1e-4) -> Tensor:
-    r"""Solve by the paper's Algorithm 1: halve an interval around the root until it is narrower than `tol`.
+    r"""Find the root t of the normalizer's equation by bisection, the paper's Algorithm 1.
+
+    An interval around the root is halved until it is narrower than `tol`.
 
     The interval is `[C - max x, min(C - min x, -max x)]` with `C = beta (k^(-1/beta) - 1)`. It is the paper's (eq.
     20), except that the upper end is `-max x` if that is smaller. Its width is at most `-C <= log k`. So the number of
