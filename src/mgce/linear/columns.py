@@ -67,7 +67,7 @@ def run_columns(progress: Progress, max_iter: int) -> None:
 
 
 def _violation(progress: Progress, p: FloatArray) -> FloatArray:
-    """Return by how much the moments of each feature under p exceed the limits of the uncertainty set, shape (d,)."""
+    """Return by how much the moments of each feature exceed the limits of the uncertainty set, shape (d,)."""
     problem = progress.problem
     return np.asarray((np.abs(problem.residual(p)) - problem.lambda_).max(0))
 

@@ -72,7 +72,7 @@ class DualBound:
         return self.best
 
     def _corrected(self, p: FloatArray) -> FloatArray:
-        """Return p, changed such that the moments of coefficients without L1 term equal tau.
+        """Return the probabilities p, changed such that the moments of coefficients without L1 term equal tau.
 
         Mixing p with the anchor could not achieve this. Row p_i is changed by `(diag(p_i) - p_i p_i') A psi_i`, which
         sums to zero and is zero where p_i is zero. The matrix A (k, d) solves the linear equations for the moments. If

@@ -25,12 +25,17 @@ def product(matrix: Matrix, right: FloatArray) -> FloatArray:
 
 
 def moments(features: Matrix, probs: FloatArray, weight: FloatArray) -> FloatArray:
-    r"""Return the moments `sum_i w_i p_i (x) psi_i`, shape (k, d): row y is the weighted mean of p_iy psi_i."""
+    r"""Return the moments `sum_i w_i p_i (x) psi_i` of features psi_i under probabilities p_i, shape (k, d).
+
+    w_i are the weights of the rows. Row y of the result is the weighted mean of p_iy psi_i.
+    """
     return product(features.T, weight[:, None] * probs).T
 
 
 def block_gram(features: Matrix, pairs: Iterable[FloatArray], k: int, d: int) -> FloatArray:
-    r"""Return `sum_i C_i (x) psi_i psi_i'`, shape (k d, k d), for symmetric C_i, (k, k), whose rows sum to zero.
+    r"""Return `sum_i C_i (x) psi_i psi_i'`, shape (k d, k d), for features psi_i of each row i and matrices C_i.
+
+    The C_i, of shape (k, k), are symmetric, and their rows sum to zero.
 
     Item y of `pairs` contains the entries left of the diagonal in row y of all C_i, shape (n, y). These suffice: the
     diagonals follow from the row sums.

@@ -41,7 +41,10 @@ def trivial_value(n_classes: int, beta: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class LinearProblem:
-    r"""The problem to minimise `F(mu) = -tau.mu + lambda.|mu| - sum_i w_i phi(mu psi_i)` over mu of shape (k, d)."""
+    r"""The problem to minimise `F(mu) = -tau.mu + lambda.|mu| - sum_i w_i phi(mu psi_i)` over mu of shape (k, d).
+
+    The symbols are defined in the docstring of :mod:`mgce.linear`.
+    """
 
     features: Matrix  # (n, d)
     tau: FloatArray  # (k, d)
@@ -66,7 +69,9 @@ class LinearProblem:
         return product(self.features, coef.T)
 
     def smooth(self, coef: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        """Return F without its L1 term, the gradient of this part (k, d), and the probabilities p (n, k)."""
+        """Return the objective F without its L1 term, the gradient of this part (k, d), and the probabilities p (n,
+        k).
+        """
         phi, p = self.link(self.margins(coef), self.beta)
         return float(-(self.tau * coef).sum() - self.weight @ phi), self.residual(p), p
 
@@ -75,7 +80,7 @@ class LinearProblem:
         return self.smooth(coef)[0] + float((self.lambda_ * np.abs(coef)).sum())
 
     def residual(self, p: FloatArray) -> FloatArray:
-        """Return the moments of p less tau, shape (k, d).
+        """Return the moments of probabilities p (n, k) minus their estimate tau, shape (k, d).
 
         p is in the uncertainty set if the absolute values are at most lambda. For the worst-case probabilities p of
         coefficients, this is also the gradient of F without its L1 term.

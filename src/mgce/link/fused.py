@@ -91,7 +91,10 @@ def _root_and_worst_case(rows: Tensor, beta: float) -> tuple[Tensor, Tensor]:
 
 
 def _base(rows: Tensor, t: Tensor, beta: float) -> Tensor:
-    """Return v = (1 + (x + t) / beta)_+, computed as in `root.powers`, so that it is accurate near 0 and near 1."""
+    """Return v = (1 + (x + t) / beta)_+ for rows of logits and their roots t, accurate near 0 and near 1.
+
+    x are the logits less their row maximum. v is computed as in `root.powers`.
+    """
     x = rows - rows.amax(-1, keepdim=True)
     t = t.unsqueeze(-1)
     return torch.where(x < -beta / 2, ((beta + x) + t) / beta, 1 + (x + t) / beta).clamp(min=0)

@@ -38,13 +38,13 @@ class Wanted(NamedTuple):
 
     @property
     def keepdim(self) -> bool:
-        """Whether sums over the classes must keep that dimension, as the results of :meth:`of` do."""
+        """Whether a sum over the classes must keep their dimension, to broadcast against results of :meth:`of`."""
         return self.target is None
 
     def of(self, values: Tensor) -> Tensor:
-        """Return the values of all classes, or only those of the labels.
+        """Return the values of all classes if all are needed, otherwise only those of the labels.
 
-        The latter have the shape of the target, and are 0 for ignored rows.
+        Values of the labels have the shape of the target, and are 0 for ignored rows.
         """
         return values if self.target is None else of_labels(values, self.target, self.ignore_index)
 

@@ -66,7 +66,7 @@ def _exact(x: Tensor, beta: Beta) -> Tensor:
 
 
 def _differentiable(x: Tensor, t: Tensor, beta: Beta) -> Tensor:
-    r"""Return t unchanged in value, with the derivatives of the root of N(x, t) = 0.
+    r"""Return the root t of N(x, t) = 0 with unchanged value, and with the derivatives of this root.
 
     One Newton step from a constant t has the first derivative of the root. A second step from there has the first
     three derivatives. The value of N, which is only rounding error, is subtracted. So t keeps its value, and the error

@@ -92,7 +92,7 @@ def _newton_finite(x: Tensor, beta: Beta, reduce: Reduce, k: int) -> Tensor:
 
 
 def _guarded(t: Tensor, moved: Tensor, low: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the next t and the next `low`: t may fall, but rise only if rounding took it to the left of the root.
+    """Return the next iterate t and bound `low`: t falls, or rises if rounding took it to the left of the root.
 
     `low` is the highest point from which t rose. t never falls back to `low` or below, since t could cycle otherwise:
     a step from the right of the root could be rounded to the left again and again. So t ends on the right, where the
@@ -105,7 +105,7 @@ def _guarded(t: Tensor, moved: Tensor, low: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _moves(t: Tensor, moved: Tensor, slope: Tensor) -> Tensor:
-    """Return a mask of the rows whose t still changes by more than rounding error; it is false for NaN.
+    """Return a mask of the rows whose iterate t still changes by more than rounding error; it is false for NaN.
 
     After a small step down a later step can still be large, if most classes get probability zero on the way. As the
     slope is never below 1, the distance to the root is at most the step times the slope. So this product has to be
