@@ -132,8 +132,8 @@ def run(
     Returns:
         A record of each network, ready for JSON: method, beta, trim (None if the method leaves out no rows) and seed;
         the epoch with the best validation accuracy; validation and test accuracy by epoch; and, at the best epoch, the
-        test accuracy, and ECE, SCE and the reliability curve of the minimax probabilities h and the worst-case
-        probabilities p.
+        test accuracy, and the calibration errors ECE and SCE and the reliability curve of the minimax probabilities h
+        and the worst-case probabilities p.
 
     Raises:
         ValueError: if there are too few rows for the splits, the logits of a network are not finite, or there is no

@@ -99,9 +99,10 @@ def accuracy_figure(records: Sequence[dict[str, Any]], title: str) -> bytes:
 
 
 def reliability_figure(records: Sequence[dict[str, Any]], title: str) -> bytes:
-    """Draw accuracy against confidence for h and p of each method, over all seeds, as PNG.
+    """Draw accuracy against confidence for each method, over the rows of all seeds, as PNG.
 
-    The more rows a bin has, the larger its marker.
+    There is a curve for the minimax probabilities h and one for the worst-case probabilities p. The more rows a bin
+    has, the larger its marker.
     """
     methods = list(dict.fromkeys(record["method"] for record in records))
     panels, colour = len(methods), colours(methods)

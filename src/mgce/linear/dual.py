@@ -34,11 +34,11 @@ def entropy(p: FloatArray, beta: float) -> FloatArray:
 class DualBound:
     r"""The best lower bound found on the least value of a :class:`LinearProblem`.
 
-    The dual problem is to maximise the mean entropy `sum_i w_i E(p_i)` over the uncertainty set: probabilities p (n,
-    k) whose moments differ from tau by at most lambda. So the mean entropy of every p in the set is a lower bound. The
-    worst-case probabilities p of a minimiser's coefficients are usually a little outside the set. They are then mixed
-    with an *anchor*: probabilities in the set, such as the one-hot labels if tau are their moments. The anchor gets
-    the least weight that brings the mixture into the set.
+    The dual problem is to maximise the mean entropy `sum_i w_i E(p_i)` over the uncertainty set: probabilities p of
+    shape (n, k) whose moments differ from tau by at most lambda. So the mean entropy of every p in the set is a lower
+    bound. The worst-case probabilities p of a minimiser's coefficients are usually a little outside the set. They are
+    then mixed with an *anchor*: probabilities in the set, such as the one-hot labels if tau are their moments. The
+    anchor gets the least weight that brings the mixture into the set.
 
     Attributes:
         anchor: (n, k), or None if none was given or the given one is not in the set.

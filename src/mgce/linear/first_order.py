@@ -86,7 +86,8 @@ class _StopError(Exception):
 class _Run:
     """The problem in the form that SciPy needs: a function of one vector x, and a callback after each iteration.
 
-    x contains `plus` of all penalised coefficients, then `minus` of all, then the coefficients without L1 term.
+    Each penalised coefficient is `plus - minus`, with both at least 0. x contains `plus` of all penalised
+    coefficients, then `minus` of all, then the coefficients without L1 term.
 
     Attributes:
         on: (k, d), true for penalised coefficients.

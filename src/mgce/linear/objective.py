@@ -69,9 +69,7 @@ class LinearProblem:
         return product(self.features, coef.T)
 
     def smooth(self, coef: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        """Return the objective F without its L1 term, the gradient of this part (k, d), and the probabilities p (n,
-        k).
-        """
+        """Return F without its L1 term, the gradient of this part (k, d), and the probabilities p (n, k)."""
         phi, p = self.link(self.margins(coef), self.beta)
         return float(-(self.tau * coef).sum() - self.weight @ phi), self.residual(p), p
 

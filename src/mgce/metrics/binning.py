@@ -68,16 +68,17 @@ def bin_edges(n_bins: int, device: torch.device) -> Tensor:
 
 
 def equal_width_sums(confidence: Tensor, hits: Tensor, n_bins: int) -> BinSums:
-    """Sum over B bins [b/B, (b+1)/B) of equal width; the last bin includes 1."""
+    """Sum confidences and hits over B bins [b/B, (b+1)/B) of confidence; the last bin includes 1."""
     inner = bin_edges(n_bins, confidence.device)[1:-1]
     # Not floor(c * B): that product may be rounded across an edge, as 0.29 * 100 is.
     return _sums(torch.bucketize(confidence.contiguous(), inner, right=True), confidence, hits, n_bins)
 
 
 def equal_mass_sums(confidence: Tensor, hits: Tensor, n_bins: int) -> BinSums:
-    """Sum over B bins of equal size: the sample with the r-th smallest confidence is in bin floor(r B / N).
+    """Sum confidences and hits over B bins of equal size.
 
-    r counts from 0. `confidence` and `hits` have shape (N,).
+    The sample with the r-th smallest confidence is in bin floor(r B / N). r counts from 0. `confidence` and `hits`
+    have shape (N,).
     """
     _, group, size = torch.unique(confidence, return_inverse=True, return_counts=True)
     # Samples of equal confidence each take the mean of their hits, since their order decides which bin each falls into.

@@ -166,9 +166,10 @@ class ImageClassifier(LightningModule):
         return loss + self.penalty() if self.settings.l1 > 0 else loss
 
     def validation_step(self, batch: Batch, batch_idx: int, dataloader_idx: int = 0) -> None:
-        """Update the accuracy with a batch; for test images also the calibration errors of h and p.
+        """Update the accuracy with a batch; for test images also the calibration errors.
 
-        This is done without mixed precision, like the final evaluation.
+        These are the errors of the minimax probabilities h and the worst-case probabilities p. This is done without
+        mixed precision, like the final evaluation.
         """
         images, target = batch
         with torch.autocast(self.device.type, enabled=False):

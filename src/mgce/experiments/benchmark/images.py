@@ -119,9 +119,9 @@ class LossRun(ImageNetworkRun):
 
         If images are held out, the network is measured at the epoch with the best accuracy on these instead; their
         labels are as noisy as the training labels. The record contains the noise, the seed and the loss; the test
-        accuracy after the measured epoch, at the best test epoch, and by epoch; ECE and SCE of the probabilities h and
-        p, and the reliability curve of h; and by epoch the objective and the accuracy on held-out images. The logits
-        of the test images are written to `place.logits`.
+        accuracy after the measured epoch, at the best test epoch, and by epoch; the calibration errors ECE and SCE of
+        the minimax probabilities h and the worst-case probabilities p, and the reliability curve of h; and by epoch
+        the objective and the accuracy on held-out images. The logits of the test images are written to `place.logits`.
         """
         images = noisy_images(self, self.images(place))
         dataset, stages = images.dataset, self._stages(images.transition, images.frequencies)

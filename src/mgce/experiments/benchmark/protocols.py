@@ -1,4 +1,8 @@
-"""Plan the runs of each protocol of the benchmark, the most informative runs first."""
+"""Plan the runs of each protocol of the benchmark, the most informative runs first.
+
+P1 is the protocol of published tables with artificial noise, P2 that of published tables with human labels. The other
+protocols are ours: smaller, or with other settings of training.
+"""
 
 from __future__ import annotations
 
@@ -242,9 +246,10 @@ def _loss_run(protocol: str, settings: Settings, dataset: str, method: Method, c
 
 
 def _reduced_cells(dataset: str, stage: int) -> list[Cell]:
-    """Return the noise settings that the reduced protocol plans in a stage.
+    """Return the noise settings (type and rate) that the reduced protocol plans for a data set in a stage.
 
-    They are those of P1, except for CIFAR, which has only one, in the first stage.
+    Stages are planned one after another. CIFAR has one noise setting, in the first stage. The other data sets have
+    those of protocol P1.
     """
     if dataset in ("cifar10", "cifar10n"):
         only = [_human("worst")] if dataset == "cifar10n" else _symmetric(0.4)

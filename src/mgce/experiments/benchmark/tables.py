@@ -53,8 +53,9 @@ class RateRun(TableRun):
         """Train all networks and return a record of each, measured at its epoch with the best validation accuracy.
 
         A record contains the method, beta, noise rate, seed and learning rate; the epoch; validation and test
-        accuracy; ECE and SCE of the probabilities h and p, and the reliability curve of h; and the test accuracy by
-        epoch. The logits of the test rows, (seeds, members, n, k), are written to `place.logits` in float16.
+        accuracy; the calibration errors ECE and SCE of the minimax probabilities h and the worst-case probabilities p,
+        and the reliability curve of h; and the test accuracy by epoch. The logits of the test rows, (seeds, members,
+        n, k), are written to `place.logits` in float16.
         """
         table = self.table(place)
         told = self._told(table)

@@ -89,9 +89,10 @@ class ImageRun(ImageNetworkRun):
         """Return the records of a trained network, given its logits (n, k) of the test images.
 
         A record contains the method, beta, noise rate and seed; the selected epoch; the validation accuracy (None if
-        no images are held out); the test accuracy; ECE and SCE of the probabilities h and p; and by epoch the test
-        accuracy, the objective and the validation accuracy. Curves are rounded to five digits. MGCE at beta = 1 has a
-        second record, `mae_published`, for the probabilities with which the paper's table agrees.
+        no images are held out); the test accuracy; the calibration errors ECE and SCE of the minimax probabilities h
+        and the worst-case probabilities p; and by epoch the test accuracy, the objective and the validation accuracy.
+        Curves are rounded to five digits. MGCE at beta = 1 has a second record, `mae_published`, for the probabilities
+        with which the paper's table agrees.
         """
         target = torch.from_numpy(dataset.test.target)
         record = {"method": self.method, "beta": plain(self.beta), "noise_rate": self.noise_rate, "seed": self.seed}

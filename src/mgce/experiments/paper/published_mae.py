@@ -36,7 +36,8 @@ def published_mae_probs(logits: Tensor) -> Tensor:
 def evaluate_published_mae(logits: Tensor, target: Tensor) -> dict[str, float]:
     """Return the accuracy of logits, and the calibration errors ECE and SCE of the probabilities h and p.
 
-    Here h are the probabilities of :func:`published_mae_probs`, and p, the worst-case probabilities, are uniform.
+    Here h, the probabilities to predict with, are those of :func:`published_mae_probs`. The worst-case probabilities p
+    are uniform.
     """
     h = published_mae_probs(logits.double())
     return measure(logits, target, {"h": h, "p": torch.full_like(h, 1 / h.shape[-1])})

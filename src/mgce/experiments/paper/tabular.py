@@ -32,9 +32,10 @@ class TabularRun(TableRun):
         """Train all networks and return a record of each, measured at its epoch with the best validation accuracy.
 
         A record contains the method, beta, noise rate and seed; the epoch; validation and test accuracy; the Brier
-        score of the minimax probabilities h on the validation rows; ECE and SCE of h and p; and by epoch the
-        validation and test accuracy and the objective, rounded to five digits. MGCE at beta = 1 has a second record,
-        `mae_published`, for the probabilities with which the paper's table agrees.
+        score of the minimax probabilities h on the validation rows; the calibration errors ECE and SCE of h and of the
+        worst-case probabilities p; and by epoch the validation and test accuracy and the objective, rounded to five
+        digits. MGCE at beta = 1 has a second record, `mae_published`, for the probabilities with which the paper's
+        table agrees.
         """
         table = self.table(place)
         losses = [Method(*member).loss(self._published_for, *self._told(table)) for member in self.members]
