@@ -70,11 +70,11 @@ def normalizer(
 
 
 def normalized_logits(logits: Tensor, *, beta: Beta, dim: int | None = None) -> Tensor:
-    r"""Compute f + phi_beta(f), which plays the part in MGCE that `log_softmax` plays in cross-entropy.
+    r"""Compute f + phi_beta(f), logits plus normalizer, which MGCE uses in place of `log_softmax` of cross-entropy.
 
     .. math:: \text{loss}(f, y) = -(f_y + \varphi_\beta(f)) \ge 0
 
-    The sum is computed as `(f - max f) + t`. Both terms are never positive, so no digits cancel.
+    The sum is computed as `(f - max f) + t` with t = phi + max f. Both terms are never positive, so no digits cancel.
 
     Args:
         logits: margins f, any shape with k classes along `dim`; -inf masks a class.

@@ -121,7 +121,8 @@ def _tempered_log_softmax(logits: Tensor, t: float, dim: int) -> Tensor:
 def _newton_step(shift: Tensor, below: Tensor, s: float, dim: int) -> Tensor:
     """Return `shift` after one Newton step towards the root of `S^-s - 1`.
 
-    S is the sum of the probabilities at this shift of the logits. The function is concave and increasing in the shift.
+    Here s = t - 1, and S is the sum of the unnormalized probabilities p of the tempered softmax, as a function of
+    `shift`. At the root S is 1. The function is concave and increasing in the shift.
     """
     scaled = s * (shift + below)
     p = torch.exp(-torch.log1p(scaled) / s)
