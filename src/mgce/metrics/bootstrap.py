@@ -36,10 +36,10 @@ def bootstrap_interval(
 
     with :math:`\hat\theta` the metric of the sample, :math:`\hat\theta^*_q` the quantiles of the metric over resamples
     of N rows with replacement, and a = `delta`. On few rows a calibration error is overestimated, since random
-    deviations in a bin add to it. On a resample it is overestimated again, by about as much. This "basic" interval
-    mirrors the quantiles of the resamples at the value, which removes the bias. So the value itself may lie above the
-    interval. The interval is approximate, like every bootstrap interval. For a bound that is valid for any number of
-    rows use :func:`mgce.certify`.
+    deviations in a bin add to it. On a resample it is overestimated once more. This "basic" interval mirrors the
+    quantiles of the resamples at the value, which removes the bias. So the value itself may lie above the interval.
+    The interval is approximate, like every bootstrap interval. For a bound that is valid for any number of rows use
+    :func:`mgce.certify`.
 
     Args:
         metric: function of `probs` and `target` that returns a number in [0, 1], such as

@@ -20,7 +20,7 @@ class PaddedConv2d(nn.Conv2d):
 
     For an image of one pixel, all weights but the centre of a filter are multiplied by padding. So only the centre is
     used
-    then: the result is the same up to rounding, and training is 1.1 times as fast. This happens in the last stage for
+    then: the result is the same up to rounding, and is computed 1.1 times as fast. This happens in the last stage for
     images of 32 x 32 with the ImageNet stem.
     """
 
