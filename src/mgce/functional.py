@@ -1,4 +1,4 @@
-"""Every function of logits and probabilities: the losses, the normalizer, the links."""
+"""Export all functions of logits and of probabilities: losses, the normalizer, and maps to probabilities."""
 
 from mgce.link.normalizer import normalized_logits as normalized_logits
 from mgce.link.normalizer import normalizer as normalizer

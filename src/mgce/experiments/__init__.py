@@ -1,8 +1,6 @@
-"""Experiments: what to train, training it, choosing among the records, and tables and figures of the chosen ones.
+"""Run the experiments of `mgce compare`, `mgce reproduce`, `mgce benchmark` and `mgce demo`.
 
-A *run* is one training, of one or more networks. Its *specification* says everything that its outcome depends on. It
-gives *records*: for each network a dict of plain numbers, such as method, beta, seed and test accuracy.
-
-`select` and `render` compute from their arguments alone. `compare.run`, the `run` of a specification and `paper.sweep`
-train; `store` and `paper.report` read and write files.
+A *run* trains one or more networks. Its *specification* contains everything that the results depend on. Its *records*
+are the results: for each network a dict of numbers and words, such as method, beta, seed and test accuracy. The
+modules here plan runs and render records into tables and figures. `mgce.runs` carries runs out and stores them.
 """

@@ -1,4 +1,4 @@
-"""Compare the losses on one table under label noise: what to train, and training it."""
+"""Compare losses on one table under label noise: settings, and training of all networks."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ PUBLISHED_FOR = ("cifar10", None, None)
 
 @dataclass(frozen=True)
 class Comparison:
-    """What to train: everything that the records depend on, beside the table.
+    """The settings of a comparison: everything that the records depend on, except the table.
 
     Attributes:
-        noise_rate: share of the labels of training and validation rows that are made wrong.
+        noise_rate: fraction of the labels of training and validation rows to corrupt.
         noise_type: a key of `NOISES`.
         methods: names of losses, or NAME@BETA for a loss at a fixed beta.
         betas: candidates for the beta of mgce and gce.
-        trims: candidates for the share of the rows of each label that mgce+trim and ce+trim leave out.
-        seeds: how many; each has its own split, noise and initial weights.
-        test_size: share of all rows that are for the test.
-        validation_size: share of the other rows that choose the epoch and beta.
-        hidden: units of the hidden layer.
-        epochs: passes over the training rows; None leaves them to `epochs_for`.
-        batch_size, lr: of Adam.
+        trims: candidates for the fraction of the rows of each label that mgce+trim and ce+trim leave out.
+        seeds: number of seeds; each has its own split, noise and initial weights.
+        test_size: fraction of all rows that is used for the test.
+        validation_size: fraction of the other rows that is held out to select the epoch, beta and `trim`.
+        hidden: number of units of the hidden layer.
+        epochs: number of passes over the training rows; None lets :meth:`epochs_for` decide.
+        batch_size, lr: batch size and learning rate of Adam.
 
     Raises:
         TypeError, ValueError: if a field is not one of those above.
@@ -91,7 +91,7 @@ class Comparison:
                 raise ValueError(expected(name, "one or more values, none of them twice", values))
 
     def runs(self) -> list[tuple[str, Method]]:
-        """List what every network of a seed is trained by: the method that was asked for, and its loss."""
+        """Return for every network of a seed the requested method and the loss it is trained by."""
         return [
             (name, replace(method, trim=trim))
             for name in self.methods
@@ -100,17 +100,18 @@ class Comparison:
         ]
 
     def epochs_for(self, rows: int) -> int:
-        """Return the epochs for this many training rows: as asked, or 50, or more if 50 are fewer than 700 steps.
+        """Return the number of epochs for a number of training rows: `epochs` if it is set, else at least 50.
 
-        A step of Adam moves a weight by about the learning rate at most. On a small table, 50 epochs of a few steps
-        each would leave the weights near their initial values; 700 steps of 1e-3 can move each by 0.7.
+        More than 50 epochs are used if these have fewer than 700 steps. A step of Adam changes a weight by at most
+        about the learning rate. On a small table, 50 epochs of a few steps would leave the weights near their initial
+        values; 700 steps of 1e-3 can change each by 0.7.
         """
         return self.epochs or max(50, math.ceil(700 / math.ceil(rows / self.batch_size)))
 
 
 @dataclass(frozen=True)
 class _Split:
-    """Features and target of one seed's rows, with noise in the labels of training and validation."""
+    """The features and labels of one seed's rows, with noise in the training and validation labels."""
 
     train: tuple[Tensor, Tensor]
     validation: tuple[Tensor, Tensor]
@@ -120,22 +121,22 @@ class _Split:
 def run(
     table: Table, plan: Comparison, *, device: str = "cpu", on_epoch: Callable[[int, int], None] | None = None
 ) -> list[dict[str, Any]]:
-    """Train a network for every seed, method, beta and share to trim, all at once, and give a record of each.
+    """Train a network for every seed, method, beta and `trim`, all at once, and return a record of each.
 
     Args:
-        table: the data. Splits depend on the order of its rows: see :func:`in_order`.
-        plan: what to train. Labels of training and validation rows are made wrong; test labels are as they came.
-        device: where to train.
-        on_epoch: called after each epoch with the number of epochs done, and of all.
+        table: the data. Splits depend on the order of its rows; :func:`in_order` makes them independent of it.
+        plan: the settings. Labels of training and validation rows are corrupted; test labels are not.
+        device: the device to train on.
+        on_epoch: called after each epoch with the number of finished epochs and the number of all epochs.
 
     Returns:
-        A record of each network, ready for JSON: method, beta, trim (None if the method leaves out no rows), seed, the
-        epoch of best validation accuracy, the validation and the test accuracy by epoch, and at the best epoch the test
-        accuracy and, for the minimax probabilities h and the worst-case probabilities p, ECE, SCE and the reliability
-        curve.
+        A record of each network, ready for JSON: method, beta, trim (None if the method leaves out no rows) and seed;
+        the epoch with the best validation accuracy; validation and test accuracy by epoch; and, at the best epoch, the
+        test accuracy, and the calibration errors ECE and SCE and the reliability curve of the minimax probabilities h
+        and the worst-case probabilities p.
 
     Raises:
-        ValueError: if the rows do not suffice for the splits, the outputs of a network are not finite, or there is no
+        ValueError: if there are too few rows for the splits, the logits of a network are not finite, or there is no
             such device.
     """
     check_device(device)
@@ -184,9 +185,9 @@ def run(
 
 
 def in_order(table: Table) -> tuple[Table, int]:
-    """Return the table without copies of rows and sorted by content, and the number of rows left out.
+    """Return the table sorted by content and without duplicate rows, and the number of rows removed.
 
-    Splits of the result do not depend on the order of the rows, and no row is in two parts of a split.
+    So splits do not depend on the original order of the rows, and no row is in two parts of a split.
     """
     import pandas as pd
 

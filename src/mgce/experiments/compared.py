@@ -1,4 +1,4 @@
-"""What a comparison found: the networks that count, their table, and the files for it."""
+"""Store the results of a comparison: selected networks, their table, and the files to write."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ FILES = ("table.csv", "runs.json", "accuracy.png", "reliability.png")
 
 @dataclass(frozen=True)
 class Compared:
-    """The networks of a comparison.
+    """The results of a comparison.
 
     Attributes:
         table: the data set.
         plan: the settings.
-        records: of all networks.
+        records: the records of all networks.
     """
 
     table: Table
@@ -32,21 +32,21 @@ class Compared:
 
     @cached_property
     def chosen(self) -> list[dict[str, Any]]:
-        """Those of the records that have the best beta and share to trim of their method and seed."""
+        """The record with the best validation accuracy of each method and seed, among all values of beta and trim."""
         return select.best_candidate(self.records)
 
     @cached_property
     def rows(self) -> list[dict[str, Any]]:
-        """Means and standard deviations over the seeds, by method."""
+        """The rows of the table: for each method the means and standard deviations over the seeds."""
         return select.summarize(self.chosen)
 
     @property
     def title(self) -> str:
-        """What was compared on what."""
+        """The title of the results: the name of the table, and the noise."""
         return f"{self.table.name}, {self.plan.noise_type} noise {self.plan.noise_rate:g}"
 
     def files(self) -> dict[str, bytes]:
-        """Return the content of each of `FILES` by its name."""
+        """Return the contents of all files by name, as listed in `FILES`."""
         settings = {"dataset": self.table.name, "plan": asdict(self.plan)}
         document = {**settings, "environment": describe(), "runs": self.records}
         draw = (render.accuracy_figure, render.reliability_figure)

@@ -1,4 +1,4 @@
-"""A table whose labels are made wrong on purpose, and what a fit to the table found, counted by the right labels."""
+"""Corrupt the labels of a table on purpose, and count how well a fit to this table finds the wrong labels."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LIBRARY = {"random forest": RandomForestClassifier, "gradient boosting": HistGra
 
 @dataclass(frozen=True)
 class KnownTable:
-    """A table with labels made wrong, and the truth about it."""
+    """A table with corrupted labels, and the right labels of its rows."""
 
     table: pd.DataFrame  # features and labels, a part of them wrong
     right: NDArray[Any]  # the right label of each row of `table`
@@ -47,15 +47,15 @@ class KnownTable:
 
 
 def known_table(dataset: str, noise_rate: float, seed: int) -> KnownTable:
-    """Return a table of scikit-learn with symmetric noise in its labels, and new rows with right labels.
+    """Return a data set of scikit-learn with symmetric noise in its labels, and new rows with right labels.
 
     Args:
         dataset: one of `DATASETS`.
-        noise_rate: the share of labels to expect wrong, in [0, 1].
-        seed: of the choice of new rows, and of the wrong labels, in [0, 2^32).
+        noise_rate: probability that a label is wrong, in [0, 1].
+        seed: seed of the split into table and new rows, and of the noise, in [0, 2^32).
 
     Raises:
-        ValueError: if the data set is another one, or the rate or the seed is out of its interval.
+        ValueError: if `dataset` is not one of `DATASETS`, or the rate or the seed is out of range.
 
     Example:
         >>> known = known_table("iris", 0.2, seed=0)
@@ -79,14 +79,15 @@ def known_table(dataset: str, noise_rate: float, seed: int) -> KnownTable:
 
 @dataclass(frozen=True)
 class Found:
-    """What a fit to a table with known wrong labels found.
+    """The results of a fit to a table with known wrong labels.
 
     Attributes:
-        accuracy: share of the new rows whose right label is predicted, by method.
-        wrong_among: how many of the first suspects have a wrong label, and how many suspects these are, for each of
-            `FIRST`.
-        bound: the certified bound on disagreement with labels as noisy as the table's; None if there is none.
-        disagreement: how often labels as noisy are to be expected to disagree with the model on the new rows.
+        accuracy: accuracy on new rows with right labels, by method.
+        wrong_among: for each number in `FIRST`, a pair: the number of wrong labels among that many top suspects, and
+                the number of suspects.
+        bound: the certified upper bound on the rate at which predictions disagree with labels as noisy as the table's;
+            None if there is none.
+        disagreement: the expected rate at which such noisy labels of the new rows disagree with the predictions.
     """
 
     accuracy: dict[str, float]
@@ -96,16 +97,16 @@ class Found:
 
     @property
     def held(self) -> bool:
-        """Whether the bound was not exceeded; no bound holds."""
+        """Whether the disagreement is at most the bound; True if there is no bound."""
         return self.bound is None or self.disagreement <= self.bound
 
 
 def found(known: KnownTable, fit: TableFit) -> Found:
-    """Count what a fit to `known.table` found, beside two classifiers of scikit-learn on the same rows.
+    """Evaluate a fit to `known.table`, and compare it with two classifiers of scikit-learn on the same rows.
 
     Args:
-        known: the table and the truth.
-        fit: what :func:`mgce.tables.fit.run` returned for the table, with no noise rate stated.
+        known: the table and its right labels.
+        fit: the result of :func:`mgce.tables.fit.run` for the table, without a given noise rate.
     """
     import pandas as pd
 
@@ -123,7 +124,7 @@ def found(known: KnownTable, fit: TableFit) -> Found:
 
 
 def _library_accuracy(known: KnownTable, new: pd.DataFrame, right: NDArray[Any]) -> dict[str, float]:
-    """Return the accuracy of each classifier of `LIBRARY`, by default, on new rows."""
+    """Return the accuracy of each classifier of `LIBRARY`, with default settings, on new rows."""
     X, y = known.table.drop(columns=LABEL), known.table[LABEL]
     with threadpool_limits(1):  # on small tables the threads of boosting mostly wait for one another
         return {name: float(kind(random_state=0).fit(X, y).score(new, right)) for name, kind in LIBRARY.items()}

@@ -1,4 +1,4 @@
-"""The losses that are compared: at which betas, with which hyperparameters, and what is told to them."""
+"""Define the losses in comparisons, with their betas, hyperparameters, and knowledge of the noise."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ PublishedFor = tuple[str, str | None, float | None]  # data set, kind and rate o
 
 @dataclass(frozen=True)
 class Method:
-    """A loss of the comparison.
+    """A loss in a comparison.
 
     Attributes:
-        name: in `mgce.losses.presets.LOSSES`.
-        beta: in [1, inf]; inf where it has none.
-        trim: of a loss that trims, the share of the rows of every label to leave out, in [0, 1); None for that of wrong
-            labels, which differs by label.
+        name: name of the loss, a key of `mgce.losses.presets.LOSSES`.
+        beta: in [1, inf]; inf for a loss without beta.
+        trim: for a trimmed loss, the fraction of the rows of every label to leave out, in [0, 1). None means the true
+            fraction of wrong labels, which differs by label.
     """
 
     name: str
@@ -54,23 +54,26 @@ class Method:
 
     @property
     def label(self) -> str:
-        """How tables call it."""
+        """The name of the loss in tables, with beta if it is MGCE or made of MGCE."""
         return f"{self.name} {self.beta:g}" if is_mgce(self.name) else self.name
 
     @property
     def untrimmed(self) -> Method:
-        """The loss that it trims; itself where it trims none."""
+        """The loss inside a trimmed loss; for other losses the loss itself."""
         return Method(LOSSES[self.name].of[0].name, self.beta) if LOSSES[self.name].trims else self
 
     def hyperparameters(
         self, data: str, noise_type: str | None = None, noise_rate: float | None = None
     ) -> dict[str, Any]:
-        """Return those published for a data set and a kind of noise, or for CIFAR-10, and those of comparisons.
+        """Return the hyperparameters of the loss, except beta.
+
+        They are those published for a data set and a noise, or else for CIFAR-10. If none are published, they are
+        those that this package uses in comparisons, or the defaults.
 
         Args:
-            data: the data set, as `preset` has it, or another.
-            noise_type: as `preset` has it.
-            noise_rate: as `preset` has it.
+            data: the data set, as for :func:`mgce.losses.presets.preset`; any other name stands for CIFAR-10.
+            noise_type: as for :func:`mgce.losses.presets.preset`.
+            noise_rate: as for :func:`mgce.losses.presets.preset`.
         """
         published = preset(self.name, data if data in DATA else "cifar10", noise_type, noise_rate)
         options = {**LOSSES[self.name].compared, **published}
@@ -78,12 +81,13 @@ class Method:
         return options
 
     def loss(self, published_for: PublishedFor, transition: Tensor, frequencies: Tensor) -> MemberLoss:
-        """Make it, with its hyperparameters.
+        """Return the loss with its hyperparameters.
 
         Args:
-            published_for: data set, kind and rate of the noise, as `hyperparameters` has them.
-            transition: matrix of the noise, for the methods that are told it.
-            frequencies: of the true classes, for those that are told the share of wrong labels by label.
+            published_for: data set, type and rate of the noise, as for :meth:`hyperparameters`.
+            transition: transition matrix of the noise, for losses that use it.
+            frequencies: frequencies of the true classes, for losses that use the fraction of wrong labels of each
+                label.
         """
         options, told = self.hyperparameters(*published_for), LOSSES[self.name].told
         if "transition" in told:
@@ -95,7 +99,7 @@ class Method:
         return MemberLoss(self.name, self.beta, options)
 
     def _wrong_labels(self, transition: Tensor, frequencies: Tensor) -> list[float]:
-        """Return the share of wrong labels of each label."""
+        """Return the fraction of wrong labels among the rows with each label."""
         right = inverse_noise_matrix(transition, frequencies).diagonal()
         if right.min() <= 0:
             what = f"such that {self.name}, which leaves out wrong labels, has a right one of every class"
@@ -105,14 +109,14 @@ class Method:
 
 
 def at_betas(method: str, candidates: tuple[float, ...]) -> list[Method]:
-    """Return the losses that a method of a comparison stands for: one for each beta that validation may choose.
+    """Return the losses to train for a method of a comparison: one for each beta that validation may select.
 
     Args:
-        method: name of a loss, or NAME@BETA, a loss at a fixed beta.
-        candidates: betas of those in `CHOOSING`.
+        method: name of a loss, or NAME@BETA for a loss at a fixed beta.
+        candidates: values of beta for the methods in `CHOOSING`.
 
     Raises:
-        ValueError: if the method is neither.
+        ValueError: if the method has neither form.
 
     Example:
         >>> [one.beta for name in ("gce", "mgce@1", "ce", "mgce+rce") for one in at_betas(name, (1.4, 2.0))]
@@ -132,12 +136,15 @@ def at_betas(method: str, candidates: tuple[float, ...]) -> list[Method]:
 
 
 def row_name(method: str, beta: float) -> str:
-    """Name the row of the paper's tables that a network belongs to: its method, or `MINIMAX_MAE`."""
+    """Return the row of a network in the paper's tables: `MINIMAX_MAE` for MGCE at beta = 1, else the method."""
     return MINIMAX_MAE if (method, beta) == ("mgce", 1) else method
 
 
 def stages(losses: Sequence[MemberLoss], cap_from: int = CAPPED_FROM) -> dict[int, list[MemberLoss]]:
-    """Return the losses from an epoch on by that epoch: those with a cap have it from `cap_from` on.
+    """Return a dict that maps the first epoch of each list of losses to the list.
+
+    Losses with a cap are trained without it in the epochs before `cap_from`. If no loss has a cap, the dict has only
+    the key 0.
 
     Example:
         >>> [[loss.family for loss in losses] for losses in stages([MemberLoss("mgce+cap", 1.4)]).values()]
@@ -149,7 +156,7 @@ def stages(losses: Sequence[MemberLoss], cap_from: int = CAPPED_FROM) -> dict[in
 
 
 def is_mgce(label: str) -> bool:
-    """Tell whether a name of tables, which begins with that of a loss, is of MGCE or of a loss made of it.
+    """Return whether a name in a table, which begins with the name of a loss, stands for MGCE or a variant of it.
 
     Example:
         >>> [is_mgce(label) for label in ("mgce 1.05, trim 0.2", "mgce+nce 1.4", "ce+trim")]

@@ -1,6 +1,6 @@
-"""The table and the figures of a comparison: summaries as text and CSV, records as PNG.
+"""Render a comparison: its table as text and CSV, and its figures as PNG.
 
-A *summary* is a dict of `select.summarize`: one method, with means and standard deviations over its seeds.
+A *summary* is a dict made by `select.summarize`: the means and standard deviations of one method over its seeds.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ PANELS_ACROSS = 6  # reliability curves in a row at most
 
 
 def cells(rows: Sequence[dict[str, Any]]) -> list[dict[str, str]]:
-    """Return the table as text: for each summary its cells by column, percentages as `mean ± deviation`.
+    """Return the cells of the table as text: for each summary a dict from column to text.
 
-    The share to trim, in percent too, is a column if a method trims.
+    Percentages are shown as `mean ± deviation`. If a method trims, the fraction of rows to leave out is a column too,
+    in percent.
     """
     trims = any(row["trims"] for row in rows)
     return [
@@ -45,25 +46,25 @@ def cells(rows: Sequence[dict[str, Any]]) -> list[dict[str, str]]:
 
 
 def value_range(taken: Sequence[tuple[float, int]]) -> str:
-    """Show the beta or share that all seeds took, or the smallest and the largest: `1.4`, `1.05-2`; "" of none.
+    """Return the range of values that were selected for the seeds as text, such as `1.4` or `1.05-2`; "" if empty.
 
-    `taken` are pairs of a value and the number of seeds that took it, by rising value.
+    `taken` are pairs of a value and the number of its seeds, sorted by value.
     """
     return "-".join(dict.fromkeys(f"{value:.4g}" for value, _ in (*taken[:1], *taken[-1:])))
 
 
 def show_taken(taken: Sequence[tuple[float, int]]) -> str:
-    """Show which value was taken by how many seeds: `1.4 x3, 2 x2`."""
+    """Return the selected values and the number of their seeds as text, such as `1.4 x3, 2 x2`."""
     return ", ".join(f"{value:g} x{count}" for value, count in taken)
 
 
 def percent(mean: float, std: float) -> str:
-    """Show a share as a percentage, with its standard deviation unless that is NaN."""
+    """Return a fraction as a percentage, with its standard deviation unless this is NaN."""
     return f"{100 * mean:.1f}" + ("" if math.isnan(std) else f" ± {100 * std:.1f}")
 
 
 def to_csv(rows: Sequence[dict[str, Any]]) -> bytes:
-    """Return the table as CSV, numbers in full."""
+    """Return the table as CSV with unrounded numbers."""
     columns = ["method", "betas", "trims", "seeds", *(f"{m}{suffix}" for m in MEASURES for suffix in ("", "_std"))]
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, lineterminator="\n")
@@ -75,13 +76,13 @@ def to_csv(rows: Sequence[dict[str, Any]]) -> bytes:
 
 
 def colours(methods: Sequence[str]) -> dict[str, str]:
-    """Return the colour of each method."""
+    """Return a colour for each method, by name."""
     others = [method for method in methods if method not in COLOURS]
     return {**COLOURS, **{method: OTHER_COLOURS[i % len(OTHER_COLOURS)] for i, method in enumerate(others)}}
 
 
 def accuracy_figure(records: Sequence[dict[str, Any]], title: str) -> bytes:
-    """Draw test accuracy by epoch, mean and standard deviation over the seeds, as PNG."""
+    """Draw the test accuracy of each method by epoch, with mean and standard deviation over the seeds, as PNG."""
     methods = list(dict.fromkeys(record["method"] for record in records))
     many = len(methods) > len(COLOURS)  # their names stand beside the curves, not among them
     chart, (axis,) = figure(1, 10.0 if many else 7.0, 4.2)
@@ -98,9 +99,10 @@ def accuracy_figure(records: Sequence[dict[str, Any]], title: str) -> bytes:
 
 
 def reliability_figure(records: Sequence[dict[str, Any]], title: str) -> bytes:
-    """Draw accuracy against confidence for h and p of each method, over all seeds, as PNG.
+    """Draw accuracy against confidence for each method, over the rows of all seeds, as PNG.
 
-    The area of a marker grows with the share of the rows in its bin.
+    There is a curve for the minimax probabilities h and one for the worst-case probabilities p. The more rows a bin
+    has, the larger its marker.
     """
     methods = list(dict.fromkeys(record["method"] for record in records))
     panels, colour = len(methods), colours(methods)

@@ -1,4 +1,4 @@
-"""Which means differ, as far as a few seeds can say: tests of two means, and of every pair of several methods."""
+"""Test which means over a few seeds differ: tests of two means, and of all pairs of several methods."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LEVEL = 0.05  # of every test here: the probability of a finding where there is 
 
 
 class Tally(NamedTuple):
-    """Against how many others a method wins, ties and loses."""
+    """The numbers of other methods against which a method wins, ties and loses."""
 
     wins: int
     ties: int
@@ -20,7 +20,7 @@ class Tally(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """Mean and sample standard deviation (ddof = 1) of `size` numbers; of a single one the deviation is NaN."""
+    """The mean and the sample standard deviation (ddof = 1; NaN for one number) of `size` numbers."""
 
     mean: float
     std: float
@@ -28,7 +28,10 @@ class Summary(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """The difference of two means: its value, the two-sided p-value of 0, and the interval at the level `LEVEL`."""
+    """The difference of two means, the two-sided p-value for no difference, and a confidence interval.
+
+    The confidence level of the interval is 1 - `LEVEL`.
+    """
 
     value: float
     p: float
@@ -37,13 +40,14 @@ class Difference(NamedTuple):
 
 
 def difference_of_means(first: Summary, second: Summary) -> Difference:
-    r"""Compare the means of two independent samples of which only a summary is known, by Welch's test.
+    r"""Compare the means of two independent samples by Welch's test, given only their summaries.
 
     .. math:: t = \frac{m_1 - m_2}{\sqrt{s_1^2 / n_1 + s_2^2 / n_2}}
 
-    with Welch's degrees of freedom. A sample of one number is taken to spread as the other one does: then
-    :math:`t = (m_1 - m_2) / (s_2 \sqrt{1 + 1 / n_2})` with :math:`n_2 - 1` degrees of freedom. Of two samples of one
-    number nothing is known: p is 1, and the interval has no ends.
+    with Welch's degrees of freedom. If one sample has a single number, its standard deviation is assumed to be that of
+    the
+    other: then :math:`t = (m_1 - m_2) / (s_2 \sqrt{1 + 1 / n_2})` with :math:`n_2 - 1` degrees of freedom. If both
+    samples have a single number, p is 1 and the interval is infinite.
 
     Example:
         >>> difference = difference_of_means(Summary(31.72, 5.05, 5), Summary(40.03, 0.33, 5))
@@ -65,10 +69,10 @@ def difference_of_means(first: Summary, second: Summary) -> Difference:
 
 
 def paired_difference(first: Sequence[float], second: Sequence[float]) -> Difference:
-    """Compare two samples of which the numbers at the same place belong together, by Student's paired t-test.
+    """Compare the means of two paired samples by Student's paired t-test.
 
-    Networks of one seed belong together: they have the split, the noise, the initial weights and the order of the rows
-    in common. A single pair tells nothing: p is 1, and the interval has no ends.
+    Numbers at the same index form a pair, for example two networks of one seed, which share the split, the noise, the
+    initial weights and the order of the rows. For a single pair, p is 1 and the interval is infinite.
 
     Example:
         >>> round(paired_difference([0.90, 0.91, 0.92], [0.88, 0.90, 0.89]).p, 4)
@@ -85,7 +89,7 @@ def paired_difference(first: Sequence[float], second: Sequence[float]) -> Differ
 
 
 def _student(value: float, error: float, freedom: float) -> Difference:
-    """Return the test and the interval of a number with this standard error and these degrees of freedom."""
+    """Return the t-test and the interval for a difference with this standard error and these degrees of freedom."""
     from scipy import stats
 
     if error == 0:
@@ -95,7 +99,7 @@ def _student(value: float, error: float, freedom: float) -> Difference:
 
 
 def welch(first: Sequence[float], second: Sequence[float]) -> float:
-    """Return the two-sided p-value of Welch's t-test, that two samples have one mean; 1 for a sample of one number.
+    """Return the two-sided p-value of Welch's t-test for equal means; 1 if a sample has only one number.
 
     Example:
         >>> round(welch([0.90, 0.91, 0.92], [0.94, 0.95, 0.97]), 4)
@@ -112,7 +116,10 @@ def welch(first: Sequence[float], second: Sequence[float]) -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return the p-values corrected for their number: those at most a level err in any of them at most so often.
+    """Return p-values corrected by Holm's method for the number of tests.
+
+    If all corrected p-values up to a level are called findings, the probability of any false finding is at most the
+    level.
 
     Example:
         >>> holm([0.01, 0.04, 0.03])
@@ -131,12 +138,12 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def tallies(samples: Mapping[str, Sequence[float]], level: float = LEVEL) -> dict[str, Tally]:
     """Compare every method with every other by Welch's test, corrected by Holm's method for the number of pairs.
 
-    A method of one number has no deviation, so that no test can tell it from another: it is compared with none, and
-    counts in no correction, which would only blunt the tests of the others.
+    A method with a single number cannot be tested. It is compared with no other, and does not count in the correction,
+    which would only weaken the tests of the others.
 
     Args:
-        samples: numbers of each method, one for each seed; more is better.
-        level: probability that there is a win or a loss among methods that are all alike.
+        samples: the numbers of each method, one for each seed; larger is better.
+        level: probability of at least one win or loss if all methods are equally good.
 
     Example:
         >>> tallies({"a": [0.90, 0.91, 0.92], "b": [0.97, 0.98, 0.99], "c": [0.96, 0.98, 0.99]})["b"]

@@ -1,12 +1,12 @@
-r"""The linear equations for the coefficients in a step of the interior-point method, in the smaller of two sizes.
+r"""Solve the linear equations for the coefficients in a step of the interior-point method.
 
-They are, for the step `dmu` of the coefficients (k, d) and a right-hand side of that shape,
+The equations for the step `dmu` of the coefficients, with a right-hand side of the same shape (k, d), are
 
     sum_i C_i dmu psi_i psi_i' + dmu / spread = right,
 
-where row i of the features is psi_i, and C_i is a symmetric matrix (k, k) whose rows sum to zero, not negative. A
-coefficient whose spread is zero has no l1 term; it is called free, and its last term is left out. There are k d
-coefficients and n k margins: :func:`coef_system` picks the one of two classes that has less work.
+Here psi_i are the features of row i, and C_i is a positive semidefinite matrix (k, k) whose rows sum to zero. A
+coefficient with spread zero has no L1 term; it is called free, and the term `dmu / spread` is left out. The equations
+can be solved for the k d coefficients or for the n k margins (logits). :func:`coef_system` picks what costs less.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ REFINEMENTS_BY_MARGINS = 4
 
 
 class ByCoefficients:
-    """The equations as they stand, k d of them, by Cholesky's factors."""
+    """Solve the k d equations for the coefficients directly, by a Cholesky factorisation."""
 
     def __init__(self, features: FloatArray, pairs: Iterable[FloatArray], spread: FloatArray) -> None:
         from scipy import linalg
@@ -46,7 +46,7 @@ class ByCoefficients:
         self.factor = linalg.cho_factor(matrix, check_finite=False)
 
     def solve(self, right: FloatArray) -> FloatArray:
-        """Return dmu, shape (k, d)."""
+        """Return the step dmu of the coefficients (k, d), for a right-hand side of this shape."""
         from scipy import linalg
 
         flat = right.ravel()
@@ -57,15 +57,17 @@ class ByCoefficients:
 
 
 class ByMargins:
-    r"""The equations for `dp_i = C_i df_i`, with `df_i = dmu psi_i`: n k of them, and one for each free coefficient.
+    r"""Solve n k equations for the changes of the probabilities, and one equation for each free coefficient.
 
-    Of a penalised coefficient `dmu = spread (right - sum_i dp_i psi_i')`. Put into df, with the products of
-    rows `K_y = Psi diag(spread_y) Psi'` for each class y, and A_free for what free coefficients add to the margins,
+    The unknowns are `dp_i = C_i df_i` for each row i, with `df_i = dmu psi_i` the change of its margins. The other
+    symbols are those of the module's docstring. For a penalised coefficient
+    `dmu = spread (right - sum_i dp_i psi_i')`. This is inserted into df. With `K_y = Psi diag(spread_y) Psi'` for each
+    class y, and A_free the contribution of free coefficients to the margins, the equations become
 
         dp + C (K dp) - C A_free dmu_free = C (spread right) Psi',   A_free' dp + tiny dmu_free = right_free.
 
-    This is Woodbury's formula, bordered by the free coefficients, whose spread would be infinite. The matrix is not
-    symmetric, and is solved by LU factors.
+    This is Woodbury's formula, extended by the free coefficients. The matrix is not symmetric, so the equations are
+    solved by an LU factorisation.
     """
 
     def __init__(self, features: FloatArray, pairs: Iterable[FloatArray], spread: FloatArray) -> None:
@@ -98,7 +100,7 @@ class ByMargins:
             raise np.linalg.LinAlgError
 
     def solve(self, right: FloatArray) -> FloatArray:
-        """Return dmu, shape (k, d)."""
+        """Return the step dmu of the coefficients (k, d), for a right-hand side of this shape."""
         coef = self._solve_once(right)
         for _ in range(REFINEMENTS_BY_MARGINS):
             coef += self._solve_once(right - self._apply(coef))
@@ -115,25 +117,25 @@ class ByMargins:
         return np.asarray(coef)
 
     def _apply(self, coef: FloatArray) -> FloatArray:
-        """Return the left side of the equations for `coef`."""
+        """Return the left side of the equations in the module's docstring, for the step `coef`."""
         last = np.divide(coef, self.spread, out=self.tiny * coef, where=~self.free)
         return np.asarray(self._dp(coef) @ self.features + last)
 
     def _dp(self, coef: FloatArray) -> FloatArray:
-        """Return `C_i coef psi_i` of all rows, shape (k, n)."""
+        """Return `C_i coef psi_i` for all rows i, shape (k, n), with C_i and psi_i as in the module's docstring."""
         return np.asarray(np.einsum("iyz,iz->yi", self.matrices, self.features @ coef.T))
 
 
 def coef_system(features: FloatArray, pairs: Iterable[FloatArray], spread: FloatArray) -> ByCoefficients | ByMargins:
-    """Return the equations, factorised.
+    """Factorise the equations, and return an object whose method `solve` solves them.
 
     Args:
         features: psi, shape (n, d).
-        pairs: for each class y the entries (y, 0..y-1) of all matrices C_i, shape (n, y).
-        spread: shape (k, d), positive, or zero for a coefficient without l1 term.
+        pairs: yields for each class y the entries (y, 0..y-1) of all matrices C_i, shape (n, y).
+        spread: shape (k, d), positive, or zero for a coefficient without L1 term.
 
     Raises:
-        numpy.linalg.LinAlgError: if rounding left no equations that can be solved.
+        numpy.linalg.LinAlgError: if rounding errors make the equations unsolvable.
     """
     k, d = spread.shape
     size = Size(features.shape[0], k, d, int((spread == 0).sum()))

@@ -1,9 +1,9 @@
-r"""Column generation for linear MGCE: features enter the problem when the dual says that they would lower its value.
+r"""Minimise linear MGCE by column generation: start with few features, and add those that would lower the value.
 
-A coefficient stays at zero where its feature's moments under p are within l1 of tau. With the l1 of a certified
-uncertainty set that is so for most features. The problem of the others has a small matrix, and each of its evaluations
-costs n k times the few columns that are in, not all d. One pass over all columns then finds the ones that are missing,
-or shows that none is, and gives the lower bound of the whole problem.
+A coefficient is zero at the solution if the moment of its feature under the worst-case probabilities p is within
+lambda of tau. With the lambda of a certified uncertainty set, most features have this property. So a problem of the
+other features is solved, which is much smaller. One pass over all features then finds those that are missing, or shows
+that none is missing. It also computes the lower bound for the whole problem.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ FINER, LEAST_SHARE = 0.1, 1e-7
 
 
 def run_columns(progress: Progress, max_iter: int) -> None:
-    """Solve problems of more and more columns until the gap of the whole is closed, or no column is missing."""
+    """Solve problems with more and more features until value and lower bound agree or no feature is missing.
+
+    The best coefficients and the lower bound are stored in `progress`.
+    """
     problem = progress.problem
     k, d = problem.tau.shape
     coef = np.zeros((k, d))
@@ -64,13 +67,13 @@ def run_columns(progress: Progress, max_iter: int) -> None:
 
 
 def _violation(progress: Progress, p: FloatArray) -> FloatArray:
-    """Return by how much each column's moments under p are outside of the set, shape (d,)."""
+    """Return by how much the moments of each feature exceed the limits of the uncertainty set, shape (d,)."""
     problem = progress.problem
     return np.asarray((np.abs(problem.residual(p)) - problem.lambda_).max(0))
 
 
 def _with_missing(columns: IntArray, violation: FloatArray, most: int) -> IntArray:
-    """Add the columns that are most outside, `most` of them at most."""
+    """Return the columns of features in the problem, plus up to `most` columns with the largest violation."""
     outside = np.setdiff1d(np.flatnonzero(violation > 0), columns)
     worst = outside[np.argsort(-violation[outside], kind="stable")[:most]]
     found = np.union1d(columns, worst).astype(np.int64)

@@ -1,4 +1,4 @@
-r"""Lower bounds on the least value of linear MGCE, from the dual of its problem (equation (12) of the paper)."""
+r"""Compute lower bounds on the least value of linear MGCE from its dual problem (equation (12) of the paper)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ FREE_LIMIT = 200
 
 
 def entropy(p: FloatArray, beta: float) -> FloatArray:
-    r"""Return `E(p) = beta (1 - ||p||_alpha)`, alpha = beta/(beta-1), for each row of p (n, k), shape (n,).
+    r"""Return the entropy `E(p) = beta (1 - ||p||_alpha)`, alpha = beta/(beta-1), of each row of p (n, k), shape (n,).
 
-    It is the least mean of the loss `beta (1 - h_y^(1/beta))` that any probabilities h can have where the label y is
-    drawn from p. At beta = 1 it is 1 - max p, at infinity Shannon's entropy.
+    If labels y are drawn from p, no predicted probabilities h have a smaller expected loss `beta (1 - h_y^(1/beta))`
+    than E(p). At beta = 1 it is 1 - max p, at infinity Shannon's entropy.
     """
     if math.isinf(beta):
         return np.asarray(-(p * np.log(np.where(p > 0, p, 1))).sum(-1))
@@ -34,17 +34,18 @@ def entropy(p: FloatArray, beta: float) -> FloatArray:
 class DualBound:
     r"""The best lower bound found on the least value of a :class:`LinearProblem`.
 
-    The dual problem is to maximise the mean entropy `sum_i w_i E(p_i)` over the uncertainty set: probabilities p (n, k)
-    whose moments are within l1 of tau. The mean entropy of every p in the set is a lower bound. The p that belongs to a
-    minimiser's coefficients is in general a little outside. It is then mixed with an *anchor*, probabilities that are
-    in the set, such as the one-hot labels where tau has their moments, with as little weight on the anchor as suffices.
+    The dual problem is to maximise the mean entropy `sum_i w_i E(p_i)` over the uncertainty set: probabilities p of
+    shape (n, k) whose moments differ from tau by at most lambda. So the mean entropy of every p in the set is a lower
+    bound. The worst-case probabilities p of a minimiser's coefficients are usually a little outside the set. They are
+    then mixed with an *anchor*: probabilities in the set, such as the one-hot labels if tau are their moments. The
+    anchor gets the least weight that brings the mixture into the set.
 
     Attributes:
-        anchor: (n, k), or None where none was given or the given one is not in the set.
-        free: (k, d), which coefficients have no l1 term, so that their moments have to be those of tau exactly.
+        anchor: (n, k), or None if none was given or the given one is not in the set.
+        free: (k, d), true for coefficients without L1 term, whose moments have to equal tau.
         offset: the moments of the anchor less tau, (k, d).
-        slack: (d,), by how much a moment may miss its limit: rounding is no violation, not even where l1 is zero.
-        best: the best bound so far.
+        slack: (d,), by how much a moment may exceed its limit because of rounding.
+        best: the largest lower bound so far.
     """
 
     def __init__(self, problem: LinearProblem, anchor: FloatArray | None) -> None:
@@ -60,7 +61,7 @@ class DualBound:
             self.anchor = self.offset = None
 
     def update(self, p: FloatArray) -> float:
-        """Try p, shape (n, k), which need not be in the set; give the best bound so far."""
+        """Compute a lower bound from probabilities p (n, k), inside the set or not; return the best bound so far."""
         p = self._corrected(p)
         theta = self._share(self.problem.residual(p))
         if theta < 1 and self.anchor is not None:
@@ -71,10 +72,11 @@ class DualBound:
         return self.best
 
     def _corrected(self, p: FloatArray) -> FloatArray:
-        """Make the moments of coefficients without l1 term equal to tau; mixtures of p and anchor never have them.
+        """Return the probabilities p, changed such that the moments of coefficients without L1 term equal tau.
 
-        Row p_i is changed by `(diag(p_i) - p_i p_i') A psi_i`, which sums to zero and is zero where p_i is. The matrix
-        A (k, d) solves the linear equations for the moments. If an entry falls below zero, p stays as it was.
+        Mixing p with the anchor could not achieve this. Row p_i is changed by `(diag(p_i) - p_i p_i') A psi_i`, which
+        sums to zero and is zero where p_i is zero. The matrix A (k, d) solves the linear equations for the moments. If
+        an entry would fall below zero, p is returned unchanged.
         """
         columns = self.free.any(0)
         features = self.problem.features[:, columns]
@@ -92,10 +94,11 @@ class DualBound:
         return p if corrected.min() < 0 else corrected
 
     def _share(self, residual: FloatArray) -> float:
-        """Return the largest theta in [0, 1] with `theta p + (1 - theta) anchor` in the set; 0 without an anchor.
+        """Return the largest theta in [0, 1] with `theta p + (1 - theta) anchor` in the uncertainty set.
 
-        `residual` has the moments of p less tau. Those of the mixture are linear in theta, so each moment of p outside
-        its limit gives the theta at which the mixture meets the limit, and the least of these counts.
+        `residual` are the moments of p less tau. The moments of the mixture are linear in theta. So for each moment of
+        p outside its limit there is a theta at which the mixture reaches the limit. The least of these is returned. If
+        p is outside the set and there is no anchor, the result is 0.
         """
         limit = self.problem.lambda_ + self.slack
         out = np.abs(residual) > limit

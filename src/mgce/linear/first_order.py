@@ -1,7 +1,8 @@
-r"""L-BFGS-B for linear MGCE: for problems of any size, exact enough for beta >= 1.4.
+r"""Minimise linear MGCE by L-BFGS-B, which handles problems of any size and is accurate enough for beta >= 1.4.
 
-The L1 term has kinks, which a smooth minimiser cannot pass. So each penalised coefficient is split into `plus - minus`,
-both bounded below by zero: the term is then `l1 (plus + minus)`, which is linear.
+The L1 term is not differentiable at zero, so a smooth minimiser cannot handle it. Each penalised coefficient is
+therefore split into `plus - minus`, both bounded below by zero. The L1 term is then `lambda (plus + minus)`, which is
+linear.
 """
 
 from __future__ import annotations
@@ -31,7 +32,10 @@ AVERAGE_WEIGHT = 0.05
 
 
 def run_lbfgs(progress: Progress, start: FloatArray, max_iter: int) -> None:
-    """Minimise from `start`, shape (k, d), until the gap is closed or F hardly falls; `progress` has the result."""
+    """Minimise the objective F from `start` (k, d), and store the best coefficients and lower bound in `progress`.
+
+    Stop when the gap between value and lower bound is closed, or when F decreases too little between two checks.
+    """
     if progress.problem.beta < SMOOTHED_BETA:
         near = Progress(replace(progress.problem, beta=SMOOTHED_BETA), progress.dual.anchor, progress.tol)
         p = minimise(near, start, max_iter)
@@ -44,7 +48,10 @@ def run_lbfgs(progress: Progress, start: FloatArray, max_iter: int) -> None:
 
 
 def minimise(progress: Progress, start: FloatArray, max_iter: int) -> FloatArray:
-    """Run L-BFGS-B and give p, shape (n, k): the average over its path below `AVERAGED_BELOW`, the last from there."""
+    """Run L-BFGS-B, store its result in `progress`, and return worst-case probabilities p (n, k).
+
+    For beta below `AVERAGED_BELOW` this is a running average of p over the iterations, otherwise the last p.
+    """
     from scipy.optimize import minimize
 
     run = _Run(progress)
@@ -73,19 +80,20 @@ def minimise(progress: Progress, start: FloatArray, max_iter: int) -> FloatArray
 
 
 class _StopError(Exception):
-    """Raised in a callback, to leave SciPy's minimiser."""
+    """Raised in a callback to stop SciPy's minimiser."""
 
 
 class _Run:
-    """The problem as SciPy sees it: a function of one vector x, and a callback after each iteration.
+    """The problem in the form that SciPy needs: a function of one vector x, and a callback after each iteration.
 
-    x holds `plus` of all penalised coefficients, then `minus` of them, then the coefficients without l1 term.
+    Each penalised coefficient is `plus - minus`, with both at least 0. x contains `plus` of all penalised
+    coefficients, then `minus` of all, then the coefficients without L1 term.
 
     Attributes:
-        on: (k, d), which coefficients are penalised.
-        lambda_: their penalties, in a vector.
-        p, average_p: (n, k), the latest p, and the average of those before with it.
-        checked_value: the least F at the last check.
+        on: (k, d), true for penalised coefficients.
+        lambda_: the penalties of these coefficients, a vector.
+        p, average_p: (n, k), the latest worst-case probabilities, and their running average.
+        checked_value: the least value of the objective F at the last check.
     """
 
     def __init__(self, progress: Progress) -> None:
@@ -98,14 +106,15 @@ class _Run:
         self.checked_value = np.inf
 
     def split(self, coef: FloatArray) -> FloatArray:
-        """Return the x of coefficients (k, d)."""
+        """Return the vector x that represents coefficients (k, d)."""
         on = coef[self.on]
         return np.concatenate([np.maximum(on, 0), np.maximum(-on, 0), coef[~self.on]])
 
     def objective(self, x: FloatArray) -> tuple[float, FloatArray]:
-        """Return the value and the gradient at x; keep the best coefficients and the average of p.
+        """Return the value and the gradient at x; store the best coefficients and the average of p.
 
-        Where `plus` and `minus` are both positive, F is less than the value at x: its penalty is `|plus - minus|`.
+        If `plus` and `minus` of a coefficient are both positive, the stored value is less than the value returned,
+        since the penalty of the coefficient itself is only `|plus - minus|`.
         """
         m = self.lambda_.size
         coef = np.zeros_like(self.problem.tau)
@@ -119,9 +128,12 @@ class _Run:
         return value + float(self.lambda_ @ (x[:m] + x[m : 2 * m])), split_gradient
 
     def count(self, _: FloatArray) -> None:
-        """Count an iteration; at every check, stop if the gap is closed or F has stalled.
+        """Count an iteration; every `CHECK_EVERY` iterations, decide whether to stop.
 
-        No lower bound is computed, to save its time, while F still falls by more than the gap asked for between checks.
+        The minimiser stops if the gap between value and lower bound is closed, or if F hardly decreases.
+
+        To save time, no lower bound is computed while F still decreases by more than the required gap between two
+        checks.
         """
         progress = self.progress
         progress.n_iter += 1
@@ -135,7 +147,7 @@ class _Run:
                 raise _StopError
 
     def bound(self) -> None:
-        """Compute the lower bounds of the last p and of the average."""
+        """Compute lower bounds from the last p and, for small beta, from the average of p."""
         self.progress.dual.update(self.p)
         if self.averaged:
             self.progress.dual.update(self.average_p)

@@ -1,21 +1,21 @@
-r"""A primal-dual interior-point method for linear MGCE: exact where first-order methods stall.
+r"""Minimise linear MGCE by a primal-dual interior-point method, which is accurate even if first-order methods stall.
 
-The minimax probabilities h become variables of their own. With `l(h) = beta (h^(1/beta) - 1)`, a concave function,
-the problem is `min -tau.mu + l1.|mu| - sum_i w_i nu_i` subject to `s_iy = l(h_iy) - f_iy - nu_i >= 0`,
-`g_i = 1 - sum_y h_iy >= 0` and `h >= 0`: convex for every beta in [1, inf]. At the solution nu_i is phi of row i.
-The coefficients are `mu = plus - minus` with both parts positive.
+The minimax probabilities h are treated as separate variables. With the concave function `l(h) = beta (h^(1/beta) - 1)`
+the problem is: minimise `-tau.mu + lambda.|mu| - sum_i w_i nu_i` subject to `s_iy = l(h_iy) - f_iy - nu_i >= 0`,
+`g_i = 1 - sum_y h_iy >= 0` and `h >= 0`. It is convex for every beta in [1, inf]. At the solution nu_i is the
+normalizer phi of row i. The coefficients are `mu = plus - minus` with both parts positive.
 
-Each inequality has a multiplier: p for s, which are the worst-case probabilities, q for g, z for h, and pi_plus and
-pi_minus for the parts of mu. At the solution the derivatives of the Lagrangian are zero,
+Each inequality has a multiplier: p for s, q for g, z for h, and pi_plus and pi_minus for the two parts of mu. At the
+solution p are the worst-case probabilities, and the derivatives of the Lagrangian are zero:
 
     in nu_i:        sum_y p_iy = 1
     in h_iy:        p_iy l'(h_iy) + z_iy = q_i
-    in plus, minus: pi_plus = l1 + residual, pi_minus = l1 - residual, where residual = moments(p) - tau,
+    in plus, minus: pi_plus = lambda + residual, pi_minus = lambda - residual, where residual = moments(p) - tau.
 
-and so is the product of each variable and its multiplier. The method keeps all variables and multipliers positive and
-lets the products shrink together, by Newton's method on these equations; predictor and corrector are Mehrotra's.
-A step eliminates h and nu row by row, which leaves a system of the size of mu. On the way h need not be that of mu: the
-value at mu is computed separately.
+The product of each variable and its multiplier is zero there too. The method applies Newton's method to these
+equations, with Mehrotra's predictor and corrector. All variables and multipliers stay positive while the products
+shrink to zero together. Each step eliminates h and nu row by row, which leaves equations for mu only. Before
+convergence h differs from the minimax probabilities of mu, so the value at mu is computed separately.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ FLOOR = 1e-13
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """The variables of the method, or a step of each of them."""
+    """The values of all variables of the interior-point method, or a step that changes each of them."""
 
     # Positive: s (n, k), g (n,), h (n, k), and plus and minus of the m penalised coefficients, (m,) each.
     primal: tuple[FloatArray, ...]
@@ -51,26 +51,26 @@ class Point:
     free: FloatArray  # the coefficients without l1 term, (k, d), zero where there is one
 
     def coef(self, problem: LinearProblem) -> FloatArray:
-        """Return mu, shape (k, d)."""
+        """Return the coefficients mu, shape (k, d)."""
         coef = self.free.copy()
         coef[problem.lambda_ > 0] = self.primal[3] - self.primal[4]
         return coef
 
     def mean_product(self, problem: LinearProblem) -> float:
-        """Return the mean product of a variable and its multiplier, zero at the solution; rows count by weight."""
+        """Return the weighted mean product of the variables and their multipliers, which is zero at the solution."""
         products = [x * y for x, y in zip(self.primal, self.dual, strict=True)]
         of_rows = problem.weight @ (products[0].sum(1) + products[1] + products[2].sum(1))
         count: int = 2 * products[0].shape[1] + 1 + 2 * products[3].size
         return float(of_rows + products[3].sum() + products[4].sum()) / count
 
     def moved(self, step: Point, length: float) -> Point:
-        """Return the point that lies `length` along the step."""
+        """Return this point plus `length` times the step."""
         primal = tuple(x + length * dx for x, dx in zip(self.primal, step.primal, strict=True))
         dual = tuple(x + length * dx for x, dx in zip(self.dual, step.dual, strict=True))
         return Point(primal, dual, self.nu + length * step.nu, self.free + length * step.free)
 
     def room(self, step: Point) -> float:
-        """Return the share of the step, in [0, 1], after which the first variable or multiplier would be zero; or 1."""
+        """Return the largest fraction of the step, at most 1, that keeps all variables and multipliers nonnegative."""
         length = 1.0
         for x, dx in zip(self.primal + self.dual, step.primal + step.dual, strict=True):
             down = dx < 0
@@ -80,7 +80,7 @@ class Point:
 
 
 def interior_path(problem: LinearProblem, max_iter: int) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Yield mu (k, d) and p (n, k) step by step until rounding stops progress."""
+    """Yield the coefficients mu (k, d) and the probabilities p (n, k) of each step until rounding stops progress."""
     point = starting_point(problem)
     for _ in range(max_iter):
         mean = point.mean_product(problem)
@@ -105,9 +105,9 @@ def interior_path(problem: LinearProblem, max_iter: int) -> Iterator[tuple[Float
 
 
 def starting_point(problem: LinearProblem) -> Point:
-    """Return the point at mu = 0 at which every product of a variable and its multiplier is the same, 1 / (2 k).
+    """Return the point with mu = 0 at which every product of a variable and its multiplier is 1 / (2 k).
 
-    Each h is 1 / (2 k), half of the uniform probability, which leaves g = 1/2; with s = 1/2, p is 1 / k.
+    Each h is 1 / (2 k), half of the uniform probability, so g = 1/2. With s = 1/2, p is 1 / k.
     """
     n, k = problem.weight.size, problem.tau.shape[0]
     penalised = problem.lambda_[problem.lambda_ > 0]
@@ -119,7 +119,7 @@ def starting_point(problem: LinearProblem) -> Point:
 
 
 def concave_loss(h: FloatArray, beta: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return `beta (h^(1/beta) - 1)`, its slope, and minus its second derivative."""
+    """Return `l(h) = beta (h^(1/beta) - 1)`, its first derivative, and minus its second derivative."""
     log_h = np.log(h)
     if np.isinf(beta):
         return log_h, 1 / h, 1 / h**2
@@ -128,25 +128,26 @@ def concave_loss(h: FloatArray, beta: float) -> tuple[FloatArray, FloatArray, Fl
 
 
 class NewtonSystem:
-    r"""The linear equations of a step of Newton's method at a point, factorised.
+    r"""The factorised linear equations of a step of Newton's method at a point.
 
-    Steps begin with d: a step changes h by dh, and dp = p_next - p. The aim of a product is what it shall be after the
-    step. To first order, with `lack_s` and `lack_g` what s and g are short of their definitions, and df = dmu psi_i,
+    A prefix d marks a step: h changes by dh, and dp = p_next - p. The aim of a product is its value after the step.
+    `lack_s` and `lack_g` are the amounts by which s and g differ from their definitions, and df = dmu psi_i. To first
+    order,
 
         s:  ds = l'(h) dh - df - dnu + lack_s        p_next = aim_s / s - ratio ds,   ratio = p / s
         g:  dg = lack_g - sum_y dh_y                 q_next = aim_g / g - gamma dg,   gamma = q / g
         h:                                           z_next = aim_h / h - (z / h) dh
 
-    In the derivative in h these give for each row a system for dh,
+    Inserted into the derivative of the Lagrangian in h, these give a system for dh in each row,
     `(diag(stiff) + gamma 1 1') dh = ratio l'(h) (df + dnu) + (terms of the point and the aims)`, with
-    `stiff = ratio l'(h)^2 + curvature` and `curvature = z / h - p l''(h)`. A diagonal matrix with a term of rank one is
-    inverted by Sherman and Morrison's formula, in which `kappa` is a factor. With dh put into p_next,
+    `stiff = ratio l'(h)^2 + curvature` and `curvature = z / h - p l''(h)`. Its matrix is diagonal plus a term of rank
+    one. The Sherman-Morrison formula inverts it, with a factor `kappa`. Inserting dh into p_next gives
 
         p_next = (p_next at df = dnu = 0) + B (df + dnu),   B = diag(diagonal) + kappa w w',   w = ratio l'(h) / stiff.
 
-    Since p_next sums to one, dnu follows from df, and p_next depends on df by `C = B - r r' / sum(r)`, where r are the
-    row sums of B. The moments of p_next then give the system for dmu, with matrix `sum_i w_i C_i (x) psi_i psi_i'` and
-    on its diagonal, for penalised coefficients, `1 / (plus / pi_plus + minus / pi_minus)`.
+    Since p_next sums to one, dnu follows from df. The derivative of p_next in df is then `C = B - r r' / sum(r)`, with
+    r the row sums of B. The moments of p_next give the system for dmu. Its matrix is `sum_i w_i C_i (x) psi_i psi_i'`,
+    plus `1 / (plus / pi_plus + minus / pi_minus)` on the diagonal for penalised coefficients.
     """
 
     def __init__(self, problem: LinearProblem, point: Point) -> None:
@@ -169,10 +170,10 @@ class NewtonSystem:
         self.system = coef_system(problem.features, pairs, spread)
 
     def _pairs(self) -> Iterator[FloatArray]:
-        """Yield for each class y the entries (y, 0..y-1) of all matrices C_i, shape (n, y).
+        """Yield for each class y the entries (y, 0..y-1) of the matrices C_i of all rows i, shape (n, y).
 
-        An entry is `kappa w_y w_z - r_y r_z / sum(r)`. Over the common denominator, terms with the square of kappa
-        cancel; they are left out here, since their difference would be made of rounding.
+        An entry is `kappa w_y w_z - r_y r_z / sum(r)`. With a common denominator the terms with the square of kappa
+        cancel. They are left out, since computing their difference would only add rounding errors.
         """
         a, w = self.diagonal, self.w
         kappa, total = self.kappa[:, None], a.sum(1)[:, None]
@@ -183,7 +184,10 @@ class NewtonSystem:
             yield product / self.r.sum(1)[:, None]
 
     def step(self, aims: Sequence[FloatArray | float]) -> Point:
-        """Return the step after which, to first order, the products are the `aims`, one for each array of `primal`."""
+        """Return the Newton step that brings the products of variables and multipliers to their targets, the `aims`.
+
+        The products equal the targets after this step to first order. `aims` has one entry for each array of `primal`.
+        """
         problem, point = self.problem, self.point
         s, g, h, plus, minus = point.primal
         p, q, z, pi_plus, pi_minus = point.dual
@@ -215,5 +219,5 @@ class NewtonSystem:
         return Point(primal, dual, dnu, np.where(on, 0.0, dmu))
 
     def _solve_h(self, right: FloatArray) -> FloatArray:
-        """Solve `(diag(stiff) + gamma 1 1') x = right` for each row."""
+        """Solve `(diag(stiff) + gamma 1 1') x = right` for each row, the equations for the step of h."""
         return np.asarray((right - (self.kappa * (right / self.stiff).sum(1))[:, None]) / self.stiff)

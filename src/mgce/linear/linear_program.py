@@ -1,4 +1,4 @@
-"""The exact solution at beta = 1, where the problem of linear MGCE is a linear program."""
+"""Solve linear MGCE exactly at beta = 1, where it is a linear program."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ class UnboundedProgramError(ArithmeticError):
 
 
 def solve_linear_program(problem: LinearProblem) -> tuple[FloatArray, FloatArray, int] | None:
-    r"""Return mu (k, d), p (n, k) and the number of iterations of HiGHS, or None if it found no solution.
+    r"""Return the coefficients mu (k, d), the probabilities p (n, k) and the number of iterations of HiGHS.
 
-    The program is `min -tau.mu + l1.|mu| - sum_i w_i nu_i` subject to `h_iy >= 1 + f_iy + nu_i`, `h >= 0` and
-    `sum_y h_iy <= 1`. At the solution nu_i is phi of row i and h has the minimax probabilities, which at beta = 1 are
-    the positive parts of `1 + f_iy + phi_i`. Its variables are the positive and the negative parts of mu, column after
-    column, then nu, then h row by row. The multipliers of the first constraints are w_i p_iy.
+    The result is None if HiGHS finds no solution. The program is: minimise `-tau.mu + lambda.|mu| - sum_i w_i nu_i`
+    subject to `h_iy >= 1 + f_iy + nu_i`, `h >= 0` and `sum_y h_iy <= 1`. At the solution nu_i is the normalizer phi of
+    row i, and h are the minimax probabilities, at beta = 1 the positive parts of `1 + f_iy + phi_i`. The variables are
+    the positive and the negative parts of mu, column after column, then nu, then h row by row. The multipliers of the
+    first constraints are w_i p_iy.
 
     Raises:
         UnboundedProgramError: if the objective has no lower bound.

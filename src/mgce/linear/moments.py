@@ -1,4 +1,4 @@
-"""Moments of features, and the products that they are made of."""
+"""Compute moments of features, and the matrix products that they need."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ SMALL_PRODUCT = 2e7  # multiplications below which a product stays on one thread
 
 
 def product(matrix: Matrix, right: FloatArray) -> FloatArray:
-    """Multiply: large dense matrices by PyTorch, all others by NumPy or SciPy.
+    """Return `matrix @ right`, by PyTorch for large dense matrices, otherwise by NumPy or SciPy.
 
-    The loss runs in PyTorch's threads, with which threads of NumPy's BLAS would compete for the cores. A small product
-    is not worth several threads: while another program has one of the cores, they wait for each other longer than they
-    work.
+    The loss is computed in PyTorch's threads, and threads of NumPy's BLAS would compete with these for the cores. A
+    small product stays on one thread: if another program uses a core, several threads would wait longer than they
+    compute.
     """
     if not isinstance(matrix, np.ndarray) or matrix.size * right.shape[1] < SMALL_PRODUCT:
         return np.ascontiguousarray(matrix @ right)
@@ -25,15 +25,20 @@ def product(matrix: Matrix, right: FloatArray) -> FloatArray:
 
 
 def moments(features: Matrix, probs: FloatArray, weight: FloatArray) -> FloatArray:
-    r"""Return `sum_i w_i p_i (x) psi_i`, shape (k, d): row y is the mean of p_iy psi_i over the rows."""
+    r"""Return the moments `sum_i w_i p_i (x) psi_i` of features psi_i under probabilities p_i, shape (k, d).
+
+    w_i are the weights of the rows. Row y of the result is the weighted mean of p_iy psi_i.
+    """
     return product(features.T, weight[:, None] * probs).T
 
 
 def block_gram(features: Matrix, pairs: Iterable[FloatArray], k: int, d: int) -> FloatArray:
-    r"""Return `sum_i C_i (x) psi_i psi_i'`, shape (k d, k d), for symmetric C_i, (k, k), whose rows sum to zero.
+    r"""Return `sum_i C_i (x) psi_i psi_i'`, shape (k d, k d), for features psi_i of each row i and matrices C_i.
 
-    Only the entries left of the diagonals are needed, since those on the diagonals follow from the sums. Item y of
-    `pairs` has them for row y of all C_i, shape (n, y).
+    The C_i, of shape (k, k), are symmetric, and their rows sum to zero.
+
+    Item y of `pairs` contains the entries left of the diagonal in row y of all C_i, shape (n, y). These suffice: the
+    diagonals follow from the row sums.
     """
     gram = np.zeros((k, d, k, d))
     n = features.shape[0]

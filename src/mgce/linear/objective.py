@@ -1,4 +1,4 @@
-r"""The convex problem of linear MGCE, equation (11) of the paper: its value and its gradient."""
+r"""Define the convex problem of linear MGCE, equation (11) of the paper, with its value and gradient."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Link = Callable[[FloatArray, float], tuple[FloatArray, FloatArray]]
 
 
 def phi_and_p(margins: FloatArray, beta: float) -> tuple[FloatArray, FloatArray]:
-    """Return phi (n,) and the worst-case probabilities p (n, k) of margins (n, k)."""
+    """Return the normalizer phi (n,) and the worst-case probabilities p (n, k) of margins (n, k)."""
     f = torch.from_numpy(margins)
     if math.isinf(beta):
         return -f.logsumexp(-1).numpy(), f.softmax(-1).numpy()
@@ -34,14 +34,17 @@ def phi_and_p(margins: FloatArray, beta: float) -> tuple[FloatArray, FloatArray]
 
 
 def trivial_value(n_classes: int, beta: float) -> float:
-    """Return the loss of the uniform probabilities h = 1/k, whatever the label: `beta (1 - k^(-1/beta))`."""
+    """Return the loss of uniform probabilities h = 1/k, which is `beta (1 - k^(-1/beta))` for every label."""
     log_k = math.log(n_classes)
     return log_k if math.isinf(beta) else -beta * math.expm1(-log_k / beta)
 
 
 @dataclass(frozen=True, eq=False)
 class LinearProblem:
-    r"""Minimise `F(mu) = -tau.mu + l1.|mu| - sum_i w_i phi(mu psi_i)` over mu of shape (k, d)."""
+    r"""The problem to minimise `F(mu) = -tau.mu + lambda.|mu| - sum_i w_i phi(mu psi_i)` over mu of shape (k, d).
+
+    The symbols are defined in the docstring of :mod:`mgce.linear`.
+    """
 
     features: Matrix  # (n, d)
     tau: FloatArray  # (k, d)
@@ -52,31 +55,32 @@ class LinearProblem:
 
     @property
     def size(self) -> Size:
-        """Rows, classes, features, and coefficients without l1 term."""
+        """The numbers of rows, classes, features, and coefficients without L1 term."""
         k, d = self.tau.shape
         return Size(self.weight.size, k, d, int((self.lambda_ == 0).sum()))
 
     @property
     def trivial_value(self) -> float:
-        """F(0): at mu = 0 the probabilities h are uniform."""
+        """The value F(0), at which the probabilities h are uniform."""
         return trivial_value(self.tau.shape[0], self.beta)
 
     def margins(self, coef: FloatArray) -> FloatArray:
-        """Return the margins f, shape (n, k)."""
+        """Return the margins f (the logits) of coefficients, shape (n, k)."""
         return product(self.features, coef.T)
 
     def smooth(self, coef: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        """Return F without its l1 term, the gradient of that, shape (k, d), and p, shape (n, k)."""
+        """Return F without its L1 term, the gradient of this part (k, d), and the probabilities p (n, k)."""
         phi, p = self.link(self.margins(coef), self.beta)
         return float(-(self.tau * coef).sum() - self.weight @ phi), self.residual(p), p
 
     def value(self, coef: FloatArray) -> float:
-        """Return F(coef)."""
+        """Return the value F(coef) of the objective."""
         return self.smooth(coef)[0] + float((self.lambda_ * np.abs(coef)).sum())
 
     def residual(self, p: FloatArray) -> FloatArray:
-        """Return the moments of p less tau, shape (k, d); p is in the uncertainty set if they are within l1.
+        """Return the moments of probabilities p (n, k) minus their estimate tau, shape (k, d).
 
-        It is also the gradient of F without its l1 term.
+        p is in the uncertainty set if the absolute values are at most lambda. For the worst-case probabilities p of
+        coefficients, this is also the gradient of F without its L1 term.
         """
         return moments(self.features, p, self.weight) - self.tau

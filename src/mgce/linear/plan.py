@@ -1,4 +1,4 @@
-"""Which methods are tried on a problem, by its size and by how much time a fit may take."""
+"""Choose the methods to solve a problem by its size and by the time that a fit may take."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ FIRST_ORDER_BETA = 1.4
 
 @dataclass(frozen=True)
 class Patience:
-    """How large a problem may be for the exact methods.
+    """Upper limits on the size of a problem for the exact methods.
 
     Attributes:
-        interior_work: most multiplications of a step of the interior-point method, which takes 10 to 150
+        interior_work: largest number of multiplications in a step of the interior-point method, which takes 10 to 150
             steps.
-        program_entries: most numbers n k d in the matrix of the linear program of beta = 1; HiGHS takes seconds for
-            2e5 and minutes for 2e6.
+        program_entries: largest number n k d of entries in the matrix of the linear program for beta = 1. HiGHS takes
+            seconds for 2e5 and minutes for 2e6 entries.
     """
 
     interior_work: float
@@ -40,7 +40,7 @@ THOROUGH = Patience(interior_work=2e10, program_entries=2e6)
 
 @dataclass(frozen=True)
 class Size:
-    """Rows n, classes k and features d of a problem, and how many of its k d coefficients have no l1 term."""
+    """The numbers of rows n, classes k, features d and coefficients without L1 term (`free`) of a problem."""
 
     n: int
     k: int
@@ -49,32 +49,32 @@ class Size:
 
     @property
     def entries(self) -> int:
-        """The products n k d of a feature of a row and a class."""
+        """The number of products n k d, one for each row, class and feature."""
         return self.n * self.k * self.d
 
     @property
     def work_by_coefficients(self) -> int:
-        """Multiplications to make and factorise the equations of k d coefficients: n (k d)^2 + (k d)^3 / 3."""
+        """Multiplications to set up and factorise equations for the k d coefficients: n (k d)^2 + (k d)^3 / 3."""
         return self.n * (self.k * self.d) ** 2 + (self.k * self.d) ** 3 // 3
 
     @property
     def work_by_margins(self) -> int:
-        """Multiplications to make and factorise those of n k margins and `free`: k d n^2 + 2 (n k + free)^3 / 3."""
+        """Multiplications to set up and factorise equations for the n k margins: k d n^2 + 2 (n k + free)^3 / 3."""
         return self.k * self.d * self.n**2 + 2 * (self.n * self.k + self.free) ** 3 // 3
 
     @property
     def interior_work(self) -> int:
-        """The multiplications of a step of the interior-point method."""
+        """The number of multiplications in a step of the interior-point method."""
         return min(self.work_by_coefficients, self.work_by_margins)
 
 
 def interior_is_affordable(size: Size, patience: Patience) -> bool:
-    """Tell whether the interior-point method is quick enough and fits into memory."""
+    """Return whether the interior-point method is fast enough and fits into memory."""
     return size.interior_work <= patience.interior_work and size.entries <= INTERIOR_ENTRIES
 
 
 def plan(size: Size, beta: float, patience: Patience) -> tuple[str, ...]:
-    """Return the methods in the order to be tried; each goes on where the one before did not close the gap.
+    """Return the methods to try in turn, until the gap between value and lower bound is closed.
 
     Example:
         >>> plan(Size(n=150, k=3, d=5), 1.0, QUICK)

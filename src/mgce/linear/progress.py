@@ -1,4 +1,4 @@
-"""What a minimiser of linear MGCE has reached: the best coefficients, and the best lower bound."""
+"""Store the best coefficients and the best lower bound that minimisers of linear MGCE have found."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from mgce.linear.objective import LinearProblem
 
 
 class EmptyUncertaintySetError(ValueError):
-    """No probabilities of the rows have moments within l1 of tau: the problem is unbounded below."""
+    """The uncertainty set is empty: no probabilities have moments within lambda of tau.
+
+    The problem then has no least value.
+    """
 
     def __init__(self, value: float) -> None:
         super().__init__(
@@ -24,7 +27,7 @@ class EmptyUncertaintySetError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class LinearFit:
-    """A solution of linear MGCE; the least value of its problem is in [lower, value]."""
+    """A solution of linear MGCE; the least value of the problem lies in [lower, value]."""
 
     coef: FloatArray  # (k, d)
     value: float  # F(coef)
@@ -36,20 +39,20 @@ class LinearFit:
 
     @property
     def gap(self) -> float:
-        """How far `value` is from the least value, at most."""
+        """An upper bound on the difference between `value` and the least value of the problem."""
         return self.value - self.lower
 
 
 class Progress:
-    """What the minimisers of one problem have found: the least value so far, where, and the best lower bound.
+    """The results of all minimisers of one problem so far: the least value, its coefficients, and a lower bound.
 
     Attributes:
-        value, coef: the least value so far, and the coefficients (k, d) that have it.
-        dual: the lower bounds.
-        aim: the gap between value and lower bound at which the problem counts as solved.
-        n_iter: iterations of all methods.
+        value, coef: the least value so far, and its coefficients (k, d).
+        dual: computes and stores the lower bound.
+        aim: the gap between value and lower bound at which the problem is considered solved.
+        n_iter: number of iterations of all methods together.
         method: the name of the latest method.
-        stalled: whether L-BFGS-B stopped because the value hardly fell any more.
+        stalled: whether L-BFGS-B stopped because the value hardly decreased any more.
     """
 
     def __init__(self, problem: LinearProblem, anchor: FloatArray | None, tol: float) -> None:
@@ -63,16 +66,16 @@ class Progress:
 
     @property
     def gap(self) -> float:
-        """Value less lower bound."""
+        """The least value so far minus the best lower bound."""
         return self.value - self.dual.best
 
     @property
     def closed(self) -> bool:
-        """Whether the gap is as small as was asked for."""
+        """Whether the gap between value and lower bound is at most `aim`."""
         return self.gap <= self.aim
 
     def offer(self, coef: FloatArray, value: float | None = None) -> None:
-        """Keep these coefficients if F is lower there; `value` is F(coef), if known."""
+        """Store these coefficients if their value F(coef) is the least so far; pass it as `value` if it is known."""
         if value is None:
             value = self.problem.value(coef)
         # If any p is in the uncertainty set, F is never below its mean entropy, which is not negative. A millionth of
@@ -83,5 +86,5 @@ class Progress:
             self.value, self.coef = value, coef.copy()
 
     def fit(self) -> LinearFit:
-        """Return the result."""
+        """Return the results as a :class:`LinearFit`."""
         return LinearFit(self.coef, self.value, self.dual.best, self.n_iter, self.closed, self.method, self.stalled)

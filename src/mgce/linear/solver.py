@@ -1,4 +1,4 @@
-r"""Fitting linear MGCE: the convex problem of equation (11), with a lower bound on its least value."""
+r"""Fit linear MGCE: solve the convex problem of the paper's equation (11), and bound its least value from below."""
 
 from __future__ import annotations
 
@@ -46,42 +46,45 @@ def fit_linear(
 
     .. math:: \min_\mu\; -\tau^\top\mu + \lambda^\top|\mu| - \sum_i w_i\, \varphi_\beta(\mu\,\psi(x_i))
 
-    With labels, tau has the moments of the labels: its row y is the weighted sum of the features of the rows with label
-    y. The objective is then the weighted mean of the margin loss, `-f_y - phi(f)` with f = mu psi(x), plus the l1 term.
+    If labels are given, tau are the moments of the labels: row y of tau is the weighted sum of the features of the
+    rows with label y. The objective is then the weighted mean of the margin loss `-f_y - phi(f)` with f = mu psi(x),
+    plus the L1 term.
 
-    With method "auto", an interior-point method closes the gap for every beta, in 10 to 150 steps at a cost of
-    `n (k d)^2` each, or of `(n k)^3` where there are more features than rows; for beta = 1 a linear program is tried
-    before it. If the problem is too large for both, L-BFGS-B is left: it closes the gap to about 1e-5 for beta >= 2;
-    for beta < 1.4 the gap stays wide, though the value is good to about 1e-3.
+    The gap is the value found minus the lower bound. With method "auto", an interior-point method closes the gap for
+    every beta. It takes 10 to 150 steps at a cost of `n (k d)^2` each, or of `(n k)^3` if there are more features than
+    rows. For beta = 1 a linear program is tried first. If the problem is too large for both, only L-BFGS-B is used. It
+    closes the gap to about 1e-5 for beta >= 2. For beta < 1.4 the gap stays wide, though the value is accurate to
+    about 1e-3.
 
     Args:
-        features: psi, shape (n, d), dense or sparse; a column of ones makes an intercept.
+        features: psi, shape (n, d), dense or sparse; include a column of ones for an intercept.
         beta: float in [1, inf].
-        lambda_: the widths, not negative: a number, or an array that broadcasts to (k, d). A coefficient is not
-            penalised where it is zero.
-        labels: integers in 0..k-1, shape (n,); may be left out if `tau` is given.
+        lambda_: the weights of the L1 penalty, not negative: a number, or an array that broadcasts to (k, d). A
+            coefficient with weight zero is not penalised.
+        labels: integers in 0..k-1, shape (n,); may be omitted if `tau` is given.
         tau: moments, shape (k, d); by default those of the labels.
-        n_classes: k, by default the number of rows of tau, or the largest label plus one.
-        anchor: probabilities, shape (n, k), whose moments are within lambda of tau; the one-hot labels where labels are
-            given. Lower bounds are computed from such probabilities (see :class:`mgce.linear.dual.DualBound`): without
-            any, most solutions have no lower bound.
-        sample_weight: not negative, shape (n,); scaled to sum to one.
-        mu0: where L-BFGS-B starts, shape (k, d); the other methods have starts of their own.
-        tol: the gap to reach, as a share of the value at mu = 0, `beta (1 - k^(-1/beta))`.
-        max_iter: most iterations of L-BFGS-B.
-        method: `"lbfgs"`, `"interior"`, `"lp"` (beta = 1 only), `"columns"` (L-BFGS-B on
-            the features that are needed: for many features and beta >= 1.4), a sequence of these, each tried if those
-            before did not close the gap, or `"auto"`: those that :func:`mgce.linear.plan.plan` picks for the size.
-        link: gives phi (n,) and p (n, k) of margins (n, k) at beta.
+        n_classes: number k of classes; by default the number of rows of tau, or the largest label plus one.
+        anchor: probabilities, shape (n, k), whose moments are within lambda of tau; if labels are given, the one-hot
+            labels are used. Lower bounds are computed from the anchor (see :class:`mgce.linear.dual.DualBound`).
+            Without an anchor, most solutions have no lower bound.
+        sample_weight: weights of the rows, not negative, shape (n,); they are scaled to sum to one.
+        mu0: starting point of L-BFGS-B, shape (k, d); the other methods do not use it.
+        tol: the gap to reach, as a fraction of the value at mu = 0, which is `beta (1 - k^(-1/beta))`.
+        max_iter: largest number of iterations of L-BFGS-B.
+        method: `"lbfgs"`, `"interior"`, `"lp"` (only for beta = 1), `"columns"` (L-BFGS-B on the features that are
+            needed; for many features and beta >= 1.4), or a sequence of these. Each of a sequence is tried if the
+            previous ones did not close the gap. `"auto"` uses the sequence that :func:`mgce.linear.plan.plan` picks
+            for the size.
+        link: function that returns phi (n,) and p (n, k) of margins (n, k) and beta.
 
     Returns:
         The fit: coefficients, value, lower bound, and whether the gap was closed.
 
     Raises:
         TypeError: if `beta` is not a number.
-        ValueError: if shapes or values do not fit together, or the method is not for this beta.
-        EmptyUncertaintySetError: a ValueError, if the value falls below zero: then no probabilities have moments
-            within lambda of tau.
+        ValueError: if shapes or values do not fit together, or the method does not support this beta.
+        EmptyUncertaintySetError: a ValueError, raised if the value falls below zero. Then no probabilities have
+            moments within lambda of tau.
 
     Example:
         >>> x = np.array([[-2.0, 1], [-1, 1], [-0.5, 1], [0.5, 1], [1, 1], [2, 1]])
@@ -120,7 +123,7 @@ def fit_linear(
 
 
 def _anchor(n: int, labels: Any, anchor: Any, n_classes: int | None) -> FloatArray | None:
-    """Return the anchor (n, k): the one-hot labels, or without labels the probabilities that were passed, if any."""
+    """Return the anchor (n, k): the one-hot labels if there are labels, otherwise the given probabilities or None."""
     if labels is None:
         return None if anchor is None else as_array(anchor, "anchor")
     y = as_labels(labels, n, n_classes)
@@ -144,7 +147,7 @@ def _weight(sample_weight: Any, n: int) -> FloatArray:
 
 
 def _tau(tau: FloatArray | None, psi: Matrix, anchor: FloatArray | None, weight: FloatArray) -> FloatArray:
-    """Return the moments, shape (k, d): those passed, or else those of the anchor."""
+    """Return the moments tau, shape (k, d): the given ones, or otherwise the moments of the anchor."""
     if tau is None:
         if anchor is None:
             raise ValueError(_validation.expected("labels", "given where `tau` is not", None))

@@ -1,1 +1,1 @@
-"""Logits in, the normalizer or probabilities out, with all derivatives: by a kernel where one can run."""
+"""Turn logits into the normalizer or into probabilities of MGCE, by a kernel if one can run, with all derivatives."""

@@ -1,8 +1,10 @@
-r"""The root and the probabilities of rows by a kernel, with their first derivatives.
+r"""Compute the root t and the probabilities of rows of logits by a kernel, with first derivatives.
 
-With :math:`v = (1 + (x + t) / \beta)_+`, :math:`w = v^{\beta - 1}` and :math:`p = w / \sum w`, a change of x moves the
-root t by -p, h by w and p by :math:`\frac{\beta - 1}{\beta} p / v`, and the last two, which keep a sum, by as much less
-of the same as they get too much. A second derivative takes the plain operations of `numerics`.
+Let x be the logits less their row maximum, t the root of the normalizer's equation,
+:math:`v = (1 + (x + t) / \beta)_+`, :math:`w = v^{\beta - 1}` and :math:`p = w / \sum w`, the worst-case
+probabilities. The derivative of t in x is -p. The derivatives at fixed t are w for the minimax probabilities h, and
+:math:`\frac{\beta - 1}{\beta} p / v` for p; then the part that would change the sum of h or p is subtracted. Second
+derivatives are computed by the plain operations of `mgce.numerics`.
 """
 
 from __future__ import annotations
@@ -27,9 +29,10 @@ PLAIN: dict[str, Callable[[Tensor, Tensor, Beta], Tensor]] = {
 
 
 def of_rows(output: str, logits: Tensor, beta: Beta, dim: int) -> Tensor:
-    """Return the output named, classes last: by the kernel where it can run, else by plain operations.
+    """Return the root t, or the minimax or worst-case probabilities (classes last), of logits.
 
-    Half types are computed in float32.
+    `output` is a key of `PLAIN`. The kernel is used if it can run, otherwise plain operations. Half types are computed
+    in float32.
     """
     rows = logits.movedim(dim, -1)
     rows = rows.float() if rows.dtype in (torch.float16, torch.bfloat16) else rows
@@ -43,11 +46,11 @@ def of_rows(output: str, logits: Tensor, beta: Beta, dim: int) -> Tensor:
 
 
 class Fused(torch.autograd.Function):
-    """One output of rows, shape (N, k)."""
+    """The root or the probabilities of rows (N, k) by the kernel, as an autograd function."""
 
     @staticmethod
     def forward(ctx: Any, rows: Tensor, beta: float, output: str) -> Tensor:
-        """Compute t, h or p."""
+        """Compute the root t, the minimax probabilities h or the worst-case probabilities p, as `output` says."""
         ctx.options = beta, output
         t, probs = cpu.root_and_probs(rows, beta=beta, minimax=output == "minimax")
         # A change in place of the rows is seen.
@@ -59,7 +62,7 @@ class Fused(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor, None, None]:
-        """Multiply by the Jacobian, which is symmetric for both probabilities."""
+        """Multiply the gradient by the Jacobian, which is symmetric for both kinds of probabilities."""
         beta, output = ctx.options
         rows, *solved = ctx.saved_tensors
         if torch.is_grad_enabled():  # create_graph=True
@@ -88,7 +91,10 @@ def _root_and_worst_case(rows: Tensor, beta: float) -> tuple[Tensor, Tensor]:
 
 
 def _base(rows: Tensor, t: Tensor, beta: float) -> Tensor:
-    """Return v, formed as in `root.powers`, so that it keeps its digits at both ends."""
+    """Return v = (1 + (x + t) / beta)_+ for rows of logits and their roots t, accurate near 0 and near 1.
+
+    x are the logits less their row maximum. v is computed as in `root.powers`.
+    """
     x = rows - rows.amax(-1, keepdim=True)
     t = t.unsqueeze(-1)
     return torch.where(x < -beta / 2, ((beta + x) + t) / beta, 1 + (x + t) / beta).clamp(min=0)

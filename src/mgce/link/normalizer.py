@@ -1,4 +1,4 @@
-r"""The normalizer phi_beta, and the logits that it normalizes."""
+r"""Compute the normalizer phi_beta(f) of MGCE, and the sum of logits and normalizer."""
 
 from __future__ import annotations
 
@@ -21,37 +21,37 @@ def normalizer(
     method: str = "newton",
     tol: float = 1e-4,
 ) -> Tensor:
-    r"""Compute the normalizer phi of MGCE: what makes the minimax probabilities sum to one.
+    r"""Compute the normalizer phi of MGCE, the number that makes the minimax probabilities sum to one.
 
     .. math::
         \varphi_\beta(f) = \max \nu \quad \text{s.t.} \quad
         \sum_{y=1}^{k} \Big(\frac{f_y + \nu}{\beta} + 1\Big)_+^{\beta} \le 1,
         \qquad \frac{\partial \varphi_\beta}{\partial f} = -p_\beta(f).
 
-    It is concave in f, equivariant (`phi(f + c) = phi(f) - c`), decreasing in beta, and between
-    `-logsumexp(f)` and its value at beta = 1. Its derivatives, to the third order, come from the equation at
-    the root, not from the iterations, and are right with respect to `beta` too.
+    phi is concave in f, equivariant (`phi(f + c) = phi(f) - c`) and decreasing in beta. It lies between
+    `-logsumexp(f)` and its value at beta = 1. Derivatives up to third order, in f and in `beta`, are exact: they are
+    computed from the equation of the root, not from the iterations.
 
     Args:
-        logits: margins f, any shape with k classes along `dim`; float16 and bfloat16 are solved in
-            float32. -inf masks a class: the result is that of the row without it.
-        beta: loss parameter in [1, inf]. 1 is MAE (`phi` is then the sparsemax threshold, and its
-            derivative one subgradient), inf is cross-entropy (`phi = -logsumexp`), and so is, to
-            rounding, any beta from 2^64 on. A tensor gives one beta for each row: it broadcasts
-            against the shape of the result. Where its values cannot be read, one that is not in
-            [1, inf] gives NaN.
-        dim: dimension of the classes; None is where the losses have it: 1, or 0 for one row.
-        method: `"newton"` reaches the rounding floor; `"bisection"` is the paper's Algorithm 1;
-            `"exact"` sorts, for beta = 1 and 2 only.
-        tol: width of the last bracket of `"bisection"`; 1e-4 is the paper's.
+        logits: margins f, any shape with k classes along `dim`; float16 and bfloat16 are solved in float32. -inf masks
+            a class: the result is that of the row without the class.
+        beta: loss parameter in [1, inf]. At 1, the case of MAE (mean absolute error), `phi` is the sparsemax
+            threshold, and its derivative is one of several subgradients. At inf, the case of cross-entropy, `phi` is
+            `-logsumexp`; from 2^64 on it is the same up to rounding. A tensor gives one beta for each row; it
+            broadcasts against the shape of the result. If its values cannot be read, as in compiled code, a beta
+            outside [1, inf] gives NaN.
+        dim: dimension of the classes; None means 1, or 0 for a single row.
+        method: `"newton"` is accurate up to rounding. `"bisection"` is the paper's Algorithm 1. `"exact"` sorts the
+            logits and works only for beta = 1 and 2.
+        tol: width of the last bracket of `"bisection"`; the paper uses 1e-4.
 
     Returns:
-        phi, the shape of `logits` without `dim` and its dtype (float32 under autocast). A row that
-        holds NaN or +inf, or only -inf, has NaN here and in its derivatives.
+        phi, of the shape of `logits` without `dim` and of the same dtype (float32 under autocast). For a row that
+        contains NaN or +inf, or only -inf, phi and its derivatives are NaN.
 
     Raises:
-        TypeError: if `beta` is not a number, or `logits` not a tensor.
-        ValueError: if `beta` is not in [1, inf], or `method` is unknown or not for this `beta`.
+        TypeError: if `beta` is not a number, or `logits` is not a tensor.
+        ValueError: if `beta` is not in [1, inf], or `method` is unknown or does not support this `beta`.
         RuntimeError: if `logits` is not floating point or has no class.
         IndexError: if `dim` is out of range.
 
@@ -70,17 +70,16 @@ def normalizer(
 
 
 def normalized_logits(logits: Tensor, *, beta: Beta, dim: int | None = None) -> Tensor:
-    r"""Compute f + phi_beta(f), which stands in MGCE where `log_softmax` stands in cross-entropy.
+    r"""Compute f + phi_beta(f), logits plus normalizer, which MGCE uses in place of `log_softmax` of cross-entropy.
 
     .. math:: \text{loss}(f, y) = -(f_y + \varphi_\beta(f)) \ge 0
 
-    The sum is formed as `(f - max f) + t`, two numbers that are never positive, so that nothing
-    cancels.
+    The sum is computed as `(f - max f) + t` with t = phi + max f. Both terms are never positive, so no digits cancel.
 
     Args:
         logits: margins f, any shape with k classes along `dim`; -inf masks a class.
-        beta: in [1, inf], a float or one for each row; at inf the result is `log_softmax`.
-        dim: dimension of the classes; None is where the losses have it: 1, or 0 for one row.
+        beta: in [1, inf], a float, or a tensor with one beta for each row. At inf the result is `log_softmax`.
+        dim: dimension of the classes; None means 1, or 0 for a single row.
 
     Returns:
         f + phi, of the shape of `logits`.
@@ -103,6 +102,6 @@ def normalized_logits(logits: Tensor, *, beta: Beta, dim: int | None = None) -> 
 
 
 def result_dtype(logits: Tensor) -> torch.dtype:
-    """Return the dtype of a result: that of the input, or float32 for half types under autocast, as log_softmax."""
+    """Return the dtype of a result: float32 for half types under autocast, otherwise the dtype of the logits."""
     half = logits.dtype in (torch.float16, torch.bfloat16)
     return torch.float32 if half and torch.is_autocast_enabled(logits.device.type) else logits.dtype

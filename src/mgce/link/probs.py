@@ -1,7 +1,7 @@
-r"""The two probability outputs of MGCE, and the maps between them (Theorem 1).
+r"""Compute the two kinds of probabilities of MGCE, and the maps between them (Theorem 1 of the paper).
 
-`minimax_probs` h is the paper's classifier; `worst_case_probs` p is the distribution that it is
-minimax against, the negative gradient of the normalizer, and the calibrated output.
+`minimax_probs` computes h, with which the paper's classifier predicts. `worst_case_probs` computes p, the distribution
+of labels that is worst for h. p is minus the gradient of the normalizer, and gives calibrated probabilities.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ def minimax_probs(logits: Tensor, *, beta: Beta, dim: int | None = None) -> Tens
 
     .. math:: h_\beta(f)_y = \Big(\frac{f_y + \varphi_\beta(f)}{\beta} + 1\Big)_+^{\beta}
 
-    Exact zeros are common: a class has h > 0 only if its logit is within beta of the largest.
+    Many probabilities are exactly zero: a class has h > 0 only if its logit is less than beta below the largest.
 
     Args:
         logits: margins f, any shape with k classes along `dim`; -inf masks a class.
         beta: loss parameter in [1, inf]: 1 gives sparsemax, 2 gives entmax-1.5, inf gives softmax.
             A tensor gives one beta for each row, and broadcasts against the shape without `dim`.
-        dim: dimension of the classes; None is where the losses have it: 1, or 0 for one row.
+        dim: dimension of the classes; None means 1, or 0 for a single row.
 
     Returns:
         h, of the shape of `logits`, summing to one along `dim`.
@@ -45,18 +45,18 @@ def minimax_probs(logits: Tensor, *, beta: Beta, dim: int | None = None) -> Tens
 
 
 def worst_case_probs(logits: Tensor, *, beta: Beta, dim: int | None = None) -> Tensor:
-    r"""Compute p, the worst-case probabilities: the calibrated output, and minus the gradient of phi.
+    r"""Compute p, the worst-case probabilities, which are calibrated, and are minus the gradient of phi.
 
     .. math:: p_\beta(f)_y = \frac{v_y^{\beta - 1}}{\sum_j v_j^{\beta - 1}},
               \qquad v_y = \Big(\frac{f_y + \varphi_\beta(f)}{\beta} + 1\Big)_+
 
-    At beta = 1 it is uniform on the support, one subgradient among many (at ties of the support's
-    edge others exist); the converse map of Theorem 1 does not exist there.
+    At beta = 1, p is uniform on its support, the classes with p > 0. There phi can have other subgradients too, and
+    Theorem 1's map from p back to h does not exist.
 
     Args:
         logits: margins f, any shape with k classes along `dim`; -inf masks a class.
         beta: loss parameter in [1, inf]; inf gives softmax. A tensor gives one beta for each row.
-        dim: dimension of the classes; None is where the losses have it: 1, or 0 for one row.
+        dim: dimension of the classes; None means 1, or 0 for a single row.
 
     Returns:
         p, of the shape of `logits`, summing to one along `dim`.
@@ -80,12 +80,12 @@ def minimax_to_worst_case(h: Tensor, *, beta: Beta, dim: int | None = None) -> T
 
     Args:
         h: probabilities along `dim`, any shape.
-        beta: in [1, inf]. At 1 the result is uniform on the support of h (not on all
-            classes: 0^0 counts as 0 here); at inf it is h. A tensor gives one beta for each row.
-        dim: dimension of the classes; None is where the losses have it: 1, or 0 for one row.
+        beta: in [1, inf]. At 1 the result is uniform on the classes with h > 0, since 0^0 is taken as 0 here. At inf
+            it is h. A tensor gives one beta for each row.
+        dim: dimension of the classes; None means 1, or 0 for a single row.
 
     Returns:
-        p, of the shape of h. A row that holds NaN is NaN.
+        p, of the shape of h. A row that contains NaN becomes NaN.
 
     Raises:
         TypeError, ValueError, RuntimeError, IndexError: as :func:`~mgce.functional.normalizer`.
@@ -102,23 +102,23 @@ def minimax_to_worst_case(h: Tensor, *, beta: Beta, dim: int | None = None) -> T
 
 
 def worst_case_to_minimax(p: Tensor, *, beta: Beta, dim: int | None = None) -> Tensor:
-    r"""Map worst-case probabilities p to minimax probabilities h: sharpening by alpha = beta/(beta-1).
+    r"""Map worst-case probabilities p to minimax probabilities h, by the power alpha = beta / (beta - 1).
 
     .. math:: h_y = p_y^{\alpha} \Big/ \sum_j p_j^{\alpha}
 
     Args:
         p: probabilities along `dim`, any shape.
-        beta: in (1, inf]; at inf the result is p. Near 1 the exponent is so large that the
-            result is one-hot unless two classes agree to within beta - 1. A tensor gives one beta for
-            each row.
-        dim: dimension of the classes; None is where the losses have it: 1, or 0 for one row.
+        beta: in (1, inf]; at inf the result is p. Near 1 the exponent alpha is so large that the result is one-hot,
+            unless the largest probabilities differ by a relative beta - 1 or less. A tensor gives one beta for each
+            row.
+        dim: dimension of the classes; None means 1, or 0 for a single row.
 
     Returns:
-        h, of the shape of p. A row that holds NaN is NaN, and so is one whose beta is 1 in a tensor
-        whose values cannot be read.
+        h, of the shape of p. A row that contains NaN becomes NaN. If `beta` is a tensor whose values cannot be read,
+        as in compiled code, rows with beta = 1 become NaN too.
 
     Raises:
-        ValueError: if beta is 1, where p does not determine h (a face of the simplex has the same p).
+        ValueError: if beta is 1, where p does not determine h: all h with the same support have the same p.
         TypeError, RuntimeError, IndexError: as :func:`~mgce.functional.normalizer`.
 
     Example:
@@ -141,7 +141,7 @@ def worst_case_to_minimax(p: Tensor, *, beta: Beta, dim: int | None = None) -> T
 
 
 def _probs(output: str, logits: Tensor, beta: Beta, dim: int | None) -> Tensor:
-    """Return the output named, contiguous if the logits are."""
+    """Return the probabilities named by `output`, "minimax" or "worst_case"; they are contiguous if the logits are."""
     beta = _validation.check_beta(beta)
     dim = _validation.check_logits(logits, dim)
     probs = of_rows(output, logits, beta, dim).movedim(-1, dim).to(result_dtype(logits))
@@ -149,7 +149,7 @@ def _probs(output: str, logits: Tensor, beta: Beta, dim: int | None) -> Tensor:
 
 
 def _less_inverse(beta: Beta) -> Beta:
-    """Return 1 - 1/beta, with its digits where beta is near 1."""
+    """Return 1 - 1/beta, computed such that it is accurate for beta near 1."""
     if not isinstance(beta, Tensor):
         return 1.0 if beta >= root.LARGEST_BETA else (beta - 1) / beta
     finite = ~(beta >= root.LARGEST_BETA)

@@ -1,1 +1,1 @@
-"""The losses, as functions and as modules."""
+"""Define every loss as a function and as a module."""

@@ -1,4 +1,4 @@
-"""What every loss asks of its arguments: the errors of `cross_entropy`, found without reading a value of a tensor."""
+"""Check the arguments of losses: raise the errors of `cross_entropy` without reading any value of a tensor."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ HALF_TYPES = _validation.HALF_TYPES
 
 
 def with_class_dim(input: Tensor, target: Tensor, dim: int | None) -> tuple[Tensor, Tensor]:
-    """Return logits, and class probabilities with them, a view whose classes are where `cross_entropy` has them."""
+    """Return views of logits and class probabilities with the classes in dimension 1 (0 for a single row).
+
+    Class indices have no dimension of classes and are returned as they are.
+    """
     if dim is None or not isinstance(input, Tensor) or not isinstance(target, Tensor):
         return input, target
     _validation.check_logits(input, dim, "input")
@@ -26,7 +29,7 @@ def with_class_dim(input: Tensor, target: Tensor, dim: int | None) -> tuple[Tens
 
 
 def result_dtype(input: Tensor, target: Tensor, weight: Tensor | None) -> torch.dtype:
-    """Return the type of the loss that `cross_entropy` would give."""
+    """Return the dtype that the loss of `cross_entropy` would have for these arguments."""
     if input.dtype in HALF_TYPES and torch.is_autocast_enabled(input.device.type):
         return torch.float32
     if not target.is_floating_point():
@@ -36,7 +39,7 @@ def result_dtype(input: Tensor, target: Tensor, weight: Tensor | None) -> torch.
 
 
 def check_options(options: LossOptions, beta: Beta) -> Beta:
-    """Check what is not a tensor, and beta; give beta as a float or a tensor."""
+    """Check beta and the arguments of a loss that are not tensors; return beta as a float or a tensor."""
     beta = _validation.check_beta(beta)
     _validation.check_choice("reduction", options.reduction, _validation.REDUCTIONS)
     _validation.check_ignore_index(options.ignore_index)
@@ -52,9 +55,9 @@ def check_arguments(
     beta: Beta = math.inf,
     dim: int | None = None,
 ) -> Beta:
-    """Check all arguments of a loss, and give beta as a float or a tensor; a loss without one leaves it out.
+    """Check all arguments of a loss; return beta as a float or a tensor.
 
-    `dim` is the dimension of the classes where it is not that of `cross_entropy`.
+    A loss without beta omits the argument. `dim` is the dimension of the classes; None means that of `cross_entropy`.
     """
     beta = check_options(options, beta)
     if not isinstance(input, Tensor):
@@ -73,7 +76,7 @@ def check_arguments(
 
 
 def check_target(target: Tensor, rows: tuple[int, ...], probs: tuple[int, ...], ignore_index: int) -> None:
-    """Require class indices of the shape `rows`, or class probabilities of the shape `probs`."""
+    """Require `target` to be class indices of the shape `rows` or class probabilities of the shape `probs`."""
     if not isinstance(target, Tensor):
         raise TypeError(expected("target", "a torch.Tensor", type(target).__name__))
     if target.shape == probs:
@@ -112,7 +115,7 @@ def warn_of_many_labels(target: Tensor, dim: int) -> None:
 
 
 def check_weight(weight: Tensor, k: int, logits: Tensor | None) -> None:
-    """Require a number for each class, of the dtype of `logits` unless that is None."""
+    """Require `weight` to have one number for each of k classes, and the dtype of `logits` unless `logits` is None."""
     _validation.check_class_weight(weight)
     if weight.shape != (k,):
         raise RuntimeError(expected("weight", f"one number for each of the {k} classes", tuple(weight.shape)))
@@ -122,6 +125,6 @@ def check_weight(weight: Tensor, k: int, logits: Tensor | None) -> None:
 
 
 def check_device(name: str, tensor: Tensor, input: Tensor) -> None:
-    """Require a tensor on the device of `input`."""
+    """Require the tensor called `name` to be on the same device as `input`."""
     if tensor.device != input.device:
         raise RuntimeError(expected(name, f"on the device of `input`, {input.device}", str(tensor.device)))

@@ -1,4 +1,4 @@
-r"""Asymmetric losses: minimised by the most probable label of a mixture, as long as it is probable enough."""
+r"""Define asymmetric losses: if one label is probable enough, predicting it alone minimises the expected loss."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def agce_loss(
 
     .. math:: \ell(f, y) = \frac{(a + 1)^q - (a + p_y)^q}{q}, \qquad p = \mathrm{softmax}(f)
 
-    In [0, ((a + 1)^q - a^q) / q]; symmetric at q = 1 only, where it is MAE; not convex in the logits. At a = 0 it would
-    be :func:`gce_loss` with `beta=1 / q`.
+    The loss lies in [0, ((a + 1)^q - a^q) / q]. It is symmetric only at q = 1, where it is MAE (mean absolute error).
+    It is not convex in the logits. At a = 0, which is not allowed, it would be :func:`gce_loss` with `beta=1 / q`.
 
     Args:
         input: logits f, shape (C), (N, C) or (N, C, d1, ..., dK), floating point; -inf masks a class.
         target: class indices or class probabilities, as for :func:`mgce_loss`.
         weight: a rescaling weight for each class, shape (C).
-        ignore_index: an index target that adds nothing.
+        ignore_index: a class index; rows with this target add nothing to the loss.
         reduction: `"none"`, `"mean"` or `"sum"`.
         label_smoothing: in [0, 1].
         a: at least 1e-30.
@@ -56,10 +56,10 @@ def agce_loss(
         dim: dimension of the classes, as for :func:`mgce_loss`.
 
     Returns:
-        A scalar, or the shape of index targets for `reduction="none"`.
+        A scalar; for `reduction="none"` a tensor of the shape of index targets.
 
     Raises:
-        TypeError, ValueError, RuntimeError, IndexError: as :func:`mgce_loss`, hyperparameters as beta.
+        TypeError, ValueError, RuntimeError, IndexError: as :func:`mgce_loss`; wrong hyperparameters as a wrong `beta`.
 
     Example:
         >>> agce_loss(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
@@ -97,28 +97,28 @@ def amse_loss(
     c: float = DEFAULT_C,
     dim: int | None = None,
 ) -> Tensor:
-    r"""Compute the asymmetric mean square error, the passive part of the joint asymmetric loss JAL-CE.
+    r"""Compute the asymmetric mean square error, the second term of the joint asymmetric loss JAL-CE.
 
     .. math:: \ell(f, y) = \frac1k \sum_j (p_j - c\,[j = y])^2, \qquad p = \mathrm{softmax}(f)
 
-    In [(c - 1)^2 / k, (c^2 + 1) / k] for c >= 1; not symmetric, the sum over the classes varies by 1 - 1/k; not convex
-    in the logits. A class of logit -inf is left out of the mean, and so of k.
+    The loss lies in [(c - 1)^2 / k, (c^2 + 1) / k] for c >= 1. It is not symmetric: its sum over the classes varies by
+    1 - 1/k. It is not convex in the logits. A class of logit -inf is left out of the mean, and k does not count it.
 
     Args:
         input: logits f, shape (C), (N, C) or (N, C, d1, ..., dK), floating point; -inf masks a class.
         target: class indices or class probabilities, as for :func:`mgce_loss`.
         weight: a rescaling weight for each class, shape (C).
-        ignore_index: an index target that adds nothing.
+        ignore_index: a class index; rows with this target add nothing to the loss.
         reduction: `"none"`, `"mean"` or `"sum"`.
         label_smoothing: in [0, 1].
-        c: in [1, 1e18], what p_y is drawn to; 1 is the mean square error.
+        c: the target value of p_y, in [1, 1e18]; 1 gives the mean square error.
         dim: dimension of the classes, as for :func:`mgce_loss`.
 
     Returns:
-        A scalar, or the shape of index targets for `reduction="none"`.
+        A scalar; for `reduction="none"` a tensor of the shape of index targets.
 
     Raises:
-        TypeError, ValueError, RuntimeError, IndexError: as :func:`mgce_loss`, hyperparameters as beta.
+        TypeError, ValueError, RuntimeError, IndexError: as :func:`mgce_loss`; wrong hyperparameters as a wrong `beta`.
 
     Example:
         >>> amse_loss(torch.tensor([[1.0, 0.0]]), torch.tensor([1]), c=1.0)
@@ -140,20 +140,21 @@ def _amse(logits: Tensor, wanted: Wanted, c: float) -> Tensor:
 
 
 class AGCELoss(ScoredLoss):
-    r"""Asymmetric generalized cross-entropy: the most probable label of a mixture minimises it.
+    r"""Asymmetric generalized cross-entropy: predicting the most probable label minimises its expectation.
 
     .. math:: \ell(f, y) = \frac{(a + 1)^q - (a + p_y)^q}{q}, \qquad p = \mathrm{softmax}(f)
 
-    In [0, ((a + 1)^q - a^q) / q]; symmetric at q = 1 only, where it is MAE; not convex in the logits.
+    The loss lies in [0, ((a + 1)^q - a^q) / q]. It is symmetric only at q = 1, where it is MAE (mean absolute error).
+    It is not convex in the logits.
 
     Args:
         weight, size_average, ignore_index, reduce, reduction, label_smoothing: as for `nn.CrossEntropyLoss`.
         a: at least 1e-30.
         q: at least 1e-30, and (a + 1)^q at most 1e38.
-        dim: dimension of the classes, where it is not 1 (0 for one row).
+        dim: dimension of the classes; None means 1, or 0 for a single row.
 
     Raises:
-        TypeError, ValueError, RuntimeError: if an argument is not one of those above.
+        TypeError, ValueError, RuntimeError: if an argument has a type or a value not allowed above.
 
     Example:
         >>> AGCELoss(a=0.6, q=0.6)(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
@@ -184,19 +185,19 @@ class AGCELoss(ScoredLoss):
 
 
 class AMSELoss(ScoredLoss):
-    r"""Asymmetric mean square error: the passive part of the joint asymmetric loss JAL-CE.
+    r"""Asymmetric mean square error: the second term of the joint asymmetric loss JAL-CE.
 
     .. math:: \ell(f, y) = \frac1k \sum_j (p_j - c\,[j = y])^2, \qquad p = \mathrm{softmax}(f)
 
-    In [(c - 1)^2 / k, (c^2 + 1) / k]; not symmetric; not convex in the logits.
+    The loss lies in [(c - 1)^2 / k, (c^2 + 1) / k]. It is neither symmetric nor convex in the logits.
 
     Args:
         weight, size_average, ignore_index, reduce, reduction, label_smoothing: as for `nn.CrossEntropyLoss`.
-        c: in [1, 1e18], what p_y is drawn to; 1 is the mean square error.
-        dim: dimension of the classes, where it is not 1 (0 for one row).
+        c: the target value of p_y, in [1, 1e18]; 1 gives the mean square error.
+        dim: dimension of the classes; None means 1, or 0 for a single row.
 
     Raises:
-        TypeError, ValueError, RuntimeError: if an argument is not one of those above.
+        TypeError, ValueError, RuntimeError: if an argument has a type or a value not allowed above.
 
     Example:
         >>> AMSELoss(c=1.0)(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))

@@ -1,4 +1,4 @@
-"""What the modules of losses have in common: the arguments of cross-entropy, and beta."""
+"""Define the base classes of loss modules, with the arguments of cross-entropy and the hyperparameter beta."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from mgce.numerics.root import Beta
 
 
 class WithBeta(nn.Module):
-    """A module with a beta: a number, one for each row (a buffer), or one that is learnt (a parameter)."""
+    """A module with the hyperparameter beta: a number, a buffer (one number for each row) or a parameter (learnt)."""
 
     raw_beta: Beta
 
     @property
     def beta(self) -> Beta:
-        """What the module computes with, always in [1, inf].
+        """The value of beta that the module computes with, always in [1, inf].
 
-        A parameter below 1, to which a step of an optimizer may take it, is reflected at 1: the gradient then points
-        back, and the parameter itself is left alone.
+        An optimizer may move a beta that is a parameter below 1. Then this property returns 2 - beta, so that the
+        gradient points back towards 1. The parameter itself is not changed.
         """
         return _in_range(self.raw_beta)
 
@@ -40,12 +40,12 @@ OF_LOSSES_INSIDE = frozenset(("beta", "dim", "ignore_index", "label_smoothing", 
 
 
 class Criterion(nn.Module):
-    """The interface of every loss of this package; `losses/protocol.py` reads it, and that of other modules."""
+    """The base class of all losses of this package, which declares what `losses/protocol.py` asks of a loss."""
 
     inside: frozenset[str] = frozenset()  # the arguments that only losses inside have
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Refuse an argument that only losses inside have."""
+        """Set an attribute; raise if it is an argument that only the losses inside this one have."""
         if name in self.inside:
             raise AttributeError(expected(name, f"set on the losses inside {type(self).__name__}", value))
         nn.Module.__setattr__(self, name, value)
@@ -56,13 +56,13 @@ class Criterion(nn.Module):
         raise NotImplementedError
 
     def parts(self) -> tuple[nn.Module, ...]:
-        """Return the losses inside this one that are computed."""
+        """Return the losses inside this one that contribute to its value."""
         return ()
 
     def both_probs(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """Return h and p of logits: h is what the classifier predicts with, p is what should be calibrated.
+        """Return two kinds of probabilities of logits: h for predictions, p for calibrated confidence.
 
-        They are the same for a loss without beta.
+        The two are equal for a loss without beta.
         """
         probs = self.link(logits)
         return probs, probs
@@ -73,9 +73,10 @@ class Criterion(nn.Module):
 
 
 class Loss(_WeightedLoss, Criterion):
-    """The arguments that `nn.CrossEntropyLoss` has.
+    """A loss with the arguments of `nn.CrossEntropyLoss`.
 
-    Not derived from it: skorch and others take every instance of that class for softmax.
+    It does not derive from `nn.CrossEntropyLoss`: skorch and other libraries apply softmax to the logits of every
+    instance of that class.
     """
 
     def __init__(
@@ -101,22 +102,22 @@ class Loss(_WeightedLoss, Criterion):
         self.dim = python_number(dim)
 
     def set_reduction(self, reduction: str) -> None:
-        """Set the reduction."""
+        """Set the reduction to "none", "mean" or "sum"."""
         self.reduction = reduction
 
     def hyperparameters(self) -> dict[str, Any]:
-        """Return what this loss has and cross-entropy has not, by name."""
+        """Return the arguments that this loss has and cross-entropy does not have, by name."""
         return {}
 
     def extra_repr(self) -> str:
-        """Show the hyperparameters, and the other arguments where they are not the default."""
+        """Return, for `repr`, the hyperparameters and every other argument that differs from its default."""
         defaults = {"ignore_index": -100, "reduction": "mean", "label_smoothing": 0.0, "dim": None}
         changed = [f"{name}={getattr(self, name)!r}" for name in defaults if getattr(self, name) != defaults[name]]
         return ", ".join([*(f"{name}={show(value)}" for name, value in self.hyperparameters().items()), *changed])
 
 
 class RobustLoss(Loss, WithBeta):
-    """A loss with beta."""
+    """A loss with the arguments of cross-entropy and the hyperparameter beta."""
 
     def __init__(
         self,
@@ -134,17 +135,17 @@ class RobustLoss(Loss, WithBeta):
         store_beta(self, beta)
 
     def hyperparameters(self) -> dict[str, Any]:
-        """Return beta."""
+        """Return the hyperparameter beta, by its name."""
         return {"beta": self.beta}
 
 
 def python_number(value: Any) -> Any:
-    """Return a number of NumPy's as one of Python's, since the others do not compile; anything else as it is."""
+    """Convert a NumPy number to a Python number, which `torch.compile` needs; return anything else unchanged."""
     return value.item() if isinstance(value, np.generic) else value
 
 
 def store_beta(module: WithBeta, beta: Beta) -> None:
-    """Keep a float as it is, a parameter as a parameter, and another tensor as a buffer, in place of what was there."""
+    """Store beta in the module: a number or a parameter as an attribute, another tensor as a buffer."""
     number = _validation.check_beta(_in_range(beta))
     if hasattr(module, "raw_beta"):
         del module.raw_beta
@@ -155,7 +156,7 @@ def store_beta(module: WithBeta, beta: Beta) -> None:
 
 
 def _in_range(beta: Beta) -> Beta:
-    """Reflect a parameter at 1; what is not learnt is as it is."""
+    """Return a parameter below 1 as 2 - beta; return any other beta unchanged."""
     return torch.where(beta >= 1, beta, 2 - beta) if isinstance(beta, nn.Parameter) else beta
 
 

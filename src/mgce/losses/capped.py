@@ -1,4 +1,4 @@
-r"""MGCE that counts no row for more than beta, or than a label of little probability costs."""
+r"""Define MGCE with an upper limit on the loss of each row."""
 
 from __future__ import annotations
 
@@ -35,31 +35,32 @@ def capped_mgce_loss(
     threshold: float = 0.0,
     dim: int | None = None,
 ) -> Tensor:
-    r"""Compute the alpha-loss of the minimax probabilities h, as if none was below a threshold.
+    r"""Compute MGCE with a cap: the alpha-loss of minimax probabilities h, each raised to at least a threshold t.
 
     .. math:: \ell(f, y) = \beta \big(1 - \max(h_y, t)^{1/\beta}\big)
         = \min\big(\beta (1 - t^{1/\beta}), -f_y - \varphi_\beta(f)\big)
 
-    That is MGCE with a cap. In [0, beta (1 - t^(1 / beta))]; with t = 0 symmetric at beta = 1, and convex in the logits
-    at beta = inf, where it is cross-entropy. A row whose class has less probability than the threshold has no
-    gradient: begin with :func:`mgce_loss`, so that few rows with right labels are such.
+    The loss lies in [0, beta (1 - t^(1 / beta))]. With t = 0 it is symmetric at beta = 1. With t = 0 and beta = inf it
+    is cross-entropy, and convex in the logits. A row whose label has a probability below the threshold has no
+    gradient. So train with :func:`mgce_loss` first, until few rows with right labels are below the threshold.
 
     Args:
         input: logits f, shape (C), (N, C) or (N, C, d1, ..., dK), floating point; -inf masks a class.
         target: class indices or class probabilities, as for :func:`mgce_loss`.
         weight: a rescaling weight for each class, shape (C).
-        ignore_index: an index target that adds nothing.
+        ignore_index: a class index; rows with this target add nothing to the loss.
         reduction: `"none"`, `"mean"` or `"sum"`.
         label_smoothing: in [0, 1].
         beta: in [1, inf], one number for all rows.
-        threshold: t, in [0, 1]. From 1/2 on only rows count whose label has more of h than all other classes together.
+        threshold: t, in [0, 1]. With t >= 1/2 a row has a gradient only if its label has a larger h than all other
+            classes together.
         dim: dimension of the classes, as for :func:`mgce_loss`.
 
     Returns:
-        A scalar, or the shape of index targets for `reduction="none"`.
+        A scalar; for `reduction="none"` a tensor of the shape of index targets.
 
     Raises:
-        TypeError, ValueError, RuntimeError, IndexError: as :func:`mgce_loss`, hyperparameters as beta.
+        TypeError, ValueError, RuntimeError, IndexError: as :func:`mgce_loss`; wrong hyperparameters as a wrong `beta`.
 
     Example:
         >>> capped_mgce_loss(torch.tensor([[3.0, 0.0], [0.4, 0.0]]), torch.tensor([1, 1]), beta=2.0, reduction="none")
@@ -94,22 +95,23 @@ def _capped_mgce(logits: Tensor, wanted: Wanted, beta: float, threshold: float) 
 
 
 class CappedMGCELoss(ScoredLoss):
-    r"""MGCE with a cap: no row counts for more than beta, or than a label of probability t costs.
+    r"""MGCE with a cap: the loss of a row is at most that of a label with probability t.
 
     .. math:: \ell(f, y) = \beta \big(1 - \max(h_y, t)^{1/\beta}\big)
         = \min\big(\beta (1 - t^{1/\beta}), -f_y - \varphi_\beta(f)\big)
 
-    with h the minimax probabilities, which `link` gives. In [0, beta (1 - t^(1 / beta))]; with t = 0 symmetric at
-    beta = 1, and convex in the logits at beta = inf, where it is cross-entropy.
+    with h the minimax probabilities, which `link` computes from logits. The loss lies in [0, beta (1 - t^(1 / beta))].
+    With t = 0 it is symmetric at beta = 1. With t = 0 and beta = inf it is cross-entropy, and convex in the logits.
 
     Args:
         weight, size_average, ignore_index, reduce, reduction, label_smoothing: as for `nn.CrossEntropyLoss`.
         beta: in [1, inf], one number for all rows.
-        threshold: t, in [0, 1]. A row whose label has less probability has no gradient, so train without it at first.
-        dim: dimension of the classes, where it is not 1 (0 for one row).
+        threshold: t, in [0, 1]. A row whose label has a probability below t has no gradient, so train with t = 0 at
+            first.
+        dim: dimension of the classes; None means 1, or 0 for a single row.
 
     Raises:
-        TypeError, ValueError, RuntimeError: if an argument is not one of those above.
+        TypeError, ValueError, RuntimeError: if an argument has a type or a value not allowed above.
 
     Example:
         >>> CappedMGCELoss(beta=2.0, threshold=0.5)(torch.tensor([[0.4, 0.0]]), torch.tensor([1]))
@@ -140,11 +142,11 @@ class CappedMGCELoss(ScoredLoss):
 
     @property
     def link(self) -> MinimaxLink:
-        """The module that turns logits into the minimax probabilities, over the loss's dimension of classes."""
+        """The module that turns logits into the minimax probabilities, with the `beta` and the `dim` of the loss."""
         return MinimaxLink(beta=self.beta, dim=self.dim)
 
     def both_probs(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """Return h and p of logits at the beta of the loss."""
+        """Return the minimax probabilities h and the worst-case probabilities p of logits, at the beta of the loss."""
         return self.link.both(logits)
 
 

@@ -1,4 +1,4 @@
-"""A loss of clipped logits."""
+"""Define clipping of logits to a largest norm, and the loss of clipped logits."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ DEFAULT_INVERSE_NORM = 1.0  # published for CIFAR-10 with up to 40 % symmetric n
 
 
 def clip_logits(logits: Tensor, *, inverse_norm: float = DEFAULT_INVERSE_NORM, dim: int | None = None) -> Tensor:
-    r"""Shorten rows of logits to the length 1 / inverse_norm where they are longer.
+    r"""Scale each row of logits whose Euclidean norm exceeds 1 / inverse_norm down to that norm.
 
     .. math:: f \min\Big(1, \frac{1}{\delta \lVert f \rVert_2}\Big)
 
     Args:
-        logits: f, any shape with k classes along `dim`; -inf masks a class, and does not count for the length. Half
-            types are computed in float32.
-        inverse_norm: :math:`\delta`, above 0, and at most 1e30: 1 over the largest length.
-        dim: dimension of the classes; None is where the losses have it: 1, or 0 for one row.
+        logits: f, any shape with k classes along `dim`; -inf masks a class and does not count in the norm. Half types
+            are computed in float32.
+        inverse_norm: :math:`\delta`, above 0 and at most 1e30: the reciprocal of the largest norm.
+        dim: dimension of the classes; None means 1, or 0 for a single row.
 
     Returns:
         The clipped logits, of the shape and the dtype of `logits`.
 
     Raises:
-        TypeError, ValueError, RuntimeError, IndexError: as :func:`~mgce.functional.normalizer`, `inverse_norm` for
-            `beta`.
+        TypeError, ValueError, RuntimeError, IndexError: as :func:`~mgce.functional.normalizer`; `inverse_norm` is
+            checked as its `beta`.
 
     Example:
         >>> clip_logits(torch.tensor([3.0, 4.0]), inverse_norm=1.0)
@@ -56,7 +56,7 @@ def clip_logits(logits: Tensor, *, inverse_norm: float = DEFAULT_INVERSE_NORM, d
 
 
 def _clipped_whatever_the_size(x: Tensor, inverse_norm: float, dim: int) -> Tensor:
-    """Clip rows whose squares may be beyond the type, and that may have -inf, without reading a value."""
+    """Clip rows that may contain -inf or numbers whose squares overflow, without reading values of the tensor."""
     on = x != -torch.inf
     kept = torch.where(on, x, 0)
     # Divided by the largest, which is a constant to the derivative: the squares of large logits would be infinite.
@@ -70,7 +70,7 @@ def _clipped_whatever_the_size(x: Tensor, inverse_norm: float, dim: int) -> Tens
 
 
 class ClippedLogits(nn.Module):
-    """`clip_logits` as a module, over the dimension where the losses have the classes."""
+    """Apply `clip_logits` as a module."""
 
     def __init__(self, inverse_norm: float = DEFAULT_INVERSE_NORM, dim: int | None = None) -> None:
         super().__init__()
@@ -79,30 +79,31 @@ class ClippedLogits(nn.Module):
         self.dim = python_number(dim)
 
     def forward(self, logits: Tensor) -> Tensor:
-        """Clip the rows of logits."""
+        """Scale rows of logits with a norm above 1 / inverse_norm down to this norm."""
         return clip_logits(logits, inverse_norm=self.inverse_norm, dim=self.dim)
 
     def extra_repr(self) -> str:
-        """Show the hyperparameter."""
+        """Return the hyperparameter for `repr`."""
         return f"inverse_norm={self.inverse_norm:g}"
 
 
 class LogitClip(Wrapper):
-    r"""Any loss, of logits clipped to the length 1 / inverse_norm.
+    r"""Apply any loss to logits whose norm is clipped to at most 1 / inverse_norm.
 
     .. math:: \ell\Big(f \min\Big(1, \frac{1}{\delta \lVert f \rVert_2}\Big), y\Big)
 
-    Bounded, whatever the loss: cross-entropy stays below :math:`\log(1 + (k - 1) e^{\sqrt 2 / \delta})`. Symmetric if
-    the loss is; not convex. Probabilities, too, are those of the clipped logits: `link` clips first.
+    The result is bounded, whatever the loss. Cross-entropy, for example, stays below
+    :math:`\log(1 + (k - 1) e^{\sqrt 2 / \delta})` with k classes. The result is symmetric if the loss is, and not
+    convex. Also `link` clips the logits before it turns them into probabilities.
 
     Args:
-        loss: a module that takes logits and targets. Half types are clipped in float32, as :class:`mgce.LogitScale`
-            has it.
-        inverse_norm: :math:`\delta`, above 0, and at most 1e30: 1 over the largest length. 1 is published
-            for CIFAR-10 with up to 40 % symmetric noise, 1.5 for more, 2.5 for asymmetric.
+        loss: a module that takes logits and targets. Half types are clipped in float32, with the exception described
+            in :class:`mgce.LogitScale`.
+        inverse_norm: :math:`\delta`, above 0 and at most 1e30: the reciprocal of the largest norm. Published values
+            for CIFAR-10: 1 for up to 40 % symmetric noise, 1.5 for more, 2.5 for asymmetric noise.
 
     Raises:
-        TypeError, ValueError: if `inverse_norm` is not one of those above.
+        TypeError, ValueError: if `inverse_norm` is not a number in the range above.
 
     Example:
         >>> LogitClip(torch.nn.CrossEntropyLoss())(torch.tensor([[3.0, 4.0]]), torch.tensor([0]))
@@ -122,11 +123,11 @@ class LogitClip(Wrapper):
 
     @property
     def link(self) -> nn.Module:
-        """The module that turns logits into probabilities: those of the clipped logits."""
+        """The module that clips logits and turns the result into probabilities."""
         return nn.Sequential(self.clip, link_of(self.loss))
 
     def both_probs(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """Return h and p of the clipped logits."""
+        """Return the probabilities h (for predictions) and p (for calibrated confidence) of the clipped logits."""
         return both_probs(self.loss, self.clip(logits))
 
 

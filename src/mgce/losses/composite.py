@@ -1,4 +1,7 @@
-"""The MGCE loss by plain tensor operations: what every kernel must equal, on any device and under every transform."""
+"""Compute the MGCE loss by plain tensor operations, on any device and under every transform of `torch.func`.
+
+The results of every kernel must equal these.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,11 @@ from mgce.numerics.root import Beta
 def composite_mgce_loss(
     input: Tensor, target: Tensor, weight: Tensor | None, options: LossOptions, beta: Beta
 ) -> Tensor:
-    """Compute `nll_loss(f + phi(f))` for logits (C), (N, C) or (N, C, d1, ..., dK)."""
+    """Compute the MGCE loss of logits f of shape (C), (N, C) or (N, C, d1, ..., dK), as `nll_loss` of f + phi(f).
+
+    phi(f) is the normalizer: the number that, added to the logits of a row, makes its minimax probabilities sum to
+    1.
+    """
     dim = class_dim(input)
     if target.shape != input.shape:  # an ignored row may hold NaN, by which a gradient of 0 would be multiplied
         kept = (target.long() != options.ignore_index).reshape(input.shape[:dim] + input.shape[dim + 1 :])
@@ -30,7 +37,10 @@ def composite_loss_and_grad(
     arguments: LossArguments,  # probabilities have the type of the logits
     want_grad: bool = True,
 ) -> tuple[Tensor, Tensor | None]:
-    """Compute the loss and the gradient of it, or of its sum: by hand, as within an operator there is no autograd."""
+    """Compute the loss and its gradient by explicit formulas, since autograd does not work within an operator.
+
+    For the reduction "none" the gradient is that of the sum of the losses.
+    """
     target, weight, options, beta = arguments
     x = logits - logits.amax(-1, keepdim=True)
     t = root.newton(x, beta)
@@ -50,7 +60,7 @@ def composite_loss_and_grad(
 
 
 def _target_probs(target: Tensor, weight: Tensor | None, logits: Tensor, options: LossOptions) -> Tensor:
-    """Return q, shape (N, C), such that the loss is that of q: labels smoothed, weighted, and zero where ignored."""
+    """Return the targets as (N, C) class probabilities: smoothed, times the class weights, and 0 in ignored rows."""
     share = options.label_smoothing
     weight = logits.new_ones(logits.shape[1]) if weight is None else weight
     if target.ndim == 2:

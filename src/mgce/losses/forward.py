@@ -1,4 +1,4 @@
-"""A loss of probabilities that went through known noise."""
+"""Define forward correction: a loss of predicted probabilities multiplied by a known noise matrix."""
 
 from __future__ import annotations
 
@@ -28,33 +28,35 @@ LEAST_MIXED = 1e-150
 def forward_corrected_logits(
     logits: Tensor, transition: Tensor, *, beta: float = math.inf, dim: int | None = None
 ) -> Tensor:
-    r"""Compute logits whose probabilities are those of the labels after noise.
+    r"""Compute logits f' whose probabilities are those of the noisy labels, given a noise matrix T.
 
     .. math:: \mathrm{link}(f') = p(f) T
 
-    with p the softmax at beta = inf, where f' is log(p T), and below it the worst-case probabilities of MGCE, which
-    estimate the distribution of the labels as softmax does for cross-entropy. So the loss of f' sees the labels as
-    they are observed, and p estimates those before the noise. It takes a matrix product on the CPU; on a GPU, compiled,
-    under the transforms of `torch.func`, and where a label is all but impossible, below 1e-150, k^2 numbers a row.
+    At beta = inf, p is the softmax of the logits f, and f' is log(p T). For smaller beta, p are the worst-case
+    probabilities of MGCE, which estimate the distribution of the labels as softmax does for cross-entropy. Train with
+    the loss of f' against the noisy labels. Then p estimates the probabilities of the labels before the noise.
 
-    f' has the small probabilities to the power 1 / (beta - 1). Near beta = 1 these are lost to rounding: the loss of f'
-    keeps its digits, but its link does not. In float32, of up to 10 classes with 10 to 60 % symmetric noise, that was
-    off p T by up to .6 at beta = 1.05, .1 at 1.2, and 4e-4 at 1.4.
+    On the CPU this costs a matrix product. It needs memory for k^2 numbers a row on a GPU, if compiled, under the
+    transforms of `torch.func`, or if a label has a probability below 1e-150.
+
+    f' contains small probabilities to the power 1 / (beta - 1), which are rounded to 0 near beta = 1. The loss of f'
+    is still accurate, but link(f') is not. In float32, with up to 10 classes and 10 to 60 % symmetric noise, link(f')
+    differed from p T by up to .6 at beta = 1.05, .1 at 1.2, and 4e-4 at 1.4.
 
     Args:
-        logits: f, any shape with k classes along `dim`; -inf masks a class, whose label may still come by noise. Half
-            types are computed in float32.
-        transition: T, shape (k, k), rows that sum to one: T[i, j] is the probability that class i is labelled j, as
-            :mod:`mgce.noise` has it.
-        beta: in (1, inf], that of the loss; at 1 the probabilities do not determine logits.
-        dim: dimension of the classes; None is where the losses have it: 1, or 0 for one row.
+        logits: f, any shape with k classes along `dim`; -inf masks a class. Noise can still give rows the label of a
+            masked class. Half types are computed in float32.
+        transition: T, shape (k, k), rows that sum to one: T[i, j] is the probability that class i is labelled j.
+            :mod:`mgce.noise` makes such matrices.
+        beta: the beta of the loss, in (1, inf]; at 1 the probabilities do not determine logits.
+        dim: dimension of the classes; None means 1, or 0 for a single row.
 
     Returns:
-        f', of the shape and the dtype of `logits`; -inf where no class leads to a label (-beta, where beta is finite).
+        f', with the shape and the dtype of `logits`. The entry of a label that has probability 0 is -beta.
 
     Raises:
-        TypeError, ValueError, RuntimeError, IndexError: as :func:`~mgce.functional.normalizer`; ValueError if `beta` is
-            1, or `transition` not one of those above.
+        TypeError, ValueError, RuntimeError, IndexError: as :func:`~mgce.functional.normalizer`; ValueError also if
+            `beta` is 1, or if `transition` is not a matrix as above.
 
     Example:
         >>> T = torch.tensor([[0.8, 0.2], [0.2, 0.8]])
@@ -80,21 +82,25 @@ def forward_corrected_logits(
 
 
 class ForwardCorrection(Wrapper):
-    r"""Any loss of probabilities, of the labels that known noise makes of them.
+    r"""Forward correction: apply a loss to the predicted distribution of the noisy labels, given the noise matrix.
 
     .. math:: \ell(f', y) \quad\text{with}\quad \mathrm{link}(f') = p(f) T,
         \qquad \text{for cross-entropy} \quad -\log (p T)_y
 
-    p is softmax, or the worst-case probabilities where the loss is MGCE: those that its minimiser makes equal to the
-    distribution of the labels. At T = I the loss is then min(beta, MGCE): nothing pulls at a class that has left the
-    support of p, and the nearer beta is to 1 the sooner one has. A class may be lost for all rows so: look whether each
-    is still predicted. Bounded if the loss is, and for cross-entropy by the largest -log T[i, y]; neither symmetric nor
-    convex in general, even where the loss is. `link` gives the probabilities before the noise.
+    p is softmax, or, if the loss is MGCE, the worst-case probabilities, whose minimiser is the distribution of the
+    labels. `link` returns p, the probabilities of the labels before the noise.
+
+    With MGCE and T = I the loss is min(beta, MGCE). A class with p = 0 then has no gradient that could raise its p,
+    and p is 0 more often the closer beta is to 1. So a class can disappear from the predictions of all rows: check
+    that each class is still predicted.
+
+    The result is bounded if the loss is; with cross-entropy it is at most the largest -log T[i, y]. In general it is
+    neither symmetric nor convex, even if the loss is.
 
     Args:
         loss: a module that takes logits and targets, for softmax or with MGCE's `link`. Half types are corrected in
-            float32, as :class:`mgce.LogitScale` has it.
-        transition: T, shape (k, k), rows that sum to one, as :mod:`mgce.noise` makes them; kept as a buffer.
+            float32, with the exception described in :class:`mgce.LogitScale`.
+        transition: T, shape (k, k), rows that sum to one; kept as a buffer. :mod:`mgce.noise` makes such matrices.
 
     Raises:
         TypeError, ValueError: if `loss` has another link or beta = 1, or `transition` is not a transition matrix.
@@ -123,7 +129,7 @@ class ForwardCorrection(Wrapper):
         self.register_buffer("transition", transition)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Compute the loss of the corrected logits."""
+        """Compute the loss of the forward-corrected logits against noisy labels."""
         dim = check_input(self.loss, input)
         beta = _correctable(self.link.beta)
 
@@ -136,13 +142,13 @@ class ForwardCorrection(Wrapper):
 
     @property
     def link(self) -> MinimaxLink:
-        """The module that turns logits into the probabilities of the classes before the noise."""
+        """The module that turns logits into the probabilities of the labels before the noise."""
         link = link_of(self.loss)
         assert isinstance(link, MinimaxLink)  # as `__init__` checks
         return MinimaxLink(beta=link.beta, dim=link.dim, output="worst_case")
 
     def both_probs(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """Return h and p of the classes before the noise."""
+        """Return the probabilities h (for predictions) and p (calibrated) of the labels before the noise."""
         return self.link.both(logits)
 
 
@@ -162,14 +168,15 @@ def _check_transition(transition: Tensor) -> None:
 
 
 def _log(probs: Tensor) -> Tensor:
-    """Return the logarithm, whose derivative at 0 is 0 and not infinite: what is -inf stays so."""
+    """Return the logarithm, with -inf at 0, where its derivative is set to 0 instead of infinity."""
     return torch.where(probs == 0, -torch.inf, torch.where(probs == 0, 1, probs).log())
 
 
 def _log_mixture(x: Tensor, beta: float, transition: Tensor) -> Tensor:
-    """Return log(p T), by a matrix product where that keeps all digits: unless a label is all but impossible.
+    """Return log(p T), with p the probabilities of the logits x and T the transition matrix.
 
-    Else, and where values cannot be read, by k^2 numbers a row.
+    It is computed by a matrix product if all entries of p T exceed `LEAST_MIXED`. Otherwise, or if tensor values
+    cannot be read, it is computed by a log-sum-exp over k^2 numbers a row.
     """
     if beta == math.inf:
         log_p = F.log_softmax(x, -1)
@@ -186,14 +193,14 @@ def _log_mixture(x: Tensor, beta: float, transition: Tensor) -> Tensor:
 
 
 def _log_sum_exp(x: Tensor) -> Tensor:
-    """Return `x.logsumexp(-2)`, whose derivative in PyTorch is NaN where all are -inf."""
+    """Return `x.logsumexp(-2)`, with derivative 0 where all terms are -inf; PyTorch's own derivative is NaN there."""
     top = x.detach().amax(-2, keepdim=True)
     top = torch.where(top == -torch.inf, 0, top)
     return _log(torch.exp(x - top).sum(-2)) + top.squeeze(-2)
 
 
 def _corrected(loss: nn.Module, transition: Any) -> ForwardCorrection:
-    """Correct a loss by a transition matrix, from whatever holds its numbers."""
+    """Return the forward correction of a loss; the transition matrix may be a tensor, an array or nested lists."""
     try:
         matrix = torch.as_tensor(transition)
     except (TypeError, ValueError, RuntimeError):  # rows of several lengths, or words

@@ -1,8 +1,8 @@
-r"""The losses as functions: logits and targets in, a loss out, with the semantics of `cross_entropy`.
+r"""Define the losses as functions with the arguments and results of `torch.nn.functional.cross_entropy`.
 
-Each is `nll_loss` of the scores that it puts where cross-entropy has `log_softmax(f)`: MGCE
-`f + phi_beta(f)`, GCE `-l_beta(softmax(f), .)`. Weights, ignored rows, smoothing, soft targets and
-further dimensions follow from that.
+Cross-entropy is `nll_loss` of the scores `log_softmax(f)`. MGCE uses the scores `f + phi_beta(f)` instead, and GCE
+minus its loss for each class. So class weights, ignored rows, smoothing, soft targets and further dimensions mean what
+they mean for cross-entropy.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ def mgce_loss(
     backend: str = "auto",
     dim: int | None = None,
 ) -> Tensor:
-    r"""Compute the MGCE margin loss: convex in the logits, robust to label noise.
+    r"""Compute MGCE (minimax generalized cross-entropy): a loss convex in the logits and robust to label noise.
 
     .. math::
         \ell_\beta(f, y) = -f_y - \varphi_\beta(f) \ge 0, \qquad
         \frac{\partial \ell_\beta}{\partial f} = p_\beta(f) - e_y
 
-    with :math:`\varphi_\beta` the normalizer and :math:`p_\beta` the worst-case probabilities. It is
-    zero once `f_y` exceeds every other logit by `beta`, and never above cross-entropy.
-    Every argument but `beta`, `backend` and `dim` means what it means to
-    :func:`torch.nn.functional.cross_entropy`, the error classes are the same, and `beta=inf` is it.
+    with :math:`\varphi_\beta` the normalizer, :math:`p_\beta` the worst-case probabilities and :math:`e_y` the one-hot
+    vector of the label. The loss is zero once `f_y` exceeds every other logit by `beta`. It is never above
+    cross-entropy, which it equals at `beta=inf`. All arguments except `beta`, `backend` and `dim` mean what they mean
+    in :func:`torch.nn.functional.cross_entropy`, and wrong ones raise the same classes of errors.
 
     Args:
         input: logits f, shape (C), (N, C) or (N, C, d1, ..., dK), floating point. -inf masks a
@@ -56,29 +56,28 @@ def mgce_loss(
         target: class indices, shape (), (N) or (N, d1, ..., dK), int64 or uint8; or class
             probabilities q, the shape of `input`, for the loss :math:`\sum_y q_y \ell_\beta(f, y)`.
         weight: a rescaling weight for each class, shape (C).
-        ignore_index: an index target that adds nothing to the loss, its mean or the gradient.
+        ignore_index: a class index; rows with this target add nothing to the loss, its mean or the gradient.
         reduction: `"none"`, `"mean"` (weighted by the targets' weights for index targets) or `"sum"`.
         label_smoothing: in [0, 1], how much of the target is spread evenly over the classes.
-        beta: in [1, inf]. 1 is the convex minimax MAE, 1.4 the paper's default, inf cross-entropy;
-            a tensor gives one beta for each row and broadcasts against the shape of index targets.
-        backend: `"auto"` takes the fastest that can run the call. `"cpu"` is a fused kernel, compiled when the package
-            is built; it has no forward-mode derivative, and named it raises where one is wanted. `"torch"` is plain
-            tensor operations in the dtype of `input`, and `"reference"` the same in float64: both work on any device
-            and under every transform.
-        dim: dimension of the classes, where it is not 1 (0 for one row); `dim=-1` for logits (N, d1, ..., dK, C).
-            Class probabilities have theirs in the same place.
+        beta: in [1, inf]. 1 gives the convex minimax MAE (mean absolute error), 1.4 is the paper's default, inf gives
+            cross-entropy. A tensor gives one beta for each row; it broadcasts against the shape of index targets.
+        backend: `"auto"` uses the fastest backend that can run the call. `"cpu"` is a fused kernel, compiled when the
+            package is built; it has no forward-mode derivative, and raises if you ask for one. `"torch"` uses plain
+            tensor operations in the dtype of `input`, and `"reference"` the same operations in float64. Both work on
+            any device and under every transform of `torch.func`.
+        dim: dimension of the classes in `input` and in class probabilities; None means 1, or 0 for a single row. Use
+            `dim=-1` for logits of shape (N, d1, ..., dK, C).
 
     Returns:
-        A scalar, or the shape of index targets for `reduction="none"`, in the dtype that
-        cross-entropy would return. The mean over nothing (an empty batch, or every row ignored) is
-        NaN, and a row with NaN gives NaN.
+        A scalar, or for `reduction="none"` a tensor of the shape of index targets, in the dtype that cross-entropy
+        would return. The mean over nothing (an empty batch, or every row ignored) is NaN. A row that contains NaN has
+        the loss NaN.
 
     Raises:
-        TypeError: if an argument is not a tensor, or `beta` not a number.
-        ValueError: if `beta`, `reduction` or `backend` is not one of those above, or the batch
-            sizes differ.
-        RuntimeError: if shapes, dtypes, `weight` or `label_smoothing` do not fit, or the backend named
-            cannot run this call, with the reason.
+        TypeError: if `input` or `target` is not a tensor, or `beta` is not a number.
+        ValueError: if `beta`, `reduction` or `backend` has a value not allowed above, or the batch sizes differ.
+        RuntimeError: if shapes, dtypes, `weight` or `label_smoothing` do not fit, or if the chosen backend cannot run
+            this call; the message gives the reason.
         IndexError: if a class index is out of range (on the CPU).
 
     Example:
@@ -123,7 +122,7 @@ def gce_loss(
     beta: Beta = DEFAULT_GCE_BETA,
     dim: int | None = None,
 ) -> Tensor:
-    r"""Compute generalized cross-entropy: the alpha-loss of softmax, bounded but not convex.
+    r"""Compute generalized cross-entropy, a bounded but not convex loss of softmax probabilities.
 
     .. math:: \ell_\beta(\mathrm{softmax}(f), y) = \beta \Big(1 - \mathrm{softmax}(f)_y^{1/\beta}\Big)
 
@@ -133,15 +132,15 @@ def gce_loss(
         input: logits f, shape (C), (N, C) or (N, C, d1, ..., dK), floating point.
         target: class indices or class probabilities, as for :func:`mgce_loss`.
         weight: a rescaling weight for each class, shape (C).
-        ignore_index: an index target that adds nothing.
+        ignore_index: a class index; rows with this target add nothing to the loss.
         reduction: `"none"`, `"mean"` or `"sum"`.
         label_smoothing: in [0, 1].
-        beta: in [1, inf]. 1 is the non-convex softmax MAE `1 - softmax(f)_y`, inf cross-entropy;
-            a tensor gives one beta for each row.
+        beta: in [1, inf]. 1 gives the non-convex softmax MAE (mean absolute error) `1 - softmax(f)_y`, inf gives
+            cross-entropy. A tensor gives one beta for each row.
         dim: dimension of the classes, as for :func:`mgce_loss`.
 
     Returns:
-        A scalar, or the shape of index targets for `reduction="none"`.
+        A scalar; for `reduction="none"` a tensor of the shape of index targets.
 
     Raises:
         TypeError, ValueError, RuntimeError, IndexError: as :func:`mgce_loss`.
@@ -175,23 +174,23 @@ def gce_loss(
 
 
 def alpha_loss(probs: Tensor, target: Tensor, *, beta: Beta, dim: int | None = None, reduction: str = "mean") -> Tensor:
-    r"""Compute the alpha-loss of probabilities, `alpha = beta / (beta - 1)`.
+    r"""Compute the alpha-loss of predicted probabilities h, with `alpha = beta / (beta - 1)`.
 
     .. math:: \ell_\beta(h, y) = \beta \big(1 - h_y^{1/\beta}\big)
 
-    Of the minimax probabilities it is `min(beta, mgce_loss)`, exactly.
+    If h are the minimax probabilities of logits, the alpha-loss equals `min(beta, mgce_loss)` of these logits.
 
     Args:
         probs: probabilities h, any shape with k classes along `dim`, in [0, 1].
         target: class indices, the shape of `probs` without `dim`, int64 or uint8; or class
             probabilities, the shape of `probs`.
-        beta: in [1, inf]; 1 is MAE `1 - h_y` (the error of the randomised rule), inf is `-log h_y`. A tensor
-            gives one beta for each row: it broadcasts against the shape of index targets.
-        dim: dimension of the classes; None is where the losses have it: 1, or 0 for one row.
+        beta: in [1, inf]. 1 gives MAE `1 - h_y`, the error of a classifier that draws its prediction from h. inf gives
+            `-log h_y`. A tensor gives one beta for each row; it broadcasts against the shape of index targets.
+        dim: dimension of the classes; None means 1, or 0 for a single row.
         reduction: `"none"`, `"mean"` or `"sum"`.
 
     Returns:
-        A scalar, or the shape of index targets for `reduction="none"`. The loss of a zero
+        A scalar; for `reduction="none"` a tensor of the shape of index targets. The loss of a zero
         probability is beta, and its derivative is -inf for beta > 1.
 
     Raises:
@@ -222,9 +221,10 @@ def alpha_loss(probs: Tensor, target: Tensor, *, beta: Beta, dim: int | None = N
 
 
 def _alpha_scores(probs: Tensor, beta: Tensor) -> Tensor:
-    """Return `beta (h^(1/beta) - 1)`: where h > 0 by expm1, which keeps the digits of large beta, else by the power.
+    """Return `beta (h^(1/beta) - 1)`, minus the alpha-loss of each class.
 
-    The power keeps the infinite derivative at zero, and NaN.
+    Where h > 0 it is computed by expm1, which stays accurate for large beta. Elsewhere it is computed by the power,
+    which keeps the infinite derivative at zero, and NaN.
     """
     on = probs > 0
     log_probs = torch.where(on, probs, 1).log()

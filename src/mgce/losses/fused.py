@@ -1,4 +1,4 @@
-"""The MGCE loss by a fused kernel: value and gradient in one pass over the logits, differentiable twice."""
+"""Compute the MGCE loss by a fused kernel: value and gradient in one pass over the logits, differentiable twice."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def fused_mgce_loss(
     options: LossOptions,
     beta: float,
 ) -> Tensor:
-    """Bring the arguments to the form of kernels, a batch of rows of one float type, and the loss back from it."""
+    """Reshape and cast the arguments to rows of one float type, and compute the loss by a kernel."""
     soft = target.is_floating_point()
     rows, labels = _rows(input), _rows(target) if soft else _labels(target)
     if rows.is_cuda:  # reads half types as they are, and rows with any stride
@@ -44,7 +44,7 @@ def fused_mgce_loss(
 
 
 def loss_of_rows(rows: Tensor, arguments: LossArguments) -> Tensor:
-    """Return the loss of arguments that have the form of kernels, with a gradient if one is wanted."""
+    """Return the loss of logits (N, C) by a kernel, differentiable if autograd records the call."""
     if rows.requires_grad and torch.is_grad_enabled():
         return _apply(rows, arguments)
     return dispatch.loss_and_grad(rows, arguments, want_grad=False)[0]
@@ -61,11 +61,14 @@ def _labels(target: Tensor) -> Tensor:
 
 
 class FusedLoss(torch.autograd.Function):
-    """The loss of rows, with the gradient from the forward pass; a second derivative takes the composite path."""
+    """The loss of rows of logits by a kernel that computes the gradient in the forward pass.
+
+    For a second derivative the loss is computed again by plain tensor operations, which autograd differentiates.
+    """
 
     @staticmethod
     def forward(ctx: Any, logits: Tensor, arguments: LossArguments) -> Tensor:
-        """Compute the loss, and keep the gradient for the way back."""
+        """Compute the loss, and store the gradient for the backward pass."""
         # What a second derivative needs is saved, so that a change in place is seen.
         ctx.save_for_backward(logits, arguments.target, arguments.weight)
         ctx.options = arguments.options, arguments.beta
@@ -74,7 +77,11 @@ class FusedLoss(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, None]:
-        """Scale the gradient that is there, or differentiate the composite loss."""
+        """Return the stored gradient times `grad_output`.
+
+        For `create_graph=True` the gradient is that of plain tensor operations, which autograd can differentiate
+        again.
+        """
         if torch.is_grad_enabled():  # create_graph=True
             logits, *tensors = ctx.saved_tensors
             return _differentiable_gradient(logits, LossArguments(*tensors, *ctx.options), grad_output), None
@@ -99,7 +106,7 @@ _apply: Callable[..., Tensor] = super(torch.autograd.Function, FusedLoss).apply
 
 
 def _for_rows(grad_output: Tensor) -> Tensor:
-    """Bring the gradient in the loss, of each row or reduced, to a shape that multiplies rows of logits."""
+    """Return the gradient with respect to the loss in a shape that broadcasts against logits (N, C)."""
     return grad_output.unsqueeze(-1) if grad_output.ndim else grad_output
 
 
@@ -109,11 +116,11 @@ def _differentiable_gradient(logits: Tensor, arguments: LossArguments, grad_outp
 
 
 def operands_of(beta: float) -> tuple[float, Tensor | None]:
-    """Return beta as operands of an operator: a number, or a tensor if beta is a symbol of the compiled graph.
+    """Return beta as two operands of an operator: a number, and a tensor if beta is a symbol of the compiled graph.
 
-    A number is part of the graph, which would be recompiled at each step of a schedule. The tensor is made by a
-    product, since PyTorch's compiler keeps only arithmetic independent of a number's value. It is on the CPU, where
-    reading it does not synchronise.
+    A plain number is a constant of the graph, so a schedule of beta would recompile the graph at each step. A tensor
+    avoids that. It is made by a product, since PyTorch's compiler keeps only arithmetic independent of a number's
+    value. It is on the CPU, where reading it does not synchronise.
     """
     if not torch.compiler.is_compiling():
         return beta, None
@@ -141,13 +148,13 @@ def loss_and_grad(
     beta: float,
     symbol: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Run the kernel as one opaque operator, for graphs that are traced."""
+    """Compute the loss and its gradient by the kernel, as one operator that tracing does not look into."""
     options = LossOptions(ignore_index, reduction, label_smoothing)
     return loss_and_gradient(logits, LossArguments(target, weight, options, number_of(beta, symbol)))
 
 
 def loss_and_gradient(logits: Tensor, arguments: LossArguments) -> tuple[Tensor, Tensor]:
-    """Return the loss and its gradient of a batch of rows, by the kernel or, on a machine without it, by hand."""
+    """Return the loss of a batch of rows and its gradient; without a kernel, compute them by plain operations."""
     if dispatch.obstacle_of_machine(logits, arguments.beta, warn=True) is None:
         loss, grad = dispatch.loss_and_grad(logits, arguments)
     else:

@@ -1,4 +1,4 @@
-r"""The linear head and the MGCE loss as one function, whose logits are never stored whole."""
+r"""Compute the MGCE loss of a linear head a chunk of rows at a time, so that the full logits are never stored."""
 
 from __future__ import annotations
 
@@ -40,46 +40,46 @@ def linear_mgce_loss(
     backend: str = "auto",
     chunk_rows: int | None = None,
 ) -> Tensor:
-    r"""Compute the MGCE loss of a linear head's logits, without ever storing them whole.
+    r"""Compute the MGCE loss of the logits of a linear head without storing all logits at once.
 
     .. math:: \ell_\beta(W x + b, y), \qquad \frac{\partial \ell_\beta}{\partial x} = W^\top (p - e_y), \quad
               \frac{\partial \ell_\beta}{\partial W} = (p - e_y)\, x^\top
 
-    Value and gradients are those of `mgce_loss(linear(input, linear_weight, linear_bias), target, ...)`, and the
-    arguments those of :func:`torch.nn.functional.linear_cross_entropy`. The logits are computed, used and overwritten
-    a chunk of rows at a time, in the forward pass, which computes the gradients as well (for `reduction="none"`, the
-    backward pass computes the logits again). A class outside of every support in a chunk has no gradient, exactly;
-    on the CPU the gradients are computed from the other classes alone where they are few.
+    The value and the gradients equal those of `mgce_loss(linear(input, linear_weight, linear_bias), target, ...)`. The
+    arguments are those of :func:`torch.nn.functional.linear_cross_entropy`. The forward pass computes the logits and
+    the gradients of one chunk of rows after another, in the same memory. For `reduction="none"` the backward pass
+    computes the logits again. A class that has probability 0 in all rows of a chunk, and is the label of none, has the
+    gradient 0. On the CPU such classes are skipped if they are the majority.
 
-    Beyond its result and the gradients, a call takes the memory of two chunks of logits for `backend="cpu"`, about
-    eight for `"torch"`. It takes that of all logits, as the unfused loss does, where they are wanted: by `torch.func`,
-    forward-mode and second derivatives, a tensor `beta`, a derivative in `target` or `weight`, `backend="reference"`,
-    and `reduction="none"` in `torch.compile`.
+    Besides the result and the gradients, a call needs memory for two chunks of logits with `backend="cpu"`, and for
+    about eight with `"torch"`. It needs memory for all logits in these cases: `torch.func`, forward-mode or second
+    derivatives, a tensor `beta`, a derivative with respect to `target` or `weight`, `backend="reference"`, and
+    `reduction="none"` in `torch.compile`.
 
-    In float16 the gradients are computed and kept in float32 until the backward pass. There a loss scale multiplies
-    them before they are rounded to float16. So gradients take twice the memory, and each chunk makes a float32 copy of
-    `linear_weight`.
+    For float16 inputs the gradients are computed and kept in float32 until the backward pass. There a loss scale
+    multiplies them before they are rounded to float16. So the gradients take twice the memory, and each chunk makes a
+    float32 copy of `linear_weight`.
 
     Args:
         input: rows x, shape (d), (N, d) or (..., d), floating point.
         linear_weight: W, shape (k, d), the dtype of `input`.
-        target: class indices, the shape of `input` without d, int64 or uint8; or class probabilities, that
-            shape with k after it.
+        target: class indices, int64 or uint8, of the shape of `input` without its last dimension; or class
+            probabilities, of the shape of `input` with k as the last dimension.
         linear_bias: b, shape (k).
         weight: a rescaling weight for each class, shape (k).
         reduction: `"none"`, `"mean"` or `"sum"`.
-        ignore_index: an index target that adds nothing; None stands for -100. On the CPU no logits are computed for
-            the rows that it marks.
+        ignore_index: a class index; rows with this target add nothing to the loss. None stands for -100. On the CPU no
+            logits are computed for these rows.
         label_smoothing: in [0, 1].
         beta: in [1, inf]; a tensor gives one beta for each row.
         backend: see :func:`mgce_loss`.
-        chunk_rows: how many rows make a chunk. The default makes its logits an eighth of the size of `linear_weight`,
-            and more where that is less than 32 rows or 131072 logits.
+        chunk_rows: number of rows in a chunk. By default the logits of a chunk have an eighth of the size of
+            `linear_weight`, but at least 32 rows and 131072 logits.
 
     Returns:
-        A scalar, or the shape of index targets for `reduction="none"`, in the dtype of `mgce_loss`. For half types
-        the logits are rounded to that type, the loss is computed in float32, and the gradients in `linear_weight`
-        and `linear_bias` are summed in float32.
+        A scalar, or for `reduction="none"` a tensor of the shape of index targets, in the dtype of `mgce_loss`. For
+        half types the logits are rounded to that type, the loss is computed in float32, and the gradients in
+        `linear_weight` and `linear_bias` are summed in float32.
 
     Raises:
         TypeError: if an argument is not a tensor, or `beta` or `chunk_rows` not a number.
@@ -145,7 +145,10 @@ def _loss_by_chunks(tensors: HeadBatch, options: ChunkOptions, unfused: Unfused,
 
 
 def _wants_all_logits(tensors: HeadBatch, reduction: str) -> bool:
-    """Tell whether there is nothing to chunk, or a transform or derivative is wanted that the chunks do not have."""
+    """Return whether all logits must be computed at once.
+
+    That is so if the input is empty, or if a transform or a derivative is asked for that the chunks do not support.
+    """
     if tensors.input.numel() == 0 or tensors.input.is_meta or torch._C._are_functorch_transforms_active():
         return True
     if any(tensor is not None and tensor.requires_grad for tensor in (tensors.target, tensors.weight)):
@@ -161,7 +164,7 @@ def _wants_all_logits(tensors: HeadBatch, reduction: str) -> bool:
 
 
 def _in_autocast_dtype(tensor: Tensor) -> Tensor:
-    """Cast as autocast would cast an argument of a matrix product."""
+    """Return the tensor in the dtype to which autocast casts the arguments of a matrix product."""
     device = tensor.device.type
     if tensor.dtype == torch.float64 or tensor.is_meta or not torch.is_autocast_enabled(device):
         return tensor

@@ -1,4 +1,7 @@
-"""A linear head and the MGCE loss, a chunk of rows at a time: the logits of one chunk are all that is ever stored."""
+"""Compute the MGCE loss of a linear head and its gradients a chunk of rows at a time.
+
+Only the logits of one chunk are stored.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ Unfused = Callable[..., Tensor]
 
 
 class HeadBatch(NamedTuple):
-    """The tensors of a linear head and of the rows that it is given."""
+    """The parameters of a linear head, its input rows, their targets and the class weights."""
 
     input: Tensor  # (n, d)
     linear_weight: Tensor  # (k, d)
@@ -34,7 +37,7 @@ class HeadBatch(NamedTuple):
 
 
 class ChunkOptions(NamedTuple):
-    """What a chunk needs to know besides the tensors."""
+    """The options for computing the loss of one chunk."""
 
     loss: LossOptions
     beta: float
@@ -43,15 +46,16 @@ class ChunkOptions(NamedTuple):
 
 
 class LinearLoss(torch.autograd.Function):
-    """The loss, with its gradients from the forward pass unless each row's share is unknown then ("none").
+    """The chunked loss as an autograd function.
 
-    Called as `LinearLoss.apply(*batch, options, unfused)`. `unfused` takes the tensors of the batch and is
-    differentiated where a derivative of the gradients is wanted.
+    The gradients are computed in the forward pass, but for the reduction "none" in the backward pass, which first
+    knows by what each row is multiplied. Call it as `LinearLoss.apply(*batch, options, unfused)`. `unfused` computes
+    the loss of the tensors of the batch by plain operations; autograd differentiates it for second derivatives.
     """
 
     @staticmethod
     def forward(ctx: Any, *arguments: Any) -> Tensor:
-        """Compute the loss, and keep the gradients for the way back."""
+        """Compute the loss, and store the gradients for the backward pass."""
         *tensors, ctx.options, ctx.unfused = arguments
         wanted = ctx.needs_input_grad[:3]
         if any(wanted):
@@ -63,7 +67,7 @@ class LinearLoss(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
-        """Scale the gradients that are there, or compute them by chunks again."""
+        """Return the stored gradients times `grad_output`; if none are stored, compute them by chunks."""
         nothing = (None,) * 4
         wanted = ctx.needs_input_grad[:3]
         if torch.is_grad_enabled():  # create_graph=True
@@ -109,10 +113,11 @@ def loss_and_gradients(
     wanted: tuple[bool, ...] = NOTHING,
     row_scale: Tensor | None = None,
 ) -> tuple[Tensor, Gradients]:
-    """Return the loss, and those gradients in input, linear_weight and linear_bias that are wanted.
+    """Return the loss, and its gradients with respect to input, linear_weight and linear_bias.
 
-    They are those of the reduced loss or, for "none", of the sum of the rows times `row_scale`, shape (n,). For float16
-    they are returned in float32. Autograd rounds them after the loss scale, if there is one, has multiplied them.
+    A gradient that is not `wanted` is None. The gradients are those of the reduced loss; for "none", they are those of
+    the sum of the losses times `row_scale`, shape (n,). For float16 they are returned in float32, and autograd rounds
+    them after a loss scale has multiplied them.
     """
     n, kept = len(batch.input), None
     if batch.target.ndim == 1 and batch.target.is_cpu:  # elsewhere, to look at the labels is to wait for the device
@@ -131,7 +136,7 @@ def loss_and_gradients(
 
 
 def _kept_rows(target: Tensor, k: int, ignore_index: int) -> Tensor | None:
-    """Return the indices of the rows that count, or None where all do; refuse a label that is no class."""
+    """Return the indices of the rows that are not ignored, or None if no row is; raise if a label is not a class."""
     kept = target != ignore_index
     wrong = kept & ((target < 0) | (target >= k))
     if bool(wrong.any()):
@@ -144,7 +149,7 @@ def _put_back(rows: Tensor, kept: Tensor, n: int) -> Tensor:
 
 
 def _scales(batch: HeadBatch, options: ChunkOptions, row_scale: Tensor | None) -> tuple[Tensor | float, Tensor | float]:
-    """Return what each row's gradient is multiplied by, and what the sum of the losses is divided by."""
+    """Return the factor for the gradient of each row, and the number by which the sum of the losses is divided."""
     if row_scale is not None:
         return row_scale.unsqueeze(-1), 1.0
     if options.loss.reduction != "mean":
@@ -159,7 +164,11 @@ def _scales(batch: HeadBatch, options: ChunkOptions, row_scale: Tensor | None) -
 def _over_chunks(
     batch: HeadBatch, options: ChunkOptions, wanted: tuple[bool, ...], scale: Tensor | float
 ) -> tuple[Tensor, Gradients]:
-    """Return the losses, of each row for "none" or of each chunk, and the gradients times `scale`."""
+    """Compute losses and gradients chunk by chunk.
+
+    For the reduction "none" the losses are those of the rows, otherwise one sum for each chunk. The gradients are
+    multiplied by `scale`.
+    """
     input, linear_weight, linear_bias, target, weight = batch
     n, k = len(input), len(linear_weight)
     grad_input = None
@@ -203,7 +212,10 @@ def _project(rows: Tensor, linear_weight: Tensor, linear_bias: Tensor | None, ou
 def _chunk_loss(
     logits: Tensor, target: Tensor, weight: Tensor | None, options: ChunkOptions, want_grad: bool
 ) -> tuple[Tensor, Tensor | None]:
-    """Return the loss of each row for "none", else their sum, and the gradient of the sum in the logits."""
+    """Return the loss of one chunk, and the gradient of its sum in the logits.
+
+    For the reduction "none" the loss is that of each row, otherwise the sum.
+    """
     dtype = torch.promote_types(logits.dtype, torch.float32)
     if target.ndim == 2:
         dtype = torch.promote_types(dtype, target.dtype)
@@ -224,7 +236,10 @@ def _accumulate(
     linear_weight: Tensor,
     into: Gradients,
 ) -> None:
-    """Write the gradient in the rows, and add those in the head, by way of the classes that have any."""
+    """Write the gradient in the rows of a chunk, and add the gradients in the weight and the bias of the head.
+
+    If few classes have a gradient that is not 0, only their columns are multiplied.
+    """
     into_input, into_weight, into_bias = into
     active = _active_classes(grad)
     if active is not None:
@@ -250,7 +265,7 @@ def _accumulate(
 
 
 def _active_classes(grad: Tensor) -> Tensor | None:
-    """Return the classes in which some row has a gradient, or None where they are many, or no device may wait."""
+    """Return the classes in which some row has a gradient that is not 0; None if they are many or not on the CPU."""
     if grad.device.type != "cpu":
         return None
     # Two passes that are vectorised cost less than any(0); NaN is not 0.

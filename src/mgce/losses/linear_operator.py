@@ -1,4 +1,4 @@
-"""The chunked loss of a linear head as one opaque operator, for graphs that are traced."""
+"""Register the chunked loss of a linear head as one PyTorch operator, which `torch.compile` does not look into."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def linear_loss_and_gradients(
     backend: str,
     wanted: Sequence[bool],
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return the loss, reduced, and its gradients in the first three arguments: empty where not wanted."""
+    """Return the reduced loss and its gradients in the first three arguments; a gradient not wanted is empty."""
     beta = number_of(beta, symbol)
     chosen = dispatch.choose(backend, input, target, weight, beta, classes=len(linear_weight))  # now a plain call
     kernel = chosen in dispatch.KERNELS
@@ -78,7 +78,7 @@ def _scale(ctx: Any, grad_loss: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]
 
 
 def _times(grad: Tensor, grad_loss: Tensor) -> Tensor:
-    """Multiply in float32 at least: a loss scale of 65,536 is infinite in float16."""
+    """Multiply two tensors in the wider of their dtypes, since a loss scale of 65,536 is infinite in float16."""
     dtype = torch.promote_types(grad.dtype, grad_loss.dtype)
     return (grad.to(dtype) * grad_loss.to(dtype)).to(grad.dtype)
 

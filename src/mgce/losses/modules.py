@@ -1,4 +1,4 @@
-"""The losses as modules: they hold the hyperparameters and call the function."""
+"""Define MGCE and GCE as modules, which store the hyperparameters and call the loss functions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OUTPUTS = ("minimax", "worst_case")
 
 
 class MinimaxLink(WithBeta):
-    r"""Turn logits into the probabilities of MGCE, as `nn.Softmax` does for cross-entropy.
+    r"""Turn logits into the probabilities of MGCE; it is to MGCE what `nn.Softmax` is to cross-entropy.
 
     .. math::
         h_y = \Big(\frac{f_y + \varphi_\beta(f)}{\beta} + 1\Big)_+^{\beta}
@@ -30,11 +30,11 @@ class MinimaxLink(WithBeta):
         p_y = h_y^{1 - 1/\beta} \Big/ \sum_j h_j^{1 - 1/\beta}
 
     Args:
-        beta: in [1, inf], that of the loss the logits were trained with; a tensor gives one for
-            each row, and a parameter is learnt, see :class:`mgce.MGCELoss`.
-        dim: dimension of the classes; None is where the losses have it: 1, or 0 for one row.
-        output: `"minimax"` gives h, the classifier of the paper; `"worst_case"` gives p, the
-            calibrated output.
+        beta: the beta of the loss that the model was trained with, in [1, inf]. A tensor gives one beta for each row;
+            a parameter is learnt, see :class:`mgce.MGCELoss`.
+        dim: dimension of the classes; None means 1, or 0 for a single row.
+        output: `"minimax"` returns h, with which the paper's classifier predicts; `"worst_case"` returns p, the
+            calibrated probabilities.
 
     Raises:
         TypeError, ValueError: if `beta` or `output` is not one of those above.
@@ -61,39 +61,39 @@ class MinimaxLink(WithBeta):
         return probs(logits, beta=self.beta, dim=self.dim)
 
     def both(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """Return h and p of logits, whatever `output` is."""
+        """Return both the minimax probabilities h and the worst-case probabilities p, whatever `output` is."""
         beta, dim = self.beta, self.dim
         return minimax_probs(logits, beta=beta, dim=dim), worst_case_probs(logits, beta=beta, dim=dim)
 
     def extra_repr(self) -> str:
-        """Show the hyperparameters."""
+        """Return the hyperparameters for `repr`."""
         return f"beta={show(self.beta)}, dim={self.dim}, output={self.output!r}"
 
 
 class MGCELoss(RobustLoss):
-    r"""The MGCE margin loss, in place of `nn.CrossEntropyLoss`.
+    r"""MGCE (minimax generalized cross-entropy), a robust loss to use in place of `nn.CrossEntropyLoss`.
 
     .. math:: \ell_\beta(f, y) = -f_y - \varphi_\beta(f)
 
-    See :func:`mgce.functional.mgce_loss` for the shapes, dtypes and reductions. `loss.link` turns the
-    logits into probabilities: never use softmax for that, unless beta is inf.
+    See :func:`mgce.functional.mgce_loss` for the shapes, dtypes and reductions. Use `loss.link`, not softmax, to turn
+    the logits into probabilities; only at beta = inf are they the same.
 
     Args:
         weight: a rescaling weight for each class, shape (C); a buffer, as in `nn.CrossEntropyLoss`.
         size_average: deprecated, see `reduction`.
-        ignore_index: an index target that adds nothing.
+        ignore_index: a class index; rows with this target add nothing to the loss.
         reduce: deprecated, see `reduction`.
         reduction: `"none"`, `"mean"` or `"sum"`.
         label_smoothing: in [0, 1].
-        beta: in [1, inf]: 1 is the convex minimax MAE, inf cross-entropy. A tensor gives one beta
-            for each row. A parameter is learnt and stays in range: below 1 it is reflected, so that `loss.beta` and
-            `loss.link` have `2 - beta`. The loss grows with beta, so the training loss alone takes it to 1: learn it
-            by what else depends on it, such as an alpha-loss of the link on validation rows.
+        beta: in [1, inf]. 1 gives the convex minimax MAE (mean absolute error), inf gives cross-entropy. A tensor
+            gives one beta for each row. A parameter is learnt and stays in range: if it falls below 1, `loss.beta` and
+            `loss.link` use `2 - beta`. The loss grows with beta, so minimising it drives beta to 1. Learn beta by
+            another objective, such as :func:`mgce.functional.alpha_loss` of `loss.link(logits)` on validation rows.
         backend: see :func:`mgce.functional.mgce_loss`.
-        dim: dimension of the classes, where it is not 1 (0 for one row).
+        dim: dimension of the classes; None means 1, or 0 for a single row.
 
     Raises:
-        TypeError, ValueError, RuntimeError: if a hyperparameter is not one of those above.
+        TypeError, ValueError, RuntimeError: if a hyperparameter has a type or a value not allowed above.
 
     Example:
         >>> criterion = MGCELoss(beta=1.4)
@@ -140,38 +140,38 @@ class MGCELoss(RobustLoss):
 
     @property
     def link(self) -> MinimaxLink:
-        """The module that turns logits into minimax probabilities, over the loss's dimension of classes."""
+        """The module that turns logits into minimax probabilities, with the `beta` and the `dim` of the loss."""
         return MinimaxLink(beta=self.raw_beta, dim=self.dim)
 
     def both_probs(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """Return h and p of logits at the beta of the loss."""
+        """Return the minimax probabilities h and the worst-case probabilities p of logits, at the beta of the loss."""
         return self.link.both(logits)
 
 
 class LinearMGCELoss(RobustLoss):
-    r"""A linear head and its MGCE loss as one module, in place of `nn.LinearCrossEntropyLoss`.
+    r"""A linear head and its MGCE loss in one module, to use in place of `nn.LinearCrossEntropyLoss`.
 
     .. math:: \ell_\beta(W x + b, y)
 
-    See :func:`mgce.functional.linear_mgce_loss` for the shapes, dtypes and memory. The head is `loss.linear`, and
-    `loss.link(loss.linear(input))` gives probabilities.
+    See :func:`mgce.functional.linear_mgce_loss` for the shapes, dtypes and memory. The linear head is `loss.linear`.
+    To predict, compute `loss.link(loss.linear(input))`.
 
     Args:
-        in_features: size d of a row of the input.
-        num_classes: k.
-        bias: whether the head has one; as in `nn.LinearCrossEntropyLoss` it has none by default.
-        device: of the head.
-        dtype: of the head.
+        in_features: number d of features of a row.
+        num_classes: number k of classes.
+        bias: whether the head has a bias; by default it has none, as in `nn.LinearCrossEntropyLoss`.
+        device: the device of the head.
+        dtype: the dtype of the head.
         reduction: `"none"`, `"mean"` or `"sum"`.
         weight: a rescaling weight for each class, shape (k); a buffer.
-        ignore_index: an index target that adds nothing; None stands for -100.
+        ignore_index: a class index; rows with this target add nothing to the loss. None stands for -100.
         label_smoothing: in [0, 1].
         beta: in [1, inf]. A tensor gives one beta for each row.
         backend: see :func:`mgce.functional.mgce_loss`.
         chunk_rows: see :func:`mgce.functional.linear_mgce_loss`.
 
     Raises:
-        TypeError, ValueError, RuntimeError: if a hyperparameter is not one of those above.
+        TypeError, ValueError, RuntimeError: if a hyperparameter has a type or a value not allowed above.
 
     Example:
         >>> criterion = LinearMGCELoss(2, 4, beta=1.4)
@@ -229,16 +229,16 @@ class LinearMGCELoss(RobustLoss):
 
     @property
     def link(self) -> MinimaxLink:
-        """The module that turns logits, classes last, into minimax probabilities."""
+        """The module that turns logits with the classes in the last dimension into minimax probabilities."""
         return MinimaxLink(beta=self.raw_beta, dim=-1)
 
     def both_probs(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """Return h and p of logits at the beta of the loss."""
+        """Return the minimax probabilities h and the worst-case probabilities p of logits, at the beta of the loss."""
         return self.link.both(logits)
 
 
 class GCELoss(RobustLoss):
-    r"""Generalized cross-entropy: the alpha-loss of softmax, bounded but not convex.
+    r"""Generalized cross-entropy, a bounded but not convex loss of softmax probabilities.
 
     .. math:: \ell_\beta(f, y) = \beta \Big(1 - \mathrm{softmax}(f)_y^{1/\beta}\Big)
 
@@ -247,16 +247,17 @@ class GCELoss(RobustLoss):
     Args:
         weight: a rescaling weight for each class, shape (C).
         size_average: deprecated, see `reduction`.
-        ignore_index: an index target that adds nothing.
+        ignore_index: a class index; rows with this target add nothing to the loss.
         reduce: deprecated, see `reduction`.
         reduction: `"none"`, `"mean"` or `"sum"`.
         label_smoothing: in [0, 1].
-        beta: in [1, inf]: 1 is the softmax MAE, inf cross-entropy; `1 / q` of Zhang and Sabuncu, whose q = 0.7 is the
-            default. A tensor gives one beta for each row, and a parameter is learnt, see :class:`mgce.MGCELoss`.
-        dim: dimension of the classes, where it is not 1 (0 for one row).
+        beta: in [1, inf]. 1 gives the softmax MAE (mean absolute error), inf gives cross-entropy. In the notation of
+            Zhang and Sabuncu it is `1 / q`; the default is their q = 0.7. A tensor gives one beta for each row; a
+            parameter is learnt, see :class:`mgce.MGCELoss`.
+        dim: dimension of the classes; None means 1, or 0 for a single row.
 
     Raises:
-        TypeError, ValueError, RuntimeError: if a hyperparameter is not one of those above.
+        TypeError, ValueError, RuntimeError: if a hyperparameter has a type or a value not allowed above.
 
     Example:
         >>> GCELoss(beta=1.0)(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
@@ -286,11 +287,11 @@ class GCELoss(RobustLoss):
 
     @property
     def link(self) -> MinimaxLink:
-        """The module that turns logits into probabilities: softmax, whatever beta."""
+        """The module that turns logits into probabilities: softmax, at every beta."""
         return MinimaxLink(beta=float("inf"), dim=self.dim)
 
     def both_probs(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """Return softmax as h, and the p that belongs to this h at the beta of the loss."""
+        """Return h and p: h is the softmax of the logits, p the worst-case probabilities computed from h and beta."""
         h = self.link(logits)
         return h, minimax_to_worst_case(h, beta=self.beta, dim=self.dim)
 

@@ -1,6 +1,6 @@
-"""What there is to say of a loss that has a name: how it is made, what it takes, what was published, what is claimed.
+"""Describe losses by name: how to construct each, its hyperparameters, published values and properties.
 
-A module of this room that has such losses lists them at its end, as `NAMED`. `presets.py` collects them.
+Each module of `mgce.losses` lists its named losses at its end, in `NAMED`. `presets.py` collects them.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ LAST = 1_000  # far more than there are losses with a place of their own
 
 @dataclass(frozen=True)
 class Presets:
-    """Hyperparameters that were published for data sets.
+    """Hyperparameters of a loss that were published for data sets.
 
     Attributes:
-        by_data: hyperparameters by the name of the data set.
-        by_noise: what replaces them, by data set and kind of noise; then by the rate up to which it does. A larger rate
-            has that of the largest.
-        source: where, if not in the publication of the loss.
+        by_data: maps the name of a data set to hyperparameters.
+        by_noise: maps a data set and a type of noise to replacements of `by_data`. They are listed by noise rate, and
+            hold up to that rate. Above the largest listed rate the last ones hold.
+        source: the publication of these values, if it is not that of the loss.
     """
 
     by_data: Mapping[str, Keywords] = field(default_factory=dict)
@@ -43,26 +43,27 @@ class Presets:
 
 @dataclass(frozen=True, eq=False)
 class NamedLoss:
-    """A loss that `robust_loss` makes by its name.
+    """The description of a loss that `robust_loss` constructs by its name.
 
     Attributes:
-        name: as papers have it, in small letters; without spaces and commas, which end it in the tables.
-        make: its class. A class with a parameter `loss` or `losses` wraps the losses in `of`.
-        formula: the loss of a row, in Markdown. f are the logits, y the label, k the number of classes, p softmax of f.
-        of: the losses inside it: the terms of a sum, or the one that is wrapped.
-        fixed: arguments of its class that make it this loss; they cannot be given.
-        changed: defaults of hyperparameters, where they differ from those of its class.
-        begin: the loss that a network begins with. A loss with a cap needs one: it has no gradient at rows whose label
-            has little probability, and at first all labels have little.
-        betas: the betas that comparisons use; if empty, its default.
-        compared: hyperparameters that comparisons use where none are published.
-        order: its place in lists of losses: losses of papers first, then ours. A loss without a place comes last, by
-            its name.
-        bounded, symmetric, convex: whether it is, at its defaults: bounded above, the same sum over the classes
-            whatever the logits, convex in the logits.
-        claims: words that the page of losses shows instead of yes or no, where hyperparameters decide; by the names
-            `bounded`, `symmetric` and `convex`.
-        source: its publication.
+        name: the name used in papers, in lower case, without spaces and commas, which separate names in tables.
+        make: the class or function that constructs the loss. If it has a parameter `loss` or `losses`, it wraps `of`.
+        formula: the loss of a row, in Markdown. f are the logits, y the label, k the number of classes, p softmax of
+            f.
+        of: the losses inside this loss: the terms of a sum, or the wrapped loss.
+        fixed: arguments of `make` that define this loss; the user cannot set them.
+        changed: defaults of hyperparameters that differ from the defaults of `make`.
+        begin: the loss to train with in the first epochs, or None. A loss with a cap needs one: it has no gradient for
+            rows whose label has a small probability, as all labels have at the start of training.
+        betas: the values of beta in comparisons of losses; if empty, the default beta.
+        compared: hyperparameters for comparisons of losses on data for which none are published.
+        order: position in lists of losses: losses of papers first, then variants of this package. Losses without a
+            position come last, sorted by name.
+        bounded, symmetric, convex: properties of the loss at its defaults. Bounded means bounded above; symmetric
+            means that the sum over the classes does not depend on the logits; convex means convex in the logits.
+        claims: text that the documentation shows for `bounded`, `symmetric` or `convex` instead of yes or no, if the
+            property depends on hyperparameters.
+        source: the publication of the loss.
         presets: hyperparameters that were published for data sets.
     """
 
@@ -85,7 +86,10 @@ class NamedLoss:
     presets: Presets = field(default_factory=Presets)
 
     def __call__(self, **keywords: Any) -> nn.Module:
-        """Make it, with hyperparameters and arguments of cross-entropy; those of a sum or a wrapper go inside."""
+        """Construct the loss module from hyperparameters and arguments of cross-entropy.
+
+        A sum or a wrapper passes the arguments of cross-entropy to the losses inside it.
+        """
         given = {**self.changed, **keywords, **self.fixed}
         if not self.of:
             return self.make(**given)
@@ -105,7 +109,7 @@ class NamedLoss:
 
     @cached_property
     def hyperparameters(self) -> Mapping[str, Any]:
-        """What it takes besides the arguments of cross-entropy, with the defaults; `REQUIRED` where there is none."""
+        """The hyperparameters of the loss and their defaults; a hyperparameter without default has `REQUIRED`."""
         found = {name: own.default for name, own in self._parameters.items() if name not in (*SHARED, *OTHERS)}
         for part in self.of:
             found |= part.hyperparameters
@@ -113,26 +117,26 @@ class NamedLoss:
 
     @property
     def told(self) -> tuple[str, ...]:
-        """The hyperparameters without a default: what it has to be told about the noise."""
+        """The hyperparameters without a default, which describe the noise and must be given."""
         return tuple(name for name, default in self.hyperparameters.items() if default is REQUIRED)
 
     @property
     def has_beta(self) -> bool:
-        """Whether beta is one of its hyperparameters."""
+        """Whether beta is a hyperparameter of the loss."""
         return "beta" in self.hyperparameters
 
     @property
     def trims(self) -> bool:
-        """Whether it leaves out a share of the rows of every label."""
+        """Whether the loss leaves out a fraction of the rows of each label."""
         return "trim" in self.told
 
     @property
     def compared_betas(self) -> tuple[float, ...]:
-        """The betas that comparisons have; inf alone where it has no beta."""
+        """The values of beta in comparisons of losses; (inf,) for a loss without beta."""
         return self.betas or (self.hyperparameters.get("beta", math.inf),)
 
     @property
     def core(self) -> NamedLoss:
-        """The loss that this one changes: that by which it begins, the one inside it, the first term of a sum."""
+        """The base loss of a variant: the wrapped loss, the first term of a sum, or the loss of the first epochs."""
         inner = self.begin or next(iter(self.of), None)
         return self if inner is None else inner.core

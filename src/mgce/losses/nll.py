@@ -1,4 +1,4 @@
-"""From scores to a loss: weights, ignored rows, smoothing, soft targets and reductions, as in `cross_entropy`."""
+"""Turn scores of classes into a loss, with weights, ignored rows, smoothing and reductions of `cross_entropy`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def nll(
     weight: Tensor | None,  # (C)
     options: LossOptions,
 ) -> Tensor:
-    """Reduce minus the scores as `cross_entropy` reduces minus the log-probabilities, smoothing and all."""
+    """Compute `cross_entropy` with the given scores instead of log-probabilities."""
     if target.shape == scores.shape:
         return _soft_nll(scores, target, weight, options)
     label_smoothing = options.label_smoothing
@@ -32,28 +32,31 @@ def nll(
 
 
 def of_labels(values: Tensor, target: Tensor, ignore_index: int) -> Tensor:
-    """Return of each row of values the one of its label, 0 for rows to ignore, in the shape of the target."""
+    """Return the value at the label of each row, and 0 for ignored rows, in the shape of the target."""
     return -_hard_nll(values, target.long(), None, ignore_index, "none")
 
 
 def row_weights(target: Tensor, weight: Tensor | None, ignore_index: int) -> Tensor:
-    """Return what each row counts in a mean: 0 if ignored, else the weight of its label, or True for one."""
+    """Return the weight of each row in the mean: 0 if ignored, else the class weight of its label.
+
+    Without class weights the result is a boolean mask of the rows that are not ignored.
+    """
     kept = target != ignore_index
     return kept if weight is None else torch.where(kept, of_class(weight, torch.where(kept, target, 0)), 0)
 
 
 def of_class(weight: Tensor, labels: Tensor) -> Tensor:
-    """Return the weight of each label, in the shape of the labels.
+    """Return the class weight of each label, in the shape of the labels.
 
-    `weight[labels]` would not do: for a single label it reads the value, which is not there under `vmap` or on `meta`.
+    `weight[labels]` would fail under `vmap` and on the device `meta`: for a single label it reads the label's value.
     """
     return weight.index_select(0, labels.flatten()).view(labels.shape)
 
 
 def nll_of_labels(scores: Tensor, target: Tensor, weight: Tensor | None, options: LossOptions) -> Tensor:
-    """Reduce minus the scores of the labels, of the shape of index targets, as :func:`nll` does those of all classes.
+    """Compute the loss of :func:`nll` from only the scores of the labels, given in the shape of index targets.
 
-    There is no smoothing, for which the scores of the other classes count.
+    Label smoothing is not supported, since it needs the scores of all classes.
     """
     target = target.long()  # uint8 takes an ignored index of -100 for 156
     weight = None if weight is None else weight.to(scores.dtype)
@@ -77,7 +80,7 @@ def _hard_nll(scores: Tensor, target: Tensor, weight: Tensor | None, ignore_inde
 
 
 def _uniform_nll(scores: Tensor, target: Tensor, weight: Tensor | None, options: LossOptions) -> Tensor:
-    """Return the loss against the uniform target, reduced by the weights of the index targets."""
+    """Return the loss against uniform class probabilities; a mean uses the class weights of the labels."""
     dim = class_dim(scores)
     k = scores.shape[dim]
     kept = target != options.ignore_index

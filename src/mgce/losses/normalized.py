@@ -1,4 +1,4 @@
-r"""Normalized losses: a loss divided by the sum of what it would be for each class, so that it is symmetric."""
+r"""Define normalized losses: a loss divided by the sum of the losses of all classes, which makes it symmetric."""
 
 from __future__ import annotations
 
@@ -32,24 +32,25 @@ def nce_loss(
     *,
     dim: int | None = None,
 ) -> Tensor:
-    r"""Compute normalized cross-entropy, the active part of the active-passive losses.
+    r"""Compute normalized cross-entropy, the first term ("active" part) of the active-passive losses.
 
     .. math:: \ell(f, y) = \frac{\log p_y}{\sum_j \log p_j}, \qquad p = \mathrm{softmax}(f)
 
-    In [0, 1]; symmetric, the sum over the classes is 1; not convex in the logits. A class of logit -inf is left out of
-    the sum, and its own loss is the limit 1; the loss of a class that has no other beside it is the limit 0.
+    The loss lies in [0, 1]. It is symmetric: its sum over the classes is 1. It is not convex in the logits. A class of
+    logit -inf is left out of the sum, and its own loss is the limit 1. If all other classes are masked, the loss is
+    the limit 0.
 
     Args:
         input: logits f, shape (C), (N, C) or (N, C, d1, ..., dK), floating point; -inf masks a class.
         target: class indices or class probabilities, as for :func:`mgce_loss`.
         weight: a rescaling weight for each class, shape (C).
-        ignore_index: an index target that adds nothing.
+        ignore_index: a class index; rows with this target add nothing to the loss.
         reduction: `"none"`, `"mean"` or `"sum"`.
         label_smoothing: in [0, 1].
         dim: dimension of the classes, as for :func:`mgce_loss`.
 
     Returns:
-        A scalar, or the shape of index targets for `reduction="none"`.
+        A scalar; for `reduction="none"` a tensor of the shape of index targets.
 
     Raises:
         TypeError, ValueError, RuntimeError, IndexError: as :func:`mgce_loss`.
@@ -84,29 +85,29 @@ def nnce_loss(
     floor: float = DEFAULT_FLOOR,
     dim: int | None = None,
 ) -> Tensor:
-    r"""Compute normalized negative cross-entropy, the passive part of the active negative loss ANL-CE.
+    r"""Compute normalized negative cross-entropy, the second term ("passive" part) of the loss ANL-CE.
 
     .. math:: \ell(f, y) = 1 - \frac{A + \log p_y}{\sum_j (A + \log p_j)}, \qquad A = -\log \mathrm{floor}
 
-    with each p = softmax(f) raised to `floor` first. In [0, 1]; symmetric, the sum over the classes is k - 1; not
-    convex in the logits.
+    with p = softmax(f), where each probability below `floor` is replaced by `floor`. The loss lies in [0, 1]. It is
+    symmetric: its sum over the k classes is k - 1. It is not convex in the logits.
 
     Args:
         input: logits f, shape (C), (N, C) or (N, C, d1, ..., dK), floating point; -inf masks a class.
         target: class indices or class probabilities, as for :func:`mgce_loss`.
         weight: a rescaling weight for each class, shape (C).
-        ignore_index: an index target that adds nothing.
+        ignore_index: a class index; rows with this target add nothing to the loss.
         reduction: `"none"`, `"mean"` or `"sum"`.
         label_smoothing: in [0, 1].
-        floor: in (0, 1 / k), the least probability, as at 1 / k all losses may be 0 / 0; the loss of a class below it
-            is 1, flat in its own logit.
+        floor: the least probability, in (0, 1 / k); at 1 / k the loss could be 0 / 0. A class with a probability below
+            `floor` has the loss 1, which does not depend on its own logit.
         dim: dimension of the classes, as for :func:`mgce_loss`.
 
     Returns:
-        A scalar, or the shape of index targets for `reduction="none"`.
+        A scalar; for `reduction="none"` a tensor of the shape of index targets.
 
     Raises:
-        TypeError, ValueError, RuntimeError, IndexError: as :func:`mgce_loss`, hyperparameters as beta.
+        TypeError, ValueError, RuntimeError, IndexError: as :func:`mgce_loss`; wrong hyperparameters as a wrong `beta`.
 
     Example:
         >>> nnce_loss(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
@@ -130,18 +131,18 @@ def _nnce(logits: Tensor, wanted: Wanted, floor: float) -> Tensor:
 
 
 class NCELoss(ScoredLoss):
-    r"""Normalized cross-entropy: the active part of the active-passive losses.
+    r"""Normalized cross-entropy: the first term ("active" part) of the active-passive losses.
 
     .. math:: \ell(f, y) = \frac{\log p_y}{\sum_j \log p_j}, \qquad p = \mathrm{softmax}(f)
 
-    In [0, 1]; symmetric, the sum over the classes is 1; not convex in the logits.
+    The loss lies in [0, 1]. It is symmetric: its sum over the classes is 1. It is not convex in the logits.
 
     Args:
         weight, size_average, ignore_index, reduce, reduction, label_smoothing: as for `nn.CrossEntropyLoss`.
-        dim: dimension of the classes, where it is not 1 (0 for one row).
+        dim: dimension of the classes; None means 1, or 0 for a single row.
 
     Raises:
-        TypeError, ValueError, RuntimeError: if an argument is not one of those above.
+        TypeError, ValueError, RuntimeError: if an argument has a type or a value not allowed above.
 
     Example:
         >>> NCELoss()(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
@@ -154,20 +155,20 @@ class NCELoss(ScoredLoss):
 
 
 class NNCELoss(ScoredLoss):
-    r"""Normalized negative cross-entropy: the passive part of the active negative loss ANL-CE.
+    r"""Normalized negative cross-entropy: the second term ("passive" part) of the loss ANL-CE.
 
     .. math:: \ell(f, y) = 1 - \frac{A + \log p_y}{\sum_j (A + \log p_j)}, \qquad A = -\log \mathrm{floor}
 
-    with each p = softmax(f) raised to `floor` first. In [0, 1]; symmetric, the sum over the classes is k - 1; not
-    convex in the logits.
+    with p = softmax(f), where each probability below `floor` is replaced by `floor`. The loss lies in [0, 1]. It is
+    symmetric: its sum over the k classes is k - 1. It is not convex in the logits.
 
     Args:
         weight, size_average, ignore_index, reduce, reduction, label_smoothing: as for `nn.CrossEntropyLoss`.
-        floor: in (0, 1 / k), the least probability; below it the loss of a class is 1.
-        dim: dimension of the classes, where it is not 1 (0 for one row).
+        floor: the least probability, in (0, 1 / k); a class with a smaller probability has the loss 1.
+        dim: dimension of the classes; None means 1, or 0 for a single row.
 
     Raises:
-        TypeError, ValueError, RuntimeError: if an argument is not one of those above.
+        TypeError, ValueError, RuntimeError: if an argument has a type or a value not allowed above.
 
     Example:
         >>> NNCELoss(floor=1e-7)(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))

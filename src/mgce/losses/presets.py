@@ -1,6 +1,7 @@
-"""The losses that papers on label noise compare, by name, with the hyperparameters published for data sets.
+"""Construct the losses of papers on label noise by name, with the hyperparameters published for data sets.
 
-FashionMNIST has those of MNIST. Where paper and public configuration differ the paper counts.
+FashionMNIST uses the values published for MNIST. If a paper and its public configuration differ, the paper's value is
+used.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from mgce.losses.named import SHARED, NamedLoss
 
 
 def _losses() -> Mapping[str, NamedLoss]:
-    """Collect what the modules of this room name, in the order that they say."""
+    """Collect the named losses of all modules of `mgce.losses`, sorted by their `order`."""
     modules = (import_module(f"{losses.__name__}.{module.name}") for module in pkgutil.iter_modules(losses.__path__))
     named: list[NamedLoss] = [loss for module in modules for loss in getattr(module, "NAMED", ())]
     found = {loss.name: loss for loss in sorted(named, key=lambda loss: (loss.order, loss.name))}
@@ -33,22 +34,26 @@ DATA = tuple(sorted({data for loss in LOSSES.values() for data in loss.presets.b
 
 
 def preset(name: str, data: str, noise_type: str | None = None, noise_rate: float | None = None) -> dict[str, Any]:
-    """Return the hyperparameters of a loss that were published for a data set, or else those for CIFAR-10.
+    """Return the hyperparameters of a loss that were published for a data set.
 
-    CIFAR-10 is what most comparisons begin with.
+    If none were published for it, those for CIFAR-10 are returned, on which most losses are compared.
 
     Args:
-        name: of the loss, a key of `LOSSES`.
-        data: name of the data set, as in `DATA`: `"mnist"`, `"cifar10"`, ...; `"fashion_mnist"` is as MNIST.
-        noise_type: `"symmetric"` or `"asymmetric"`, for the few losses whose authors tell one noise from another.
-        noise_rate: share of wrong labels, in [0, 1]; given with `noise_type`, and only then. A rate between those
-            published has what was for the next larger one.
+        name: name of the loss, a key of `LOSSES`.
+        data: name of the data set, as in `DATA`: `"mnist"`, `"cifar10"`, ...; `"fashion_mnist"` uses the values of
+            MNIST.
+        noise_type: `"symmetric"` or `"asymmetric"`; it matters for the few losses with different values by type of
+            noise.
+        noise_rate: fraction of wrong labels, in [0, 1]; give it if and only if you give `noise_type`. Between
+            published rates the values of the next larger rate are used.
 
     Returns:
-        Keywords for :func:`robust_loss`; none where nothing was published for CIFAR-10 either, and the defaults hold.
+        Keywords for :func:`robust_loss`. They are empty if nothing was published for CIFAR-10 either; then use the
+        defaults.
 
     Raises:
-        TypeError, ValueError: if there is no loss or data set of that name, or the noise is not as above.
+        TypeError, ValueError: if there is no loss or data set of that name, or `noise_type` or `noise_rate` is not as
+            above.
 
     Example:
         >>> preset("nce+agce", "cifar10")
@@ -81,23 +86,23 @@ def robust_loss(
     noise_rate: float | None = None,
     **keywords: Any,
 ) -> nn.Module:
-    """Make a loss by the name that it has in papers.
+    """Construct a loss by its name in papers.
 
     Args:
         name: `"ce"`, `"gce"`, `"nce+rce"`, ...: a key of `mgce.losses.presets.LOSSES`.
-        data: name of a data set, for the hyperparameters published for it or else for CIFAR-10, as :func:`preset`
-            gives them; None for the defaults.
-        noise_type: kind of the noise, as for :func:`preset`.
-        noise_rate: share of wrong labels, as for :func:`preset`.
-        keywords: hyperparameters, `weights` for those of a sum, which replace the others, and any of the arguments
-            of `nn.CrossEntropyLoss`.
+        data: name of a data set; the hyperparameters are those that :func:`preset` returns for it. None uses the
+            defaults.
+        noise_type: type of the noise, as for :func:`preset`.
+        noise_rate: fraction of wrong labels, as for :func:`preset`.
+        keywords: hyperparameters, which replace those of `data`, and arguments of `nn.CrossEntropyLoss`. `weights` are
+            the weights of the terms of a sum.
 
     Returns:
-        A module that takes logits and targets, and has a `link`.
+        A module that takes logits and targets; its `link` turns logits into probabilities.
 
     Raises:
-        TypeError, ValueError, RuntimeError: if there is no loss or data set of that name, the noise is not as above, or
-            a hyperparameter is not one of the loss's, or missing.
+        TypeError, ValueError, RuntimeError: if there is no loss or data set of that name, the noise is not as above,
+            or a hyperparameter is missing or does not belong to the loss.
 
     Example:
         >>> criterion = robust_loss("nce+rce", "cifar10")

@@ -1,8 +1,9 @@
-"""Ask any loss for its parts, its link and both probabilities, or copy it with another reduction.
+"""Read the parts, the link and the options of any loss module, or copy it with another reduction.
 
-The losses of this package implement :class:`mgce.losses.base.Criterion`. Of other modules this file reads the
-attributes that `nn.CrossEntropyLoss` has (`reduction`, `ignore_index`, `weight`), and `dim` and `link`. No other file
-does.
+The link of a loss is the module that turns logits into the probabilities that belong to the loss, as softmax belongs
+to cross-entropy. The losses of this package implement :class:`mgce.losses.base.Criterion`. From losses of other
+packages this file reads the attributes `reduction`, `ignore_index` and `weight` of `nn.CrossEntropyLoss`, and `dim`
+and `link` if they exist. No other file reads attributes of losses.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ IGNORED = -100  # PyTorch's default for `ignore_index`
 
 
 def check_loss(name: str, loss: object) -> None:
-    """Require a module that takes logits, not the features that a linear head inside it would take."""
+    """Require a loss module that takes logits; refuse one with its own linear head, which takes features."""
     if not isinstance(loss, nn.Module):
         raise TypeError(expected(name, "a module", loss))
     for part in loss.modules():
@@ -36,7 +37,7 @@ def check_loss(name: str, loss: object) -> None:
 
 
 def said(loss: nn.Module, name: str) -> Any:
-    """Return an attribute of the loss itself, not of a loss inside it; `UNSAID` if it has none."""
+    """Return an attribute of the loss itself, not of a loss inside it; `UNSAID` if the loss lacks the attribute."""
     return getattr(loss, name, UNSAID)
 
 
@@ -47,14 +48,14 @@ def original(loss: nn.Module) -> nn.Module:
 
 
 def computed(loss: nn.Module) -> Iterator[nn.Module]:
-    """Yield a loss and the losses inside it, except the terms of a sum whose weight is 0."""
+    """Yield a loss and all losses inside it, except the terms of a sum whose weight is 0."""
     yield loss
     for part in loss.parts() if isinstance(loss, Criterion) else loss.children():
         yield from computed(part)
 
 
 def weight_of(loss: nn.Module) -> Tensor | None:
-    """Return the class weights of a loss, or of one inside it."""
+    """Return the class weights of a loss, or of the first loss inside it that has some; None if none has."""
     weights = (said(part, "weight") for part in computed(loss) if said(part, "reduction") is not UNSAID)
     return next((weight for weight in weights if isinstance(weight, Tensor)), None)
 
@@ -71,21 +72,21 @@ def ignore_index_of(loss: nn.Module) -> int:
 
 
 def own_link(loss: nn.Module) -> nn.Module | None:
-    """Return the link of a loss; None if it has none, as losses of PyTorch."""
+    """Return the link of a loss; None if the loss has no link, as is so for losses of PyTorch."""
     link = original(loss).link if isinstance(original(loss), Criterion) else said(loss, "link")
     return link if isinstance(link, nn.Module) else None
 
 
 def link_of(loss: nn.Module) -> nn.Module:
-    """Return the link of a loss; softmax if it has none, as losses of PyTorch."""
+    """Return the link of a loss; softmax if the loss has no link, as is so for losses of PyTorch."""
     link = own_link(loss)
     return MinimaxLink(beta=math.inf) if link is None else link
 
 
 def both_probs(loss: nn.Module, logits: Tensor) -> tuple[Tensor, Tensor]:
-    """Return h and p of logits: h is what the classifier predicts with, p is what should be calibrated.
+    """Return two kinds of probabilities of logits: h for predictions, p for calibrated confidence.
 
-    They are the same for a loss without beta.
+    The two are equal for a loss without beta.
     """
     loss = original(loss)
     if isinstance(loss, Criterion):
@@ -98,18 +99,18 @@ def both_probs(loss: nn.Module, logits: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def with_reduction(loss: nn.Module, reduction: str, name: str = "loss") -> nn.Module:
-    """Return a copy of a loss with another reduction in every part; the copy shares all parameters and buffers.
+    """Return a copy of a loss with another reduction; the copy shares all parameters and buffers with the loss.
 
-    So what the copy learns or stores (a beta, the losses of a window) changes in the loss too.
+    If the copy learns a beta, or stores the losses of rows, the loss changes too.
 
     Args:
-        loss: a loss of this package or of PyTorch, or a module with an attribute `reduction`. A loss inside such a
-            module must have the reduction `"none"`, because only the module knows how it uses that loss.
+        loss: a loss of this package or of PyTorch, or another module with an attribute `reduction`. Losses inside
+            another module must have the reduction `"none"`, because only that module knows how it uses them.
         reduction: `"none"`, `"mean"` or `"sum"`.
         name: the name of the loss in errors.
 
     Raises:
-        TypeError, ValueError: if an argument is not one of those above.
+        TypeError, ValueError: if an argument has a type or a value not allowed above.
     """
     _validation.check_choice("reduction", reduction, _validation.REDUCTIONS)
     check_loss(name, loss)
@@ -121,7 +122,7 @@ def with_reduction(loss: nn.Module, reduction: str, name: str = "loss") -> nn.Mo
 
 
 def set_reduction(loss: nn.Module, reduction: str, name: str = "loss") -> None:
-    """Set the reduction of a loss and of those inside it."""
+    """Set the reduction of a loss and of the losses inside it; `name` is the name of the loss in errors."""
     loss = original(loss)
     if isinstance(loss, Criterion):
         loss.set_reduction(reduction)
@@ -135,7 +136,7 @@ def set_reduction(loss: nn.Module, reduction: str, name: str = "loss") -> None:
 
 @contextmanager
 def evaluating(loss: nn.Module) -> Iterator[None]:
-    """Put a loss into evaluation mode; restore the mode of each part at the end."""
+    """Put a loss into evaluation mode within the `with` block; restore the mode of each part at the end."""
     training = [part for part in loss.modules() if part.training]
     for part in training:
         part.training = False

@@ -1,7 +1,7 @@
-r"""Cross-entropy with some of its terms changed: the focal factor, a cut Taylor series, a share for the leading class.
+r"""Define variants of cross-entropy: the focal loss, Taylor cross-entropy and the loss of epsilon-softmax.
 
-Poly-1, cross-entropy with another weight of the first term of the series, is the sum of cross-entropy and
-:math:`\epsilon` times MAE: :class:`mgce.SumLoss`.
+Poly-1 changes the weight of the first term of the Taylor series of cross-entropy. It is the sum of cross-entropy and
+:math:`\epsilon` times MAE (mean absolute error), so :class:`mgce.SumLoss` computes it.
 """
 
 from __future__ import annotations
@@ -40,27 +40,28 @@ def focal_loss(
     gamma: float = DEFAULT_GAMMA,
     dim: int | None = None,
 ) -> Tensor:
-    r"""Compute the focal loss: cross-entropy that counts rows it is sure of less.
+    r"""Compute the focal loss: cross-entropy with a smaller weight for rows whose label is already probable.
 
     .. math:: \ell(f, y) = -(1 - p_y)^\gamma \log p_y, \qquad p = \mathrm{softmax}(f)
 
-    In [0, inf), unbounded; not symmetric; convex in the logits at gamma = 0 only, where it is cross-entropy.
+    The loss lies in [0, inf) and is unbounded. It is not symmetric. It is convex in the logits only at gamma = 0,
+    where it is cross-entropy.
 
     Args:
         input: logits f, shape (C), (N, C) or (N, C, d1, ..., dK), floating point; -inf masks a class.
         target: class indices or class probabilities, as for :func:`mgce_loss`.
         weight: a rescaling weight for each class, shape (C).
-        ignore_index: an index target that adds nothing.
+        ignore_index: a class index; rows with this target add nothing to the loss.
         reduction: `"none"`, `"mean"` or `"sum"`.
         label_smoothing: in [0, 1].
         gamma: in [0, 1e30].
         dim: dimension of the classes, as for :func:`mgce_loss`.
 
     Returns:
-        A scalar, or the shape of index targets for `reduction="none"`.
+        A scalar; for `reduction="none"` a tensor of the shape of index targets.
 
     Raises:
-        TypeError, ValueError, RuntimeError, IndexError: as :func:`mgce_loss`, hyperparameters as beta.
+        TypeError, ValueError, RuntimeError, IndexError: as :func:`mgce_loss`; wrong hyperparameters as a wrong `beta`.
 
     Example:
         >>> focal_loss(torch.tensor([[1.0, 0.0]]), torch.tensor([1]), gamma=2.0)
@@ -96,24 +97,24 @@ def taylor_ce_loss(
 
     .. math:: \ell(f, y) = \sum_{i=1}^{t} \frac{(1 - p_y)^i}{i}, \qquad p = \mathrm{softmax}(f)
 
-    In [0, 1 + 1/2 + ... + 1/t]; symmetric at t = 1 only, where it is MAE; not convex in the logits. It grows to
-    cross-entropy with t.
+    The loss lies in [0, 1 + 1/2 + ... + 1/t]. It is symmetric only at t = 1, where it is MAE (mean absolute error). It
+    is not convex in the logits. As t grows it increases to cross-entropy.
 
     Args:
         input: logits f, shape (C), (N, C) or (N, C, d1, ..., dK), floating point; -inf masks a class.
         target: class indices or class probabilities, as for :func:`mgce_loss`.
         weight: a rescaling weight for each class, shape (C).
-        ignore_index: an index target that adds nothing.
+        ignore_index: a class index; rows with this target add nothing to the loss.
         reduction: `"none"`, `"mean"` or `"sum"`.
         label_smoothing: in [0, 1].
         order: integer t from 1 to 10,000.
         dim: dimension of the classes, as for :func:`mgce_loss`.
 
     Returns:
-        A scalar, or the shape of index targets for `reduction="none"`.
+        A scalar; for `reduction="none"` a tensor of the shape of index targets.
 
     Raises:
-        TypeError, ValueError, RuntimeError, IndexError: as :func:`mgce_loss`, hyperparameters as beta.
+        TypeError, ValueError, RuntimeError, IndexError: as :func:`mgce_loss`; wrong hyperparameters as a wrong `beta`.
 
     Example:
         >>> taylor_ce_loss(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
@@ -149,31 +150,31 @@ def epsilon_softmax_loss(
     floor: float = DEFAULT_FLOOR,
     dim: int | None = None,
 ) -> Tensor:
-    r"""Compute CE_eps, the cross-entropy of a softmax whose leading class is given m more.
+    r"""Compute CE_eps, the cross-entropy of softmax after adding m to the most probable class and normalizing.
 
     .. math:: \ell(f, y) = -\log \max\Big(\frac{p_y + m\,[y = \arg\max f]}{m + 1}, \mathrm{floor}\Big),
               \qquad p = \mathrm{softmax}(f)
 
-    In [0, -log floor]; not symmetric; not convex, not even continuous in the logits: it jumps by about log m where
-    another class takes the lead. Of classes that tie for the lead one has it, as `torch.argmax` chooses. Where y does
-    not lead, the loss is flat below p_y = (m + 1) floor, 0.001 by default.
+    The loss lies in [0, -log floor]. It is neither symmetric nor convex. It is not continuous in the logits: it jumps
+    by about log m where the most probable class changes. If classes tie, `torch.argmax` chooses one of them. If y is
+    not the most probable class, the loss is constant below p_y = (m + 1) floor, 0.001 by default.
 
     Args:
         input: logits f, shape (C), (N, C) or (N, C, d1, ..., dK), floating point; -inf masks a class.
         target: class indices or class probabilities, as for :func:`mgce_loss`.
         weight: a rescaling weight for each class, shape (C).
-        ignore_index: an index target that adds nothing.
+        ignore_index: a class index; rows with this target add nothing to the loss.
         reduction: `"none"`, `"mean"` or `"sum"`.
         label_smoothing: in [0, 1].
-        m: at least 0; 0 is cross-entropy with p raised to `floor`.
-        floor: in (0, 0.5], the least probability.
+        m: at least 0; 0 gives cross-entropy with probabilities of at least `floor`.
+        floor: the least probability, in (0, 0.5].
         dim: dimension of the classes, as for :func:`mgce_loss`.
 
     Returns:
-        A scalar, or the shape of index targets for `reduction="none"`.
+        A scalar; for `reduction="none"` a tensor of the shape of index targets.
 
     Raises:
-        TypeError, ValueError, RuntimeError, IndexError: as :func:`mgce_loss`, hyperparameters as beta.
+        TypeError, ValueError, RuntimeError, IndexError: as :func:`mgce_loss`; wrong hyperparameters as a wrong `beta`.
 
     Example:
         >>> epsilon_softmax_loss(torch.tensor([[1.0, 0.0]]), torch.tensor([1]), m=10.0)
@@ -196,19 +197,19 @@ def _epsilon_softmax(logits: Tensor, wanted: Wanted, m: float, floor: float) -> 
 
 
 class FocalLoss(ScoredLoss):
-    r"""The focal loss: cross-entropy that counts rows less, the surer it is of their labels.
+    r"""The focal loss: cross-entropy with a smaller weight for rows whose label is already probable.
 
     .. math:: \ell(f, y) = -(1 - p_y)^\gamma \log p_y, \qquad p = \mathrm{softmax}(f)
 
-    Unbounded; not symmetric; convex in the logits at gamma = 0 only, where it is cross-entropy.
+    The loss is unbounded and not symmetric. It is convex in the logits only at gamma = 0, where it is cross-entropy.
 
     Args:
         weight, size_average, ignore_index, reduce, reduction, label_smoothing: as for `nn.CrossEntropyLoss`.
         gamma: in [0, 1e30].
-        dim: dimension of the classes, where it is not 1 (0 for one row).
+        dim: dimension of the classes; None means 1, or 0 for a single row.
 
     Raises:
-        TypeError, ValueError, RuntimeError: if an argument is not one of those above.
+        TypeError, ValueError, RuntimeError: if an argument has a type or a value not allowed above.
 
     Example:
         >>> FocalLoss(gamma=2.0)(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
@@ -242,15 +243,16 @@ class TaylorCELoss(ScoredLoss):
 
     .. math:: \ell(f, y) = \sum_{i=1}^{t} \frac{(1 - p_y)^i}{i}, \qquad p = \mathrm{softmax}(f)
 
-    In [0, 1 + 1/2 + ... + 1/t]; symmetric at t = 1 only, where it is MAE; not convex in the logits.
+    The loss lies in [0, 1 + 1/2 + ... + 1/t]. It is symmetric only at t = 1, where it is MAE (mean absolute error). It
+    is not convex in the logits.
 
     Args:
         weight, size_average, ignore_index, reduce, reduction, label_smoothing: as for `nn.CrossEntropyLoss`.
         order: integer t from 1 to 10,000.
-        dim: dimension of the classes, where it is not 1 (0 for one row).
+        dim: dimension of the classes; None means 1, or 0 for a single row.
 
     Raises:
-        TypeError, ValueError, RuntimeError: if an argument is not one of those above.
+        TypeError, ValueError, RuntimeError: if an argument has a type or a value not allowed above.
 
     Example:
         >>> TaylorCELoss(order=2)(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
@@ -280,22 +282,22 @@ class TaylorCELoss(ScoredLoss):
 
 
 class EpsilonSoftmaxLoss(ScoredLoss):
-    r"""CE_eps: the cross-entropy of a softmax whose leading class is given m more.
+    r"""CE_eps: the cross-entropy of softmax after adding m to the most probable class and normalizing.
 
     .. math:: \ell(f, y) = -\log \max\Big(\frac{p_y + m\,[y = \arg\max f]}{m + 1}, \mathrm{floor}\Big),
               \qquad p = \mathrm{softmax}(f)
 
-    In [0, -log floor]; not symmetric; neither convex nor continuous in the logits: it jumps where another class takes
-    the lead.
+    The loss lies in [0, -log floor]. It is not symmetric. It is neither convex nor continuous in the logits: it jumps
+    where the most probable class changes.
 
     Args:
         weight, size_average, ignore_index, reduce, reduction, label_smoothing: as for `nn.CrossEntropyLoss`.
-        m: at least 0; 0 is cross-entropy with p raised to `floor`.
-        floor: in (0, 0.5], the least probability.
-        dim: dimension of the classes, where it is not 1 (0 for one row).
+        m: at least 0; 0 gives cross-entropy with probabilities of at least `floor`.
+        floor: the least probability, in (0, 0.5].
+        dim: dimension of the classes; None means 1, or 0 for a single row.
 
     Raises:
-        TypeError, ValueError, RuntimeError: if an argument is not one of those above.
+        TypeError, ValueError, RuntimeError: if an argument has a type or a value not allowed above.
 
     Example:
         >>> EpsilonSoftmaxLoss(m=10.0)(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))

@@ -1,4 +1,4 @@
-r"""A loss of logits times a constant, as a temperature divides them."""
+r"""Define losses of logits that are multiplied by a constant, the reciprocal of a temperature."""
 
 from __future__ import annotations
 
@@ -14,39 +14,40 @@ from mgce.numerics.root import DEFAULT_BETA
 
 
 class ScaledLink(nn.Module):
-    """The probabilities of logits times a constant."""
+    """Multiply logits by a constant, and turn the product into probabilities by the link of a loss."""
 
     def __init__(self, scale: float, link: nn.Module) -> None:
         super().__init__()
         self.scale, self.link = scale, link
 
     def forward(self, logits: Tensor) -> Tensor:
-        """Map logits to probabilities, those of half types by way of float32; a masked class stays masked."""
+        """Map logits to probabilities; half types are computed in float32, and a masked class stays masked."""
         _validation.check_floating(logits, "logits")
         rows = logits.float() if logits.dtype in HALF_TYPES else logits
         probs: Tensor = self.link(self.scale * rows)
         return probs.to(logits.dtype)
 
     def extra_repr(self) -> str:
-        """Show the hyperparameter."""
+        """Return the hyperparameter for `repr`."""
         return f"scale={self.scale:g}"
 
 
 class LogitScale(Wrapper):
-    r"""Any loss, of logits times a constant: the reciprocal of a temperature.
+    r"""Apply any loss to logits times a constant, the reciprocal of a temperature.
 
     .. math:: \ell(s f, y)
 
-    For MGCE the constant is one of two scales: the loss of a row is zero once its class leads by beta / s. Bounded,
-    symmetric and convex where the loss is. Probabilities, too, are those of the scaled logits: `link` scales first.
+    The MGCE of a row is then zero once the logit of its label exceeds all others by beta / s. The result is bounded,
+    symmetric or convex if the loss is. Also `link` scales the logits before it turns them into probabilities.
 
     Args:
-        loss: a module that takes logits and targets. The product of half types is in float32, in which it keeps its
-            digits, unless the loss has class weights or other tensors of a half type, which logits have to match.
-        scale: in [1e-30, 1e30], so that products are numbers in float32.
+        loss: a module that takes logits and targets. Logits of half types are converted to float32 first, for
+            accuracy. They are not converted if the loss has class weights or other tensors of a half type, which
+            logits have to match.
+        scale: the factor s, in [1e-30, 1e30], so that products are finite in float32.
 
     Raises:
-        TypeError, ValueError: if an argument is not one of those above.
+        TypeError, ValueError: if an argument has a type or a value not allowed above.
 
     Example:
         >>> LogitScale(torch.nn.CrossEntropyLoss(), 2.0)(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
@@ -67,22 +68,25 @@ class LogitScale(Wrapper):
 
     @property
     def link(self) -> nn.Module:
-        """The module that turns logits into probabilities: those of the scaled logits."""
+        """The module that scales logits and turns the result into probabilities."""
         return ScaledLink(self.scale, link_of(self.loss))
 
     def both_probs(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """Return h and p of the scaled logits; for half types they are computed in float32."""
+        """Return the probabilities h (for predictions) and p (calibrated) of the scaled logits.
+
+        Half types are computed in float32.
+        """
         rows = logits.float() if logits.dtype in HALF_TYPES else logits
         h, p = both_probs(self.loss, self.scale * rows)
         return h.to(logits.dtype), p.to(logits.dtype)
 
     def extra_repr(self) -> str:
-        """Show the hyperparameter."""
+        """Return the hyperparameter for `repr`."""
         return f"scale={self.scale:g}"
 
 
 def _scaled(loss: NamedLoss, order: int, betas: tuple[float, ...] = ()) -> NamedLoss:
-    """Describe a loss of scaled logits, of which the same holds as of the loss."""
+    """Describe the variant of a named loss with scaled logits, which has the same properties."""
     return NamedLoss(
         f"{loss.name}+scale",
         LogitScale,

@@ -1,4 +1,4 @@
-"""The way of a loss that needs no kernel: it gives a score for a class, the rest is that of cross-entropy."""
+"""Compute losses that need no kernel from scores of classes, with the reductions and weights of cross-entropy."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ def scored_loss(
     options: LossOptions,
     dim: int | None,
 ) -> Tensor:
-    """Compute the loss whose `scores(logits, wanted)` are minus the loss of each class that is `Wanted`.
+    """Compute a loss with the options of cross-entropy from a function that returns scores of classes.
 
-    Half types are computed in float32.
+    The score of a class is minus the loss of a row with that label. `scores(logits, wanted)` returns the scores of the
+    labels only, or of all classes, as `wanted` says. Half types are computed in float32.
     """
     input, target = with_class_dim(input, target, dim)
     check_arguments(input, target, weight, options)
@@ -34,9 +35,9 @@ def scored_loss(
 
 
 def expm1(exponent: Tensor) -> Tensor:
-    """Return exp - 1 with the digits of both the value and the derivative.
+    """Return exp(exponent) - 1 such that both the value and the derivative are accurate.
 
-    The derivative of `torch.expm1` is its result plus 1, which cancels where the result is near -1; nothing cancels in
-    `exp - 1` there.
+    PyTorch computes the derivative of `torch.expm1` as its result plus 1, which loses digits if the result is near -1.
+    There `exp - 1` is used, which is accurate.
     """
     return torch.where(exponent > -1, exponential.expm1(exponent), torch.exp(exponent) - 1)

@@ -1,4 +1,4 @@
-"""A loss made by `scored_loss` as a module."""
+"""Define the base class of loss modules whose function is made by `scored_loss`."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from mgce.losses.modules import MinimaxLink
 
 
 class ScoredLoss(Loss):
-    """A loss of a `function` that takes the arguments of cross-entropy, `dim`, and its `own` hyperparameters.
+    """A loss module around a loss function, the class attribute `function`.
 
-    A class that derives from it and has hyperparameters sets each in `__init__`, and then calls :meth:`check`.
+    The function takes the arguments of cross-entropy, `dim`, and the hyperparameters named in `own`. A subclass with
+    hyperparameters sets them in `__init__`, and then calls :meth:`check`.
     """
 
     function: ClassVar[Callable[..., Tensor]]
     own: ClassVar[tuple[str, ...]] = ()  # names of the hyperparameters
 
     def check(self) -> None:
-        """Compute a row, so that a bad hyperparameter is refused when it is given."""
+        """Compute the loss of one row, so that a wrong hyperparameter raises when the module is constructed."""
         self.function(torch.zeros(2, device="cpu"), torch.tensor(0, device="cpu"), **self.hyperparameters())
 
     def hyperparameters(self) -> dict[str, Any]:
-        """Return what this loss has and cross-entropy has not, by name."""
+        """Return the arguments that this loss has and cross-entropy does not have, by name."""
         return {name: getattr(self, name) for name in self.own}
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
@@ -36,5 +37,5 @@ class ScoredLoss(Loss):
 
     @property
     def link(self) -> nn.Module:
-        """The module that turns logits into probabilities: softmax, over the loss's dimension of classes."""
+        """The module that turns logits into probabilities: softmax over the `dim` of the loss."""
         return MinimaxLink(beta=float("inf"), dim=self.dim)

@@ -1,4 +1,4 @@
-"""A weighted sum of losses."""
+"""Define a weighted sum of losses."""
 
 from __future__ import annotations
 
@@ -18,22 +18,24 @@ from mgce.losses.wrapping import in_float32
 
 
 class SumLoss(Criterion):
-    r"""A weighted sum of losses, as NCE + RCE and all active-passive losses are.
+    r"""A weighted sum of losses, such as NCE + RCE and all other active-passive losses.
 
     .. math:: \ell(f, y) = \sum_i w_i \ell_i(f, y)
 
-    Bounded, symmetric or convex if each loss of positive weight is (and with luck otherwise: cross-entropy plus
-    :math:`\epsilon` MAE is convex for :math:`|\epsilon| \le 1`). Each loss has its own class weights: give all the
-    same.
+    The sum is bounded, symmetric or convex if each loss is and the weights are positive. It may be convex otherwise
+    too: cross-entropy plus :math:`\epsilon` times MAE is convex for :math:`|\epsilon| \le 1`. Each loss uses its own
+    class
+    weights: give all losses the same.
 
     Args:
-        losses: modules that take logits and targets; those that say their `reduction`, `ignore_index` or `dim` have to
-            have the same.
-        weights: a finite number for each, one of them not 0. A loss of weight 0 is not computed. Half types are summed
-            in float32, as :class:`mgce.LogitScale` has it.
+        losses: modules that take logits and targets. The attributes `reduction`, `ignore_index` and `dim` have to be
+            equal in all losses that have them.
+        weights: a finite number for each loss, at least one of them not 0. A loss with weight 0 is not computed. Half
+            types are summed in float32, with the exception described in :class:`mgce.LogitScale`.
 
     Raises:
-        TypeError, ValueError: if there is no loss, not a weight for each, all are 0, or the losses differ as above.
+        TypeError, ValueError: if there is no loss, the number of weights differs, all weights are 0, or the losses
+                have different options.
 
     Example:
         >>> from mgce import NCELoss, RCELoss
@@ -69,7 +71,7 @@ class SumLoss(Criterion):
         self.weights = tuple(map(float, weights))
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Compute the sum for logits and targets."""
+        """Compute the weighted sum of the losses of logits against targets."""
         return in_float32(self, self._sum, input, target)
 
     def _sum(self, input: Tensor, target: Tensor) -> Tensor:
@@ -78,11 +80,11 @@ class SumLoss(Criterion):
 
     @property
     def link(self) -> nn.Module:
-        """The module that turns logits into probabilities: that of the first loss whose weight is not 0."""
+        """The link, from logits to probabilities, of the first loss whose weight is not 0."""
         return link_of(self.parts()[0])
 
     def both_probs(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """Return h and p of logits: those of the first loss whose weight is not 0."""
+        """Return the probabilities h and p that the first loss with a weight other than 0 defines for the logits."""
         return both_probs(self.parts()[0], logits)
 
     def parts(self) -> tuple[nn.Module, ...]:
@@ -95,15 +97,15 @@ class SumLoss(Criterion):
             set_reduction(loss, reduction)
 
     def extra_repr(self) -> str:
-        """Show the weights."""
+        """Return the weights for `repr`."""
         return f"weights={self.weights}"
 
 
 def _check_alike(losses: Sequence[nn.Module]) -> None:
-    """Require losses that say their reduction, ignored index or dimension of classes to say the same.
+    """Require `reduction`, `ignore_index` and `dim` to be equal in all losses that have these attributes.
 
-    What is inside a loss is its own business: it may well take the mean of another's `reduction="none"`. So is an
-    attribute of that name that is neither a word nor a number; but None is the dimension 1, save for a single row.
+    Losses inside these losses are not checked: a wrapper may average an inner loss with `reduction="none"`. An
+    attribute that is neither a string nor an integer is not checked either. A `dim` of None counts as 1.
     """
     for name in ("reduction", "ignore_index", "dim"):
         given = []
@@ -117,9 +119,9 @@ def _check_alike(losses: Sequence[nn.Module]) -> None:
 
 
 def sum_of(name: str, *losses: NamedLoss, formula: str = "", **description: Any) -> NamedLoss:
-    """Describe a sum of losses with weights 1; the keywords are those of `NamedLoss`.
+    """Describe a sum of named losses with default weights 1; `description` are further arguments of `NamedLoss`.
 
-    The sum is bounded, symmetric or convex if every loss in it is. A keyword may say otherwise.
+    The sum is described as bounded, symmetric or convex if every loss in it is, unless a keyword says otherwise.
     """
     alike = {what: all(getattr(loss, what) for loss in losses) for what in ("bounded", "symmetric", "convex")}
     shown = formula or " + ".join(loss.name.upper() for loss in losses)

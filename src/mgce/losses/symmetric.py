@@ -1,6 +1,6 @@
-r"""Symmetric losses: the sum of the losses of all classes is the same for every row of logits.
+r"""Define symmetric losses, whose sum over all classes is the same for every row of logits.
 
-The third of them, MAE `1 - softmax(f)_y`, is :func:`~mgce.functional.gce_loss` at `beta=1`.
+The mean absolute error (MAE) `1 - softmax(f)_y` is symmetric too: it is :func:`~mgce.functional.gce_loss` at `beta=1`.
 """
 
 from __future__ import annotations
@@ -35,30 +35,30 @@ def rce_loss(
     log_zero: float = DEFAULT_LOG_ZERO,
     dim: int | None = None,
 ) -> Tensor:
-    r"""Compute reverse cross-entropy: MAE times the number that stands for -log 0.
+    r"""Compute reverse cross-entropy: the mean absolute error times a number A that replaces -log 0.
 
     .. math:: \ell(f, y) = -\sum_j p_j \log [j = y] = A (1 - p_y), \qquad p = \mathrm{softmax}(f), \quad A = -\log 0
 
-    In [0, A]; symmetric, the sum over the classes is A (k - 1); not convex in the logits. Against class probabilities q
-    it is the mean of the losses of the classes, :math:`\sum_y q_y \ell(f, y)`, as every loss here, and not
+    The loss lies in [0, A]. It is symmetric: its sum over the k classes is A (k - 1). It is not convex in the logits.
+    Against class probabilities q it is :math:`\sum_y q_y \ell(f, y)`, as for every loss of this package, and not
     :math:`-\sum_j p_j \log q_j`.
 
     Args:
         input: logits f, shape (C), (N, C) or (N, C, d1, ..., dK), floating point; -inf masks a class.
         target: class indices or class probabilities, as for :func:`mgce_loss`.
         weight: a rescaling weight for each class, shape (C).
-        ignore_index: an index target that adds nothing.
+        ignore_index: a class index; rows with this target add nothing to the loss.
         reduction: `"none"`, `"mean"` or `"sum"`.
         label_smoothing: in [0, 1].
-        log_zero: in [-1e30, 0), what log 0 counts as, -A. Papers write -4; the published results were computed with
-            log 1e-4 = -9.21, the default.
+        log_zero: -A, the number that replaces log 0, in [-1e30, 0). Papers write -4, but their results were computed
+            with log 1e-4 = -9.21, the default.
         dim: dimension of the classes, as for :func:`mgce_loss`.
 
     Returns:
-        A scalar, or the shape of index targets for `reduction="none"`.
+        A scalar; for `reduction="none"` a tensor of the shape of index targets.
 
     Raises:
-        TypeError, ValueError, RuntimeError, IndexError: as :func:`mgce_loss`, hyperparameters as beta.
+        TypeError, ValueError, RuntimeError, IndexError: as :func:`mgce_loss`; wrong hyperparameters as a wrong `beta`.
 
     Example:
         >>> rce_loss(torch.tensor([[1.0, 0.0]]), torch.tensor([1]), log_zero=-4)
@@ -92,22 +92,22 @@ def unhinged_loss(
 
     .. math:: \ell(f, y) = 1 - f_y + \frac1k \sum_j f_j
 
-    Unbounded on both sides: minimising it alone drives the logits to infinity, so bound them (:class:`mgce.LogitClip`)
-    or penalise the weights. Symmetric, the sum over the classes is k, and convex: under permutation invariance and
-    monotonicity no other loss is both (Lemire Paquin and Giguère, arXiv 2605.20347). A class of logit -inf is left out
-    of the mean.
+    The loss is unbounded above and below: minimising it alone drives the logits to infinity. So bound the logits
+    (:class:`mgce.LogitClip`) or penalise the weights of the network. It is convex, and symmetric: its sum over the k
+    classes is k. No other loss is both if it is invariant under permutations and monotone (Lemire Paquin and Giguère,
+    arXiv 2605.20347). A class of logit -inf is left out of the mean.
 
     Args:
         input: logits f, shape (C), (N, C) or (N, C, d1, ..., dK), floating point; -inf masks a class.
         target: class indices or class probabilities, as for :func:`mgce_loss`.
         weight: a rescaling weight for each class, shape (C).
-        ignore_index: an index target that adds nothing.
+        ignore_index: a class index; rows with this target add nothing to the loss.
         reduction: `"none"`, `"mean"` or `"sum"`.
         label_smoothing: in [0, 1].
         dim: dimension of the classes, as for :func:`mgce_loss`.
 
     Returns:
-        A scalar, or the shape of index targets for `reduction="none"`.
+        A scalar; for `reduction="none"` a tensor of the shape of index targets.
 
     Raises:
         TypeError, ValueError, RuntimeError, IndexError: as :func:`mgce_loss`.
@@ -133,19 +133,20 @@ def _unhinged(logits: Tensor, wanted: Wanted) -> Tensor:
 
 
 class RCELoss(ScoredLoss):
-    r"""Reverse cross-entropy: MAE times the number A that stands for -log 0.
+    r"""Reverse cross-entropy: the mean absolute error times a number A that replaces -log 0.
 
     .. math:: \ell(f, y) = A (1 - p_y), \qquad p = \mathrm{softmax}(f), \quad A = -\mathrm{log\_zero}
 
-    In [0, A]; symmetric, the sum over the classes is A (k - 1); not convex in the logits.
+    The loss lies in [0, A]. It is symmetric: its sum over the k classes is A (k - 1). It is not convex in the logits.
 
     Args:
         weight, size_average, ignore_index, reduce, reduction, label_smoothing: as for `nn.CrossEntropyLoss`.
-        log_zero: in [-1e30, 0), what log 0 counts as. Papers write -4; their results were computed with log 1e-4.
-        dim: dimension of the classes, where it is not 1 (0 for one row).
+        log_zero: -A, the number that replaces log 0, in [-1e30, 0). Papers write -4, but their results were computed
+            with log 1e-4.
+        dim: dimension of the classes; None means 1, or 0 for a single row.
 
     Raises:
-        TypeError, ValueError, RuntimeError: if an argument is not one of those above.
+        TypeError, ValueError, RuntimeError: if an argument has a type or a value not allowed above.
 
     Example:
         >>> RCELoss(log_zero=-4)(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
@@ -179,15 +180,15 @@ class UnhingedLoss(ScoredLoss):
 
     .. math:: \ell(f, y) = 1 - f_y + \frac1k \sum_j f_j
 
-    Unbounded on both sides, so bound the logits (:class:`mgce.LogitClip`) or penalise the weights. Symmetric, the sum
-    over the classes is k, and convex.
+    The loss is unbounded above and below, so bound the logits (:class:`mgce.LogitClip`) or penalise the weights of the
+    network. It is convex, and symmetric: its sum over the k classes is k.
 
     Args:
         weight, size_average, ignore_index, reduce, reduction, label_smoothing: as for `nn.CrossEntropyLoss`.
-        dim: dimension of the classes, where it is not 1 (0 for one row).
+        dim: dimension of the classes; None means 1, or 0 for a single row.
 
     Raises:
-        TypeError, ValueError, RuntimeError: if an argument is not one of those above.
+        TypeError, ValueError, RuntimeError: if an argument has a type or a value not allowed above.
 
     Example:
         >>> UnhingedLoss()(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))

@@ -1,4 +1,4 @@
-"""Temperature scaling with the link that the loss has, instead of softmax."""
+"""Calibrate probabilities by temperature scaling, with the probabilities of MGCE instead of softmax."""
 
 from __future__ import annotations
 
@@ -21,28 +21,30 @@ STEPS = 60
 
 
 class TemperatureScaling(nn.Module):
-    r"""Probabilities of logits divided by a temperature that is fitted on held-out rows.
+    r"""Divide logits by a temperature fitted on held-out rows, and turn them into the probabilities of MGCE.
 
     .. math:: T = \arg\min_{T > 0} \frac{1}{N} \sum_i \ell_\beta(f_i / T, y_i), \qquad x \mapsto p_\beta(f(x) / T)
 
-    with the MGCE loss, whose best probabilities p are those of the labels: convex in 1 / T, and finite where a
-    probability is 0, as a log-loss is not. At beta = inf it is the usual temperature scaling of softmax. It changes no
-    prediction, only how sure of it p is.
+    The temperature T minimises the MGCE loss, which is smallest if p is the distribution of the labels. This loss is
+    convex in 1 / T, and, unlike log-loss, finite where a probability is 0. At beta = inf this is the usual temperature
+    scaling of softmax. It changes no prediction, only the confidence of p.
 
     Args:
-        beta: in [1, inf], that of the link: of MGCE's own beta, of any loss with softmax inf. None is 1.4, or the
-            criterion's.
-        dim: dimension of the classes; None is where the losses have it: 1, or 0 for one row.
-        output: `"worst_case"` gives p, which the fit calibrates; `"minimax"` gives h.
-        criterion: the loss of the training, in place of `beta` and `dim`, which its link has. A loss without a link, as
-            `nn.CrossEntropyLoss`, has softmax. Logits are first clipped if the loss clips them.
+        beta: the beta of the loss that the model was trained with, in [1, inf]; inf for any loss with softmax. None
+            is 1.4, or that of the criterion.
+        dim: dimension of the classes; None means 1, or 0 for a single row.
+        output: `"worst_case"` returns the worst-case probabilities p, which the fit calibrates; `"minimax"` returns
+            the minimax probabilities h.
+        criterion: the loss of the training, given instead of `beta` and `dim`. Its link is used: softmax if the loss
+            has no link, as `nn.CrossEntropyLoss`. Logits are clipped first if the loss clips them.
 
     Attributes:
-        temperature: T, a buffer, 1 before :meth:`fit`; inf where the logits say nothing of the labels.
+        temperature: T, a buffer. It is 1 before :meth:`fit`, and inf if the logits carry no information about the
+            labels.
 
     Raises:
-        TypeError, ValueError: if an argument is not one of those above, or `criterion` has a link of its own kind, as
-            :class:`mgce.BiTemperedLoss`.
+        TypeError, ValueError: if an argument has a type or a value not allowed above, or `criterion` has a link of
+            another form, as :class:`mgce.BiTemperedLoss`.
 
     Example:
         >>> logits = torch.tensor([[4.0, 0.0], [4.0, 0.0], [0.0, 4.0], [0.0, 4.0]])
@@ -88,18 +90,18 @@ class TemperatureScaling(nn.Module):
 
     @torch.no_grad()
     def fit(self, logits: Tensor, target: Tensor) -> TemperatureScaling:
-        """Find the temperature.
+        """Fit the temperature to held-out rows.
 
         Args:
-            logits: of rows that the model was not trained on, shape (N, k), N >= 1; -inf masks a class, not all of a
-                row. No two may be farther apart than float32 reaches.
-            target: their class indices, shape (N,).
+            logits: logits of rows that the model was not trained on, shape (N, k), N >= 1. -inf masks a class; a row
+                may not be all -inf. The difference of two logits of a row has to be finite in float32.
+            target: class indices of the rows, shape (N,).
 
         Returns:
             self.
 
         Raises:
-            TypeError, ValueError: if an argument is not one of those above.
+            TypeError, ValueError: if an argument has a type or a value not allowed above.
         """
         _validation.check_logits(logits, None)
         if logits.ndim != 2 or len(logits) == 0:
@@ -134,7 +136,7 @@ class TemperatureScaling(nn.Module):
         return self
 
     def _slope(self, f: Tensor, target: Tensor, inverse: float) -> float:
-        """Return the derivative of the mean loss in the inverse temperature, which only grows with it."""
+        """Return the derivative of the mean loss in the inverse temperature; it is a nondecreasing function."""
         p = worst_case_probs(inverse * f, beta=self.link.beta)
         p[torch.arange(len(p), device=p.device), target] -= 1
         return float((p * torch.where(f > -math.inf, f, 0)).sum(1).mean())

@@ -1,4 +1,4 @@
-r"""The bi-tempered logistic loss: softmax with a heavier tail, and a logarithm that is bounded at zero."""
+r"""Define the bi-tempered logistic loss: a softmax with a heavier tail, and a logarithm that is bounded at zero."""
 
 from __future__ import annotations
 
@@ -39,34 +39,34 @@ def bi_tempered_loss(
     t2: float = DEFAULT_T2,
     dim: int | None = None,
 ) -> Tensor:
-    r"""Compute the bi-tempered logistic loss, the Bregman divergence of a tempered softmax from the label.
+    r"""Compute the bi-tempered logistic loss, a Bregman divergence between the label and a tempered softmax.
 
     .. math::
         \ell(f, y) = -\log_{t_1} p_y - \frac{1 - \sum_j p_j^{2 - t_1}}{2 - t_1}, \qquad
         p_j = \big(1 + (t_2 - 1)(\lambda - f_j)\big)^{-1/(t_2 - 1)}, \qquad
         \log_t u = \frac{u^{1 - t} - 1}{1 - t}
 
-    with :math:`\lambda(f)` such that p sums to one. In [0, 1 / (1 - t1)), unbounded at t1 = 1; not symmetric; convex in
-    the logits at t1 = t2 = 1 only, where it is cross-entropy. Against class probabilities q it is
-    :math:`\sum_y q_y \ell(f, y)`, which differs from the divergence from q by a number that depends on q alone.
-    The module's `link` turns logits into p.
+    with :math:`\lambda(f)` such that p sums to one. The loss lies in [0, 1 / (1 - t1)), and is unbounded at t1 = 1. It
+    is not symmetric. It is convex in the logits only at t1 = t2 = 1, where it is cross-entropy. Against class
+    probabilities q it is :math:`\sum_y q_y \ell(f, y)`, which differs from the Bregman divergence by a number that
+    depends only on q. The `link` of :class:`mgce.BiTemperedLoss` turns logits into p.
 
     Args:
         input: logits f, shape (C), (N, C) or (N, C, d1, ..., dK), floating point; -inf masks a class.
         target: class indices or class probabilities, as for :func:`mgce_loss`.
         weight: a rescaling weight for each class, shape (C).
-        ignore_index: an index target that adds nothing.
+        ignore_index: a class index; rows with this target add nothing to the loss.
         reduction: `"none"`, `"mean"` or `"sum"`.
         label_smoothing: in [0, 1].
         t1: in [0, 1], the temperature of the logarithm.
-        t2: at least 1, that of the softmax; k^(3 (t2 - 1)) has to be finite in the type of the logits.
+        t2: at least 1, the temperature of the softmax; k^(3 (t2 - 1)) has to be finite in the dtype of the logits.
         dim: dimension of the classes, as for :func:`mgce_loss`.
 
     Returns:
-        A scalar, or the shape of index targets for `reduction="none"`.
+        A scalar; for `reduction="none"` a tensor of the shape of index targets.
 
     Raises:
-        TypeError, ValueError, RuntimeError, IndexError: as :func:`mgce_loss`, hyperparameters as beta.
+        TypeError, ValueError, RuntimeError, IndexError: as :func:`mgce_loss`; wrong hyperparameters as a wrong `beta`.
 
     Example:
         >>> bi_tempered_loss(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
@@ -95,7 +95,7 @@ def _bi_tempered(logits: Tensor, wanted: Wanted, t1: float, t2: float) -> Tensor
 
 
 def _check_power(logits: Tensor, dim: int, name: str, t: float, power: int) -> None:
-    """Require the power of k^(t - 1) to be finite in the type of the logits."""
+    """Require k^(power (t - 1)), with k classes, to be finite in the dtype of the logits."""
     k, largest = logits.shape[dim], torch.finfo(logits.dtype).max
     if power * (t - 1) * math.log(k) > math.log(largest):
         shown = f"k^({name} - 1)" if power == 1 else f"k^({power} ({name} - 1))"
@@ -119,7 +119,11 @@ def _tempered_log_softmax(logits: Tensor, t: float, dim: int) -> Tensor:
 
 
 def _newton_step(shift: Tensor, below: Tensor, s: float, dim: int) -> Tensor:
-    """Go one step to the root of `S^-s - 1`, with S the sum of p: concave and increasing in the shift."""
+    """Return `shift` after one Newton step towards the root of `S^-s - 1`.
+
+    Here s = t - 1, and S is the sum of the unnormalized probabilities p of the tempered softmax, as a function of
+    `shift`. At the root S is 1. The function is concave and increasing in the shift.
+    """
     scaled = s * (shift + below)
     p = torch.exp(-torch.log1p(scaled) / s)
     log_sum = p.sum(dim, keepdim=True).log()
@@ -128,16 +132,16 @@ def _newton_step(shift: Tensor, below: Tensor, s: float, dim: int) -> Tensor:
 
 
 class TemperedSoftmax(nn.Module):
-    r"""Turn logits into the probabilities of the bi-tempered loss, whose tail is a power and not an exponential.
+    r"""Turn logits into the probabilities of the bi-tempered loss, which fall as a power, not exponentially.
 
     .. math:: p_j = \big(1 + (t - 1)(\lambda - f_j)\big)^{-1/(t - 1)}, \qquad \sum_j p_j = 1
 
     Args:
         t: at least 1, the `t2` of the loss; 1 is softmax.
-        dim: dimension of the classes; None is where the losses have it: 1, or 0 for one row.
+        dim: dimension of the classes; None means 1, or 0 for a single row.
 
     Raises:
-        TypeError, ValueError: if `t` is not one of those above.
+        TypeError, ValueError: if `t` is not a number of at least 1.
 
     Example:
         >>> TemperedSoftmax(t=2.0)(torch.tensor([1.0, 0.0]))
@@ -158,7 +162,7 @@ class TemperedSoftmax(nn.Module):
         return _tempered_log_softmax(x, self.t, dim).exp().to(logits.dtype)
 
     def extra_repr(self) -> str:
-        """Show the hyperparameters."""
+        """Return the hyperparameters for `repr`."""
         return f"t={self.t:g}, dim={self.dim}"
 
 
@@ -169,17 +173,17 @@ class BiTemperedLoss(ScoredLoss):
         \ell(f, y) = -\log_{t_1} p_y - \frac{1 - \sum_j p_j^{2 - t_1}}{2 - t_1}, \qquad
         \log_t u = \frac{u^{1 - t} - 1}{1 - t}
 
-    with p the tempered softmax of the logits, which `link` gives (:class:`mgce.TemperedSoftmax`). In
-    [0, 1 / (1 - t1)); not symmetric; convex in the logits at t1 = t2 = 1 only, where it is cross-entropy.
+    with p the tempered softmax of the logits (:class:`mgce.TemperedSoftmax`), which `link` computes. The loss lies in
+    [0, 1 / (1 - t1)). It is not symmetric. It is convex in the logits only at t1 = t2 = 1, where it is cross-entropy.
 
     Args:
         weight, size_average, ignore_index, reduce, reduction, label_smoothing: as for `nn.CrossEntropyLoss`.
         t1: in [0, 1], the temperature of the logarithm; at 1 the loss is unbounded.
-        t2: at least 1, that of the softmax; k^(3 (t2 - 1)) has to be finite in the type of the logits.
-        dim: dimension of the classes, where it is not 1 (0 for one row).
+        t2: at least 1, the temperature of the softmax; k^(3 (t2 - 1)) has to be finite in the dtype of the logits.
+        dim: dimension of the classes; None means 1, or 0 for a single row.
 
     Raises:
-        TypeError, ValueError, RuntimeError: if an argument is not one of those above.
+        TypeError, ValueError, RuntimeError: if an argument has a type or a value not allowed above.
 
     Example:
         >>> BiTemperedLoss(t1=0.8, t2=1.2)(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))

@@ -1,4 +1,4 @@
-r"""A loss that leaves out, of the rows of each label, those that cost most."""
+r"""Define the trimmed loss, which leaves out the rows with the largest losses of each label."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ SHARE_BITS = 36
 
 
 class RecentLosses(nn.Module):
-    r"""The last losses of the rows of each label, and which rows are below their quantile.
+    r"""Store the most recent losses of each label, and find the rows whose loss is below a quantile of these.
 
     Args:
-        trim: by label, the share of its rows to leave out, in [0, 1); rows of no such label are not taken up.
-        window: how many losses are kept of each label.
+        trim: for each label, the fraction of its rows to leave out, in [0, 1). Rows with another label are ignored.
+        window: number of losses that are stored for each label.
 
     Attributes:
-        losses: a buffer (labels + 1, window + 1), inf where there was none yet; its last row and column take what is
-            not to be kept.
-        count: how many losses there were of each label, a buffer (labels + 1,).
+        losses: the stored losses, a buffer (labels + 1, window + 1), filled with inf at first. Losses that are not to
+            be stored are written to the last row or column.
+        count: number of losses seen so far for each label, a buffer (labels + 1,).
     """
 
     losses: Tensor
@@ -53,7 +53,7 @@ class RecentLosses(nn.Module):
 
     @property
     def trim(self) -> tuple[float, ...]:
-        """By label, the share of its rows to leave out."""
+        """For each label, the fraction of its rows to leave out."""
         return self._trim
 
     @trim.setter
@@ -62,7 +62,7 @@ class RecentLosses(nn.Module):
         self.share = self._share()
 
     def reset_parameters(self) -> None:
-        """Forget all losses; for who makes modules without data, on the device `meta`, and fills them in later."""
+        """Forget all losses; to be called after a module made on the device `meta` has been given memory."""
         self.losses.fill_(torch.inf)
         self.count.zero_()
         self.share = self._share()
@@ -72,18 +72,18 @@ class RecentLosses(nn.Module):
         self.share = self._share()  # not in the state dict, and without values in a module made on `meta`
 
     def _share(self) -> Tensor:
-        """Compute the buffer `share`, on the device of the other buffers."""
+        """Compute the buffer `share`, the fractions to leave out as integers, on the device of the other buffers."""
         # Rounded up, so that .29 leaves out 29 of 100 rows: .29 * 100 is slightly below 29 in floating point.
         return torch.tensor([math.ceil(share * 2**SHARE_BITS) for share in self._trim], device="cpu").to(
             self.count.device
         )
 
     def _place(self, count: Tensor) -> Tensor:
-        """Return the index of the largest loss to keep among `count` sorted losses of each label, shape (labels,)."""
+        """Return for each label the index of the largest loss to keep, if its `count` losses are sorted."""
         return (count - (count * self.share >> SHARE_BITS) - 1).clamp(min=0)
 
     def forward(self, losses: Tensor, target: Tensor) -> Tensor:
-        """Take up the losses (n,) of rows labelled `target` (n,); give which rows to keep (n,)."""
+        """Store the losses (n,) of rows with labels `target` (n,); return a mask (n,) of the rows to keep."""
         known = losses.detach().to(self.losses.dtype)
         # A row without a label, or of loss NaN, is not taken up, and kept: NaN is to be seen.
         label = torch.where((target >= 0) & (target < self.labels) & ~known.isnan(), target, self.labels)
@@ -107,7 +107,7 @@ class RecentLosses(nn.Module):
         return ~(known > quantile[label])
 
     def _quantile_of(self, known: Tensor, label: Tensor, rows: Tensor) -> Tensor:
-        """Return the quantile of each label (labels,), computed only from the losses of this call (n,)."""
+        """Return the quantile for each label (labels,), computed only from the losses of this call (n,)."""
         order = known.argsort()
         order = order[label[order].argsort(stable=True)]
         first = rows.cumsum(0) - rows
@@ -116,14 +116,14 @@ class RecentLosses(nn.Module):
 
 
 def check_trim(name: str, share: Any) -> None:
-    """Require `share` to be a share of the rows of a label that can be left out, in [0, 1)."""
+    """Require `share` to be a number in [0, 1): the fraction of the rows of a label that is left out."""
     _validation.check_fraction(name, share)
     if share == 1:
         raise ValueError(expected(name, "below 1, so that some rows of a label are learnt", share))
 
 
 def _shares(trim: float | Sequence[float] | Tensor, num_classes: int) -> list[float]:
-    """Return the share of each label, from one for all or one for each."""
+    """Return the fraction to leave out for each label, given one number for all labels or one for each."""
     given: Any = trim.tolist() if hasattr(trim, "tolist") else trim  # a tensor or an array
     shares: Sequence[Any] = given if isinstance(given, (list, tuple)) else [given] * num_classes
     if len(shares) != num_classes:
@@ -135,44 +135,51 @@ def _shares(trim: float | Sequence[float] | Tensor, num_classes: int) -> list[fl
 
 
 class TrimmedLoss(Wrapper):
-    r"""Any loss, without the rows of each label that have the largest losses.
+    r"""Apply any loss, leaving out the rows with the largest losses of each label.
 
     .. math:: \frac{1}{\lvert K \rvert} \sum_{i \in K} \ell(f_i, y_i), \qquad K = \{i : \ell(f_i, y_i) \le q_{y_i}\}
 
-    with :math:`q_c` the quantile of level 1 - trim of the last `window` losses of rows labelled c, including this
-    call's. If this call has more than `window` such rows, only its losses are used. Of n losses, the trim n largest
-    (rounded down) are above the quantile. Rows whose loss equals the quantile are kept.
-    Wrong labels cost most as long as the network has not learnt them by heart, and rows left out it does not learn.
-    There need be no epochs without trimming; that each label has a quantile of its own keeps a class from being left
-    out as a whole. Of a label of which there were fewer than 1 / trim rows, none is left out.
+    K are the rows that are kept. :math:`q_c` is the quantile of level 1 - trim of the last `window` losses of rows
+    labelled c, including the rows of this call. If this call has more than `window` rows labelled c, only their losses
+    are used. Of n losses, the floor(trim * n) largest are above the quantile. Rows whose loss equals the quantile are
+    kept.
 
-    Choose `trim` as the share of wrong labels, or by the accuracy on validation rows with labels as noisy, 0 among the
-    candidates: too large a share leaves out the hardest right labels, and of too small a one a network that can
-    memorises the wrong labels that are left. Where classes are unequal give each label its own share: of two classes
-    with truly 24 and 76 % of the rows, 40 % of each labelled as the other, 68 % of the rows labelled as the first are
-    wrong, and 17 % of the others: :func:`mgce.noise.inverse_noise_matrix`.
+    Rows with wrong labels have the largest losses until the network memorises them. Leaving these rows out prevents
+    that. You can trim from the first epoch on. Each label has its own quantile, so no class is left out entirely. As
+    long as a label has had fewer than 1 / trim rows, none of its rows is left out.
 
-    In `train` mode every call takes up its rows, also without gradients; in `eval` mode all rows count, and nothing is
-    taken up. The losses are kept in a buffer, which is part of the `state_dict`, so that training goes on as it was;
-    the transforms of `torch.func` cannot write to it, and under `torch.utils.checkpoint`, which computes twice, rows
-    would be taken up twice: leave the loss outside of it. Processes that train together have buffers of their own.
+    Set `trim` to the fraction of wrong labels. If you do not know it, choose the `trim` with the best accuracy on
+    validation rows whose labels are equally noisy, and try 0 too. If `trim` is too large, the hardest rows with right
+    labels are left out. If it is too small, a large network memorises the wrong labels that remain.
+
+    If the classes have different sizes, give each label its own fraction, computed by
+    :func:`mgce.noise.inverse_noise_matrix`. For example, two classes have truly 24 and 76 % of the rows, and 40 % of
+    each class are labelled as the other. Then 68 % of the rows labelled as the first class are wrong, and 17 % of the
+    rows labelled as the second.
+
+    In `train` mode every call stores the losses of its rows, even without gradients. In `eval` mode all rows are kept
+    and nothing is stored. The stored losses are a buffer in the `state_dict`, so training can be resumed. The
+    transforms of `torch.func` cannot write to this buffer. `torch.utils.checkpoint` runs the forward pass twice and
+    would store rows twice, so do not checkpoint the loss. In distributed training each process has its own buffer.
 
     Args:
         loss: a module that takes logits and class indices, with `reduction="none"`.
-        trim: share of the rows of each label to leave out, in [0, 1); one for all labels, or one for each, (k,).
+        trim: fraction of the rows of each label to leave out, in [0, 1): one number for all labels, or one for each,
+            (k,).
         num_classes: number of classes k.
-        window: how many losses are kept of each label, at least 1: the buffer has (k + 1) (window + 1) numbers, which
-            a call sorts. If a batch has more rows of a label, `window` evenly spaced ones are stored.
-        reduction: `"mean"` over the rows kept, by their class weights as in cross-entropy, and 0 if none is kept;
-            `"sum"`; or `"none"`, which is 0 for those left out.
-        ignore_index: an index target that adds nothing and is not counted, beside that of `loss`; None is that alone.
+        window: number of losses stored for each label, at least 1. The buffer has (k + 1) (window + 1) numbers, which
+            each call sorts. If a batch has more than `window` rows of a label, `window` evenly spaced ones are stored.
+        reduction: `"mean"` over the rows kept, weighted by class as in cross-entropy, and 0 if no row is kept;
+            `"sum"`; or `"none"`, which is 0 for the rows left out.
+        ignore_index: a target whose rows add nothing and are not counted, beside the `ignore_index` of `loss`. None
+            leaves only that of `loss`.
 
     Shape:
-        As `loss` has it, with class indices as targets.
+        As for `loss`, with class indices as targets. Rows with an ignored target are neither stored nor counted.
 
     Raises:
-        TypeError, ValueError: if an argument is not one of those above, `loss` gives not one number for each target, or
-            `input` has not `num_classes` classes.
+        TypeError, ValueError: if an argument has a type or a value not allowed above, if `loss` does not return one
+            number for each target, or if `input` does not have `num_classes` classes.
 
     Example:
         >>> criterion = TrimmedLoss(torch.nn.CrossEntropyLoss(reduction="none"), trim=0.5, num_classes=2)
@@ -224,7 +231,7 @@ class TrimmedLoss(Wrapper):
 
     @property
     def trim(self) -> tuple[float, ...]:
-        """By label, the share of its rows to leave out; set it to one for all labels or one for each, (k,)."""
+        """For each label, the fraction of its rows to leave out; may be set to one number, or one for each label."""
         return self.recent.trim
 
     @trim.setter
@@ -262,14 +269,14 @@ class TrimmedLoss(Wrapper):
         return torch.where(target == self.ignore_index, self._ignored_inside, target.long())
 
     def check_classes(self, num_classes: int) -> None:
-        """Require that there are so many classes."""
+        """Require `num_classes` to be the number of classes that the loss was constructed for."""
         if num_classes != self.recent.labels:
             raise ValueError(
                 expected("num_classes", f"{num_classes}, the number of classes of `input`", self.recent.labels)
             )
 
     def _weight_of(self, label: Tensor, kept: Tensor, rows: Tensor) -> Tensor:
-        """Return what the mean divides by: the sum of the class weights of the rows kept, or their number."""
+        """Return the divisor of the mean: the sum of the class weights of the rows kept, or their number."""
         weight = weight_of(self.loss)
         if weight is None:
             return torch.maximum(kept.sum(), rows.any())
@@ -282,14 +289,14 @@ class TrimmedLoss(Wrapper):
         self.reduction = reduction
 
     def extra_repr(self) -> str:
-        """Show the hyperparameters."""
+        """Return the hyperparameters for `repr`."""
         shares = sorted(set(self.recent.trim))
         trim = f"{shares[0]:g}" if len(shares) == 1 else f"{shares[0]:g} to {shares[-1]:g}"
         return f"trim={trim}, num_classes={self.recent.labels}, window={self.recent.window}"
 
 
 def _trimmed(loss: NamedLoss, order: int, betas: tuple[float, ...] = ()) -> NamedLoss:
-    """Describe a loss of the rows that cost least."""
+    """Describe the trimmed variant of a named loss."""
     formula = (
         f"{loss.name.upper()}; 0 where it is above the quantile $1 - \\text{{trim}}$ of the last `window` losses of "
         "rows of the same label (of the losses in the batch, if these are more than `window`)"

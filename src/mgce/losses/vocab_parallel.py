@@ -1,4 +1,4 @@
-r"""The MGCE loss of logits whose classes are spread over the processes of a group."""
+r"""Compute the MGCE loss in distributed training where each process holds the logits of some of the classes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mgce.numerics.root import DEFAULT_BETA
 
 
 class _Shard(NamedTuple):
-    """Which of the classes a process holds."""
+    """The range of classes whose logits a process holds."""
 
     num_classes: int  # over all processes
     start: int  # index of its first class
@@ -40,12 +40,15 @@ def vocab_parallel_mgce_loss(
 
     .. math:: \ell_\beta(f, y) = -f_y - \varphi_\beta(f), \qquad f = (f^{(1)}, \dots, f^{(R)})
 
-    Every process calls it with the same targets and options and gets the same loss, and the gradient in its own
-    logits, :math:`p - e_y` restricted to its classes. No logits are sent: for each row, the group sums two numbers in
-    each Newton step and a handful before and after them. On a CPU there are as many steps as the rows need, on a GPU a
-    fixed number: for up to 2^17 classes 6 where beta >= 5, 15 at 1.4, 23 at 1. The backward pass sends nothing. If the
-    logits are a product of shared features, the gradient in those is, as for any column-parallel layer, the sum over
-    the group of what each process computes.
+    Every process calls this function with the same targets and options. Each gets the same loss, and the gradient
+    :math:`p - e_y` for its own classes, with p the worst-case probabilities.
+
+    No logits are sent. For each row, the group sums two numbers in each Newton step, and a handful before and after
+    the steps. On a CPU the number of steps depends on the rows. On a GPU it is fixed: for up to 2^17 classes 6 steps
+    if beta >= 5, 15 at 1.4, 23 at 1. The backward pass sends nothing.
+
+    If the logits are computed from shared features, sum the gradient of the features over the group, as for any
+    column-parallel layer.
 
     Args:
         local_logits: the logits of this process's classes, shape (N, k_local), k_local >= 1, floating point. -inf
@@ -54,7 +57,7 @@ def vocab_parallel_mgce_loss(
         num_classes: k, the number of classes over all processes.
         vocab_start: index of this process's first class; the shards may differ in size.
         group: the process group; None is the default one.
-        ignore_index: a target that adds nothing.
+        ignore_index: a class index; rows with this target add nothing to the loss.
         reduction: `"none"`, `"mean"` or `"sum"`.
         label_smoothing: in [0, 1].
         beta: float in [1, inf]; inf is cross-entropy.
@@ -64,7 +67,8 @@ def vocab_parallel_mgce_loss(
 
     Raises:
         TypeError: if `beta`, `num_classes` or `vocab_start` is not a number.
-        ValueError: if one of these or `reduction` is out of its range, or the batch sizes differ.
+        ValueError: if one of these is out of its range, `reduction` is not one of the words above, or the batch sizes
+            differ.
         RuntimeError: if shapes, dtypes or `label_smoothing` do not fit.
         IndexError: if a class index is out of range (on the CPU).
 
@@ -90,7 +94,7 @@ def vocab_parallel_mgce_loss(
 
 
 class _VocabParallelLoss(torch.autograd.Function):
-    """The loss of each row, with its gradient in the local logits from the forward pass."""
+    """The loss of each row as an autograd function; the forward pass computes the gradient in the local logits."""
 
     @staticmethod
     def forward(ctx: Any, logits: Tensor, target: Tensor, shard: _Shard, options: LossOptions, beta: float) -> Tensor:
@@ -133,7 +137,7 @@ def _sum(parts: Tensor, group: Any) -> Tensor:
 
 
 def _shifted(logits: Tensor, group: Any) -> Tensor:
-    """Return x = f - max f, the maximum being that over the group."""
+    """Return the logits of each row minus the largest logit of the row over all processes."""
     top = logits.amax(-1)
     dist.all_reduce(top, dist.ReduceOp.MAX, group)
     return logits - top.unsqueeze(-1)

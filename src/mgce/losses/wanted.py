@@ -1,4 +1,4 @@
-"""The classes whose scores a loss needs: against class indices only those of the labels, a number a row."""
+"""Select the classes whose scores a loss needs: for class indices the label of each row, otherwise all classes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from mgce.losses.nll import nll, nll_of_labels, of_labels
 
 
 class Wanted(NamedTuple):
-    """Of each row the class of its label, or all classes where others count as well.
+    """Which scores a loss needs of each row: that of the label only, or those of all classes.
 
-    A loss that takes its label first, and computes with that alone, costs little more than cross-entropy.
+    All are needed for class probabilities and for label smoothing. A loss that computes only the score of the label
+    costs little more than cross-entropy.
 
     Attributes:
         dim: dimension of the classes in the logits.
-        target: class indices, of one row a scalar; None is all classes.
-        ignore_index: index of rows that do not count.
+        target: class indices, a scalar for a single row; None if all classes are needed.
+        ignore_index: class index of the rows that are ignored.
     """
 
     dim: int
@@ -29,7 +30,7 @@ class Wanted(NamedTuple):
 
     @classmethod
     def by(cls, logits: Tensor, target: Tensor, options: LossOptions) -> Wanted:
-        """Return what a loss needs of logits (C), (N, C) or (N, C, d1, ..., dK) against a target."""
+        """Return which scores of logits (C), (N, C) or (N, C, d1, ..., dK) a loss needs, given target and options."""
         dim = class_dim(logits)
         if target.is_floating_point() or options.label_smoothing > 0:
             return cls(dim, None, options.ignore_index)
@@ -37,21 +38,27 @@ class Wanted(NamedTuple):
 
     @property
     def keepdim(self) -> bool:
-        """Whether what there is of each row needs the dimension of classes, to go with what :meth:`of` gives."""
+        """Whether a sum over the classes must keep their dimension, to broadcast against results of :meth:`of`."""
         return self.target is None
 
     def of(self, values: Tensor) -> Tensor:
-        """Return the values of all classes, or those of the labels, in the target's shape and 0 for ignored rows."""
+        """Return the values of all classes if all are needed, otherwise only those of the labels.
+
+        Values of the labels have the shape of the target, and are 0 for ignored rows.
+        """
         return values if self.target is None else of_labels(values, self.target, self.ignore_index)
 
     def are(self, index: Tensor, values: Tensor) -> Tensor:
-        """Say of each class wanted whether it is the one of `index`, a class for each row, made with `keepdim`."""
+        """Return a mask of the needed classes that is true where a class equals `index`.
+
+        `index` is one class for each row, computed with the argument `keepdim=wanted.keepdim`.
+        """
         if self.target is None:
             return torch.zeros_like(values).scatter(self.dim, index, 1.0) > 0
         return index == self.target
 
     def loss(self, scores: Tensor, target: Tensor, weight: Tensor | None, options: LossOptions) -> Tensor:
-        """Reduce minus the scores of the classes wanted as `cross_entropy` reduces minus the log-probabilities."""
+        """Compute `cross_entropy` from the scores of the needed classes instead of log-probabilities."""
         if self.target is None:
             return nll(scores, target, weight, options)
         return nll_of_labels(scores, self.target, weight, options)

@@ -1,4 +1,4 @@
-"""Shared parts of losses that wrap other losses: the inner loss, its class dimension, half types."""
+"""Define the base class of losses that wrap another loss, and shared checks and conversions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mgce.losses.protocol import both_probs, check_loss, dim_of, link_of, set_re
 
 
 class Wrapper(Criterion):
-    """A loss around another loss; it has the same link unless a subclass overrides it."""
+    """A loss that wraps another loss, with the same link from logits to probabilities unless overridden."""
 
     inside = OF_LOSSES_INSIDE
     loss: nn.Module
@@ -29,11 +29,11 @@ class Wrapper(Criterion):
 
     @property
     def link(self) -> nn.Module:
-        """The module that turns logits into probabilities: that of the inner loss."""
+        """The module of the inner loss that turns logits into probabilities."""
         return link_of(self.loss)
 
     def both_probs(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """Return h and p of logits, as the inner loss does."""
+        """Return the probabilities h (for predictions) and p (calibrated) of logits, as the inner loss does."""
         return both_probs(self.loss, logits)
 
     def set_reduction(self, reduction: str) -> None:
@@ -42,9 +42,10 @@ class Wrapper(Criterion):
 
 
 def in_float32(loss: nn.Module, function: Callable[[Tensor, Tensor], Tensor], input: Tensor, target: Tensor) -> Tensor:
-    """Compute a function of logits and targets in float32 where these are of a half type, and give the loss as that.
+    """Compute a loss function of logits and targets in float32 if the logits have a half type.
 
-    Not where the loss has class weights, or other tensors, of a half type: logits have to match those.
+    The result is returned in the dtype of the logits. If the loss has class weights or other tensors of a half type,
+    nothing is converted, since logits have to match these.
     """
     if not isinstance(input, Tensor) or input.dtype not in HALF_TYPES:
         return function(input, target)
@@ -58,5 +59,5 @@ def in_float32(loss: nn.Module, function: Callable[[Tensor, Tensor], Tensor], in
 
 
 def check_input(loss: nn.Module, input: Tensor) -> int:
-    """Check the input of a loss, and give the dimension of its classes."""
+    """Check the logits that a loss is given, and return their dimension of classes."""
     return _validation.check_logits(input, dim_of(loss), "input")

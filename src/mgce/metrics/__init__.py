@@ -1,6 +1,6 @@
-"""Calibration metrics: functions, and torchmetrics classes that run the same steps over batches.
+"""Measure calibration by functions, or batch by batch by torchmetrics classes that compute the same numbers.
 
-The classes need torchmetrics, an optional dependency, and are imported at their first use.
+The classes need torchmetrics, an optional dependency. They are imported when they are first used.
 """
 
 from __future__ import annotations

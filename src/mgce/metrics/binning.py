@@ -1,9 +1,8 @@
-r"""The steps that every calibration metric is made of: check, format, sum over bins, compute.
+r"""Compute calibration metrics in steps: check the inputs, select probabilities, sum over bins, compute the error.
 
-The functions of `calibration` and the classes of `streaming` both run these steps, so that they
-cannot drift apart. A *confidence* is the probability given to a class, and its *hit* is 1 where that class is the
-label, else 0. Both have the samples in the last dimension: shape (N,) for the top label, the most probable class of
-each sample, and (k, N) for all classes.
+The functions in `calibration` and the classes in `streaming` both use these steps, so their results agree. A
+*confidence* is the predicted probability of a class. Its *hit* is 1 if the class is the label, else 0. Both have shape
+(N,) for the top label, the most probable class of each sample, and shape (k, N) for all classes.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ WITHOUT_FLOAT64 = ("mps",)  # device types; Metal, on Apple's GPUs, has no float
 
 
 class BinSums(NamedTuple):
-    """Sums over the samples in each of B bins, float64: those of two batches or processes are added."""
+    """Sums over the samples in each of B bins, in float64; sums of several batches or processes can be added."""
 
     samples: Tensor  # (..., B), their number
     confidence: Tensor  # (..., B)
@@ -32,9 +31,9 @@ def has_float64(device: torch.device) -> bool:
 
 
 def prepared(probs: Tensor, target: Tensor, validate_args: bool) -> tuple[Tensor, Tensor]:
-    """Return `probs` and `target`; `probs` in float64, detached, and clamped to [0, 1] against rounding.
+    """Return `probs` in float64, detached and clamped to [0, 1] to remove rounding errors, and `target`.
 
-    Both are moved to the CPU if their device has no float64.
+    Both are moved to the CPU if their device has no float64. The inputs are checked first if `validate_args` is true.
     """
     given: tuple[Any, Any] = (probs, target)
     probs, target = (x.cpu() if isinstance(x, Tensor) and not has_float64(x.device) else x for x in given)
@@ -52,31 +51,35 @@ def check_inputs(probs: Tensor, target: Tensor) -> None:
 
 
 def top_label(probs: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the largest probability of each row, and whether its class, the first at ties, is right."""
+    """Return the largest probability of each row, and 1 if its class (the first at ties) is the label, else 0."""
     confidence, predicted = probs.max(1)
     return confidence, (predicted == target).double()
 
 
 def class_wise(probs: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the probability of each class in each row, and whether it is the label; shapes (k, N)."""
+    """Return the probability of each class in each row, and 1 if the class is the label, else 0; shapes (k, N)."""
     classes = torch.arange(probs.shape[1], device=probs.device)
     return probs.T, (target == classes[:, None]).double()
 
 
 def bin_edges(n_bins: int, device: torch.device) -> Tensor:
-    """Return the B + 1 edges b/B, each the float64 number nearest to it."""
+    """Return the B + 1 edges b/B of bins of equal width, rounded to float64."""
     return torch.arange(n_bins + 1, dtype=torch.float64, device=device) / n_bins
 
 
 def equal_width_sums(confidence: Tensor, hits: Tensor, n_bins: int) -> BinSums:
-    """Sum over bins [b/B, (b+1)/B), the last of which includes 1."""
+    """Sum confidences and hits over B bins [b/B, (b+1)/B) of confidence; the last bin includes 1."""
     inner = bin_edges(n_bins, confidence.device)[1:-1]
     # Not floor(c * B): that product may be rounded across an edge, as 0.29 * 100 is.
     return _sums(torch.bucketize(confidence.contiguous(), inner, right=True), confidence, hits, n_bins)
 
 
 def equal_mass_sums(confidence: Tensor, hits: Tensor, n_bins: int) -> BinSums:
-    """Sum over bins floor(r B / N) of the rank r = 0..N-1 of the confidences, each of shape (N,)."""
+    """Sum confidences and hits over B bins of equal size.
+
+    The sample with the r-th smallest confidence is in bin floor(r B / N). r counts from 0. `confidence` and `hits`
+    have shape (N,).
+    """
     _, group, size = torch.unique(confidence, return_inverse=True, return_counts=True)
     # Samples of equal confidence each take the mean of their hits, since their order decides which bin each falls into.
     shared = (torch.zeros_like(size, dtype=torch.float64).index_add_(0, group, hits) / size)[group]
@@ -86,13 +89,19 @@ def equal_mass_sums(confidence: Tensor, hits: Tensor, n_bins: int) -> BinSums:
 
 
 def calibration_error(sums: BinSums) -> Tensor:
-    """Return sum_b n_b/N |acc(b) - conf(b)|, averaged over the leading dimensions if there are any."""
+    """Return sum_b n_b/N |acc(b) - conf(b)|, with bin b's size n_b, accuracy and mean confidence.
+
+    The result is averaged over the leading dimensions if there are any.
+    """
     gap = (sums.hits - sums.confidence).abs().sum(-1)
     return (gap / sums.samples.sum(-1)).mean()
 
 
 def maximum_error(sums: BinSums) -> Tensor:
-    """Return max_b |acc(b) - conf(b)| over the bins that have samples, averaged over the leading dimensions."""
+    """Return max_b |acc(b) - conf(b)| over all bins with samples, averaged over the leading dimensions.
+
+    acc(b) is the accuracy and conf(b) the mean confidence in bin b.
+    """
     gap = (sums.hits - sums.confidence).abs() / sums.samples.clamp(min=1)  # 0 in an empty bin
     return gap.amax(-1).mean()
 

@@ -1,4 +1,4 @@
-"""An interval around a calibration error, or any other number of a sample, from resampled rows."""
+"""Compute bootstrap intervals for calibration errors and similar metrics of a sample."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mgce._validation import expected
 
 
 class Interval(NamedTuple):
-    """A number of a sample, and where that of the distribution may be; 0-dimensional float64 tensors."""
+    """The value of a metric on a sample, and the two ends of an interval for its true value; float64 scalars."""
 
     value: Tensor
     lower: Tensor
@@ -30,30 +30,32 @@ def bootstrap_interval(
     delta: float = 0.05,
     n_resamples: int = 1000,
 ) -> Interval:
-    r"""Return a bootstrap interval of a calibration error, corrected for the error's own bias.
+    r"""Return a bootstrap interval for a calibration error, corrected for the bias of the estimate.
 
     .. math:: \big[\,2 \hat\theta - \hat\theta^*_{1 - a/2},\; 2 \hat\theta - \hat\theta^*_{a/2}\,\big] \cap [0, 1]
 
     with :math:`\hat\theta` the metric of the sample, :math:`\hat\theta^*_q` the quantiles of the metric over resamples
-    of N rows with replacement, and a = `delta`. A calibration error of few rows is too large, since noise in a
-    bin counts as error, and that of a resample is too large once more: this "basic" interval mirrors the resamples at
-    the value, so that the bias is taken back, and the value may lie above it. It is approximate, as every bootstrap:
-    a bound that is valid for any number of rows is :func:`mgce.certify`'s.
+    of N rows with replacement, and a = `delta`. On few rows a calibration error is overestimated, since random
+    deviations in a bin add to it. On a resample it is overestimated once more. This "basic" interval mirrors the
+    quantiles of the resamples at the value, which removes the bias. So the value itself may lie above the interval.
+    The interval is approximate, like every bootstrap interval. For a bound that is valid for any number of rows use
+    :func:`mgce.certify`.
 
     Args:
-        metric: of `probs` and `target`, such as :func:`expected_calibration_error`; a number in [0, 1].
+        metric: function of `probs` and `target` that returns a number in [0, 1], such as
+            :func:`expected_calibration_error`.
         probs: probabilities, shape (N, k).
         target: labels, shape (N,).
-        generator: source of the resamples; the global random state is neither read nor changed.
-        delta: in (0, 1), the share of samples whose interval may miss the distribution's value.
-        n_resamples: at least 1.
+        generator: random generator for the resamples; the global random state is neither read nor changed.
+        delta: probability, in (0, 1), that the interval may miss the true value.
+        n_resamples: number of resamples, at least 1.
 
     Returns:
-        The value of the sample and the two ends, an :class:`Interval`.
+        An :class:`Interval`: the value on the sample, and the lower and upper end.
 
     Raises:
-        TypeError: if `generator` is not a torch.Generator, or `n_resamples` no integer.
-        ValueError: if the two tensors are not as long as each other or empty, or `delta` is out of range.
+        TypeError: if `generator` is not a torch.Generator, or `n_resamples` is not an integer.
+        ValueError: if `probs` and `target` are empty or differ in length, or `delta` is out of range.
 
     Example:
         >>> from mgce.metrics import expected_calibration_error

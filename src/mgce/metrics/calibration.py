@@ -1,10 +1,8 @@
-r"""Calibration errors and the reliability curve of probabilities, as functions.
+r"""Compute calibration errors and the reliability curve of predicted probabilities.
 
-Sparse links give probabilities that are exactly 0 or 1, and both are counted where they belong:
-bin b of B holds b/B <= c < (b+1)/B and the last bin holds 1 too, so its index is min(floor(c B), B-1).
-The edges are the float64 numbers nearest to b/B, and c is compared in float64 with the value that
-the tensor holds: 0.6 in float64 is on the edge 3/5 and belongs to the bin above it; 0.7 in float32
-is 0.69999999 and lies below 7/10.
+Bin b of B contains the confidences c with b/B <= c < (b+1)/B. The last bin also contains 1. So confidences of exactly
+0 or 1, which MGCE often predicts, are counted. Confidences and edges are compared in float64. Example: 0.6 in float64
+equals the edge 3/5 and is in the bin above it, while 0.7 in float32 is 0.69999999 and lies below 7/10.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ from mgce.metrics import binning
 
 @dataclass(frozen=True, eq=False)
 class ReliabilityCurve:
-    """Accuracy against confidence in B bins; both are NaN where a bin is empty.
+    """Accuracy and mean confidence of the top label in B bins; both are NaN in an empty bin.
 
     Args:
         confidence: mean top-label confidence of each bin, float64, shape (B,).
@@ -36,12 +34,12 @@ class ReliabilityCurve:
     edges: Tensor
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the reliability diagram: a bar to the accuracy of each bin, and the diagonal of perfect calibration.
+        """Draw the reliability diagram: a bar for the accuracy of each bin, and the diagonal of perfect calibration.
 
-        A bar is the darker the more samples its bin has; the mean confidence is a mark on it.
+        The more samples a bin has, the darker its bar. A dot marks the mean confidence of the bin.
 
         Args:
-            ax: the matplotlib axes to draw on; new ones unless given.
+            ax: the matplotlib axes to draw on; None creates new axes.
 
         Returns:
             The axes.
@@ -121,15 +119,15 @@ def static_calibration_error(
     Of the n_bc samples whose probability of class c lies in bin b, acc(b, c) is the fraction with
     label c, and conf(b, c) is the mean probability of c. Every sample counts for every class.
 
-    For any classifier SCE <= (2/k)(1 - mean of probs[i, target[i]]) <= 2/k, since a sample adds at most its distance
-    from the one-hot label, sum_c abs(1[c = y] - p_c) = 2 (1 - p_y). With many classes SCE is therefore small by
-    construction: compare it only between problems of equal k.
+    Compare SCE only between problems with the same number k of classes: with many classes it is always small. For any
+    classifier SCE <= (2/k)(1 - mean of probs[i, target[i]]) <= 2/k, since a sample adds at most its distance from the
+    one-hot label, sum_c abs(1[c = y] - p_c) = 2 (1 - p_y).
 
     Args:
         probs: as :func:`expected_calibration_error`.
         target: as :func:`expected_calibration_error`.
-        n_bins: as :func:`expected_calibration_error`; with B = 1 the error is the mean distance of
-            mean probabilities from class frequencies.
+        n_bins: as :func:`expected_calibration_error`; with B = 1 the error is the mean, over classes, of the distance
+            between mean probability and class frequency.
         validate_args: as :func:`expected_calibration_error`.
 
     Returns:
@@ -160,10 +158,10 @@ def adaptive_calibration_error(
 
     .. math:: \mathrm{ACE} = \sum_{b=1}^{B} \frac{n_b}{N} \, |\mathrm{acc}(b) - \mathrm{conf}(b)|
 
-    As :func:`expected_calibration_error`, but bin b holds the samples whose rank r = 0, ..., N-1 in
-    increasing order of confidence has floor(r B / N) = b, so that the n_b differ by one at most.
-    Samples of equal confidence may fall into several bins; each bin then takes their mean accuracy,
-    so that the order of the rows does not matter.
+    This is :func:`expected_calibration_error` with other bins. Sort the samples by confidence and number them from 0 to
+    N-1. Bin b contains the samples whose number r has floor(r B / N) = b, so the sizes n_b of the bins differ by one at
+    most. If samples of equal confidence fall into several bins, their mean accuracy is used in each. So the order of
+    the rows does not matter.
 
     Args:
         probs: as :func:`expected_calibration_error`.
@@ -201,7 +199,7 @@ def maximum_calibration_error(
 
     .. math:: \mathrm{MCE} = \max_{b:\, n_b > 0} |\mathrm{acc}(b) - \mathrm{conf}(b)|
 
-    It is that of the worst bin, however few samples it has: with many bins, that is often a bin of one sample.
+    It is the error of the worst bin, however few samples this bin has. With many bins it is often a bin of one sample.
 
     Args:
         probs: as :func:`expected_calibration_error`.
@@ -233,7 +231,7 @@ def reliability_curve(
     *,
     validate_args: bool = True,
 ) -> ReliabilityCurve:
-    r"""Compute accuracy against confidence of the top label, with bins of equal width.
+    r"""Compute the accuracy and the mean confidence of the top label in bins of equal width.
 
     .. math:: \mathrm{acc}(b) = \frac{1}{n_b} \sum_{i \in b} 1[\hat y_i = y_i], \qquad
               \mathrm{conf}(b) = \frac{1}{n_b} \sum_{i \in b} \max_c p_{ic}

@@ -1,7 +1,7 @@
-"""Measure a classifier by its logits: its accuracy, and how well its two probabilities are calibrated.
+"""Measure a classifier by its logits: its accuracy, and how well its two kinds of probabilities are calibrated.
 
-A robust loss gives two probabilities: h, the minimax one that the classifier predicts with, and p, the worst-case one
-that is meant to be calibrated.
+A robust loss defines two kinds of probabilities. The classifier predicts with h, the minimax probabilities. The
+worst-case probabilities p are meant to be calibrated.
 """
 
 from __future__ import annotations
@@ -28,26 +28,29 @@ FloatArray = NDArray[np.float64]
 
 
 def rank_classes(logits: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """Order the classes of every row by falling logit, the lower index first where two are equal.
+    """Sort the classes of every row by decreasing logit; of equal logits the lower index comes first.
 
-    The predicted class is that of the largest logit. Probabilities alone may not tell which it is: several classes may
-    share the largest one, as they often do in p at beta = 1. The errors of the top label take the first class of
-    largest probability, so probabilities are put in this order first, and the predicted class comes first.
+    The predicted class has the largest logit. Probabilities do not always determine it: several classes may have the
+    largest probability, as often for p at beta = 1. Calibration errors take the first of these classes. So
+    probabilities are put into this order first, in which the predicted class comes first.
 
     Args:
         logits: f, shape (N, k).
         target: class indices, shape (N,).
 
     Returns:
-        The classes in order, shape (N, k), and the place of the label among them, shape (N,): 0 where the prediction
-        is right.
+        The sorted classes, shape (N, k), and the position of the label among them, shape (N,), which is 0 if the
+        prediction is right.
     """
     order = logits.argsort(dim=-1, descending=True, stable=True)
     return order, (order == target[:, None]).long().argmax(-1)
 
 
 def measure(logits: Tensor, target: Tensor, outputs: Mapping[str, Tensor]) -> dict[str, float]:
-    """Return `accuracy`, and for the probabilities (N, k) of each output `ece_NAME` and `sce_NAME`."""
+    """Return the accuracy, and the expected and static calibration errors of each kind of probabilities.
+
+    `outputs` maps names to probabilities (N, k). The keys of the result are `accuracy`, `ece_NAME` and `sce_NAME`.
+    """
     order, place = rank_classes(logits, target)
     result = {"accuracy": float((place == 0).double().mean())}
     for name, probs in outputs.items():
@@ -57,7 +60,11 @@ def measure(logits: Tensor, target: Tensor, outputs: Mapping[str, Tensor]) -> di
 
 
 def both_outputs(logits: Tensor, beta: float, link: nn.Module) -> dict[str, Tensor]:
-    """Return h and p of logits (N, k) by the link of a loss of this beta: it gives h, or p after forward correction."""
+    """Return the minimax probabilities h and the worst-case probabilities p of logits (N, k).
+
+    They are computed from the beta and the link of a loss. The link, which maps logits to probabilities, returns h,
+    but p for a loss with forward correction.
+    """
     probs: Tensor = link(logits)
     if any(isinstance(part, MinimaxLink) and part.output == "worst_case" for part in link.modules()):
         return {"h": worst_case_to_minimax(probs, beta=beta), "p": probs}
@@ -71,18 +78,18 @@ def evaluate(
     *,
     link: nn.Module | None = None,
 ) -> dict[str, Any]:
-    """Measure both outputs of a classifier, and draw the reliability curve of each.
+    """Measure the accuracy of a classifier, and the calibration of its two kinds of probabilities, h and p.
 
     Args:
         logits: f, shape (N, k).
         target: class indices, shape (N,).
-        beta: that of the loss it was trained by; inf for one without beta, whose p is h.
-        link: that of the loss, where h is not the minimax probabilities at beta, as after training by generalized
+        beta: the beta of the loss that the classifier was trained with; inf for a loss without beta, for which p is h.
+        link: the link of the loss, needed if h are not the minimax probabilities at beta, as for generalized
             cross-entropy.
 
     Returns:
-        What :func:`measure` gives for `h` and `p`, and `reliability_h` and `reliability_p`: lists of the count, mean
-        confidence and accuracy of every bin, ready for JSON.
+        The results of :func:`measure` for `h` and `p`, and `reliability_h` and `reliability_p`: for every bin the
+        number of rows, the mean confidence and the accuracy, as lists for JSON.
     """
     logits = logits.double()
     outputs = both_outputs(logits, beta, MinimaxLink(beta=beta) if link is None else link)
@@ -95,9 +102,9 @@ def evaluate(
 
 
 def pool(curves: Sequence[Mapping[str, Any]]) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Join reliability curves with the same bins, as :func:`evaluate` gives them, into one over the rows of all.
+    """Combine reliability curves with the same bins, as returned by :func:`evaluate`, into one curve over all rows.
 
-    Gives the mean confidence, the accuracy and the share of the rows of every bin; bins without rows are left out.
+    Returns the mean confidence, the accuracy and the fraction of all rows of every bin; empty bins are left out.
     """
     counts = np.array([curve["count"] for curve in curves], dtype=float)
     total = counts.sum(0)

@@ -1,8 +1,8 @@
-"""Calibration errors as torchmetrics classes: over batches, over processes, inside Lightning.
+"""Compute calibration errors by torchmetrics classes: over batches, over processes, inside Lightning.
 
-Each class runs the steps of the function of the same name, so a stream of batches gives what the
-function gives on all of them. Sums are float64 whatever the dtype of the probabilities. They stay on the CPU if the
-device has no float64, as Apple's GPUs.
+Each class has the name of a function in :mod:`mgce.metrics`, and computes over many batches what that function
+computes on all rows at once. Sums are kept in float64 whatever the dtype of the probabilities. They stay on the CPU if
+the device has no float64, as is so for Apple's GPUs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mgce.metrics.binning import BinSums
 
 
 class _CalibrationError(Metric):
-    """Arguments and declarations that the calibration errors share."""
+    """The base class of all calibration errors, with their common arguments."""
 
     is_differentiable = False
     higher_is_better = False
@@ -38,13 +38,13 @@ class _CalibrationError(Metric):
         return binning.prepared(probs, target, self.validate_args)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], exclude_state: Sequence[str] = ()) -> Module:
-        """Move the metric; its states stay where they are if the new device has no float64."""
+        """Move the metric to a device; its states stay where they are if the device has no float64."""
         there = fn(torch.zeros(0, device="cpu")).device
         return super()._apply(fn, exclude_state if binning.has_float64(there) else tuple(self._defaults))
 
 
 class _BinnedCalibrationError(_CalibrationError):
-    """A calibration error whose bins are known beforehand, so that sums are all it keeps."""
+    """A calibration error with fixed bins, which only stores sums over each bin."""
 
     samples: Tensor
     confidence: Tensor
@@ -67,7 +67,7 @@ class _BinnedCalibrationError(_CalibrationError):
 
 
 class ExpectedCalibrationError(_BinnedCalibrationError):
-    r"""Stream the expected calibration error (ECE) of the top label.
+    r"""Compute the expected calibration error (ECE) of the top label over batches.
 
     .. math:: \mathrm{ECE} = \sum_{b=1}^{B} \frac{n_b}{N} \, |\mathrm{acc}(b) - \mathrm{conf}(b)|
 
@@ -102,7 +102,7 @@ class ExpectedCalibrationError(_BinnedCalibrationError):
 
 
 class MaximumCalibrationError(ExpectedCalibrationError):
-    r"""Stream the maximum calibration error (MCE) of the top label.
+    r"""Compute the maximum calibration error (MCE) of the top label over batches.
 
     .. math:: \mathrm{MCE} = \max_{b:\, n_b > 0} |\mathrm{acc}(b) - \mathrm{conf}(b)|
 
@@ -130,7 +130,7 @@ class MaximumCalibrationError(ExpectedCalibrationError):
 
 
 class StaticCalibrationError(_BinnedCalibrationError):
-    r"""Stream the static calibration error (SCE), the mean over classes of class-wise errors.
+    r"""Compute the static calibration error (SCE), the mean over classes of class-wise errors, over batches.
 
     .. math:: \mathrm{SCE} = \frac{1}{k} \sum_{c=1}^{k} \sum_{b=1}^{B} \frac{n_{bc}}{N} \,
               |\mathrm{acc}(b, c) - \mathrm{conf}(b, c)| \le \frac{2}{k}
@@ -174,11 +174,11 @@ class StaticCalibrationError(_BinnedCalibrationError):
 
 
 class AdaptiveCalibrationError(_CalibrationError):
-    r"""Collect samples for the calibration error of the top label with bins of equal mass.
+    r"""Compute the calibration error of the top label with bins of equal size (equal mass) over batches.
 
     .. math:: \mathrm{ACE} = \sum_{b=1}^{B} \frac{n_b}{N} \, |\mathrm{acc}(b) - \mathrm{conf}(b)|
 
-    The bins depend on all confidences, so two float64 numbers are kept for each row.
+    The bins depend on all confidences, so two float64 numbers are stored for each row.
 
     Args:
         n_bins: number B of bins of equal mass, at least 1.

@@ -1,4 +1,4 @@
-"""Label noise: transition matrices, and labels corrupted with a generator that is passed in."""
+"""Simulate label noise: make transition matrices, and corrupt labels with a given random generator."""
 
 from mgce.noise.corruption import CorruptedLabels, corrupt
 from mgce.noise.instances import corrupt_by_features

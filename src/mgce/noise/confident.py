@@ -1,4 +1,4 @@
-"""The class that each row confidently belongs to, by confident learning."""
+"""Find the class that each row confidently belongs to, by confident learning."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def confident_labels(probs: NDArray[np.floating[Any]], target: NDArray[np.int64]
 
     .. math:: t_j = \frac{1}{n_j} \sum_{i: y_i = j} p_{ij}.
 
-    Row i confidently belongs to class j if :math:`p_{ij} \ge t_j`; if this holds for several classes, to the most
-    probable of them; if it holds for none, to the class of its given label. Classes that the model predicts with high
-    probability have a high threshold.
+    Row i confidently belongs to class j if :math:`p_{ij} \ge t_j`. If this holds for several classes, the most
+    probable of them is returned. If it holds for none, the given label is returned. Classes that the model predicts
+    with high probability have a high threshold.
 
     Args:
-        probs: class probabilities, shape (n, k), by a model that was not fitted to the row.
+        probs: class probabilities, shape (n, k), predicted for each row by a model that was not trained on it.
         target: given labels, shape (n,), in 0..k-1.
 
     Returns:

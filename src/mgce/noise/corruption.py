@@ -1,4 +1,4 @@
-"""Corrupt labels by a transition matrix; every draw is from the generator that the caller passes."""
+"""Corrupt labels at random by a transition matrix; all random numbers come from the caller's generator."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ def corrupt(
 
     .. math:: P(\tilde y_i = z \mid y_i = y) = T_{yz}
 
-    By default the draws are independent. With `exact=True` the numbers of flips are not random but as
-    expected, rounded. With n_y labels of class y, n_y (1 - T_yy) of them should flip; the total is the
-    sum of these over the classes, rounded, and each class has its part of the total, rounded down or up
-    by largest remainders. The flips of class y are divided in the same way among the classes z that
-    they go to, n_y T_yz each. Chance decides which labels flip, and which of equal remainders is rounded up.
+    By default each label is drawn independently. With `exact=True` the numbers of changed labels are not random: they
+    are the expected numbers, rounded. Of the n_y labels of class y, n_y (1 - T_yy) are expected to change. The sum
+    over all classes is rounded. Each class gets its part of this total, rounded down or up by the method of largest
+    remainders. In the same way the changed labels of class y are divided among the new classes z, with n_y T_yz
+    expected for each. Which labels change is random, and so is which of equal remainders is rounded up.
 
     Args:
         labels: true labels in [0, k), int64, shape (N,); left unchanged. N may be 0.
         transition: T, row-stochastic up to rounding, floating point, shape (k, k); row = true class.
-        generator: source of every draw; the global random state is neither read nor changed. Draws
-            are made on its device, so that a CPU generator gives the same noise for labels on a GPU.
-        exact: whether the numbers of flips are as expected instead of random.
+        generator: random generator; the global random state is neither read nor changed. Random numbers are drawn on
+            its device, so a CPU generator gives the same noise for labels on a GPU.
+        exact: whether the numbers of changed labels are the expected ones instead of random.
 
     Returns:
         :class:`CorruptedLabels`: the noisy labels, and the mask of those that changed.
@@ -74,7 +74,7 @@ def corrupt(
 
 
 def check_drawing(labels: Tensor, n_classes: int, generator: torch.Generator) -> None:
-    """Require int64 labels of `n_classes` classes, and a generator to draw others with."""
+    """Require int64 labels in [0, n_classes), and a torch.Generator."""
     _validation.check_labels(labels, n_classes, "labels")
     if labels.dtype != torch.int64:
         raise ValueError(_validation.expected("labels", "a tensor of dtype torch.int64", labels.dtype))
@@ -115,7 +115,7 @@ def _rows_of_classes(labels: Tensor, n_classes: int) -> list[Tensor]:
 
 
 def _apportion(expected: Tensor, total: int, generator: torch.Generator) -> Tensor:
-    """Round `expected` down or up to integers of the given total, the largest remainders up."""
+    """Round `expected` to integers with the sum `total`; numbers with the largest remainders are rounded up."""
     whole = expected.floor()
     shuffled = torch.randperm(len(expected), generator=generator, device=expected.device)
     by_remainder = (expected - whole)[shuffled].argsort(descending=True, stable=True)

@@ -1,4 +1,4 @@
-"""Label noise that depends on the features of a row, for which there is no transition matrix."""
+"""Corrupt labels by noise that depends on the features of each row, so that no transition matrix describes it."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ def corrupt_by_features(
     noise_rate: float,
     generator: torch.Generator,
 ) -> CorruptedLabels:
-    r"""Replace labels with a probability, and by a class, that both depend on the row.
+    r"""Replace labels at random; the probability of a change and the new class depend on the row.
 
     .. math:: q_i \sim \mathcal N(r, 0.1^2) \text{ within } r \pm \min(r, 1 - r), \qquad
         P(\tilde y_i = z) = q_i\, \mathrm{softmax}_{z \ne y_i}(x_i^\top W_{y_i})_z
 
-    where the entries of the W of each class are standard normal. Rows that are alike are mistaken for the same class,
-    so that the noise can be learnt, and no transition matrix describes it. The interval of the rates is cut off at the
-    same distance on both sides (published: to [0, 1]), so that their mean is `noise_rate` itself. The larger the
-    features, the surer which class a row is mistaken for.
+    where each class y has a matrix :math:`W_y` with standard normal entries. Similar rows get the same wrong class, so
+    a network can learn the noise. The larger the features, the more the new class is determined by the row. The
+    probability :math:`q_i` that a label changes is drawn from an interval symmetric around r = `noise_rate`, so its
+    mean is r. (The publication cuts it off at 0 and 1 instead.)
 
     Args:
         labels: true labels in [0, k), int64, shape (N,); left unchanged.
         features: x, floating point, shape (N, d); images are flattened.
         n_classes: number k of classes, at least 2.
         noise_rate: mean probability r in [0, 1] that a label changes.
-        generator: source of every draw; the global random state is neither read nor changed.
+        generator: random generator; the global random state is neither read nor changed.
 
     Returns:
         :class:`CorruptedLabels`: the noisy labels, and the mask of those that changed.
@@ -87,7 +87,7 @@ def _check(labels: Tensor, features: Tensor, n_classes: int, noise_rate: float, 
 
 
 def _rates(n: int, noise_rate: float, generator: torch.Generator) -> Tensor:
-    """Draw from a normal distribution cut off at the same distance on both sides of its mean."""
+    """Draw n rates from a normal distribution that is cut off at the same distance on both sides of its mean."""
     half = min(noise_rate, 1 - noise_rate)
     uniform = torch.rand(n, generator=generator, dtype=torch.float64, device=generator.device)
     inside = math.erf(half / (SPREAD * math.sqrt(2)))  # probability of the interval

@@ -1,7 +1,7 @@
-r"""Transition matrices T of label noise: T[y, z] is the probability that true label y is seen as z.
+r"""Make transition matrices T of label noise: T[y, z] is the probability that the true label y is observed as z.
 
-Rows are true classes and sum to one. In all of them a label changes with probability `noise_rate`, so
-the rate is the fraction of wrong labels to expect (for `asymmetric`, among the mapped classes).
+Each row belongs to a true class and sums to one. A label changes with probability `noise_rate`, which is therefore the
+expected fraction of wrong labels (for `asymmetric`, among the mapped classes).
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from mgce import _validation
 
 
 def symmetric(n_classes: int, noise_rate: float) -> Tensor:
-    r"""Return the matrix of symmetric noise: a flipped label is any of the other classes, equally likely.
+    r"""Return the matrix of symmetric noise: a wrong label is any of the other classes with equal probability.
 
     .. math:: T_{yy} = 1 - r, \qquad T_{yz} = \frac{r}{k - 1} \quad (z \neq y)
 
-    Papers that draw the new label from all k classes, the true one included, at rate s have
-    r = s (k - 1)/k in this notation. Above r = (k - 1)/k the true class is the least likely label.
+    Some papers draw the new label from all k classes, including the true one. Their rate s corresponds to r = s (k -
+    1)/k here. Above r = (k - 1)/k the true class is the least likely label.
 
     Args:
         n_classes: number k of classes, at least 2.
@@ -48,7 +48,7 @@ def symmetric(n_classes: int, noise_rate: float) -> Tensor:
 
 
 def pair_flip(n_classes: int, noise_rate: float) -> Tensor:
-    r"""Return the matrix of pair noise: a flipped label is the next class, and the last becomes the first.
+    r"""Return the matrix of pair noise: every wrong label is the next class, and after the last class the first.
 
     .. math:: T_{yy} = 1 - r, \qquad T_{y,\,(y + 1) \bmod k} = r
 
@@ -79,7 +79,7 @@ def pair_flip(n_classes: int, noise_rate: float) -> Tensor:
 
 
 def asymmetric(mapping: Mapping[int, int], n_classes: int, noise_rate: float) -> Tensor:
-    r"""Return the matrix of class-dependent noise: each mapped class is mistaken for one other class.
+    r"""Return the matrix of asymmetric noise: all wrong labels of a mapped class are one other class.
 
     .. math:: T_{yy} = 1 - r, \qquad T_{y,\,m(y)} = r \qquad \text{for } y \text{ in the mapping } m,
 
@@ -87,7 +87,7 @@ def asymmetric(mapping: Mapping[int, int], n_classes: int, noise_rate: float) ->
     airplane, deer to horse, cat to dog and dog to cat: `{9: 1, 2: 0, 4: 7, 3: 5, 5: 3}`.
 
     Args:
-        mapping: true class to the class it is mistaken for, both in [0, k) and different.
+        mapping: maps a true class to its wrong label; both in [0, k) and different.
         n_classes: number k of classes, at least 2.
         noise_rate: probability r in [0, 1] that a label of a mapped class changes.
 
@@ -118,28 +118,28 @@ def asymmetric(mapping: Mapping[int, int], n_classes: int, noise_rate: float) ->
 
 
 def inverse_noise_matrix(transition: Tensor, frequencies: Tensor) -> Tensor:
-    r"""Return the probability of each true label y, given the label z that is seen.
+    r"""Return the probability of each true label y, given the observed label z.
 
     .. math:: M_{yz} = \frac{\pi_y T_{yz}}{\sum_c \pi_c T_{cz}}
 
-    One minus its diagonal is the share of wrong labels among the rows of each label, which `mgce.TrimmedLoss` takes as
-    `trim`. It is 1, which that does not take, for a label that is seen although its class does not occur, or does not
-    by an estimate of the frequencies: then a share just below, as by `(1 - M.diagonal()).clamp(max=0.99)`, leaves out
-    next to all of its rows.
+    `1 - M.diagonal()` is the fraction of wrong labels among the rows with each label. Pass it to
+    :class:`mgce.TrimmedLoss` as `trim`. It is 1 for an observed label whose class has the frequency 0, but `trim` has
+    to be below 1. So pass `(1 - M.diagonal()).clamp(max=0.99)`, which leaves out almost all rows of such a label.
 
     Args:
         transition: the noise T, shape (k, k); rows are true classes and sum to one.
-        frequencies: of the true classes, :math:`\pi`: counts or shares, shape (k,), not negative and not all 0. From
-            counts q of labels as they are seen `torch.linalg.solve(transition.T, q.double()).clamp(min=0)` estimates
-            it, the better the more rows and the less noise there is.
+        frequencies: frequencies :math:`\pi` of the true classes, as counts or fractions, shape (k,), not negative and
+            not all 0. To estimate them from counts q of observed labels, compute
+            `torch.linalg.solve(transition.T, q.double()).clamp(min=0)`. The estimate is better with more rows and less
+            noise.
 
     Returns:
-        M, float64, shape (k, k); rows are true classes as in T, and columns sum to one. Of a label that is never seen M
-        says that it is right.
+        M, float64, shape (k, k); rows are true classes as in T, and columns sum to one. In the column of a label that
+        is never observed, the diagonal entry is 1.
 
     Raises:
-        TypeError: if an argument is no tensor.
-        ValueError: if an argument is not as above.
+        TypeError: if an argument is not a tensor.
+        ValueError: if an argument has a shape, a dtype or a value not allowed above.
 
     Example:
         >>> inverse_noise_matrix(symmetric(2, 0.4), torch.tensor([24.0, 76.0]))

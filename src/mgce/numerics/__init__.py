@@ -1,1 +1,1 @@
-"""Tensors in, tensors out: the normalizer, its solvers and the links."""
+"""Solve the equation of the normalizer, and compute probabilities and derivatives from its root."""

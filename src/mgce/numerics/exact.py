@@ -1,6 +1,6 @@
-r"""Exact solutions by sorting: t = phi + max f for beta = 1 and beta = 2.
+r"""Solve for the root t = phi + max f exactly by sorting, for beta = 1 and beta = 2.
 
-An independent check of the iterations in `root`, and the derivation of what they converge to.
+These solutions check the iterative solvers in `root` independently.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from torch import Tensor
 
 
 def beta_one(x: Tensor) -> Tensor:
-    r"""Solve `sum_y (x_y + t + 1)_+ = 1`: the threshold of the projection onto the simplex.
+    r"""Solve `sum_y (x_y + t + 1)_+ = 1` for t, the threshold of the projection onto the simplex.
 
-    With x sorted downwards the support is the largest r for which `1 + r x_(r) > x_(1) + ... + x_(r)`,
-    and `t = (1 - sum of the support) / r - 1`. Shapes: x (..., k), t (...).
+    Sort x in descending order. In the solution x + t + 1 is positive for its first r entries, with r the largest number
+    for which
+    `1 + r x_(r) > x_(1) + ... + x_(r)`. Then `t = (1 - sum of the first r) / r - 1`. Shapes: x (..., k), t (...).
     """
     ordered = _descending(x)
     size = _sizes(ordered)
@@ -23,12 +24,12 @@ def beta_one(x: Tensor) -> Tensor:
 
 
 def beta_two(x: Tensor) -> Tensor:
-    r"""Solve `sum_y ((x_y + t)/2 + 1)_+^2 = 1`, a quadratic on each candidate support.
+    r"""Solve `sum_y ((x_y + t)/2 + 1)_+^2 = 1` for t, by the quadratic equations of the r largest entries.
 
-    With u = x/2 sorted downwards, `M_r` the mean of the first r and `Q_r` their sum of squares about it,
-    `s_r = -M_r + sqrt((1 - Q_r)/r)`. The support is the largest r with `Q_r <= 1` and `u_(r) + s_r > 0`,
-    and `t = 2 (s_r - 1)`. Where Q_r is near 1 the square root may lose half of the digits. Shapes:
-    x (..., k), t (...).
+    Sort u = x/2 in descending order. Let `M_r` be the mean of its first r entries, `Q_r` the sum of their squared
+    deviations from `M_r`, and `s_r = -M_r + sqrt((1 - Q_r)/r)`. Take the largest r with `Q_r <= 1` and
+    `u_(r) + s_r > 0`. Then `t = 2 (s_r - 1)`. If Q_r is near 1, the square root may lose half of the digits. Shapes: x
+    (..., k), t (...).
     """
     ordered = _descending(x) / 2
     size = _sizes(ordered)

@@ -1,4 +1,4 @@
-"""exp(x) - 1, with its digits near zero under a compiler too."""
+"""Compute exp(x) - 1 accurately near x = 0, also in code compiled by `torch.compile`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from torch import Tensor
 
 
 def expm1(exponent: Tensor) -> Tensor:
-    """Return exp(x) - 1 to a few eps of its size.
+    """Return exp(x) - 1 with a relative error of a few machine epsilons.
 
-    For `torch.expm1` PyTorch's compiler writes `exp(x) - 1` where it writes vector code for a CPU, up to version 2.13
-    at least (pytorch#189803): every digit is lost at x = 1e-8 in float32. In graphs it is `2 sinh(x/2) exp(x/2)`, whose
-    factors the compiler takes from a library.
+    `torch.compile` turns `torch.expm1` into `exp(x) - 1` in vector code for CPUs, at least up to version 2.13
+    (pytorch#189803). That loses every digit at x = 1e-8 in float32. So in compiled graphs `2 sinh(x/2) exp(x/2)` is
+    computed instead, whose factors are accurate.
     """
     if not torch.compiler.is_compiling():
         return torch.expm1(exponent)

@@ -1,4 +1,4 @@
-r"""The root with its derivatives, which come from its equation and not from the iterations that found it."""
+r"""Compute the root t of the normalizer's equation, with derivatives from the equation instead of the iterations."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from mgce.numerics.root import Beta
 def solve(
     logits: Tensor, beta: Beta, dim: int, method: str = "newton", tol: float = 1e-4
 ) -> tuple[Tensor, Tensor, Beta]:
-    """Return x = f - max f (classes last), the root t = phi + max f, and beta in x's dtype.
+    """Return x = f - max f (classes last), the root t = phi + max f, and beta in x's dtype, for logits f.
 
-    x, t and beta are differentiable. The maximum is a constant to autograd: t is equivariant, so
-    that every derivative is the same for any constant of the row that is subtracted.
+    x, t and beta are differentiable. The maximum is a constant to autograd: the derivatives do not depend on which
+    constant is subtracted from a row.
     """
     x = logits.movedim(dim, -1)
     if x.dtype in (torch.float16, torch.bfloat16):
@@ -30,16 +30,17 @@ def solve(
 
 
 def worst_case(x: Tensor, t: Tensor, beta: Beta) -> Tensor:
-    """Return p = w / sum w at the root, classes last."""
+    """Return the worst-case probabilities p = w / sum w at the root t, classes last."""
     w, _ = root.powers(x, t, beta)
     return w / w.sum(-1, keepdim=True)
 
 
 def minimax(x: Tensor, t: Tensor, beta: Beta) -> Tensor:
-    """Return h at the root, classes last, with a sum of one.
+    """Return the minimax probabilities h at the root t, classes last, corrected such that they sum to one.
 
-    t is rounded, so that the sum is off one by up to its slope times that: up to k for beta = 1. As dh/dt = w, that
-    much is taken back in the direction of w; to divide by the sum would spread it over classes that are right.
+    Since t is rounded, the sum of h can differ from one by the rounding error of t times the slope of the sum, which
+    is up to k for beta = 1. As dh/dt = w, the surplus is subtracted in proportion to w. Dividing by the sum instead
+    would change classes whose h is right.
     """
     w, h = root.powers(x, t, beta)
     surplus = (h.sum(-1, keepdim=True) - 1) / w.sum(-1, keepdim=True)
@@ -65,12 +66,12 @@ def _exact(x: Tensor, beta: Beta) -> Tensor:
 
 
 def _differentiable(x: Tensor, t: Tensor, beta: Beta) -> Tensor:
-    r"""Attach to the numbers t the derivatives of the root of N(x, t) = 0, from the equation alone.
+    r"""Return the root t of N(x, t) = 0 with unchanged value, and with the derivatives of this root.
 
-    One Newton step from a constant t has the root's first derivative; a second step from the first
-    has the first three. Subtracting the value of N, which is rounding error, leaves t as it was
-    solved and keeps that error from meeting the derivatives of the slope, which are unbounded at
-    the edge of the support. All of it is plain arithmetic, so that every transform can trace it.
+    One Newton step from a constant t has the first derivative of the root. A second step from there has the first
+    three derivatives. The value of N, which is only rounding error, is subtracted. So t keeps its value, and the error
+    is not multiplied by derivatives of the slope, which are unbounded where a probability becomes zero. All this is
+    plain arithmetic, which every transform of PyTorch can trace.
     """
     for _ in range(2):
         excess, slope = root.norm_excess(x, t, beta)

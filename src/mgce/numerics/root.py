@@ -1,8 +1,7 @@
-r"""Solvers for the root t = phi + max f of sum_y ((x_y + t)/beta + 1)_+^beta = 1.
+r"""Solve sum_y ((x_y + t)/beta + 1)_+^beta = 1 for the root t = phi + max f.
 
-`x = f - c` are logits shifted by any constant of their row (`c = max f` for accuracy), classes in
-the last dimension, and `t = phi_beta(x)` is one number for each row. Nothing here knows about
-gradients: `normalizer` differentiates the root from its equation.
+`x = f - c` are logits less a constant for each row (`c = max f` for accuracy), with the classes in the last dimension.
+`t = phi_beta(x)` is one number for each row. No gradients are computed here: `implicit` differentiates the root.
 """
 
 from __future__ import annotations
@@ -39,22 +38,22 @@ def _identity(sums: Tensor) -> Tensor:
 
 
 def newton(x: Tensor, beta: Beta, *, reduce: Reduce = _identity, k: int | None = None) -> Tensor:
-    r"""Solve by Newton's method on the beta-norm.
+    r"""Find the root t of the normalizer's equation by Newton's method on the beta-norm.
 
-    With `N(t) = ||(1 + (x + t)/beta)_+||_beta - 1`, which is convex and increasing with slope in
-    `[1, k^(1/beta)] / beta`, the iteration decreases monotonically from any point on the right of
-    the root, but for rounding. It ends when no row's t moves any more, where values may be read: plain tensors on the
-    CPU. Elsewhere it makes the fixed number of steps that :mod:`~mgce.numerics.budget` gives.
+    Newton's method is applied to `N(t) = ||(1 + (x + t)/beta)_+||_beta - 1`, which is convex and increasing, with a
+    slope in `[1, k^(1/beta)] / beta`. From any point on the right of the root, t decreases monotonically, except for
+    rounding. For plain tensors on the CPU the iteration stops when no t changes any more. Elsewhere tensor values
+    cannot be read, and the fixed number of steps from :mod:`~mgce.numerics.budget` is made.
 
     Args:
         x: logits less their row maximum, shape (..., k), float32 or float64; -inf masks a class.
         beta: a float in [1, inf], or a tensor that broadcasts against shape (...).
-        reduce: takes sums over the classes that are here, stacked in the first dimension, to those
-            over all classes, where these are spread over processes.
-        k: the number of all classes, where `x` has some of them.
+        reduce: for classes that are distributed over processes, a function that adds the stacked sums of this process
+            to those of the others.
+        k: the number of all classes, if `x` has only those of this process.
 
     Returns:
-        t, shape (...), within a few eps of the root relative to max(1, |t|). A row that holds NaN or
+        t, shape (...), within a few machine epsilons of the root, relative to max(1, |t|). A row that contains NaN or
         +inf, or only -inf, gives NaN.
     """
     k = x.shape[-1] if k is None else k
@@ -93,11 +92,11 @@ def _newton_finite(x: Tensor, beta: Beta, reduce: Reduce, k: int) -> Tensor:
 
 
 def _guarded(t: Tensor, moved: Tensor, low: Tensor) -> tuple[Tensor, Tensor]:
-    """Let t fall, as it does on the right of the root, and rise only where a step was rounded to the left of it.
+    """Return the next iterate t and bound `low`: t falls, or rises if rounding took it to the left of the root.
 
-    `low` is the highest point from which t rose, and t never falls back to it or below. Without that, t would cycle
-    where the support collapses on the way up: each step from the right would be rounded to the left again. So t ends on
-    the right, where the sums show that it is next to the root; on the left they could not.
+    `low` is the highest point from which t rose. t never falls back to `low` or below, since t could cycle otherwise:
+    a step from the right of the root could be rounded to the left again and again. So t ends on the right, where the
+    sums show that it is next to the root.
     """
     eps = torch.finfo(t.dtype).eps
     rises = moved - t > CLEAR_RISE * eps * (1 - t)
@@ -106,19 +105,20 @@ def _guarded(t: Tensor, moved: Tensor, low: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _moves(t: Tensor, moved: Tensor, slope: Tensor) -> Tensor:
-    """Return where t moves by more than the rounding of the sums; NaN does not move.
+    """Return a mask of the rows whose iterate t still changes by more than rounding error; it is false for NaN.
 
-    A small step down is the last one only if no later step can be large. A later step can be large if most classes
-    leave the support. The slope never falls below 1, so the root is nearer than the step times the slope.
+    After a small step down a later step can still be large, if most classes get probability zero on the way. As the
+    slope is never below 1, the distance to the root is at most the step times the slope. So this product has to be
+    small too.
     """
     eps = torch.finfo(t.dtype).eps * (1 - moved)
     return ((t - moved).abs() > eps / 4) | ((t - moved) * slope > CLEAR_RISE * eps)
 
 
 def _sum_of_shares(h: Tensor) -> Tensor:
-    """Add numbers in [0, 1] over the classes, to the rounding of their total where that is near 1.
+    """Return the sum of numbers in [0, 1] over the classes, accurate up to rounding if it is near 1.
 
-    A plain sum adds small shares to a large one a few at a time, and loses the same part of each.
+    A plain sum adds many small numbers to a large one, one after another, and loses a part of each to rounding.
     """
     place = 1.5 * SPLIT / torch.finfo(h.dtype).eps  # a number whose last digit is worth SPLIT: to add it rounds to that
     coarse = (h + place) - place
@@ -126,9 +126,10 @@ def _sum_of_shares(h: Tensor) -> Tensor:
 
 
 def norm_excess(x: Tensor, t: Tensor, beta: Beta) -> tuple[Tensor, Tensor]:
-    r"""Return `N = beta (||v||_beta - 1)`, zero at the root, and its slope in t, at least 1.
+    r"""Return `N = beta (||v||_beta - 1)`, which is zero at the root, and its slope in t, which is at least 1.
 
-    At infinity `N = log S` and the slope is 1, with `S = sum v^beta`. Shapes: x (..., k), t (...).
+    v is `(1 + (x + t)/beta)_+`. At beta = inf, `N = log sum exp(x + t)` and the slope is 1. Shapes: x (..., k), t
+    (...).
     """
     w, h = powers(x, t, beta)
     return _norm(w.sum(-1), h.sum(-1), beta)
@@ -147,20 +148,22 @@ def _norm(support: Tensor, mass: Tensor, beta: Beta) -> tuple[Tensor, Tensor]:
 
 
 def bisection(x: Tensor, beta: Beta, tol: float = 1e-4) -> Tensor:
-    r"""Solve by the paper's Algorithm 1: halve a bracket of the root until it is narrower than `tol`.
+    r"""Find the root t of the normalizer's equation by bisection, the paper's Algorithm 1.
 
-    The bracket is `[C - max x, min(C - min x, -max x)]` with `C = beta (k^(-1/beta) - 1)`: the
-    paper's (eq. 20), with `-max x` for its upper end where that is tighter. Its width is at most
-    `-C <= log k`, so the number of halvings is known beforehand and no value is read back.
+    An interval around the root is halved until it is narrower than `tol`.
+
+    The interval is `[C - max x, min(C - min x, -max x)]` with `C = beta (k^(-1/beta) - 1)`. It is the paper's (eq.
+    20), except that the upper end is `-max x` if that is smaller. Its width is at most `-C <= log k`. So the number of
+    halvings is known beforehand, and no tensor value is read.
 
     Args:
         x: logits, shape (..., k); -inf masks a class.
         beta: a float in [1, inf], or a tensor that broadcasts against shape (...).
-        tol: width of the last bracket, in the units of the logits. Below the spacing of floats
-            around the root a further halving changes nothing.
+        tol: width of the last interval, in the units of the logits. Below the spacing of floats around the root,
+            further halvings change nothing.
 
     Returns:
-        t, shape (...), the midpoint of the last bracket: within `tol / 2` of the root.
+        t, shape (...), the midpoint of the last interval: within `tol / 2` of the root.
     """
     kept = x != -torch.inf
     lowest = _lower_end(kept.sum(-1).to(x.dtype).log(), beta)
@@ -177,11 +180,11 @@ def bisection(x: Tensor, beta: Beta, tol: float = 1e-4) -> Tensor:
 
 
 def powers(x: Tensor, t: Tensor, beta: Beta) -> tuple[Tensor, Tensor]:
-    r"""Return `w = v^(beta - 1)` and `h = v^beta` at `v = (1 + (x + t)/beta)_+`, zero off the support.
+    r"""Return `w = v^(beta - 1)` and `h = v^beta` with `v = (1 + (x + t)/beta)_+`; both are zero where v = 0.
 
-    At the root the sums are `A = sum w` and 1: `p = w / A`, `h = h`. The log1p form holds its
-    relative accuracy for every beta up to infinity, where `w = h = exp(x + t)`; `w` at beta = 1 is
-    the indicator of the support. Shapes: x (..., k), t (...), both results (..., k).
+    At the root t, h are the minimax probabilities and `w / sum w` the worst-case probabilities. The computation by
+    log1p has a small relative error for every beta up to infinity, where `w = h = exp(x + t)`. At beta = 1, w is 1
+    where v > 0 and 0 elsewhere. Shapes: x (..., k), t (...), both results (..., k).
     """
     t = t.unsqueeze(-1)
     if not isinstance(beta, Tensor):
@@ -217,6 +220,9 @@ def _lower_end(log_count: Tensor, beta: Beta) -> Tensor:
 
 
 def _finite(beta: Tensor) -> tuple[Tensor, Tensor]:
-    """Tell where beta is not infinite to rounding, NaN included, and give it with 1 where it is."""
+    """Return a mask of the finite entries of beta, and beta with 1 in place of the others.
+
+    Entries from `LARGEST_BETA` on are infinite up to rounding. NaN is treated as finite.
+    """
     finite = ~(beta >= LARGEST_BETA)
     return finite, torch.where(finite, beta, 1)

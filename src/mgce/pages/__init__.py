@@ -1,1 +1,1 @@
-"""Pages and pictures as bytes: HTML in one file, SVG for such a page, PNG without a display."""
+"""Write HTML pages in one file, SVG charts for these pages, and PNG figures without a display."""

@@ -1,4 +1,4 @@
-"""Figures without a display."""
+"""Draw Matplotlib figures without a display, and write them as PNG."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from mgce._text import printable
 
 
 def figure(panels: int, width: float, height: float | Sequence[float], columns: int = 2) -> tuple[Any, Any]:
-    """Make a figure of panels, each `width` x `height` inches, at most `columns` in a row; give it and its axes.
+    """Return a Matplotlib figure and the axes of its panels, each `width` x `height` inches.
 
-    Where each panel has a height of its own, a row is as high as its highest.
+    There are at most `columns` panels in a row. If `height` has a number for each panel, a row is as high as its
+    highest panel.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -31,7 +32,7 @@ def figure(panels: int, width: float, height: float | Sequence[float], columns: 
 
 
 def literal(text: str) -> str:
-    r"""Escape a text for matplotlib, which would read text between dollar signs as mathematics.
+    r"""Escape a text for Matplotlib, which would render text between dollar signs as mathematics.
 
     Example:
         >>> literal("a$b$")
@@ -41,13 +42,13 @@ def literal(text: str) -> str:
 
 
 def stamp(chart: Any, text: str = "smoke run") -> None:
-    """Write a text across the middle of a figure, large and pale, so that it is taken for nothing else."""
+    """Write a text across the middle of a figure, large and pale, to mark for example a smoke run."""
     size = 6 * chart.get_figwidth()  # points: nine letters take about half the width
     chart.text(0.5, 0.5, text, size=size, rotation=25, ha="center", va="center", color="#C00000", alpha=0.35)
 
 
 def png(chart: Any) -> bytes:
-    """Return a figure as PNG; the same bytes for the same figure, as the version of matplotlib is left out."""
+    """Return a figure as PNG, without Matplotlib's version, so that equal figures give equal bytes."""
     image = io.BytesIO()
     # 150 dots for an inch: still sharp at half again the size that a page gives an inch, 96 CSS pixels.
     chart.savefig(image, format="png", dpi=150, metadata={"Software": None})

@@ -1,4 +1,4 @@
-"""Charts of points and lines as SVG that takes its colours from the page around it."""
+"""Draw charts of points and lines as SVG, whose colours the style sheet of the surrounding page defines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LEFT, TOP, RIGHT, BOTTOM = 62, 10, 18, 44
 
 @dataclass(frozen=True)
 class Axis:
-    """What an axis shows: its name, its ends, and the ticks with their text."""
+    """An axis of a chart: its name, its two ends, and its ticks with their texts."""
 
     name: str
     low: float
@@ -24,7 +24,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Series:
-    """Points (x, y, radius) with a line through them; `style` is its CSS class."""
+    """A series of points (x, y, radius), connected by a line; `style` is the CSS class of both."""
 
     points: Sequence[tuple[float, float, float]]
     style: str
@@ -33,14 +33,16 @@ class Series:
 def chart(
     series: Sequence[Series], x: Axis, y: Axis, description: str, *, height: int = 300, diagonal: bool = False
 ) -> str:
-    """Draw the series, 360 units wide: about a phone's width in CSS pixels, so that text has its natural size there.
+    """Return a chart of several series as SVG.
+
+    The chart is 360 units wide, about the width of a phone in CSS pixels, so that text has its natural size there.
 
     Args:
-        series: what to draw, the last on top.
+        series: the series to draw; later ones cover earlier ones.
         x: the horizontal axis.
         y: the vertical axis.
-        description: what a reader who does not see the chart should know.
-        height: of the chart, in units of which it is 360 wide.
+        description: text for screen readers.
+        height: height of the chart, in the units in which its width is 360.
         diagonal: whether to draw the line y = x.
     """
     right, bottom = 360 - RIGHT, height - BOTTOM

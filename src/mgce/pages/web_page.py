@@ -1,4 +1,4 @@
-"""An HTML page in one file: no script, nothing loaded from elsewhere, for phones and wide screens, light and dark."""
+"""Write an HTML page in one file, without scripts and external resources, for small and wide screens."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ dd { margin: 0; }
 
 
 def document(title: str, lead: str, sections: Mapping[str, str], *, broad: bool = False) -> bytes:
-    """Return a page as UTF-8.
+    """Return an HTML page, encoded as UTF-8.
 
     Args:
-        title: its heading, as text.
-        lead: what matters most, as text.
-        sections: HTML by heading; the headings as text.
-        broad: whether the page holds broad tables and many sections. It is then wider, and begins with a link to each
-            section, named by its heading up to the first colon.
+        title: heading of the page, as text.
+        lead: the most important sentences, as text.
+        sections: maps headings (text) to the HTML of sections.
+        broad: whether the page has wide tables and many sections. Then it is wider, and begins with a link to each
+            section, whose text is the heading up to the first colon.
     """
     body, links = "", ""
     for number, (heading, content) in enumerate(sections.items(), 1):
@@ -80,12 +80,12 @@ def document(title: str, lead: str, sections: Mapping[str, str], *, broad: bool 
 
 
 def paragraph(text: str) -> str:
-    """Return a paragraph of text."""
+    """Return the HTML of a paragraph of text."""
     return f"<p>{html_text(text)}</p>"
 
 
 def bullets(texts: Iterable[str]) -> str:
-    """Return a list of texts."""
+    """Return the HTML of a bullet list of texts."""
     return "<ul>" + "".join(f"<li>{html_text(text)}</li>" for text in texts) + "</ul>"
 
 
@@ -99,7 +99,7 @@ def commands(steps: Mapping[str, str]) -> str:
 
 
 def facts(values: Mapping[str, str]) -> str:
-    """Return a list of names, each with its text."""
+    """Return the HTML of a list of names, each with a text."""
     return (
         "<dl>"
         + "".join(f"<dt>{html_text(name)}</dt><dd>{html_text(text)}</dd>" for name, text in values.items())
@@ -108,9 +108,9 @@ def facts(values: Mapping[str, str]) -> str:
 
 
 def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1) -> str:
-    """Return a table of texts that scrolls sideways by itself where the page is too narrow for it.
+    """Return the HTML of a table of texts, which scrolls sideways if the page is too narrow.
 
-    The first `words` columns are aligned as words, the others as numbers.
+    The first `words` columns are aligned left as words, the others right as numbers.
     """
 
     def style(column: int) -> str:
@@ -132,10 +132,10 @@ def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]], word
 
 
 def image(png: bytes, text: str) -> str:
-    """Return a PNG, with a text for those who do not see it."""
+    """Return the HTML of an embedded PNG, with an alternative text for screen readers."""
     return f'<img alt="{html_text(text)}" src="data:image/png;base64,{base64.b64encode(png).decode()}">'
 
 
 def figure(drawing: str, caption: str) -> str:
-    """Return a drawing above a caption, both HTML."""
+    """Return the HTML of a figure: a drawing above a caption, both given as HTML."""
     return f"<figure>{drawing}<figcaption>{caption}</figcaption></figure>"

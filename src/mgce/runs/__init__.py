@@ -1,6 +1,7 @@
-"""The engine of experiments, and the one way through it: plan -> run -> records -> select -> render.
+"""Run experiments in five steps: plan, run, store records, select among them, render tables and figures.
 
-A plan is a list of specifications (`specification.py`), of networks on tables (`tables.py`) or on images (`images.py`).
-`sweep.py` runs at a place (`place.py`) those that the store (`store.py`) has no records of. `select.py` chooses among
-records, a study (`study.py`) renders them into results (`result.py`), and `report.py` writes these with a page.
+A plan is a list of specifications (`specification.py`). Each describes a training run of networks on a table
+(`tables.py`) or on images (`images.py`). `sweep.py` carries out the runs that the store (`store.py`) does not have
+yet, with the data and the device that a place (`place.py`) names. `select.py` selects among the records of the runs. A
+study (`study.py`) renders records into results (`result.py`). `report.py` writes the results and an HTML page.
 """

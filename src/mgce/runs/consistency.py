@@ -1,4 +1,4 @@
-"""What the runs of one folder have to agree in, so that a table compares what can be compared."""
+"""Check that the runs in one folder have the same settings and data, so that their results can be compared."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from mgce.runs.store import Run
 
 
 def check_one_data(runs: Sequence[Run]) -> None:
-    """Require the runs on a data set to have read the same data; runs of earlier versions do not say which.
+    """Require all runs on a data set to have used the same data.
+
+    The checksums of the data are compared; runs of earlier versions, which have none, are not checked.
 
     Raises:
-        ValueError: if they did not.
+        ValueError: if two runs used different data.
     """
     seen: dict[tuple[str, str, Any], str] = {}
     for run in runs:
@@ -27,17 +29,19 @@ def check_one_data(runs: Sequence[Run]) -> None:
 
 
 def check_one_setting(documents: Sequence[Mapping[str, Any]], by_dataset: Mapping[str, tuple[str, ...] | None]) -> None:
-    """Require the runs on a data set to differ in their axes only, those on two as their kind allows, none by smoke.
+    """Require the runs in a folder to have the same settings, except in fields that may differ.
 
-    Runs of the paper's tables and those that compare losses have pages of one name, and so folders of their own. The
-    hyperparameters of a loss may differ by noise too. Runs of earlier versions do not say them.
+    Runs on one data set may differ only in their axes, the fields that a table varies. Runs on different data sets may
+    also differ in the fields named in `by_dataset`. The published hyperparameters of a loss may differ by noise too.
+    Smoke runs and other runs may not be mixed, nor runs of `mgce reproduce` and `mgce benchmark`, whose pages have the
+    same name.
 
     Args:
         documents: the specifications of the runs.
-        by_dataset: as `Specification` has it, for every kind of run that may be there.
+        by_dataset: maps each kind of run to the attribute `by_dataset` of its `Specification`.
 
     Raises:
-        ValueError: if they do not.
+        ValueError: if the runs have different settings.
     """
     smoke = {bool(specification.get("smoke")) for specification in documents}
     if len(smoke) > 1:
@@ -75,10 +79,10 @@ def _check_same(first: Mapping[str, Any], setting: Mapping[str, Any], where: str
 
 
 def check_no_network_twice(documents: Sequence[Mapping[str, Any]]) -> None:
-    """Require that no network is in two runs.
+    """Require that no two runs contain the same network.
 
     Raises:
-        ValueError: if one is.
+        ValueError: if a network is in two runs.
     """
     seen: set[str] = set()
     for specification in documents:

@@ -1,4 +1,4 @@
-"""Runs on images: one network on one data set, trained by Lightning."""
+"""Define runs on images: training one network on one data set by Lightning."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ CURVES = ("validation_accuracy", "test_accuracy", "objective")
 
 @dataclass(frozen=True, kw_only=True)
 class ImageNetworkRun(ImageSettings, ABC):
-    """What runs on images have in common: a network trained on one data set, by one loss.
+    """The base class of runs on images: one network, trained on one data set by one loss.
 
     Attributes:
-        dataset: a name that `mgce.datasets.load_images` knows.
-        noise_rate: share of the labels that are made wrong.
-        labels: which labels that people gave are trained on, "worst" of cifar10n, say; "" for others.
-        seed: of the noise and the training.
-        method: name of the loss, in `mgce.losses.presets.LOSSES`.
-        beta: of the loss, inf where it has none.
-        smoke: of a miniature, what it is one of; "" of others.
-        hyperparameters: those published for the loss, by its name; the others are its defaults. They are not given, but
-            follow from the loss, the data set and the noise; another version of this package may have others.
+        dataset: a name that `mgce.datasets.load_images` accepts.
+        noise_rate: fraction of the labels to corrupt.
+        labels: name of the human labels to train on, for example "worst" for cifar10n; "" for other labels.
+        seed: seed of the noise and the training.
+        method: name of the loss, a key of `mgce.losses.presets.LOSSES`.
+        beta: beta of the loss; inf for a loss without beta.
+        smoke: for a smoke run, the table, figure or protocol that it is a miniature of; "" for other runs.
+        hyperparameters: the published hyperparameters, by the name of the loss; all others are defaults. They are
+            computed from the loss, the data set and the noise, and may change with the version of this package.
 
     All other fields are those of `ImageSettings`.
     """
@@ -71,27 +71,27 @@ class ImageNetworkRun(ImageSettings, ABC):
         self.images(place)
 
     def data_checksum(self, place: Place) -> str:
-        """Return a SHA-256 of the data as they are read."""
+        """Return the SHA-256 of the data that the run reads."""
         return self.images(place).checksum()
 
     @abstractmethod
     def run(self, place: Place) -> list[dict[str, Any]]:
-        """Train the network; give its record."""
+        """Train the network and return its records."""
 
     def images(self, place: Place) -> ImageDataset:
-        """Load the data set, with its published labels."""
+        """Load the data set with its published labels."""
         return load_images(self.dataset, data_dir=place.data.data_dir, download=place.data.download)
 
     def train(
         self, dataset: ImageDataset, place: Place, loss: Mapping[int, MemberLoss], noise_rate: float = 0.0
     ) -> tuple[ImageFit, Tensor]:
-        """Train the network, or go on from where the run was stopped; with it give its logits of the test images.
+        """Train the network, or resume a stopped training; return the fit and the logits of the test images.
 
         Args:
-            dataset: the parts, with the labels to train on.
-            place: where to train. Checkpoints of another precision are not taken up.
-            loss: the loss from an epoch on by that epoch, from 0.
-            noise_rate: share of the labels of training and validation images that are made wrong.
+            dataset: training, validation and test images, with the labels to train on.
+            place: where to train. Checkpoints of another precision are not resumed.
+            loss: maps the first epoch (from 0) of each loss to the loss.
+            noise_rate: fraction of the labels of training and validation images to corrupt.
         """
         from mgce.training.image_classifier import load_classifier
         from mgce.training.lightning import Machine, train_images
@@ -121,12 +121,12 @@ class ImageNetworkRun(ImageSettings, ABC):
 
 
 def curves_by_epoch(fit: ImageFit) -> dict[str, list[float]]:
-    """Return the curves of a training as records have them; that of validation only where images are held out."""
+    """Return the learning curves of a training for its record; the validation curve only if there are such images."""
     return {f"{name}_by_epoch": short(fit.curves[name]) for name in CURVES if name in fit.curves}
 
 
 def label_transition(clean: Tensor, noisy: Tensor, n_classes: int) -> Tensor:
-    """Return the matrix of the noise of given labels: row z has the shares of each label among the rows of class z.
+    """Return the transition matrix of noisy labels: row z has the fraction of each label among rows of true class z.
 
     Example:
         >>> label_transition(torch.tensor([0, 0, 1]), torch.tensor([0, 1, 1]), 2).tolist()
@@ -140,9 +140,9 @@ def label_transition(clean: Tensor, noisy: Tensor, n_classes: int) -> Tensor:
 def _test_logits(
     model: torch.nn.Module, dataset: ImageDataset, settings: ImageSettings, device: torch.device
 ) -> Tensor:
-    """Return the logits of all test images, computed in float32 on the device of training, as a tensor on the CPU.
+    """Return the logits of all test images on the CPU, computed in float32 on the device of training.
 
-    A GPU multiplies float32 in convolutions with TF32's 10 bits of the mantissa, unless PyTorch is told not to.
+    On a GPU, convolutions in float32 use TF32, with 10 bits of the mantissa, unless PyTorch is configured otherwise.
     """
     part = (dataset if settings.size is None else resized(dataset, settings.size)).test
     batches = batches_of(part, evaluation_batches(len(part), settings.batch_size, 0, 1), device, num_workers=0)
@@ -152,7 +152,7 @@ def _test_logits(
 
 @contextmanager
 def _without_chatter() -> Iterator[None]:
-    """Keep what Lightning says of every training from the terminal, and what PyTorch says of Lightning."""
+    """Suppress Lightning's messages about every training, and PyTorch's warnings about Lightning."""
     logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*LeafSpec", FutureWarning)

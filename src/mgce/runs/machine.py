@@ -1,4 +1,4 @@
-"""The facts of a machine that results depend on."""
+"""Describe the machine and the versions of packages on which results depend."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PACKAGES = ("torch", "numpy", "scikit-learn", "pandas", "matplotlib", "torchmetr
 
 
 def describe() -> dict[str, str]:
-    """Return versions and devices by name; packages that are not installed are left out."""
+    """Return the versions of installed packages and the names of processor and GPU, as a dict."""
     import torch
 
     import mgce
@@ -37,7 +37,7 @@ def gpu_kernels() -> dict[str, str]:
 
 
 def _processor() -> str:
-    """Return the processor's model as Linux names it, or elsewhere what Python knows of it."""
+    """Return the model of the processor, from Linux if possible, else from Python."""
     information = Path("/proc/cpuinfo")
     lines = information.read_text().splitlines() if information.exists() else []
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]

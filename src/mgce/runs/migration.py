@@ -1,9 +1,9 @@
-"""Names in specifications and records that have changed, so that finished runs survive a new name.
+"""Translate specifications and records of earlier versions to the current names of fields and losses.
 
-The name of a run is the hash of its specification. A field or a method that is called otherwise from some version on
-would give every run a new name, under which its records are not found, and a run that was stopped would begin anew. So
-each such change has an entry in `CHANGES`, which stays there: `store.py` reads every folder in today's names, and
-`scratch.py` finds what was left under those of before.
+The name of a run is the hash of its specification. If a field or a loss is renamed, every run gets a new name: its
+records would not be found, and a stopped run would start again. So each renaming has an entry in `CHANGES`, which is
+never removed. `store.py` translates all stored runs to the current names. `scratch.py` finds folders of stopped runs
+under their earlier names.
 """
 
 from __future__ import annotations
@@ -17,12 +17,15 @@ Document = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Change:
-    """A change of names. Each function gives what it does not concern as it is, and does nothing a second time.
+    """A renaming of fields or losses, as functions that translate specifications and records.
+
+    Specifications and records are dicts here. Each function returns those that the renaming does not affect unchanged.
+    Applying it twice is the same as once.
 
     Attributes:
-        specification: gives a specification in the new names.
-        former: gives it in the old ones: the inverse of `specification`, to the last key, on what that can give.
-        record: gives a record in the new names; beside it, it takes the specification of its run in the old ones.
+        specification: translates a specification to the new names.
+        former: translates a specification with new names to the old ones, exactly inverting `specification`.
+        record: translates a record to the new names, given the record and its run's specification with old names.
     """
 
     specification: Callable[[Document], Document]
@@ -31,7 +34,7 @@ class Change:
 
 
 def _rename(before: str, after: str) -> Change:
-    """Rename a field of all runs, which may be an axis of theirs."""
+    """Return the change that renames a field of all runs, also in their lists of axes."""
 
     def renaming(before: str, after: str) -> Callable[[Document], Document]:
         def renamed(document: Document) -> Document:
@@ -46,7 +49,7 @@ def _rename(before: str, after: str) -> Change:
 
 
 def _rename_loss(before: str, after: str, beta: float, kinds: tuple[str, ...]) -> Change:
-    """Rename a loss at one beta, in runs of these kinds: in the others the same name is of another loss."""
+    """Return the change that renames a loss at one beta in some kinds of runs; elsewhere it names another loss."""
 
     def renaming(before: str, after: str) -> Callable[[Document], Document]:
         def renamed(document: Document) -> Document:
@@ -70,7 +73,7 @@ def _rename_loss(before: str, after: str, beta: float, kinds: tuple[str, ...]) -
 
 
 def _rename_hyperparameter(loss: str, before: str, after: str) -> Change:
-    """Rename a hyperparameter of a loss, where runs have recorded it."""
+    """Return the change that renames a recorded hyperparameter of a loss."""
 
     def renaming(before: str, after: str) -> Callable[[Document], Document]:
         def renamed(document: Document) -> Document:
@@ -96,7 +99,7 @@ CHANGES: Sequence[Change] = (
 
 
 def renewed(specification: Document, records: Sequence[Document]) -> tuple[Document, Sequence[Document]]:
-    """Return the specification and the records of a run in today's names."""
+    """Return the specification and the records of a run, translated to the current names."""
     for change in CHANGES:
         records = [change.record(record, specification) for record in records]
         specification = change.specification(specification)
@@ -104,7 +107,7 @@ def renewed(specification: Document, records: Sequence[Document]) -> tuple[Docum
 
 
 def earlier(specification: Document) -> Iterator[Document]:
-    """Yield a specification as it was in earlier versions, the last one first, where it was not the same."""
+    """Yield the different specifications that a run had in earlier versions, from the latest to the earliest."""
     for change in reversed(CHANGES):
         before = change.former(specification)
         if before != specification:

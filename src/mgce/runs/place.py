@@ -1,4 +1,4 @@
-"""Where runs find their data and do their work."""
+"""Name the data, the device and the folders that runs use."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ PRECISIONS = ("32-true", "bf16-mixed")  # as `lightning.Trainer` has it
 
 @dataclass(frozen=True)
 class Place:
-    """Where runs find their data and do their work; the records depend on it by rounding only.
+    """The data, the device and the folders that runs use; they change the records only by rounding.
 
     Attributes:
-        data: where the data sets are, and whether those that are missing may be downloaded.
-        device: where to train, as PyTorch spells it.
-        scratch: folder in which a long run keeps a folder of its own with what it needs to go on after a stop; whoever
-            writes its records removes that afterwards. None keeps nothing.
-        precision: in which networks for images are trained, one of `PRECISIONS`; None is bfloat16 in the forward and
-            backward pass where the device has units that multiply matrices of it, a GPU or AMX, and float32 elsewhere.
-        logits: folder in which a run that knows how leaves the logits of its test rows, so that another measure of
-            them needs no training; None keeps none.
+        data: where the data sets are, and whether missing ones may be downloaded.
+        device: the device to train on, as a PyTorch name.
+        scratch: folder for the checkpoints of long runs, with a subfolder for each run, which is removed after the
+            run's records have been stored. None means that stopped runs start again.
+        precision: precision for training networks on images, one of `PRECISIONS`. None means bfloat16 mixed precision
+            if the device multiplies bfloat16 matrices in hardware (a GPU, or a CPU with AMX), otherwise float32.
+        logits: folder in which runs that support it store the logits of their test rows, so that further metrics need
+            no new training. None stores none.
 
     Raises:
         ValueError: if this PyTorch cannot use the device, or there is no such precision.
@@ -46,12 +46,12 @@ class Place:
 
     @property
     def image_precision(self) -> str:
-        """The precision of networks for images on this device, one of `PRECISIONS`."""
+        """The precision for training networks on images, one of `PRECISIONS`, resolved for this device."""
         has_units = self.device.startswith("cuda") or _multiplies_bfloat16()
         return self.precision or ("bf16-mixed" if has_units else "32-true")
 
 
 def _multiplies_bfloat16() -> bool:
-    """Say whether the processor has units that multiply matrices of bfloat16; False where PyTorch cannot tell."""
+    """Return whether the CPU multiplies bfloat16 matrices in hardware; False if PyTorch cannot tell."""
     capabilities: Callable[[], dict[str, Any]] = getattr(torch.cpu, "get_capabilities", dict)  # not before PyTorch 2.10
     return bool(capabilities().get("amx_bf16", False))

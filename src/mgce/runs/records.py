@@ -1,4 +1,4 @@
-"""What is kept of a run: numbers in its records, and the logits of the test rows in a file beside them."""
+"""Prepare what is stored of a run: rounded numbers for its records, and the logits of the test rows."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from mgce.runs.place import Place
 
 
 def short(values: Iterable[float]) -> list[float]:
-    """Return numbers to five digits, so that the curves of records stay small."""
+    """Round numbers to five significant digits, so that stored curves stay small."""
     return [float(f"{value:.5g}") for value in values]
 
 
 def rounded(value: Any) -> Any:
-    """Round every number of a document to six digits after the point."""
+    """Round every float in nested dicts and lists to six decimals."""
     if isinstance(value, dict):
         return {name: rounded(item) for name, item in value.items()}
     if isinstance(value, list):
@@ -27,7 +27,7 @@ def rounded(value: Any) -> Any:
 
 
 def keep_logits(place: Place, name: str, logits: Tensor, target: Tensor) -> None:
-    """Write logits, in float16, and labels of the test rows into the file of a run in `place.logits`."""
+    """Write the logits (in float16) and labels of a run's test rows to `NAME.npz` in `place.logits`, if set."""
     if place.logits is None:
         return
     place.logits.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""From the finished runs of a folder to all tables, figures and the page."""
+"""Render the finished runs of a folder into tables, figures and an HTML page."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ UNSAID = ("run", "seconds", "data")  # left out of the facts of machines
 
 
 def write_report(study: Study[Any], store: Runs, out: Path) -> dict[str, Result]:
-    """Render every table and figure that the finished runs of a folder suffice for, and write it to `out`.
+    """Render every table and figure for which there are enough finished runs, and write it to the folder `out`.
 
     Args:
-        study: what the runs are for.
-        store: the runs. A file `reasons.json` in their folder may explain numbers that are far from published ones, see
-            :func:`mgce.runs.result.explained`.
+        study: the study that the runs belong to.
+        store: the finished runs. A file `reasons.json` in their folder may explain numbers that are far from published
+            ones, see :func:`mgce.runs.result.explained`.
         out: the folder to write to.
 
     Returns:
         The tables and figures by name.
 
     Raises:
-        ValueError: if a file is damaged, or the runs are not of one setting.
+        ValueError: if a file is damaged, or the runs have different settings.
     """
     runs = list(store.runs.values())
     try:
@@ -55,10 +55,10 @@ def write_report(study: Study[Any], store: Runs, out: Path) -> dict[str, Result]
 
 
 def facts(runs: list[Run]) -> dict[str, str]:
-    """Return for the page the settings of the runs on each data set, and the facts of the machines; all values of each.
+    """Return the settings of the runs and the facts about their machines, as texts by name for the HTML page.
 
-    A setting is a field of the specification that is not one of its axes. Hyperparameters, which differ by loss, stand
-    apart, so that the settings do not come again with each.
+    A setting is a field of the specification that is not one of its axes. Published hyperparameters, which differ by
+    loss, have an entry of their own. If a setting or fact has several values, all are listed.
     """
     settings: dict[str, dict[str, None]] = {}
     for run in runs:
@@ -81,7 +81,9 @@ def facts(runs: list[Run]) -> dict[str, str]:
 
 
 def read_reasons(directory: Path) -> Mapping[str, str]:
-    """Read the sentences that explain numbers far from the paper's, by pattern; none if the folder has no such file.
+    """Read the sentences in `reasons.json` that explain deviations from the paper, by a pattern for keys of notes.
+
+    The result is empty if the folder has no such file.
 
     Raises:
         ValueError: if the file is damaged.

@@ -1,4 +1,4 @@
-"""What a table or figure comes out as, and its forms: text, CSV, LaTeX."""
+"""Define the result of rendering a table or figure, and write it as text, CSV, LaTeX and PNG."""
 
 from __future__ import annotations
 
@@ -18,19 +18,20 @@ WIDTH = 100  # characters in a line of captions and notes, which most terminals 
 
 @dataclass(frozen=True)
 class Result:
-    """One table or figure.
+    """A rendered table or figure.
 
     Attributes:
-        name: by which `mgce reproduce` knows it, such as `table3`.
-        title, caption: what it is, and what was trained and measured for it.
-        cells: the table for a reader, a dict by column for each row.
-        numbers: the table for a program, likewise, with numbers in full.
-        image: the figure as PNG.
+        name: the name on the command line, such as `table3`.
+        title, caption: the title, and a description of what was trained and measured.
+        cells: the table for readers: for each row a dict from column names to texts.
+        numbers: the table for programs: for each row a dict from column names to unrounded numbers.
+        image: the figure as PNG; None for a result without a figure.
         notes: sentences below the table, by a key such as `letter/0.2/gce/accuracy`.
-        words: how many of the first columns hold words and not numbers.
-        parts: how many of the first columns are the same in a part of the table; an empty line parts them in the text.
-        agreement: a sentence on how many of our numbers agree with the paper's; "" if none stand beside them. If any
-            do, the notes are on those that do not.
+        words: number of leading columns that contain words instead of numbers.
+        parts: number of leading columns that divide the table into parts. In the text an empty line separates rows in
+            which these columns differ.
+        agreement: a sentence that says how many of our numbers agree with the paper's; "" if none are compared. If
+            some are, the notes are about those that do not agree.
     """
 
     name: str
@@ -46,9 +47,10 @@ class Result:
 
 
 def smoke(result: Result) -> Result:
-    """Mark a result of smoke runs, so that nobody takes it for one of the paper: in its name, title, caption and rows.
+    """Return a result that is marked as a smoke run in its name, title, caption and rows.
 
-    Whoever draws its picture stamps it, see :func:`mgce.pages.png.stamp`.
+    So nobody mistakes it for a result of the paper. Its picture has to be marked when it is drawn, by
+    :func:`mgce.pages.png.stamp`.
     """
     return replace(
         result,
@@ -62,16 +64,18 @@ def smoke(result: Result) -> Result:
 
 
 def page_name(results: Sequence[Result]) -> str:
-    """Return the name of the page of these results."""
+    """Return the file name of the HTML page of these results."""
     return f"report{SMOKE_SUFFIX * any(result.name.endswith(SMOKE_SUFFIX) for result in results)}.html"
 
 
 def explained(result: Result, reasons: Mapping[str, str]) -> Result:
-    """Add to each note the reason whose pattern is the first to match its key.
+    """Return a result with explanations added to its notes.
+
+    Each note gets the explanation whose pattern is the first to match the key of the note.
 
     Args:
         result: a table or figure with notes.
-        reasons: sentences by pattern; `*` stands for any text in a pattern such as `letter/*/gce/*`.
+        reasons: explanations by pattern. In a pattern such as `letter/*/gce/*`, `*` matches any text.
     """
     notes = {}
     for key, note in result.notes.items():
@@ -81,7 +85,7 @@ def explained(result: Result, reasons: Mapping[str, str]) -> Result:
 
 
 def to_text(result: Result) -> str:
-    """Return title, table, caption and notes as lines."""
+    """Return title, table, caption and notes of a result as plain text."""
     import pandas as pd
 
     head, *rows = pd.DataFrame(list(result.cells)).to_string(index=False).splitlines()
@@ -94,14 +98,14 @@ def to_text(result: Result) -> str:
 
 
 def to_csv(result: Result) -> bytes:
-    """Return the numbers as CSV, in full."""
+    """Return the unrounded numbers of a result as CSV."""
     import pandas as pd
 
     return table_files.to_csv(pd.DataFrame(list(result.numbers), dtype=object), digits=None)
 
 
 def to_latex(result: Result) -> str:
-    """Return the table for LaTeX, with the rules of its package booktabs."""
+    """Return the table of a result as LaTeX, for the package booktabs."""
     import pandas as pd
 
     latex: str = pd.DataFrame(list(result.cells)).to_latex(index=False, escape=True, caption=result.title)
@@ -112,7 +116,7 @@ def to_latex(result: Result) -> str:
 
 
 def files(result: Result) -> dict[str, bytes]:
-    """Return the contents of all files of a result, by their names: text, CSV, LaTeX, and PNG if there is an image."""
+    """Return the contents of all files of a result by file name: text, CSV, LaTeX, and PNG if there is an image."""
     forms = {
         "txt": printable(to_text(result), keep="\n").encode(),
         "csv": to_csv(result),

@@ -1,4 +1,4 @@
-"""Folders in which long runs keep what they need to go on after a stop, each under the name of its run."""
+"""Manage the folders of long runs, which contain the checkpoints to resume after a stop."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from mgce.runs.store import former_names, run_name
 
 @contextlib.contextmanager
 def folder_of(place: Place, name: str) -> Iterator[Path]:
-    """Return the folder of a run, which nobody else enters meanwhile; without `place.scratch` a temporary one.
+    """Lock and return the folder of a run for the `with` block; without `place.scratch` it is a temporary folder.
 
-    A folder in `place.scratch` stays: until the run's records are written, it is all there is of the run.
+    A folder in `place.scratch` is kept afterwards, since until its records are stored nothing else exists of the run.
     """
     if place.scratch is None:
         with tempfile.TemporaryDirectory() as temporary:
@@ -32,20 +32,19 @@ def folder_of(place: Place, name: str) -> Iterator[Path]:
 
 
 def remove(place: Place, name: str) -> None:
-    """Remove the folder of a run that is finished, but not from under another command."""
+    """Delete the folder of a finished run, unless another command is using it."""
     if place.scratch is not None:
         with contextlib.suppress(OSError), alone_in(place.scratch / name):
             shutil.rmtree(place.scratch / name, ignore_errors=True)
 
 
 def carry_over(place: Place, documents: Iterable[Mapping[str, Any]]) -> None:
-    """Rename what runs left under the name of an earlier version to the name that they have now.
+    """Rename folders of stopped runs and files of logits from the names of earlier versions to the current names.
 
-    That is the folder of a run that was stopped, and the logits of one that is finished. What lies under the new name
-    already stays as it is.
+    If the current name exists already, nothing is renamed.
 
     Args:
-        place: with the folders.
+        place: names the folders.
         documents: the specifications of the runs.
     """
     for specification in documents:

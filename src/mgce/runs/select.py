@@ -1,4 +1,4 @@
-"""From the records of networks to the numbers of a table: which candidate counts, and means over the seeds."""
+"""Select among the records of networks by validation accuracy, and compute means over the seeds."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ HELD_OUT_LOSS = "validation_brier"  # which decides where validation accuracies 
 
 
 def best_candidate(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Keep for each method and seed the record of best validation accuracy.
+    """Return for each method and seed the record with the best validation accuracy.
 
-    Where several have the same, the one of least loss on the validation rows counts; where their records do not all
-    say it, the one of smallest beta, and of those of smallest share to trim.
+    Of records with equal accuracy, the one with the least loss on the validation rows is returned. If not all of them
+    have this loss, the one with the smallest beta is returned, and at equal beta the one with the smallest `trim`.
     """
     by_seed: dict[tuple[str, int], list[dict[str, Any]]] = {}
     for record in records:
@@ -25,16 +25,16 @@ def best_candidate(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def tied(candidates: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return those records that have the best validation accuracy."""
+    """Return all records that share the best validation accuracy."""
     best = max(record["validation_accuracy"] for record in candidates)
     return [record for record in candidates if record["validation_accuracy"] == best]
 
 
 def one_beta(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Keep for each method the records of one beta, that of best mean validation accuracy over the seeds.
+    """Return for each method the records of the beta with the best mean validation accuracy over the seeds.
 
-    Of the candidates, only those count that all seeds of the method have. Where several are equal, `best_candidate`
-    says what decides.
+    Only betas that were run with all seeds of the method are considered. Ties are decided as in
+    :func:`best_candidate`.
     """
     kept: list[dict[str, Any]] = []
     for method in dict.fromkeys(record["method"] for record in records):
@@ -49,30 +49,30 @@ def one_beta(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _mean(beta: float, records: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the means over the seeds of what beta is chosen by."""
+    """Return the means, over the seeds, of the validation metrics by which beta is selected."""
     names = [name for name in ("validation_accuracy", HELD_OUT_LOSS) if all(name in record for record in records)]
     # Shares of equally many rows: to 12 digits, two sums of the same counts are the same number.
     return {"beta": beta, **{n: round(math.fsum(record[n] for record in records) / len(records), 12) for n in names}}
 
 
 def _order(equals: Sequence[dict[str, Any]]) -> Any:
-    """Return the key by which records of equal validation accuracy are ordered."""
+    """Return the sort key for records with equal validation accuracy; the smallest is the best."""
     if all(HELD_OUT_LOSS in record for record in equals):
         return lambda record: (record[HELD_OUT_LOSS], *_candidate(record))
     return _candidate
 
 
 def _candidate(record: dict[str, Any]) -> tuple[float, float]:
-    """Return beta and the share to trim, 0 where the method leaves out no rows."""
+    """Return the beta and the `trim` of a record; `trim` is 0 if the method leaves out no rows."""
     return record["beta"], record.get("trim") or 0.0
 
 
 def summarize(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return for each method a dict: what was chosen, and mean and standard deviation of every measure over the seeds.
+    """Return for each method a dict with the mean and the standard deviation of every metric over the seeds.
 
-    `betas` are pairs of a beta and the number of seeds that took it, by rising beta; `trims` the same of the shares to
-    trim, empty if the method leaves out no rows. The standard deviation is that of the sample (ddof = 1), and NaN for
-    a single seed.
+    `betas` are pairs of a selected beta and the number of its seeds, sorted by beta. `trims` are the same for the
+    fraction of rows to leave out; they are empty for a method that leaves out none. The standard deviation is that of
+    the sample (ddof = 1), and NaN for a single seed.
     """
     summaries = []
     for method in dict.fromkeys(record["method"] for record in records):

@@ -1,4 +1,4 @@
-"""What a run is: a frozen specification that says everything its records depend on."""
+"""Define the specification of a run: a frozen dataclass with everything that the run's records depend on."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from mgce.runs.place import Place
 
 
 class Specification(Protocol):
-    """A frozen dataclass that can be run.
+    """A frozen dataclass that describes a training run and carries it out.
 
     Attributes:
         kind: a word for runs of this class.
-        axes: the names of the fields in which the runs of one table differ. In all other fields the runs on a data set
-            have to agree, so that a table compares what can be compared. An axis that is a tuple has several values in
-            one run, each with each value of the other axes.
-        by_dataset: the other fields in which runs on one data set may differ from those on another; None for any.
+        axes: names of the fields in which the runs of one table differ, such as the seed. In all other fields the runs
+            on a data set have to agree, so that they can be compared. If an axis is a tuple, one run trains a network
+            for each of its values, combined with all values of the other axes.
+        by_dataset: names of further fields in which runs on different data sets may differ; None allows all fields.
         dataset: the name of the data set.
     """
 
@@ -34,10 +34,10 @@ class Specification(Protocol):
         """Raise an error if the run's data set is missing."""
 
     def data_checksum(self, place: Place) -> str:
-        """Return a SHA-256 of the data as they are read."""
+        """Return the SHA-256 of the data that the run reads."""
 
     def run(self, place: Place) -> list[dict[str, Any]]:
-        """Train; give the records, of types that JSON has."""
+        """Train the networks and return a record of each, as dicts that JSON can store."""
 
 
 # Fields that came later: left out while they are empty, so that runs keep the names that they had before. Not where
@@ -47,7 +47,11 @@ LATER_AXES = ("cap_from", "trim", "penalty")  # left out while they are None, an
 
 
 def document(specification: Specification) -> dict[str, Any]:
-    """Return a specification as a dict of types that JSON has, with its kind and axes."""
+    """Return a specification as a dict that JSON can store, with its `kind`, the names of its `axes` and its fields.
+
+    Fields that were added in later versions are left out while they are empty, so that the names of earlier runs stay
+    valid.
+    """
     fields: dict[str, Any] = plain(asdict(specification))  # type: ignore[call-overload]
     unused = {name for name in LATER_AXES if fields.get(name) is None}
     axes = [axis for axis in specification.axes if axis not in unused]
@@ -56,7 +60,10 @@ def document(specification: Specification) -> dict[str, Any]:
 
 
 def networks(specification: Mapping[str, Any]) -> set[str]:
-    """Name the networks of a run by its document: its points on the axes, such as a noise rate, a seed and a method."""
+    """Return a name for each network of a run, given the run's specification as a dict.
+
+    A name is made of the data set and one value on each axis, such as a noise rate, a seed and a method.
+    """
     named = (specification[name] for name in specification["axes"])
     values = [value if isinstance(value, list) else [value] for value in named]
     where = (specification["kind"], specification["dataset"], specification.get("smoke", ""))
@@ -64,11 +71,11 @@ def networks(specification: Mapping[str, Any]) -> set[str]:
 
 
 def remaining(specification: Specification, done: Set[str]) -> list[Specification]:
-    """Return specifications of the networks that are not done yet, in as few runs as that takes.
+    """Return specifications, as few as possible, for those networks of a run that have not been trained yet.
 
     Args:
-        specification: of a run.
-        done: names of networks, as `networks` gives them.
+        specification: the specification of the run.
+        done: names of the networks already trained, as returned by :func:`networks`.
     """
     names = networks(document(specification))
     if not names & done:

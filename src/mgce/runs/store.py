@@ -1,4 +1,4 @@
-"""Finished runs in files, each under a name that its specification determines."""
+"""Store finished runs in files, each under a name computed from its specification."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ SHARES = ("ece_", "sce_")  # numbers of a record that begin so are shares, and s
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run.
+    """A finished run: its specification, its results, and facts about the machine.
 
     Attributes:
         specification: everything that the records depend on.
-        records: what the run gave, a dict for each network.
-        machine: facts of the machine that it ran on, and the seconds that it took.
-        stored_as: the name under which it was stored, if that is one of an earlier version.
+        records: the results, a dict for each network.
+        machine: facts about the machine, and the duration of the run in seconds.
+        stored_as: the name under which the run is stored, if that is a name of an earlier version; else "".
     """
 
     specification: Mapping[str, Any]
@@ -37,14 +37,14 @@ class Run:
 
     @property
     def name(self) -> str:
-        """The name of its folder."""
+        """The name of the run, which is also that of its folder."""
         return run_name(self.specification)
 
 
 def run_name(specification: Mapping[str, Any]) -> str:
-    """Name a run by the first 12 hexadecimal digits, 48 bits, of the SHA-256 of its specification.
+    """Return the name of a run: the first 12 hexadecimal digits (48 bits) of the SHA-256 of its specification.
 
-    Of 10,000 runs, two have the same name with a probability of 10,000^2 / 2^49, 2 in ten million.
+    The probability that two of 10,000 runs have the same name is 10,000^2 / 2^49, 2 in ten million.
 
     Example:
         >>> run_name({"b": 1, "a": 2}) == run_name({"a": 2, "b": 1})
@@ -54,23 +54,24 @@ def run_name(specification: Mapping[str, Any]) -> str:
 
 
 def former_names(specification: Mapping[str, Any]) -> list[str]:
-    """Return the names that a run had in earlier versions, the last one first."""
+    """Return the names that a run had in earlier versions, from the latest to the earliest."""
     return [run_name(document) for document in earlier(specification)]
 
 
 class Runs:
-    """The finished runs of a folder.
+    """The finished runs stored in a folder.
 
-    A run that has just finished is a folder of its own in `runs/`, which is there when the run is finished and never
-    before. :meth:`pack` collects all of them in files with a line for each run or record, which are small enough to be
-    committed; `runs/` may then be deleted.
+    Each newly finished run gets its own subfolder of `runs/`, which appears only when it is complete. :meth:`pack`
+    collects all runs in four files with a line for each run or record, which are small enough to be committed.
+    Afterwards `runs/` may be deleted.
 
-    With the runs lies what tells whether they are whole: of each the number of its records, and a SHA-256 of all it
-    holds; among the facts of its machine are the version of this package and a checksum of the data. Folders of earlier
-    versions have no such file: of those it is only checked that every run has as many records as its specification asks
-    for, and that shares are between 0 and 1.
+    A file of checks stores for each run the number of its records and a SHA-256 of its content. The facts about the
+    machine include the version of this package and a checksum of the data. Folders of earlier versions have no file of
+    checks. For these it is only checked that every run has as many records as its specification requires, and that
+    accuracies and calibration errors are between 0 and 1.
 
-    Runs of earlier versions are given in today's names (`migration.py`), and :meth:`pack` writes them so.
+    Runs of earlier versions are returned with the current names of fields and losses (`migration.py`), and
+    :meth:`pack` writes them with these names.
     """
 
     # In the order of writing, so that a pack that was stopped midway names no run that is not there.
@@ -81,11 +82,11 @@ class Runs:
 
     @cached_property
     def runs(self) -> dict[str, Run]:
-        """The finished runs by name: those that :meth:`read` gave, once, and those that were written since."""
+        """The finished runs by name: those read from the folder once, and those written since."""
         return self.read()
 
     def write(self, run: Run) -> None:
-        """Add a run; where it is already, it stays as it is."""
+        """Store a run in its own subfolder; a run that is stored already is not changed."""
         folder = self.directory / "runs" / run.name
         folder.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -101,19 +102,20 @@ class Runs:
         self.runs |= self._checked(*_loose([folder]))
 
     def read(self) -> dict[str, Run]:
-        """Return the finished runs by name, in the order of their names.
+        """Read the finished runs from the folder; return them by name, sorted by name.
 
         Raises:
-            ValueError: if a file is damaged, or a run is missing that the folder has had.
+            ValueError: if a file is damaged, or if a run is missing that the file of checks lists.
         """
         return self._renewed(self._stored())
 
     def pack(self) -> None:
-        """Write all finished runs into four files, a line for each run or record, if there are any that these lack.
+        """Write all finished runs to four files with a line for each run or record, if these files lack a run.
 
-        Each file holds all that its predecessor did, so that a mixture of both, after a stop, has all earlier runs.
-        Runs in names of an earlier version first get lines in today's names too, and then lose the others, from the
-        last file to the first. Meanwhile no check is of a run that changes.
+        Each new file contains everything that the old file contains. So if the command is stopped, a mixture of new
+        and old files still has all earlier runs. Runs with names of an earlier version first get additional lines with
+        current names. Then their old lines are removed, from the last file to the first. Checks of these runs are
+        absent meanwhile.
         """
         folders, known = self._folders(), {run.stored_as or name for name, run in self.runs.items()}
         others = [folder for folder in folders if folder.name not in known]  # of another command, meanwhile
@@ -146,14 +148,14 @@ class Runs:
         return sorted((self.directory / "runs").glob("[!.]*/"))
 
     def _stored(self) -> dict[str, Run]:
-        """Return the finished runs as they were written, by the names that they then had."""
+        """Return the stored runs as they were written, by the names under which they are stored."""
         runs, checks = _loose(self._folders())
         packed = {run.name: run for run in self._packed()}
         checks = {**_read_one(self.directory / "checks.json", absent={}), **checks}
         return dict(sorted(self._checked({**packed, **runs}, checks).items()))
 
     def _checked(self, runs: dict[str, Run], checks: Mapping[str, Any]) -> dict[str, Run]:
-        """Return the runs, all of which are whole and plausible."""
+        """Return the runs unchanged; raise if one is missing, was changed, or has implausible numbers."""
         for name, check in checks.items():
             if name not in runs:
                 raise _damaged(self.directory, f"no run {name}")
@@ -164,7 +166,11 @@ class Runs:
         return runs
 
     def _renewed(self, runs: Mapping[str, Run]) -> dict[str, Run]:
-        """Return the runs in today's names; what was stored under a name of today goes before what gets it now."""
+        """Return the runs with current names of fields and losses.
+
+        If a run is stored under both an earlier and its current name, the one stored under the current name is
+        returned.
+        """
         found: dict[str, Run] = {}
         for name, run in runs.items():
             try:
@@ -196,7 +202,7 @@ class Runs:
 
 
 def _loose(folders: Sequence[Path]) -> tuple[dict[str, Run], dict[str, Any]]:
-    """Return the runs in folders of their own, and their checks, by name."""
+    """Return the runs that are stored in these subfolders, and their checks, both by name."""
     runs: dict[str, Run] = {}
     checks: dict[str, Any] = {}
     for folder in folders:
@@ -213,19 +219,19 @@ def _loose(folders: Sequence[Path]) -> tuple[dict[str, Run], dict[str, Any]]:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a folder if it is there; others see all of it or nothing."""
+    """Delete a folder if it exists; other processes see either the whole folder or none."""
     if folder.is_dir():
         shutil.rmtree(folder.rename(folder.with_name(f".{folder.name}")))
 
 
 def _check_of(run: Run) -> dict[str, Any]:
-    """Return what tells whether a run is whole."""
+    """Return the number of records and the SHA-256 of a run, by which damage is detected."""
     content = b"".join(map(_line, [run.specification, run.machine, *run.records]))
     return {"records": len(run.records), "sha256": hashlib.sha256(content).hexdigest()}
 
 
 def _check_plausible(run: Run, directory: Path) -> None:
-    """Require as many records as a specification asks for, and shares where shares are to be."""
+    """Raise if a run has fewer records than its specification requires, or an accuracy or error outside of [0, 1]."""
     axes = run.specification.get("axes", [])
     values = [run.specification.get(axis) for axis in axes] if isinstance(axes, list) else []
     least = math.prod(len(value) for value in values if isinstance(value, list))
@@ -244,7 +250,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _line(document: Mapping[str, Any]) -> bytes:
-    """Return the one JSON line of a document."""
+    """Return a document as one line of JSON with sorted keys."""
     return (json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False) + "\n").encode()
 
 
@@ -267,7 +273,7 @@ def _finite(text: str) -> float:
 
 
 def _read_one(path: Path, absent: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Read a file of one line; where it may be absent, give something else then."""
+    """Read a file with one line of JSON; if it does not exist and `absent` is given, return a copy of `absent`."""
     if absent is not None and not path.exists():
         return dict(absent)
     documents = _read(path)

@@ -1,4 +1,4 @@
-"""A study: what is run for a subject, and the tables and figures that are rendered from its runs."""
+"""Define a study: its runs, and the tables and figures that are rendered from them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ Asked = TypeVar("Asked")
 
 @dataclass(frozen=True)
 class Item(Generic[Asked]):
-    """A table or figure.
+    """A table or figure of a study.
 
     Attributes:
-        render: gives its result from finished runs, those of other items among them; None if they do not suffice.
-        plan: gives the specifications of its runs, of what is asked for; None if it shows no runs, and is computed.
-        datasets: the names of the data sets that can be asked for, where the item says so.
+        render: function from all finished runs of the study to the rendered result, or None if the runs do not
+            suffice.
+        plan: function from the user's options to the specifications of the runs; None for an item that needs no runs.
+        datasets: names of the data sets that the user may choose for this item.
     """
 
     render: Callable[[Sequence[Run]], Result | None]
@@ -30,13 +31,13 @@ class Item(Generic[Asked]):
 
 @dataclass(frozen=True)
 class Study(Generic[Asked]):
-    """Tables and figures on one subject, on one page.
+    """A collection of tables and figures on one subject, shown on one HTML page.
 
     Attributes:
-        title: of the page.
-        runs: the classes of its specifications.
-        items: its tables and figures by name, in the order of the page.
-        headline: gives the first sentences of the page.
+        title: title of the page.
+        runs: the classes of specifications that the study uses.
+        items: tables and figures by name, in the order of the page.
+        headline: function from the rendered results to the first sentences of the page.
     """
 
     title: str
@@ -46,5 +47,5 @@ class Study(Generic[Asked]):
 
     @property
     def by_dataset(self) -> Mapping[str, tuple[str, ...] | None]:
-        """What `Specification` calls so, by the kind of run."""
+        """For each kind of run, the fields in which runs on different data sets may differ; None allows all fields."""
         return {run.kind: run.by_dataset for run in self.runs}

@@ -1,4 +1,4 @@
-"""Mean and standard deviation over the seeds, in percent, as tables show them."""
+"""Format means and standard deviations over the seeds in percent, for tables."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ Pair = tuple[float, float]  # mean and standard deviation
 
 
 def percent(values: Sequence[float]) -> Pair | None:
-    """Return mean and standard deviation (ddof = 1; NaN for a single value) in percent; None without values."""
+    """Return mean and sample standard deviation of fractions in percent (NaN for one value); None without values."""
     if not values:
         return None
     return 100 * statistics.fmean(values), 100 * statistics.stdev(values) if len(values) > 1 else math.nan
 
 
 def show(pair: Sequence[float] | None) -> str:
-    """Show mean and standard deviation as the paper does; for a single seed the mean alone, for None nothing."""
+    """Format mean and standard deviation as `92.94 ± 0.17`; only the mean if the deviation is NaN; "" for None."""
     if pair is None:
         return ""
     mean, std = pair[0], pair[1]
@@ -26,7 +26,7 @@ def show(pair: Sequence[float] | None) -> str:
 
 
 def flat(measures: Mapping[str, tuple[float, float | None] | None]) -> dict[str, float | None]:
-    """Return mean and deviation of each measure a column of its own."""
+    """Return a dict with separate entries `NAME` and `NAME_std` for mean and deviation of each metric."""
     columns: dict[str, float | None] = {}
     for key, measure in measures.items():
         columns[key], columns[f"{key}_std"] = measure or (None, None)

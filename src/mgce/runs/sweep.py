@@ -1,4 +1,4 @@
-"""Do the runs that are not finished yet, in many processes on this machine or by the workers of a Dask cluster."""
+"""Carry out the runs that are not finished yet, in processes on this machine or on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ BACKENDS = ("loky", "dask")
 
 @dataclass(frozen=True)
 class Workers:
-    """Who does the runs.
+    """The workers that carry out the runs.
 
     Attributes:
-        jobs: how many runs at a time; 1 is in this process. With Dask, -1 is all its workers.
-        backend: "loky", processes on this machine, or "dask".
-        scheduler: address of the Dask scheduler, `tcp://...`; for Dask, and only for Dask.
+        jobs: number of runs at a time; 1 runs in this process. With Dask, -1 uses all workers.
+        backend: "loky" for processes on this machine, or "dask".
+        scheduler: address of the Dask scheduler, `tcp://...`; give it if and only if the backend is "dask".
 
     Raises:
-        ValueError: if there are no jobs, the backend is unknown, or `scheduler` is missing or superfluous.
+        ValueError: if `jobs` is out of range, the backend is unknown, or `scheduler` is missing or superfluous.
     """
 
     jobs: int = 1
@@ -52,7 +52,10 @@ class Workers:
 
     @classmethod
     def of(cls, place: Place, jobs: int | None = None, backend: str = "loky", scheduler: str | None = None) -> Workers:
-        """Make them; without `jobs` one on each core, one where they would share a GPU, or all of a Dask cluster."""
+        """Construct workers with a default number of jobs.
+
+        The default is one job for each core of the CPU, one job on a GPU, or all workers of a Dask cluster.
+        """
         if jobs is None:
             here = (os.cpu_count() or 1) if place.device == "cpu" else 1
             jobs = -1 if backend == "dask" else here
@@ -67,20 +70,21 @@ def carry_out(
     workers: Workers,
     on_progress: Callable[[int, int], None],
 ) -> None:
-    """Do the runs of a plan that the store has no records of, and pack the store.
+    """Carry out the runs of a plan that the store does not have yet, and pack the store.
 
     Args:
-        study: what the runs are for.
+        study: the study that the runs belong to.
         specifications: the plan.
-        store: where finished runs go.
-        place: data and device; what it may download, it does before the first run.
-        workers: who does the runs.
-        on_progress: called with the number of runs done, from 0 on, and of all to do; not if there are none.
+        store: stores the finished runs.
+        place: data and device; missing data are downloaded before the first run if this is allowed.
+        workers: carry out the runs.
+        on_progress: called with the number of finished runs, from 0 on, and the number of all runs to do. It is not
+            called if there are none.
 
     Raises:
-        ValueError: if the runs are not of one setting.
+        ValueError: if the runs, with those in the store, have different settings.
         FileNotFoundError: if data are missing.
-        OSError: as :func:`sweep` does.
+        OSError: under the same conditions as in :func:`sweep`.
     """
     documents = [*(run.specification for run in store.runs.values()), *map(document, specifications)]
     check_one_setting(documents, study.by_dataset)
@@ -97,9 +101,10 @@ def carry_out(
 
 
 def pending(specifications: Sequence[Specification], store: Runs) -> list[Specification]:
-    """Return specifications of the networks that no finished run has, each of them once.
+    """Return specifications of all networks in the plan that no finished run contains, each network once.
 
-    So a grid grows: of a run that asks for eight betas, one of which has been run before, the other seven are left.
+    So a grid can be extended: if a run asks for eight betas, and one was run before, only the other seven are
+    returned.
     """
     done: set[str] = set()
     for run in store.runs.values():
@@ -112,9 +117,10 @@ def pending(specifications: Sequence[Specification], store: Runs) -> list[Specif
 
 
 def absent(specifications: Sequence[Specification], place: Place) -> dict[tuple[str, str], str]:
-    """Say what is missing for which runs, now and not after hours of others: by kind and data set, a sentence.
+    """Return a sentence about what is missing (data or a library), for each kind of run and data set.
 
-    One specification of each kind and data set stands for all of them. Anything else that is wrong raises its error.
+    Calling it first avoids a failure after hours of other runs. Only one specification of each kind and data set is
+    checked. Other problems raise their errors.
     """
     missing = {}
     for specification in {(type(one), one.dataset): one for one in specifications}.values():
@@ -126,10 +132,10 @@ def absent(specifications: Sequence[Specification], place: Place) -> dict[tuple[
 
 
 def check(specifications: Sequence[Specification], place: Place) -> None:
-    """Require the data of all runs to be there.
+    """Require the data of all runs to exist.
 
     Raises:
-        FileNotFoundError: if some are not; its message has a sentence for each data set.
+        FileNotFoundError: if data or a library are missing; the message has a sentence for each data set.
     """
     missing = absent(specifications, place)
     if missing:
@@ -137,7 +143,7 @@ def check(specifications: Sequence[Specification], place: Place) -> None:
 
 
 def clean(store: Runs, place: Place) -> None:
-    """Remove what a stop left between the writing of a run and the removal of its scratch folder."""
+    """Delete scratch folders of runs that are already stored."""
     for name in store.runs:
         scratch.remove(place, name)
 
@@ -150,17 +156,17 @@ def sweep(
     workers: Workers,
     on_finished: Callable[[Run], None],
 ) -> None:
-    """Do all runs, and write each as it finishes.
+    """Carry out all runs, and store each when it has finished.
 
     Args:
-        specifications: of the runs.
-        store: where finished runs go; only this process writes there.
-        place: data and device, as the workers see them.
-        workers: who does the runs.
-        on_finished: called after each run has been written.
+        specifications: the specifications of the runs.
+        store: stores the finished runs; only this process writes to it.
+        place: data and device of the workers.
+        workers: carry out the runs.
+        on_finished: called after each run has been stored.
 
     Raises:
-        OSError: if there is no scheduler at the address, or the system ended a worker.
+        OSError: if there is no scheduler at the address, or the operating system ended a worker.
     """
     from joblib import Parallel, delayed
     from joblib.externals.loky.process_executor import TerminatedWorkerError
@@ -182,7 +188,7 @@ def sweep(
 
 
 def execute(specification: Specification, place: Place) -> Run:
-    """Do one run, on one thread: sums then have one order, and runs side by side do not compete for the cores."""
+    """Carry out one run on one thread, so that sums have a fixed order and parallel runs do not compete for cores."""
     with one_torch_thread():
         start = time.monotonic()
         records = specification.run(place)
@@ -194,7 +200,7 @@ def execute(specification: Specification, place: Place) -> Run:
 
 @contextlib.contextmanager
 def _dask(scheduler: str) -> Iterator[None]:
-    """Let joblib hand its jobs to a Dask cluster."""
+    """Run joblib's jobs on a Dask cluster within the `with` block."""
     import joblib
 
     try:

@@ -1,4 +1,4 @@
-"""Runs on a table: networks of one hidden layer, a group for each seed and a member for each method and beta."""
+"""Define runs on a table: training networks with one hidden layer for several seeds and losses at once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SCALINGS = ("standard", "pixels")  # see `TableRun.scaling`
 
 
 class Outputs(NamedTuple):
-    """What networks make of rows: logits (seeds, losses, n, k), and the labels of the rows (seeds, n), on the CPU."""
+    """The logits (seeds, losses, n, k) of networks, and the labels of the rows (seeds, n), on the CPU."""
 
     logits: Tensor
     target: Tensor
@@ -34,25 +34,27 @@ class Outputs(NamedTuple):
 
 @dataclass(frozen=True)
 class TableRun(ABC):
-    """What runs on a table have in common: networks trained on one noise rate; the defaults are those of the paper.
+    """The base class of runs on a table: networks trained at one noise rate; the defaults are those of the paper.
+
+    A run trains a group of networks for each seed, with one member for each loss.
 
     Attributes:
-        dataset: a name that `mgce.datasets.load` knows.
-        noise_rate: share of the labels of training and validation rows that are made wrong.
-        seeds: one for each group of networks, of its split, its noise and its training.
-        members: method and beta of each network of a group; a method is the name of a loss in
-            `mgce.losses.presets.LOSSES`, whose beta is inf where it has none.
-        rows: how many rows are used, the same ones for all seeds, chosen at random; None for all.
-        scaling: "standard" for what `preprocessor` does, or "pixels": features divided by 255, less their means
+        dataset: a name that `mgce.datasets.load` accepts.
+        noise_rate: fraction of the labels of training and validation rows to corrupt.
+        seeds: a seed for each group of networks, for its split, its noise and its training.
+        members: pairs of method and beta, one for each network of a group. A method is the name of a loss in
+            `mgce.losses.presets.LOSSES`; beta is inf for a loss without beta.
+        rows: number of rows to use, a random sample that is the same for all seeds; None uses all rows.
+        scaling: "standard" scales features by `preprocessor`. "pixels" divides them by 255 and subtracts their means
             over the training rows.
-        random_test: whether test rows are chosen by the seed even where a test part is published.
-        test_size: share of test rows, where they are chosen by the seed.
-        validation_size: share of the training rows that choose the epoch.
-        hidden: units of the hidden layer.
-        epochs, batch_size, lr, momentum, l1, l1_on, max_norm: as `TrainingSettings` has them.
-        smoke: of a miniature, the table that it is one of; "" of others.
-        hyperparameters: those published for the losses, by name; the others are their defaults. They are not given, but
-            follow from the losses, the data set and the noise; another version of this package may have others.
+        random_test: whether test rows are chosen at random by the seed even if a test part is published.
+        test_size: fraction of test rows, if they are chosen by the seed.
+        validation_size: fraction of the training rows that is held out to select the best epoch.
+        hidden: number of units of the hidden layer.
+        epochs, batch_size, lr, momentum, l1, l1_on, max_norm: as in `TrainingSettings`.
+        smoke: for a smoke run, the table or protocol that it is a miniature of; "" for other runs.
+        hyperparameters: the published hyperparameters, by the name of the loss; all others are defaults. They are
+            computed from the losses, the data set and the noise, and may change with the version of this package.
 
     Raises:
         TypeError, ValueError: if a field is not one of those above.
@@ -109,22 +111,23 @@ class TableRun(ABC):
         self.table(place)
 
     def data_checksum(self, place: Place) -> str:
-        """Return a SHA-256 of the data as they are read."""
+        """Return the SHA-256 of the data that the run reads."""
         return self.table(place).checksum()
 
     @abstractmethod
     def run(self, place: Place) -> list[dict[str, Any]]:
-        """Train all networks; give a record of each."""
+        """Train all networks and return a record of each."""
 
     def train(
         self, table: Table, place: Place, losses: Sequence[MemberLoss] | Mapping[int, Sequence[MemberLoss]]
     ) -> tuple[EnsembleFit, Outputs, Outputs]:
-        """Train a network for each seed and loss; give with it its outputs on the validation and on the test rows.
+        """Train a network for each seed and loss; return the fit, and the outputs on validation and test rows.
 
         Args:
-            table: as :meth:`table` gives it.
+            table: the table, as returned by :meth:`table`.
             place: where to train.
-            losses: of the members, or these from an epoch on by that epoch, from 0.
+            losses: the losses of the members; or a dict that maps the first epoch (from 0) of each list of losses to
+                the list.
         """
         parts = [_split(table, self, seed) for seed in self.seeds]
         train, validation, test = (stack_groups([part[i] for part in parts], place.device) for i in range(3))
@@ -143,10 +146,10 @@ class TableRun(ABC):
 
     @abstractmethod
     def _hyperparameters(self) -> dict[str, Any]:
-        """Return the published hyperparameters of the losses that have them here, by name."""
+        """Return the published hyperparameters of the run's losses, by the name of the loss."""
 
     def _told(self, table: Table) -> tuple[Tensor, Tensor]:
-        """Return what is told to the losses that are told the noise: its matrix, and the counts of the true classes."""
+        """Return the transition matrix of the noise and the counts of the true classes, for losses that need them."""
         k = len(table.classes)
         return noise.symmetric(k, self.noise_rate), torch.from_numpy(table.target).bincount(minlength=k)
 
@@ -164,7 +167,7 @@ class TableRun(ABC):
         )
 
     def table(self, place: Place) -> Table:
-        """Load the table, and keep `rows` of its rows in their order."""
+        """Load the table, and select `rows` of its rows at random, in their order."""
         table = load(self.dataset, data_dir=place.data.data_dir, download=place.data.download)
         if self.random_test:
             table = replace(table, n_train=None)
@@ -176,7 +179,7 @@ class TableRun(ABC):
 
 
 def _split(table: Table, spec: TableRun, seed: int) -> list[tuple[Tensor, Tensor]]:
-    """Return features and target of the training, validation and test rows of a seed."""
+    """Return the features and labels of the training, validation and test rows of a seed."""
 
     def stratified(rows: Rows, size: float) -> tuple[Rows, Rows]:
         return stratified_split(rows, table.target, size, derived_seed(seed, "split"), table.name)
@@ -193,7 +196,7 @@ def _split(table: Table, spec: TableRun, seed: int) -> list[tuple[Tensor, Tensor
 
 
 def _scaled(table: Table, train: Rows, scaling: str, parts: list[Rows]) -> list[Tensor]:
-    """Return the features of each part of the rows, scaled by what the training rows say."""
+    """Return the features of each part of the rows, scaled by statistics of the training rows."""
     if scaling == "pixels":
         pixels = torch.as_tensor(table.features.to_numpy(), dtype=torch.float32) / 255
         pixels -= pixels[train].mean(0)

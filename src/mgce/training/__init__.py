@@ -1,1 +1,1 @@
-"""Training: many small networks at once."""
+"""Train networks: ensembles of small networks at once, and single networks for images."""

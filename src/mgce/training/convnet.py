@@ -1,4 +1,4 @@
-"""The small convolutional networks in which papers compare robust losses on MNIST and CIFAR-10."""
+"""Define the small convolutional networks on which papers compare robust losses, for MNIST and CIFAR-10."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ CONVNETS: dict[str, tuple[tuple[tuple[int, ...], ...], int]] = {
 
 
 class ConvNet(nn.Module):
-    """Blocks of 3 x 3 convolutions and a hidden layer: images (N, in_channels, h, w) to logits (N, num_classes).
+    """A convolutional network that maps images (N, in_channels, h, w) to logits (N, num_classes).
 
-    Each convolution and the hidden layer are followed by batch normalisation and max(0, .); each block ends with the
-    maximum of 2 x 2 pixels.
+    It consists of blocks of 3 x 3 convolutions, a hidden layer and a linear output layer. Batch normalisation and ReLU
+    follow each convolution and the hidden layer. Each block ends with max pooling over 2 x 2 pixels.
 
     Args:
-        architecture: `"convnet2"`, 32 and 64 channels and 128 units, for MNIST; or `"convnet6"`, twice 64, 128 and 196
-            channels and 256 units, for CIFAR-10.
+        architecture: `"convnet2"` for MNIST: two convolutions with 32 and 64 channels, and 128 hidden units.
+            `"convnet6"` for CIFAR-10: two convolutions each with 64, 128 and 196 channels, and 256 hidden units.
         num_classes: number of classes k.
-        in_channels: channels of the images.
+        in_channels: number of channels of the images.
         size: height and width of the images.
 
     The initial weights are drawn from PyTorch's global generator.
@@ -73,7 +73,7 @@ class ConvNet(nn.Module):
 
 
 def initialize_uniformly(network: nn.Module) -> None:
-    """Draw the weights of convolutions by He's and those of linear layers by Glorot's uniform distribution."""
+    """Draw initial weights: of convolutions by He's uniform distribution, of linear layers by Glorot's."""
     for module in network.modules():
         if isinstance(module, nn.Conv2d):
             nn.init.kaiming_uniform_(module.weight)

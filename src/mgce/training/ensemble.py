@@ -1,8 +1,8 @@
-"""Many small networks trained at once: one batched model, one loss for each member.
+"""Train many small networks at once, as one batched model with one loss for each network.
 
-Members stand in a grid (groups, members): a group has rows, labels, a validation split, an initialisation and an
-order of minibatches of its own (those of a seed and a noise rate, say); the members of a group share all of them and
-differ in the loss alone.
+The networks form a grid of groups and members. Each group has its own rows, labels, validation split, initial weights
+and order of minibatches, for example those of one seed and one noise rate. The members of a group share all of these
+and differ only in the loss.
 """
 
 from __future__ import annotations
@@ -30,16 +30,17 @@ CACHE_BYTES = 32 << 20
 
 @dataclass(frozen=True)
 class EnsembleFit:
-    """What training gives: each network at its best epoch, and the curves.
+    """The result of training G groups of M networks: each network at its best epoch, and the learning curves.
 
     Attributes:
-        model: the networks, with the weights of their epochs of best validation accuracy; without a
-            validation split, of the last.
-        best_epoch: (G, M), from 0.
-        curves: accuracy after each epoch, (epochs, G, M), for `"validation"` and each name in `watch`; NaN where
-            training had ended.
-        objective: mean loss over the rows of each epoch, each row's at the weights before its own step, plus the
-            penalty of the weights after the epoch, (epochs, G, M); NaN where training had ended.
+        model: the networks, with the weights of the epoch with the best validation accuracy; without a validation
+            split, with the weights of the last epoch.
+        best_epoch: number of this epoch for each network, (G, M), counted from 0.
+        curves: accuracy after each epoch, (epochs, G, M), for `"validation"` and each name in `watch`; NaN after the
+            training of a network has ended.
+        objective: training objective of each epoch, (epochs, G, M); NaN after training has ended. It is the mean loss
+            of the rows, each computed before the step that uses the row, plus the penalty of the weights after the
+            epoch.
     """
 
     model: EnsembleMLP
@@ -63,26 +64,27 @@ def fit_ensemble(
 ) -> EnsembleFit:
     """Train one network for each group of data and each loss, all at once.
 
-    Every network comes out as if it were trained alone, from the same initial weights and with the same order of rows.
+    Every network gets the same weights as if it were trained alone.
 
     Args:
-        features: (G, n, d), float32 or float64, on the device to train on; groups that have the same rows can share
-            their memory, by `expand`.
+        features: features of the rows of G groups, (G, n, d), float32 or float64, on the device to train on. Groups
+            with the same rows can share memory by `expand`.
         target: class indices (G, n).
-        losses: the loss of each of the M members of every group, or these from an epoch on by that epoch, from 0.
+        losses: the losses of the M members of every group. To change losses during training, pass a dict that maps the
+            first epoch (from 0) of each list of losses to the list.
         settings: how to train.
         num_classes: number of classes k.
-        validation: features (G, n_v, d) and class indices (G, n_v) that choose the epoch; without them it is the last.
-        watch: further sets of the same form, by name; their accuracy is recorded after each epoch, and nothing depends
-            on it.
-        sample_weight: weight of each row in the loss (G, n); ones if not given.
-        generators: source of the initial weights and of the order of the rows of each group, on the CPU; a group does
-            not depend on the others.
-        on_epoch: called as training goes on, with the number of epochs done.
+        validation: features (G, n_v, d) and class indices (G, n_v) whose accuracy selects the best epoch. None selects
+            the last epoch.
+        watch: further named sets of the same form, whose accuracy is recorded after each epoch. Training does not
+            depend on them.
+        sample_weight: weight of each row in the loss, (G, n); None means ones.
+        generators: one random generator on the CPU for each group, for its initial weights and the order of its rows.
+        on_epoch: called during training with the number of finished epochs.
 
     Raises:
-        ValueError: if `n_iter_no_change` is set and there is no validation split, or there are more or fewer generators
-            than groups.
+        ValueError: if `n_iter_no_change` is set without a validation split, or the number of generators is not that of
+            the groups.
     """
     if settings.n_iter_no_change is not None and validation is None:
         raise ValueError(expected("validation", "given where `n_iter_no_change` is", None))
@@ -111,7 +113,7 @@ def fit_ensemble(
             training = Training(model, features, target, weight, own, settings)
 
             def report(done: int, before: int = number * settings.epochs) -> None:
-                """Count the epochs of all parts as those of one training."""
+                """Report the progress of all parts of the ensemble, trained in turn, as that of one training."""
                 if on_epoch is not None:
                     on_epoch((before + done) // len(parts))
 
@@ -120,10 +122,10 @@ def fit_ensemble(
 
 
 def stack_groups(groups: Sequence[tuple[Tensor, Tensor]], device: str) -> tuple[Tensor, Tensor]:
-    """Put the rows of each group, features (n, d_g) and class indices (n,), into features (G, n, d) and target (G, n).
+    """Stack the features (n, d_g) and class indices (n,) of G groups into tensors (G, n, d) and (G, n).
 
-    Groups may differ in the number of columns, since a category or a missing value may be in the training rows of one
-    seed alone: the columns that a group lacks are zeros.
+    Groups may have different numbers of columns, since a category may occur in the training rows of one seed only.
+    Narrower features are padded with columns of zeros.
     """
     width = max(features.shape[1] for features, _ in groups)
     features = torch.stack([F.pad(x, (0, width - x.shape[1])) for x, _ in groups])
@@ -131,13 +133,17 @@ def stack_groups(groups: Sequence[tuple[Tensor, Tensor]], device: str) -> tuple[
 
 
 def accuracy(model: EnsembleMLP, features: Tensor, target: Tensor) -> Tensor:
-    """Return the share of rows (G, n) whose largest logit is their class, for each network, (G, M)."""
+    """Return the accuracy of each network, (G, M): the fraction of rows (G, n) whose class has the largest logit."""
     predicted: Tensor = model(features).argmax(-1)
     return (predicted == target.unsqueeze(1)).float().mean(-1)
 
 
 def _members_together(features: Tensor, outputs: int, members: int) -> int:
-    """Return how many members to train together, each of which has `outputs` activations in a step, in every group."""
+    """Return how many members to train together, such that their activations fit into the CPU's cache.
+
+    `outputs` is the number of activations of a member in one step and one group. On other devices all members are
+    trained together.
+    """
     if features.device.type != "cpu":
         return members
     of_a_member = 2 * features.shape[0] * outputs * features.itemsize  # each output has a gradient

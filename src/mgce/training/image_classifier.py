@@ -1,6 +1,6 @@
-"""A network for images as a Lightning module: its objective, the record of each epoch, its checkpoints.
+"""Define a network for images as a Lightning module, with its objective, learning curves and checkpoints.
 
-Needs Lightning and torchmetrics, which the extra `experiments` brings.
+It needs Lightning and torchmetrics, which the extra `experiments` installs.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ Batch = tuple[Tensor, Tensor]
 
 
 class WeightedMean(Metric):
-    """The mean of numbers with weights. Unlike torchmetrics' own it does not look for NaN, and so waits for no device.
+    """The weighted mean of numbers, without the check for NaN of torchmetrics' own mean.
+
+    Without this check it never waits for the GPU.
 
     Example:
         >>> mean = WeightedMean()
@@ -55,28 +57,29 @@ class WeightedMean(Metric):
             self.add_state(name, torch.zeros(()), dist_reduce_fx="sum")
 
     def update(self, value: Tensor, weight: float) -> None:
-        """Add a number."""
+        """Add a number with its weight."""
         self.total += value * weight
         self.weight += weight
 
     def compute(self) -> Tensor:
-        """Return the mean of all numbers."""
+        """Return the weighted mean of all numbers added so far."""
         return self.total / self.weight
 
 
 class ImageClassifier(LightningModule):
-    """A convolutional network for uint8 images (N, c, h, w), its loss and its penalty.
+    """A Lightning module of a network for uint8 images (N, c, h, w), its loss and its penalty.
 
     Args:
         settings: how to train.
-        loss: the loss, or the loss from an epoch on by that epoch; the first from epoch 0.
+        loss: the loss; or, to change losses during training, a dict that maps the first epoch (from 0) of each loss to
+            the loss.
         num_classes: number of classes k.
-        mean: what is subtracted from images, (c, h, w), in [0, 1].
-        std: what they are then divided by; ones if not given.
-        seed: of the initial weights and the random changes of images.
-        watched: names of the parts of images whose accuracy is recorded each epoch, as the data module orders them.
-        specification: everything that training depends on; a checkpoint of another one is refused.
-        on_epoch: called as training goes on, with the number of epochs done.
+        mean: array subtracted from images that are scaled to [0, 1], (c, h, w).
+        std: array by which the images are then divided, (c, h, w); None means ones.
+        seed: seed of the initial weights and of the random augmentation.
+        watched: names of the sets of images whose accuracy is recorded in each epoch, in the order of the data module.
+        specification: everything that training depends on. A checkpoint with another specification is refused.
+        on_epoch: called during training with the number of finished epochs.
     """
 
     def __init__(
@@ -110,23 +113,23 @@ class ImageClassifier(LightningModule):
             self.metrics[f"sce_{output}"] = StaticCalibrationError(num_classes)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Map uint8 images (N, c, h, w) to logits (N, k); `criterion.link` turns those into probabilities."""
+        """Map uint8 images (N, c, h, w) to logits (N, k); `criterion.link` turns logits into probabilities."""
         logits: Tensor = self.network(self.preprocessing(images))
         return logits
 
     def begin(self, epoch: int) -> None:
-        """Take the loss of an epoch; one that goes on keeps what it has seen."""
+        """Set the loss to that of an epoch; if it is the same as before, its state (as the stored losses) is kept."""
         loss = self.stages[max(first for first in self.stages if first <= epoch)]
         if loss != getattr(self, "_loss", None):
             self._loss, self.beta, self.criterion = loss, loss.beta, loss.module().to(self.device)
 
     def penalty(self) -> Tensor:
-        r"""Return :math:`\lambda_0 \lVert \mu \rVert_1`, with mu the weights that `settings.l1_on` names."""
+        r"""Return the penalty :math:`\lambda_0 \lVert \mu \rVert_1`; `settings.l1_on` selects the weights mu."""
         penalised = [self.network.fc.weight] if self.settings.l1_on == "last" else self.network.parameters()
         return self.settings.l1 * torch.stack([parameter.abs().sum() for parameter in penalised]).sum()
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
-        """Return SGD; `on_train_epoch_start` sets its learning rate."""
+        """Return the optimizer, SGD; `on_train_epoch_start` sets its learning rate in each epoch."""
         settings = self.settings
         return torch.optim.SGD(
             self.network.parameters(),
@@ -137,14 +140,15 @@ class ImageClassifier(LightningModule):
         )
 
     def on_train_start(self) -> None:
-        """Write the epochs of a checkpoint into the new logs, so that these are whole."""
+        """Write the curves of a loaded checkpoint to the new logs, so that the logs contain all epochs."""
         for epoch in range(len(next(iter(self.curves.values()), []))):
             self._log(epoch)
 
     def on_train_epoch_start(self) -> None:
         """Set the learning rate and the loss of the epoch.
 
-        Not by a schedule of Lightning: that steps after the checkpoint is written, so that resuming would lose a step.
+        Lightning's own schedulers are not used: they step after the checkpoint is written, so resuming would lose a
+        step.
         """
         optimizer = self.optimizers()
         assert not isinstance(optimizer, list)
@@ -153,7 +157,7 @@ class ImageClassifier(LightningModule):
         self.begin(self.current_epoch)
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
-        """Return the objective of a batch; its penalty is part of it, so that the clipped gradient has both."""
+        """Return the loss of a batch plus the penalty, so that gradient clipping applies to both."""
         images, target = batch
         generator = derived_generator(self.seed, "changes", self.current_epoch, batch_idx, self.global_rank)
         logits = self.network(self.preprocessing.augmented(images, generator))
@@ -162,9 +166,10 @@ class ImageClassifier(LightningModule):
         return loss + self.penalty() if self.settings.l1 > 0 else loss
 
     def validation_step(self, batch: Batch, batch_idx: int, dataloader_idx: int = 0) -> None:
-        """Count the right predictions of a batch; for test images, add both outputs to their calibration errors.
+        """Update the accuracy with a batch; for test images also the calibration errors.
 
-        Not in mixed precision: the curves are then those of the weights, as the records of the last epoch are.
+        These are the errors of the minimax probabilities h and the worst-case probabilities p. This is done without
+        mixed precision, like the final evaluation.
         """
         images, target = batch
         with torch.autocast(self.device.type, enabled=False):
@@ -180,7 +185,11 @@ class ImageClassifier(LightningModule):
                 self._metric(f"sce_{output}").update(probs, target)
 
     def on_train_epoch_end(self) -> None:
-        """Record the epoch; keep its weights if it is the best one, and all that is needed to go on."""
+        """Append the metrics of the epoch to the curves, and write checkpoints.
+
+        `last.ckpt` contains all that is needed to resume training; `best.ckpt` contains the weights of the best epoch
+        so far.
+        """
         for name in self.metrics:
             value = self._metric(name).compute() + (self.penalty().detach() if name == "objective" else 0)
             self.curves.setdefault(name, []).append(float(value))
@@ -193,10 +202,10 @@ class ImageClassifier(LightningModule):
             self.on_epoch(self.current_epoch + 1)
 
     def _save(self, name: str, *, weights_only: bool) -> None:
-        """Replace a checkpoint: if this is killed midway, the one before is still whole.
+        """Replace a checkpoint file such that the old file stays intact if the process is killed while writing.
 
-        All processes write one checkpoint together, under the temporary name that the first of them has chosen; that
-        one alone gives it its place.
+        All processes write one checkpoint together, under a temporary name chosen by the first process. Then the first
+        process renames it.
         """
         path = Path(self.trainer.default_root_dir) / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -206,11 +215,11 @@ class ImageClassifier(LightningModule):
         self.trainer.strategy.barrier()
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Add the curves and the specification."""
+        """Add the curves and the specification to the checkpoint."""
         checkpoint |= {"curves": self.curves, "specification": self.specification}
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Take the curves, if the specification is the same."""
+        """Load the curves of a checkpoint; raise if its specification differs."""
         before = _renewed(checkpoint["specification"])
         for name, value in _renewed(self.specification).items():
             then = before.get(name)
@@ -230,9 +239,9 @@ class ImageClassifier(LightningModule):
 
 
 def _renewed(specification: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the specification of a checkpoint in today's names.
+    """Return the specification of a checkpoint with the current names of losses and their options.
 
-    Options of losses had others; and cross-entropy was MGCE at beta = inf, which is the same loss.
+    Earlier versions named some options differently, and stored cross-entropy as MGCE at beta = inf, the same loss.
     """
 
     def renewed(loss: Mapping[str, Any]) -> dict[str, Any]:
@@ -244,7 +253,7 @@ def _renewed(specification: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def make_network(settings: ImageSettings, num_classes: int, in_channels: int) -> ResNet | ConvNet:
-    """Make the network of the settings; its initial weights are drawn from PyTorch's global generator."""
+    """Construct the network that the settings describe; PyTorch's global generator draws its initial weights."""
     if settings.architecture in CONVNETS:
         return ConvNet(settings.architecture, num_classes, in_channels=in_channels, size=settings.crop)
     network = ResNet(
@@ -262,7 +271,7 @@ def make_network(settings: ImageSettings, num_classes: int, in_channels: int) ->
 def load_classifier(
     checkpoint: Path, settings: ImageSettings, loss: MemberLoss | Mapping[int, MemberLoss], num_classes: int
 ) -> ImageClassifier:
-    """Return the network of a checkpoint, ready to predict; the arguments are those of its training."""
+    """Return the network of a checkpoint in evaluation mode; pass the arguments with which it was trained."""
     content = read_checkpoint(checkpoint)
     state = content["state_dict"]
     try:
@@ -278,8 +287,8 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     """Read a checkpoint without running code from it.
 
     Raises:
-        FileNotFoundError: if there is none.
-        ValueError: if it is damaged, larger than a file may be, or no checkpoint of an `ImageClassifier`.
+        FileNotFoundError: if the file does not exist.
+        ValueError: if the file is damaged, too large, or not a checkpoint of an `ImageClassifier`.
     """
     try:
         with path.open("rb") as file, ZipFile(file) as archive:
@@ -305,7 +314,7 @@ def _unreadable(path: Path, error: Exception) -> ValueError:
 
 
 def best_epoch(curves: Mapping[str, list[float]]) -> int:
-    """Return the first epoch of best validation accuracy, or the last epoch without a validation part."""
+    """Return the first epoch with the best validation accuracy; without validation images, the last epoch."""
     if "validation_accuracy" not in curves:
         return len(curves["objective"]) - 1
     return curves["validation_accuracy"].index(max(curves["validation_accuracy"]))

@@ -1,4 +1,4 @@
-"""Images for training: noisy labels and a validation part, batches, the mean of each pixel, random changes."""
+"""Prepare images for training: noisy labels, a validation split, batches, standardization and augmentation."""
 
 from __future__ import annotations
 
@@ -28,17 +28,16 @@ LUMA = (0.299, 0.587, 0.114)  # ITU-R BT.601: the grey of red, green and blue
 
 
 def noisy_split(dataset: ImageDataset, *, noise_rate: float, validation_size: float, seed: int) -> ImageDataset:
-    """Make training labels wrong, by symmetric noise, and then hold out a share of the training images to validate.
+    """Corrupt training labels by symmetric noise, and then hold out a fraction of the training images for validation.
 
-    In that order, so that validation labels are as noisy as training labels. Test labels stay as they are. Where a
-    validation part is published, it is used unchanged and nothing is held out.
+    So validation labels are as noisy as training labels. Test labels are not changed. If the data set has a published
+    validation part, it is used unchanged, and nothing is held out.
 
     Args:
-        dataset: images as published.
-        noise_rate: share of labels that are made wrong, in [0, 1].
-        validation_size: share of the training images that are held out, with the published classes in proportion, as
-            the rows of tables have it.
-        seed: of the noise and the split.
+        dataset: images with their published labels.
+        noise_rate: fraction of labels to corrupt, in [0, 1].
+        validation_size: fraction of the training images to hold out, stratified by the published labels.
+        seed: seed of the noise and of the split.
 
     Raises:
         ValueError: if a class has too few images to be split.
@@ -61,7 +60,7 @@ def _select(part: Images | ImageFiles, rows: NDArray[np.int64], labels: NDArray[
 
 
 class RowBatches(Protocol):
-    """The row numbers of each batch."""
+    """An iterable of batches, each a list of row numbers, with a length."""
 
     def __len__(self) -> int: ...
 
@@ -69,12 +68,14 @@ class RowBatches(Protocol):
 
 
 class Batches:
-    """Batches of images that lie on a device: uint8 images (b, c, h, w) and class indices (b,).
+    """An iterable of batches from images that are all stored on one device.
+
+    A batch is a pair: uint8 images (b, c, h, w) and class indices (b,).
 
     Args:
         part: the images.
-        batch_sampler: the row numbers of each batch; its sampler, if any, learns of each epoch from Lightning.
-        device: where all images are kept.
+        batch_sampler: the row numbers of each batch. Lightning tells its sampler, if any, the number of the epoch.
+        device: the device that stores all images.
     """
 
     def __init__(self, part: Images, batch_sampler: RowBatches, device: torch.device) -> None:
@@ -100,13 +101,13 @@ class Resize:
         self.size = size
 
     def __call__(self, image: Any) -> Tensor:
-        """Resize with the bilinear filter, PIL's number 2, over all pixels that a new one covers."""
+        """Resize an image by PIL's bilinear filter (number 2), over all pixels that a new pixel covers."""
         pixels = np.asarray(image.resize((self.size, self.size), resample=2)).copy()
         return torch.from_numpy(pixels).permute(2, 0, 1)
 
 
 def resized(dataset: ImageDataset, size: int) -> ImageDataset:
-    """Resize the images of a data set when they are read from their files; those in memory have their size."""
+    """Return the data set with images in files resized when they are read; images in memory are not resized."""
     parts = {"train": dataset.train, "validation": dataset.validation, "test": dataset.test}
     files = {name: part for name, part in parts.items() if isinstance(part, ImageFiles)}
     changed: dict[str, Any] = {name: replace(part, transform=Resize(size)) for name, part in files.items()}
@@ -116,7 +117,7 @@ def resized(dataset: ImageDataset, size: int) -> ImageDataset:
 def batches_of(
     part: Images | ImageFiles, batch_sampler: RowBatches, device: torch.device, num_workers: int
 ) -> Batches | DataLoader[Any]:
-    """Return the batches of a part: from the memory of the device, or read from files by other processes."""
+    """Return the batches of a set of images, from device memory, or read from files by worker processes."""
     if isinstance(part, Images):
         return Batches(part, batch_sampler, device)
     return DataLoader(
@@ -129,13 +130,13 @@ def batches_of(
 
 
 def training_batches(rows: int, batch_size: int, seed: int, rank: int, world_size: int) -> BatchSampler:
-    """Return the rows of each step of one of `world_size` processes, in an order that seed and epoch determine.
+    """Return the row numbers of each training batch for process `rank` of `world_size`.
 
-    All processes take equally many steps, as their gradients are averaged: to fill the last, up to world_size - 1 rows
-    come twice in an epoch.
+    Seed and epoch determine the order of the rows. All processes make equally many steps, since their gradients are
+    averaged. For this, up to world_size - 1 rows are used twice in an epoch.
 
     Raises:
-        ValueError: if the batch cannot be shared out evenly.
+        ValueError: if `batch_size` is not a multiple of `world_size`.
     """
     if batch_size % world_size:
         raise ValueError(expected("batch_size", f"a multiple of the number of devices, {world_size}", batch_size))
@@ -145,7 +146,9 @@ def training_batches(rows: int, batch_size: int, seed: int, rank: int, world_siz
 
 
 def evaluation_batches(rows: int, batch_size: int, rank: int, world_size: int) -> list[list[int]]:
-    """Return the batches of one process; together the processes see every row once, in equally many batches each.
+    """Return the row numbers of each evaluation batch for process `rank` of `world_size`.
+
+    Together the processes evaluate every row exactly once, in equally many batches each.
 
     Raises:
         ValueError: if there are fewer rows than processes.
@@ -157,7 +160,10 @@ def evaluation_batches(rows: int, batch_size: int, rank: int, world_size: int) -
 
 
 def pixel_mean(part: Images | ImageFiles, seed: int, num_workers: int) -> Tensor:
-    """Return the mean of each pixel of each channel, (c, h, w), in [0, 1]; of files, over `MEAN_ROWS` random ones."""
+    """Return the mean of each pixel and channel, (c, h, w), in [0, 1].
+
+    For images in files it is computed from `MEAN_ROWS` random images.
+    """
     if isinstance(part, Images):
         return torch.from_numpy(part.images.mean(0, dtype=np.float64) / 255).float()
     rows = torch.randperm(len(part), generator=derived_generator(seed, "mean"))[:MEAN_ROWS].tolist()
@@ -171,10 +177,13 @@ def pixel_mean(part: Images | ImageFiles, seed: int, num_workers: int) -> Tensor
 def standardizing(
     part: Images | ImageFiles, settings: ImageSettings, seed: int, num_workers: int
 ) -> tuple[Tensor, Tensor]:
-    """Return what training images are standardized by: mean and standard deviation, (c, h, w), as the settings have it.
+    """Return the mean and the standard deviation, (c, h, w), with which images are standardized.
+
+    `settings.standardization` says whether they are computed for each pixel (with standard deviation 1) or each
+    channel.
 
     Raises:
-        ValueError: if channels are to be standardized of images in files.
+        ValueError: if the settings ask for standardization by channel, and the images are in files.
     """
     if settings.standardization == "pixel":
         mean = pixel_mean(part, seed, num_workers)
@@ -189,15 +198,15 @@ def standardizing(
 
 
 class Preprocessing(nn.Module):
-    """Turn uint8 images into what a network takes: in [0, 1], standardized, and cropped.
+    """Turn uint8 images into inputs of a network: scaled to [0, 1], standardized and cropped.
 
-    What padding and rotation leave empty is the mean image where that is subtracted, as in He et al., and black where
-    channels are standardized, as the training code of the robust losses has it.
+    Padding and rotation leave empty pixels. These get the mean image if the mean of each pixel is subtracted, as in He
+    et al. They are black if channels are standardized, as in the published code of the robust losses.
 
     Args:
-        mean: what is subtracted, (c, h, w), in [0, 1]; a buffer.
-        settings: those of `standardization`, `padding`, `crop`, `flip`, `rotation` and `jitter`.
-        std: what is then divided by, (c, h, w); ones if not given; a buffer.
+        mean: array subtracted from the images in [0, 1], (c, h, w); a buffer.
+        settings: the settings; only `standardization`, `padding`, `crop`, `flip`, `rotation` and `jitter` are used.
+        std: array by which the images are then divided, (c, h, w); None means ones; a buffer.
 
     Example:
         >>> mean = torch.full((1, 3, 3), 0.5)
@@ -233,7 +242,7 @@ class Preprocessing(nn.Module):
         return self.placed(images, torch.stack([top, left, torch.zeros_like(top)]))
 
     def augmented(self, images: Tensor, generator: torch.Generator) -> Tensor:
-        """Map images (b, c, h, w) to random crops (b, c, crop, crop), half of them flipped, with random colours."""
+        """Map images (b, c, h, w) to random crops (b, c, crop, crop), randomly flipped, rotated and coloured."""
         b, device = len(images), images.device
         places = _without_waiting(self.places(b, generator), device)
         pixels = images / 255
@@ -247,17 +256,20 @@ class Preprocessing(nn.Module):
         return self._changed(pixels, places, angle)
 
     def places(self, b: int, generator: torch.Generator) -> Tensor:
-        """Draw for b images the top and left of the crop, and 1 where it is flipped: int64, shape (3, b)."""
+        """Draw the top and the left of the crops of b images, and 1 for a flip, else 0: int64, shape (3, b)."""
         top, left = (torch.randint(room + 1, (b,), generator=generator) for room in self.room)
         flip = torch.rand(b, generator=generator) < 0.5 * self.flip
         return torch.stack([top, left, flip.long()])
 
     def placed(self, images: Tensor, places: Tensor) -> Tensor:
-        """Map images (b, c, h, w) to their crops at `places`, flipped where these say so, in the colours they have."""
+        """Map images (b, c, h, w) to the crops at `places`, flipped as `places` says, without other changes."""
         return self._changed(images / 255, places)
 
     def _changed(self, pixels: Tensor, places: Tensor, angle: Tensor | None = None) -> Tensor:
-        """Crop, flip and turn images in [0, 1], and standardize them: before that by pixel, after it by channel."""
+        """Standardize, crop, flip and rotate images in [0, 1].
+
+        Standardization by pixel comes first, standardization by channel last.
+        """
         if not self.by_channel:
             pixels = (pixels - self.mean) / self.std
         pixels = self._cropped(pixels, places)
@@ -282,12 +294,12 @@ class Preprocessing(nn.Module):
 
 
 def _without_waiting(tensor: Tensor, device: torch.device) -> Tensor:
-    """Copy to a device; to a GPU from pinned memory, which it reads when it comes to that."""
+    """Copy a tensor to a device; a copy to a GPU is asynchronous, from pinned memory."""
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
 
 
 def _rotated(images: Tensor, angle: Tensor) -> Tensor:
-    """Turn each of square images (b, c, h, h) by an angle (b,) in radians, counterclockwise."""
+    """Rotate square images (b, c, h, h) counterclockwise, each by its angle (b,) in radians."""
     cos, sin, zero = angle.cos(), angle.sin(), torch.zeros_like(angle)
     matrix = torch.stack([torch.stack([cos, -sin, zero], 1), torch.stack([sin, cos, zero], 1)], 1)
     shape = [len(images), images.shape[1], *images.shape[2:]]
@@ -296,10 +308,11 @@ def _rotated(images: Tensor, angle: Tensor) -> Tensor:
 
 
 def _jittered(images: Tensor, brightness: Tensor, contrast: Tensor, saturation: Tensor) -> Tensor:
-    """Change the colours of images (b, 3, h, w) in [0, 1], by three factors of shape (b, 1, 1, 1), one after the other.
+    """Change the colours of images (b, 3, h, w) in [0, 1] by three factors of shape (b, 1, 1, 1).
 
-    A factor below 1 draws every pixel nearer to a colour, one above 1 away from it. That colour is black for
-    brightness, the mean grey of the image for contrast, and the grey of the pixel itself for saturation.
+    The factors are applied one after the other. A factor below 1 moves every pixel towards a reference colour, a
+    factor above 1 away from it. The reference is black for brightness, the mean grey of the image for contrast, and
+    the grey of the pixel itself for saturation.
     """
     luma = images.new_tensor(LUMA)[:, None, None]
     images = (images * brightness).clamp(0, 1)

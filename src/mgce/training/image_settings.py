@@ -1,4 +1,4 @@
-"""How a network for images is trained."""
+"""Define the settings for training a network for images."""
 
 from __future__ import annotations
 
@@ -13,36 +13,39 @@ from mgce.training.settings import DescentSettings
 
 @dataclass(frozen=True, kw_only=True)
 class ImageSettings(DescentSettings):
-    """How a network for images is trained by SGD; the defaults are those of the paper's section 5.1.
+    """Settings for training a network for images by SGD; the defaults are those of the paper's section 5.1.
 
     Attributes:
-        architecture: `"resnet18"`, `"resnet34"` or `"resnet50"`; or `"convnet2"` or `"convnet6"`, see `ConvNet`, to
-            which `stem` and `width` mean nothing.
-        stem: first layers, for images as small as those of `"cifar"` or as large as those of `"imagenet"`.
-        width: channels of the first stage.
-        initialization: of a residual network, `"normal"` as He et al. draw its convolutions, or `"uniform"` as the
-            convolutional networks have it: He's and Glorot's uniform distributions.
-        standardization: what is subtracted from images, the mean of each `"pixel"`; or the mean of each of the
-            `"channels"`, and they are then divided by the standard deviation; both of the training images.
-        size: height and width to which images in files are resized; None where they have one size.
-        padding: pixels on each side before the random crop, see :class:`~mgce.training.image_data.Preprocessing`.
-        crop: height and width of that crop, at least 5 for the stem `"cifar"` and 17 for `"imagenet"`; a test image is
-            cropped in the middle.
-        flip: whether half of the training images are mirrored.
-        rotation: a training image is turned by an angle uniform in [-rotation, rotation] degrees, about its centre and
-            with the nearest pixel, zero where there is none; 0 leaves it.
-        jitter: brightness, contrast and saturation of a training image are changed by factors that are uniform in
-            [1 - jitter, 1 + jitter]; in [0, 1), 0 leaves the colours.
-        validation_size: share of the training images that choose the epoch, in [0, 1), where no validation part is
-            published; 0 takes the last epoch.
-        weight_decay: of all weights and biases, beside the penalty and not part of the clipped gradient.
-        nesterov: whether the momentum is Nesterov's; then it is above 0.
-        schedule: `"steps"` as the milestones say, or `"cosine"`, half a wave from `lr` down to 0.
+        architecture: `"resnet18"`, `"resnet34"` or `"resnet50"`; or `"convnet2"` or `"convnet6"`, see `ConvNet`, which
+            do not use `stem` and `width`.
+        stem: the first layers: `"cifar"` for small images, `"imagenet"` for large ones.
+        width: number of channels of the first stage.
+        initialization: initial weights of a residual network: `"normal"` as He et al. draw the convolutions, or
+            `"uniform"` as in the convolutional networks, by He's and Glorot's uniform distributions.
+        standardization: `"pixel"` subtracts the mean of each pixel. `"channels"` subtracts the mean of each channel
+            and divides by its standard deviation. Both are computed from the training images.
+        size: height and width to which images in files are resized; None if all have the same size.
+        padding: pixels added on each side before the random crop, see
+            :class:`~mgce.training.image_data.Preprocessing`.
+        crop: height and width of the crop, at least 5 for the stem `"cifar"` and 17 for `"imagenet"`. Test images are
+            cropped in the centre.
+        flip: whether training images are mirrored with probability 1/2.
+        rotation: largest angle in degrees. Each training image is rotated about its centre by an angle uniform in
+            [-rotation, rotation], with the nearest pixel; empty pixels become zero. 0 means no rotation.
+        jitter: size of random colour changes, in [0, 1). Brightness, contrast and saturation of each training image
+            are changed by factors uniform in [1 - jitter, 1 + jitter]. 0 means no change.
+        validation_size: fraction of the training images, in [0, 1), that is held out to select the best epoch, unless
+            a validation part is published. 0 selects the last epoch.
+        weight_decay: weight decay of all weights and biases, in addition to the penalty; gradient clipping ignores it.
+        nesterov: whether to use Nesterov momentum; `momentum` then has to be above 0.
+        schedule: `"steps"` multiplies the learning rate at the milestones; `"cosine"` decreases it from `lr` to 0
+            along half a cosine wave.
 
-    The other settings are those of `DescentSettings`; `batch_size` counts the images of a step on all devices together.
+    The other settings are those of `DescentSettings`; `batch_size` is the number of images of a step on all devices
+    together.
 
     Raises:
-        TypeError, ValueError: if a setting is not one of those above.
+        TypeError, ValueError: if a setting has a type or a value not allowed above.
 
     Example:
         >>> ImageSettings(lr=0.4, milestones=(2, 4), gamma=0.5).lr_at(2)

@@ -1,6 +1,6 @@
-"""One large network for images, trained by Lightning on one device or many.
+"""Train a large network for images by Lightning, on one device or several.
 
-Needs Lightning, torchmetrics and TensorBoard, which the extra `experiments` brings.
+This needs Lightning, torchmetrics and TensorBoard, which the extra `experiments` installs.
 """
 
 from __future__ import annotations
@@ -40,15 +40,16 @@ Loader = Batches | DataLoader[Any]
 
 @dataclass(frozen=True)
 class ImageFit:
-    """What training gives.
+    """The result of training a network for images.
 
     Attributes:
-        best_epoch: the first epoch of best validation accuracy, from 0; the last one without a validation part.
-        curves: by name, a number for each epoch: the training `objective`, the mean of each image's loss at the weights
-            before its own step, plus the penalty of the weights after the epoch; `test_accuracy`; ECE and SCE of both
-            outputs on test images, `ece_h`, `ece_p`, `sce_h`, `sce_p`; and `validation_accuracy` where there is a
-            validation part.
-        checkpoint: file with the weights of the best epoch, `state_dict` of an `ImageClassifier`.
+        best_epoch: the first epoch with the best validation accuracy, from 0; the last epoch if there are no
+            validation images.
+        curves: a number for each epoch, by name. `objective` is the mean loss of the training images, each computed
+            before the step that uses the image, plus the penalty of the weights after the epoch. `test_accuracy` and
+            `validation_accuracy` (if there are validation images) are accuracies. `ece_h`, `ece_p`, `sce_h` and
+            `sce_p` are the expected and static calibration errors of the probabilities h and p on test images.
+        checkpoint: file with the weights of the best epoch, as the `state_dict` of an `ImageClassifier`.
     """
 
     best_epoch: int
@@ -57,17 +58,17 @@ class ImageFit:
 
     @property
     def metrics(self) -> dict[str, float]:
-        """Every curve at the best epoch."""
+        """The value of every curve at the best epoch."""
         return {name: curve[self.best_epoch] for name, curve in self.curves.items()}
 
 
 class ImageData(LightningDataModule):
-    """The parts of a data set of images, shared out over the devices.
+    """A Lightning data module that distributes a data set of images over the devices.
 
     Args:
-        dataset: the parts, with the labels to train on.
+        dataset: training, validation and test images, with the labels to train on.
         settings: how to train.
-        seed: of the order of the training images.
+        seed: seed of the order of the training images.
     """
 
     def __init__(self, dataset: ImageDataset, settings: ImageSettings, seed: int) -> None:
@@ -75,13 +76,13 @@ class ImageData(LightningDataModule):
         self.dataset, self.settings, self.seed = dataset, settings, seed
 
     def train_dataloader(self) -> Loader:
-        """Return the batches of this device, in an order that Lightning renews every epoch."""
+        """Return the training batches of this device; Lightning changes their order in every epoch."""
         trainer, part = self._trainer, self.dataset.train
         rows = training_batches(len(part), self.settings.batch_size, self.seed, trainer.global_rank, trainer.world_size)
         return batches_of(part, rows, trainer.strategy.root_device, self._num_workers)
 
     def val_dataloader(self) -> list[Loader]:
-        """Return the batches of the test part, and those of the validation part if there is one."""
+        """Return the batches of the test images, and of the validation images if there are some."""
         trainer = self._trainer
         size = -(-self.settings.batch_size // trainer.world_size)
         return [
@@ -107,15 +108,17 @@ class ImageData(LightningDataModule):
 
 @dataclass(frozen=True)
 class Machine:
-    """What to train on.
+    """The devices to train on, and how to compute on them.
 
     Attributes:
-        accelerator: kind of device, as `lightning.Trainer` has it.
-        devices: how many, or their numbers. Lightning runs the calling script once for each, unless `torchrun` does.
-        precision: as `lightning.Trainer` has it; `"bf16-mixed"`, say.
-        compiled: whether the network is compiled. Results differ by rounding, and the first steps take longer.
-        channels_last: whether the channels of a pixel are adjacent in memory. The matrix units of a GPU read them so,
-            and convolutions on a CPU are faster too. Results differ by rounding.
+        accelerator: type of device, as for `lightning.Trainer`.
+        devices: number of devices, or a list of their numbers. Lightning runs the calling script once for each device,
+            unless `torchrun` does.
+        precision: floating-point precision, as for `lightning.Trainer`, for example `"bf16-mixed"`.
+        compiled: whether the network is compiled by `torch.compile`. Results then differ by rounding, and the first
+            steps take longer.
+        channels_last: whether the channels of a pixel are adjacent in memory, which makes convolutions faster. Results
+            then differ by rounding.
     """
 
     accelerator: str = "auto"
@@ -137,26 +140,28 @@ def train_images(
     resume: bool = False,
     on_epoch: Callable[[int], None] | None = None,
 ) -> ImageFit:
-    """Train a network on images, and keep its best epoch.
+    """Train a network on images, and store the weights of its best epoch.
 
-    On the CPU, training that was stopped after an epoch and resumed gives, bit for bit, the weights and the curves of
-    training that was not. Each of several devices has its share of a batch, and normalises by the statistics of that.
+    On the CPU, stopping after an epoch and resuming changes neither the weights nor the curves, bit for bit. With
+    several devices each gets a part of every batch, and batch normalisation uses the statistics of that part.
 
     Args:
         settings: how to train.
-        dataset: images as :func:`mgce.datasets.load_images` gives them. Those in memory are moved to the device;
-            those in files are read by other processes.
-        out: folder for `best.ckpt`, `last.ckpt`, `csv/version_*/metrics.csv` and `tensorboard/version_*/`; each start
-            makes a new version of the logs, that holds all epochs.
-        loss: the loss, or the loss from an epoch on by that epoch, from 0; MGCE with beta = 1.4 if not given.
-        noise_rate: share of the training and validation labels that are made wrong, symmetrically.
-        seed: of the noise, the split, the initial weights, the order and the random changes of the images.
-        machine: what to train on; one device of the kind that Lightning finds, in float32, if not given.
-        resume: whether to go on from `last.ckpt` of `out`, if it is there and `best.ckpt` too.
-        on_epoch: called as training goes on, with the number of epochs done.
+        dataset: images as returned by :func:`mgce.datasets.load_images`. Images in memory are moved to the device;
+            images in files are read by worker processes.
+        out: folder for `best.ckpt`, `last.ckpt`, `csv/version_*/metrics.csv` and `tensorboard/version_*/`. Each start
+            creates a new version of the logs, which contains all epochs.
+        loss: the loss; or, to change losses during training, a dict that maps the first epoch (from 0) of each loss to
+            the loss. None means MGCE with beta = 1.4.
+        noise_rate: fraction of the training and validation labels to corrupt by symmetric noise.
+        seed: seed of the noise, the split, the initial weights, the order of the images and the augmentation.
+        machine: the devices to train on; None means one device that Lightning chooses, in float32.
+        resume: whether to continue from `last.ckpt` in `out`, if both checkpoints exist.
+        on_epoch: called during training with the number of finished epochs.
 
     Raises:
-        ValueError: if images, settings and devices do not fit together, or the checkpoint is one of other settings.
+        ValueError: if images, settings and devices do not fit together, or the checkpoint belongs to other
+            settings.
 
     Reference: paper, section 5.1 and appendix.
     """
@@ -197,7 +202,7 @@ def _specification(
     seed: int,
     precision: str,
 ) -> dict[str, Any]:
-    """Return everything that training depends on, by which a checkpoint of another training is told apart."""
+    """Return everything that training depends on, to detect checkpoints of other trainings."""
     stages = {0: loss} if isinstance(loss, MemberLoss) else loss
     losses = {str(epoch): _as_lists(asdict(stage)) for epoch, stage in stages.items()}
     given = {"dataset": dataset.name, "noise_rate": noise_rate, "seed": seed, "loss": losses, "precision": precision}
@@ -205,14 +210,14 @@ def _specification(
 
 
 def _as_lists(value: Any) -> Any:
-    """Return options of a loss with lists in place of tensors and arrays, which have no one answer to `==`."""
+    """Convert tensors and arrays in the options of a loss to lists, which `==` compares as a whole."""
     if isinstance(value, Mapping):
         return {name: _as_lists(part) for name, part in value.items()}
     return value.tolist() if hasattr(value, "tolist") else value
 
 
 def _trainer(settings: ImageSettings, out: Path, machine: Machine) -> Trainer:
-    """Make Lightning's trainer, which logs to files of `out`; the model writes its checkpoints there itself."""
+    """Construct Lightning's trainer, which logs to files in `out`; the model writes its checkpoints there."""
     return Trainer(
         default_root_dir=out,
         max_epochs=settings.epochs,
@@ -235,7 +240,7 @@ def _trainer(settings: ImageSettings, out: Path, machine: Machine) -> Trainer:
 
 
 def _fit(model: ImageClassifier, data: ImageData, trainer: Trainer, resume: bool) -> None:
-    """Train, from the last checkpoint on if there is one and it is to be used."""
+    """Train the model; with `resume`, continue from the last checkpoint if there is one."""
     folder = Path(trainer.default_root_dir)
     last = folder / "last.ckpt"
     ckpt_path = last if resume and last.is_file() and (folder / "best.ckpt").is_file() else None
@@ -250,7 +255,7 @@ def _fit(model: ImageClassifier, data: ImageData, trainer: Trainer, resume: bool
 
 @contextlib.contextmanager
 def _without_tracebacks_of_threads() -> Iterator[None]:
-    """Let a thread of TensorBoard end silently: it raises its error in this thread as well."""
+    """Hide the tracebacks of TensorBoard's threads: their errors are raised in this thread as well."""
     shown = threading.excepthook
 
     def hook(ended: threading.ExceptHookArgs) -> None:

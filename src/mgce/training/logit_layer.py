@@ -1,4 +1,4 @@
-"""The last layer of a network, whose logits have the precision of its weights."""
+"""Define the last layer of a network, which computes logits in the precision of its weights."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from torch import Tensor, nn
 
 
 class LogitLayer(nn.Linear):
-    """A linear layer that is left out of mixed precision: features (N, in_features) to logits (N, out_features).
+    """A linear layer that ignores mixed precision, and maps features (N, in_features) to logits (N, out_features).
 
-    Logits of bfloat16 have eight bits. Many rows would have two largest ones, and take the first for their class; and
-    the gradient of a loss that ends at a margin would end before or after it.
+    Logits in bfloat16 would have only eight significant bits. Then two classes would often share the largest logit,
+    and the first would be predicted. A loss that is zero beyond a margin, such as MGCE, would become zero too early or
+    too late.
 
     Example:
         >>> layer = LogitLayer(3, 2)
@@ -22,7 +23,7 @@ class LogitLayer(nn.Linear):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """Map features to logits."""
+        """Map features to logits in the precision of the weights."""
         kind = input.device.type
         # Where there is no mixed precision, as on the device `meta`, it cannot be left out either.
         exact = torch.autocast(kind, enabled=False) if torch.amp.is_autocast_available(kind) else nullcontext()

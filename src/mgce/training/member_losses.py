@@ -1,4 +1,4 @@
-"""The losses of the members of an ensemble: the value and the gradient of all of them, in few calls."""
+"""Compute the losses of all networks of an ensemble and their gradients in few calls."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ from mgce.losses.trimmed import RecentLosses, TrimmedLoss
 
 @dataclass(frozen=True)
 class MemberLoss:
-    """The loss of one member of an ensemble, or of one network.
+    """The name and the hyperparameters of the loss of one network.
 
     Attributes:
-        family: a name in `mgce.losses.presets.LOSSES`.
-        beta: in [1, inf], of the families that have one; inf for the others. MGCE and GCE are cross-entropy at inf; at
-            1, MGCE is the convex minimax MAE and GCE the MAE of softmax.
-        options: the other hyperparameters, as `robust_loss` has them.
+        family: name of the loss, a key of `mgce.losses.presets.LOSSES`.
+        beta: in [1, inf]; inf for a loss without beta. At inf, MGCE and GCE are cross-entropy. At 1, MGCE is the
+            convex minimax MAE (mean absolute error) and GCE the MAE of softmax.
+        options: the other hyperparameters, as for `robust_loss`.
 
     Raises:
-        TypeError, ValueError: if there is no such family, beta is outside its domain, or the family has no beta.
+        TypeError, ValueError: if there is no such loss, beta is out of range, or a beta is given for a loss without
+            beta.
     """
 
     family: str
@@ -43,27 +44,28 @@ class MemberLoss:
             raise ValueError(expected("beta", f"inf, as {self.family!r} has no beta", self.beta))
 
     def module(self, reduction: str = "mean") -> nn.Module:
-        """Make the loss: a module with a `link` that gives the probabilities to predict with."""
+        """Construct the loss module; its `link` turns logits into the probabilities to predict with."""
         beta: dict[str, Any] = {"beta": self.beta} if LOSSES[self.family].has_beta else {}
         return robust_loss(self.family, reduction=reduction, **beta, **self.options)
 
     def link(self) -> nn.Module:
-        """Make the module that turns logits in double precision into the probabilities to predict with."""
+        """Construct the module that turns logits in double precision into the probabilities to predict with."""
         link = self.module().double().link
         assert isinstance(link, nn.Module)
         return link
 
 
 class MemberLosses:
-    """The losses of M members, which see the same rows and differ in nothing else.
+    """The losses of M networks that are trained on the same rows and differ only in the loss.
 
-    Neighbours in the list of losses share one call where they can: all members of GCE, and of the others those with the
-    same hyperparameters, since a fused kernel takes one beta.
+    Adjacent losses in the list are computed in one call if possible: all GCE losses, and other losses with equal
+    hyperparameters, since a fused kernel accepts only one beta.
 
     Args:
-        losses: of the members.
-        device: of the logits.
-        earlier: those of the same members in the epochs before; a trimmed loss that goes on keeps what it has seen.
+        losses: the loss of each member.
+        device: the device of the logits.
+        earlier: the losses of the same members in earlier epochs. A trimmed loss that continues keeps its stored
+            losses.
     """
 
     def __init__(
@@ -92,10 +94,12 @@ class MemberLosses:
         r"""Compute the loss :math:`\sum_i w_i \ell(f_i, y_i)` of every network.
 
         Args:
-            logits: f, shape (M*G, n, k), as `EnsembleMLP.layers` gives them: member m of group g is number `m * G + g`.
+            logits: f, shape (M*G, n, k), as returned by `EnsembleMLP.layers`: member m of group g has the index
+                `m * G + g`.
             target: class indices y, shape (G, n).
             weight: weight w of every row, shape (G, n).
-            training: whether a trimmed loss leaves out rows; the weight of these goes to the others.
+            training: whether trimmed losses leave out rows. The weights of the rows kept are then scaled up to the
+                same sum.
 
         Returns:
             The loss of every network, shape (M*G), and its gradient with respect to the logits, shape (M*G, n, k).
@@ -116,7 +120,7 @@ class MemberLosses:
 
 
 class _Trimmed:
-    """A trimmed loss of several networks, each with quantiles of its own."""
+    """A trimmed loss of several networks, each of which has its own stored losses and quantiles."""
 
     def __init__(self, loss: TrimmedLoss) -> None:
         self._loss = loss
@@ -127,7 +131,11 @@ class _Trimmed:
         return losses
 
     def weights(self, losses: Tensor, target: Tensor, weight: Tensor, k: int) -> Tensor:
-        """Return the weights of rows (members, G, n) as one dimension; those of a network keep their sum."""
+        """Return the weights of rows (members, G, n) after trimming, flattened to one dimension.
+
+        The weights of trimmed rows are 0; the others are scaled such that the sum over the rows of a network stays the
+        same.
+        """
         rows = target.flatten(0, 1)
         if self._recent is None:
             trim, window = self._loss.recent.trim, self._loss.recent.window

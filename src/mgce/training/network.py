@@ -1,7 +1,7 @@
-"""Many multilayer perceptrons of one shape as one: each product of matrices is one batched product over all of them.
+"""Compute many multilayer perceptrons of one shape at once, by batched matrix products.
 
-The gradient is written out instead of left to autograd. It is short, and the memory of the activations can then be used
-again in the next step: on the CPU, fresh memory for many networks costs more time than the computation in it.
+The gradient is computed by explicit formulas instead of autograd. Then the memory of the activations can be reused in
+the next step. On the CPU, allocating memory for many networks takes more time than the computation.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ROWS_AT_ONCE = 128
 
 
 class Scratch:
-    """Memory by name, kept for the next call."""
+    """Named memory buffers that are reused in the next call."""
 
     def __init__(self) -> None:
         self._buffers: dict[str, Tensor] = {}
@@ -33,14 +33,14 @@ class Scratch:
 
 
 class EnsembleMLP(nn.Module):
-    r"""A grid of multilayer perceptrons with rectified units.
+    r"""A grid of multilayer perceptrons with ReLU units: G groups with M members each.
 
     .. math:: f = W_L^\top \max(0, \dots \max(0, W_1^\top x + b_1) \dots) + b_L
 
     Args:
-        groups: number of groups G; the members of a group see the same rows.
-        layers: weight (M*G, fan-in, fan-out) and bias (M*G, 1, fan-out) of each layer, for M members of each group:
-            member m of group g is number `m * G + g`.
+        groups: number of groups G; all members of a group get the same rows.
+        layers: weight (M*G, fan-in, fan-out) and bias (M*G, 1, fan-out) of each layer; member m of group g has the
+            index `m * G + g`.
     """
 
     def __init__(self, groups: int, layers: Iterable[tuple[Tensor, Tensor]]) -> None:
@@ -54,13 +54,15 @@ class EnsembleMLP(nn.Module):
     def initial(
         cls, members: int, sizes: Sequence[int], generators: Sequence[torch.Generator], like: Tensor | None = None
     ) -> EnsembleMLP:
-        """Draw the weights uniformly in ±1/sqrt(fan-in), as `nn.Linear` does, the same for all members of a group.
+        """Construct an ensemble with random weights, which are the same for all members of a group.
+
+        The weights are uniform in ±1/sqrt(fan-in), as in `nn.Linear`.
 
         Args:
             members: number of members M.
-            sizes: units of each layer: features d, hidden units, classes k.
-            generators: source of the weights of each group, on the CPU.
-            like: a tensor with the dtype and device of the weights.
+            sizes: number of units of each layer: features d, hidden units, classes k.
+            generators: random generator on the CPU for the weights of each group.
+            like: a tensor with the dtype and device that the weights should have.
         """
 
         def uniform(fan_in: int, rows: int, columns: int) -> Tensor:
@@ -72,7 +74,7 @@ class EnsembleMLP(nn.Module):
 
     @classmethod
     def joined(cls, models: Sequence[EnsembleMLP]) -> EnsembleMLP:
-        """Put ensembles of the same groups side by side, one's members after the other's."""
+        """Combine ensembles with the same groups into one, which has the members of all."""
         weights = [torch.cat(layer) for layer in zip(*(model.weights for model in models), strict=True)]
         biases = [torch.cat(layer) for layer in zip(*(model.biases for model in models), strict=True)]
         return cls(models[0].groups, zip(weights, biases, strict=True))
@@ -84,12 +86,12 @@ class EnsembleMLP(nn.Module):
         return self.grid(torch.cat(parts, dim=1))
 
     def grid(self, values: Tensor) -> Tensor:
-        """View values of every network, (M*G, ...), as (G, M, ...)."""
+        """Return a view of values of all networks, (M*G, ...), as (G, M, ...)."""
         return torch.unflatten(values, 0, (-1, self.groups)).transpose(0, 1)
 
     @torch.no_grad()
     def layers(self, features: Tensor, scratch: Scratch) -> list[Tensor]:
-        """Map features (G, n, d) to the outputs (M*G, n, width) of every layer: the features first, the logits last."""
+        """Return the outputs (M*G, n, width) of every layer, given features (G, n, d); the last are the logits."""
         outputs = [features.repeat(len(self.weights[0]) // self.groups, 1, 1)]
         for depth, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
             if depth > 0:
@@ -100,7 +102,7 @@ class EnsembleMLP(nn.Module):
 
     @torch.no_grad()
     def backward(self, outputs: list[Tensor], grad: Tensor, scratch: Scratch) -> None:
-        """Fill the `.grad` of every parameter, given the gradient of the logits; the outputs are overwritten."""
+        """Compute the `.grad` of every parameter from the gradient of the logits; `outputs` are overwritten."""
         for depth in reversed(range(len(self.weights))):
             weight, bias = self.weights[depth], self.biases[depth]
             torch.bmm(outputs[depth].mT, grad, out=weight.grad)

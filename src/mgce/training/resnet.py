@@ -1,4 +1,4 @@
-"""Residual networks for images, with the stem for small images or the one for ImageNet."""
+"""Define residual networks for images, with first layers (the stem) for small images or for ImageNet."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ STEMS = {"cifar": 5, "imagenet": 17}
 
 
 class PaddedConv2d(nn.Conv2d):
-    """A convolution without bias that keeps height and width where its stride is 1.
+    """A convolution without bias, padded such that stride 1 keeps height and width.
 
-    On an image of one pixel only the middle of a filter meets anything but padding. Then only the middle is used: the
-    result is the same up to rounding, and 1.1 times as fast. This happens in the last stage for images of 32 x 32 with
-    the ImageNet stem.
+    For an image of one pixel, all weights but the centre of a filter are multiplied by padding. So only the centre is
+    used
+    then: the result is the same up to rounding, and is computed 1.1 times as fast. This happens in the last stage for
+    images of 32 x 32 with the ImageNet stem.
     """
 
     def __init__(self, in_channels: int, out_channels: int, size: int, stride: int = 1) -> None:
@@ -35,7 +36,7 @@ class PaddedConv2d(nn.Conv2d):
 
 
 class BasicBlock(nn.Module):
-    """Two 3 x 3 convolutions and a shortcut: (N, in_channels, h, w) to (N, width, h / stride, w / stride)."""
+    """A residual block of two 3 x 3 convolutions: (N, in_channels, h, w) to (N, width, h / stride, w / stride)."""
 
     expansion = 1
 
@@ -48,16 +49,18 @@ class BasicBlock(nn.Module):
         self.downsample = _shortcut(in_channels, width, stride)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map features to features."""
+        """Return the output of the block for features x."""
         out = F.relu(self.bn1(self.conv1(x)))
         out = self.bn2(self.conv2(out))
         return F.relu(out + (x if self.downsample is None else self.downsample(x)))
 
 
 class Bottleneck(nn.Module):
-    """A 3 x 3 convolution between two 1 x 1, and a shortcut: (N, in_channels, h, w) to (N, 4 width, h / stride, ...).
+    """A residual block of three convolutions, 1 x 1, 3 x 3 and 1 x 1.
 
-    The stride is at the 3 x 3 convolution, as in torchvision's networks, not at the first one as in the paper's.
+    It maps features (N, in_channels, h, w) to (N, 4 width, h / stride, w / stride).
+
+    The 3 x 3 convolution has the stride, as in torchvision; in the networks of He et al. the first convolution has it.
     """
 
     expansion = 4
@@ -74,7 +77,7 @@ class Bottleneck(nn.Module):
         self.downsample = _shortcut(in_channels, out_channels, stride)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map features to features."""
+        """Return the output of the block for features x."""
         out = F.relu(self.bn1(self.conv1(x)))
         out = F.relu(self.bn2(self.conv2(out)))
         out = self.bn3(self.conv3(out))
@@ -98,20 +101,21 @@ ARCHITECTURES: dict[str, tuple[Block, tuple[int, ...]]] = {
 class ResNet(nn.Module):
     """A residual network: images (N, in_channels, h, w) to logits (N, num_classes).
 
-    The names of its weights are those of torchvision's networks, whose weights fit where the stem is `"imagenet"`.
+    Its weights have the names of torchvision's networks. With the stem `"imagenet"`, torchvision's weights can be
+    loaded.
 
     Args:
         architecture: `"resnet18"`, `"resnet34"` or `"resnet50"`.
         num_classes: number of classes k.
-        in_channels: channels of the images.
-        stem: `"cifar"` begins with a 3 x 3 convolution and keeps the size; `"imagenet"` begins with a 7 x 7
-            convolution and a maximum, which divide height and width by four.
-        width: channels of the first of the four stages, 64 in the published networks; each stage doubles it.
+        in_channels: number of channels of the images.
+        stem: `"cifar"` begins with a 3 x 3 convolution that keeps the size; `"imagenet"` begins with a 7 x 7
+            convolution and max pooling, which divide height and width by four.
+        width: number of channels of the first of four stages, 64 in the published networks. It doubles in each stage.
 
     The initial weights are drawn from PyTorch's global generator.
 
     Raises:
-        TypeError, ValueError: if an argument is not one of those above.
+        TypeError, ValueError: if an argument has a type or a value not allowed above.
 
     Example:
         >>> import torch

@@ -1,4 +1,4 @@
-"""Seeds for every purpose, from the one seed of an experiment."""
+"""Derive seeds for all purposes from the one seed of an experiment."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ import torch
 
 
 def derived_seed(seed: int, purpose: str, *key: int) -> int:
-    """Return a seed in [0, 2**32) for each purpose and key, so that no two of them draw from one stream.
-
-    It depends on nothing else: what seed 0 gives is the same whether or not there is a seed 1.
+    """Return a seed in [0, 2**32) that depends only on the arguments, so that different purposes get different seeds.
 
     Args:
-        seed: that of the experiment.
+        seed: the seed of the experiment.
         purpose: a word such as "noise", "split" or "weights".
-        key: numbers that tell apart several uses for one purpose, such as the epoch and the step.
+        key: numbers that distinguish several uses for one purpose, such as the epoch and the step.
 
     Example:
         >>> derived_seed(0, "noise"), derived_seed(0, "split"), derived_seed(1, "noise")
@@ -25,5 +23,5 @@ def derived_seed(seed: int, purpose: str, *key: int) -> int:
 
 
 def derived_generator(seed: int, purpose: str, *key: int) -> torch.Generator:
-    """Return a generator on the CPU whose state is a function of the arguments."""
+    """Return a generator on the CPU with the seed that :func:`derived_seed` returns for the same arguments."""
     return torch.Generator().manual_seed(derived_seed(seed, purpose, *key))

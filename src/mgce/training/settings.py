@@ -1,4 +1,4 @@
-"""How networks are trained: what all networks share, and an ensemble of small ones."""
+"""Define the settings for training: those of all networks, and those of ensembles of small networks."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ OPTIMIZERS = ("sgd", "adam")
 
 @dataclass(frozen=True, kw_only=True)
 class DescentSettings:
-    r"""How the objective of a network is minimised; the defaults are those of the paper.
+    r"""Settings for minimising the objective of a network; the defaults are those of the paper.
 
-    The objective is the mean loss over the rows and a penalty,
-    :math:`\frac1n \sum_i \ell_\beta(f_i, y_i) + \lambda_0 \lVert \mu \rVert_1`. It has the form of the paper's minimax
-    risk :math:`V_\beta`, with the weights of the network as mu and the constant lambda_0 in place of the vector lambda;
-    but with such a lambda, and features that are learnt, it bounds no error.
+    The objective is the mean loss over the rows plus a penalty,
+    :math:`\frac1n \sum_i \ell_\beta(f_i, y_i) + \lambda_0 \lVert \mu \rVert_1`, with mu the weights of the network. It
+    has the form of the paper's minimax risk :math:`V_\beta`, with a constant lambda_0 instead of the vector lambda.
+    But it is not a bound on the error, since the features are learnt and lambda_0 is not chosen for a bound.
 
     Attributes:
-        epochs: passes over the rows.
-        batch_size: rows in a step.
+        epochs: number of passes over the rows.
+        batch_size: number of rows in a step.
         lr: learning rate.
-        momentum: of SGD, in [0, 1).
+        momentum: momentum of SGD, in [0, 1).
         milestones: numbers of epochs after which the learning rate is multiplied by `gamma`.
-        gamma: that factor.
-        l1: lambda_0, at least 0.
-        l1_on: weights that the penalty is on, those of the `"last"` layer, or `"all"` weights and biases as in the
-            experiments of the paper.
-        max_norm: largest norm of the gradient of a network, penalty included; a longer one is scaled down. None leaves
-            it as it is.
+        gamma: factor of the learning rate at the milestones.
+        l1: weight lambda_0 of the penalty, at least 0.
+        l1_on: weights to penalise: those of the `"last"` layer, or `"all"` weights and biases as in the experiments of
+            the paper.
+        max_norm: largest norm of the gradient of a network, penalty included; a larger gradient is scaled down. None
+            means no limit.
 
     Raises:
-        TypeError, ValueError: if a setting is not one of those above.
+        TypeError, ValueError: if a setting has a type or a value not allowed above.
 
     Reference: paper, section 5.1 and appendix.
     """
@@ -70,17 +70,17 @@ class DescentSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingSettings(DescentSettings):
-    """How an ensemble of small networks is trained; the defaults are those of the paper's tables of tabular data.
+    """Settings for training an ensemble of small networks; the defaults are those of the paper for tabular data.
 
     Attributes:
-        hidden_layer_sizes: units of each hidden layer.
+        hidden_layer_sizes: number of units of each hidden layer.
         optimizer: `"sgd"`, with `momentum`, or `"adam"`.
-        ties: which epoch counts where several have the best validation accuracy: the `"first"`, or the one of least
-            validation `"loss"`, which suits small validation splits, where accuracies are often equal.
-        n_iter_no_change: after so many epochs without a better one, the best epoch of a network is final; training ends
-            when those of all networks are. None trains for all epochs.
+        ties: which epoch is selected if several have the best validation accuracy: the `"first"`, or the one with the
+            least validation `"loss"`. The latter suits small validation splits, where accuracies are often equal.
+        n_iter_no_change: after this many epochs without improvement the best epoch of a network is final. Training
+            ends when this holds for all networks. None means to train for all epochs.
 
-    The other settings are those of `DescentSettings`, except that the penalty is on the last layer by default. A batch
+    The other settings are those of `DescentSettings`, except that by default the penalty is on the last layer. A batch
     has `batch_size` rows of each group; the last batch of an epoch may be smaller.
 
     Reference: paper, section 5.1 and appendix on tabular data.

@@ -1,4 +1,4 @@
-"""The steps of training an ensemble, and the weights of each network's best epoch."""
+"""Train an ensemble step by step, and store the weights of each network's best epoch."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from mgce.training.settings import TrainingSettings
 
 
 class Training:
-    """An ensemble in training: takes the steps of an epoch for all networks at once.
+    """Train the networks of an ensemble, all at once, epoch by epoch.
 
     Args:
         model: the networks.
-        features: (G, n, d).
+        features: features of the rows of each group, (G, n, d).
         target: class indices (G, n).
-        weight: of each row (G, n).
-        losses: of the members, from an epoch on by that epoch, from 0.
+        weight: weight of each row, (G, n).
+        losses: maps the first epoch (from 0) of each set of losses to the losses of the members.
         settings: how to train.
     """
 
@@ -54,7 +54,7 @@ class Training:
 
     @torch.no_grad()
     def epoch(self, number: int, order: Tensor) -> Tensor:
-        """Take a step for every batch of the rows in this order (G, n); give the objective of each network (G, M)."""
+        """Train for one epoch with the rows in this order (G, n); return the objective of each network (G, M)."""
         self.losses = self.stages.get(number, self.losses)
         features, n = self.data[0], order.shape[1]
         total = features.new_zeros(len(self.model.weights[0]))
@@ -73,7 +73,7 @@ class Training:
         return self.model.grid(self.losses(logits, target, weight, training=False)[0])
 
     def _step(self, rows: Tensor) -> Tensor:
-        """Take one step on rows (G, batch); give the mean loss of every network, (M*G)."""
+        """Make one step with rows (G, batch); return the mean loss of every network, (M*G)."""
         group = torch.arange(len(rows), device=rows.device).unsqueeze(1)
         features, target, weight = (part[group, rows] for part in self.data)
         outputs = self.model.layers(features, self._scratch)
@@ -88,7 +88,7 @@ class Training:
         return loss
 
     def _clip(self, max_norm: float) -> None:
-        """Scale down the gradient of every network that is longer than `max_norm`, as `clip_grad_norm_` does of one."""
+        """Scale down each network's gradient to the norm `max_norm` if it is larger, like `clip_grad_norm_`."""
         norms = torch.stack([torch.linalg.vector_norm(grad.flatten(1), dim=1) for grad in self._grads])
         factor = (max_norm / (torch.linalg.vector_norm(norms, dim=0) + 1e-6)).clamp(max=1)  # 1e-6 as in clip_grad_norm_
         for grad in self._grads:
@@ -96,11 +96,11 @@ class Training:
 
 
 class Best:
-    """Each network's weights at its epoch of best validation accuracy.
+    """Store each network's weights of the epoch with the best validation accuracy.
 
     Attributes:
-        epoch: (G, M), the best so far.
-        stopped: (G, M), whether that is final: `n_iter_no_change` epochs have passed since without a better one.
+        epoch: the best epoch so far, (G, M).
+        stopped: whether it is final, (G, M): `n_iter_no_change` epochs have passed since without improvement.
     """
 
     def __init__(self, model: EnsembleMLP, n_iter_no_change: int | None) -> None:
@@ -113,9 +113,10 @@ class Best:
 
     @torch.no_grad()
     def update(self, epoch: int, score: Tensor, loss: Tensor | None) -> None:
-        """Keep the weights of every network whose score, or at an equal score whose loss, is better than ever before.
+        """Store the weights of every network whose score is better than in all earlier epochs.
 
-        Score and loss have the shape (G, M); without a loss, an equal score is not better.
+        At equal scores the smaller loss is better; if no loss is given, an equal score is not better. Score and loss
+        have the shape (G, M).
         """
         if loss is None:
             loss = self._loss
@@ -131,6 +132,6 @@ class Best:
 
     @torch.no_grad()
     def restore(self) -> None:
-        """Return the networks their best weights."""
+        """Set the weights of each network to those of its best epoch."""
         for kept, parameter in zip(self._weights, self._model.parameters(), strict=True):
             parameter.copy_(kept)

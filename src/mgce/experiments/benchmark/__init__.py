@@ -1,1 +1,1 @@
-"""The losses of the field compared by the protocols that published such comparisons, and by smaller ones of ours."""
+"""Compare robust losses by published protocols (data, network and training), and by smaller protocols of ours."""

@@ -1,4 +1,4 @@
-"""Columns of the tables of losses."""
+"""Arrange the columns of tables of losses."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 
 def without_empty(cells: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
-    """Return the rows of a table without the columns in which no row has anything."""
+    """Return the rows of a table without the columns that are empty in all rows."""
     return [{name: text for name, text in row.items() if any(other[name] for other in cells)} for row in cells]
 
 
 def filled(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Fill all rows to the columns of any, in one order, as not every row has all of them.
+    """Return rows that all have the same columns in the same order; missing cells are "".
 
     Example:
         >>> filled([{"loss": "ce", "last": 1}, {"loss": "mae", "best": 2, "last": 3}])

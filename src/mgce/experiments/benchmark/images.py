@@ -1,4 +1,4 @@
-"""A run on images: one network by one loss."""
+"""Define the runs of the benchmark on images, each of which trains one network by one loss."""
 
 from __future__ import annotations
 
@@ -58,24 +58,25 @@ KINDS = ("symmetric", "asymmetric", "human")
 
 @dataclass(frozen=True, kw_only=True)
 class LossRun(ImageNetworkRun):
-    """A network trained on one data set of images, by one loss.
+    """A run of the benchmark that trains one network on images by one loss.
 
     Attributes:
-        protocol: its name, as the command has it.
-        noise_type: "symmetric" or "asymmetric", with the counts of wrong labels fixed for each class; or "human".
-        noise_rate: share of the training labels (of the classes confused, where asymmetric) that are made wrong; with
-            human labels 0.
-        rows: how many training images are used, the classes in their proportions, chosen by chance once for all runs;
-            None for all.
-        test_rows: how many test images are used, chosen in the same way; None for all.
-        beta_start: of MGCE in the first epoch, from where beta falls to its own over the first half of the epochs,
-            beta - 1 by the same factor each epoch; None leaves it.
-        cap_from: of a loss with a cap or threshold, the epoch from which on it has that, from 1 on; None for
+        protocol: name of the protocol, as on the command line.
+        noise_type: "symmetric" or "asymmetric" noise, with a fixed number of wrong labels in each class; or "human"
+            labels.
+        noise_rate: fraction of the training labels to corrupt, for asymmetric noise among the classes that are
+            confused; 0 for human labels.
+        rows: number of training images, a random sample with about equally many of each class, the same for all runs.
+            None uses all.
+        test_rows: number of test images, sampled in the same way; None uses all.
+        beta_start: beta of MGCE in the first epoch. During the first half of the epochs beta - 1 is multiplied by a
+            constant factor in each epoch, until beta reaches `beta`. None keeps beta constant.
+        cap_from: for a loss with a cap or a threshold, the first epoch (at least 1) with it; None means
             `mgce.experiments.methods.CAPPED_FROM`.
-        trim: of a loss that trims, the share of the rows of every label to leave out; None for that of wrong labels,
-            which differs by label.
+        trim: for a trimmed loss, the fraction of the rows of every label to leave out; None means the true fraction of
+            wrong labels, which differs by label.
 
-    The others are those of `ImageNetworkRun`; by default no images are held out.
+    The other fields are those of `ImageNetworkRun`; by default no images are held out for validation.
     """
 
     kind: ClassVar[str] = "losses"
@@ -114,11 +115,13 @@ class LossRun(ImageNetworkRun):
         object.__setattr__(self, "hyperparameters", {self.method: found})  # the dataclass is frozen
 
     def run(self, place: Place) -> list[dict[str, Any]]:
-        """Train the network; give its record after the last epoch or, with images held out, after the one they choose.
+        """Train the network and return its record, measured after the last epoch.
 
-        The record holds what the cell is; test accuracy after that epoch and at the best one, and by epoch; ECE and SCE
-        of h and p and the reliability curve of h; and by epoch the objective, and the accuracy on images held out,
-        whose labels are as noisy as those trained on. Logits of the test images after that epoch go to `place.logits`.
+        If images are held out, the network is measured at the epoch with the best accuracy on these instead; their
+        labels are as noisy as the training labels. The record contains the noise, the seed and the loss; the test
+        accuracy after the measured epoch, at the best test epoch, and by epoch; the calibration errors ECE and SCE of
+        the minimax probabilities h and the worst-case probabilities p, and the reliability curve of h; and by epoch
+        the objective and the accuracy on held-out images. The logits of the test images are written to `place.logits`.
         """
         images = noisy_images(self, self.images(place))
         dataset, stages = images.dataset, self._stages(images.transition, images.frequencies)
@@ -143,7 +146,7 @@ class LossRun(ImageNetworkRun):
 
     @property
     def _published_for(self) -> PublishedFor:
-        """The data set and the noise, as `Method.hyperparameters` has them."""
+        """The data set and the noise for which published hyperparameters are looked up."""
         if self.labels:
             return self.dataset.removesuffix("n"), None, None
         return self.dataset, self.noise_type, self.noise_rate
@@ -159,12 +162,12 @@ class LossRun(ImageNetworkRun):
 
 
 class NoisyImages(NamedTuple):
-    """Images of a run.
+    """The images of a run, and a description of the noise in their labels.
 
     Attributes:
         dataset: the training images with noisy labels, and the test images.
-        transition: the noise's matrix, (k, k); of human labels that of their counts.
-        frequencies: how many training images there are of each true class, (k,).
+        transition: transition matrix of the noise, (k, k); for human labels it is estimated by their counts.
+        frequencies: number of training images of each true class, (k,).
     """
 
     dataset: ImageDataset
@@ -173,7 +176,7 @@ class NoisyImages(NamedTuple):
 
 
 def noisy_images(run: LossRun, dataset: ImageDataset) -> NoisyImages:
-    """Return the training images of a run with its noisy labels, the test images, and what the noise is."""
+    """Return the training images of a run with noisy labels, its test images, and the noise."""
     train, k = dataset.train, len(dataset.classes)
     assert isinstance(train, Images)
     clean = torch.from_numpy(train.target)
@@ -204,7 +207,7 @@ def _asymmetric(dataset: str, k: int, rate: float) -> Tensor:
 
 
 def _sample(target: Tensor, rows: int | None) -> Tensor:
-    """Return the numbers of so many rows, equally many of each class as far as that goes, in their order."""
+    """Return the sorted numbers of a random sample of `rows` rows, with equally many of each class if possible."""
     if rows is None or rows >= len(target):
         return torch.arange(len(target))
     shuffled = torch.randperm(len(target), generator=derived_generator(0, "rows"))

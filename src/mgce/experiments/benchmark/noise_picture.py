@@ -1,4 +1,4 @@
-"""The picture of a protocol on images: accuracy of each loss by noise."""
+"""Draw the figure of a protocol on images: the accuracy of each loss by noise."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ MGCE, CE = "#0072B2", "black"
 
 
 def noise_name(record: Record) -> str:
-    """Name the noise of a record: `symmetric 0.4`, or the human labels."""
+    """Return a name for the noise of a record, such as `symmetric 0.4`, or the name of the human labels."""
     return record["labels"] or f"{record['noise_type']} {record['noise_rate']:g}"
 
 
 def label(record: Record) -> str:
-    """Name the loss of a record."""
+    """Return a name for the loss of a record, with its beta and the settings in which it is a variant."""
     name = Method(record["method"], float(record["beta"])).label
     name += "" if record["beta_start"] is None else f" from {record['beta_start']:g}"
     variants = {"cap_from": "epoch", "trim": "trim", "penalty": "L1"}
@@ -27,7 +27,11 @@ def label(record: Record) -> str:
 
 
 def noise_picture(protocol: str, records: Sequence[Record]) -> bytes:
-    """Draw accuracy against the rate of symmetric noise, where three or more were run; then each noise by losses."""
+    """Draw the accuracy of each loss by noise, as PNG.
+
+    For data sets with at least three rates of symmetric noise there is a panel of accuracy against the rate. Then
+    follows a panel for each data set and noise, with a row for each loss.
+    """
     suffix = " (reduced)" if protocol == "reduced" else ""
     symmetric = [record for record in records if record["noise_type"] == "symmetric"]
     lines = {dataset: _by_rate(own) for dataset, own in _grouped(symmetric, lambda r: r["dataset"]).items()}
@@ -49,12 +53,15 @@ def noise_picture(protocol: str, records: Sequence[Record]) -> bytes:
 
 
 def _grouped(records: Sequence[Record], key: Callable[[Record], str]) -> dict[str, list[Record]]:
-    """Return the records by key, in the order of the keys."""
+    """Group records by the value of a function, sorted by this value."""
     return {name: [record for record in records if key(record) == name] for name in sorted(set(map(key, records)))}
 
 
 def _by_rate(records: Sequence[Record]) -> dict[str, dict[float, float]]:
-    """Return by loss the mean accuracy at the last epoch, in percent, by rate, of losses with three rates or more."""
+    """Return the mean accuracy at the last epoch in percent, by loss and noise rate.
+
+    Losses with fewer than three rates are left out.
+    """
     losses = {}
     for name, own in _grouped(records, label).items():
         rates = sorted({record["noise_rate"] for record in own})
@@ -67,7 +74,7 @@ def _by_rate(records: Sequence[Record]) -> dict[str, dict[float, float]]:
 
 
 def _draw_lines(axis: Any, losses: Mapping[str, Mapping[float, float]], title: str) -> None:
-    """Draw accuracy against the rate of noise, the legend in the order of accuracy at the largest rate."""
+    """Draw accuracy against the noise rate; the legend is sorted by the accuracy at the largest rate."""
     drawn = {True: 0, False: 0}  # lines of MGCE, and others
     for name, by_rate in sorted(losses.items(), key=lambda item: -item[1][max(item[1])]):
         ours = is_mgce(name)
@@ -78,7 +85,11 @@ def _draw_lines(axis: Any, losses: Mapping[str, Mapping[float, float]], title: s
 
 
 def draw_dots(axis: Any, losses: Mapping[str, Sequence[tuple[float, float]]], title: str, words: str) -> None:
-    """Draw two accuracies of each loss, given by seed; the best loss by the first, a full dot, at the top."""
+    """Draw two accuracies of each loss as dots, averaged over the seeds.
+
+    `losses` has a pair for each seed. The first is drawn as a full dot, the second as a hollow dot. The loss with the
+    best first accuracy is at the top.
+    """
     mean = {name: statistics.fmean(full for full, _ in own) for name, own in losses.items()}
     names = sorted(losses, key=lambda name: (-mean[name], name))[::-1]
     for y, name in enumerate(names):
@@ -93,7 +104,10 @@ def draw_dots(axis: Any, losses: Mapping[str, Sequence[tuple[float, float]]], ti
 
 
 def _style(name: str, number: int) -> dict[str, Any]:
-    """Return the line of a loss, of which so many of its kind are drawn: MGCE bold in blues, cross-entropy black."""
+    """Return the line style of a loss: bold blue for MGCE, black for cross-entropy, thin in other colours for others.
+
+    `number` is the number of lines of the same kind that are drawn already.
+    """
     if is_mgce(name):
         shades = ("#08306b", "#2171b5", "#56B4E9", "#9ecae1")
         return {"color": shades[number % 4], "linewidth": 2.2, "marker": "osDv^"[number % 5], "markersize": 5}

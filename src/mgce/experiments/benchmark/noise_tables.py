@@ -1,4 +1,4 @@
-"""The table of a protocol on images: accuracy of each loss by noise."""
+"""Render the table of a protocol on images: the accuracy of each loss by noise."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ PUBLISHED_CAPTION = {
 
 
 def noise_table(protocol: str, runs: Sequence[Run]) -> Result | None:
-    """Return the table with a picture of a protocol on images; None without runs."""
+    """Render the runs of a protocol on images as a table with a figure; return None if there are no runs."""
     records = [
         {
             **record,
@@ -59,7 +59,7 @@ def noise_table(protocol: str, runs: Sequence[Run]) -> Result | None:
 
 
 def _penalty(specification: Mapping[str, Any]) -> dict[str, float]:
-    """Return the L1 penalty of a run, where it is not what its loss has by the protocol, which itself has none."""
+    """Return the L1 penalty of a run as `{"penalty": l1}` if it differs from the protocol's, else an empty dict."""
     method = Method(specification["method"], float(specification["beta"]))
     own = of_method({"l1": 0.0, "weight_decay": 0.0}, specification["dataset"], method)["l1"]
     return {} if specification["l1"] == own else {"penalty": specification["l1"]}

@@ -1,4 +1,8 @@
-"""The protocols by name: what is to be run for each, the cells that tell most first."""
+"""Plan the runs of each protocol of the benchmark, the most informative runs first.
+
+P1 is the protocol of published tables with artificial noise, P2 that of published tables with human labels. The other
+protocols are ours: smaller, or with other settings of training.
+"""
 
 from __future__ import annotations
 
@@ -70,14 +74,14 @@ RATE_SMOKE: Settings = {"hidden": 16, "epochs": 3}
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked of a protocol.
+    """The part of a protocol that the user asks for.
 
     Attributes:
-        datasets: names; None for those of the protocol, or of P1 MNIST alone.
-        methods: names of losses; None for those of the protocol.
-        noise_rates: rates of wrong labels; None for those of the protocol.
-        seeds: how many; None for those of the protocol.
-        smoke: whether to run a miniature, to see that all works.
+        datasets: names of data sets; None means those of the protocol, except for P1, where it means only MNIST.
+        methods: names of losses; None means those of the protocol.
+        noise_rates: rates of wrong labels; None means those of the protocol.
+        seeds: number of seeds; None means that of the protocol.
+        smoke: whether to run a miniature that only checks that everything works.
     """
 
     datasets: tuple[str, ...] | None = None
@@ -97,12 +101,12 @@ class Request:
                 raise ValueError(expected(name, "one or more values, none of them twice", values))
 
     def chosen(self, methods: Iterable[Method]) -> list[Method]:
-        """Return those of the methods that are asked for."""
+        """Return the methods whose loss the user asks for, in their order."""
         return [method for method in methods if self.methods is None or method.name in self.methods]
 
 
 def p1(request: Request) -> list[Specification]:
-    """Plan P1: a network by each loss, data set, kind and rate of noise and seed; then some with an L1 penalty."""
+    """Plan protocol P1: a network for each loss, data set, noise and seed; then some networks with an L1 penalty."""
     datasets = request.datasets or (("digits",) if request.smoke else ("mnist",))
     known = dict.fromkeys(("digits", *P1), DIGITS) if request.smoke else P1
     settings = {name: _known(known, name) for name in datasets}
@@ -120,7 +124,7 @@ def p1(request: Request) -> list[Specification]:
 
 
 def p2(request: Request) -> list[Specification]:
-    """Plan P2: a network by each loss, kind of human labels and seed."""
+    """Plan protocol P2: a network for each loss, set of human labels and seed."""
     datasets = request.datasets or (("cifar10n",) if request.smoke else tuple(P2))
     return [
         _loss_run("p2", _sized(_known(P2, dataset), request), dataset, method, {**_human(labels), "seed": seed})
@@ -133,7 +137,7 @@ def p2(request: Request) -> list[Specification]:
 
 
 def reduced(request: Request) -> list[Specification]:
-    """Plan the reduced protocol: a network by each loss, data set, rate of noise and seed."""
+    """Plan the reduced protocol (few images): a network for each loss, data set, noise and seed."""
     datasets = request.datasets or (("mnist",) if request.smoke else ("mnist", "cifar10", "cifar10n"))
     return [
         run
@@ -147,9 +151,10 @@ def reduced(request: Request) -> list[Specification]:
 
 
 def training(request: Request) -> list[Specification]:
-    """Plan the networks of the reduced protocol by settings of training: one for each, loss, cell and seed.
+    """Plan protocol "training": networks of the reduced protocol with one changed setting of training each.
 
-    The first cell of a data set has all settings, the others only the penalty, which does most.
+    There is a network for each setting, loss, noise and seed. All settings are varied for the first noise of a data
+    set; for the others only the L1 penalty, which has the largest effect.
     """
     datasets = request.datasets or ("mnist",)
     settings = {name: _sized(_known(REDUCED, name), request) for name in datasets}
@@ -166,7 +171,10 @@ def training(request: Request) -> list[Specification]:
 
 
 def selection(request: Request) -> list[Specification]:
-    """Plan networks of the reduced protocol with a part of the noisy images held out, by what these can choose."""
+    """Plan protocol "selection": networks of the reduced protocol with a part of the noisy images held out.
+
+    There is a network for each value (penalty, fraction to trim or beta) that the held-out images can select.
+    """
     datasets = request.datasets or (("mnist",) if request.smoke else ("mnist", "fashion_mnist"))
     settings = {name: {**_sized(_known(REDUCED, name), request), "validation_size": HELD_OUT} for name in datasets}
     return [
@@ -179,7 +187,7 @@ def selection(request: Request) -> list[Specification]:
 
 
 def rates(request: Request) -> list[Specification]:
-    """Plan small networks on tables by all losses: one run for each data set, learning rate and loss."""
+    """Plan protocol "rates": small networks on tables, one run for each data set, learning rate and loss."""
     datasets = request.datasets or (("digits",) if request.smoke else tuple(RATE_SETTINGS))
     settings = {name: RATE_SMOKE if request.smoke else RATE_SETTINGS.get(name, {}) for name in datasets}
     seeds = tuple(range(request.seeds or (2 if request.smoke else 5)))
@@ -196,10 +204,10 @@ def rates(request: Request) -> list[Specification]:
 
 
 def plan(protocol: str, request: Request) -> list[Specification]:
-    """Plan the runs of a protocol that are asked for.
+    """Plan the runs of a protocol that the user asks for.
 
     Raises:
-        ValueError: if the protocol has no run with a loss or a rate of wrong labels that is asked for.
+        ValueError: if the protocol has no runs with a requested loss or noise rate.
     """
     check_choice("protocol", protocol, tuple(PROTOCOLS))
     trained = _methods_of(PROTOCOLS[protocol](replace(request, methods=None)))
@@ -227,7 +235,7 @@ PROTOCOLS: Mapping[str, Callable[[Request], list[Specification]]] = {
 
 
 def _methods_of(runs: Iterable[Any]) -> dict[str, None]:
-    """Return the names of the losses that the runs train, in their order."""
+    """Return the names of all losses in the runs, in the order of the runs, as keys of a dict."""
     members = (run.members if isinstance(run, RateRun) else [(run.method, run.beta)] for run in runs)
     return {name: None for names in members for name, _ in names}
 
@@ -238,7 +246,11 @@ def _loss_run(protocol: str, settings: Settings, dataset: str, method: Method, c
 
 
 def _reduced_cells(dataset: str, stage: int) -> list[Cell]:
-    """Return the cells of a stage: MNIST has those of P1, and the other data sets one cell, in the first stage."""
+    """Return the noise settings (type and rate) that the reduced protocol plans for a data set in a stage.
+
+    Stages are planned one after another. CIFAR has one noise setting, in the first stage. The other data sets have
+    those of protocol P1.
+    """
     if dataset in ("cifar10", "cifar10n"):
         only = [_human("worst")] if dataset == "cifar10n" else _symmetric(0.4)
         return only if stage == 0 else []
@@ -246,13 +258,17 @@ def _reduced_cells(dataset: str, stage: int) -> list[Cell]:
 
 
 def _training_cells(dataset: str, request: Request) -> list[Cell]:
-    """Return the cells of the first two stages; of a miniature, the first cell."""
+    """Return the noise settings of the first two stages; for a smoke run only the first one."""
     cells = _reduced_cells(dataset, 0) + _reduced_cells(dataset, 1)
     return cells[:1] if request.smoke else cells
 
 
 def _with_variants(request: Request, group: Iterable[Method], dataset: str, cell: Cell) -> list[LossRun]:
-    """Plan the methods of a group, thresholds and shares to trim by several values, and in the last a falling beta."""
+    """Plan a run for each method of a group, and runs with other values for some losses.
+
+    Losses with a threshold are also planned with other first epochs for the threshold, trimmed losses with other
+    fractions. In the last group MGCE is also planned with a decreasing beta.
+    """
     settings = _sized(_known(REDUCED, dataset), request)
     methods = request.chosen(group)
     runs = [_loss_run("reduced", settings, dataset, method, cell) for method in methods]
@@ -266,7 +282,7 @@ def _with_variants(request: Request, group: Iterable[Method], dataset: str, cell
 
 
 def _candidates(request: Request, settings: Settings, dataset: str, cell: Cell) -> list[LossRun]:
-    """Plan the losses of a cell, with each value that may be chosen."""
+    """Plan a run for each loss and each value that the held-out images may select, for one noise and seed."""
 
     def run(method: Method, **changed: Any) -> LossRun:
         return replace(_loss_run("selection", settings, dataset, method, cell), **changed)
@@ -280,7 +296,10 @@ def _candidates(request: Request, settings: Settings, dataset: str, cell: Cell) 
 
 
 def _stages(request: Request) -> range:
-    """Return the stages, of cells that tell less and less; a miniature has the first."""
+    """Return the numbers of the stages in which runs are planned, the most informative noise settings first.
+
+    A smoke run has only the first stage.
+    """
     return range(1 if request.smoke else 3)
 
 

@@ -1,7 +1,7 @@
-"""Accuracies in percent that others published under P1 and P2.
+"""List accuracies in percent that papers published under the protocols P1 and P2.
 
-Of P1: Wang et al. 2024 (epsilon-softmax), tables 2 and 4, the last epoch and the mean of three seeds; ANL-CE on
-CIFAR-10 at .8 from its own paper, Ye et al. 2023. Of P2: the best epoch; Wei et al. 2022 and Wang et al. 2024.
+P1: tables 2 and 4 of Wang et al. 2024 (epsilon-softmax), means of three seeds after the last epoch. ANL-CE on CIFAR-10
+at noise rate .8 is from Ye et al. 2023. P2: accuracies at the best epoch, from Wei et al. 2022 and Wang et al. 2024.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _HUMAN: Mapping[str, tuple[float | None, float | None]] = {  # CIFAR-10N worst, 
 
 
 def published(protocol: str, dataset: str, noise: str, method: str) -> float | None:
-    """Return the accuracy that was published for a cell, in percent; None where there is none.
+    """Return the published accuracy of a loss in percent; None if none was published.
 
     Args:
         protocol: "p1" or "p2".
-        dataset: as `load_images` has it.
-        noise: what `noise_name` gives.
+        dataset: name of the data set, as for `load_images`.
+        noise: name of the noise, as returned by `noise_name`.
         method: name of the loss.
 
     Example:

@@ -1,4 +1,4 @@
-"""The table and the picture of losses on tables by learning rate."""
+"""Render the protocol "rates": the accuracy of each loss on tables by learning rate."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Point = dict[str, Any]
 
 
 def rate_table(runs: Sequence[Run]) -> Result | None:
-    """Return a row for each data set and loss; None without runs."""
+    """Render a table with a row for each data set and loss, and a figure; return None if there are no runs."""
     records = [
         {**record, "dataset": run.specification["dataset"], "seconds": run.machine.get("seconds")}
         for run in runs
@@ -63,7 +63,7 @@ def rate_table(runs: Sequence[Run]) -> Result | None:
 
 
 def _by_loss(records: list[dict[str, Any]], dataset: str) -> dict[str, dict[float, list[dict[str, Any]]]]:
-    """Return the records of a data set by loss and learning rate."""
+    """Group the records of a data set by loss and learning rate."""
     table: dict[str, dict[float, list[dict[str, Any]]]] = {}
     for record in records:
         if record["dataset"] == dataset:
@@ -75,7 +75,7 @@ def _by_loss(records: list[dict[str, Any]], dataset: str) -> dict[str, dict[floa
 
 
 def _point(dataset: str, name: str, by_rate: dict[float, list[dict[str, Any]]]) -> Point:
-    """Choose the learning rate of a loss by validation accuracy, of equals the smaller; collect what is shown of it."""
+    """Select the learning rate of a loss by validation accuracy (the smaller at ties); return what the table shows."""
     chosen = max(sorted(by_rate), key=lambda lr: statistics.fmean(r["validation_accuracy"] for r in by_rate[lr]))
     records = sorted(by_rate[chosen], key=lambda record: record["seed"])
     return {
@@ -110,7 +110,7 @@ def _numbers(point: Point) -> dict[str, Any]:
 
 
 def _picture(points: list[Point], miniature: bool) -> bytes:
-    """Draw the accuracy of each loss at each learning rate, a panel for each data set; stamp it if of smoke runs."""
+    """Draw the accuracy of each loss at each learning rate, with a panel for each data set; mark smoke runs."""
     datasets = list(dict.fromkeys(point["dataset"] for point in points))
     rows = max(sum(point["dataset"] == dataset for point in points) for dataset in datasets)
     chart, axes = figure(len(datasets), 6.0, 1.2 + 0.22 * (rows + 4))

@@ -1,4 +1,4 @@
-"""The table and the picture of losses on images of which noisy labels choose a value and the epoch."""
+"""Render the protocol "selection": losses whose epoch and hyperparameter are selected by noisy held-out labels."""
 
 from __future__ import annotations
 
@@ -36,13 +36,15 @@ ByValue = dict[float, Record]  # the networks of a loss and seed by what is to b
 
 @dataclass(frozen=True)
 class Choice:
-    """What the images held out choose for a loss and seed.
+    """The networks that the held-out images select, for one loss and seed.
+
+    The candidates differ in one value: the L1 penalty, the fraction to trim, or beta.
 
     Attributes:
-        by_value: the networks to choose from.
-        last: the network with the value chosen for the last epoch; `last_value` is that value.
-        stopped: the network with the value chosen for the best epoch; `stopped_value` is that value.
-        best: test accuracy at the last epoch with the best value by the test.
+        by_value: the candidates by value.
+        last: the network with the best held-out accuracy at the last epoch; `last_value` is its value.
+        stopped: the network with the best held-out accuracy at any epoch; `stopped_value` is its value.
+        best: the best test accuracy at the last epoch of all candidates.
     """
 
     by_value: ByValue
@@ -54,7 +56,7 @@ class Choice:
 
 
 def selection_table(runs: Sequence[Run]) -> Result | None:
-    """Return a row for each data set, noise and loss; None without runs."""
+    """Render a table with a row for each data set, noise and loss, and a figure; return None if there are no runs."""
     records = [
         {**record, **{name: run.specification.get(name, "") for name in ("dataset", "smoke", "l1")}}
         for run in runs
@@ -80,7 +82,7 @@ def selection_table(runs: Sequence[Run]) -> Result | None:
 
 
 def _by_loss(records: Sequence[Record]) -> dict[str, list[Choice]]:
-    """Return by loss what is chosen, by seed; the best loss first."""
+    """Return for each loss the selected networks of each seed, the best loss first."""
     losses: dict[str, list[Record]] = {}
     for record in records:
         losses.setdefault(_untrimmed(record).label, []).append(record)
@@ -95,7 +97,10 @@ def _by_loss(records: Sequence[Record]) -> dict[str, list[Choice]]:
 
 
 def _betas(losses: Mapping[str, Sequence[Record]]) -> list[tuple[float, Record]]:
-    """Return the networks of MGCE with their beta, those of cross-entropy with infinity; of the usual penalty."""
+    """Return the networks of MGCE and cross-entropy with the usual penalty, as pairs of beta and network.
+
+    The beta of cross-entropy is inf.
+    """
     of_beta = {method.beta: own for own in losses.values() if (method := _untrimmed(own[0])).name in ("mgce", "ce")}
     return [(beta, record) for beta, own in of_beta.items() for _, record in _rows(own)[""]]
 
@@ -105,7 +110,11 @@ def _untrimmed(record: Record) -> Method:
 
 
 def _rows(records: Sequence[Record]) -> dict[str, list[tuple[float, Record]]]:
-    """Return the networks of a loss with what is to be chosen: nothing, the size of its penalty, the share to trim."""
+    """Return the candidates of a loss as pairs of value and network, by what is to be selected.
+
+    The keys are "" for nothing but the epoch, ", L1" for the size of the penalty, and ", trim" for the fraction to
+    trim.
+    """
     dataset = records[0]["dataset"]
     usual_size = of_method(REDUCED[dataset], dataset, _untrimmed(records[0]))["l1"]
     trimmed = [(record["trim"], record) for record in records if "trim" in record]
@@ -120,7 +129,7 @@ def _rows(records: Sequence[Record]) -> dict[str, list[tuple[float, Record]]]:
 
 
 def _choices(networks: Sequence[tuple[float, Record]]) -> list[Choice]:
-    """Choose for each seed in which every value was run."""
+    """Select a network for each seed with which all values were run."""
     values = {value for value, _ in networks}
     by_seed: dict[int, ByValue] = {}
     for value, record in networks:
@@ -129,7 +138,7 @@ def _choices(networks: Sequence[tuple[float, Record]]) -> list[Choice]:
 
 
 def _choice(by_value: ByValue) -> Choice:
-    """Choose by the accuracy on the images held out, at the last and at the best epoch; of equals the smaller value."""
+    """Select by the held-out accuracy at the last and at the best epoch; at ties the smaller value is selected."""
     last = _first_best(by_value, lambda record: record["validation_accuracy_by_epoch"][-1])
     stopped = _first_best(by_value, lambda record: max(record["validation_accuracy_by_epoch"]))
     best = max(record["test_accuracy_by_epoch"][-1] for record in by_value.values())
@@ -155,7 +164,7 @@ def _measures(choices: Sequence[Choice]) -> Measures:
 
 
 def _by_value(choices: Sequence[Choice]) -> Measures:
-    """Return accuracy at the last epoch by what there was to choose, on noisy labels held out and on the test's."""
+    """Return the held-out and the test accuracy at the last epoch for each value that could be selected."""
     curves = {"noisy": "validation_accuracy_by_epoch", "last": "test_accuracy_by_epoch"}
     values = sorted(choices[0].by_value) if len(choices[0].by_value) > 1 else []
     return {
@@ -166,7 +175,7 @@ def _by_value(choices: Sequence[Choice]) -> Measures:
 
 
 def _joined(choices: Sequence[Choice], name: str) -> str:
-    """Return what was chosen, by seed."""
+    """Return the selected values of all seeds, separated by spaces."""
     return " ".join(f"{getattr(choice, name):g}" for choice in choices)
 
 
@@ -183,7 +192,7 @@ def _shown(choices: Sequence[Choice], measures: Measures, score: Tally) -> dict[
 
 
 def _picture(tables: Mapping[tuple[str, str], Mapping[str, Sequence[Choice]]], miniature: bool) -> bytes:
-    """Draw each loss, stopped and at the last epoch, a panel for each data set and noise."""
+    """Draw the accuracy of each loss at the selected and the last epoch; each data set and noise has a panel."""
     # The name of a loss takes .15 inches, and a title with the axis about an inch.
     chart, axes = figure(len(tables), 6.4, [1 + 0.15 * len(table) for table in tables.values()])
     for axis, (where, table) in zip(axes, tables.items(), strict=True):

@@ -1,4 +1,4 @@
-"""The comparison of losses: its protocols, with the table that each gives."""
+"""Define the study of `mgce benchmark`: its protocols, and the table that is rendered for each."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RENDERED: Mapping[str, Callable[[Sequence[Run]], Result | None]] = {
 
 
 def headline(results: Sequence[Result]) -> str:
-    """Say which losses come first, and where MGCE comes."""
+    """Return a sentence for each data set and noise: which loss is first, and which rank MGCE has."""
     sentences = []
     for result in results:
         cells: dict[tuple[str, ...], list[str]] = {}

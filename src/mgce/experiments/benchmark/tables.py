@@ -1,4 +1,4 @@
-"""A run on a table: small networks by all losses at one learning rate, trained at once."""
+"""Define the runs of the benchmark on tables: small networks with several losses, trained at once."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ PUBLISHED_FOR = "cifar10"
 
 @dataclass(frozen=True)
 class RateRun(TableRun):
-    """Networks on one table, one noise rate and one learning rate, a member for each loss and beta.
+    """A run that trains networks on one table at one noise rate and learning rate, one for each seed and loss.
 
     Attributes:
-        trim: of losses that trim, the share of the rows of every label to leave out; None for that of wrong labels,
-            which differs by label.
-        penalty: the L1 penalty in place of `l1`; None for that.
+        trim: for trimmed losses, the fraction of the rows of every label to leave out; None means the true fraction of
+            wrong labels, which differs by label.
+        penalty: weight of the L1 penalty, instead of `l1`; None uses `l1`.
 
     The other fields are those of `TableRun`.
     """
@@ -50,11 +50,12 @@ class RateRun(TableRun):
                 check_choice("members", name, TRIMMED)
 
     def run(self, place: Place) -> list[dict[str, Any]]:
-        """Train all networks; give a record of each at its epoch of best validation accuracy.
+        """Train all networks and return a record of each, measured at its epoch with the best validation accuracy.
 
-        A record holds the method, beta, noise rate, seed and learning rate; the epoch; validation and test accuracy;
-        ECE and SCE of h and p and the reliability curve of h; and by epoch the test accuracy, whose last is that of the
-        last epoch. Logits of the test rows go to `place.logits`, in float16: (seeds, members, n, k).
+        A record contains the method, beta, noise rate, seed and learning rate; the epoch; validation and test
+        accuracy; the calibration errors ECE and SCE of the minimax probabilities h and the worst-case probabilities p,
+        and the reliability curve of h; and the test accuracy by epoch. The logits of the test rows, (seeds, members,
+        n, k), are written to `place.logits` in float16.
         """
         table = self.table(place)
         told = self._told(table)

@@ -1,4 +1,4 @@
-"""The table and the picture of losses on images by settings of training."""
+"""Render the protocol "training": the accuracy of each loss on images by settings of training."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ByLoss = dict[str, dict[str, list[Record]]]  # records by loss and column
 
 
 def training_table(runs: Sequence[Run]) -> Result | None:
-    """Return a row for each data set, noise and loss; None without runs."""
+    """Render a table with a row for each data set, noise and loss, and a figure; return None if there are no runs."""
     records = [
         {**record, **{name: run.specification.get(name, "") for name in ("dataset", "smoke", *SETTINGS)}}
         for run in runs
@@ -57,7 +57,7 @@ def training_table(runs: Sequence[Run]) -> Result | None:
 
 
 def _by_loss(records: Sequence[Record]) -> ByLoss:
-    """Return the records of a data set and noise by loss, the best first, and by column, in their order."""
+    """Group the records of a data set and noise by loss, the best first, and by column of the table."""
     table: ByLoss = {}
     for record in sorted(records, key=lambda record: (_place(record), record["seed"])):
         table.setdefault(label(record), {}).setdefault(_place(record)[-1], []).append(record)
@@ -66,7 +66,7 @@ def _by_loss(records: Sequence[Record]) -> ByLoss:
 
 
 def _place(record: Record) -> tuple[int, float, str]:
-    """Say where the column of a record stands, and its name: which setting is changed, and to what."""
+    """Return the sort key and the name of a record's column, which says which setting was changed to what value."""
     for number, (setting, word) in enumerate(SETTINGS.items(), 1):
         if record[setting] != REDUCED[record["dataset"]][setting]:
             return number, record[setting], f"{word} {record[setting]:g}"
@@ -84,7 +84,10 @@ def _numbers(words: dict[str, str], records: Sequence[Record]) -> dict[str, Any]
 
 
 def _picture(tables: dict[str, ByLoss], miniature: bool) -> bytes | None:
-    """Draw the last and the best epoch of each loss against each setting that was changed, by data set, if any was."""
+    """Draw the accuracy of each loss at the last and the best epoch against each changed setting.
+
+    Each data set has a panel for each setting. The result is None if no setting was changed.
+    """
     changed = {where: _changed(table) for where, table in tables.items()}
     panels = sum(map(len, changed.values()))
     if not panels:
@@ -106,20 +109,20 @@ def _picture(tables: dict[str, ByLoss], miniature: bool) -> bytes | None:
 
 
 def _changed(table: ByLoss) -> list[str]:
-    """Return the settings that have more than one value."""
+    """Return the names of the settings that have more than one value in the records."""
     records = [own[0] for by_column in table.values() for own in by_column.values()]
     return [setting for setting in SETTINGS if len({record[setting] for record in records}) > 1]
 
 
 def _limits(table: ByLoss) -> tuple[float, float]:
-    """Return the range to draw: what lies far below the unchanged runs has learnt next to nothing."""
+    """Return the range of the accuracy axis, which cuts off networks far below the unchanged runs."""
     every = [own for by_column in table.values() for own in by_column.values()]
     unchanged = [by_column["reduced"] for by_column in table.values() if "reduced" in by_column] or every
     return min(map(_accuracy, unchanged)) - BELOW, max(_accuracy(own, "best_accuracy") for own in every) + 1
 
 
 def _draw(axis: Any, table: ByLoss, setting: str) -> None:
-    """Draw the losses against the values of a setting, side by side, as one of them may be 0."""
+    """Draw the losses against the values of a setting, at equal distances, since a value may be 0."""
     of_setting = {loss: _by_value(by_column, setting) for loss, by_column in table.items()}
     values = sorted({value for by_value in of_setting.values() for value in by_value})
     for loss, by_value in of_setting.items():
@@ -132,6 +135,6 @@ def _draw(axis: Any, table: ByLoss, setting: str) -> None:
 
 
 def _by_value(by_column: dict[str, list[Record]], setting: str) -> dict[float, list[Record]]:
-    """Return the records in which no other setting is changed by the value of this one, in its order."""
+    """Return the records in which only this setting is changed or none, by its value in rising order."""
     shown = [own for name, own in by_column.items() if name.split(" ")[0] in ("reduced", SETTINGS[setting])]
     return {own[0][setting]: own for own in sorted(shown, key=lambda own: own[0][setting])}

@@ -1,1 +1,1 @@
-"""The tables and figures of the paper: one file for each, and the steps that they share."""
+"""Reproduce the tables and figures of the paper: a module for each, and modules with shared steps."""

@@ -1,4 +1,4 @@
-"""Where MGCE is ahead of the other methods, and where it is not: a row for each data set and noise rate."""
+"""Render a table of the accuracy differences between MGCE and each other method, by data set and noise rate."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CAPTION = (
 
 @dataclass(frozen=True)
 class Cell:
-    """MGCE against another method: data set, noise rate and method, the difference, and how many seeds both have."""
+    """The difference in accuracy between MGCE and another method, for one data set and noise rate."""
 
     dataset: str
     noise_rate: float
@@ -45,7 +45,7 @@ class Cell:
 
     @property
     def verdict(self) -> str:
-        """Return "ahead", "behind", "level" or "unclear", or nothing for a single seed."""
+        """The verdict on MGCE: "ahead", "behind", "level" or "unclear"; "" for a single seed."""
         if self.seeds == 1:
             return ""
         if self.found.p < LEVEL:
@@ -53,26 +53,32 @@ class Cell:
         return "level" if max(-self.found.low, self.found.high) <= MARGIN else "unclear"
 
     def show(self) -> str:
-        """Show the difference: `+2.86 ± 0.44, p < 0.001: ahead*`."""
+        """Return the difference as text, for example `+2.86 ± 0.44, p < 0.001: ahead*`."""
         if self.seeds == 1:
             return f"{self.found.value:+.2f}, one seed"
         half, star = (self.found.high - self.found.low) / 2, "*" * (self.corrected < LEVEL)
         return f"{self.found.value:+.2f} {PLUS_MINUS} {half:.2f}, {show_p(self.found)}: {self.verdict}{star}"
 
     def numbers(self) -> dict[str, Any]:
-        """Return the row for a program."""
+        """Return the row of the table for programs, with unrounded numbers."""
         where = {"dataset": self.dataset, "noise_rate": self.noise_rate, "over": self.method, "seeds": self.seeds}
         test = {"low": self.found.low, "high": self.found.high, "p": self.found.p, "p_holm": self.corrected}
         return where | {"points": self.found.value, **(test if self.seeds > 1 else dict.fromkeys(test))}
 
 
 def plan(options: Options) -> list[Specification]:
-    """Plan the runs of Table 3; those of Table 1 that are there are shown too."""
+    """Plan the runs of Table 3.
+
+    Finished runs of Table 1 are rendered too, but not planned here.
+    """
     return table3.plan(options)
 
 
 def render(runs: Sequence[Run]) -> Result | None:
-    """Return a row for each data set and noise rate that has runs of MGCE and of another method; None without any."""
+    """Render a row for each data set and noise rate with runs of MGCE and of another method.
+
+    Return None if there are no such runs.
+    """
     records = [*table1.records_of(runs), *table3.tabular_records(runs)]
     datasets = ordered({record["dataset"] for record in records}, (*table1.DATASETS, *table3.DATASETS))
     blocks = {
@@ -97,7 +103,7 @@ def render(runs: Sequence[Run]) -> Result | None:
 
 
 def _cells(dataset: str, noise_rate: float, block: Sequence[dict[str, Any]], others: Iterable[str]) -> list[Cell]:
-    """Compare MGCE with each other method on the seeds that both have."""
+    """Compare MGCE with each other method on the seeds with which both were run."""
     accuracy: dict[str, dict[int, float]] = {}
     for record in best_candidate(block):
         accuracy.setdefault(record["method"], {})[record["seed"]] = 100 * record["accuracy"]
@@ -112,19 +118,19 @@ def _cells(dataset: str, noise_rate: float, block: Sequence[dict[str, Any]], oth
 
 
 def _corrected(cells: Sequence[Cell]) -> list[Cell]:
-    """Add to every test its p-value by Holm's method."""
+    """Return the comparisons with p-values corrected by Holm's method for the number of tests."""
     tested = iter(holm([cell.found.p for cell in cells if cell.seeds > 1]))
     return [replace(cell, corrected=next(tested)) if cell.seeds > 1 else cell for cell in cells]
 
 
 def _fixed(block: Sequence[dict[str, Any]]) -> str:
-    """Say which method had one beta only, where the others of the paper's table had it chosen: `gce 1.4`."""
+    """Return the methods that were run at only one beta, so that none was selected, such as `gce 1.4`."""
     betas = {method: {record["beta"] for record in block if record["method"] == method} for method in CHOOSING}
     return ", ".join(f"{method} {next(iter(found)):g}" for method, found in betas.items() if len(found) == 1)
 
 
 def _notes(cells: Sequence[Cell], others: Mapping[str, str]) -> dict[str, str]:
-    """Say where MGCE is ahead and where behind, and where it is ahead of both cross-entropy and MAE."""
+    """Return sentences that list the data sets on which MGCE is ahead of, behind or level with each other method."""
 
     def places(method: str, verdict: str) -> list[str]:
         return [

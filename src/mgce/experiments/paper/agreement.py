@@ -1,4 +1,4 @@
-"""Whether our numbers agree with the paper's: a test for each, and sentences on those that do not."""
+"""Test whether our numbers agree with the paper's, and write sentences about those that do not."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ MARGIN = 2.0
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a test says of one of our numbers and the paper's.
+    """The result of testing one of our numbers against the paper's.
 
     Attributes:
-        kind: "agrees", "differs", or "too wide" where they are not told apart, but could be far apart.
-        sentence: on both numbers, of one that does not agree.
+        kind: "agrees", "differs", or "too wide" if the test finds no difference but cannot exclude a large one.
+        sentence: a sentence with both numbers, if they do not agree; else "".
     """
 
     kind: str
@@ -28,7 +28,7 @@ class Verdict:
 
 
 def judge(what: str, ours: Summary | None, paper: Sequence[float] | None) -> Verdict | None:
-    """Compare a number with the paper's, a mean and a standard deviation of five; None if one of them is missing."""
+    """Compare our number with the paper's mean and standard deviation of five seeds; None if one is missing."""
     if ours is None or paper is None:
         return None
     found = difference_of_means(ours, Summary(paper[0], paper[1], PAPER_SEEDS))
@@ -43,17 +43,17 @@ def judge(what: str, ours: Summary | None, paper: Sequence[float] | None) -> Ver
 
 
 def show_p(found: Difference) -> str:
-    """Show a p-value: `p = 0.021`."""
+    """Return a p-value as text, for example `p = 0.021`."""
     return f"p = {found.p:.2g}" if found.p >= 0.001 else "p < 0.001"
 
 
 def notes_of(verdicts: Mapping[str, Verdict]) -> dict[str, str]:
-    """Return the sentences on numbers that do not agree, by their keys."""
+    """Return the sentences about numbers that do not agree with the paper's, by key."""
     return {key: verdict.sentence for key, verdict in verdicts.items() if verdict.sentence}
 
 
 def agreement(verdicts: Mapping[str, Verdict]) -> str:
-    """Say in a sentence how many of the numbers agree with the paper's; nothing if there are none."""
+    """Return a sentence that says how many of our numbers agree with the paper's; "" if there are none."""
     kinds = [verdict.kind for verdict in verdicts.values()]
     if not kinds:
         return ""

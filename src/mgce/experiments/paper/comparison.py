@@ -1,4 +1,4 @@
-"""The tables that compare the methods on clean and noisy labels: our numbers, the paper's, and where they differ."""
+"""Render tables that compare methods on clean and noisy labels, with our numbers beside the paper's."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ Records = Sequence[dict[str, Any]]
 
 @dataclass(frozen=True)
 class Row:
-    """A data set, a noise rate and a method.
+    """A row of the table: the results of one method on one data set at one noise rate.
 
     Attributes:
-        dataset, noise_rate, method: which.
-        chosen: the summary of the networks at the beta of each seed, as `summarize` gives it; empty if none was run.
-        fixed: that of the networks at one beta for all seeds; empty if there was no beta to choose.
-        paper: the paper's pairs by the name of our measure; empty if it has none.
-        single: whether there was only one beta, of a method that has several.
+        dataset, noise_rate, method: the data set, noise rate and method of the row.
+        chosen: summary of the networks with beta selected for each seed, from `summarize`; empty if there are none.
+        fixed: summary of the networks with one beta for all seeds; empty if there was no beta to select.
+        paper: the paper's pairs of mean and standard deviation, by the name of our metric; empty if it has none.
+        single: whether a method with several candidates for beta was run with only one.
         setting: how the networks were trained, in words; "" if it is the same in all rows.
-        short: whether training had fewer epochs than the paper's; then there are no verdicts.
+        short: whether training had fewer epochs than in the paper; then numbers are not compared.
     """
 
     dataset: str
@@ -69,16 +69,16 @@ class Row:
 def compare_methods(
     name: str, title: str, records: Records, datasets: Sequence[str], noise_rates: Sequence[float]
 ) -> Result | None:
-    """Return a row for each data set, noise rate and method, the paper's numbers beside ours; None without records.
+    """Render a row for each data set, noise rate and method, with the paper's numbers beside ours.
 
-    A noise rate that was not run, and for which the paper has no numbers either, is left out.
+    Noise rates with neither runs nor numbers of the paper are left out. The result is None if there are no records.
 
     Args:
-        name: of the table, as the command has it.
-        title: of the table.
-        records: with data set, noise rate, method, beta, seed and the measures.
-        datasets: those of the paper, in its order.
-        noise_rates: rates of noise in the order of the table.
+        name: name of the table, as on the command line.
+        title: title of the table.
+        records: records with data set, noise rate, method, beta, seed and metrics.
+        datasets: the data sets of the paper, in its order.
+        noise_rates: noise rates, in the order of the table.
     """
     if not records:
         return None
@@ -107,7 +107,7 @@ def compare_methods(
 
 
 def ordered(found: set[str], datasets: Sequence[str]) -> list[str]:
-    """Sort data sets in the order of `datasets`, which is the paper's; others come last, by name."""
+    """Sort names of data sets in the order of `datasets`; names that are not in it come last, alphabetically."""
 
     def place(dataset: str) -> tuple[int, str]:
         name = PUBLISHED_AS.get(dataset, dataset)
@@ -117,9 +117,9 @@ def ordered(found: set[str], datasets: Sequence[str]) -> list[str]:
 
 
 def _rows(table: str, dataset: str, noise_rate: float, block: Records) -> list[Row]:
-    """Return the rows of a data set and a noise rate; none if neither we nor the paper have anything.
+    """Return the rows of a data set and a noise rate; none if there are neither runs nor numbers of the paper.
 
-    The methods of the paper come first, run or not; then others that were run.
+    The methods of the paper come first, even if they were not run; then other methods that were run.
     """
     smoke = any(record.get("smoke") for record in block)
     paper = {} if smoke else {method: _paper(table, dataset, method, noise_rate) for method in OF_PAPER}
@@ -152,7 +152,7 @@ def other_methods(records: Records) -> list[str]:
 
 
 def _ties(records: Records) -> str:
-    """Say how many choices of beta for a seed are ties, and what decided them."""
+    """Return a sentence that says how many selections of beta were ties, and how these were decided."""
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for record in records:
         if record["method"] in CHOOSING:
@@ -172,10 +172,11 @@ def _ties(records: Records) -> str:
 
 
 def _paper(table: str, dataset: str, method: str, noise_rate: float) -> dict[str, Pair]:
-    """Return the paper's pairs by the name of our measure.
+    """Return the paper's pairs of mean and standard deviation, by the name of our metric.
 
-    The paper's calibration errors of MAE are those of the method "mae_published" and not of the corrected one, since
-    its numbers agree with probabilities that have a sign reversed. The accuracy is the same for both.
+    The paper's calibration errors of MAE belong to the method "mae_published", whose probabilities have a sign
+    reversed: the paper's numbers agree with these, not with the corrected probabilities. The accuracy is the same for
+    both.
     """
     row = published_row(table, dataset, MINIMAX_MAE if method == "mae_published" else method, noise_rate)
     measures = [measure for measure in COMPARED if (method, measure) != (MINIMAX_MAE, "ece_h")]
@@ -183,12 +184,12 @@ def _paper(table: str, dataset: str, method: str, noise_rate: float) -> dict[str
 
 
 def _pair(summary: Mapping[str, Any], measure: str) -> Pair | None:
-    """Return mean and standard deviation of a measure in percent."""
+    """Return mean and standard deviation of a metric in percent; None for an empty summary."""
     return (100 * summary[measure], 100 * summary[f"{measure}_std"]) if summary else None
 
 
 def _verdicts(row: Row, summary: Mapping[str, Any]) -> dict[str, Verdict]:
-    """Compare the measures of a row with the paper's; give the verdicts by keys as `Result.notes` has them."""
+    """Compare the metrics of a row with the paper's; return the verdicts by the keys of `Result.notes`."""
     where = f"{row.dataset}, η = {row.noise_rate:g}, {LABELS.get(row.method, row.method)}"
     if row.short:
         return {}
@@ -204,7 +205,7 @@ def _verdicts(row: Row, summary: Mapping[str, Any]) -> dict[str, Verdict]:
 
 
 def _flat(row: Row) -> dict[str, Any]:
-    """Return a row for a program: numbers in full, a column each for mean and standard deviation, every seed's beta."""
+    """Return a row for programs: unrounded numbers, with means and standard deviations in separate columns."""
     flat: dict[str, Any] = {"dataset": row.dataset, "noise_rate": row.noise_rate, "method": row.method}
     flat |= {"setting": row.setting} if row.setting else {}
     flat["seeds"] = row.chosen.get("seeds")
@@ -220,7 +221,7 @@ def _flat(row: Row) -> dict[str, Any]:
 
 
 def _cells(row: Row) -> dict[str, str]:
-    """Return a row for a reader; where there was only one beta, it says that no validation chose it."""
+    """Return a row for readers; a beta that was not selected by validation is marked as fixed."""
     betas = row.chosen.get("betas")
     return {
         "dataset": row.dataset,

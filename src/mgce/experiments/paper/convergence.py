@@ -1,7 +1,7 @@
-"""The figures of accuracy by epoch: a panel for each data set and noise rate, with a line for each series.
+"""Draw figures of accuracy by epoch: a panel for each data set and noise rate, with a line for each series.
 
-A *series* is one method at one beta, and one of its curves by epoch; the line is its mean over the seeds, within a band
-of one standard deviation.
+A *series* is a curve by epoch (test accuracy or objective) of one method at one beta. The line is the mean over the
+seeds, in a band of plus or minus one standard deviation.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ PANEL = (4.2, 3.1)
 
 @dataclass(frozen=True)
 class CurveFigure:
-    """A figure of curves by epoch.
+    """The description of a figure of curves by epoch.
 
     Attributes:
-        name: by which `mgce reproduce` knows it.
-        title: what it shows.
+        name: name of the figure for `mgce reproduce`.
+        title: title of the figure.
         caption: what was trained, and how to read the figure.
-        series: the lines of a panel.
-        shown: epochs, counted from 1, whose values stand in the table below the figure, beside those of the last one.
+        series: the lines of each panel.
+        shown: epochs, counted from 1, whose values are in the table below the figure; the last epoch is always shown.
         xscale: scale of the axis of epochs, "linear" or "log".
-        ylabel: of the axis of accuracies: which accuracy it is.
+        ylabel: label of the vertical axis, which says which accuracy it shows.
     """
 
     name: str
@@ -56,16 +56,16 @@ class CurveFigure:
 
 
 def draw_curves(chart: CurveFigure, records: Sequence[dict[str, Any]], datasets: Sequence[str]) -> Result | None:
-    """Draw the mean and the standard deviation over the seeds; give None if no data set has any of the series.
+    """Draw the mean and the standard deviation of each series over the seeds.
 
-    There is a panel for each data set and noise rate. The panels stand one below the other, so that they are large
-    enough on a phone too.
+    There is a panel for each data set and noise rate, one below the other, so that panels are large enough on a phone.
+    The result is None if there are no records of any series.
 
     Args:
-        chart: what to draw.
-        records: with data set, noise rate, method, beta, seed and curves by epoch; for images also the network's
-            setting.
-        datasets: those of the paper, in its order; others come last.
+        chart: the description of the figure.
+        records: records with data set, noise rate, method, beta, seed and curves by epoch; for images also with the
+            setting of the network.
+        datasets: the data sets of the paper, in its order; others come last.
     """
     drawn: list[tuple[dict[str, Any], Curves]] = []
     for dataset in ordered({record["dataset"] for record in records}, datasets):
@@ -106,19 +106,22 @@ def _panel(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _words(row: Mapping[str, Any]) -> dict[str, str]:
-    """Return the values of a row, or of its first columns, as text."""
+    """Return the values of a row as text, with the noise rate as a percentage of wrong labels."""
     rate = "noise_rate"
     return {"noise" if name == rate else name: f"{x:.0%} wrong" if name == rate else str(x) for name, x in row.items()}
 
 
 def _curves(records: Sequence[dict[str, Any]], series: Series) -> Curves:
-    """Return the curves by label, each (seeds, epochs), of the series that have records."""
+    """Return the curves of each series that has records, by label, each of shape (seeds, epochs)."""
     curves = {label: curves_of(records, *line[:3]) for label, line in series.items()}
     return {label: values for label, values in curves.items() if len(values)}
 
 
 def curves_of(records: Sequence[dict[str, Any]], method: str, beta: float, curve: str) -> NDArray[np.float64]:
-    """Return a curve in percent, shape (seeds, epochs), of an objective V the curve of 1 - V; empty without records."""
+    """Return a curve in percent, shape (seeds, epochs); it is empty if there are no records.
+
+    For the objective V it is the curve of 1 - V.
+    """
     chosen = [r for r in records if r["method"] == method and r["beta"] == beta]
     values = np.array([r[f"{curve}_by_epoch"] for r in sorted(chosen, key=lambda r: r["seed"])])
     return 100 * (1 - values if curve == "objective" else values)
@@ -136,7 +139,7 @@ def _cells(mean: NDArray[np.float64], std: NDArray[np.float64], shown: Sequence[
 
 
 def _convergence(title: str, mgce: NDArray[np.float64], gce: NDArray[np.float64]) -> str:
-    """Say in which epoch the mean accuracy of MGCE first reaches the one that GCE has after its last epoch."""
+    """Return a sentence: in which epoch the mean accuracy of MGCE first reaches GCE's accuracy at the last epoch."""
     end = gce.mean(0)[-1]
     reached = np.flatnonzero(mgce.mean(0) >= end)
     when = f"reaches it in epoch {reached[0] + 1}" if len(reached) else "does not reach it"

@@ -1,4 +1,4 @@
-"""Figure 1: the loss of a probability, for beta from MAE to cross-entropy."""
+"""Draw Figure 1: the loss against the probability of the label, for several beta from MAE to cross-entropy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SHOWN = (0.01, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 
 def render(runs: Sequence[Run]) -> Result:
-    r"""Draw :math:`\beta (1 - h_y^{1/\beta})` against the probability h of the label."""
+    r"""Draw the loss :math:`\beta (1 - h_y^{1/\beta})` against the probability h_y of the label."""
     h = torch.linspace(0.005, 1, 200, dtype=torch.float64)  # steps of 0.005, without 0, where -log h is infinite
     chart, (axis,) = figure(1, 5.4, 4.0)
     cells, numbers = draw_by_beta(axis, losses, h, SHOWN, "loss")
@@ -39,17 +39,17 @@ def draw_by_beta(
     shown: Sequence[float],
     name: str,
 ) -> tuple[list[dict[str, str]], list[dict[str, Any]]]:
-    """Draw a function of h for each beta of `CURVES`.
+    """Draw a function of the probability h for each beta of `CURVES`.
 
     Args:
-        axis: Matplotlib's axes to draw in.
-        function: of probabilities (n,) and beta, gives (n,).
+        axis: Matplotlib axes to draw on.
+        function: function from probabilities (n,) and beta to values (n,).
         h: the probabilities to draw, shape (n,).
         shown: the probabilities in the table.
-        name: the key of the function's values in the numbers.
+        name: name of the function's values in the numbers.
 
     Returns:
-        A table for a reader, with a row for each h in `shown`, and the numbers that were drawn.
+        The table for readers, with a row for each h in `shown`, and the numbers that were drawn.
     """
     numbers: list[dict[str, Any]] = []
     for label, beta in CURVES.items():
@@ -62,7 +62,7 @@ def draw_by_beta(
 
 
 def losses(h: torch.Tensor, beta: float) -> torch.Tensor:
-    """Return the loss of label 0 with probabilities (h, 1 - h), for every h of shape (n,)."""
+    """Return the loss of label 0, given probabilities (h, 1 - h) of two classes, for each entry of h (n,)."""
     probs = torch.stack([h, 1 - h], dim=-1)
     target = torch.zeros(len(h), dtype=torch.int64)
     return alpha_loss(probs, target, beta=beta, reduction="none") + 0.0  # -0.0 + 0.0 is 0.0

@@ -1,4 +1,4 @@
-"""Figure 2: the worst-case probability that belongs to a minimax probability, for two classes."""
+"""Draw Figure 2: the worst-case probability against the minimax probability, for two classes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHOWN = (0.0, 0.01, 0.2, 0.4, 0.6, 0.8, 0.99, 1.0)
 
 
 def render(runs: Sequence[Run]) -> Result:
-    r"""Draw :math:`p_y = h_y^{1/\alpha} / \sum_z h_z^{1/\alpha}` against h_y, eq. (16)."""
+    r"""Draw the worst-case probability :math:`p_y = h_y^{1/\alpha} / \sum_z h_z^{1/\alpha}` against h_y, eq. (16)."""
     h = torch.linspace(0, 1, 401, dtype=torch.float64)  # steps of 0.0025: for a small beta the curve is steep near 0
     chart, (axis,) = figure(1, 4.6, 4.4)
     cells, numbers = draw_by_beta(axis, worst_case, h, SHOWN, "p")
@@ -32,5 +32,5 @@ def render(runs: Sequence[Run]) -> Result:
 
 
 def worst_case(h: torch.Tensor, beta: float) -> torch.Tensor:
-    """Return the worst-case probability of the first of two classes for every h of it, shapes (n,)."""
+    """Return the worst-case probability of the first of two classes, given its minimax probability h (n,)."""
     return minimax_to_worst_case(torch.stack([h, 1 - h], dim=-1), beta=beta)[:, 0]

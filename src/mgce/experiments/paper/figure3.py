@@ -1,4 +1,4 @@
-"""Figure 3: test accuracy by epoch on images with clean labels."""
+"""Plan and draw Figure 3: test accuracy by epoch on images."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ FIGURE = CurveFigure("figure3", "Figure 3: accuracy by epoch on images", CAPTION
 
 
 def plan(options: Options) -> list[Specification]:
-    """Plan a run for each data set, seed and method."""
+    """Plan a run with clean labels for each data set, each seed, and each of MGCE and GCE."""
     return plan_figure(options, DATASETS)
 
 
 def render(runs: Sequence[Run]) -> Result | None:
-    """Draw a panel for each data set and noise rate that Table 1 may show; None without runs."""
+    """Draw a panel for each data set and noise rate with runs of Table 1 or Figure 3; return None without runs."""
     records = [record for record in image_records(runs) if record["l1"] == PENALTY and record["for_tables"]]
     return draw_curves(FIGURE, records, DATASETS)

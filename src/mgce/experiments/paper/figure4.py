@@ -1,4 +1,4 @@
-"""Figure 4: accuracy by epoch on WebVision, whose labels are noisy as they come."""
+"""Plan and draw Figure 4: accuracy by epoch on WebVision, whose published labels are noisy."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ FIGURE = CurveFigure("figure4", TITLE, CAPTION, ylabel="accuracy on validation i
 
 
 def plan(options: Options) -> list[Specification]:
-    """Plan a run for each seed and method."""
+    """Plan a run for each seed and each of MGCE and GCE."""
     return plan_figure(options, DATASETS, "figure4")
 
 
 def render(runs: Sequence[Run]) -> Result | None:
-    """Draw a panel; None without runs."""
+    """Draw the panel of WebVision; return None if there are no runs."""
     return draw_curves(FIGURE, figure_records(runs, "figure4", DATASETS), DATASETS)

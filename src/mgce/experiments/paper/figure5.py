@@ -1,4 +1,4 @@
-"""Figure 5: accuracy by epoch on Clothing-1M, whose labels are noisy as they come."""
+"""Plan and draw Figure 5: accuracy by epoch on Clothing-1M, whose published labels are noisy."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ FIGURE = CurveFigure("figure5", "Figure 5: accuracy by epoch on Clothing-1M", CA
 
 
 def plan(options: Options) -> list[Specification]:
-    """Plan a run for each seed and method."""
+    """Plan a run for each seed and each of MGCE and GCE."""
     return plan_figure(options, DATASETS, "figure5")
 
 
 def render(runs: Sequence[Run]) -> Result | None:
-    """Draw a panel; None without runs."""
+    """Draw the panel of Clothing-1M; return None if there are no runs."""
     return draw_curves(FIGURE, figure_records(runs, "figure5", DATASETS), DATASETS)

@@ -1,4 +1,4 @@
-"""Figure 6: accuracy by epoch on tables with clean labels, and the objective values V_beta."""
+"""Plan and draw Figure 6: accuracy and objective values V_beta by epoch, on tables with clean labels."""
 
 from __future__ import annotations
 
@@ -42,7 +42,10 @@ FIGURE = CurveFigure("figure6", TITLE, CAPTION, series=SERIES, xscale="log")
 
 
 def plan(options: Options) -> list[Specification]:
-    """Plan the runs of Table 3 on clean labels that have a network of a series; the series are there in any case."""
+    """Plan the runs of Table 3 on clean labels that contain a network of the figure.
+
+    The networks of the figure are always planned, even if the options do not list their beta.
+    """
     lines = [(method, beta) for method, beta, *_ in SERIES.values()]
     shown = {(one.name, one.beta) for method, beta in lines for one in at_betas(method, (beta,))}
     wanted = {member for method in options.methods for member in options.members(method)} | shown
@@ -56,7 +59,7 @@ def plan(options: Options) -> list[Specification]:
 
 
 def render(runs: Sequence[Run]) -> Result | None:
-    """Draw a panel for each data set; None without runs."""
+    """Draw a panel for each data set; return None if there are no runs."""
     records = [record for record in table3.tabular_records(runs) if record["noise_rate"] == 0]
     result = draw_curves(FIGURE, records, table3.DATASETS)
     if result is None:
@@ -68,7 +71,7 @@ def render(runs: Sequence[Run]) -> Result | None:
 
 
 def _above(dataset: str, records: Sequence[dict[str, Any]]) -> dict[str, str]:
-    """Say in how many epochs 1 - V was above the test accuracy of its own network, for one seed or more."""
+    """Return a note: in how many epochs 1 - V exceeded the same network's test accuracy, for at least one seed."""
     counts = []
     for label, (method, beta, curve, _) in SERIES.items():
         values = curves_of(records, method, beta, curve)

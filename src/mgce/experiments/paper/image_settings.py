@@ -1,4 +1,4 @@
-"""The paper's settings for images, by the name of the data set, and the noise that it adds to labels."""
+"""Define the paper's settings for images by data set, and the noise rates of its tables."""
 
 from __future__ import annotations
 

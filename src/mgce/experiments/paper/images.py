@@ -1,4 +1,4 @@
-"""A run of the paper on images: one residual network."""
+"""Define and plan the paper's runs on images, each of which trains one residual network."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ SMOKE_COUNT = 2  # of seeds, and of candidates for beta, in a smoke run at most
 
 @dataclass(frozen=True, kw_only=True)
 class ImageRun(ImageNetworkRun):
-    """A network trained on one data set of images, by one loss.
+    """A run of the paper that trains one network on images by one loss.
 
-    The fields are those of `ImageNetworkRun`. Noise is in the labels of validation images too. A method is one of the
-    paper, or the name of another loss; `hyperparameters` are those published for a loss that is not the paper's.
+    The fields are those of `ImageNetworkRun`. Validation labels are corrupted too. `hyperparameters` contains the
+    published hyperparameters only if the loss is not one of the paper's.
     """
 
     kind: ClassVar[str] = "images"
@@ -71,14 +71,14 @@ class ImageRun(ImageNetworkRun):
         object.__setattr__(self, "hyperparameters", found)  # the dataclass is frozen
 
     def run(self, place: Place) -> list[dict[str, Any]]:
-        """Train the network; give its record at the epoch of best validation accuracy."""
+        """Train the network and return its records, measured at the epoch with the best validation accuracy."""
         dataset, loss = self.task(place)
         by_epoch = {epoch: stage[0] for epoch, stage in stages([loss]).items()}
         fit, logits = self.train(dataset, place, by_epoch, noise_rate=self.noise_rate)
         return self.records(loss, fit, dataset, logits, place.image_precision)
 
     def task(self, place: Place) -> tuple[ImageDataset, MemberLoss]:
-        """Return the images, with the labels before noise is made, and the loss."""
+        """Return the images, with labels to which noise has not been added yet, and the loss."""
         published = self.images(place)
         dataset = with_labels(published, self.labels)
         return dataset, self._loss.loss(self._published_for, *self._told(published, dataset))
@@ -86,12 +86,13 @@ class ImageRun(ImageNetworkRun):
     def records(
         self, loss: MemberLoss, fit: ImageFit, dataset: ImageDataset, logits: Tensor, precision: str
     ) -> list[dict[str, Any]]:
-        """Return the records of a network that is trained, from its logits (n, k) of the test images.
+        """Return the records of a trained network, given its logits (n, k) of the test images.
 
-        The record holds the method, beta, noise rate and seed; the epoch; validation accuracy, None where no images are
-        held out; test accuracy; ECE and SCE of h and p; and by epoch the test accuracy, the objective, and the
-        validation accuracy if there is one. MGCE at beta = 1 has another record, `mae_published`, for the probabilities
-        that the paper's table agrees with. Curves have five digits, so that records stay small.
+        A record contains the method, beta, noise rate and seed; the selected epoch; the validation accuracy (None if
+        no images are held out); the test accuracy; the calibration errors ECE and SCE of the minimax probabilities h
+        and the worst-case probabilities p; and by epoch the test accuracy, the objective and the validation accuracy.
+        Curves are rounded to five digits. MGCE at beta = 1 has a second record, `mae_published`, for the probabilities
+        with which the paper's table agrees.
         """
         target = torch.from_numpy(dataset.test.target)
         record = {"method": self.method, "beta": plain(self.beta), "noise_rate": self.noise_rate, "seed": self.seed}
@@ -110,13 +111,13 @@ class ImageRun(ImageNetworkRun):
 
     @property
     def _published_for(self) -> PublishedFor:
-        """The data set and the noise that hyperparameters were published for, as `Method.hyperparameters` has them."""
+        """The data set and the noise for which published hyperparameters are looked up."""
         if self.labels:
             return self.dataset.removesuffix("n"), None, None
         return self.dataset, "symmetric", self.noise_rate
 
     def _told(self, published: ImageDataset, dataset: ImageDataset) -> tuple[Tensor, Tensor]:
-        """Return what is told to the losses that are told the noise: its matrix, and the counts of the true classes."""
+        """Return the transition matrix of the noise and the counts of the true classes, for losses that need them."""
         clean, k = torch.from_numpy(published.train.target), len(published.classes)
         if self.labels:
             transition = label_transition(clean, torch.from_numpy(dataset.train.target), k)
@@ -126,7 +127,7 @@ class ImageRun(ImageNetworkRun):
 
 
 def with_labels(dataset: ImageDataset, labels: str) -> ImageDataset:
-    """Return the data set with its human labels of this name in place of the published ones; with "" as it is."""
+    """Return the data set with the human labels of this name as training labels; for "" return it unchanged."""
     if not labels:
         return dataset
     assert isinstance(dataset.train, Images)
@@ -143,18 +144,18 @@ def plan_images(
     penalties: Sequence[float] = (PENALTY,),
     item: str = SMOKE_ITEM,
 ) -> list[Specification]:
-    """Plan a run for each data set, noise rate, penalty, seed and member, which is a pair of method and beta.
+    """Plan a run for each data set, noise rate, penalty, seed, and pair of method and beta.
+
+    Data sets with human labels are trained on these labels, without additional noise.
 
     Args:
-        options: what was asked for. A smoke run has tiny networks, at most two seeds, and the digits if no data sets
-            are asked for.
-        datasets: those of the table or figure, used if the options name none.
+        options: the user's options. A smoke run has tiny networks and at most two seeds, and uses the digits if the
+            user names no data sets.
+        datasets: data sets of the table or figure, used if the options name none.
         members: pairs of method and beta.
-        noise_rates: shares of labels that are made wrong.
-        penalties: values of lambda_0.
-        item: of a smoke run, what it is a miniature of; those of Tables 1 and 2 and Figure 3 are the same.
-
-    A data set with human labels is trained on those, and no noise is added to them.
+        noise_rates: fractions of labels to corrupt.
+        penalties: weights lambda_0 of the L1 penalty.
+        item: for a smoke run, the table or figure that it is a miniature of; Tables 1 and 2 and Figure 3 share theirs.
     """
     members = list(members)
     specifications: list[Specification] = []
@@ -177,11 +178,11 @@ def plan_images(
 
 
 def image_records(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """Return the records of all runs on images by rising beta, with what tables and figures have to know of the run.
+    """Return the records of all runs on images, sorted by beta, with facts about their runs.
 
-    That is the data set, with the name of its human labels if it has any; lambda_0; for a miniature, which item it is
-    one of; and whether the tables show it. Further the network's stem and number of epochs, and whether the paper has
-    more epochs.
+    The facts are the data set, with the name of its human labels if it has any; the weight of the penalty; for a smoke
+    run, the item it is a miniature of; whether the tables show the record; the network's stem and number of epochs;
+    and whether the paper has more epochs.
     """
     records = [
         {
@@ -203,35 +204,35 @@ def image_records(runs: Sequence[Run]) -> list[dict[str, Any]]:
 
 
 def _setting(specification: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the stem and number of epochs of a run in words, and whether the paper trains for more epochs."""
+    """Return the stem and the number of epochs of a run as text, and whether the paper trains for more epochs."""
     epochs, paper = specification["epochs"], PAPER.get(specification["dataset"], ImageSettings()).epochs
     return {"setting": f"{specification['stem']} stem, {epochs} epochs", "short": epochs < paper}
 
 
 def settings_of(records: Sequence[Mapping[str, Any]]) -> str:
-    """Return the distinct settings of records, in one text."""
+    """Return the distinct settings of records, joined to one text."""
     return "; ".join(sorted({record["setting"] for record in records}))
 
 
 def _shown(specification: Mapping[str, Any]) -> str:
-    """Return the name of a data set as tables show it: `cifar10n (worst)` with its human labels."""
+    """Return the name of a run's data set in tables, with its human labels if it has any: `cifar10n (worst)`."""
     labels = specification.get("labels", "")
     return f"{specification['dataset']} ({labels})" if labels else str(specification["dataset"])
 
 
 def clean_records(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """Return the records that figures show: at their beta, the usual lambda_0, and without noise of our making."""
+    """Return the records for figures: those at beta = 1.4, with the usual penalty and without added noise."""
     keys = {"noise_rate": 0.0, "beta": BETA, "l1": PENALTY}
     return [record for record in image_records(runs) if keys.items() <= record.items()]
 
 
 def figure_records(runs: Sequence[Run], item: str, datasets: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the records that a figure of one data set shows: those of that data set, and of its own smoke runs."""
+    """Return the records for a figure of certain data sets: the runs on these, and smoke runs of the figure."""
     records = clean_records(runs)
     return [r for r in records if r["smoke"] == item or (not r["smoke"] and r["dataset"] in datasets)]
 
 
 def plan_figure(options: Options, datasets: Sequence[str], item: str = SMOKE_ITEM) -> list[Specification]:
-    """Plan a run for each data set, each seed, and MGCE and GCE as far as they are asked for, at the figures' beta."""
+    """Plan a run at beta = 1.4 for each data set, each seed, and each of MGCE and GCE that the options name."""
     members = [(method, BETA) for method in options.methods if method in ("mgce", "gce")]
     return plan_images(options, datasets, members, item=item)

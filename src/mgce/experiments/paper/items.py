@@ -1,4 +1,4 @@
-"""The tables and figures that can be reproduced, by name."""
+"""List the tables and figures that `mgce reproduce` can reproduce, and plan their runs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ITEMS: Mapping[str, Item[Options]] = {
 
 
 def headline(results: Sequence[Result]) -> str:
-    """Say how many of our numbers agree with the paper's."""
+    """Return sentences that say how many of our numbers agree with the paper's."""
     sentences = [result.agreement for result in results if result.agreement]
     return " ".join(sentences) or "Nothing here stands in the paper as a number."
 
@@ -52,7 +52,7 @@ PAPER = Study(TITLE, (TabularRun, ImageRun), ITEMS, headline)
 
 
 def chosen(name: str) -> list[str]:
-    """Return the items that a name stands for: itself, or every item for `all`.
+    """Return the items that a name selects: every item for `all`, otherwise only the item of this name.
 
     Example:
         >>> chosen("table3")
@@ -63,12 +63,12 @@ def chosen(name: str) -> list[str]:
 
 
 def plan(name: str, options: Options) -> list[Specification]:
-    """Plan the runs of an item, or of `all`.
+    """Plan the runs of a table or figure, or of `all`.
 
-    For `all`, each item gets those of the data sets asked for that it can take: Table 3 tables, Table 1 images.
+    For `all`, each item uses only the requested data sets that it supports: Table 3 tables, Table 1 images.
 
     Raises:
-        ValueError: if no item can take one of the data sets, or the item trains by none of the methods.
+        ValueError: if no item supports a requested data set, or the item uses none of the requested methods.
     """
     plans = {item.plan: item.datasets for item in map(ITEMS.__getitem__, chosen(name)) if item.plan}
     if options.datasets is not None and not plans:

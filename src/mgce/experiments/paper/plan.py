@@ -1,4 +1,4 @@
-"""What `mgce reproduce` is asked for: data sets, methods, betas, seeds, and whether in miniature."""
+"""Define the options of `mgce reproduce`: data sets, methods, betas, seeds, and smoke runs."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ BETA = 1.4
 
 @dataclass(frozen=True)
 class Options:
-    """What is asked for.
+    """The options of `mgce reproduce`.
 
     Attributes:
-        datasets: names; None for those of the paper.
+        datasets: names of data sets; None means those of the paper.
         methods: names of losses, or NAME@BETA for a loss at a fixed beta.
         betas: candidates for the beta of mgce and gce.
-        seeds: how many.
-        smoke: whether to run a miniature, to see that all works.
-        together: whether the networks of all seeds and methods are one run. One alone is too small to keep an
-            accelerator busy; on a CPU, separate runs use the cores side by side.
-        noise_rates: rates of symmetric noise in Tables 1 and 3, among the paper's; None for all of them.
-        settings: settings of image networks that replace the paper's: the `stem` or the number of `epochs`.
+        seeds: number of seeds.
+        smoke: whether to run a miniature that only checks that everything works.
+        together: whether one run trains the networks of all seeds and methods at once. This suits a GPU, which one
+            small network cannot keep busy. On a CPU separate runs can use several cores.
+        noise_rates: rates of symmetric noise in Tables 1 and 3, a subset of the paper's; None means all of them.
+        settings: settings of networks for images that replace the paper's: the `stem` or the number of `epochs`.
     """
 
     datasets: tuple[str, ...] | None = None
@@ -58,5 +58,5 @@ class Options:
                 raise ValueError(expected(name, "one or more values, none of them twice", values))
 
     def members(self, method: str) -> list[tuple[str, float]]:
-        """Return the loss and beta of each network of a method, as :func:`mgce.experiments.methods.at_betas` does."""
+        """Return a pair of loss and beta for each network of a method; `experiments.methods.at_betas` decides these."""
         return [(one.name, one.beta) for one in at_betas(method, self.betas)]

@@ -1,4 +1,4 @@
-"""The numbers that the paper prints."""
+"""Read the numbers that the paper prints in its tables."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ PUBLISHED_AS = {"covertype_sample": "covertype"}
 
 @cache
 def published() -> list[dict[str, Any]]:
-    """Return the rows of Tables 1, 2 and 3, a dict for each data set, noise rate or weight of the penalty, and method.
+    """Return the rows of the paper's Tables 1, 2 and 3 as dicts.
 
-    Their numbers are pairs of mean and standard deviation, in percent.
+    A row belongs to a data set, a method, and a noise rate or weight of the penalty. Its numbers are pairs of mean and
+    standard deviation in percent.
 
     Example:
         >>> published()[0]["dataset"], published()[0]["accuracy"]
@@ -29,7 +30,7 @@ def published() -> list[dict[str, Any]]:
 def published_row(
     table: str, dataset: str, method: str, noise_rate: float | None = None, *, l1: float | None = None
 ) -> dict[str, Any]:
-    """Return the paper's numbers for one row of a table, by noise rate or by L1 weight; an empty dict if it has none.
+    """Return the row of a paper's table for a data set, a method, and a noise rate or L1 weight; {} if there is none.
 
     Example:
         >>> published_row("table3", "letter", "gce", 0.2)["accuracy"]

@@ -1,4 +1,4 @@
-"""The probabilities behind the paper's calibration errors of MAE, and their errors."""
+"""Compute the probabilities with which the paper's calibration errors of MAE agree, and their errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mgce.metrics.evaluation import measure
 
 
 def published_mae_probs(logits: Tensor) -> Tensor:
-    r"""Compute the probabilities that the paper's numbers agree with: MAE with the sign of the normalizer reversed.
+    r"""Compute MAE's probabilities with the sign of the normalizer reversed, with which the paper's numbers agree.
 
     .. math:: \tilde h_y \propto (1 + f_y - \varphi_1(f))_+ \quad\text{instead of}\quad h_y = (1 + f_y + \varphi_1(f))_+
 
@@ -18,9 +18,9 @@ def published_mae_probs(logits: Tensor) -> Tensor:
         logits: f, shape (N, k).
 
     Returns:
-        Shape (N, k); the largest logit has the largest probability, but hardly more than the others have. Where no
-        value is positive they are uniform. That depends on a constant added to all logits of a row, as no probabilities
-        should.
+        Probabilities, shape (N, k). The class with the largest logit has the largest probability, but hardly more than
+        the others. If no value is positive, they are uniform. Unlike proper probabilities, they change if a constant
+        is added to all logits of a row.
 
     Example:
         >>> published_mae_probs(torch.tensor([[2.0, 0.0, -1.0]]))
@@ -34,9 +34,10 @@ def published_mae_probs(logits: Tensor) -> Tensor:
 
 
 def evaluate_published_mae(logits: Tensor, target: Tensor) -> dict[str, float]:
-    """Return the accuracy of the logits, and ECE and SCE of the published probabilities.
+    """Return the accuracy of logits, and the calibration errors ECE and SCE of the probabilities h and p.
 
-    For h they are those of :func:`published_mae_probs`; for p, the worst-case probabilities, they are uniform.
+    Here h, the probabilities to predict with, are those of :func:`published_mae_probs`. The worst-case probabilities p
+    are uniform.
     """
     h = published_mae_probs(logits.double())
     return measure(logits, target, {"h": h, "p": torch.full_like(h, 1 / h.shape[-1])})

@@ -1,4 +1,4 @@
-"""Table 2: validation accuracy on images with clean labels, for several weights lambda_0 of the L1 penalty."""
+"""Plan and render Table 2: validation accuracy on clean images for several weights lambda_0 of the L1 penalty."""
 
 from __future__ import annotations
 
@@ -26,13 +26,16 @@ CAPTION = (
 
 
 def plan(options: Options) -> list[Specification]:
-    """Plan a run for each data set, lambda_0, seed and method."""
+    """Plan a run for each data set, weight of the L1 penalty, seed, and each of MGCE and GCE."""
     members = [(method, BETA) for method in options.methods if method in CHOOSING]
     return plan_images(options, DATASETS, members, penalties=PENALTIES)
 
 
 def render(runs: Sequence[Run]) -> Result | None:
-    """Return a row for each data set, lambda_0 and method; None without runs of several lambda_0."""
+    """Render a row for each data set, weight of the L1 penalty and method.
+
+    Data sets on which only the usual weight was run are left out. Return None if no data set remains.
+    """
     records = [r for r in image_records(runs) if r["noise_rate"] == 0 and r["beta"] == BETA and r["for_tables"]]
     found = {r["dataset"] for r in records if r["l1"] != PENALTY}
     rows = [
@@ -58,7 +61,7 @@ def render(runs: Sequence[Run]) -> Result | None:
 
 
 def _row(records: Sequence[dict[str, Any]], dataset: str, l1: float, method: str) -> dict[str, Any]:
-    """Return a row: our accuracies and the paper's as pairs of mean and standard deviation, or None."""
+    """Return a row with our accuracies and the paper's, as pairs of mean and standard deviation; None if missing."""
     published = published_row("table2", dataset, method, l1=l1)
     return {
         "dataset": dataset,
@@ -74,7 +77,7 @@ def _row(records: Sequence[dict[str, Any]], dataset: str, l1: float, method: str
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row for a program, with a column each for mean and standard deviation."""
+    """Return a row for programs, with means and standard deviations in separate columns."""
     flat = dict(row)
     for name in ("validation_accuracy", "paper_validation_accuracy", "accuracy"):
         flat[name], flat[f"{name}_std"] = row[name] or (None, None)
@@ -82,7 +85,7 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _cells(row: dict[str, Any]) -> dict[str, str]:
-    """Return a row for a reader."""
+    """Return a row for readers, with rounded numbers as text."""
     return {
         "dataset": row["dataset"],
         "λ_0": f"{row['l1']:g}",

@@ -1,4 +1,4 @@
-"""Table 3: accuracy and calibration of four methods on tables with clean and noisy labels."""
+"""Plan and render Table 3: accuracy and calibration of methods on tabular data with clean and noisy labels."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ SMOKE: dict[str, Any] = {"rows": 400, "hidden": 16, "epochs": 6, "lr": 0.05, "sm
 
 
 def plan(options: Options) -> list[Specification]:
-    """Plan a run for each data set, noise rate, seed and method, with all its betas.
+    """Plan a run for each data set, noise rate, seed and method, with all betas of the method.
 
-    With `options.together`, one run of a data set and a noise rate has all seeds and methods.
+    With `options.together`, one run for each data set and noise rate has all seeds and methods.
     """
     datasets = options.datasets or (SMOKE_DATASETS if options.smoke else DATASETS)
     members = [options.members(method) for method in options.methods]
@@ -53,13 +53,13 @@ def plan(options: Options) -> list[Specification]:
 
 
 def render(runs: Sequence[Run]) -> Result | None:
-    """Return a row for each data set, noise rate and method; None without runs."""
+    """Render a row for each data set, noise rate and method; return None if there are no runs."""
     title = "Table 3: accuracy and calibration on tables"
     return compare_methods("table3", title, tabular_records(runs), DATASETS, NOISE_RATES)
 
 
 def tabular_records(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """Return the records of all tabular runs by rising beta, a number, with the data set and the row of each."""
+    """Return the records of all runs on tables, sorted by beta, each with the name of its data set and method."""
     records = [
         {
             **record,

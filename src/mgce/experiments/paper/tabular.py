@@ -1,4 +1,4 @@
-"""A run of the paper on a table: networks by its methods, or by other losses."""
+"""Define the paper's runs on tables, which train networks by the paper's methods or by other losses."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from mgce.runs.tables import TableRun
 
 @dataclass(frozen=True)
 class TabularRun(TableRun):
-    """Networks trained on one table and one noise rate; the defaults are those of the paper.
+    """A run of the paper that trains networks on one table at one noise rate; the defaults are the paper's.
 
-    The fields are those of `TableRun`. A method is one of the paper, or the name of another loss; `hyperparameters` are
-    those published for the losses that are not the paper's.
+    The fields are those of `TableRun`. `hyperparameters` contains the published hyperparameters of those losses that
+    are not among the paper's methods.
     """
 
     kind: ClassVar[str] = "tabular"
@@ -29,12 +29,13 @@ class TabularRun(TableRun):
     by_dataset: ClassVar[tuple[str, ...] | None] = ("rows", "scaling", "random_test")
 
     def run(self, place: Place) -> list[dict[str, Any]]:
-        """Train all networks; give a record of each at its epoch of best validation accuracy.
+        """Train all networks and return a record of each, measured at its epoch with the best validation accuracy.
 
-        A record holds the method, beta, noise rate and seed; the epoch; validation and test accuracy; the Brier score
-        of h on the validation rows; ECE and SCE of h and p; and by epoch the validation and test accuracy and the
-        objective, of five digits, so that records stay small. Networks of MGCE at beta = 1 have another record,
-        `mae_published`, for the probabilities that the paper's table agrees with.
+        A record contains the method, beta, noise rate and seed; the epoch; validation and test accuracy; the Brier
+        score of the minimax probabilities h on the validation rows; the calibration errors ECE and SCE of h and of the
+        worst-case probabilities p; and by epoch the validation and test accuracy and the objective, rounded to five
+        digits. MGCE at beta = 1 has a second record, `mae_published`, for the probabilities with which the paper's
+        table agrees.
         """
         table = self.table(place)
         losses = [Method(*member).loss(self._published_for, *self._told(table)) for member in self.members]
@@ -65,15 +66,15 @@ class TabularRun(TableRun):
 
     @property
     def _published_for(self) -> PublishedFor:
-        """The data set and the noise that they were published for, as `Method.hyperparameters` has them."""
+        """The data set and the noise for which published hyperparameters are looked up."""
         return self.dataset, "symmetric", self.noise_rate
 
 
 def brier_score(probs: Tensor, target: Tensor) -> float:
-    r"""Return the mean over the rows of :math:`\sum_z (h_z - [z = y])^2`, for probabilities (n, k) and labels (n,).
+    r"""Return the Brier score, the mean of :math:`\sum_z (h_z - [z = y])^2`, of probabilities (n, k) and labels (n,).
 
-    A proper score on one scale for every beta, as the losses of several beta are not, and finite where h is 0, as the
-    log loss is not.
+    It is a proper score. Unlike the losses at several beta it has the same scale for all networks, and unlike log loss
+    it is finite if h is 0.
 
     Example:
         >>> brier_score(torch.tensor([[0.5, 0.5], [1.0, 0.0]]), torch.tensor([0, 1]))
@@ -86,5 +87,5 @@ def brier_score(probs: Tensor, target: Tensor) -> float:
 
 
 def _numbers(measures: dict[str, Any]) -> dict[str, float]:
-    """Leave the reliability curves out, which no table of the paper shows."""
+    """Return the metrics that are single numbers, without the reliability curves."""
     return {name: value for name, value in measures.items() if isinstance(value, float)}
