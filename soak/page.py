@@ -54,10 +54,10 @@ def render(results: Results) -> str:
         "Each cell is the largest error of any row, in units of eps: the spacing of floating-point numbers at 1 in the "
         "dtype of the result. [The next table](#what-was-measured-and-what-is-allowed) says what each column measures.",
         _by_backend(results),
-        "- `linear` is the fused linear head (`LinearMGCELoss`). Its weight or its input is the identity matrix, "
-        "whichever is smaller. It computed a quarter of the rows: rows without masks and with at most 4097 classes.\n"
+        "- `linear` is the fused linear head (`LinearMGCELoss`): its weight or its input is an identity matrix, "
+        "whichever is smaller. It computed a quarter of all rows: rows without masks and with at most 4097 classes.\n"
         "- `cuda` is the Triton kernel. Without a GPU it runs in Triton's interpreter. `compile` is the plain "
-        "operations after PyTorch's compiler. Both are slow on this machine and computed few rows.\n"
+        "operations after PyTorch's compiler. `cuda` and `compile` are slow here and computed few rows.\n"
         "- h and p have one implementation, shown under `torch`.",
         "### What was measured, and what is allowed",
         "In this table, f are the logits of a row and y is the label. phi is the [normalizer](numerics.md) and t = phi "
