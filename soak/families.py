@@ -74,8 +74,8 @@ def constant(generator: Generator, n: int, k: int, beta: float, dtype: torch.dty
 def edge(generator: Generator, n: int, k: int, beta: float, dtype: torch.dtype) -> Tensor:
     """One logit beta above all others: the others are at the edge of the support, or a unit in the last place off.
 
-    In a third of the rows all others are at the edge. In a third each other logit is off by -1, 0 or 1 units. In a
-    third a quarter of the others lies within the support.
+    In a third of the rows all others are at the edge. In a third of the rows each
+    other logit is off by -1, 0 or 1 units. In the rest a quarter of the other logits lies within the support.
     """
     top = _choice(generator, n, (0, 1, -3.3, 1000))
     at_edge = _cast((top - _width(beta)).expand(n, k), dtype)

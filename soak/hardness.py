@@ -12,9 +12,9 @@ from soak.load import LOADS
 Results = dict[str, Any]
 BAD = ("crash", "hang", "memory", "traceback")
 FILES = """
-damaged files were opened by the readers of the package. They were made from good files by changes of bytes, numbers,
-words, lengths and members, also inside archives whose checksums were then corrected. A reader may return a value, or
-refuse the file in one sentence.
+damaged files were opened by the readers of the package. The damaged files were made from good files by changes of
+bytes, numbers, words, lengths and members, also inside archives whose checksums were then corrected. A reader may
+return a value, or refuse the file in one sentence.
 """
 HAND_MADE = """
 Some small files were made by hand to fill the memory or to crash the reader. Each was opened in a process of its own,
@@ -49,9 +49,10 @@ failure. A change that only tests of other rooms would notice counts as not noti
 DRAWN = """
 The changes are a random sample of all such changes in a room. “Noticed before” is the share of the first changes of
 the sample that the tests noticed at the start. Its interval (95 %, Clopper and Pearson) holds for all changes of the
-room. Then tests were added for the changes that mattered. “Noticed after” therefore describes the sample, and not the
-whole room. “Equivalent” changes are changes that no test could notice. They were judged by hand and are not counted;
-`soak/equivalent_mutants.json` lists them with reasons. The quick tier is `pytest -m 'not slow and not nightly'`.
+room. Later, tests were added for the changes that mattered. “Noticed after” therefore describes the sample, and not
+the whole room. “Equivalent” changes are changes that no test could notice. Equivalent changes were judged by hand and
+are not counted; `soak/equivalent_mutants.json` lists them with reasons. The quick tier is `pytest -m 'not slow and
+not nightly'`.
 """
 
 

@@ -15,7 +15,7 @@ from soak.plan import BETAS, BETAS_OF_A_ROW, FAMILY_WEIGHTS, SIZES
 
 RESULTS, PAGE = Path("results/reliability/numerics.json"), Path("docs/reliability.md")
 MAIN = ("t", "loss", "h", "p", "gradient")
-ADDED = " Added after this run, in which it was not tried."
+ADDED = " This family was added after the run, which did not try it."
 Results = dict[str, Any]
 
 
