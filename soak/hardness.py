@@ -29,8 +29,8 @@ FAULTS = """
 A library between Python and the operating system counts the calls by which a command changes files: create, write,
 sync, rename and remove. At one of these calls the library kills the process in the middle of a write, or reports a
 full disk from then on. Every call is tried, or an evenly spaced part of the calls if there are many. Afterwards, no
-file may be incomplete. The same command, run again, has to produce exactly the files of a run without faults. It must
-not repeat a finished run.
+file may be incomplete. The same command, run again, has to produce exactly the files of a run without faults. The
+command must not repeat a finished run.
 """
 OTHER_BYTES = " Before the mending, every fit wrote different bytes, so each of its faults counts as bad."
 FORK = """
@@ -48,11 +48,11 @@ failure. A change that only tests of other rooms would notice counts as not noti
 """
 DRAWN = """
 The changes are a random sample of all such changes in a room. “Noticed before” is the share of the first changes of
-the sample that the tests noticed at the start. Its interval (95 %, Clopper and Pearson) holds for all changes of the
-room. Later, tests were added for the changes that mattered. “Noticed after” therefore describes the sample, and not
-the whole room. “Equivalent” changes are changes that no test could notice. Equivalent changes were judged by hand and
-are not counted; `soak/equivalent_mutants.json` lists them with reasons. The quick tier is `pytest -m 'not slow and
-not nightly'`.
+the sample that the tests noticed at the start. The interval in brackets (95 %, Clopper and Pearson) holds for all
+changes of the room. Later, tests were added for the changes that mattered. “Noticed after” therefore describes the
+sample, and not the whole room. “Equivalent” changes are changes that no test could notice. Equivalent changes were
+judged by hand and are not counted; `soak/equivalent_mutants.json` lists them with reasons. The quick tier is `pytest
+-m 'not slow and not nightly'`.
 """
 
 
