@@ -55,7 +55,8 @@ def render(results: Results) -> str:
         "dtype of the result. [The next table](#what-was-measured-and-what-is-allowed) says what each column measures.",
         _by_backend(results),
         "- `linear` is the fused linear head (`LinearMGCELoss`): its weight or its input is an identity matrix, "
-        "whichever is smaller. It computed a quarter of all rows: rows without masks and with at most 4097 classes.\n"
+        "whichever is smaller. `linear` computed a quarter of all rows: rows without masks and with at most 4097 "
+        "classes.\n"
         "- `cuda` is the Triton kernel. Without a GPU it runs in Triton's interpreter. `compile` is the plain "
         "operations after PyTorch's compiler. `cuda` and `compile` are slow here and computed few rows.\n"
         "- h and p have one implementation, shown under `torch`.",
