@@ -22,7 +22,7 @@ with 6 GB of memory and one minute of time. “Before” and “after” are the
 mended:
 """
 MATLAB = """
-The row `mat` is a reader of MATLAB files that the package has no longer. SciPy now reads these files, and only files
+The row `mat` is a reader of MATLAB files that the package has no longer. SciPy now reads MATLAB files, and only files
 with the published checksum. A changed file is refused before it is read.
 """
 FAULTS = """
