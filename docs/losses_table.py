@@ -12,7 +12,7 @@ COLUMNS = (
     *("name", "module", "loss of a row", "hyperparameters: default"),
     *("bounded?", "symmetric?", "convex?", "source"),
 )
-TOLD = {"transition": torch.eye(2), "trim": 0.0, "num_classes": 2}  # to look at losses that are told the noise
+TOLD = {"transition": torch.eye(2), "trim": 0.0, "num_classes": 2}  # values for hyperparameters without a default
 
 
 def table() -> str:

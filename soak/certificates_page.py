@@ -63,8 +63,9 @@ def misses(record: dict[str, Any], kinds: dict[str, str], found: list[str]) -> s
 
 def widths(record: dict[str, Any], kinds: dict[str, str], found: list[str]) -> str:
     """Return mean bounds and those of other methods at k = 10 and delta .05, at the largest n that was drawn."""
-    lines = ["The mean bound, or size of a set, beside other methods, at k = 10 and delta 0.05:", ""]
-    lines += ["| kind | n | truth | ours | others |", "|---|---:|---:|---:|---|"]
+    head = "Mean bounds, and for sets mean numbers of classes in a set, beside other methods, at k = 10 and delta 0.05."
+    lines = [f"{head} A method marked *wrongly* assumes what is false in this world:", ""]
+    lines += ["| kind | n | true error | ours | others |", "|---|---:|---:|---:|---|"]
     for kind in found:
         own = {n: cell for (k, n, delta), cell in cells(record, kind).items() if (k, delta) == (10, 0.05)}
         if not own:
@@ -72,7 +73,7 @@ def widths(record: dict[str, Any], kinds: dict[str, str], found: list[str]) -> s
         n, cell = max(own.items())
         mean = {name: value / cell["draws"] for name, value in cell["sums"].items()}
         truth, ours = mean.pop("truth"), mean.pop("bound")
-        others = "; ".join(f"{name} {value:.3f}" for name, value in mean.items())
+        others = "; ".join(f"{name.replace('wrongly', '*wrongly*')} {value:.3f}" for name, value in mean.items())
         own_truth = "" if kind.startswith("sets") else f"{truth:.3f}"
         lines.append(f"| {kinds[kind]} | {n:,} | {own_truth} | {ours:.3f} | {others} |")
     return "\n".join(lines)

@@ -25,24 +25,24 @@ def rows(family: str, n: int, k: int, beta: float, dtype: torch.dtype, seed: int
 
 
 def normal(generator: Generator, n: int, k: int, beta: float, dtype: torch.dtype) -> Tensor:
-    """N(0, s^2), s from 0.01 to 100."""
+    """Logits drawn from N(0, s^2), s from 0.01 to 100."""
     return _cast(_choice(generator, n, (0.01, 0.1, 1, 3, 10, 100)) * _randn(generator, n, k), dtype)
 
 
 def ties(generator: Generator, n: int, k: int, beta: float, dtype: torch.dtype) -> Tensor:
-    """Normal margins rounded to a coarse grid, so that many are equal."""
+    """Normal logits rounded to a coarse grid, so that many are equal."""
     grid = _choice(generator, n, (0.125, 0.5, 1))
     return _cast(torch.round(_choice(generator, n, (0.5, 2, 8)) * _randn(generator, n, k) / grid) * grid, dtype)
 
 
 def near_ties(generator: Generator, n: int, k: int, beta: float, dtype: torch.dtype) -> Tensor:
-    """Classes a few units in the last place apart, around one number."""
+    """Logits a few units in the last place apart, around one number."""
     around = _choice(generator, n, (0.1, 1, 7.7, 1000)).expand(n, k)
     return nudged(_cast(around, dtype), torch.randint(-3, 4, (n, k), generator=generator))
 
 
 def ladders(generator: Generator, n: int, k: int, beta: float, dtype: torch.dtype) -> Tensor:
-    """Arithmetic, quadratic and geometric ladders, some as long as the support; in any order."""
+    """Arithmetic, quadratic and geometric sequences of logits in random order; some are as wide as the support."""
     j = torch.arange(k, dtype=torch.float64)
     width = _width(beta)
     arithmetic = [j / 8, j / k, j / k * width, j / max(1, k - 1) * width]
@@ -53,29 +53,29 @@ def ladders(generator: Generator, n: int, k: int, beta: float, dtype: torch.dtyp
 
 
 def clusters(generator: Generator, n: int, k: int, beta: float, dtype: torch.dtype) -> Tensor:
-    """Clusters that double in size while their distance to the edge of the support of one class halves."""
+    """Clusters near the edge of the support: each has twice the classes of the one before, at half its distance."""
     j = torch.arange(k, dtype=torch.float64)
     width = _width(beta) * _choice(generator, n, (1, 1 - 1e-6, 1 + 1e-6, 0.5))
     return _cast(_shuffled(generator, -width * (1 - 2.0 ** -torch.floor(torch.log2(j + 1)))), dtype)
 
 
 def one_hot(generator: Generator, n: int, k: int, beta: float, dtype: torch.dtype) -> Tensor:
-    """All classes equal but one, which is above or below."""
+    """All logits equal, except one that is larger or smaller."""
     f = torch.zeros(n, k, dtype=torch.float64)
     height = _choice(generator, n, (1e4, -1e4, 1, -1, _width(beta), _width(beta) / 2))
     return _cast(f.scatter(1, torch.randint(k, (n, 1), generator=generator), height), dtype)
 
 
 def constant(generator: Generator, n: int, k: int, beta: float, dtype: torch.dtype) -> Tensor:
-    """All classes equal."""
+    """All logits equal."""
     return _cast(_choice(generator, n, (0, 0.1, -3.3, 7.7, 1e4)).expand(n, k), dtype)
 
 
 def edge(generator: Generator, n: int, k: int, beta: float, dtype: torch.dtype) -> Tensor:
-    """One class beta above all others, which are exactly at the edge of its support, or a unit of the last place off.
+    """One logit beta above all others: the others are at the edge of the support, or a unit in the last place off.
 
-    In a third of the rows all are at the edge. In a third each is off by -1, 0 or 1 units. In a third a quarter of them
-    lies within the support.
+    In a third of the rows all others are at the edge. In a third of the rows each
+    other logit is off by -1, 0 or 1 units. In the rest a quarter of the other logits lies within the support.
     """
     top = _choice(generator, n, (0, 1, -3.3, 1000))
     at_edge = _cast((top - _width(beta)).expand(n, k), dtype)
@@ -88,14 +88,14 @@ def edge(generator: Generator, n: int, k: int, beta: float, dtype: torch.dtype) 
 
 
 def lead(generator: Generator, n: int, k: int, beta: float, dtype: torch.dtype) -> Tensor:
-    """One class beta above the others, and those tied to within rounding, or a little more."""
+    """One logit beta above the others; the others are equal up to rounding, or a little more."""
     f = _choice(generator, n, (1e-6, 1e-3, torch.finfo(dtype).eps)) * _randn(generator, n, k)
     f[:, 0] += _width(beta)
     return _cast(_shuffled(generator, f), dtype)
 
 
 def part_at_edge(generator: Generator, n: int, k: int, beta: float, dtype: torch.dtype) -> Tensor:
-    """Some classes N(0, beta^2), all others exactly at the edge of the support of those, or a unit off."""
+    """Some logits drawn from N(0, beta^2), and all others at the edge of the support of these, or a unit off."""
     part = 1 + int((k - 1) ** torch.rand((), generator=generator).item()) if k > 2 else 1
     scale = _width(beta) * _choice(generator, n, (1, 1, 0.25))
     f = _cast(scale * _randn(generator, n, k), dtype)
@@ -107,9 +107,9 @@ def part_at_edge(generator: Generator, n: int, k: int, beta: float, dtype: torch
 
 
 def tied_near_edge(generator: Generator, n: int, k: int, beta: float, dtype: torch.dtype) -> Tensor:
-    """Up to four classes, and all others tied, 1 to 2048 units from the edge of the support of those; 32 in half types.
+    """Up to four logits, and all others equal, near the edge: 1 to 2048 units off, in half precision 1 to 32.
 
-    Between two floats, or over a step that is smaller than they tell, all of them enter the support.
+    For a step of t smaller than the dtype can show, all the equal logits enter the support.
     """
     part = min(k, 1 + int(torch.randint(4, (), generator=generator)))
     scale = _width(beta) * _choice(generator, n, (0.05, 0.2, 1))
@@ -124,14 +124,14 @@ def tied_near_edge(generator: Generator, n: int, k: int, beta: float, dtype: tor
 
 
 def subnormal(generator: Generator, n: int, k: int, beta: float, dtype: torch.dtype) -> Tensor:
-    """Multiples of the smallest number of the dtype, in half of the rows among ordinary ones."""
+    """Multiples of the smallest number of the dtype; half of the rows also hold ordinary logits."""
     small = torch.randint(-1000, 1001, (n, k), generator=generator) * torch.finfo(dtype).smallest_normal / 1024
     ordinary = (torch.rand(n, k, generator=generator) < 0.5) & (_integers(generator, n, 2)[:, None] == 1)
     return _cast(torch.where(ordinary, _randn(generator, n, k), small.double()), dtype)
 
 
 def huge(generator: Generator, n: int, k: int, beta: float, dtype: torch.dtype) -> Tensor:
-    """Classes at 1e30, at -1e30 or at the end of the range, alone or among ordinary ones."""
+    """Logits of 1e30, of -1e30 or of the largest number of the dtype, alone or among ordinary logits."""
     sign = _choice(generator, n, (-1, 1)) * torch.sign(_randn(generator, n, k)) ** _integers(generator, n, 2)[:, None]
     value = _choice(generator, n, (1e30, min(1e30, 0.25 * torch.finfo(dtype).max), torch.finfo(dtype).max))
     ordinary = torch.rand(n, k, generator=generator) < _choice(generator, n, (0, 0.5))
@@ -139,20 +139,20 @@ def huge(generator: Generator, n: int, k: int, beta: float, dtype: torch.dtype) 
 
 
 def masked(generator: Generator, n: int, k: int, beta: float, dtype: torch.dtype) -> Tensor:
-    """Normal margins of which some, or all but one, are -inf."""
+    """Normal logits; some of them, or all except one, are replaced by -inf."""
     f = normal(generator, n, k, beta, dtype)
     f[torch.rand(n, k, generator=generator) < _choice(generator, n, (0.1, 0.5, 1))] = -torch.inf
     return f.scatter(1, torch.randint(k, (n, 1), generator=generator), _cast(_randn(generator, n, 1), dtype))
 
 
 def offset(generator: Generator, n: int, k: int, beta: float, dtype: torch.dtype) -> Tensor:
-    """Normal margins far from zero, at which the dtype has a coarse grid."""
+    """Normal logits plus a number so large that the dtype rounds them coarsely."""
     large = 0.01 / torch.finfo(dtype).eps
     return _cast(_randn(generator, n, k) + _choice(generator, n, (large, -large, 1000, -1000)), dtype)
 
 
 def invalid(generator: Generator, n: int, k: int, beta: float, dtype: torch.dtype) -> Tensor:
-    """Every other row holds NaN, or +inf, or nothing but -inf."""
+    """Every second row holds a NaN, a +inf, or only -inf."""
     f = normal(generator, n, k, beta, dtype)
     bad = _choice(generator, n, (torch.nan, torch.inf, -torch.inf)).to(dtype)
     at = torch.zeros(n, k, dtype=torch.bool).scatter(1, torch.randint(k, (n, 1), generator=generator), True)
@@ -162,7 +162,7 @@ def invalid(generator: Generator, n: int, k: int, beta: float, dtype: torch.dtyp
 
 
 def segments(generator: Generator, n: int, k: int, beta: float, dtype: torch.dtype) -> Tensor:
-    """Triples: two rows, near or far, and between them the exact middle of their segment, for they have few digits."""
+    """Triples of two rows and their exact mean; the rows have few digits, so that the mean is exact."""
     third, unit = -(-n // 3), 64 * torch.finfo(dtype).eps
     middle, step = (torch.round(_randn(generator, third, k).clamp(-4, 4) / unit) * unit for _ in range(2))
     step = torch.round(step * 2.0 ** -_integers(generator, third, 16)[:, None] / unit) * unit
@@ -171,7 +171,7 @@ def segments(generator: Generator, n: int, k: int, beta: float, dtype: torch.dty
 
 
 def betas(generator: Generator, n: int, k: int, beta: float, dtype: torch.dtype) -> Tensor:
-    """Rows of the other families mixed, each solved at every beta in turn."""
+    """Rows of the other families, each solved at neighbouring betas."""
     mixed = (normal, ladders, lead, part_at_edge)
     parts = [family(generator, n, k, beta, dtype) for family in mixed]
     return torch.stack(parts)[_integers(generator, n, len(mixed)), torch.arange(n)]

@@ -12,43 +12,47 @@ from soak.load import LOADS
 Results = dict[str, Any]
 BAD = ("crash", "hang", "memory", "traceback")
 FILES = """
-files were given to the readers of the package. They were made from good files by changes of bytes, numbers, words,
-lengths and members, also below the checksums of archives. Each may give a value, or refuse the file in one sentence.
+damaged files were opened by the readers of the package. The damaged files were made from good files by changes of
+bytes, numbers, words, lengths and members, also inside archives whose checksums were then corrected. A reader may
+return a value, or refuse the file in one sentence.
 """
 HAND_MADE = """
-Small files were made by hand to run over the memory or to crash. Each was opened in a process of its own with 6 GB,
-for a minute at most:
+Some small files were made by hand to fill the memory or to crash the reader. Each was opened in a process of its own,
+with 6 GB of memory and one minute of time. “Before” and “after” are the outcomes before and after the reader was
+mended:
 """
 MATLAB = """
-MATLAB files were then read by a reader of this package. SciPy reads them now, and only files with the published
-checksum. A changed file is refused before.
+The row `mat` is a reader of MATLAB files that the package has no longer. SciPy now reads MATLAB files, and only files
+with the published checksum. A changed file is refused before it is read.
 """
 FAULTS = """
-A library between Python and the system counts the calls that change files in a command's folder: opening to create,
-writing, syncing, renaming and removing. At one of these calls it kills the process, a write half done, or says that
-the disk is full from now on. These calls are spread evenly, or every call is taken where there are few. Afterwards no
-file may be half there. The same command has to end in the files of a run without faults, and to leave nothing else.
-No finished run may be done twice.
+A library between Python and the operating system counts the calls by which a command changes files: create, write,
+sync, rename and remove. At one of these calls the library kills the process in the middle of a write, or reports a
+full disk from then on. Every call is tried, or an evenly spaced part of the calls if there are many. Afterwards, no
+file may be incomplete. The same command, run again, has to produce exactly the files of a run without faults. The
+command must not repeat a finished run.
 """
-OTHER_BYTES = " Before, every fit wrote other bytes, and each of its faults counts as bad."
+OTHER_BYTES = " Before the mending, every fit wrote different bytes, so each of its faults counts as bad."
 FORK = """
-A process that is forked from one that has used PyTorch's threads has none of them, and waits for ever when it asks for
-them. PyTorch does so, and so does any loss or prediction of this package that is large enough to be shared out: for the
-estimators, more than ten million numbers, which the predictions above are not. Start workers by `spawn` or
-`forkserver`, or call `torch.set_num_threads(1)` first in a worker that was forked.
+**Do not fork after PyTorch has used threads.** The forked process has no threads, and waits for ever when PyTorch
+asks for them. A loss or prediction of this package asks for threads if it is large: for the estimators, above ten
+million numbers. Start workers by `spawn` or `forkserver`. Or call `torch.set_num_threads(1)` first in a forked
+worker.
 """
 MUTANTS = """
-Small wrong changes were made in a copy of the source, one at a time. A change takes another operator, moves a number
-by one, swaps `and` and `or`, negates a condition, or swaps the largest and the smallest. Others change a returned
-value or a default, or leave a statement out. Each was judged by those tests of its room that run the changed line,
-which take a time limit for a failure. So what tests of other rooms would notice counts as not noticed.
+This is mutation testing: a copy of the source gets one small wrong change at a time, and the tests should fail. A
+change replaces an operator, moves a number by one, swaps `and` and `or`, negates a condition, or swaps `max` and
+`min`. Other changes alter a returned value or a default, or leave a statement out. A *room* is a subpackage of
+`mgce`. Only those tests of the room ran that execute the changed line. A test that exceeds its time limit counts as a
+failure. A change that only tests of other rooms would notice counts as not noticed.
 """
 DRAWN = """
-The changes are a sample drawn at random, by a seed, from all such changes of a room. The interval (95 %, Clopper and
-Pearson) before tests were added is for the share of all of them. Then tests were added for what mattered, so that
-what is noticed after says more of the sample than of the room. Changes that no test could notice were judged by hand
-and are not counted; their list, with the reasons, is `soak/equivalent_mutants.json`. Before is of the first changes
-of the sample, by the tests that were there. The quick tier is `pytest -m 'not slow and not nightly'`.
+The changes are a random sample of all such changes in a room. “Noticed before” is the share of the first changes of
+the sample that the tests noticed at the start. The interval in brackets (95 %, Clopper and Pearson) holds for all
+changes of the room. Later, tests were added for the changes that mattered. “Noticed after” therefore describes the
+sample, and not the whole room. “Equivalent” changes are changes that no test could notice. Equivalent changes were
+judged by hand and are not counted; `soak/equivalent_mutants.json` lists them with reasons. The quick tier is `pytest
+-m 'not slow and not nightly'`.
 """
 
 
@@ -77,10 +81,11 @@ def _files(before: Results, after: Results) -> list[str]:
     ]
     return [
         "## No file does harm",
-        f"{sum(part['files'] for part in tried):,} {_joined(FILES)} **{failures or 'None'} of them** ended in a crash "
-        "or traceback, took 20 seconds, or more than 1.5 GB.",
-        f"{_machine(after)} `python -m soak files --files 1e5 --guided 1e4 --jobs 2 --record after` does it again and "
-        "writes this page; the changes of the guided files were chosen by atheris, by the code that they reach.",
+        f"{sum(part['files'] for part in tried):,} {_joined(FILES)} **{failures or 'None'} of the files** caused a "
+        "crash or a traceback, or took more than 20 seconds or 1.5 GB.",
+        f"{_machine(after)} `python -m soak files --files 1e5 --guided 1e4 --jobs 2 --record after` measures again and "
+        "writes this page. “Failed before” counts failures before the readers were mended. The changes of the *guided* "
+        "files were chosen by the fuzzer atheris, by the code that they reach.",
         table(["reader", "failed before", "files", "read", "refused", "failed", "failed, guided"], rows),
         _joined(HAND_MADE),
         table(["file", "bytes", "before", "after"], attacks),
@@ -115,11 +120,12 @@ def _faults(before: Results, after: Results) -> list[str]:
     same = ", ".join(f"{name}: {equal[found]}" for name, found in after["determinism"].items())
     return [
         "## No fault loses a result",
-        f"{_joined(FAULTS)} **{lost or 'None'}** of the faults was bad: lost or left "
-        "something, or ended a command otherwise than by one sentence.",
-        f"{_machine(after)} `python -m soak faults --faults 100 --record after` does it again.",
+        f"{_joined(FAULTS)} **{lost or 'None'}** of the faults was bad. A fault is bad if a file is lost or left over, "
+        "or if the command ends in anything other than one sentence.",
+        f"{_machine(after)} `python -m soak faults --faults 100 --record after` measures again. “Bad before” counts "
+        "bad faults before the commands were mended.",
         table(["command", "bad before", "calls", "kills", "full disks", "bad", "in a place of another user"], rows),
-        f"A model file of one seed, fitted in other circumstances: {same}."
+        f"A model was fitted with one seed and saved under two conditions. Its file under each condition: {same}."
         + ("" if all(before.get("determinism", {}).values()) else OTHER_BYTES),
     ]
 
@@ -136,8 +142,8 @@ def _load(before: Results, after: Results) -> list[str]:
         rows.append([str(LOADS[name].__doc__).split("\n")[0], _figures(then), _figures(one)])
     return [
         "## Load",
-        f"{_machine(after)} `python -m soak load --scale 1 --record after` does it again at the sizes that the lines "
-        "name; the figures say at which they were taken here.",
+        f"{_machine(after)} `python -m soak load --scale 1 --record after` measures again, at the sizes in the first "
+        "column. The other columns name the sizes that were measured here, before and after the mending.",
         table(["load", "before", "after"], rows),
         _joined(FORK),
     ]
@@ -160,7 +166,7 @@ def _mutants(before: Results, after: Results) -> list[str]:
         "## Tests that notice",
         _joined(MUTANTS),
         f"{_joined(DRAWN)} {_machine(after)} `python -m soak mutants --per-room {max(_drawn(after))} --seed "
-        f"{after['seed']} --record after` does it again, and goes on from what is done.",
+        f"{after['seed']} --record after` measures again, and continues after an interruption.",
         table(["room", "changes", "equivalent", "noticed before", "noticed after", "by the quick tier"], rows),
     ]
 

@@ -116,7 +116,7 @@ def _model() -> tuple[Any, np.ndarray]:
 
 
 def _threads(scale: float) -> Result:
-    """1,000 predictions from 16 threads at once, each compared with the same one alone."""
+    """1,000 predictions from 16 threads at once, each compared with the same prediction made alone."""
     clf, X = _model()
     alone, wrong = clf.predict_proba(X), []
 
@@ -141,7 +141,7 @@ def _threads(scale: float) -> Result:
 
 
 def _forks(scale: float) -> Result:
-    """A server that has predicted once forks 8 workers, each of which predicts; and the same for large inputs."""
+    """A server that has predicted once forks 8 workers, and each worker predicts: small inputs, then large inputs."""
     clf, X = _model()
     found: Result = {}
     for name, rows in (("small", X), ("large", np.tile(X, (400, 1)))):
@@ -174,7 +174,7 @@ def _answers(predict: Callable[[], Any], seconds: float = 20) -> int:
 
 
 def _crowd(scale: float) -> Result:
-    """The CPU time of a network's fit alone, and beside 25 other processes that keep the cores busy."""
+    """The CPU time to fit a network alone, and beside 25 other processes that keep the cores busy."""
     from mgce import MGCEMLPClassifier
 
     rng = np.random.default_rng(0)

@@ -34,14 +34,14 @@ class Quantity(NamedTuple):
     reason: str
 
 
-_TWO_SUCH = "Each of the two may be as far off as its own limit."
-_SUM = "1/2 for the rounding of each class, and log2(k)/2 <= 9 for the sum that all are divided by, if it is pairwise."
+_TWO_SUCH = "Each of the two compared values may be as far off as its own limit."
+_SUM = "1/2 for the rounding of each class, and log2(k)/2 <= 9 for the pairwise sum by which all classes are divided."
 QUANTITIES = {
-    "t": Quantity(8, "the root t = phi + max f, relative to max(1, |t|)", "What is promised."),
+    "t": Quantity(8, "the root t = phi + max f, relative to max(1, |t|)", "The documented limit."),
     "loss": Quantity(
         16,
-        "the loss, relative to max(1, loss); infinite where the truth is beyond the dtype's range",
-        "What is promised: 8 from t, and the rounding of max f - f_y and of the sum.",
+        "the loss, relative to max(1, loss); infinite where the true loss is too large for the dtype",
+        "The documented limit: 8 from t, and the rounding of max f - f_y and of the sum.",
     ),
     "h": Quantity(
         16,
@@ -50,32 +50,38 @@ QUANTITIES = {
     ),
     "p": Quantity(
         16,
-        "p, the least d that allows every class: the true p(v), relative error d eps, for "
-        "v = 1 + (x + t)/beta with x + t moved by at most d eps max(1, |t|, |x|); in powers of 2 from 4",
-        "Twice what t may be off: the other half is for x = f - max f, the sum x + t and the powers.",
+        "p: the smallest d for which p of every class is within a relative error d eps of the true p(v), for "
+        "v = 1 + (x + t)/beta and x + t moved by at most d eps max(1, |t|, |x|); d is a power of 2, from 4 on",
+        "Twice the limit of t: the other half is for x = f - max f, the sum x + t and the powers.",
     ),
-    "gradient": Quantity(16, "the same of gradient + e_y, at the label with an absolute error d eps", "As for p."),
-    "h sum": Quantity(16, "sum of h, less 1", _SUM),
-    "p sum": Quantity(16, "sum of p, less 1", _SUM),
+    "gradient": Quantity(
+        16,
+        "for gradient + e_y, the error that is defined for p; at the label with an absolute error d eps",
+        "As for p.",
+    ),
+    "h sum": Quantity(16, "sum of h, minus 1", _SUM),
+    "p sum": Quantity(16, "sum of p, minus 1", _SUM),
     "gradient sum": Quantity(16, "sum of the gradient over the classes", _SUM),
     "p gap": Quantity(
         32,
         "the Fenchel-Young gap `-phi - p.f - beta (1 - norm of p of order beta/(beta - 1))`, relative to max(1, |t|); "
-        "the gap is zero if and only if p is a subgradient; measured where p is not within 4",
+        "the gap is zero if and only if p is a subgradient; measured where the error of p is above 4",
         "If p is right for margins moved by df, its gap is at most (p - true p).df <= 2 max |df|.",
     ),
-    "gradient gap": Quantity(32, "the same of gradient + e_y", "As for p."),
-    "negative": Quantity(0, "the most negative h, p or, off the label, gradient", "None may be negative."),
+    "gradient gap": Quantity(32, "the gap of gradient + e_y instead of p", "As for p."),
+    "negative": Quantity(0, "the most negative h, p or, off the label, gradient", "No probability may be negative."),
     "nan": Quantity(
         0,
-        "infinite if a row with NaN or +inf, or of -inf alone, is not NaN in all that comes back for it",
+        "infinite if a row with NaN, with +inf or with only -inf has a result that is not NaN",
         "No such row may go unnoticed.",
     ),
     "convexity": Quantity(
-        32, "by how much the loss in the middle of a segment is above the mean of its ends", _TWO_SUCH
+        32, "by how much the loss at the middle of a segment exceeds the mean of the losses at its ends", _TWO_SUCH
     ),
-    "monotone loss": Quantity(32, "by how much the loss at one beta is above that at the next", _TWO_SUCH),
-    "monotone t": Quantity(16, "by how much t at one beta is below that at the next", _TWO_SUCH),
+    "monotone loss": Quantity(
+        32, "by how much the loss at one beta exceeds the loss at the next larger beta", _TWO_SUCH
+    ),
+    "monotone t": Quantity(16, "by how much t at one beta is below t at the next larger beta", _TWO_SUCH),
 }
 
 

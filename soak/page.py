@@ -15,7 +15,7 @@ from soak.plan import BETAS, BETAS_OF_A_ROW, FAMILY_WEIGHTS, SIZES
 
 RESULTS, PAGE = Path("results/reliability/numerics.json"), Path("docs/reliability.md")
 MAIN = ("t", "loss", "h", "p", "gradient")
-ADDED = " Added after this run, in which it was not tried."
+ADDED = " This family was added after the run, which did not try it."
 Results = dict[str, Any]
 
 
@@ -38,35 +38,41 @@ def render(results: Results) -> str:
     over = ", ".join(results["failures"])
     parts = [
         "# Reliability",
-        "We tried to make the library fail: by rows of logits, files, faults, load and changes of its source. The page "
-        "says what was done, how often, and what came of it.",
+        "We tried to make the library fail in five ways: difficult logits, damaged files, faults of the system, load, "
+        "and wrong changes of its source. For each way this page says what was tried, how often, and what happened.",
         "## No wrong numbers",
-        f"{results['rows']:,} rows of logits, of families at which a solver meets its worst, were given to every way "
-        "to compute the loss, its gradient and the probabilities. The results were compared with a truth in extended "
-        "precision (80 bits), which shares no code with the library and proves each of its roots by a bracket. "
-        + (f"**Beyond their limits: {over}.**" if over else "**Nothing was beyond its limit.**"),
+        f"Every backend computed the loss, its gradient and the probabilities for {results['rows']:,} rows of "
+        "difficult logits. The results were compared with the true values. The true values come from separate code in "
+        "extended precision (80 bits), which proves each root by an interval around it. "
+        + (f"**Beyond their limits: {over}.**" if over else "**No error was above its limit.**"),
         machine_line(results["machine"]) + f" Seed {results['seed']}, {results['minutes']:.0f} minutes of one process. "
-        f"`python -m soak numerics --rows {results['planned']} --record` does it again and writes this page; begun "
-        "again after a stop, it goes on from what is done."
+        f"`python -m soak numerics --rows {results['planned']} --record` measures again and writes this page. After an "
+        "interruption, the same command continues."
         + ("" if results["rows"] >= results["planned"] else " **It was stopped before its last row.**")
         + (f" {results['remark']}" if "remark" in results else ""),
         "### Worst errors",
-        "Of any row, in units of eps of the result's dtype.",
+        "Each cell is the largest error of any row, in units of eps: the spacing of floating-point numbers at 1 in the "
+        "dtype of the result. [The next table](#what-was-measured-and-what-is-allowed) says what each column measures.",
         _by_backend(results),
-        "`linear` is the fused linear head with an identity for its weight (or its input, where that is smaller); it "
-        "was given a quarter of the rows, those without masks and up to 4097 classes. `cuda` runs in Triton's "
-        "interpreter where there is no GPU, and `compile` is the plain operations as PyTorch's compiler translates "
-        "them: these two are slow there, and were given few rows. h and p have one implementation, under `torch`.",
+        "- `linear` is the fused linear head (`LinearMGCELoss`): its weight or its input is an identity matrix, "
+        "whichever is smaller. `linear` computed a quarter of all rows: rows without masks and with at most 4097 "
+        "classes.\n"
+        "- `cuda` is the Triton kernel. Without a GPU it runs in Triton's interpreter. `compile` is the plain "
+        "operations after PyTorch's compiler. `cuda` and `compile` are slow here and computed few rows.\n"
+        "- h and p have one implementation, shown under `torch`.",
         "### What was measured, and what is allowed",
+        "In this table, f are the logits of a row and y is the label. phi is the [normalizer](numerics.md) and t = phi "
+        "+ max f the root. h and p are the two probability vectors. e_y is 1 at the label and 0 elsewhere. An "
+        "error d means d eps.",
         _limits(),
         "### What was tried",
         _shares(results),
         "\n".join(_described(name) + ("" if _tried(name, results) else ADDED) for name in FAMILIES),
-        "The worst of each family, and the backend that it is from:",
+        "The largest error in each family of rows, and the backend that made this error:",
         _by_family(results),
         "### The worst rows",
-        "`python -m soak numerics --replay CASE` computes a case again; in its name are the family, dtype, rows, "
-        "classes, beta and seed.",
+        "`python -m soak numerics --replay CASE` computes a case again. The name of a case holds its family, dtype, "
+        "number of rows, number of classes, beta and seed.",
         _worst_rows(results),
         *hardness.sections(),
     ]
@@ -105,8 +111,8 @@ def _shares(results: Results) -> str:
     return (
         f"{table(['classes', 'share of the rows'], sizes)}\n\n"
         f"Beta is one of `{', '.join(f'{beta:.13g}' for beta in BETAS)}`. The families {often} were "
-        f"drawn three times as often as the others. A row of `betas` is solved at {BETAS_OF_A_ROW} betas next to one "
-        "another, and counted as often."
+        f"drawn three times as often as the other families. Each row of the family `betas` was solved at "
+        f"{BETAS_OF_A_ROW} neighbouring betas, and counts as {BETAS_OF_A_ROW} rows. The families of rows:"
     )
 
 

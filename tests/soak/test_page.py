@@ -26,17 +26,17 @@ def test_a_run_that_was_stopped_does_not_pass_for_a_whole_one():
     results["rows"] = results["planned"] = 1000
     assert "stopped before its last row" not in page.render(results)
     results["rows"] = 999
-    assert "999 rows of logits" in page.render(results) and "stopped before its last row" in page.render(results)
+    assert "999 rows of difficult" in page.render(results) and "stopped before its last row" in page.render(results)
 
 
 def test_what_is_beyond_its_limit_is_said_first():
     results = {**copy.deepcopy(RESULTS), "failures": ["cpu/float32/edge/t"]}
     assert "**Beyond their limits: cpu/float32/edge/t.**" in page.render(results).split("###")[0]
-    assert "**Nothing was beyond its limit.**" in page.render({**results, "failures": []})
+    assert "**No error was above its limit.**" in page.render({**results, "failures": []})
 
 
 def test_a_family_that_was_not_in_the_run_is_said_to_be_new():
     results = copy.deepcopy(RESULTS)
     results["families"] = {where: worst for where, worst in results["families"].items() if "ladders/" not in where}
     (line,) = [line for line in page.render(results).splitlines() if "ladders" in line]
-    assert line.endswith("Added after this run, in which it was not tried.")
+    assert line.endswith("This family was added after the run, which did not try it.")

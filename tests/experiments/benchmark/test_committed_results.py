@@ -522,7 +522,7 @@ def selected(tables):
 
 
 def test_what_is_stopped_by_noisy_labels_is_that_of_the_records(tables):
-    columns, rows = table("docs/choosing.md", "| at the epoch that they choose |")
+    columns, rows = table("docs/choosing.md", "| accuracy at the chosen epoch |")
     frame = selected(tables)["stopped"].unstack("dataset")
     losses = {"trimmed cross-entropy": "ce, trim", "trimmed MGCE": "mgce 1.05, trim"}
     for name in rows:
