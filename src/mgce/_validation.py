@@ -244,7 +244,7 @@ def expected_share(name: str, what: str, got: Any) -> str:
         >>> expected_share("noise_rate", "in [0, 1)", 40)
         'Expected `noise_rate` to be in [0, 1), but got 40. Did you mean 0.4?'
     """
-    return expected(name, what, got) + (f" Did you mean {got / 100:g}?" if 1 < got < 100 else "")
+    return expected(name, what, got) + (f" Did you mean {float(got) / 100:g}?" if 1 < got < 100 else "")
 
 
 def check_number(name: str, value: Any, low: float, high: float = math.inf, *, above: bool = False) -> None:

@@ -268,7 +268,8 @@ def test_each_change_can_be_undone_and_does_nothing_twice(folder, changes):
             assert name == (one.stored_as or name) or one.stored_as in former_names(one.specification)
 
 
-FOLDERS = [path.parent for path in sorted(RESULTS.glob("*/specifications.jsonl"))]
+# Those of before the words changed; later ones have today's.
+FOLDERS = [path.parent for path in sorted(RESULTS.glob("*/specifications.jsonl")) if '"noise":' in path.read_text()]
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
