@@ -113,7 +113,7 @@ class MGCEForestClassifier(RobustClassifier):
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MGCEForestClassifier:
-        """Choose splitter and leaf size, grow the trees, and scale their logarithms.
+        """Choose the splitter and the leaf size, grow the trees, and choose the scale s of the margins.
 
         Args:
             X: rows, shape (n, d).
@@ -192,7 +192,7 @@ class MGCEForestClassifier(RobustClassifier):
             return forest.fit(X, index, sample_weight=weight)
 
     def _keep(self, forest: Any) -> None:
-        """Copy the trees of scikit-learn's forest."""
+        """Store the trees of a fitted forest of scikit-learn as arrays, in `trees_`."""
         grown = [tree.tree_ for tree in forest.estimators_]
         self.trees_ = Trees([_nodes(tree) for tree in grown])
         self.least_prob_ = 1 / len(forest.oob_decision_function_)
@@ -231,7 +231,7 @@ def _oob_probs(forest: Any, n_classes: int) -> FloatArray:
 
 
 def _nodes(tree: Any) -> Nodes:
-    """Return the nodes of a tree of scikit-learn, with the class shares of its leaves."""
+    """Convert a tree of scikit-learn to `Nodes`, whose leaves hold class shares."""
     shares = tree.value[:, 0]
     shares = (shares / shares.sum(1, keepdims=True)).astype(np.float32)
     children = np.stack([tree.children_left, tree.children_right], 1)
