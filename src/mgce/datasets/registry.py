@@ -64,7 +64,7 @@ def load(
 
     Args:
         dataset: one of `NAMES`, or a path that ends in .csv, .tsv, .txt, one of them and .gz, or .parquet.
-        target: the column that holds the classes; required for a file, not allowed for a name.
+        target: the column that holds the classes; for a file, and only for a file.
         data_dir: the directory of the local copies; None for $MGCE_DATA_DIR, or ./data if that is not set.
         download: whether to download missing files into `data_dir`.
         drop: columns of a file that are not features; not allowed for a name.
