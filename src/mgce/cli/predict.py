@@ -1,4 +1,4 @@
-"""`mgce predict MODEL TABLE`: classify new rows, with the probabilities h and p."""
+"""`mgce predict MODEL TABLE`: classify new rows; write classes with their probabilities h and p."""
 
 from __future__ import annotations
 
