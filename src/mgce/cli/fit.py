@@ -180,7 +180,7 @@ class _Outputs:
         return self.model.with_suffix(".suspects.csv")
 
     def check(self, table: Path, json_file: Path | None) -> None:
-        """Require, before fitting begins, that all files can be written and that none overwrites another or an input."""
+        """Require, before fitting begins, that all files can be written and none overwrites another or an input."""
         read = table, *map(Path, self.reviewed)
         check_output("out", self.model, *read)
         for path in (self.report, self.suspects):
