@@ -68,7 +68,7 @@ class Commands(TyperGroup):
         return TyperCommand(cmd_name, help=COMMANDS[cmd_name]) if cmd_name in COMMANDS else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Import the command that the arguments call; return its name, the command, and the arguments that remain."""
+        """Return the command that is called, imported and with its options."""
         name, command, rest = super().resolve_command(ctx, args)
         return name, None if command is None else load_command(str(command.name)), rest
 
