@@ -38,7 +38,7 @@ TIES = "ties of the most probable class go to the lowest index"
 
 
 def unseen_examples(drawn: str) -> str:
-    """Say how the examples were drawn, and that they had no part in making the classifier."""
+    """Return the assumption on how examples were drawn, and that they had no part in making the classifier."""
     return f"the examples are {drawn}, and were not used to train, select, tune or calibrate the classifier"
 
 
@@ -185,7 +185,7 @@ def certify(
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """Which bounds are asked for, under which assumptions."""
+    """The bounds to compute, and what is stated about wrong labels."""
 
     bounds: tuple[str, ...]
     beta: float | None
@@ -194,7 +194,7 @@ class Request:
 
     @classmethod
     def of(cls, h: FloatArray, bounds: Sequence[str] | None, beta: float | None, stated: StatedNoise) -> Request:
-        """Check the arguments; h (n, k) tells whether the classifier is one-hot."""
+        """Check the arguments of :func:`certify`; find out from h (n, k) whether the classifier is one-hot."""
         one_hot = bool(((h == 0) | (h == 1)).all())
         return cls(_checked_bounds(bounds, beta), None if beta is None else float(beta), stated, one_hot)
 
@@ -245,7 +245,7 @@ def _losses(h: FloatArray, chosen: Sequence[str], beta: float | None) -> dict[st
 
 
 def checked_target(target: Any, n: int, k: int) -> IntArray:
-    """Return n labels in 0..k-1, or -1."""
+    """Check n labels; return them as integers in 0..k-1, or -1 for labels that are none of the classes."""
     labels = as_array(target, "target")
     unseen = labels == UNSEEN
     known = as_labels(np.where(unseen, 0, labels), n, k, "target")
