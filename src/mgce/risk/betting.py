@@ -148,9 +148,9 @@ def shuffled(rows: FloatArray, content: bytes = b"", turn: int = 0) -> FloatArra
     The draws are sorted, then shuffled with a seed that is a hash of all draws and of `content`, the rest of the
     sample. So the result does not depend on the order of a file. If many different samples are possible, the order is
     as good as that of independent draws, since each sample has its own seed. One fixed seed for all samples would not
-    do: it can put small draws first in nearly all samples. Of 400 sorted draws of 0 and 1 with mean .15, one of twelve fixed
-    seeds failed 91 times of 100 at delta .05. Draws with few different values have few hashes; `content` adds more. If
-    there are still few, :func:`n_orders` returns how many orders, each with another `turn`, must agree.
+    do: it can put small draws first in nearly all samples. Of 400 sorted draws of 0 and 1 with mean .15, one of twelve
+    fixed seeds failed 91 times of 100 at delta .05. Draws with few different values have few hashes; `content` adds
+    more. If there are still few, :func:`n_orders` returns how many orders, each with another `turn`, must agree.
     """
     ordered = np.sort(rows, axis=-1)
     seed = np.frombuffer(hashlib.sha256(cells(ordered).tobytes() + content).digest(), "<u4")

@@ -43,7 +43,7 @@ class Average:
 
     @property
     def name(self) -> str:
-        """The names of the members' models."""
+        """The names of the averaged models."""
         *first, last = (member.model for member in self.members)
         return f"{self.model} of {', '.join(first)} and {last}"
 
@@ -55,7 +55,7 @@ class Average:
 
 @dataclass(frozen=True)
 class Trial:
-    """The result of a candidate or a baseline on the last rung that it reached."""
+    """The result of a candidate or a baseline on the last and largest set of rows that it was tried on."""
 
     name: str
     candidate: Candidate | Average | None  # None for a baseline
@@ -68,7 +68,7 @@ class Trial:
 
     @property
     def model(self) -> str:
-        """The candidate's model, a key of `MODELS` or `AVERAGE`; "" for a baseline."""
+        """The name of the candidate's model: a key of `MODELS`, or `AVERAGE`; "" for a baseline."""
         return "" if self.candidate is None else self.candidate.model
 
 
@@ -84,7 +84,7 @@ class Choice:
 
     @property
     def candidate(self) -> Candidate | Average:
-        """What was chosen."""
+        """The candidate that was chosen."""
         assert self.trial.candidate is not None  # a baseline is never chosen
         return self.trial.candidate
 
@@ -173,7 +173,7 @@ def fit_candidate(
 
 
 def _fitted(estimator: Any, rows: Part, some: NDArray[np.int64]) -> Any:
-    """Fit a clone of an estimator to some of the rows."""
+    """Return a clone of an estimator, fitted to some of the rows."""
     X, y, weight = rows
     options = {} if weight is None else {"sample_weight": weight[some]}
     return clone(estimator).fit(X[some], y[some], **options)
@@ -191,7 +191,7 @@ def folds(y: NDArray[Any], seed: int) -> StratifiedKFold:
 
 
 def _try_in_time(trials: list[Trial], rows: Part, seed: int, on_fit: OnFit, deadline: float) -> list[Trial]:
-    """Try the candidates of earlier trials on these rows, those left out that would end after the deadline."""
+    """Try the candidates of earlier trials on these rows; leave out those whose trial would end after the deadline."""
     tried: list[Trial] = []
     for trial in trials:
         assert isinstance(trial.candidate, Candidate)
@@ -242,7 +242,7 @@ def _combined(trials: list[Trial], y: NDArray[Any], beta: float) -> Trial:
 
 
 def _survivors(trials: list[Trial]) -> list[Trial]:
-    """Return the best trial of each model, if it is no more than `BEHIND` below the best of all."""
+    """Return the best trial of each model whose accuracy is at most `BEHIND` below the best of all."""
     best = max(trial.accuracy for trial in trials)
     leaders: dict[str, Trial] = {}
     for trial in trials:
@@ -254,7 +254,7 @@ def _survivors(trials: list[Trial]) -> list[Trial]:
 
 
 def _seconds_of_fit(trial: Trial, n: int) -> float:
-    """Estimate the seconds that fitting a candidate to all n rows takes beyond what has to be done in any case."""
+    """Estimate the additional seconds for fitting a candidate to all n rows, beyond work that is needed anyway."""
     assert isinstance(trial.candidate, Candidate)
     if trial.model == "forest":  # one is grown on all rows anyway, to judge the labels
         return 0.0
@@ -272,7 +272,7 @@ def _left_out_if_slow(trial: Trial, n: int, left: float) -> Trial:
 
 
 def _in_time(trials: list[Trial], n: int, left: float) -> list[Trial]:
-    """Return the most accurate trial, and of the others those that can be fitted beside it in `left` seconds."""
+    """Return the most accurate trial, and all others that can be fitted together with it within `left` seconds."""
     first, *others = sorted(trials, key=lambda trial: -trial.accuracy)
     left -= _seconds_of_fit(first, n)
     chosen = [first]
@@ -284,7 +284,7 @@ def _in_time(trials: list[Trial], n: int, left: float) -> list[Trial]:
 
 
 def _draw_rows(y: NDArray[Any], most: int, seed: int) -> NDArray[np.int64]:
-    """Draw at most `most` rows; return their indices, sorted."""
+    """Draw at most `most` rows at random; return their indices, sorted."""
     rows = np.arange(len(y))
     if len(rows) <= most:
         return rows

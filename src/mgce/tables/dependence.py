@@ -61,7 +61,7 @@ def dependence(
         kinds: from the name of each feature to its kind.
         labels: the label of each row.
         n_copies: number of rows that are copies of others.
-        in_use: whether rows are held out by groups or by time already: then only nearly equal rows are looked for.
+        in_use: whether rows are already held out by groups or by time; then only nearly equal rows are looked for.
     """
     if len(selected) < MANY_ROWS:
         return []
@@ -132,7 +132,7 @@ def _names_rows(column: pd.Series[Any], kind: str) -> bool:
 
 
 def _rounded(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Return numbers in whole steps of a twentieth of their standard deviation."""
+    """Round numbers to whole steps of a twentieth of their standard deviation."""
     step = float(column.std()) / STEPS
     return (column / step).round() if 0 < step < np.inf and column.nunique() > FEW_VALUES else column
 
@@ -170,7 +170,7 @@ def _order(column: pd.Series[Any]) -> float:
 
 
 def _differ(values: FloatArray, target: NDArray[np.int64], pairs: NDArray[np.int64]) -> float:
-    """Return the mean squared difference of neighbours of one label, by that of random rows of one label."""
+    """Return the mean squared difference of neighbouring rows with equal labels, divided by that of random ones."""
     present = ~np.isnan(values)
     counts = np.bincount(target, present)
     means = np.bincount(target, np.where(present, values, 0)) / np.maximum(counts, 1)
@@ -205,7 +205,7 @@ def _groups(selected: pd.DataFrame, kinds: Mapping[str, str]) -> Iterator[Depend
 
 
 def _differ_within(column: pd.Series[Any], kind: str, group: NDArray[np.int64]) -> float:
-    """Return how much rows of one group differ, by how much random rows do."""
+    """Return how much rows of one group differ, divided by how much random rows differ."""
     if kind == CATEGORY:
         code = numbered(column)
         within = numbered(group * (int(code.max()) + 1) + code)
@@ -222,5 +222,5 @@ def _differ_within(column: pd.Series[Any], kind: str, group: NDArray[np.int64]) 
 
 
 def _pairs(sizes: NDArray[np.int64]) -> float:
-    """Return the number of pairs inside sets of these sizes."""
+    """Return the number of pairs of elements that are in the same set, for sets of these sizes."""
     return float((sizes * (sizes - 1.0)).sum() / 2)

@@ -1,8 +1,8 @@
-"""Build the parts of a table's model from the numbers and names in its file, after checking each.
+"""Build the parts of a table's model from the numbers and names in its file, after checking each of them.
 
-No object of the file is built. :func:`mgce.datasets.preprocessor` makes the transformer, constructors make the
-classifiers, and arrays of checked types and shapes are put into them. So a forged file can change numbers and names,
-but not what is done with them.
+Objects in the file are never built. Instead, :func:`mgce.datasets.preprocessor` makes the transformer, and constructors
+make the classifiers. Then arrays of checked types and shapes are stored in them. So a forged file can change numbers
+and names, but not the code that uses them.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ MADE_UP_ROWS = MAX_CATEGORIES - 1  # one for each frequent category where there 
 
 
 def build_transformer(node: Node, columns: Columns) -> tuple[Any, pd.DataFrame]:
-    """Build the fitted transformer of a file; return it with a table that it accepts.
+    """Build the fitted transformer from a file; return it with a table that it accepts.
 
-    The known preprocessor is fitted to a made-up table, so that scikit-learn itself derives what it needs of columns
-    and categories. Then it gets the medians, means and deviations of the file.
+    The package's own preprocessor is fitted to a made-up table, so that scikit-learn itself sets the attributes for
+    columns and categories. Then the medians, means and deviations are replaced by those of the file.
 
     Raises:
-        ValueError: if what the file says is not what a preprocessor of these columns has.
+        ValueError: if the content of the file does not fit a preprocessor of these columns.
     """
     categories = columns.categories
     numbers = [name for name in columns.kinds if name not in set(categories)]
@@ -78,7 +78,7 @@ def build_transformer(node: Node, columns: Columns) -> tuple[Any, pd.DataFrame]:
 
 
 def build_classifier(node: Node, n_features: int) -> Any:
-    """Build the fitted classifier of a file.
+    """Build the fitted classifier from the content of a file.
 
     Raises:
         ValueError: if it is no classifier that `mgce fit` chooses, or not one of so many features.
@@ -112,13 +112,13 @@ def build_sets(text: str, n_classes: int) -> ConformalSets:
 
 
 def _named(item: Node) -> tuple[str, Node]:
-    """Return the name and the object of a tuple that begins with them."""
+    """Return the first two items of a tuple, a name and an object."""
     name, part, *_ = item.items()
     return name.text(), part
 
 
 def _medians(imputer: Node, n: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return the medians of n columns, NaN for one without a value, and the places of columns with missing values."""
+    """Return the medians of n columns (NaN without values), and the indices of columns with missing values."""
     medians = imputer["statistics_"].array(np.float64, n, nan=True)
     marked = imputer["indicator_"]["features_"].array(np.int64, None)
     if not ((marked >= 0) & (marked < n)).all() or (np.diff(marked) <= 0).any():
@@ -143,7 +143,7 @@ def _made_up_categories(frequent: list[list[Any]]) -> NDArray[Any]:
 
 
 def _categories(encoder: Node, n: int) -> list[tuple[list[Any], list[Any]]]:
-    """Return for each of n columns its categories, and those among them that have a column of their own."""
+    """Return for each of n columns its categories, and the categories with a one-hot column of their own."""
     columns = [_of_column(item) for item in encoder["categories_"].items()]
     rare = encoder["_infrequent_indices"].items()
     if not len(columns) == len(rare) == n:
@@ -163,7 +163,7 @@ def _of_column(node: Node) -> list[Any]:
 
 
 def _frequent(categories: list[Any], node: Node) -> list[Any]:
-    """Return the categories without those at the places that a file calls infrequent."""
+    """Return the categories without those whose indices the file lists as infrequent."""
     if len(categories) < MAX_CATEGORIES:  # for scikit-learn, fifty are too many beside a column of the rare ones
         return categories
     n_rare = len(categories) - MADE_UP_ROWS
@@ -174,7 +174,7 @@ def _frequent(categories: list[Any], node: Node) -> list[Any]:
 
 
 def _fitted(cls: Any, node: Node, n_features: int) -> Any:
-    """Return a classifier with the attributes that all share; parameters used only by `fit` keep their defaults."""
+    """Return a classifier with the attributes that all estimators have; parameters only for `fit` keep defaults."""
     beta = node["beta_"].number(1, np.inf)
     classifier = cls(beta=beta)
     classifier.beta_, classifier.n_features_in_ = beta, n_features
