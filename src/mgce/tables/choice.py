@@ -84,7 +84,7 @@ class Choice:
 
     @property
     def candidate(self) -> Candidate | Average:
-        """The candidate that was chosen."""
+        """What was chosen."""
         assert self.trial.candidate is not None  # a baseline is never chosen
         return self.trial.candidate
 
@@ -191,7 +191,7 @@ def folds(y: NDArray[Any], seed: int) -> StratifiedKFold:
 
 
 def _try_in_time(trials: list[Trial], rows: Part, seed: int, on_fit: OnFit, deadline: float) -> list[Trial]:
-    """Try the candidates of earlier trials on these rows; leave out those whose trial would end after the deadline."""
+    """Try the candidates of earlier trials on these rows, those left out that would end after the deadline."""
     tried: list[Trial] = []
     for trial in trials:
         assert isinstance(trial.candidate, Candidate)

@@ -205,7 +205,7 @@ def _groups(selected: pd.DataFrame, kinds: Mapping[str, str]) -> Iterator[Depend
 
 
 def _differ_within(column: pd.Series[Any], kind: str, group: NDArray[np.int64]) -> float:
-    """Return how much rows of one group differ, divided by how much random rows differ."""
+    """Return how much rows of one group differ, by how much random rows do."""
     if kind == CATEGORY:
         code = numbered(column)
         within = numbered(group * (int(code.max()) + 1) + code)

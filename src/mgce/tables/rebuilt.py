@@ -42,13 +42,13 @@ MADE_UP_ROWS = MAX_CATEGORIES - 1  # one for each frequent category where there 
 
 
 def build_transformer(node: Node, columns: Columns) -> tuple[Any, pd.DataFrame]:
-    """Build the fitted transformer from a file; return it with a table that it accepts.
+    """Build the fitted transformer of a file; return it with a table that it accepts.
 
-    The package's own preprocessor is fitted to a made-up table, so that scikit-learn itself sets the attributes for
-    columns and categories. Then the medians, means and deviations are replaced by those of the file.
+    The known preprocessor is fitted to a made-up table, so that scikit-learn itself derives what it needs of columns
+    and categories. Then it gets the medians, means and deviations of the file.
 
     Raises:
-        ValueError: if the content of the file does not fit a preprocessor of these columns.
+        ValueError: if what the file says is not what a preprocessor of these columns has.
     """
     categories = columns.categories
     numbers = [name for name in columns.kinds if name not in set(categories)]
