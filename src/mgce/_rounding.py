@@ -90,7 +90,7 @@ def _percent(share: float, rounding: str) -> str:
 
 
 def _shown(number: Decimal, decimals: int, rounding: str, one: Decimal = Decimal(1)) -> str:
-    """Format a number with decimals; add decimals if the number, or `one` minus it, would lose too many digits."""
+    """Format a number with enough decimals for `DIGITS` digits of it and of its distance to `one`."""
     lacking = EXACT.subtract(one, number)
     for rest in (number, lacking if 0 < lacking < one else Decimal(0)):
         if rest:

@@ -60,7 +60,8 @@ def one_torch_thread() -> Iterator[None]:
     """Limit PyTorch to one thread in a `with` block, for calls from this Python thread.
 
     A new Python thread starts with the number of threads that any Python thread has set last. So all blocks that run in
-    parallel restore the number that the first of them has found. Otherwise one could restore the 1 of another block.
+    parallel restore the number that the first of them has found. Otherwise a block could restore the number 1 that
+    another block has set.
     """
     import torch
 

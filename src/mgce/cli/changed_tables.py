@@ -1,4 +1,4 @@
-"""Write the table that a command has read once more, with some rows removed and some labels changed."""
+"""Turn the table that a command has read into a new file, with some rows removed and some labels changed."""
 
 from __future__ import annotations
 

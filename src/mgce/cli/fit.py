@@ -162,7 +162,7 @@ def fit(
 
 @dataclass(frozen=True)
 class _Outputs:
-    """The files that the command writes: three in one folder, named after the model's file, and changed tables."""
+    """Paths of the files that the command writes: model, report and suspects in one folder, and changed tables."""
 
     model: Path
     cleaned: Path | None

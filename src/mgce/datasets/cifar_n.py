@@ -39,7 +39,11 @@ NAMES100 = {"noisy": "noisy_label"}
 
 
 def load_cifar10n(data: DataSource) -> ImageDataset:
-    """Read CIFAR-10 with human labels in `train.noisy`: random1 to random3, their majority aggregate, and worst."""
+    """Read CIFAR-10 with human labels in `train.noisy`.
+
+    The names are "random1" to "random3" for three labels of each image, "aggregate" for the majority of the three, and
+    "worst" for a wrong label if one of the three is wrong.
+    """
     path = data.locate(CIFAR10N)
     return _add_labels(load_cifar10(data), path, NAMES10)
 

@@ -25,7 +25,7 @@ class Source:
 
     @classmethod
     def named(cls, url: str, checksum: str, folder: str = "") -> Source:
-        """Return the source of a file that is stored under the file name in its URL, in a folder below the data."""
+        """Return the source of a file that is stored in a folder of the data, under the file name of its URL."""
         return cls(f"{folder}/{url.rpartition('/')[2]}".lstrip("/"), url, checksum)
 
 

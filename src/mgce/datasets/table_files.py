@@ -79,7 +79,7 @@ def table_file_name(path: Path) -> str:
 def read_frame(
     path: Path, name: str, text: Collection[str] = (), classes: Collection[str] = (), form: TextFormat | None = None
 ) -> pd.DataFrame:
-    """Read a table from a file: the first of what :func:`read_accounted` returns."""
+    """Return the table in a file, without the report on its lines that :func:`read_accounted` also returns."""
     return read_accounted(path, name, text, classes, form)[0]
 
 

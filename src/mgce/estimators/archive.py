@@ -123,7 +123,7 @@ def check_array(content: bytes) -> None:
 
 
 def _checked(value: Any, name: Callable[[str, Any], str], depth: int) -> Any:
-    """Check a part of the schema; return a copy with the new names of arrays, and without names of other objects."""
+    """Check a node of `schema.json`; return a copy with new names of arrays, and without names of other objects."""
     if depth > NESTING:
         raise TooLargeError(f"a description nested more than {NESTING} times")
     if isinstance(value, list):

@@ -54,7 +54,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
 
     @abstractmethod
     def _margins(self, X: Any) -> NDArray[np.floating[Any]]:
-        """Return the margins f, shape (n, k), of validated rows: arrays in float64 or float32, or sparse CSR."""
+        """Return the margins f, shape (n, k), of validated rows, which are float64 or float32, or sparse CSR."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -35,7 +35,7 @@ class MGCEBoostingClassifier(RobustClassifier):
     Features need no scaling. Missing values must be filled in beforehand.
 
     Args:
-        beta: loss parameter in [1, inf]; determines the probabilities h and p of given margins, not the margins.
+        beta: loss parameter in [1, inf]; affects only :meth:`predict_proba` and :meth:`worst_case_proba`.
         max_iter: number of boosting steps T.
         learning_rate: factor by which the values of every tree are multiplied, positive.
         max_leaf_nodes: largest number of leaves of a tree.

@@ -51,7 +51,7 @@ class MGCEForestClassifier(RobustClassifier):
     Features need no scaling. Missing values must be filled in beforehand.
 
     Args:
-        beta: loss parameter in [1, inf]; determines the scale s and the probabilities h and p of given margins.
+        beta: loss parameter in [1, inf]; determines the scale s, and the probabilities that belong to given margins.
         n_estimators: number of trees T.
         splitter: "best" for the best splits (a random forest), "random" for random ones (extremely randomised trees),
             or "oob" to choose between them by out-of-bag accuracy.

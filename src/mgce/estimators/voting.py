@@ -96,7 +96,7 @@ class MGCEVotingClassifier(RobustClassifier, _BaseComposition):  # type: ignore[
             estimators: pairs (name, fitted classifier), at least one, of the same features.
             classes: all labels, sorted, shape (k,). A classifier adds 0 to classes that it was not trained on.
             n: number of training rows.
-            beta: loss parameter of the probabilities h and p.
+            beta: loss parameter of the probabilities that belong to given margins.
             scale: s, positive.
         """
         voting = cls([(name, clone(fitted)) for name, fitted in estimators], beta, scale=scale)

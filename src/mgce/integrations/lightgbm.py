@@ -14,7 +14,7 @@ from mgce.integrations.boosting import BoostedClassifier, Rows
 
 
 class MGCELGBMClassifier(BoostedClassifier):
-    r"""Boost trees by LightGBM on the minimax generalized cross-entropy; :meth:`predict_proba` returns h.
+    r"""Boost trees by LightGBM on the minimax generalized cross-entropy (MGCE).
 
     .. math:: \min_f\; \sum_i w_i\, \ell_\beta(f(x_i), y_i), \qquad \ell_\beta(f, y) = -f_y - \varphi_\beta(f)
 

@@ -12,7 +12,7 @@ from mgce.integrations.boosting import BoostedClassifier, Rows
 
 
 class MGCEXGBClassifier(BoostedClassifier):
-    r"""Boost trees by XGBoost on the minimax generalized cross-entropy; :meth:`predict_proba` returns h.
+    r"""Boost trees by XGBoost on the minimax generalized cross-entropy (MGCE).
 
     .. math:: \min_f\; \sum_i w_i\, \ell_\beta(f(x_i), y_i), \qquad \ell_\beta(f, y) = -f_y - \varphi_\beta(f)
 

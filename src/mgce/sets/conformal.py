@@ -122,5 +122,5 @@ def conformal_scores(probs: Any, score: str = "least_ambiguous") -> FloatArray:
 
 
 def _reaches(values: FloatArray, least: FloatArray) -> NDArray[np.bool_]:
-    """Return which numbers in [0, 1] are at least others, up to the rounding that depends on the batch of a row."""
+    """Return which entries of `values` are at least those of `least`, with a tolerance for rounding; all in [0, 1]."""
     return np.asarray(values >= least * (1 - SHARE) - REST)
