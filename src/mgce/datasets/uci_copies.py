@@ -56,7 +56,10 @@ def load_pendigits(data: DataSource) -> Table:
 
 
 def load_segment(data: DataSource) -> Table:
-    """Read image segmentation: 2,310 pixel patches, 19 numbers, 7 materials; usually the first 210 are for training."""
+    """Read image segmentation: 2,310 patches of 3 x 3 pixels, 19 numbers, 7 materials.
+
+    The first 210 rows are usually used for training.
+    """
     import pandas as pd
 
     parts = [_read(source, data) for source in (SEGMENT_TRAIN, SEGMENT_TEST)]

@@ -222,7 +222,8 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
         classes.
 
         Args:
-            output: `"minimax"` for h, or `"worst_case"` for p.
+            output: `"minimax"` for the probabilities of :meth:`predict_proba`, or `"worst_case"` for those of
+                :meth:`worst_case_proba`.
 
         Returns:
             A module on the CPU, from rows (n, d) to probabilities (n, k) with columns as in `classes_`.

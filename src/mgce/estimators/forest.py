@@ -147,7 +147,7 @@ class MGCEForestClassifier(RobustClassifier):
             X: rows, shape (n, d).
 
         Returns:
-            Probabilities, shape (n, k), with columns as in `classes_`. Unlike h and p, they do not depend on beta.
+            Probabilities, shape (n, k), with columns as in `classes_`. They do not depend on beta.
         """
         check_is_fitted(self)
         return self._shares(validate_data(self, X, reset=False, dtype=(np.float64, np.float32)))

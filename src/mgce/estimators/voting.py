@@ -167,7 +167,7 @@ class MGCEVotingClassifier(RobustClassifier, _BaseComposition):  # type: ignore[
             members: other fitted classifiers to average; those of the fit by default.
 
         Returns:
-            Probabilities, shape (n, k), with columns as in `classes_`. Unlike h and p, they do not depend on beta.
+            Probabilities, shape (n, k), with columns as in `classes_`. They do not depend on beta.
         """
         if members is None:
             check_is_fitted(self)

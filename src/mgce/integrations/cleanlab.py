@@ -21,7 +21,7 @@ TIE_BREAK = 1e-6
 
 
 def untied_probs(logits: Any, *, beta: float = DEFAULT_BETA) -> NDArray[np.float64]:
-    r"""Return h with its zeros replaced by small positive probabilities, smaller for a larger margin loss.
+    r"""Return the minimax probabilities h, with zeros replaced by positive numbers that fall with the margin loss.
 
     .. math:: q_y = h_\beta(f)_y + 10^{-6}\, e^{-\ell_\beta(f, y)} \quad \text{for all classes but the most probable,}
 

@@ -31,7 +31,7 @@ def to_onnx(estimator: RobustClassifier, output: str = "minimax") -> onnx.ModelP
 
     Args:
         estimator: fitted, of :mod:`mgce.estimators`; an MGCEVotingClassifier only if all members are of this package.
-        output: `"minimax"` for h, or `"worst_case"` for p.
+        output: `"minimax"` for the probabilities h of `predict_proba`, or `"worst_case"` for p of `worst_case_proba`.
 
     Returns:
         The model, for `onnx.save` or `onnxruntime.InferenceSession(model.SerializeToString())`.

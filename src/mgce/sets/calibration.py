@@ -51,9 +51,9 @@ def calibrate(
 
     is an unbiased estimate of the share of rows whose set misses the right class. Thresholds q are tried in descending
     order, from the largest sets on, as long as the test of :func:`~mgce.risk.betting_upper` rejects that this share is
-    alpha or more. The share only grows along this order. So all errors follow from the first one, which has a
-    probability of at most delta. The guarantee then holds with confidence 1 - delta over the calibration sample. With
-    `per_class`, each class is tested on its own terms of z, with delta / k.
+    alpha or more. The share only grows along this order. So the probability that any threshold passes wrongly
+    is at most delta: the guarantee holds with confidence 1 - delta over the calibration sample. With `per_class`, each
+    class is tested on its own terms of z, with delta / k.
 
     Args:
         target: labels in 0..k-1, shape (n,), of examples that the classifier has not seen; -1 is none of the classes.
