@@ -26,8 +26,9 @@ def to_onnx(estimator: RobustClassifier, output: str = "minimax") -> onnx.ModelP
 
     .. math:: x \mapsto h_\beta(f(x))
 
-    The model computes in float32, the estimator in float64. At beta = 1, p jumps where a class gets a positive
-    probability, and near beta = 1 it nearly jumps. So p can differ from the estimator's for rows at such points.
+    The model computes in float32, the estimator in float64. At beta = 1, the worst-case probabilities jump
+    where a class gets a positive probability, and near beta = 1 they nearly jump. So they can differ from those of the
+    estimator for rows at such points.
 
     Args:
         estimator: fitted, of :mod:`mgce.estimators`; an MGCEVotingClassifier only if all members are of this package.

@@ -71,7 +71,7 @@ class AuditedTransition:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """That audited labels were drawn as the others are."""
+        """A clause that states that audited labels were drawn like all others."""
         return (
             f"the given labels of the {self.n} audited examples and of these were drawn from the right label alone, by "
             "one transition matrix, whatever the example, and the audited examples are not among these",

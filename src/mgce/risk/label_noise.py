@@ -201,7 +201,7 @@ def power_range(weights: FloatArray, beta: float) -> tuple[float, float]:
 
 
 def checked_transition(transition: Any, k: int) -> KnownTransition:
-    """Check a transition matrix (k, k), and give what is assumed with it."""
+    """Check a transition matrix (k, k); return the assumption that wrong labels follow it."""
     matrix = as_array(transition, "transition")
     if matrix.shape != (k, k):
         raise ValueError(_validation.expected("transition", f"of shape ({k}, {k})", matrix.shape))

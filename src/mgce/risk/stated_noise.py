@@ -42,7 +42,7 @@ class StatedNoise:
         return self.rate != 0 or self.kind != "symmetric" or self.transition is not None or self.audit is not None
 
     def assume(self, sample: Sample, delta: float) -> tuple[LabelNoise, float]:
-        """Return the assumption, and what is left of delta when it has been made precise."""
+        """Return the stated assumption on wrong labels, and the part of delta that is left for the bounds."""
         k = sample.n_classes
         if self.transition is not None:
             return checked_transition(self.transition, k), delta

@@ -123,7 +123,7 @@ class Columns:
 
 
 def unseen_categories(selected: pd.DataFrame, known: Mapping[str, Collection[Any]]) -> list[str]:
-    """Yield a sentence on each column with categories that the model does not know.
+    """Return a sentence for each column with categories that the model does not know.
 
     Args:
         selected: features, as :meth:`Columns.select` returns them.
@@ -143,7 +143,7 @@ def unseen_categories(selected: pd.DataFrame, known: Mapping[str, Collection[Any
 
 
 def unlike_their_column(frame: pd.DataFrame, selected: pd.DataFrame, kinds: Mapping[str, str]) -> list[str]:
-    """Yield a sentence on each column with values that do not fit its kind, such as text among numbers.
+    """Return a sentence for each column with values that do not fit its kind, such as text among numbers.
 
     Args:
         frame: the table as read.

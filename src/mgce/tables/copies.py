@@ -34,12 +34,13 @@ def copies(selected: pd.DataFrame, labels: pd.Series[Any]) -> IntArray:
 
     1. Equal rows are ordinary draws if, in two columns or more, another row differs from them in that column alone, or
        in that column and the label. Rows of a few categories have such similar rows, those of continuous numbers not.
-    2. All others are copies if those in excess of one of each kind are more than a Poisson variable exceeds with
-       probability `ALPHA`, whose mean is `DEPENDENCE` times the number of equal pairs that chance makes,
+    2. All other equal rows are copies if there are too many of them. Their number, without one row of each kind, is
+       compared with the number that a Poisson variable exceeds with probability `ALPHA`. The mean of this variable has
+       two terms: `DEPENDENCE` times the number of equal pairs that chance makes,
 
        .. math:: \frac{1}{2} \sum_a \max\Big(u \prod_j f_j(a),\ \max_j N_j(a) \frac{f_j(a)}{1 - f_j(a)}\Big)
 
-       and `BORDER` times the number of ordinary ones. The sum is over the different rows a without similar ones in two
+       and `BORDER` times the number of ordinary equal rows. The sum is over the different rows a without similar ones in two
        columns, of u different rows in all; :math:`f_j(a)` is the share of other rows with the value of a in column j,
        :math:`N_j(a)` the number of those that differ from a in column j alone. The first term is right where columns
        are independent of one another, the second where a column is independent of the others near the row.

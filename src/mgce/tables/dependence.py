@@ -44,17 +44,18 @@ def dependence(
 ) -> list[Dependence]:
     """Look for nearly equal rows, rows that are sorted in time, and columns that look like groups.
 
-    - Rows are nearly equal if :func:`~mgce.tables.copies.copies` takes them for copies once numbers are rounded to a
-      twentieth of their standard deviation; or if it does so without dates and the columns that may name the rows,
-      such as a counter or a random name, which copies may have of their own.
-    - Rows are multiplied if more different rows occur a number of times than independent draws allow, by the numbers
-      that occur once more and once less.
+    - Rows are nearly equal if :func:`~mgce.tables.copies.copies` considers them copies after numbers are rounded to a
+      twentieth of their standard deviation. Dates, and columns that may name the rows, such as a counter or a random
+      name, may differ between copies, so the test is also made without them.
+    - Rows are multiplied if too many different rows occur exactly j times, for some j, compared with the numbers of
+      rows that occur j - 1 and j + 1 times.
     - Rows are sorted in time if a column of dates, or of numbers with the name of a time, has a rank correlation of
-      `IN_ORDER` with the number of the row; or if no column has, but in half of the columns of numbers, of two or
-      more, neighbouring rows of one label are alike.
-    - A column of categories or whole numbers looks like groups if it has more different values than the square root of
-      the number of rows, each for two rows or more on average, and in half of the other columns, of two or more, rows
-      of one value are alike. Tables of more than `MOST_COLUMNS` are not searched for such.
+      `IN_ORDER` with the row number. If no column has, they are also sorted if neighbouring rows with the same label
+      are alike in half of the columns of numbers, where there are two or more such columns.
+    - A column of categories or whole numbers looks like groups if two conditions hold. It has more different values
+      than the square root of the number of rows, each on two rows or more on average. Rows with the same value are
+      alike in half of the other columns, where there are two or more. Tables of more than `MOST_COLUMNS` columns are
+      not searched for groups.
 
     Args:
         selected: features, as :meth:`~mgce.tables.columns.Columns.select` returns them, in the order of the file.

@@ -44,7 +44,7 @@ class Predictions:
 
     @property
     def softmax(self) -> FloatArray:
-        """The softmax of the margins, (n, k), for prediction sets: unlike h, it has no zeros and so no ties of them."""
+        """The softmax of the margins, (n, k), for prediction sets: it has no zeros, so classes do not tie."""
         return np.asarray(softmax(self.margins, axis=1))
 
 

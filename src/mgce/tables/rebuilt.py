@@ -81,7 +81,7 @@ def build_classifier(node: Node, n_features: int) -> Any:
     """Build the fitted classifier from the content of a file.
 
     Raises:
-        ValueError: if it is no classifier that `mgce fit` chooses, or not one of so many features.
+        ValueError: if it is no classifier that `mgce fit` chooses, or has another number of features.
     """
     return _average(node, n_features) if node.kind == AVERAGE else _single(node, n_features)
 

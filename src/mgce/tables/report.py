@@ -205,7 +205,7 @@ def _sets(fit: TableFit, plan: FitPlan) -> str:
 
 
 def _description(choice: Choice) -> str:
-    """Describe what was chosen in a clause."""
+    """Return a clause that describes the chosen model."""
     if isinstance(choice.candidate, Average):
         return (
             "the mean of the probabilities of the best candidate of each model, if it is at most "

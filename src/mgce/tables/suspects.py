@@ -117,7 +117,7 @@ def judge(
         jobs: number of trees grown at once; -1 for one on each core.
         fitted: models that were fitted to the training rows with this seed. If one is a forest, it judges the labels,
             and no new forest is grown.
-        weight: of the training rows, shape (number of them,); None where all weigh the same.
+        weight: weights of the training rows, shape (number of training rows,); None if all are equal.
         first: for each row, the index of the row that represents all its copies, shape (n,): the only one of them that
             may be a training row. All copies get its probabilities, so no copy is judged by trees fitted to another.
 
