@@ -28,9 +28,9 @@ class RobustMetrics(Callback):
 
     A module's `validation_step` and `test_step` return a mapping with `"logits"` (N, k) and `"target"` (N,). After each
     validation and test epoch, `val_` or `test_` and these names are logged: `objective`, `accuracy`, `ece_h`, `sce_h`,
-    `ece_p`, `sce_p` (ECE and SCE are calibration errors). Testing also logs `test_argmax_error_bound` and `test_randomized_error_bound`, and stores
-    the whole certificate in `certificate`. Call `Trainer.test` with rows that no part of training has used, early
-    stopping included.
+    `ece_p`, `sce_p`; ECE and SCE are calibration errors. Testing also logs `test_argmax_error_bound` and
+    `test_randomized_error_bound`, and stores the whole certificate in `certificate`. Call `Trainer.test` with rows that
+    no part of training has used, early stopping included.
 
     Args:
         num_classes: number k of classes.

@@ -40,10 +40,11 @@ def copies(selected: pd.DataFrame, labels: pd.Series[Any]) -> IntArray:
 
        .. math:: \frac{1}{2} \sum_a \max\Big(u \prod_j f_j(a),\ \max_j N_j(a) \frac{f_j(a)}{1 - f_j(a)}\Big)
 
-       and `BORDER` times the number of ordinary equal rows. The sum is over the different rows a without similar ones in two
-       columns, of u different rows in all; :math:`f_j(a)` is the share of other rows with the value of a in column j,
-       :math:`N_j(a)` the number of those that differ from a in column j alone. The first term is right where columns
-       are independent of one another, the second where a column is independent of the others near the row.
+       and `BORDER` times the number of ordinary equal rows. There are u different rows in all. The sum is over the
+       different rows a without similar ones in two columns. :math:`f_j(a)` is the share of other rows with the value of
+       a in column j, and :math:`N_j(a)` the number of those that differ from a in column j alone. The first argument of
+       max is right if columns are independent of one another, the second if a column is independent of the others near
+       the row.
 
     Columns that determine one another are treated as one column, and so are columns of 0 and 1 that sum to one. A
     column of numbers on a grid, such as numbers with one decimal, is treated as two columns: which of eight intervals a
