@@ -72,7 +72,7 @@ def table_name(path: Path) -> str:
 
 
 def table_file_name(path: Path) -> str:
-    """Return the name of a table's file."""
+    """Return the file name of a table without its folder."""
     return "standard input" if path == STDIN else path.name
 
 

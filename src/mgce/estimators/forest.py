@@ -35,7 +35,7 @@ TREE_ROWS = 100_000  # the most rows in one tree's bootstrap sample, so that for
 
 
 class MGCEForestClassifier(RobustClassifier):
-    r"""Random forest for noisy labels: its leaf size is chosen by out-of-bag accuracy, its margins fit the MGCE loss.
+    r"""Random forest for noisy labels, with a leaf size that is large enough for the majority to outvote wrong labels.
 
     .. math:: f_y(x) = s \log \bar p_y(x), \qquad \bar p_y(x) = \frac{1}{T} \sum_{t=1}^{T} \hat p_{t,y}(x)
 

@@ -158,7 +158,7 @@ class _Terms:
         return np.where(self.unseen, 1 - self.alpha, terms)
 
     def limits(self) -> tuple[float, float]:
-        """Return the least and the largest value that a term can have, whatever the sample."""
+        """Return the least and the largest value that a term of the mean can have in any sample."""
         positive, negative = np.maximum(self.inverse, 0), np.minimum(self.inverse, 0)
         low = float((negative * (1 - self.alpha) - positive * self.alpha).sum(1).min())
         high = float((positive * (1 - self.alpha) - negative * self.alpha).sum(1).max())
