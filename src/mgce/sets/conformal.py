@@ -78,7 +78,7 @@ def conformal_scores(probs: Any, score: str = "least_ambiguous") -> FloatArray:
         s_y = \sum_{j: p_j > p_y} p_j \ \text{(adaptive)}
 
     The least ambiguous sets are the smallest on average; the adaptive ones are larger for hard examples and smaller for
-    easy ones, so that coverage is similar for both. The published adaptive score adds p_y itself, or a random part of it.
+    easy ones, so that both have similar coverage. The published adaptive score adds p_y itself, or a random part of it.
     With that, a right class of probability 1 would have the score 1, like all classes of probability zero.
 
     The adaptive score treats probabilities as equal if they differ by less than a ten-thousandth of their size, since
