@@ -134,7 +134,7 @@ class StreamedProblem:
 
 
 def run_epoch(solver: AveragedAdaGrad, rows: Rows, order: IntArray, problem: StreamedProblem) -> float:
-    """Take steps on batches of the rows, in the given order, and return the sum of the rows' weighted losses."""
+    """Run the solver on batches of the rows, in the given order; return the sum of the rows' weighted losses."""
     psi, index, weight = rows
     stats = problem.stats
     mean_weight, length, loss = stats.weight.sum() / stats.rows, stats.length, 0.0

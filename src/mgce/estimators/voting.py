@@ -148,7 +148,7 @@ class MGCEVotingClassifier(RobustClassifier, _BaseComposition):  # type: ignore[
         return dict(self._get_params("estimators", deep=deep))
 
     def set_params(self, **params: Any) -> MGCEVotingClassifier:
-        """Set parameters, also those of the classifiers as `NAME__PARAMETER`.
+        """Set parameters of this estimator, or of a classifier in it as `NAME__PARAMETER`.
 
         Args:
             params: values by name.

@@ -144,7 +144,7 @@ def _noisy_thresholds(
 
 @dataclass(frozen=True, eq=False)
 class _Terms:
-    """The terms `weight (1{score > q} - alpha)` for a threshold q, which passes if their mean is below zero."""
+    """The terms `weight (1{score > q} - alpha)`. A threshold q passes if their mean is proved below zero."""
 
     scores: FloatArray  # (n, classes)
     weight: FloatArray  # (n, classes)
