@@ -1,4 +1,4 @@
-"""`python -m mgce COMMAND`, where the command `mgce` is not on the path."""
+"""Run the command line as `python -m mgce COMMAND`, for when the command `mgce` is not on the path."""
 
 from mgce.cli.main import main
 

@@ -1,4 +1,4 @@
-"""Float64 arrays: what callers pass in, checked; features with a column of ones, and labels as one-hot rows."""
+"""Check arrays from callers and convert them to float64; append a column of ones; encode labels one-hot."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def as_array(values: Any, name: str, *, masks: bool = False) -> FloatArray:
 
 
 def as_matrix(features: Any, name: str = "features") -> Matrix:
-    """Return features of shape (n, d) with n, d >= 1, sparse ones as CSR."""
+    """Return features as float64, shape (n, d) with n, d >= 1; sparse features stay sparse, as CSR."""
     if hasattr(features, "tocsr"):
         matrix = features.tocsr().astype(np.float64)
         as_array(matrix.data, name)
@@ -44,7 +44,7 @@ def as_matrix(features: Any, name: str = "features") -> Matrix:
 
 
 def as_probs(values: Any, name: str = "probs") -> FloatArray:
-    """Return probabilities (..., k) after checking that rows sum to one up to rounding; divide each by its sum."""
+    """Return probabilities, shape (..., k), with rows divided by their sums, which must be one up to rounding."""
     probs = as_array(values, name)
     if probs.ndim == 0 or probs.size == 0:
         raise ValueError(_validation.expected(name, "of shape (..., k), not empty", probs.shape))
@@ -58,7 +58,7 @@ def as_probs(values: Any, name: str = "probs") -> FloatArray:
 
 
 def as_labels(labels: Any, n: int, n_classes: int | None = None, name: str = "labels") -> IntArray:
-    """Return n integers in 0..n_classes-1; without `n_classes`, integers from 0."""
+    """Return labels as n integers in 0..n_classes-1; without `n_classes`, any integers from 0."""
     array = as_array(labels, name)
     if array.shape != (n,):
         raise ValueError(_validation.expected(name, f"of shape ({n},), one for each row", array.shape))
@@ -70,7 +70,7 @@ def as_labels(labels: Any, n: int, n_classes: int | None = None, name: str = "la
 
 
 def with_intercept(features: Matrix, intercept: bool = True) -> Matrix:
-    """Append a column of ones, if asked to."""
+    """Append a column of ones to the features if `intercept` is true."""
     if not intercept:
         return features
     ones = np.ones((features.shape[0], 1))

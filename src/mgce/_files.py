@@ -1,4 +1,4 @@
-"""Files that are whole or not there, and the JSON that is written into them."""
+"""Write files completely or not at all, lock folders, and convert documents to JSON."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _PREFIX, _SUFFIX = ".mgce-", ".tmp"
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Return a temporary path near `path`; what is written there takes the place of `path` at the end of the block.
+    """Yield a temporary path in a `with` block; at its end, move what was written there to `path`.
 
-    Other programs see the earlier file or the new one, never a part of it; after an exception they see the earlier
-    one. The same holds of a folder, as long as there is none at `path` yet. The new one is on the disk, not only in
-    memory, before it takes its place, and so is its place when the block has ended.
+    Other programs see either the old file or the complete new file. After an exception they see the old file. A folder
+    can be written in the same way if there is none at `path` yet. The new content is written through to the disk before
+    it is moved, and the move is written through before the block ends.
 
-    The temporary path lies in a folder beside `path` that nobody else can open, and whose name nobody can foresee, so
-    that no link can be put in its way. What killed processes left of such folders is removed.
+    The temporary path lies in a private folder beside `path` with an unpredictable name, so nobody can place a link
+    there. Such folders that were left by killed processes are removed.
 
     Example:
         >>> import tempfile
@@ -49,10 +49,10 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def write_files(directory: Path, files: Mapping[str, bytes]) -> None:
-    """Write all of the files or, if one cannot be written, none; they take their places in the order given.
+    """Write all of the files, or none if one of them cannot be written; move them into place in the given order.
 
-    Files that are written together belong together. So the earlier ones are gone, but for the first, before the first
-    of the new ones is there: whoever finds several finds those of one call.
+    Old files with these names, except the first, are removed before the first new file is moved into place. So whoever
+    finds several of the files finds files of the same call.
     """
     directory.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
@@ -66,7 +66,7 @@ def write_files(directory: Path, files: Mapping[str, bytes]) -> None:
 
 
 def to_json(document: Mapping[str, Any]) -> bytes:
-    """Return a document as JSON that any reader takes: an infinite beta as the text `inf`, NaN as null."""
+    """Return a document as standard JSON, in which infinite numbers are the texts `inf` or `-inf`, and NaN is null."""
     return (json.dumps(plain(document), indent=1, allow_nan=False) + "\n").encode()
 
 
@@ -83,9 +83,10 @@ def plain(value: Any) -> Any:
 
 @contextmanager
 def _private_folder(parent: Path) -> Iterator[Path]:
-    """Make a folder for temporary files that is removed at the end, or by the next process if this one is killed.
+    """Make a folder for temporary files, and remove it at the end of the block.
 
-    It is locked as long as this process lives: a folder that can be locked is one whose process is gone.
+    The folder is locked as long as this process lives. If this process is killed, the next one can lock the folder, and
+    so knows that it may remove it.
     """
     _remove_abandoned(parent)
     while True:
@@ -111,10 +112,12 @@ def _remove_abandoned(parent: Path) -> None:
 
 @contextmanager
 def alone_in(folder: Path) -> Iterator[None]:
-    """Keep others out of a folder that they enter in this way too; where folders cannot be locked, do nothing.
+    """Lock a folder in a `with` block; do nothing if the system cannot lock folders.
+
+    Only blocks of this function keep each other out, also those of other processes.
 
     Raises:
-        BlockingIOError: if another is in it.
+        BlockingIOError: if another block has locked the folder.
     """
     try:
         lock = _locked(folder)
@@ -130,7 +133,7 @@ def alone_in(folder: Path) -> Iterator[None]:
 
 
 def _lock(folder: Path) -> int | None:
-    """Lock a folder and give the descriptor that holds the lock; None if it is locked, or cannot be."""
+    """Lock a folder and return the file descriptor of the lock; None if the folder cannot be locked now."""
     try:
         return _locked(folder)
     except OSError:  # it is locked, gone, no folder, or that of another user
@@ -138,7 +141,7 @@ def _lock(folder: Path) -> int | None:
 
 
 def _locked(folder: Path) -> int | None:
-    """Lock a folder and give the descriptor that holds the lock; None on Windows, which locks no folders."""
+    """Lock a folder and return the file descriptor of the lock; None on Windows, which cannot lock folders."""
     if sys.platform == "win32":
         return None
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
@@ -156,7 +159,7 @@ def _unlock(lock: int | None) -> None:
 
 
 def _to_disk(path: Path) -> None:
-    """Have the system write a file, or a folder and all in it, to the disk."""
+    """Write a file, or a folder with all its content, through to the disk, instead of leaving it in memory."""
     if path.is_dir():
         for part in path.rglob("*"):
             _sync(part)

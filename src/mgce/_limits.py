@@ -1,7 +1,8 @@
-"""How large a file may become when it is opened: the limits, each with its reason, and readers that keep to them.
+"""Limit the memory that reading a file may need: the limits, each with its reason, and functions that enforce them.
 
-A compressed file says little about the memory it takes: a megabyte of gzip may hold a gigabyte, one of xz seven, and an
-array of a few bytes may claim any shape. So every reader of this package counts before it builds.
+The size of a compressed file says little about the memory that its content needs. A megabyte of gzip may hold a
+gigabyte, a megabyte of xz seven, and an array of a few bytes may claim any shape. So every reader of this package
+checks sizes before it builds objects.
 """
 
 from __future__ import annotations
@@ -27,20 +28,20 @@ NESTING = 200
 
 
 class Readable(Protocol):
-    """A file of bytes, or what unpacks one."""
+    """A file of bytes, or an object that decompresses one while it is read."""
 
     def read(self, size: int, /) -> bytes: ...
 
 
 class TooLargeError(ValueError):
-    """A file would take more memory than its limit."""
+    """The error for a file whose content would need more memory than a limit allows."""
 
 
 def read_at_most(file: Readable, limit: int = EXPANDED_BYTES) -> bytes:
-    """Read a file that is unpacked while it is read, and stop where it is longer than its limit.
+    """Return the content of a file that is decompressed while it is read; stop reading beyond the limit.
 
     Raises:
-        TooLargeError: if it is longer.
+        TooLargeError: if the content is longer than `limit` bytes.
 
     Example:
         >>> import gzip, io
@@ -57,12 +58,12 @@ def read_at_most(file: Readable, limit: int = EXPANDED_BYTES) -> bytes:
 
 
 def check_zip(archive: ZipFile, *, members: int = MEMBERS, limit: int = EXPANDED_BYTES) -> None:
-    """Require the members of a zip file, by what its directory says, to be few enough and small enough in all.
+    """Require a zip file to have few enough members, with a small enough total size when decompressed.
 
-    `zipfile` never gives more bytes of a member than the directory says.
+    The sizes are those that the directory of the zip file states. `zipfile` never returns more bytes of a member.
 
     Raises:
-        TooLargeError: if they are not.
+        TooLargeError: if the zip file has more members, or more bytes, than the limits allow.
     """
     infos = archive.infolist()
     if len(infos) > members:

@@ -1,4 +1,4 @@
-"""Print proved numbers, rounded to the side on which the printed number is still proved.
+"""Format proved bounds as text, rounded such that the printed number is still proved.
 
 Upper bounds are rounded up and lower bounds down, so intervals grow. A confidence and a coverage are rounded down. A
 condition is rounded the other way: "if the rate is r or more" needs r rounded up. Estimates are rounded to the nearest,
@@ -90,7 +90,7 @@ def _percent(share: float, rounding: str) -> str:
 
 
 def _shown(number: Decimal, decimals: int, rounding: str, one: Decimal = Decimal(1)) -> str:
-    """Round a number to decimals; to more if fewer than `DIGITS` digits of it, or of `one` minus it, were left."""
+    """Format a number with enough decimals for `DIGITS` digits of it and of its distance to `one`."""
     lacking = EXACT.subtract(one, number)
     for rest in (number, lacking if 0 < lacking < one else Decimal(0)):
         if rest:

@@ -1,7 +1,7 @@
 """Sort the rows of a sample by their content, so that results do not depend on how a file was sorted.
 
-Everything that picks rows (random splits, folds, the surest fifth) picks them in this order. A file sorted by its
-labels then gives the same result as the same rows in random order.
+All code that selects rows (random splits, folds, the rows with the most certain predictions) sorts them in this way
+first. A file sorted by its labels then gives the same result as the same rows in random order.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def content_order(*columns: Any) -> NDArray[np.intp]:
 
 
 def _bytes(array: Any) -> NDArray[np.uint8]:
-    """Return each row as bytes, shape (n, width), whose lexicographic order is that of the rows."""
+    """Return each row as bytes, shape (n, width); sorting these lexicographically sorts the rows."""
     if sparse.issparse(array):
         return _bytes(_rank(_sparse_rows(array)))
     array = array.reshape(len(array), int(np.prod(array.shape[1:])))
@@ -61,7 +61,7 @@ def _bytes(array: Any) -> NDArray[np.uint8]:
 
 
 def _rising(numbers: NDArray[Any]) -> NDArray[Any]:
-    """Return unsigned integers in the same order as the numbers: NaN last, both zeros equal."""
+    """Convert numbers to unsigned integers that sort in the same order: NaN is last, and both zeros are equal."""
     kind, size = numbers.dtype.kind, numbers.dtype.itemsize
     if kind in "bu":
         return numbers.view(np.uint8) if kind == "b" else numbers
@@ -77,10 +77,11 @@ def _rising(numbers: NDArray[Any]) -> NDArray[Any]:
 
 
 def _sparse_rows(matrix: Any) -> list[bytes]:
-    """Return each row of a sparse matrix as bytes that compare as the rows of the dense matrix do.
+    """Return each row of a sparse matrix as bytes; these sort in the same order as the rows of the dense matrix.
 
     An entry that is not stored is 0. So at the first difference of two rows, a positive entry makes its row the larger
-    one, a negative entry the smaller one. The end of a row sorts between the two.
+    one, and a negative entry makes it the smaller one. The bytes for the end of a row sort between those for negative
+    and for positive entries.
     """
     rows = sparse.csr_matrix(matrix, copy=True)
     rows.sum_duplicates()
@@ -93,7 +94,7 @@ def _sparse_rows(matrix: Any) -> list[bytes]:
 
 
 def _object_key(value: Any) -> tuple[int, Any, str]:
-    """Return a sort key of an object; keys of all objects can be compared."""
+    """Return a sort key of an object. Keys of objects of different types can be compared too."""
     if value is None:
         return 4, 0, ""
     if isinstance(value, Real):

@@ -1,7 +1,8 @@
-"""Text from files on its way to a person: to a terminal, which obeys some characters, or a spreadsheet that runs some.
+"""Make text from files safe to show in a terminal, an HTML page or a spreadsheet.
 
-Names of columns, labels and the messages of errors come from files of others. They may hold characters that move the
-cursor, change the title of the window, or turn the reading direction so that a text reads as another one.
+Column names, labels and error messages come from files of other people. They may hold characters that move the cursor
+of a terminal, change the title of its window, or reverse the reading direction so that a text looks like another one. A
+spreadsheet may run them as formulas.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ _SEPARATOR = re.compile("([,;|\t\r\n])")
 
 
 def printable(text: str, keep: str = "") -> str:
-    r"""Replace each character that is not to be printed by one that shows it, so that widths stay as they are.
+    r"""Replace each non-printable character by a visible character of the same width.
 
-    Not to be printed is what Python calls so: controls, directions, and what is no character at all. Controls have
-    pictures in Unicode; the others become a question mark in a box.
+    Non-printable are the characters for which `str.isprintable` is false: control characters, marks of the reading
+    direction, and codes without a character. Control characters become their symbols in Unicode; all others become the
+    replacement character, a question mark in a box.
 
     Example:
         >>> printable("a\x1b[31mb\u202ec")
@@ -49,9 +51,9 @@ def html_text(text: str) -> str:
 def spreadsheet_cell(text: str) -> str:
     """Put an apostrophe before text that a spreadsheet would run as a formula.
 
-    At the beginning of a cell, a spreadsheet does not show the apostrophe. A formula may also stand after a separator
-    inside the cell, because a spreadsheet with other settings splits the cell there. Numbers of either sign are not
-    formulas.
+    A spreadsheet does not show an apostrophe at the beginning of a cell. An apostrophe is also put before a formula
+    that follows a separator inside the text, because a spreadsheet with other settings splits the text there. Positive
+    and negative numbers are not formulas.
 
     Example:
         >>> [spreadsheet_cell(text) for text in ("=1+1", "-1.5", "-1+1", "@SUM", "plain", "x;=1", "(-1, -0.5]")]
@@ -64,7 +66,7 @@ def spreadsheet_cell(text: str) -> str:
 
 
 def spreadsheet_text(cell: str) -> str:
-    """Return the text from which :func:`spreadsheet_cell` made a cell.
+    """Undo :func:`spreadsheet_cell`: return the text from which it made a cell.
 
     Example:
         >>> [spreadsheet_text(cell) for cell in ("'=1+1", "x;'=1", "'tis")]

@@ -1,9 +1,9 @@
-"""How many threads NumPy's and SciPy's matrix products, and PyTorch's, may use for a while.
+"""Limit the threads of BLAS (the matrix products of NumPy and SciPy) and of PyTorch in a `with` block.
 
-One policy holds for all estimators and commands: work in small steps is done on one thread, and only a step of more
-than `SERIAL_WORK` multiplications on as many threads as BLAS and PyTorch have. So a fit takes the time of one core
-whatever else runs beside it, its sums have one order, and a process that was forked after a small prediction can make
-another (PyTorch's threads do not survive a fork, and whoever asks for them then waits for ever).
+One policy holds for all estimators and commands. Small steps of work run on one thread. Only steps of more than
+`SERIAL_WORK` multiplications run on all threads of BLAS and PyTorch. So the time of a fit does not depend on other
+processes, and its sums are always added in the same order. A process that was forked after a small prediction can also
+predict: PyTorch's threads do not survive a fork, and a process that needs them then waits for ever.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ _limited = Lock()  # held by the block that has limited BLAS
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Hold the BLAS of NumPy and SciPy to one thread in the block, for products of small matrices.
+    """Limit the BLAS of NumPy and SciPy to one thread in a `with` block, for products of small matrices.
 
-    The threads of several libraries would only keep each other from the cores there.
+    On small matrices, the threads of several libraries would only compete for the cores.
 
-    The number of BLAS's threads belongs to the process, while blocks may run on several Python threads at once. The
-    first block sets it, and puts it back at its own end; blocks that begin in between leave it alone. If each of them
-    noted the number and put it back, the last one to end could put back the 1 of another. Nor may the last one put back
-    what the first one noted: from threadpoolctl 3.8 on, the thread that has set the number of OpenBLAS is the only one
-    that can change it. So after the first block ends, others may have all threads for their rest: put this block around
-    the whole of what runs side by side.
+    The number of BLAS threads is set for the whole process, but blocks may run on several Python threads at once. The
+    first block sets the number to 1, and restores it when it ends; blocks that begin in between do not change it. If
+    each block saved and restored the number, the last one to end could restore the 1 that another block had set. The
+    last block cannot restore the number of the first one either: from threadpoolctl 3.8 on, only the thread that set
+    the number for OpenBLAS can change it. So blocks that outlast the first one may use all threads for their rest. Put
+    one block around all work that runs in parallel.
     """
     from threadpoolctl import threadpool_limits
 
@@ -47,7 +47,7 @@ def one_blas_thread() -> Iterator[None]:
 
 @contextmanager
 def threads_for(multiplications: float) -> Iterator[None]:
-    """Hold BLAS and PyTorch to one thread in the block, unless its steps have more work than `SERIAL_WORK`."""
+    """Limit BLAS and PyTorch to one thread in a `with` block, unless its steps exceed `SERIAL_WORK` multiplications."""
     with ExitStack() as stack:
         if multiplications <= SERIAL_WORK:
             stack.enter_context(one_blas_thread())
@@ -57,10 +57,11 @@ def threads_for(multiplications: float) -> Iterator[None]:
 
 @contextmanager
 def one_torch_thread() -> Iterator[None]:
-    """Hold PyTorch to one thread in the block, as far as it is called from this Python thread.
+    """Limit PyTorch to one thread in a `with` block, for calls from this Python thread.
 
-    A new Python thread takes over the number that was set last, by whichever thread. So of blocks that run side by side
-    all put back the number that the first of them has found, and none the 1 of another.
+    A new Python thread starts with the number of threads that any Python thread has set last. So all blocks that run in
+    parallel restore the number that the first of them has found. Otherwise a block could restore the number 1 that
+    another block has set.
     """
     import torch
 
@@ -85,7 +86,7 @@ def one_torch_thread() -> Iterator[None]:
 
 
 class _TorchBlocks:
-    """The blocks of one_torch_thread that there are now in all Python threads, and the number that they put back."""
+    """The number of active blocks of `one_torch_thread` in all Python threads, and the thread count to restore."""
 
     def __init__(self) -> None:
         self.lock, self.here = Lock(), local()
@@ -96,7 +97,7 @@ _torch = _TorchBlocks()
 
 
 def _forget_blocks() -> None:
-    """Forget the blocks of the other threads, of which there are none in a process that was just forked."""
+    """Reset the count of blocks after a fork: the new process has none of the other Python threads."""
     global _torch
     _torch = _TorchBlocks()
 

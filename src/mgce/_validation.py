@@ -1,4 +1,4 @@
-"""One wording for every check of an argument: what was expected, and what came."""
+"""Check arguments; all errors have one wording, which states what was expected and what was passed."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ SINGLE_ERRORS = math.sqrt(torch.finfo(torch.float32).eps)
 
 
 def expected(name: str, what: str, got: object) -> str:
-    """Build the sentence that every error of this package is made of: one line, whatever a file's names hold."""
+    """Return the message of an error in one line, even if names from a file hold line breaks."""
     return printable(f"Expected `{name}` to be {what}, but got {got!r}.")
 
 
 def not_installed(who: str, library: str, extra: str) -> str:
-    """Build the sentence on a library that is missing, with the command that installs an extra of this package.
+    """Return the message for a missing library, with the command that installs an extra of this package.
 
-    The package is on no index, so the command runs in a checkout: docs/installation.md says the same.
+    The package is not on PyPI, so the command must run in a checkout, as in docs/installation.md.
 
     Example:
         >>> not_installed("Bars need", "rich", "cli")
@@ -87,10 +87,10 @@ def nearest(got: object, known: Iterable[object]) -> str:
 
 
 def check_beta(beta: Any) -> float | Tensor:
-    """Require `beta` to be a real number or a floating-point tensor of numbers in [1, inf]; give it as float or tensor.
+    """Require `beta` to be a real number or a floating-point tensor in [1, inf]; return it as a float or tensor.
 
-    The values of a tensor are checked on the CPU only: reading them from an accelerator would
-    synchronise it, and a tensor that is traced or vmapped has none.
+    The values of a tensor are checked only on the CPU. Reading them from an accelerator would
+    synchronise it, and tensors under tracing or vmap have no values to read.
     """
     if type(beta) is float and beta >= 1:  # as nearly always, and much quicker to see than that it is a number
         return beta
@@ -113,7 +113,7 @@ def check_beta(beta: Any) -> float | Tensor:
 
 
 def broadcast_beta(beta: Tensor, rows: torch.Size) -> Tensor:
-    """Expand one beta for each row to the shape of the rows."""
+    """Broadcast a tensor of betas to the shape of the rows; raise an error if the shapes do not fit."""
     try:
         return beta.broadcast_to(rows)
     except RuntimeError:
@@ -129,7 +129,7 @@ def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
 
 
 def check_device(device: str) -> None:
-    """Require a device on which tensors have values, here and now."""
+    """Require a device on which this PyTorch can create tensors and read their values."""
     try:
         torch.empty(1, device=device).item()
     except (RuntimeError, AssertionError) as error:  # a build without CUDA asserts
@@ -138,7 +138,7 @@ def check_device(device: str) -> None:
 
 
 def check_label_smoothing(label_smoothing: Any) -> None:
-    """Require a float in [0, 1] or a tensor of one; errors have the types that those of cross_entropy have."""
+    """Require a float or a scalar tensor in [0, 1]; raise the same types of errors as PyTorch's cross_entropy."""
     if isinstance(label_smoothing, Tensor):
         is_number = not (label_smoothing.ndim or label_smoothing.requires_grad or label_smoothing.is_complex())
     else:
@@ -150,7 +150,7 @@ def check_label_smoothing(label_smoothing: Any) -> None:
 
 
 def check_ignore_index(ignore_index: Any) -> None:
-    """Require an integer that int64 holds, as labels are, or a tensor of one."""
+    """Require an integer in the range of int64, the type of labels, or a tensor of one integer."""
     if isinstance(ignore_index, Tensor):
         no_integers = ignore_index.is_floating_point() or ignore_index.is_complex() or ignore_index.dtype == torch.bool
         is_integer = ignore_index.numel() == 1 and not no_integers
@@ -163,19 +163,19 @@ def check_ignore_index(ignore_index: Any) -> None:
 
 
 def check_dim(dim: object, what: str = "an integer or None") -> None:
-    """Require an integer, which may count from the end; whoever takes None looks for it first."""
+    """Require an integer; negative ones count dimensions from the end. Callers that accept None check for it first."""
     if isinstance(dim, bool) or not isinstance(dim, Integral):
         raise TypeError(expected("dim", what, dim))
 
 
 def check_class_weight(weight: object) -> None:
-    """Require a tensor or None. What comes instead is most often a beta, which is given by its name."""
+    """Require class weights to be a tensor or None. A common mistake is to pass beta here without its name."""
     if weight is not None and not isinstance(weight, Tensor):
         raise TypeError(expected("weight", "a tensor with a number for each class, or None", weight))
 
 
 def check_floating(logits: Tensor, name: str) -> None:
-    """Require a floating-point tensor."""
+    """Require a tensor of a floating-point type."""
     if not isinstance(logits, Tensor):
         raise TypeError(expected(name, "a torch.Tensor", type(logits).__name__))
     if not logits.is_floating_point():
@@ -183,12 +183,12 @@ def check_floating(logits: Tensor, name: str) -> None:
 
 
 def class_dim(logits: Tensor) -> int:
-    """Return the dimension of the classes of logits (C), (N, C) or (N, C, d1, ..., dK); 0 if it is no tensor."""
+    """Return the class dimension of logits (C), (N, C) or (N, C, d1, ..., dK); 0 for objects that are no tensors."""
     return 1 if isinstance(logits, Tensor) and logits.ndim > 1 else 0
 
 
 def check_logits(logits: Tensor, dim: int | None, name: str = "logits") -> int:
-    """Require a floating-point tensor with at least one class along `dim`, and give that: None is :func:`class_dim`."""
+    """Require a floating-point tensor with a class along `dim`; return `dim`, or for None that of `class_dim`."""
     check_floating(logits, name)
     dim = class_dim(logits) if dim is None else dim
     if logits.ndim == 0:
@@ -203,12 +203,12 @@ def check_logits(logits: Tensor, dim: int | None, name: str = "logits") -> int:
 
 
 def target_out_of_range(label: float, k: int, ignore_index: int) -> str:
-    """Build the sentence for a class index that is no class."""
+    """Return the message for a class index that is out of range."""
     return expected("target", f"class indices in [0, {k}) or ignore_index={ignore_index}", label)
 
 
 def is_concrete(tensor: Tensor) -> bool:
-    """Tell whether the values of `tensor` may be read here without a sync, a trace or a transform."""
+    """Return whether the values of `tensor` can be read without synchronising a device or breaking a trace."""
     return (
         tensor.device.type == "cpu"
         and not torch.compiler.is_compiling()
@@ -248,9 +248,9 @@ def expected_share(name: str, what: str, got: Any) -> str:
 
 
 def check_number(name: str, value: Any, low: float, high: float = math.inf, *, above: bool = False) -> None:
-    """Require `value` to be a finite number in [low, high], or in (low, high] where it has to be `above` low.
+    """Require `value` to be a finite number in [low, high], or in (low, high] if `above` is true.
 
-    Compared only, and put into words only where it is wrong: a compiler that traces a changing number can do no more.
+    The message is formatted only on failure. So `torch.compile` can trace the comparison of a number that changes.
     """
     is_number = isinstance(value, Real) and not isinstance(value, (bool, Fraction))  # tensors take no fractions
     # An integer may be larger than any float. Other numbers are not compared with that: those of NumPy's would warn.
@@ -263,11 +263,12 @@ def check_number(name: str, value: Any, low: float, high: float = math.inf, *, a
 
 
 def sum_tolerance(probs: Tensor, least: float) -> float:
-    """Return how far rounding may move the sum of a row of probabilities (..., k) from one; at least `least`.
+    """Return the tolerance for the sum of a row of probabilities (..., k), due to rounding; at least `least`.
 
     A softmax in a half type (float16, bfloat16) rounds its normalizer and its quotients, each by half an eps of itself.
-    It rounds subnormal probabilities by half of the smallest number. Together this is eps + k tiny eps / 2. The rule
-    applies if a half type can represent all values, whatever the dtype: NumPy holds values of bfloat16 as float32.
+    It rounds subnormal probabilities by half of the smallest number. Together this is eps + k tiny eps / 2. This
+    tolerance is returned if a half type can represent all values, whatever their dtype: NumPy holds bfloat16 as
+    float32.
     """
     tolerances = [least]
     for half in HALF_TYPES:

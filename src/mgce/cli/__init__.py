@@ -1,1 +1,1 @@
-"""The command line: one file for each command, which parses, calls and prints."""
+"""The command line: one module for each command, which parses options, calls the package and prints results."""

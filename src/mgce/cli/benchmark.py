@@ -1,4 +1,4 @@
-"""`mgce benchmark PROTOCOL`: compare every robust loss by one protocol, from the data to the page."""
+"""`mgce benchmark PROTOCOL`: compare all robust losses under one experimental protocol, and write a report."""
 
 from __future__ import annotations
 

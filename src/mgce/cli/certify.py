@@ -110,7 +110,7 @@ def _predict(
 ) -> tuple[pd.DataFrame, NDArray[Any] | None, LabelledPredictions, list[str]]:
     """Read a model and a table; return the labelled rows, their groups, the model's predictions for them, and notes.
 
-    Columns that are `named` name parts or groups, and so are text.
+    The columns in `named` hold names of parts or groups, so they are read as text.
     """
     if table is None:
         raise ValueError(expected("table", "a table of labelled rows", "none"))
@@ -143,10 +143,10 @@ def _predict(
 def _distinct(
     frame: pd.DataFrame, selected: pd.DataFrame, labels: pd.Series[Any], named: list[str], groups: str | None
 ) -> tuple[NDArray[np.int64], NDArray[Any] | None]:
-    """Return the places of the rows without further copies of them, and their groups, if there are any.
+    """Return the positions of the rows to keep, one for each set of copies, and their groups if there are any.
 
-    Groups with equal rows are one group, if these are copies, or would be but for the label. Which of the copies stays
-    does not depend on the file's order.
+    Two groups become one group if a row of one equals a row of the other, even with another label. Which copy is kept
+    does not depend on the order of the file.
     """
     others = frame[[name for name in dict.fromkeys(named) if name in frame.columns]]
     order = order_of(selected, labels, others)
@@ -182,7 +182,7 @@ def _noise_options(
     audit: Path | None,
     form: TextFormat,
 ) -> dict[str, Any]:
-    """Return the options of :func:`mgce.certify` on wrong labels, without those that have their default value."""
+    """Return the arguments of :func:`mgce.certify` on wrong labels that differ from their default values."""
     options: dict[str, Any] = {}
     if rate != 0 or noise_type != "symmetric":
         options |= {"noise_rate": rate, "noise_type": noise_type}
@@ -201,7 +201,7 @@ def _column(frame: pd.DataFrame, name: str, option: str) -> pd.Series[Any]:
 def _certify_parts(
     frame: pd.DataFrame, predictions: LabelledPredictions, by: str, delta: float, options: dict[str, Any]
 ) -> dict[str, RiskCertificate]:
-    """Return a certificate for every label, prediction or value of a column, by name; rows without one are a part."""
+    """Return a certificate for each label, prediction or value of a column; rows without a value form a part."""
     own = by if by in PARTS and by not in frame.columns else None
     if by == predictions.column:  # labels by their own name, which do not tell the part where they may be wrong
         own = LABEL
@@ -218,7 +218,7 @@ def _parts_document(parts: dict[str, RiskCertificate], by: str | None) -> dict[s
 
 
 def _grid(parts: dict[str, RiskCertificate], by: str, delta: float) -> Grid:
-    """Show the bounds of every part."""
+    """Return a table to print, with the bounds of every part of the rows."""
     against_given = any(part.against_given for part in parts.values())
     what = "Disagrees with the given label" if against_given else "Wrong"
     title = (

@@ -1,4 +1,4 @@
-"""The table that a command has read, with rows left out and labels changed, as the content of a file."""
+"""Turn the table that a command has read into a new file, with some rows removed and some labels changed."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ def changed_table(
     *,
     formulas: bool,
 ) -> tuple[bytes, list[str]]:
-    """Return the table without some rows and with other labels, and a note if formulas in its cells got an apostrophe.
+    """Return a file's content: the table with some rows removed and some labels changed.
 
-    Of a text file that can be read again, the other cells stay as they are written.
+    Also return a note if an apostrophe was put before formulas. If the table was read from a text file that can be read
+    again, all other cells stay exactly as written there.
     """
     if out.suffix.lower() == ".parquet":
         return to_parquet(_changed_frame(frame, rows, labels, target)), []
@@ -41,7 +42,7 @@ def changed_table(
 
 
 def _changed_frame(frame: pd.DataFrame, rows: Collection[int], labels: Mapping[int, str], target: str) -> pd.DataFrame:
-    """Return the table without some rows and with other labels, of the type that the labels had where this can be."""
+    """Return the table with some rows removed and labels changed; new labels get the type of the old if possible."""
     if labels:
         same = {str(label): label for label in frame[target].dropna().unique()}
         column = frame[target].astype(object)

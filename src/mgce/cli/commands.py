@@ -1,4 +1,4 @@
-"""All commands, imported only when they are called, so that `mgce --help` waits neither for torch nor for pandas."""
+"""All commands. Each is imported only when it is called, so `mgce --help` waits neither for torch nor for pandas."""
 
 from __future__ import annotations
 
@@ -68,14 +68,14 @@ PANELS = {
 
 
 class Commands(TyperGroup):
-    """The commands of `COMMANDS`, of which only the one that is called is imported."""
+    """A group of the commands in `COMMANDS` that imports only the command that is called."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of the commands, in the order in which the help lists them."""
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a placeholder with the name and the sentence of a command: the help of the group needs no more."""
+        """Return a command with only a name and a help sentence, without importing it: `mgce --help` needs no more."""
         return TyperCommand(cmd_name, help=COMMANDS[cmd_name]) if cmd_name in COMMANDS else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -94,7 +94,7 @@ def _nearest(name: str) -> str:
 
 
 def load_command(name: str) -> Any:
-    """Import a command of `COMMANDS`, with an example at the end of its help and its options under headings."""
+    """Import a command of `COMMANDS`; group the options in its help under headings, and append an example."""
     alone = typer.Typer(add_completion=False, rich_markup_mode="markdown")
     alone.command(name, epilog=f"Example: `{EXAMPLES[name]}`")(getattr(import_module(f"mgce.cli.{name}"), name))
     command: Any = typer.main.get_command(alone)

@@ -113,7 +113,7 @@ def compare(
 
 
 def _taken_as_right(name: str, plan: Comparison) -> str:
-    """Say what happens to the labels of a file, before it does."""
+    """Return a notice, printed before training: the labels are taken as right, and some are made wrong."""
     return (
         f"The labels in {name} are taken as right. This command makes a share {plan.noise_rate} of those for training "
         "and validation wrong itself. If some are wrong already, accuracy against them is no measure of a loss: use "
@@ -122,7 +122,7 @@ def _taken_as_right(name: str, plan: Comparison) -> str:
 
 
 def _check_outputs(folder: Path, json_file: Path | None, table: Path) -> None:
-    """Require, before the work begins, that all files can be written and none replaces another or the table."""
+    """Require, before training begins, that all files can be written and that none overwrites another or the table."""
     check_folder("out_dir", folder)
     files = [folder / name for name in FILES]
     for file in files:
@@ -147,7 +147,7 @@ def _run_with_progress(console: Console, table: Table, plan: Comparison, device:
 
 
 def _grid(compared: Compared) -> Grid:
-    """Show means and standard deviations over the seeds, a row for each method."""
+    """Return a table to print: means and standard deviations over the seeds, with a row for each method."""
     n_seeds = compared.plan.seeds
     seeds = "one seed" if n_seeds == 1 else f"mean ± standard deviation of {n_seeds} seeds"
     title = f"{compared.title}; %, {seeds}"

@@ -1,4 +1,4 @@
-"""`mgce demo`: run `mgce fit` on a table whose labels were made wrong, and count what was found by the right labels."""
+"""`mgce demo`: run `mgce fit` on a table with labels made wrong, and compare its results with the right labels."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def demo(
 
 
 def _grid(known: KnownTable, what: Found) -> Grid:
-    """Show what was found, a line for each number."""
+    """Return a table to print, with one line for each measured result."""
     grid = Grid(title="Against the right labels", box=box.SIMPLE_HEAD, padding=0, pad_edge=False, show_header=False)
     grid.add_column()
     grid.add_column(justify="right")

@@ -171,7 +171,7 @@ def fit(
 
 @dataclass(frozen=True)
 class _Outputs:
-    """The files that the command writes: three in one folder, named after the model's file, and changed tables."""
+    """Paths of the files that the command writes: model, report and suspects in one folder, and changed tables."""
 
     model: Path
     cleaned: Path | None
@@ -180,16 +180,16 @@ class _Outputs:
 
     @property
     def report(self) -> Path:
-        """The HTML page."""
+        """The path of the HTML report, beside the model."""
         return self.model.with_suffix(".html")
 
     @property
     def suspects(self) -> Path:
-        """The rows by how suspect their labels are."""
+        """The path of the CSV file that lists all rows, the most suspect label first."""
         return self.model.with_suffix(".suspects.csv")
 
     def check(self, table: Path, json_file: Path | None) -> None:
-        """Require, before the work begins, that all files can be written and none replaces another or what is read."""
+        """Require, before fitting begins, that all files can be written and none overwrites another or an input."""
         read = table, *map(Path, self.reviewed)
         check_output("out", self.model, *read)
         for path in (self.report, self.suspects):
@@ -203,7 +203,7 @@ class _Outputs:
         check_json(json_file, *read, *written)
 
     def tables(self, result: TableFit) -> list[tuple[Path, list[int], Mapping[int, str]]]:
-        """Return the file of each changed table, the numbers of the rows that it lacks, and the labels it changes."""
+        """Return for each changed table its path, the numbers of the rows to remove, and new labels by row number."""
         changed: list[tuple[Path, list[int], Mapping[int, str]]] = []
         labels: Mapping[int, str] = {} if result.checked is None else result.checked.labels
         dropped = [] if result.checked is None else result.checked.dropped
@@ -217,7 +217,7 @@ class _Outputs:
     def contents(
         self, result: TableFit, plan: FitPlan, table: str, n_suspects: int, steps: Mapping[str, str]
     ) -> dict[str, bytes]:
-        """Return the content of the three files by their names, for the table's file of this name."""
+        """Return the content of the model, the report and the file of suspects, by file name."""
         return {
             self.model.name: result.model.to_bytes(),
             self.report.name: fit_report.page(result, plan, table, self.model.name, describe(), n_suspects, steps),
@@ -286,7 +286,7 @@ def _suspects_grid(result: TableFit, plan: FitPlan, rows: NDArray[np.int64]) -> 
 
 
 def _beta(text: str) -> float | None:
-    """Read a beta: a number, or "cv", which becomes None."""
+    """Return the beta that a text states: a number, or None for "cv"."""
     if text == "cv":
         return None
     try:

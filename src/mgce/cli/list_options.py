@@ -1,4 +1,4 @@
-"""Options that take several names or numbers."""
+"""Parse options whose value is a list of names or numbers, separated by commas."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from mgce._validation import expected
 
 
 def parse_names(text: str) -> tuple[str, ...]:
-    """Read names with commas between, and blanks around them or not."""
+    """Return the names in a text that are separated by commas, without blanks around them."""
     return tuple(name.strip() for name in text.split(","))
 
 
 def parse_methods(text: str, known: tuple[str, ...]) -> tuple[str, ...]:
-    """Read names of methods; `all` stands for all known ones."""
+    """Return the names of methods in a text, separated by commas; the text "all" means all known methods."""
     return known if text.strip() == "all" else parse_names(text)
 
 
 def parse_numbers(name: str, text: str) -> tuple[float, ...]:
-    """Read numbers with commas between.
+    """Return the numbers in a text that are separated by commas.
 
     Args:
         name: the name of the option, for the error.

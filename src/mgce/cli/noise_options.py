@@ -1,4 +1,4 @@
-"""Options on wrong labels, of the commands that certify a model."""
+"""Options that describe the wrong labels, shared by the commands that certify a model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOISE_TYPE = (
 
 
 def parse_rate(text: str) -> float | str:
-    """Read a noise rate: a number, or "auto"."""
+    """Return the noise rate that a text states: a number, or "auto"."""
     if text == "auto":
         return text
     try:

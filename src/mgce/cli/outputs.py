@@ -1,4 +1,4 @@
-"""Output files of commands: checks, before a command does its work, that they can be written; results as JSON."""
+"""Check output files before a command does its work, and write results as JSON."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def check_output(option: str, path: Path, *others: Path) -> None:
     Args:
         option: name of the option, for errors.
         path: the file to write.
-        others: the other files of the command.
+        others: the other files that the command reads or writes.
 
     Raises:
         ValueError: if the file cannot be written, or is one of the others.
@@ -41,14 +41,14 @@ def check_output(option: str, path: Path, *others: Path) -> None:
 
 
 def check_table(option: str, path: Path) -> None:
-    """Require the name of a table that commands write: other formats would be CSV by another name.
+    """Require a file name for an output table to end in .csv or .parquet, the two formats that are written.
 
     Args:
         option: name of the option, for errors.
         path: the file to write.
 
     Raises:
-        ValueError: if its suffix is another one than .csv or .parquet.
+        ValueError: if the file name ends otherwise.
     """
     if path.suffix.lower() not in (".csv", ".parquet"):
         raise ValueError(expected(option, "the path of a .csv or .parquet file", str(path)))
@@ -72,13 +72,13 @@ def check_folder(option: str, path: Path) -> None:
 
 
 def check_json(path: Path | None, *others: Path) -> None:
-    """Require that the file for the results as JSON can be written, if there is one: see :func:`check_output`."""
+    """Require that the file for results as JSON can be written, if one is asked for: see :func:`check_output`."""
     if path not in (None, STDOUT):
         check_output("json", path, *others)
 
 
 def write_json(path: Path | None, document: Mapping[str, Any]) -> None:
-    """Write results as JSON into a file, or for the path "-" to standard output; do nothing if there is no path."""
+    """Write results as JSON to a file, or to standard output if the path is "-"; do nothing if it is None."""
     if path == STDOUT:
         sys.stdout.write(to_json(document).decode())
     elif path is not None:

@@ -1,4 +1,4 @@
-"""`mgce predict MODEL TABLE`: classify new rows, with the probabilities h and p."""
+"""`mgce predict MODEL TABLE`: classify new rows; write predicted classes with their probabilities."""
 
 from __future__ import annotations
 

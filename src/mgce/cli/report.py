@@ -1,4 +1,4 @@
-"""`mgce report RUNS`: write the tables, figures and page of finished runs."""
+"""`mgce report RUNS`: write the tables, figures and report page of a folder of finished runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`mgce reproduce NAME`: reproduce a table or figure of the paper, from the data to the page."""
+"""`mgce reproduce NAME`: reproduce a table or figure of the paper, and write a report."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def reproduce(
 
 
 def _with_data(specifications: list[Specification], store: Runs, place: Place) -> list[Specification]:
-    """Return the runs whose data are present, and print which data the other runs lack."""
+    """Return the runs whose data sets are present; print which data sets are missing for the other runs."""
     missing = absent(pending(specifications, store), place)
     if missing:
         left_out = ", ".join(dict.fromkeys(dataset for _, dataset in missing))

@@ -1,4 +1,4 @@
-"""`mgce review NAME.suspects.csv`: write a page on which a person goes through suspect labels."""
+"""`mgce review NAME.suspects.csv`: write an HTML page on which a person reviews suspect labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the commands that run a study have in common: options, the progress bar, and the results on the terminal."""
+"""Shared parts of `mgce reproduce` and `mgce benchmark`: options, the progress bar, and the printed results."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ Jobs = Annotated[int | None, typer.Option(help="Runs at a time [one on each core
 
 
 def data_source(data_dir: Path | None, download: bool) -> DataSource:
-    """Say where data are, for processes in other folders too."""
+    """Return the source of data sets, with an absolute path that holds in processes with other working folders too."""
     return DataSource(None if data_dir is None else data_dir.resolve(), download)
 
 
 def run_with_progress(
     study: Study[Any], specifications: Sequence[Specification], store: Runs, place: Place, workers: Workers
 ) -> None:
-    """Run what the store has no results of, with a progress bar. Ctrl-C ends the command, and keeps finished runs."""
+    """Run all specifications without stored results, with a progress bar; Ctrl-C exits and keeps finished runs."""
     console = Terminal(stderr=True)
     # Schedulers and containers stop a command by SIGTERM. It is handled like Ctrl-C, since that stops the workers too;
     # by default, SIGTERM would end this process only, and its workers would keep running.
@@ -67,7 +67,7 @@ def run_with_progress(
 
 
 def show(results: Mapping[str, Result], names: Sequence[str], folder: Path) -> None:
-    """Print the results of these names, and the folder in which all results are."""
+    """Print the results with these names, and the folder that holds the files of all results."""
     for name in names:
         if name in results:
             typer.echo(printable(to_text(results[name]), keep="\n"))

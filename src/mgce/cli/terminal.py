@@ -1,4 +1,4 @@
-"""The terminal that commands print to, which never obeys control characters in the names and labels that it shows."""
+"""Print to the terminal without passing on control characters in names and labels, which it would obey."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Terminal(Console):
         super().__init__(highlight=False, markup=False, emoji=False, **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Yield the segments to write; in those of text, but not in rich's own control codes, replace characters."""
+        """Yield the segments to write, with control characters replaced in text but not in rich's own control codes."""
         for text, style, control in super().render(renderable, options):
             yield Segment(text if control else printable(text, keep="\n"), style, control)
 
     def print_whole(self, renderable: RenderableType) -> None:
-        """Print at full width: in a narrow terminal, wrapped lines are better than truncated ones."""
+        """Print without truncating lines: a terminal that is too narrow wraps them instead."""
         before = self.width
         # A measure ends at the width it is given: 1000 characters are more than any of our tables has.
         self.width = max(before, self.measure(renderable, options=self.options.update(width=1000)).maximum)
@@ -38,7 +38,7 @@ class Terminal(Console):
 
 @contextmanager
 def nothing_written_if_interrupted(console: Console) -> Iterator[None]:
-    """Turn Ctrl-C in this block into a sentence and exit code 130, which shells use for it (128 + signal 2)."""
+    """On Ctrl-C in this block, say that nothing was written and exit with code 130 (128 + the number of SIGINT)."""
     try:
         yield
     except KeyboardInterrupt:

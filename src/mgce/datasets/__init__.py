@@ -1,4 +1,4 @@
-"""Data sets by name: rows, classes and published parts; and a preprocessor that learns from training rows only."""
+"""Load data sets by name, with their published training and test parts, and preprocess tables for a classifier."""
 
 from mgce.datasets.registry import IMAGE_NAMES, NAMES, citation, load, load_images
 from mgce.datasets.tables import Table, preprocessor, read_table

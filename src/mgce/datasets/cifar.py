@@ -1,4 +1,4 @@
-"""CIFAR-10 and CIFAR-100: the binary version. The Python version, which is pickled, is not read."""
+"""Read CIFAR-10 and CIFAR-100 in their binary versions; their Python versions are pickled and are never read."""
 
 from __future__ import annotations
 
@@ -29,10 +29,11 @@ CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "hors
 
 
 def load_cifar10(data: DataSource) -> ImageDataset:
-    """Read CIFAR-10: 50,000 and 10,000 images (3, 32, 32), 10 classes.
+    """Read CIFAR-10: 50,000 training and 10,000 test images (3, 32, 32), 10 classes.
 
-    From the folder `cifar-10-batches-bin/` (data_batch_1.bin to _5.bin and test_batch.bin, also as .bin.xz) if there is
-    one; the sizes of its files and the number of images of every class are checked. Else from the archive.
+    Read from the folder `cifar-10-batches-bin/` in the data directory if it exists, with the files data_batch_1.bin to
+    _5.bin and test_batch.bin, or the same compressed as .bin.xz. The sizes of the files and the number of images of
+    every class are checked. Without this folder, read the archive cifar-10-binary.tar.gz.
     """
     names = [*(f"data_batch_{i}.bin" for i in range(1, 6)), "test_batch.bin"]
     files = _files(CIFAR10, "cifar-10-batches-bin", names, data)
@@ -42,10 +43,11 @@ def load_cifar10(data: DataSource) -> ImageDataset:
 
 
 def load_cifar100(data: DataSource) -> ImageDataset:
-    """Read CIFAR-100: 50,000 and 10,000 images (3, 32, 32), 100 fine classes.
+    """Read CIFAR-100: 50,000 training and 10,000 test images (3, 32, 32), 100 fine classes.
 
-    From the folder `cifar-100-binary/` (train.bin, test.bin, fine_label_names.txt) if there is one, checked as
-    CIFAR-10's is. Else from the archive.
+    Read from the folder `cifar-100-binary/` in the data directory if it exists, with the files train.bin, test.bin and
+    fine_label_names.txt. The same checks apply as for CIFAR-10. Without this folder, read the archive
+    cifar-100-binary.tar.gz.
     """
     names = ["train.bin", "test.bin", "fine_label_names.txt"]
     files = _files(CIFAR100, "cifar-100-binary", names, data)
@@ -59,12 +61,13 @@ def load_cifar100(data: DataSource) -> ImageDataset:
 
 
 def read_records(content: bytes, path: Path, label_bytes: int = 1) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Split records into images (n, 3, 32, 32) and labels (n,).
+    """Split a binary file of CIFAR into images (n, 3, 32, 32) and labels (n,).
 
-    A record is one label byte, or two of which the last is the fine label, and 1024 bytes each of red, green and blue.
+    A record of CIFAR-10 starts with one label byte, of CIFAR-100 with two, of which the second is the fine label. Then
+    come 1024 bytes each of red, green and blue.
 
     Raises:
-        ValueError: if the content is not a whole number of records.
+        ValueError: if the file does not hold a whole number of records.
     """
     size = label_bytes + int(np.prod(SHAPE))
     if not content or len(content) % size:
@@ -100,11 +103,11 @@ def _read(data: DataSource, name: str, archive: Source) -> tuple[Path, bytes]:
 
 
 def read_xz(file: IO[bytes], limit: int = EXPANDED_BYTES) -> bytes:
-    """Unpack a file of one xz stream.
+    """Return the decompressed content of a file with one xz stream.
 
     Raises:
-        TooLargeError: if it is longer than the limit when unpacked.
-        lzma.LZMAError: if it is damaged or cut off, or would take more memory to unpack than any preset does.
+        TooLargeError: if the decompressed content is longer than the limit.
+        lzma.LZMAError: if the file is damaged or cut off, or needs more memory to decompress than any preset of xz.
     """
     stream, packed = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=XZ_MEMORY), read_at_most(file, limit)
     unpacked = stream.decompress(packed, limit + 1)

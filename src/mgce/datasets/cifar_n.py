@@ -1,4 +1,4 @@
-"""CIFAR-10N and CIFAR-100N: the training images of CIFAR with labels that people gave them."""
+"""Read CIFAR-10N and CIFAR-100N: the training images of CIFAR, with noisy labels by human annotators."""
 
 from __future__ import annotations
 
@@ -39,26 +39,30 @@ NAMES100 = {"noisy": "noisy_label"}
 
 
 def load_cifar10n(data: DataSource) -> ImageDataset:
-    """Read CIFAR-10 with `train.noisy`: aggregate (majority of three people), random1 to 3 (each of them), worst."""
+    """Read CIFAR-10 with human labels in `train.noisy`.
+
+    The names are "random1" to "random3" for three labels of each image, "aggregate" for the majority of the three, and
+    "worst" for a wrong label if one of the three is wrong.
+    """
     path = data.locate(CIFAR10N)
     return _add_labels(load_cifar10(data), path, NAMES10)
 
 
 def load_cifar100n(data: DataSource) -> ImageDataset:
-    """Read CIFAR-100 with `train.noisy`: noisy, one person's fine labels."""
+    """Read CIFAR-100 with human labels in `train.noisy`: "noisy" holds fine labels, each by one annotator."""
     path = data.locate(CIFAR100N)
     return _add_labels(load_cifar100(data), path, NAMES100)
 
 
 def read_labels(path: Path) -> dict[str, NDArray[np.int64]]:
-    """Read the label arrays of a file of `torch.save` by their names, without unpickling it.
+    """Return the label arrays by name from a file that `torch.save` has written, without unpickling it.
 
-    The file holds a pickled mapping of names to arrays. Its opcodes are listed, never run: a name is a string that
-    contains "label", and its array is in the next string of eight or more characters. Each character stands for a byte
-    (latin-1), and eight bytes are one label, a little-endian int64.
+    The file holds a pickled mapping of names to arrays. This function lists the opcodes of the pickle and never runs
+    them. A name is a string that contains "label". Its array is the next string of eight or more characters: each
+    character stands for a byte (latin-1), and eight bytes are one label, a little-endian int64.
 
     Raises:
-        ValueError: if the file is not of that kind.
+        ValueError: if the file holds no such mapping.
     """
     labels: dict[str, NDArray[np.int64]] = {}
     name = None

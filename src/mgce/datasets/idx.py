@@ -1,4 +1,4 @@
-"""MNIST and Fashion-MNIST: images and labels in IDX files."""
+"""Read MNIST and Fashion-MNIST, whose images and labels are in files of the IDX format."""
 
 from __future__ import annotations
 
@@ -52,23 +52,23 @@ GARMENTS = (
 
 
 def load_mnist(data: DataSource) -> ImageDataset:
-    """Read MNIST: 60,000 and 10,000 images (1, 28, 28), 10 digits."""
+    """Read MNIST: 60,000 training and 10,000 test images (1, 28, 28), 10 digits."""
     return _load("mnist", DIGITS, MNIST, data)
 
 
 def load_fashion_mnist(data: DataSource) -> ImageDataset:
-    """Read Fashion-MNIST: 60,000 and 10,000 images (1, 28, 28), 10 kinds of garment."""
+    """Read Fashion-MNIST: 60,000 training and 10,000 test images (1, 28, 28), 10 kinds of garment."""
     return _load("fashion_mnist", GARMENTS, FASHION_MNIST, data)
 
 
 def read_idx(path: Path) -> NDArray[np.uint8]:
-    """Read a gzipped IDX file of bytes.
+    """Return the array of unsigned bytes that a gzipped IDX file holds.
 
-    It holds two zero bytes, the code 8 of unsigned bytes, the number d of dimensions in one byte, d sizes of four bytes
-    each, the highest first, and then the values.
+    The file starts with two zero bytes, the code 8 for unsigned bytes, and the number d of dimensions in one byte. Then
+    come d sizes of four bytes each, most significant byte first, and the values.
 
     Raises:
-        ValueError: if it is not such a file.
+        ValueError: if the file does not have this format.
     """
     try:
         with gzip.open(path) as file:

@@ -1,4 +1,4 @@
-"""Labelled images: arrays in memory, or files read when they are asked for."""
+"""Labelled images: arrays in memory, or files that are read one by one on access."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ PIXELS = 50_000_000
 class Images:
     """Images in memory: `images` (n, c, h, w) uint8, `target` (n,) indices into the classes.
 
-    The layout is that of `torch.nn.Conv2d`: `torch.from_numpy(images)` costs nothing. `noisy` holds, by name, other
-    labels (n,) that people gave the same images.
+    The dimensions are ordered as `torch.nn.Conv2d` expects, so `torch.from_numpy(images)` needs no copy. `noisy` holds
+    further labels (n,) of the same images by human annotators, each set under its name.
     """
 
     images: NDArray[np.uint8]
@@ -41,8 +41,8 @@ class Images:
 class ImageFiles(Dataset[tuple[Any, int]]):
     """Images in files, for a `torch.utils.data.DataLoader`: `paths` (n), `target` (n,) indices into the classes.
 
-    Image i is read when asked for, as RGB. `transform` turns the PIL image into what the model takes; without a
-    transform it becomes a uint8 tensor (3, h, w). To set a transform, or other labels, use `dataclasses.replace`.
+    Image i is read as RGB when it is indexed. `transform` converts the PIL image to the input of the model. Without a
+    transform, the image becomes a uint8 tensor (3, h, w). Use `dataclasses.replace` to set a transform or other labels.
     """
 
     paths: tuple[Path, ...]
@@ -72,7 +72,7 @@ class ImageFiles(Dataset[tuple[Any, int]]):
 
 @dataclass(frozen=True)
 class ImageDataset:
-    """A data set of images with its published parts; `validation` where one is published."""
+    """A data set of images with its published training, test and, if there is one, validation part."""
 
     name: str
     classes: tuple[str, ...]
@@ -81,7 +81,7 @@ class ImageDataset:
     validation: Images | ImageFiles | None = None
 
     def checksum(self) -> str:
-        """Return a SHA-256 of images and labels; of images in files, of their names and labels."""
+        """Return a SHA-256 hash of all images and labels; for images in files, of file names and labels."""
         digest = hashlib.sha256("\n".join((self.name, *self.classes)).encode())
         for part in (self.train, self.test, self.validation):
             if part is not None:

@@ -1,4 +1,4 @@
-"""Covertype as OpenML has it: the version with 110,393 rows."""
+"""Read covertype from OpenML: the version with 110,393 rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ COVERTYPE_ID, COVERTYPE_ROWS = 180, 110_393
 def load_covertype(data: DataSource) -> Table:
     """Read covertype, OpenML's data set 180: 110,393 rows, 7 cover types; no published split.
 
-    The local copy is what scikit-learn cached below `openml/`; it verifies the checksum that OpenML
+    The local copy is scikit-learn's cache in the folder `openml/`. scikit-learn verifies the checksum that OpenML
     states.
     """
     from sklearn.datasets import fetch_openml

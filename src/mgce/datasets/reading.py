@@ -1,4 +1,4 @@
-"""Account for every line of a file that was read as a table, and report signs of lost lines."""
+"""Count every line of a file that was read as a table, and report signs that lines were lost."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Lines:
 
 @dataclass(frozen=True)
 class Reading:
-    """The account of a file that was read as a table."""
+    """What was read of a file as a table: numbers of rows, columns and lines, the format, and notes."""
 
     file: str
     rows: int  # of the table
@@ -57,7 +57,7 @@ class Reading:
         return [*self.sentences, *(_on_lines(self.file, self.rows, self.lines) if self.lines else ())]
 
     def __str__(self) -> str:
-        """Return the account in one sentence."""
+        """Return the numbers of rows, columns and lines in one sentence."""
         rows = f"{self.file}: {_count(self.rows, 'row')} of {_count(self.columns, 'column')}"
         if self.lines is None:
             return f"{rows}, from {self.source}."
@@ -71,14 +71,14 @@ class Reading:
         return f"{rows}, divided by {self.separator!r}; {_count(self.lines.total, 'line')}: {', '.join(parts)}."
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the account as plain values for JSON."""
+        """Return the attributes as plain values for JSON."""
         return {name: value for name, value in asdict(self).items() if name != "rows_before_blank"}
 
     def spreadsheet_lines(self, rows: NDArray[np.int64]) -> NDArray[np.int64] | None:
-        """Return the lines on which rows stand when a spreadsheet shows the file; None if it has no lines.
+        """Return the line number that a spreadsheet shows for each row; None if the file has no lines.
 
-        A spreadsheet counts from 1, with the line of names and blank lines. A row with line breaks inside cells is one
-        line, and Excel's line `sep=;` is none.
+        A spreadsheet counts lines from 1, and includes the line of names and blank lines. A row with line breaks inside
+        cells is one line. Excel's line `sep=;` is not counted.
 
         Args:
             rows: numbers of rows, from 0.
@@ -89,14 +89,15 @@ class Reading:
 
 
 def count_lines(content: bytes, encoding: str, divided: Division) -> tuple[Lines, list[str], tuple[int, ...]]:
-    """Count the lines of a text file by their content.
+    """Count the lines of a text file by what they contain: names, rows, blanks, or parts of cells.
 
-    Python's `csv` reader counts, independently of pandas. If the two find different numbers of rows, lines were lost.
+    Python's `csv` reader does the counting, independently of pandas. If the two find different numbers of rows, lines
+    were lost.
 
     Args:
-        content: the file.
+        content: the bytes of the file.
         encoding: its character encoding.
-        divided: how its lines are divided.
+        divided: how each of its lines is split into values.
 
     Returns:
         The counts, the column names, and for each blank line the number of rows before it.
@@ -138,12 +139,13 @@ def count_lines(content: bytes, encoding: str, divided: Division) -> tuple[Lines
 
 
 def cells_with_line_breaks(frame: pd.DataFrame) -> Iterator[str]:
-    """Report cells with line breaks, in one sentence for each column that has any.
+    """Yield a sentence on each column that has cells with line breaks.
 
-    If two quotes that open a cell are never closed, all lines from the first quote to the second become one cell.
+    Such cells can come from quotes that open a cell and are never closed. All lines from such a quote to the next quote
+    become one cell.
 
     Args:
-        frame: the table as read.
+        frame: the table that was read.
     """
     from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_numeric_dtype
 
@@ -171,7 +173,7 @@ def row_number(column: pd.Series[Any], position: int) -> int:
 
 
 def _on_lines(file: str, rows: int, lines: Lines) -> Iterator[str]:
-    """Report rows with too few values, and lines that were lost."""
+    """Yield sentences on rows with too few values, and on lines that were lost."""
     if lines.short_rows:
         have = "1 row has" if lines.short_rows == 1 else f"{lines.short_rows:,} rows have"
         yield (

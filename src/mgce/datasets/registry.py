@@ -1,4 +1,4 @@
-"""The registry of data sets: a name, or the path of a table, to its rows, classes and published parts."""
+"""Load a data set by its name, or a table by its path, and return what to cite for a data set."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DatasetT = TypeVar("DatasetT", Table, ImageDataset)
 
 @dataclass(frozen=True)
 class Entry(Generic[DatasetT]):
-    """A data set by name: `read(data)`, and its `citation` with the licence."""
+    """An entry of the registry: the function that reads the data set, and its citation with the licence."""
 
     read: Callable[[DataSource], DatasetT]
     citation: str
@@ -58,22 +58,22 @@ def load(
     mnist, fashion_mnist (784 pixels)             70,000   10       the first 60,000
     ============================================  =======  =======  ==================================
 
-    A local copy in `data_dir` is read if there is one, and its checksum verified: MNIST/raw/ and
-    FashionMNIST/raw/ as torchvision has them, uci/ with UCI's own files, uci-copies/ with copies of
-    them on GitHub, openml/ as scikit-learn caches it.
+    A local copy in `data_dir` is read if it exists, and its checksum is verified. The folders are MNIST/raw/ and
+    FashionMNIST/raw/ as torchvision writes them, uci/ with UCI's own files, uci-copies/ with copies of
+    such files on GitHub, and openml/, the cache of scikit-learn.
 
     Args:
         dataset: one of `NAMES`, or a path that ends in .csv or another of :data:`mgce.datasets.table_files.SUFFIXES`.
         target: the column that holds the classes; for a file, and only for a file.
-        data_dir: the directory of the local copies; without it $MGCE_DATA_DIR, or ./data.
-        download: whether to download, into `data_dir`, what is missing there.
-        drop: columns of a file that are no features; for a file only.
-        form: how a file of text is written, for a file only; without it the separator is found, and the rest as usual.
+        data_dir: the directory of the local copies; None for $MGCE_DATA_DIR, or ./data if that is not set.
+        download: whether to download missing files into `data_dir`.
+        drop: columns of a file that are not features; not allowed for a name.
+        form: format of a text file, not allowed for a name; None to detect the separator and use the other defaults.
 
     Raises:
-        ValueError: if the name is unknown, `target` is missing, something is given that is for files only, a file is
-            damaged, or the table is not fit for classification.
-        FileNotFoundError: if a file is missing; the message says which, and where to get it.
+        ValueError: if the name is unknown, `target` is missing, an argument that is only for files is given with a
+            name, a file is damaged, or the table is not fit for classification.
+        FileNotFoundError: if a file is missing; the message names the file and where to get it.
         OSError: if the download fails.
 
     Example:
@@ -128,19 +128,19 @@ def load_images(
     clothing1m           clothing1m/: images/ and the authors' lists beside it
     ===================  ========================================================================
 
-    In the rows down to digits, the images are uint8 arrays (n, c, h, w) in memory; in the last three they are files,
-    read when they are asked for. `train.noisy` of cifar10n and cifar100n holds the labels that people gave. A
-    checksum is verified where one is published; else the images of each class or list are counted.
+    The images of tiny_imagenet, webvision and clothing1m stay in files, which are read on access. All other images are
+    uint8 arrays (n, c, h, w) in memory. For cifar10n and cifar100n, `train.noisy` holds labels by human annotators. A
+    published checksum is verified; without one, the images of each class or list are counted.
 
     Args:
         dataset: one of `IMAGE_NAMES`.
-        data_dir: the directory of the local copies; without it $MGCE_DATA_DIR, or ./data.
-        download: whether to download, into `data_dir`, what is missing there; webvision and
-            clothing1m have to be fetched by hand.
+        data_dir: the directory of the local copies; None for $MGCE_DATA_DIR, or ./data if that is not set.
+        download: whether to download missing files into `data_dir`; you must download webvision and
+            clothing1m yourself.
 
     Raises:
         ValueError: if the name is unknown, or a file is damaged.
-        FileNotFoundError: if a file is missing; the message says which, and where to get it.
+        FileNotFoundError: if a file is missing; the message names the file and where to get it.
         OSError: if the download fails.
 
     Example:
@@ -153,7 +153,7 @@ def load_images(
 
 
 def citation(dataset: str) -> str:
-    """Return what to cite for a data set, and its licence as its authors state it.
+    """Return the reference to cite for a data set, with the licence that its authors state.
 
     Args:
         dataset: one of `NAMES` or `IMAGE_NAMES`.

@@ -1,4 +1,4 @@
-"""Find the separator of a text file: the one in Excel's line `sep=;`, or the one that gives rows of equal length."""
+"""Find the separator of a text file: as Excel's line `sep=;` states it, or by which rows get equal lengths."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ class Division:
 
     @property
     def skipped(self) -> int:
-        """Number of lines before the table."""
+        """Number of lines before the table: 1 for Excel's line `sep=;`, otherwise 0."""
         return int(self.excel_line)
 
 
 def division(content: bytes, encoding: str, sep: str | None = None) -> Division:
-    r"""Find how the lines of a text file are split.
+    r"""Find the separator by which the lines of a text file are split into values.
 
     Args:
-        content: the file.
+        content: the bytes of the file.
         encoding: its character encoding.
-        sep: the separator, if it is known.
+        sep: the separator; None to find it.
 
     Example:
         >>> division(b"Income (USD, net)\tage\n1\t2\n", "utf-8").sep
@@ -52,15 +52,16 @@ def division(content: bytes, encoding: str, sep: str | None = None) -> Division:
 
 
 def text_lines(content: bytes, encoding: str) -> io.TextIOWrapper:
-    """Return the lines of a text file with their line ends unchanged, without a byte order mark."""
+    """Open the content of a text file for reading line by line: line ends are kept, a byte order mark is removed."""
     name = "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
     return io.TextIOWrapper(io.BytesIO(content), name, newline="")
 
 
 def _rank(sep: str, sample: list[str]) -> tuple[bool, bool, int]:
-    """Return a sort key of a separator; the largest is the likeliest.
+    """Return a sort key of a candidate separator; the candidate with the largest key is the most likely separator.
 
-    A row of more values than there are names cannot be read: with such rows, a separator is taken for want of others.
+    A row with more values than names cannot be read. So a separator that makes such rows ranks below one that makes
+    none.
     """
     rows: list[list[str]] = []
     with suppress(csv.Error):  # after an unclosed quote, the rest may be one value that is too long

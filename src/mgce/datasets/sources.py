@@ -1,4 +1,4 @@
-"""Files that others publish: where they lie below the data directory, whether they are whole, how to get them."""
+"""Published files of data sets: find a local copy below the data directory, verify its checksum, or download it."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ class Source:
 
     @classmethod
     def named(cls, url: str, checksum: str, folder: str = "") -> Source:
-        """Return a file that is kept under the name that it has in its URL, in a folder of the data directory."""
+        """Return the source of a file that is stored in a folder of the data, under the file name of its URL."""
         return cls(f"{folder}/{url.rpartition('/')[2]}".lstrip("/"), url, checksum)
 
 
 @dataclass(frozen=True)
 class DataSource:
-    """Where data are.
+    """The directory of local copies of data sets, and whether to download missing files.
 
     Attributes:
-        data_dir: the directory of the local copies; None for $MGCE_DATA_DIR, or ./data, where the data are read.
-        download: whether what is missing there is downloaded into it.
+        data_dir: the directory of the local copies; None for $MGCE_DATA_DIR, or ./data if that is not set.
+        download: whether missing files are downloaded into this directory.
     """
 
     data_dir: str | os.PathLike[str] | None = None
@@ -47,11 +47,11 @@ class DataSource:
         return Path(os.environ.get("MGCE_DATA_DIR", "data") if self.data_dir is None else self.data_dir)
 
     def locate(self, source: Source) -> Path:
-        """Return the path of a file whose checksum has been verified: the local copy, or a new one if `download`.
+        """Return the path of the local copy of a file after verifying its checksum; download it first if allowed.
 
         Raises:
             FileNotFoundError: if there is no local copy and `download` is false.
-            ValueError: if the checksum is another; a download that fails it leaves no file.
+            ValueError: if the checksum differs; a downloaded file with a wrong checksum is not kept.
             OSError: if the download fails.
         """
         path = self.folder / source.path
@@ -64,12 +64,12 @@ class DataSource:
         return path
 
     def missing(self, path: str, remedy: str) -> FileNotFoundError:
-        """Build the error for a file that is not there, with where to get it."""
+        """Return the error for a missing file; the message says where to get it."""
         return FileNotFoundError(f"Expected `data_dir` to hold {path}, but there is no {self.folder / path}: {remedy}.")
 
 
 def damaged(path: Path, what: str, got: object) -> ValueError:
-    """Build the error for a file that is not what it should be."""
+    """Return the error for a file whose content is not as expected; the message says to download it again."""
     remedy = "the file is damaged or another version, so delete it and get it anew"
     reason = (str(got).splitlines() or ["nothing"])[0].rstrip(".")
     return ValueError(f"Expected {path} to have {what}, but got {reason}: {remedy}.")

@@ -1,4 +1,4 @@
-"""Splits of rows into two parts with the classes in proportion."""
+"""Split rows into two parts at random, with the same proportions of classes in both."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ Rows = NDArray[np.int64]
 
 
 def stratified_split(rows: Rows, target: Rows, size: float, seed: int, name: str) -> tuple[Rows, Rows]:
-    """Split the numbers of rows at random, with the classes in proportion.
+    """Split row numbers at random into two parts with the same proportions of classes.
 
     Args:
-        rows: numbers of rows.
+        rows: row numbers to split.
         target: class indices of all rows, shape (n,).
-        size: share of the second part, in (0, 1).
-        seed: of the split.
-        name: of the data set, for the error.
+        size: share of the rows that go into the second part, in (0, 1).
+        seed: seed of the split.
+        name: name of the data set, for the error.
 
     Raises:
-        ValueError: if a class has too few rows for that.
+        ValueError: if a class has too few rows for such a split.
 
     Example:
         >>> first, second = stratified_split(np.arange(8), np.array([0, 1] * 4), 0.5, 0, "letters")

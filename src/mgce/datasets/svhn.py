@@ -1,4 +1,4 @@
-"""SVHN: house numbers, cropped to single digits, in MATLAB files."""
+"""Read SVHN: house numbers, cropped to single digits, in MATLAB files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TEST = Source.named(
 
 
 def load_svhn(data: DataSource) -> ImageDataset:
-    """Read SVHN: 73,257 and 26,032 images (3, 32, 32), 10 digits; its extra images are left out."""
+    """Read SVHN: 73,257 training and 26,032 test images (3, 32, 32), 10 digits; its extra images are not read."""
     train, test = (_read(data, source) for source in (TRAIN, TEST))
     return ImageDataset("svhn", tuple("0123456789"), train, test)
 
@@ -27,7 +27,7 @@ def load_svhn(data: DataSource) -> ImageDataset:
 def _read(data: DataSource, source: Source) -> Images:
     """Read `X` (h, w, c, n) and `y` (n, 1), where 10 is the digit 0.
 
-    SciPy's reader can crash on a damaged file, so it is given only one whose checksum has been verified.
+    SciPy's reader can crash on a damaged file, so it reads only files whose checksum has been verified.
     """
     from scipy.io import loadmat
 

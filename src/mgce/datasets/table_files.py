@@ -46,7 +46,7 @@ class TextFormat:
 
     Attributes:
         sep: the character between two values; a tab may also be written as the two characters "\t", which is what a
-            shell passes on. With None, it is found: see :mod:`mgce.datasets.separators`.
+            shell passes on. With None, it is detected: see :mod:`mgce.datasets.separators`.
         decimal: the decimal separator of numbers, one character.
         encoding: the character encoding, by its name in Python.
         sheet: the sheet of an Excel file; None for the first.
@@ -65,7 +65,7 @@ class TextFormat:
 
     @property
     def separator(self) -> str | None:
-        """The character between two values, if it is known."""
+        """The character between two values, with a written-out tab replaced; None if it is to be detected."""
         return None if self.sep is None else self.sep.replace(r"\t", "\t")
 
 
@@ -75,19 +75,19 @@ def is_table(path: Path) -> bool:
 
 
 def table_name(path: Path) -> str:
-    """Return the name of a table's file without folder and suffixes."""
+    """Return the file name of a table without its folder and suffixes."""
     return "stdin" if path == STDIN else _without_gz(path).stem
 
 
 def table_file_name(path: Path) -> str:
-    """Return the name of a table's file."""
+    """Return the file name of a table without its folder."""
     return "standard input" if path == STDIN else path.name
 
 
 def read_frame(
     path: Path, name: str, text: Collection[str] = (), classes: Collection[str] = (), form: TextFormat | None = None
 ) -> pd.DataFrame:
-    """Read a table from a file: the first of what :func:`read_accounted` returns."""
+    """Return the table in a file, without the report on its lines that :func:`read_accounted` also returns."""
     return read_accounted(path, name, text, classes, form)[0]
 
 
@@ -196,8 +196,8 @@ def to_csv(frame: pd.DataFrame, digits: int | None = 6, *, formulas: bool = Fals
     Args:
         frame: the table.
         digits: significant digits of every number; None for all.
-        formulas: whether to write texts and names as they are. By default, those that a spreadsheet would run as a
-            formula get an apostrophe in front.
+        formulas: whether to write texts and names unchanged. By default, an apostrophe is put before texts and names
+            that a spreadsheet would run as a formula.
     """
     float_format = None if digits is None else f"%.{digits}g"
     frame = frame if formulas else _without_formulas(frame)
@@ -205,7 +205,7 @@ def to_csv(frame: pd.DataFrame, digits: int | None = 6, *, formulas: bool = Fals
 
 
 def _without_formulas(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a table with an apostrophe before texts and names that are formulas; other values are unchanged."""
+    """Return a table with an apostrophe before each text or column name that a spreadsheet would run as a formula."""
     import pandas as pd
 
     def cell(value: Any) -> Any:
@@ -226,16 +226,16 @@ def text_changed(
     *,
     formulas: bool = False,
 ) -> bytes:
-    """Return the content of a text file without some rows and with other cells, the rest written as it is there.
+    """Return the content of a text file after removing rows and replacing cells; all other cells stay as written.
 
     Unless `formulas` is true, a cell that a spreadsheet would run as a formula gets an apostrophe in front.
 
     Args:
-        path: the file, of which :func:`read_frame` has made a table.
-        form: the format of the file, which the content has too.
-        rows: numbers of the rows in that table to leave out, from 0.
-        cells: the name of a column, and its new cells by the numbers of rows.
-        formulas: whether to write all cells as they are.
+        path: the original file.
+        form: the format of the original file and of the returned content.
+        rows: numbers of the rows to remove, from 0, as :func:`read_frame` numbers them.
+        cells: the name of a column, and its new cells by row number.
+        formulas: whether to write cells with formulas unchanged.
     """
     import pandas as pd
 
@@ -341,7 +341,7 @@ def _read_text(
 
 
 def _perhaps_thousands(cells: pd.DataFrame, decimal: str) -> Iterator[str]:
-    """Report columns in which every decimal separator could also be a thousands separator."""
+    """Yield a sentence on each column in which every decimal separator could also be a thousands separator."""
     for name in cells:
         text = cells[name].dropna().astype("str")
         text = text[text.str.contains(decimal, regex=False)]

@@ -26,7 +26,7 @@ MAX_CATEGORIES = 50
 
 @dataclass(frozen=True)
 class Table:
-    """A data set of n rows with a class each."""
+    """A data set of n rows, each with a class."""
 
     name: str
     features: pd.DataFrame  # n rows, as read
@@ -82,10 +82,10 @@ def make_table(name: str, features: pd.DataFrame, labels: pd.Series[Any], n_trai
     """Return a data set, after checking its features and its labels.
 
     Args:
-        name: of the data set, also for errors.
-        features: n rows.
+        name: name of the data set, also used in errors.
+        features: the n rows, without their classes.
         labels: the class of each row.
-        n_train: number of first rows that are the published training set.
+        n_train: if the first rows are the published training set, their number.
 
     Raises:
         ValueError: if there is no row or no feature, a number is infinite, a label is missing, or the labels are not
@@ -113,13 +113,13 @@ def make_table(name: str, features: pd.DataFrame, labels: pd.Series[Any], n_trai
 
 
 def preprocessor(features: pd.DataFrame) -> Any:
-    """Return a transformer from these columns to a matrix of numbers, to be fitted to the training rows only.
+    """Return a transformer from these columns to a matrix of numbers; fit it to the training rows only.
 
     In columns of numbers, a missing number becomes the median of its column, and if the training rows miss any, a
-    column of zeros and ones is added that marks missing numbers; then all of these columns are scaled to mean 0 and
+    column of zeros and ones is added that marks missing numbers. Then all of these columns are scaled to mean 0 and
     variance 1. All other columns are one-hot encoded: a column of zeros and ones for each category. A column of more
-    than 50 categories gets 50, of which the last stands for all the rarest categories. A category that no training row
-    has is encoded as a rarest one, or, if its column has no more than 50 categories, as zeros only.
+    than 50 categories gets 50, of which the last stands for all the rarest categories. A category that is
+    absent from the training rows is encoded like the rarest ones, or as zeros if its column has at most 50 categories.
 
     Args:
         features: a table of the columns; only their names and types are used.

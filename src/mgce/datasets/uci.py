@@ -1,4 +1,4 @@
-"""Tables of the UCI repository, in its files: letter recognition, adult, covertype, spambase, magic."""
+"""Read tables from the files of the UCI repository: letter recognition, adult, covertype, spambase, magic."""
 
 from __future__ import annotations
 
@@ -68,13 +68,13 @@ MAGIC_COLUMNS = [
 
 
 def load_letter(data: DataSource) -> Table:
-    """Read letter recognition: 20,000 rows, 16 integers, 26 letters; by custom the first 16,000 train."""
+    """Read letter recognition: 20,000 rows, 16 integers, 26 letters; the first 16,000 rows are usually for training."""
     frame = _read(data.locate(LETTER), LETTER_COLUMNS, keep_default_na=False)
     return make_table("letter", frame.drop(columns="lettr"), frame["lettr"], n_train=16_000)
 
 
 def load_adult(data: DataSource) -> Table:
-    """Read adult: 32,561 training and 16,281 test rows, 6 numbers and 8 categories, two incomes; "?" is missing."""
+    """Read adult: 32,561 training and 16,281 test rows, 6 numbers, 8 categories, two income classes; "?" is missing."""
     import pandas as pd
 
     # The first line of adult.test is a comment, and its labels end in a full stop.
@@ -87,15 +87,15 @@ def load_adult(data: DataSource) -> Table:
 def load_covertype_full(data: DataSource) -> Table:
     """Read covertype: 581,012 rows, 54 integers, cover types 1 to 7.
 
-    In UCI's order, which is not random: in the first 15,120 rows the types are equally many.
+    The rows keep UCI's order, which is not random: in the first 15,120 rows all types are equally frequent.
     """
     return _covertype("covertype_full", _read(data.locate(COVERTYPE), COVERTYPE_COLUMNS, dtype="int16"))
 
 
 def load_covertype_sample(data: DataSource) -> Table:
-    """Read a sample of 176,997 random rows of covertype in UCI's format, to work without the network.
+    """Read a sample of 176,997 random rows of covertype, in UCI's format, from a local file.
 
-    It is published nowhere, so it has no checksum: its columns and rows are counted.
+    The sample is not published, so it has no checksum. Instead its columns and rows are counted.
     """
     path = data.folder / COVERTYPE_SAMPLE
     if not path.is_file():
@@ -107,7 +107,7 @@ def load_covertype_sample(data: DataSource) -> Table:
 
 
 def load_spambase(data: DataSource) -> Table:
-    """Read spambase: 4,601 e-mails, 57 frequencies of words and characters, spam or not."""
+    """Read spambase: 4,601 e-mails, 57 frequencies of words and characters, two classes: spam or not."""
     frame = _read(data.locate(SPAMBASE), SPAMBASE_COLUMNS)
     return make_table("spambase", frame.drop(columns="spam"), frame["spam"])
 

@@ -1,4 +1,4 @@
-"""Tables of the UCI repository, in copies on GitHub: UCI states no checksum of its files, a commit fixes these."""
+"""Read tables of the UCI repository from copies on GitHub, whose content is fixed by a commit."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ NURSERY = Source.named(
 
 
 def load_pendigits(data: DataSource) -> Table:
-    """Read pen-based digits: 10,992 rows, 16 coordinates of a pen, 10 digits; by custom the first 7,494 train.
+    """Read pen-based digits: 10,992 rows, 16 pen coordinates, 10 digits; usually the first 7,494 are for training.
 
-    This copy writes a digit as ten zeros and ones, the last of them for 9.
+    This copy encodes each digit as ten zeros and ones, of which the last stands for 9.
     """
     import pandas as pd
 
@@ -56,7 +56,10 @@ def load_pendigits(data: DataSource) -> Table:
 
 
 def load_segment(data: DataSource) -> Table:
-    """Read image segmentation: 2,310 rows of 3 x 3 pixels, 19 numbers, 7 materials; by custom the first 210 train."""
+    """Read image segmentation: 2,310 patches of 3 x 3 pixels, 19 numbers, 7 materials.
+
+    The first 210 rows are usually used for training.
+    """
     import pandas as pd
 
     parts = [_read(source, data) for source in (SEGMENT_TRAIN, SEGMENT_TEST)]
@@ -67,7 +70,7 @@ def load_segment(data: DataSource) -> Table:
 def load_nursery(data: DataSource) -> Table:
     """Read nursery: 12,958 applications to nursery schools, 8 categories, 4 ranks.
 
-    The two rows of a fifth rank, "recommend", are left out: too few to learn from.
+    The two rows of a fifth rank, "recommend", are left out, since two rows are too few to learn from.
     """
     frame = _read(NURSERY, data)
     frame = frame[frame["assessment"] != "recommend"].reset_index(drop=True)

@@ -1,4 +1,4 @@
-"""Estimators with scikit-learn's contract, and files for them."""
+"""Classifiers for noisy labels with the interface of scikit-learn; `save` and `load` keep them in files."""
 
 from mgce.estimators.boosting import MGCEBoostingClassifier
 from mgce.estimators.forest import MGCEForestClassifier

@@ -1,7 +1,8 @@
-"""What may be in a file of an estimator: checked before skops builds any of it, and written always in the same way.
+"""Check the file of an estimator before skops builds objects from it, and rewrite the file in one canonical form.
 
-The file is a zip archive. Its `schema.json` is a tree of *nodes*, objects with a `__loader__` that says how each is
-built; arrays are members of their own, in NumPy's format, named by the nodes that they belong to.
+The file is a zip archive. Its member `schema.json` is a tree of *nodes*: JSON objects, each with a key `__loader__`
+that names how skops builds the node. Each array is a member of its own, in NumPy's format. Nodes name the array that
+they need.
 """
 
 from __future__ import annotations
@@ -46,15 +47,15 @@ STATE_LENGTH = 624  # words of a Mersenne Twister, and the largest position in t
 
 
 def canonical(content: bytes) -> bytes:
-    """Check a file of an estimator, and give it as a file whose bytes depend on the estimator alone.
+    """Check the file of an estimator, and return an equivalent file whose bytes depend on the estimator alone.
 
-    skops names objects by their place in memory. Here different arrays are numbered in the order of the tree, and other
-    names are left out: they serve to share an object that has several places in the tree, by which a short file could
-    stand for an endless tree. Members have one date, and no compression.
+    skops names objects by their memory addresses, which differ between runs. Here arrays are numbered in the order of
+    the tree. The names of other objects are removed. Such names let several nodes share one object, and a short file
+    could then describe an endless tree. All members of the archive get the same date and no compression.
 
     Raises:
-        ValueError: if the file is too large, or holds what no estimator of ours does; it says what. Other exceptions if
-            it is no such file at all.
+        ValueError: if the file is too large, or holds a part that no estimator of this package has; the message names
+            the part. Other exceptions if it is no zip archive of this form at all.
     """
     with ZipFile(io.BytesIO(content)) as archive:
         check_zip(archive)
@@ -64,10 +65,10 @@ def canonical(content: bytes) -> bytes:
 
 
 def read_schema(archive: ZipFile) -> Any:
-    """Read the tree of an archive.
+    """Return the tree of nodes from the `schema.json` of an archive.
 
     Raises:
-        TooLargeError: if it has more bytes or parts than the limits say.
+        TooLargeError: if `schema.json` has more than `SCHEMA_BYTES` bytes, or describes more than `PARTS` parts.
     """
     if archive.getinfo(SCHEMA).file_size > SCHEMA_BYTES:
         raise TooLargeError(f"a description of more than {SCHEMA_BYTES:,} bytes")
@@ -78,7 +79,7 @@ def read_schema(archive: ZipFile) -> Any:
 
 
 class _Members:
-    """The arrays of an archive, checked when they are first named, and numbered in that order."""
+    """The arrays of an archive: each is checked at its first use, and renamed by the order of first uses."""
 
     def __init__(self, archive: ZipFile) -> None:
         self._archive = archive
@@ -87,11 +88,11 @@ class _Members:
 
     @property
     def contents(self) -> dict[str, bytes]:
-        """The arrays by their new names."""
+        """The content of each array, by its new name."""
         return {name: content for content, name in self._names.items()}
 
     def name(self, loader: str, old: Any) -> str:
-        """Return the new name of an array. It is built anew wherever it is named, and counts each time."""
+        """Return the new name of an array. Its size is added up at each use, since skops builds it anew each time."""
         if loader != "NdArrayNode" or not isinstance(old, str):
             raise ValueError(f"{loader} with the file {old!r}")
         self._read += self._archive.getinfo(old).file_size
@@ -105,7 +106,7 @@ class _Members:
 
 
 def check_array(content: bytes) -> None:
-    """Require an array in NumPy's format to be one of plain values, with as many bytes as its header says."""
+    """Require the content of a NumPy file to hold no Python objects, and as many bytes as its header announces."""
     file = io.BytesIO(content)
     version = np.lib.format.read_magic(file)
     readers: Mapping[tuple[int, int], Callable[[Any], Any]] = {
@@ -122,7 +123,7 @@ def check_array(content: bytes) -> None:
 
 
 def _checked(value: Any, name: Callable[[str, Any], str], depth: int) -> Any:
-    """Return a part of the schema with new names of arrays, and without names of objects."""
+    """Check a node of `schema.json`; return a copy with new names of arrays, and without names of other objects."""
     if depth > NESTING:
         raise TooLargeError(f"a description nested more than {NESTING} times")
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""What every estimator gives once it has margins: two probabilities, certificates and suspect labels."""
+"""The base class of all estimators: from margins it computes probabilities, certificates and suspect labels."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ LINK_WORK = 200  # operations for each number: ten steps or so to the root, of a
 
 
 def link_probs(link: Callable[..., torch.Tensor], margins: NDArray[np.floating[Any]], beta: float) -> FloatArray:
-    """Return the probabilities (n, k) of margins (n, k), on one thread where they are few."""
+    """Return the probabilities (n, k) that belong to margins (n, k); few rows are computed on a single thread."""
     f = torch.from_numpy(margins)
     with one_torch_thread() if f.numel() * LINK_WORK <= SERIAL_WORK else nullcontext():
         return np.asarray(link(f, beta=beta).numpy())
 
 
 class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
-    """A classifier whose outputs all follow from its margins, another name for the logits f, shape (n, k).
+    """Base class of classifiers that compute all outputs from their margins f, also called logits, shape (n, k).
 
-    A subclass gives `fit`, which sets `classes_` and `beta_`, and `_margins`.
+    A subclass implements `_margins`, and a `fit` that sets `classes_` and `beta_`.
     """
 
     classes_: NDArray[Any]  # (k,), sorted
@@ -54,7 +54,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
 
     @abstractmethod
     def _margins(self, X: Any) -> NDArray[np.floating[Any]]:
-        """Return the margins f, shape (n, k), of rows that are checked: float64 or float32, and CSR where sparse."""
+        """Return the margins f, shape (n, k), of validated rows, which are float64 or float32, or sparse CSR."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -63,7 +63,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
         return tags
 
     def decision_function(self, X: Any) -> FloatArray:
-        """Compute the margins f.
+        """Compute the margins f, also called logits.
 
         Args:
             X: rows, shape (n, d).
@@ -75,7 +75,9 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
         return f if f.shape[1] > 2 else np.asarray(f[:, 1] - f[:, 0])
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the class of the largest margin, which is the most probable one for h and p alike.
+        """Return the class of the largest margin for each row.
+
+        This class is also the most probable one by :meth:`predict_proba` and by :meth:`worst_case_proba`.
 
         Args:
             X: rows, shape (n, d).
@@ -87,11 +89,12 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
         return np.asarray(self.classes_[f.argmax(1)])
 
     def predict_proba(self, X: Any) -> FloatArray:
-        r"""Compute h, the minimax probabilities: the paper's classifier, often with exact zeros.
+        r"""Compute h, the minimax probabilities of the paper's classifier; many are exactly zero.
 
         .. math:: h_y = \Big(\frac{f_y + \varphi_\beta(f)}{\beta} + 1\Big)_+^{\beta}
 
-        Sharper than :meth:`worst_case_proba`, which is the calibrated output for labels like those trained on.
+        Here :math:`\varphi_\beta(f)` is the number for which the probabilities h sum to 1. They are more extreme than
+        those of :meth:`worst_case_proba`, which are calibrated to labels like those of the training set.
 
         Args:
             X: rows, shape (n, d).
@@ -104,9 +107,11 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
         return self._link(functional.minimax_probs, X)
 
     def worst_case_proba(self, X: Any) -> FloatArray:
-        r"""Compute p, the worst-case probabilities: the calibrated output.
+        r"""Compute p, the worst-case probabilities, calibrated to labels like those of the training set.
 
         .. math:: p_y = h_y^{1 - 1/\beta} \Big/ \sum_j h_j^{1 - 1/\beta}
+
+        with h the probabilities of :meth:`predict_proba`.
 
         Args:
             X: rows, shape (n, d).
@@ -119,11 +124,13 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
         return self._link(functional.worst_case_probs, X)
 
     def _link(self, link: Callable[..., torch.Tensor], X: Any) -> FloatArray:
-        """Return the probabilities of rows."""
+        """Return the probabilities of rows, shape (n, k), by one of the maps from margins to probabilities."""
         return link_probs(link, self._checked_margins(X), self.beta_)
 
     def predict_random(self, X: Any, random_state: Any = None) -> NDArray[Any]:
-        """Draw a class for each row from h: the randomised rule, whose error `certify` bounds too.
+        """Draw a class for each row at random, with the probabilities of :meth:`predict_proba`.
+
+        :meth:`certify` bounds the error of this randomised rule too.
 
         Args:
             X: rows, shape (n, d).
@@ -140,8 +147,8 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
         """Bound the errors of this classifier from labelled rows it has never seen.
 
         Valid however good or bad the classifier is, if the rows are independent draws that no part of training,
-        selection or calibration has used. See :func:`mgce.certify`, which this calls with h.
-        For a pipeline or a search, which have no such method, there is :func:`mgce.risk.certify_model`.
+        selection or calibration has used. This method calls :func:`mgce.certify` with the probabilities of
+        :meth:`predict_proba`. Pipelines and searches lack it: call :func:`mgce.risk.certify_model` for them.
 
         Args:
             X: fresh rows, shape (n, d).
@@ -160,8 +167,8 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
     def label_quality(self, X: Any, y: Any) -> FloatArray:
         """Return the minimax probability h of each row's own label: near 0 for a label that is likely wrong.
 
-        It is what cleanlab calls self-confidence of :meth:`predict_proba`. A row that was trained on has pulled
-        the model towards its label: score held-out rows where you can, for instance by cross-validation.
+        cleanlab calls this score self-confidence. Training pulls the model towards the labels of the training rows,
+        so score held-out rows where you can, for instance by cross-validation.
 
         Args:
             X: rows, shape (n, d).
@@ -177,17 +184,18 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
         return np.asarray(h[np.arange(len(h)), self._label_indices(y, len(h))])
 
     def suspect_labels(self, X: Any, y: Any) -> IntArray:
-        r"""Rank rows by how little the model believes their label, the most suspect first.
+        r"""Rank rows by how improbable the model finds their label, the most suspect first.
 
-        The order is that of falling margin loss `-f_y - phi(f)`, hence of rising :meth:`label_quality` (cleanlab's
-        order by "self_confidence"), except that the loss also tells apart the rows whose label has h = 0.
+        Rows are sorted by decreasing margin loss `-f_y - phi(f)`, and so by increasing :meth:`label_quality`
+        (cleanlab's order by "self_confidence"). Rows whose label quality is exactly 0 are sorted too: their margin
+        losses differ.
 
         Args:
             X: rows, shape (n, d).
             y: their labels, shape (n,), all among `classes_`.
 
         Returns:
-            Indices of all n rows; with time to look at m rows, look at the first m.
+            Indices of all n rows. If you have time to check m rows, check the first m.
 
         Raises:
             ValueError: if a label is not among `classes_`.
@@ -203,17 +211,19 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
         return np.asarray(np.lexsort((ties, -loss.numpy().round(12))))
 
     def to_torch(self, output: str = "minimax") -> nn.Sequential:
-        r"""Return the fitted model as a PyTorch module that ends in the link, to be served, exported or trained on.
+        r"""Return the fitted model as a PyTorch module from rows to probabilities, to serve, export or train further.
 
         .. math:: x \mapsto h_\beta(f(x))
 
-        It computes in float64, and gives what :meth:`predict_proba` gives up to the order of sums; `.float()` makes it
-        a float32 module. Its last part is the :class:`mgce.MinimaxLink`; without that, `module[:-1]`, it gives margins.
-        Every estimator of :mod:`mgce.estimators` can be converted; a vote only if all its members are of this package.
-        Modules of trees have no gradient, and need memory for n T k numbers with n rows, T trees and k classes.
+        The module computes in float64 and agrees with :meth:`predict_proba` up to rounding; `.float()` converts it to
+        float32. Its last part, :class:`mgce.MinimaxLink`, maps margins to probabilities; `module[:-1]` returns margins.
+        Every estimator of :mod:`mgce.estimators` can be converted; :class:`MGCEVotingClassifier` only if all its
+        members can. Modules of trees have no gradient, and need memory for n T k numbers with n rows, T trees and k
+        classes.
 
         Args:
-            output: `"minimax"` for h, or `"worst_case"` for p.
+            output: `"minimax"` for the probabilities of :meth:`predict_proba`, or `"worst_case"` for those of
+                :meth:`worst_case_proba`.
 
         Returns:
             A module on the CPU, from rows (n, d) to probabilities (n, k) with columns as in `classes_`.
@@ -240,7 +250,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
         return f
 
     def _validated(self, *data: Any, reset: bool = True, dtype: Any = (np.float64, np.float32)) -> Any:
-        """Check X, or X and y, as scikit-learn does; put the argument's name before messages that lack it."""
+        """Check X, or X and y, as scikit-learn does; prefix the argument's name to error messages that lack it."""
         try:
             with np.errstate(invalid="ignore"):  # it sums all values, and those of both signs may overflow
                 return validate_data(
@@ -258,7 +268,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
             raise type(error)(f"{name}: {error}") from None
 
     def _label_indices(self, y: Any, n: int) -> IntArray:
-        """Return the positions of labels in `classes_`, shape (n,)."""
+        """Return the index in `classes_` of each label, shape (n,)."""
         y = column_or_1d(y, warn=True)
         if y.shape != (n,):
             raise ValueError(_validation.expected("y", f"of shape ({n},), one label for each row", y.shape))
@@ -270,7 +280,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
     def _encode_training(
         self, X: Any, y: Any, sample_weight: Any = None, class_weight: Any = None
     ) -> tuple[Any, IntArray, FloatArray]:
-        """Check a training set: give X, the class of each row, and its weight; sets `classes_` and the features."""
+        """Check a training set; return X and, for each row, its class index and weight. Set `classes_`."""
         X, y = self._validated(X, y)
         self.classes_, index = sorted_classes(y)
         weight = check_row_weights(sample_weight, X)
@@ -279,9 +289,9 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
         return X, index.astype(np.int64), np.asarray(weight)
 
     def _sorted_training(self, *data: Any) -> tuple[Any, IntArray, FloatArray, NDArray[np.intp]]:
-        """Check a training set as `_encode_training` does; return it sorted by content, and the order of the rows.
+        """Check a training set as `_encode_training` does; return it sorted by content, with the permutation of rows.
 
-        Splits, folds, batches and bootstrap samples then do not depend on the order that the caller used.
+        Splits, folds, batches and bootstrap samples then do not depend on the order of the caller's rows.
         """
         X, index, weight = self._encode_training(*data)
         order = content_order(X, index, weight)
@@ -300,14 +310,14 @@ def sorted_classes(y: NDArray[Any]) -> tuple[NDArray[Any], IntArray]:
 
 
 def largest(X: Any) -> float:
-    """Return the entry of largest absolute value, of dense or sparse rows."""
+    """Return the entry of largest absolute value in dense or sparse rows, ignoring NaN; 0 if none is left."""
     values = X.data if hasattr(X, "tocsr") else np.asarray(X).ravel()
     values = values[~np.isnan(values)]
     return float(values[np.abs(values).argmax()]) if values.size else 0.0
 
 
 def check_single(X: NDArray[Any]) -> None:
-    """Require values in the range of float32, in which networks and forests compute."""
+    """Require values in the range of float32: networks and forests compute in float32."""
     limit = float(np.finfo(np.float32).max)
     value = largest(X)
     if abs(value) > limit:
@@ -325,9 +335,9 @@ def check_row_weights(sample_weight: Any, X: Any) -> FloatArray:
 def class_factors(class_weight: Any, classes: NDArray[Any], totals: NDArray[Any]) -> FloatArray:
     """Return the factor, shape (k,), by which the weights of the rows of each class are multiplied.
 
-    By `class_weight` it is 1 (None), what a dict has for the class, or ("balanced") such that all classes get the same
-    total weight; `totals` are the total weights of their rows before, shape (k,). At least two classes must keep a
-    positive weight.
+    The factor is 1 if `class_weight` is None, and the value for the class if it is a dict. With "balanced", the factors
+    give all classes the same total weight. `totals`, shape (k,), are the total weights of the rows of each class before
+    multiplication. At least two classes must keep a positive weight.
     """
     if classes.size < 2:
         raise ValueError(_validation.expected("y", "of at least 2 classes", f"{classes.size} class"))
@@ -345,7 +355,7 @@ def class_factors(class_weight: Any, classes: NDArray[Any], totals: NDArray[Any]
 
 
 def _check_weights(name: str, values: Any) -> None:
-    """Require finite nonnegative numbers, as weights of rows and of classes are."""
+    """Require weights, of rows or of classes, to be finite nonnegative numbers."""
     what = "finite numbers that are not negative"
     try:
         weights = np.asarray(values, dtype=np.float64)
@@ -357,7 +367,7 @@ def _check_weights(name: str, values: Any) -> None:
 
 
 def _check_finite_sum(name: str, weights: FloatArray) -> None:
-    """Require weights with a finite sum, by which means are divided."""
+    """Require weights with a finite sum: weighted means divide by this sum."""
     with np.errstate(over="ignore"):
         total = float(weights.sum())
     if not math.isfinite(total):
@@ -365,7 +375,7 @@ def _check_finite_sum(name: str, weights: FloatArray) -> None:
 
 
 def _check_weight_left(name: str, totals: FloatArray) -> None:
-    """Require at least two classes whose rows have a positive total weight after the weights called `name`."""
+    """Require at least two classes of positive total weight; `name` is the argument to name in the error."""
     left = np.count_nonzero(totals)
     if left < 2:
         what = "positive for rows of at least 2 classes"

@@ -1,4 +1,4 @@
-r"""Gradient boosting on labels that a forest has corrected, with the links of MGCE."""
+r"""Gradient boosting on labels that a random forest has corrected, with the probabilities of MGCE."""
 
 from __future__ import annotations
 
@@ -22,37 +22,38 @@ from mgce.numerics.root import DEFAULT_BETA
 
 
 class MGCEBoostingClassifier(RobustClassifier):
-    r"""Correct the labels by a forest, and fit scikit-learn's gradient boosting to the corrected ones.
+    r"""Correct labels with a random forest, then fit scikit-learn's gradient boosting to the corrected labels.
 
     .. math:: f_j(x) = b_j + \sum_{t=1}^{T} g_{t,j}(x)
 
-    with b the logarithms of the classes' shares, up to a constant, and trees g that reduce cross-entropy step by step.
-    Boosting fits every label in the end, wrong ones too. So a :class:`MGCEForestClassifier` judges the labels first,
-    each row by the trees that have not seen it, and a row that confidently belongs to another class than that of its
-    label (:func:`mgce.noise.confident_labels`) gets the class that the forest finds most probable.
+    where :math:`b_j` is the logarithm of the share of class j among the labels, up to a constant. The trees
+    :math:`g_{t,j}` reduce cross-entropy step by step. With enough steps, boosting fits every label, wrong ones too. So
+    a :class:`MGCEForestClassifier` first predicts each row by the trees that were not trained on it. If a row
+    confidently belongs to another class than its label says (:func:`mgce.noise.confident_labels`), the label is
+    replaced by the class that the forest finds most probable.
 
-    Scales and units of the features do not matter. Missing values are to be filled in before.
+    Features need no scaling. Missing values must be filled in beforehand.
 
     Args:
-        beta: loss parameter in [1, inf] of the links; the margins do not depend on it.
+        beta: loss parameter in [1, inf]; affects only :meth:`predict_proba` and :meth:`worst_case_proba`.
         max_iter: number of boosting steps T.
-        learning_rate: factor of every step, positive.
-        max_leaf_nodes: leaves of a tree, at most.
+        learning_rate: factor by which the values of every tree are multiplied, positive.
+        max_leaf_nodes: largest number of leaves of a tree.
         min_samples_leaf: fewest rows of a leaf.
         correct: whether to correct the labels first.
         forest: the :class:`MGCEForestClassifier` that judges the labels; None for one of 100 trees. It is cloned.
-        random_state: seed of that forest of 100 trees, and of the rows that stop the boosting early where there are
-            more than 10,000.
-        n_jobs: trees of that forest grown at once; None for 1, -1 for one on each core.
+        random_state: seed of the default forest, and of the rows held out for early stopping. With 10,000 rows or
+            fewer, none are held out and boosting does not stop early.
+        n_jobs: number of trees of the default forest grown at once; None for 1, -1 for one on each core.
 
     Attributes:
         classes_: labels, shape (k,).
-        beta_: the beta of the links.
-        labels_: the corrected labels of the training rows, shape (n,). Not kept in a file.
-        baseline_: b, shape (k,); for two classes shape (1,), of the second less the first.
-        n_iter_: the steps taken.
+        beta_: the `beta` that was fitted with.
+        labels_: the corrected labels of the training rows, shape (n,). It is not saved to files.
+        baseline_: b, shape (k,); for two classes shape (1,), b of the second class minus b of the first.
+        n_iter_: the number of boosting steps.
         trees_: the trees, as arrays.
-        n_features_in_, feature_names_in_: as everywhere in scikit-learn.
+        n_features_in_, feature_names_in_: as in every scikit-learn estimator.
 
     Example:
         >>> from sklearn.datasets import load_iris
@@ -101,7 +102,7 @@ class MGCEBoostingClassifier(RobustClassifier):
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MGCEBoostingClassifier:
-        """Correct the labels, and boost.
+        """Correct the labels, and fit the boosted trees to the corrected labels.
 
         Args:
             X: rows, shape (n, d).
@@ -135,7 +136,7 @@ class MGCEBoostingClassifier(RobustClassifier):
         return self
 
     def _corrected(self, X: NDArray[Any], index: IntArray, weight: FloatArray, seed: int) -> IntArray:
-        """Return the class of each row, corrected where the forest is confident, shape (n,)."""
+        """Return the class index of each row, replaced where the forest confidently predicts another, shape (n,)."""
         forest = self.forest or MGCEForestClassifier(random_state=seed, n_jobs=self.n_jobs)
         forest = clone(forest).fit(X, index, weight)
         judged = np.flatnonzero(~np.isnan(forest.oob_decision_function_[:, 0]))
@@ -155,7 +156,7 @@ class MGCEBoostingClassifier(RobustClassifier):
         return [TreeSums(self.trees_, len(self.baseline_)), Baseline(self.baseline_)]
 
     def _sums(self, X: NDArray[Any]) -> FloatArray:
-        """Return the sums of the trees, shape (n, k), or (n, 1) for two classes: a step has so many trees."""
+        """Return the sum of the trees' values for each class, shape (n, k); for two classes one sum, shape (n, 1)."""
         columns = len(self.classes_) if len(self.classes_) > 2 else 1
         return self.trees_.sums(np.asarray(X, dtype=np.float64), columns)[..., 0]
 
@@ -167,7 +168,7 @@ class MGCEBoostingClassifier(RobustClassifier):
 
 
 def _with_every_class(given: IntArray, proposed: IntArray) -> IntArray:
-    """Return the proposed labels, but the given ones of classes that would have none: boosting needs all classes."""
+    """Return the proposed labels, but keep the given label where its class would otherwise lose all its rows."""
     corrected = proposed
     kept = np.zeros(len(given), dtype=bool)
     while (lost := np.setdiff1d(given, corrected)).size:  # a label that is kept may have been the last of another class
@@ -177,7 +178,7 @@ def _with_every_class(given: IntArray, proposed: IntArray) -> IntArray:
 
 
 def _nodes(nodes: NDArray[Any]) -> Nodes:
-    """Return the nodes of a tree of scikit-learn's boosting, whose leaves hold one number."""
+    """Convert the nodes of a tree of scikit-learn's boosting, whose leaves hold one number each, to `Nodes`."""
     children = np.stack([nodes["left"], nodes["right"]], 1)
     threshold = nodes["num_threshold"].astype(np.float64)
     return Nodes(children, nodes["is_leaf"] > 0, nodes["feature_idx"], threshold, nodes["value"][:, None])

@@ -1,4 +1,4 @@
-"""Hold out rows of a training set; make the folds of a cross-validation, and check that each can train a classifier."""
+"""Hold out rows of a training set, and make folds of a cross-validation that can each train a classifier."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Fold = tuple[NDArray[Any], NDArray[Any]]  # rows to train on, rows to test on
 def checked_folds(
     cv: Any, X: Any, classes: NDArray[Any], index: IntArray, weight: FloatArray, **to_split: Any
 ) -> list[Fold]:
-    """Return the folds of `cv` as scikit-learn defines it; each must train on two classes of positive weight.
+    """Return the folds of a cross-validation; require two classes of positive weight in each training part.
 
     Args:
-        cv: None, an integer, a splitter, or an iterable of (train, test) indices.
+        cv: None, an integer, a splitter, or an iterable of (train, test) indices, as in scikit-learn.
         X: rows, shape (n, d).
         classes: labels, shape (k,).
         index: the class of each row, as an index into `classes`, shape (n,).
-        weight: of each row, not negative, shape (n,).
+        weight: weight of each row, not negative, shape (n,).
         to_split: further arguments of the splitter's `split`, besides rows and labels.
     """
     y = classes[index]
@@ -53,15 +53,16 @@ def checked_folds(
 def hold_out(
     rows: IntArray, index: IntArray, share: float, random_state: np.random.RandomState
 ) -> tuple[IntArray, IntArray]:
-    """Draw rows to hold out of a training set; return the others and them.
+    """Split a training set at random; return the rows to keep and the rows to hold out.
 
-    Each class is held out in proportion, unless one has a single row or there are more classes than rows in a part.
+    The same share of each class is held out, unless a class has a single row, or one part would have fewer rows than
+    there are classes.
 
     Args:
-        rows: numbers of the rows, at least 2.
-        index: the class of each of them.
-        share: of the rows that is held out, in (0, 1); one row at least is, and one is left.
-        random_state: of the draw.
+        rows: row numbers, at least 2 of them.
+        index: the class index of each of these rows.
+        share: share of the rows to hold out, in (0, 1). At least one row is held out, and at least one is kept.
+        random_state: generator that draws the split.
     """
     size = min(max(1, round(share * rows.size)), rows.size - 1)
     counts = np.unique(index, return_counts=True)[1]
@@ -73,10 +74,10 @@ def hold_out(
 
 
 def _shuffled_folds(splitter: Any, X: Any, y: NDArray[Any]) -> list[Fold]:
-    """Return the folds of rows that are shuffled in an order that does not depend on the order given.
+    """Return folds of shuffled rows; the shuffled order does not depend on the order of the caller's rows.
 
-    Without shuffling, sorted rows would give folds that differ in distribution. The folds hold indices of the rows in
-    the order given.
+    Without shuffling, sorted rows would give folds that differ in distribution. The folds hold indices into the rows as
+    the caller ordered them.
     """
     order = content_order(X, y)
     order = order[np.random.default_rng(0).permutation(order.size)]

@@ -35,7 +35,7 @@ TREE_ROWS = 100_000  # the most rows in one tree's bootstrap sample, so that for
 
 
 class MGCEForestClassifier(RobustClassifier):
-    r"""Random forest for noisy labels: its leaf size is chosen by out-of-bag accuracy, its margins fit the MGCE loss.
+    r"""Random forest for noisy labels, with a leaf size that is large enough for the majority to outvote wrong labels.
 
     .. math:: f_y(x) = s \log \bar p_y(x), \qquad \bar p_y(x) = \frac{1}{T} \sum_{t=1}^{T} \hat p_{t,y}(x)
 
@@ -51,7 +51,7 @@ class MGCEForestClassifier(RobustClassifier):
     Features need no scaling. Missing values must be filled in beforehand.
 
     Args:
-        beta: loss parameter in [1, inf]; determines the scale s and the probabilities h and p of given margins.
+        beta: loss parameter in [1, inf]; determines the scale s, and the probabilities that belong to given margins.
         n_estimators: number of trees T.
         splitter: "best" for the best splits (a random forest), "random" for random ones (extremely randomised trees),
             or "oob" to choose between them by out-of-bag accuracy.
@@ -113,7 +113,7 @@ class MGCEForestClassifier(RobustClassifier):
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MGCEForestClassifier:
-        """Choose splitter and leaf size, grow the trees, and scale their logarithms.
+        """Choose the splitter and the leaf size, grow the trees, and choose the scale s of the margins.
 
         Args:
             X: rows, shape (n, d).
@@ -147,7 +147,7 @@ class MGCEForestClassifier(RobustClassifier):
             X: rows, shape (n, d).
 
         Returns:
-            Probabilities, shape (n, k), with columns as in `classes_`. Unlike h and p, they do not depend on beta.
+            Probabilities, shape (n, k), with columns as in `classes_`. They do not depend on beta.
         """
         check_is_fitted(self)
         return self._shares(validate_data(self, X, reset=False, dtype=(np.float64, np.float32)))
@@ -192,7 +192,7 @@ class MGCEForestClassifier(RobustClassifier):
             return forest.fit(X, index, sample_weight=weight)
 
     def _keep(self, forest: Any) -> None:
-        """Copy the trees of scikit-learn's forest."""
+        """Store the trees of a fitted forest of scikit-learn as arrays, in `trees_`."""
         grown = [tree.tree_ for tree in forest.estimators_]
         self.trees_ = Trees([_nodes(tree) for tree in grown])
         self.least_prob_ = 1 / len(forest.oob_decision_function_)
@@ -231,7 +231,7 @@ def _oob_probs(forest: Any, n_classes: int) -> FloatArray:
 
 
 def _nodes(tree: Any) -> Nodes:
-    """Return the nodes of a tree of scikit-learn, with the class shares of its leaves."""
+    """Convert a tree of scikit-learn to `Nodes`, whose leaves hold class shares."""
     shares = tree.value[:, 0]
     shares = (shares / shares.sum(1, keepdims=True)).astype(np.float32)
     children = np.stack([tree.children_left, tree.children_right], 1)

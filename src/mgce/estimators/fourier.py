@@ -1,4 +1,4 @@
-r"""MGCE that is linear in random Fourier features: a convex problem still, for classes that no plane separates."""
+r"""MGCE classifier that is linear in random Fourier features: a convex problem, for classes that no plane separates."""
 
 from __future__ import annotations
 
@@ -27,36 +27,36 @@ CHUNK_ROWS = 8192  # rows predicted at once: 500 features of them are 33 MB, tho
 
 
 class MGCEFourierClassifier(RobustClassifier):
-    r"""Minimises the MGCE loss over functions that approximate those of a Gaussian kernel, with an L1 penalty.
+    r"""Approximate a classifier with a Gaussian kernel: minimise the MGCE loss over random Fourier features.
 
     .. math:: f(x) = \mu\,\psi(x), \qquad
               \psi_j(x) = \cos(\omega_j^\top x + b_j) - m_j, \qquad \omega_j \sim \mathcal N(0, 2 \gamma I)
 
     with b uniform on [0, 2 pi) and m_j the mean over the training rows. An inner product of two rows' features is
-    proportional to the kernel `exp(-gamma ||x - x'||^2)`, up to the centring. The frequencies are drawn once and mu
-    alone is fitted, as :class:`MGCEClassifier` does it: the problem is convex, and mislabelled rows count at most
-    linearly in their margin.
+    proportional to the kernel `exp(-gamma ||x - x'||^2)`, up to the centring. The frequencies omega are drawn once.
+    Only mu is fitted, with an L1 penalty, by :class:`MGCEClassifier`. So the problem is convex, and the loss of a
+    mislabelled row grows at most linearly with its margin.
 
-    Distances decide: put a StandardScaler in front.
+    The kernel depends on distances between rows: put a StandardScaler in front.
 
     Args:
         beta: loss parameter in [1, inf]: 1 is the most robust, inf is cross-entropy.
-        lambda0: strength of the penalty, not negative, as for MGCEClassifier.
+        lambda0: strength of the L1 penalty, not negative, as for MGCEClassifier.
         n_components: number of features.
-        gamma: of the kernel, positive; or "median": 1 / (2 m) with m the median squared distance of two training rows.
+        gamma: gamma of the kernel, positive; or "median" for 1 / (2 m), m the median squared distance of training rows.
         tol: duality gap to reach, as for MGCEClassifier.
-        max_iter: most iterations.
+        max_iter: largest number of iterations.
         random_state: seed of the frequencies.
 
     Attributes:
         classes_: labels, shape (k,).
-        beta_: the beta of the links.
-        gamma_: gamma as used.
+        beta_: the `beta` that was fitted with.
+        gamma_: the gamma that was used.
         random_weights_, random_offset_: omega, shape (d, n_components), and b.
         means_: m, shape (n_components,).
-        linear_: the fitted MGCEClassifier of the features.
+        linear_: the MGCEClassifier that was fitted to the Fourier features.
         minimax_risk_, duality_gap_, n_iter_: those of `linear_`.
-        n_features_in_, feature_names_in_: as everywhere in scikit-learn.
+        n_features_in_, feature_names_in_: as in every scikit-learn estimator.
 
     Example:
         >>> from sklearn.datasets import make_circles
@@ -98,7 +98,7 @@ class MGCEFourierClassifier(RobustClassifier):
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MGCEFourierClassifier:
-        """Draw the frequencies, and fit mu.
+        """Draw the frequencies omega, and fit the coefficients mu.
 
         Args:
             X: rows, shape (n, d).
@@ -159,7 +159,7 @@ def _median_gamma(X: NDArray[Any], random_state: np.random.RandomState) -> float
 
 
 def _median_square(rows: NDArray[Any]) -> float:
-    """Return the median squared distance of two rows; infinite if float64 overflows."""
+    """Return the median squared distance between two rows; inf if it overflows float64."""
     with np.errstate(over="ignore", invalid="ignore"):
         squared = pairwise_distances(rows, metric="sqeuclidean")[np.triu_indices(len(rows), 1)]
     return float(np.median(np.where(np.isnan(squared), math.inf, squared))) if squared.size else 0.0

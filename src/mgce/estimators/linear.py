@@ -1,4 +1,4 @@
-r"""Linear MGCE with an L1 penalty: a convex problem, for tables in memory and beyond it."""
+r"""Linear MGCE classifier with an L1 penalty, for tables in memory and for tables that are read in chunks."""
 
 from __future__ import annotations
 
@@ -52,41 +52,43 @@ class MGCEClassifier(RobustClassifier):
     .. math:: \min_\mu\; \sum_i w_i\, \ell_\beta(\mu\,\psi(x_i), y_i) + \lambda_0 \sum_j s_j |\mu_j|,
               \qquad \ell_\beta(f, y) = -f_y - \varphi_\beta(f)
 
-    where psi(x) is x with a 1 appended, w are the sample weights scaled to sum to one, and s_j is the standard
-    deviation of coordinate j of `e_y (x) psi(x)` on the training data, so that the penalty does not depend on the units
-    of the features. Their origin matters, since the penalty has no centre but 0: of features far from 0, such as
-    temperatures in kelvin, the differences are penalised away. Put a StandardScaler in front, which makes every solver
-    faster too. The problem is convex, and mislabelled rows count at most linearly in their margin. For classes that no
-    plane separates see :class:`MGCEFourierClassifier`, or any of scikit-learn's transformers in a Pipeline.
+    where psi(x) is x with a 1 appended, and w are the sample weights, scaled to sum to one. The array
+    `e_y (x) psi(x)` has psi(x) in the row of class y and zeros elsewhere; s_j is the standard deviation of its
+    coordinate j on the training data. So the penalty does not depend on the units of the features. It does depend on
+    their origin: in a feature far from 0, such as a temperature in kelvin, the penalty suppresses differences. Put a
+    StandardScaler in front, which also makes every solver faster.
+
+    The problem is convex, and the loss of a mislabelled row grows at most linearly with its margin. For classes that no
+    plane separates, use :class:`MGCEFourierClassifier`, or one of scikit-learn's transformers in a Pipeline.
 
     Args:
         beta: loss parameter in [1, inf]: 1 is the most robust, inf is cross-entropy.
         lambda0: strength of the penalty, not negative. The paper uses 1e-5, which hardly regularises. The default is
-            of the size of the L1 penalty of scikit-learn's LogisticRegression at C = 1 on a thousand rows: there the
-            mean loss has the penalty 1/(C n).
-        fit_intercept: whether to append the 1; its coefficients are penalised as all others are.
+            about as strong as the L1 penalty of scikit-learn's LogisticRegression at C = 1 on n = 1,000 rows: 1/(C n)
+            relative to the mean loss.
+        fit_intercept: whether to append the 1 to x; its coefficients are penalised like all others.
         class_weight: None, "balanced", or a dict of factors for classes, finite and not negative.
         solver: "lbfgs"; "interior" (an interior-point method, exact, for small problems); "lp" (a linear program,
-            beta = 1 only); "sgd" (stochastic, the one of `partial_fit` and `fit_chunks`); or "auto", never "sgd".
-            With "lbfgs", a beta below 1.02 is replaced by 1.02 while minimising, since towards beta = 1 the objective
-            gets kinks.
-        tol: duality gap to reach, as a share of the objective at mu = 0, `beta (1 - k^(-1/beta))`; "lbfgs" also stops
-            where ten iterations together gain less than a tenth of this, "sgd" where each of five epochs in a row
-            gains less than this.
-        max_iter: most iterations, or epochs for "sgd".
-        warm_start: whether `fit` starts from the coefficients of the last one, if classes and features are the same.
+            beta = 1 only); "sgd" (stochastic, as in `partial_fit` and `fit_chunks`); or "auto", which chooses another
+            solver than "sgd" by the size of the problem. "lbfgs" minimises with a beta of at least 1.02, since the
+            objective gets kinks as beta approaches 1.
+        tol: duality gap to reach, as a share of the objective at mu = 0, `beta (1 - k^(-1/beta))`. "lbfgs" also stops
+            if ten iterations together lower the objective by less than a tenth of this gap, "sgd" if each of five
+            epochs in a row lowers it by less than this gap.
+        max_iter: largest number of iterations, or of epochs for "sgd".
+        warm_start: whether `fit` starts from the coefficients of the last fit, if classes and features are the same.
         random_state: seed of the order of rows in "sgd".
 
     Attributes:
         classes_: labels, shape (k,).
         coef_, intercept_: shapes (k, d) and (k,), for two classes too.
-        beta_: the beta of the links.
-        minimax_risk_: the objective reached. It is the paper's minimax risk for lambda = `lambda_0 s`, a heuristic
-            under which it can be below the true risk: no certificate. See :meth:`certify` and
-            :func:`mgce.risk.minimax_risk`.
-        duality_gap_: bound on how far `minimax_risk_` is from the least objective; inf if none was found.
+        beta_: the `beta` that was fitted with.
+        minimax_risk_: the objective that was reached. It is the paper's minimax risk for lambda = `lambda_0 s`. This
+            lambda is a heuristic, so the value can be below the true risk: it is no certificate. See :meth:`certify`
+            and :func:`mgce.risk.minimax_risk`.
+        duality_gap_: upper bound on `minimax_risk_` minus the least objective; inf if no bound was found.
         n_iter_: iterations, or epochs for "sgd".
-        n_features_in_, feature_names_in_: as everywhere in scikit-learn.
+        n_features_in_, feature_names_in_: as in every scikit-learn estimator.
 
     Example:
         >>> from sklearn.datasets import load_iris
@@ -147,7 +149,7 @@ class MGCEClassifier(RobustClassifier):
         """Fit to rows in memory.
 
         Args:
-            X: rows, shape (n, d), dense or sparse; sparse rows stay so, except for "interior".
+            X: rows, shape (n, d), dense or sparse. Sparse rows stay sparse, except with the solver "interior".
             y: labels, shape (n,), of at least 2 classes.
             sample_weight: not negative, shape (n,).
 
@@ -178,8 +180,9 @@ class MGCEClassifier(RobustClassifier):
     def fit_chunks(self, chunks: Iterable[tuple[Any, ...]]) -> MGCEClassifier:
         """Fit to rows that come in chunks, with the stochastic solver, whatever `solver` says.
 
-        Only one chunk is held at a time. The first pass collects the classes and the deviations, the next ones
-        descend, in a new order of each chunk's rows every time, and the last two measure the objective and its gap.
+        Only one chunk is in memory at a time. A first pass over the chunks finds the classes and the standard
+        deviations s. Each later pass is one epoch of stochastic gradient descent, with the rows of each chunk in a new
+        random order. Two final passes compute the objective and its duality gap.
 
         Args:
             chunks: tuples (X, y) or (X, y, sample_weight), each as for :meth:`fit`; an iterable that can be iterated
@@ -224,16 +227,16 @@ class MGCEClassifier(RobustClassifier):
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> MGCEClassifier:
-        """Descend once through a batch of rows, in their order, and keep the average of all iterates.
+        """Run stochastic gradient descent once over a batch of rows, in their order, and average all iterates.
 
-        The deviations s in the penalty are those of the rows seen so far. After a `fit` it goes on from its
-        coefficients. The attributes `minimax_risk_`, `duality_gap_` and `n_iter_` are removed, since one pass does not
-        measure them.
+        The penalty uses the standard deviations s of the rows seen so far. After a `fit`, the descent continues from
+        the fitted coefficients. The attributes `minimax_risk_`, `duality_gap_` and `n_iter_` are removed, since one
+        pass does not measure them.
 
         Args:
             X: rows, shape (n, d).
             y: labels, shape (n,).
-            classes: all labels that will come, shape (k,); needed in the first call.
+            classes: all labels that this or a later batch can have, shape (k,); required in the first call.
             sample_weight: not negative, shape (n,).
 
         Returns:
@@ -290,7 +293,7 @@ class MGCEClassifier(RobustClassifier):
         return Size(n, k, d, k * free)
 
     def _earlier(self) -> tuple[NDArray[Any], FloatArray] | None:
-        """Return the classes and coefficients of the last fit, if `warm_start`; call it before they are replaced."""
+        """Return the classes and coefficients of the last fit, or None; call this before `fit` replaces them."""
         return (self.classes_, self._mu()) if self.warm_start and hasattr(self, "coef_") else None
 
     def _start(self, earlier: tuple[NDArray[Any], FloatArray] | None, shape: tuple[int, ...]) -> FloatArray:
@@ -355,10 +358,10 @@ def _check_squares(X: Any, weight: FloatArray) -> None:
 
 
 def merge_equal_rows(psi: Any, index: IntArray, weight: FloatArray) -> Rows:
-    """Sort the rows and give equal ones once, with the sum of their weights.
+    """Sort the rows, and merge equal rows into one row with the sum of their weights.
 
-    Then no digit of a fit depends on the order of the rows, or on whether equal ones come twice or with twice the
-    weight.
+    A fit then depends, to the last digit, neither on the order of the rows, nor on whether a row comes twice or once
+    with twice the weight.
     """
     psi = psi if isinstance(psi, np.ndarray) else psi.toarray()
     kept = weight > 0

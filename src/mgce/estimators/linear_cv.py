@@ -1,4 +1,4 @@
-"""Linear MGCE whose beta and strength of penalty are chosen by cross-validation."""
+"""Linear MGCE classifier whose beta and penalty strength are chosen by cross-validation."""
 
 from __future__ import annotations
 
@@ -34,27 +34,27 @@ Part = tuple[Any, NDArray[Any], FloatArray | None]  # X, y and weights of the ro
 class MGCEClassifierCV(RobustClassifier):
     r"""Linear MGCE classifier whose beta and lambda0 have the best mean score over the folds of a cross-validation.
 
-    In each fold, the candidates (lambda0, beta) are fitted one after the other, each from the coefficients of the one
-    before: the strongest penalty comes first, and for each penalty the largest beta, whose problem is the smoothest. Of
-    candidates with the same mean score the first in this order is chosen. It is then fitted to all rows. See
-    :class:`MGCEClassifier` for the problem and its arguments.
+    In each fold, the candidates (lambda0, beta) are fitted one after the other, each starting from the coefficients of
+    the previous one. The strongest penalty lambda0 comes first, and for each penalty the largest beta, whose objective
+    is the smoothest. If several candidates have the best mean score, the first in this order is chosen. The chosen
+    candidate is then fitted to all rows. See :class:`MGCEClassifier` for the objective and its arguments.
 
     Args:
         betas: candidates, each in [1, inf]; eight from 1.05 to 11 by default, as in the paper.
         lambda0s: candidates for the strength of the penalty, not negative.
         cv: None for 5 folds, an integer, a splitter, or an iterable of (train, test) indices. The folds of None and of
             an integer are random, with a fixed seed, and do not depend on the order of the rows. A splitter and indices
-            use the rows in the order given.
+            refer to the rows in the caller's order.
         scoring: the name of a scorer, a scorer, or None for accuracy. Labels that are wrong at random lower the
             accuracy of all candidates alike, so accuracy on noisy labels still ranks them.
         fit_intercept, class_weight, tol, max_iter: as for MGCEClassifier.
-        n_jobs: folds at once, through joblib and whatever backend is active there.
+        n_jobs: number of folds fitted at once, through joblib and its active backend.
 
     Attributes:
-        beta_, lambda0_: the chosen ones.
+        beta_, lambda0_: the chosen values.
         scores_: shape (number of lambda0s, number of betas, number of folds), in the order of the arguments.
         classes_, coef_, intercept_, minimax_risk_, duality_gap_, n_iter_, n_features_in_, feature_names_in_: as for
-            MGCEClassifier, of the fit to all rows.
+            MGCEClassifier, from the fit to all rows.
 
     Example:
         >>> from sklearn.datasets import load_iris
@@ -109,8 +109,8 @@ class MGCEClassifierCV(RobustClassifier):
         Args:
             X: rows, shape (n, d), dense or sparse.
             y: labels, shape (n,), of at least 2 classes.
-            sample_weight: not negative, shape (n,); weighs the scores too, where the scorer takes it.
-            **params: metadata for the splitter and the scorer, with scikit-learn's metadata routing enabled.
+            sample_weight: not negative, shape (n,); also used for the scores, if the scorer accepts weights.
+            **params: metadata for the splitter and the scorer; they need scikit-learn's metadata routing enabled.
 
         Returns:
             self.
@@ -150,7 +150,7 @@ class MGCEClassifierCV(RobustClassifier):
         return self
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Say where metadata go: to `fit`, to the splitter and to the scorer."""
+        """Return which metadata scikit-learn passes to `fit`, to the splitter and to the scorer."""
         to_fit = MethodMapping().add(caller="fit", callee="split")
         to_score = MethodMapping().add(caller="fit", callee="score")
         return (
@@ -206,7 +206,7 @@ def _score_path(
     scorer: Any,
     score_params: dict[str, Any],
 ) -> list[float]:
-    """Fit the candidates (lambda0, beta) one after the other, and score each on the test rows."""
+    """Return the score on the test rows of each candidate (lambda0, beta), fitted one after the other."""
     estimator.set_params(warm_start=True)
     X_test, y_test, _ = test
     return [

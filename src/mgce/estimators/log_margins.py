@@ -1,4 +1,4 @@
-"""Margins of models that give probabilities only: scaled logarithms, with the scale that fits the MGCE loss best."""
+"""Margins for models that return only probabilities: their logarithms, times the scale with the least MGCE loss."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ LARGEST_SCALE = 100.0  # upper limit of the scale s: for a model that is always 
 def best_scale(logs: FloatArray, index: NDArray[np.int64], weight: FloatArray, beta: float) -> float:
     """Return the scale s in [0, 100] for which the margins s * `logs` have the least mean MGCE loss.
 
-    The loss is convex in s. Rows of NaN, which no model has judged, do not count. If no row counts, s is 1.
+    The loss is convex in s. Rows of NaN, which no model has predicted, are ignored. If all rows are ignored, s is 1.
 
     Args:
-        logs: logarithms of probabilities by models that have not seen the row, shape (n, k).
-        index: classes of the rows, shape (n,).
+        logs: logarithms of probabilities, each row predicted by models that were not trained on it, shape (n, k).
+        index: class indices of the rows, shape (n,).
         weight: their weights, shape (n,).
         beta: loss parameter.
     """

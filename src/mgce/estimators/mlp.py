@@ -1,4 +1,4 @@
-r"""A multilayer perceptron trained by the MGCE loss, for tables; all candidates for beta are trained at once."""
+r"""A multilayer perceptron trained with the MGCE loss, for tables; networks for several betas are trained at once."""
 
 from __future__ import annotations
 
@@ -33,47 +33,48 @@ class MGCEMLPClassifier(RobustClassifier):
               \qquad \ell_\beta(f, y) = -f_y - \varphi_\beta(f)
 
     where w are the sample weights scaled to sum to one and W_L the weights of the last layer. A share of the rows is
-    held out, and the network is kept as it was at its epoch of best accuracy on them; if several epochs have that
-    accuracy, at the one of least loss on them. The held-out labels are taken as they come: labels that are wrong at
-    random lower the accuracy of every epoch alike.
+    held out for validation. The fitted network has the weights of the epoch with the best validation accuracy; among
+    epochs with the same accuracy, of the one with the least validation loss. Held-out labels may be wrong too: labels
+    that are wrong at random lower the accuracy of every epoch alike.
 
-    With `beta="cv"` one network for each of `betas` is trained, all at once in one batched model, from the same initial
-    weights and on the same rows in the same order. The one of best validation accuracy is kept, the first of `betas` if
-    several are. It is not trained again on all rows: nothing would then choose the epoch.
+    With `beta="cv"`, one network is trained for each candidate in `betas`. All are trained at once in one batched
+    model, from the same initial weights and on the same batches. The network with the best validation accuracy is kept;
+    among equals, the first in `betas`. It is not trained again on all rows, since no rows would be left to choose the
+    epoch.
 
-    Trains in float32. Features should be of order one: put a StandardScaler in front.
+    Training is in float32. Features should be of order one: put a StandardScaler in front.
 
     Args:
         hidden_layer_sizes: units of each hidden layer.
         beta: loss parameter in [1, inf]: 1 is the most robust, inf is cross-entropy; or "cv".
         betas: candidates for "cv", each in [1, inf]; eight from 1.05 to 11 by default, as in the paper.
-        l1: strength of the penalty, not negative.
+        l1: strength lambda_0 of the L1 penalty, not negative.
         class_weight: None, "balanced", or a dict of factors for classes, finite and not negative.
         solver: "adam", or "sgd" as in the paper.
-        batch_size: rows in a step.
-        learning_rate_init: learning rate; the paper has 0.001 with "sgd".
-        momentum: of "sgd".
-        max_iter: most epochs; the paper has 150.
-        early_stopping: whether to hold out rows and stop once `n_iter_no_change` epochs in a row were no better on
-            them. Otherwise it is trained for `max_iter` epochs, and rows are held out for "cv" only.
+        batch_size: number of rows in a training step.
+        learning_rate_init: learning rate; the paper uses 0.001 with "sgd".
+        momentum: momentum of the solver "sgd".
+        max_iter: largest number of epochs; the paper uses 150.
+        early_stopping: whether to hold out rows, and to stop once `n_iter_no_change` epochs in a row have not improved
+            on them. Otherwise training takes `max_iter` epochs, and rows are held out only for `beta="cv"`.
         validation_fraction: share of the rows to hold out, in (0, 1); the same share of every class, unless a class has
             too few rows for that.
         n_iter_no_change: see `early_stopping`.
         random_state: seed of the held-out rows, the initial weights and the order of rows.
-        device: where to train, as PyTorch spells it. The fitted estimator holds arrays and needs no device.
-        verbose: whether to show a progress bar, which needs rich.
+        device: device to train on, as a PyTorch device string. The fitted estimator holds arrays and needs no device.
+        verbose: whether to show a progress bar, which needs the library rich.
 
     Attributes:
         classes_: labels, shape (k,).
-        beta_: the beta of the network that was kept, and of the links.
+        beta_: the beta of the network that was kept.
         coefs_, intercepts_: weights of shape (fan-in, fan-out) and (fan-out,) for each layer, float32.
         n_iter_: epochs that the network was trained for.
         best_iter_: the epoch whose weights were kept, from 1.
-        loss_curve_: objective of the network by epoch, shape (`n_iter_`,), averaged over the steps. It bounds no error.
+        loss_curve_: training objective by epoch, averaged over its steps, shape (`n_iter_`,). It bounds no error.
         validation_scores_: accuracy of the network on the held-out rows by epoch, shape (`n_iter_`,); None if no rows
             were held out.
         scores_: best validation accuracy of each of the candidates, shape (len(betas),); None unless `beta="cv"`.
-        n_features_in_, feature_names_in_: as everywhere in scikit-learn.
+        n_features_in_, feature_names_in_: as in every scikit-learn estimator.
 
     Example:
         >>> from sklearn.datasets import load_iris
@@ -156,15 +157,15 @@ class MGCEMLPClassifier(RobustClassifier):
         Args:
             X: rows, shape (n, d).
             y: labels, shape (n,), of at least 2 classes.
-            sample_weight: not negative, shape (n,); rows of weight 0 are left out. In the validation accuracy, all
-                held-out rows count the same.
+            sample_weight: not negative, shape (n,); rows of weight 0 are left out. The validation accuracy ignores the
+                weights.
 
         Returns:
             self.
 
         Raises:
-            ValueError: if the data or a parameter are not as described, or the weights of the network grow out of the
-                range of float32.
+            ValueError: if the data or a parameter are not as described, or the weights of the network overflow
+                float32.
         """
         settings, betas = self._settings(), self._candidates()
         check_device(self.device)
@@ -213,18 +214,18 @@ class MGCEMLPClassifier(RobustClassifier):
         return betas
 
     def _split(self, index: IntArray, random_state: np.random.RandomState) -> tuple[IntArray, IntArray]:
-        """Return the rows to train on, and the rows to hold out: none, unless they are to choose an epoch or beta."""
+        """Return the rows to train on and the rows to hold out: none if neither epoch nor beta is to be chosen."""
         rows = np.arange(index.size)
         if not self.early_stopping and self.beta != "cv":
             return rows, rows[:0]
         return hold_out(rows, index, self.validation_fraction, random_state)
 
     def _tensor(self, values: NDArray[Any]) -> torch.Tensor:
-        """Put values on the device, with a first dimension of one: the ensemble's groups, of which there is one."""
+        """Return values as a tensor on the device, with a first dimension of size 1: the ensemble has one group."""
         return torch.from_numpy(values).to(self.device).unsqueeze(0)
 
     def _keep(self, fit: EnsembleFit, betas: list[float]) -> None:
-        """Take the network of best validation accuracy."""
+        """Set the fitted attributes from the network with the best validation accuracy."""
         curves = fit.curves.get("validation")
         best = np.zeros(1) if curves is None else np.nanmax(curves[:, 0].cpu().numpy(), axis=0)
         member = int(best.argmax())
@@ -260,7 +261,7 @@ def _single(X: NDArray[Any]) -> NDArray[np.float32]:
 
 @contextmanager
 def _progress(verbose: bool, epochs: int) -> Iterator[Callable[[int], None] | None]:
-    """Show a progress bar if `verbose`, and give the function that moves it."""
+    """Show a progress bar if `verbose`; yield the function that advances it."""
     if not verbose:
         yield None
         return

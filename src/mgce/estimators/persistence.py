@@ -1,4 +1,4 @@
-"""Files for fitted estimators, alone or inside scikit-learn's Pipelines: skops, never pickle."""
+"""Save fitted estimators, alone or inside scikit-learn's Pipelines, to files of skops and load them; never pickle."""
 
 from __future__ import annotations
 
@@ -50,19 +50,19 @@ TRUSTED = frozenset(
 
 
 def save(estimator: Any, path: str | os.PathLike[str]) -> None:
-    """Write an estimator to a file that :func:`load` reads; the file is whole or not there.
+    """Save an estimator to a file that :func:`load` reads; no partial file remains if this fails.
 
-    The bytes of the file depend on the estimator and the version of skops alone.
+    The bytes of the file depend only on the estimator and on the version of skops.
 
     Args:
-        estimator: of this package, alone or in a Pipeline, search or ensemble of scikit-learn; not
-            with what has its data in compiled code: trees, forests, nearest neighbours.
-        path: the file; an earlier one is replaced.
+        estimator: an estimator of this package, alone or in a Pipeline, search or ensemble of scikit-learn.
+            scikit-learn's own trees, forests and nearest neighbours are refused: their data are compiled objects.
+        path: the file to write; an existing file is replaced.
 
     Raises:
         ImportError: if skops is not installed.
-        ValueError: if a part of the estimator is not to be trusted in a file, for instance a function of your own or
-            a forest; or there are so many parts that `load` would refuse the file.
+        ValueError: if `load` would not trust a part of the estimator, for instance a function of your own or a forest
+            of scikit-learn; or if the estimator has too many parts for `load`.
 
     Example:
         >>> import tempfile
@@ -90,10 +90,9 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
 def load(path: str | os.PathLike[str]) -> Any:
     """Read an estimator from a file that :func:`save` has written.
 
-    Nothing but estimators of this package and of scikit-learn, and arrays and plain values in them, is ever constructed
-    from it, and only once the file is known to be of bounded size. Loading opens no other file. Use the loaded
-    estimator only if you trust who wrote it: estimators of scikit-learn may read files that their settings name, and
-    start processes. See SECURITY.md.
+    Loading constructs only estimators of this package and of scikit-learn, with arrays and plain values in them. The
+    size of the file is checked first, and no other file is opened. Use the loaded estimator only if you trust who wrote
+    the file: estimators of scikit-learn may read files that their settings name, and start processes. See SECURITY.md.
 
     Args:
         path: the file.
@@ -104,7 +103,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     Raises:
         ImportError: if skops is not installed.
         FileNotFoundError: if there is no such file.
-        ValueError: if it is no such file, is damaged, or holds a type of another library.
+        ValueError: if the file was not written by :func:`save`, is damaged, or holds a type of another library.
 
     Example:
         >>> import tempfile
@@ -131,7 +130,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 def _untrusted_types(content: bytes) -> list[str]:
-    """Return the names of types in a file that are not to be trusted."""
+    """Return the names of the types in a file that neither skops nor this package trusts."""
     return [name for name in _skops_io().get_untrusted_types(data=content) if name not in TRUSTED]
 
 

@@ -1,7 +1,7 @@
-"""Linear MGCE from passes over chunks of rows, for data that do not fit into memory.
+"""Fit the linear MGCE classifier by passes over chunks of rows, for data that do not fit into memory.
 
-As in `mgce.linear`, psi is a row of features, with the 1 of the intercept; mu, the coefficients, has a row for each
-class, and `e_y (x) psi` is the array (k, d) with psi in the row of class y and zeros elsewhere.
+As in `mgce.linear`, psi is a row of d features, of which the 1 of the intercept is one. The coefficients mu have a row
+for each of k classes. `e_y (x) psi` is the array (k, d) with psi in the row of class y and zeros elsewhere.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Read = Callable[[], Iterator[Rows]]  # starts a pass over all chunks
 
 @dataclass(eq=False)
 class FeatureMoments:
-    """Sums over the rows seen: their number, and weighted `e_y (x) psi`, its square, and 1."""
+    """Sums over the rows seen so far: the number of rows, and weighted sums of `e_y (x) psi`, its square, and 1."""
 
     rows: int
 
@@ -54,11 +54,11 @@ class FeatureMoments:
 
     @classmethod
     def empty(cls, k: int, d: int) -> FeatureMoments:
-        """Start with no rows."""
+        """Return the sums over no rows: all are zero."""
         return cls(0, np.zeros((k, d)), np.zeros((k, d)), np.zeros(k))
 
     def add(self, psi: Any, index: IntArray, weight: FloatArray) -> None:
-        """Take rows psi (n, d) with classes and weights (n,) into account."""
+        """Add rows psi (n, d), with class indices (n,) and weights (n,), to the sums."""
         k = self.weight.size
         labels = one_hot(index, k)
         squares = psi.multiply(psi).tocsr() if hasattr(psi, "multiply") else psi**2
@@ -68,21 +68,21 @@ class FeatureMoments:
         self.rows += index.size
 
     def scaled(self, factors: FloatArray) -> FeatureMoments:
-        """Return the moments with the weights of rows of class y multiplied by factor y; factors have shape (k,)."""
+        """Return the sums if the weights of all rows of class y were multiplied by `factors[y]`; shape (k,)."""
         by_class = factors[:, None]
         return FeatureMoments(self.rows, self.first * by_class, self.second * by_class, self.weight * factors)
 
     @property
     def length(self) -> float:
-        """Return the root mean square of the length of psi."""
+        """Return the root mean square of the Euclidean lengths of the rows psi."""
         return float(np.sqrt(self.second.sum() / self.weight.sum()))
 
     @property
     def deviation(self) -> FloatArray:
-        r"""Return s, shape (k, d): the standard deviation of each `e_y (x) psi`, at least a share of psi's size.
+        r"""Return s, shape (k, d): standard deviations of `e_y (x) psi`, or a share of the features' size if larger.
 
-        Without the floor, a feature that is zero in all rows of a class would have no penalty there. A feature that is
-        zero in all rows has the deviation 1, though any would do.
+        Without this lower limit, a feature that is zero in all rows of a class would not be penalised for this class. A
+        feature that is zero in all rows gets the deviation 1; any positive number would do.
         """
         total = self.weight.sum()
         variance = self.second / total - (self.first / total) ** 2
@@ -93,7 +93,7 @@ class FeatureMoments:
 
 @dataclass(eq=False)
 class AveragedAdaGrad:
-    """Proximal AdaGrad on the margin loss with an L1 term, and the average of its iterates."""
+    """AdaGrad with proximal steps for the L1 penalty, on the MGCE loss; it also averages its iterates."""
 
     coef: FloatArray  # (k, d)
     average: FloatArray  # (k, d)
@@ -102,13 +102,13 @@ class AveragedAdaGrad:
 
     @classmethod
     def start(cls, coef: FloatArray) -> AveragedAdaGrad:
-        """Start at coefficients of shape (k, d)."""
+        """Return a solver that starts at the given coefficients, shape (k, d)."""
         return cls(coef.copy(), coef.copy(), np.full_like(coef, INITIAL_SQUARES))
 
     def step(self, psi: Any, index: IntArray, weight: FloatArray, beta: float, l1: FloatArray, length: float) -> float:
-        """Descend by the weighted loss of rows psi (n, d), and give that loss.
+        """Take one step on the weighted loss of rows psi (n, d), and return their loss before the step.
 
-        l1 has shape (k, d), and length is that of a typical psi.
+        `l1` are the weights of the penalty, shape (k, d); `length` is the Euclidean length of a typical row psi.
         """
         f = np.ascontiguousarray(psi @ self.coef.T)
         phi, p = phi_and_p(f, beta)
@@ -126,7 +126,7 @@ class AveragedAdaGrad:
 
 @dataclass(frozen=True, eq=False)
 class StreamedProblem:
-    """What is minimised over rows that are read in chunks."""
+    """The penalised loss to minimise over rows that are read in chunks."""
 
     stats: FeatureMoments  # of all rows
     beta: float
@@ -134,7 +134,7 @@ class StreamedProblem:
 
 
 def run_epoch(solver: AveragedAdaGrad, rows: Rows, order: IntArray, problem: StreamedProblem) -> float:
-    """Descend once through rows in this order, and give the sum of their weighted losses."""
+    """Run the solver on batches of the rows, in the given order; return the sum of the rows' weighted losses."""
     psi, index, weight = rows
     stats = problem.stats
     mean_weight, length, loss = stats.weight.sum() / stats.rows, stats.length, 0.0
@@ -154,9 +154,9 @@ def descend(
     max_iter: int,
     random_state: np.random.RandomState,
 ) -> tuple[int, bool]:
-    """Descend until `PATIENCE` epochs in a row gain less than `aim`, or for `max_iter` epochs.
+    """Run epochs until `PATIENCE` of them in a row lower the objective by less than `aim`, at most `max_iter`.
 
-    Gives the number of epochs, and whether the gain ended them.
+    Return the number of epochs, and whether they stopped because the objective fell too little.
     """
     best, since = np.inf, 0
     with one_blas_thread():  # the products of one batch are too small to be shared out over threads
@@ -171,13 +171,13 @@ def descend(
 
 
 def measure(coef: FloatArray, read: Read, problem: StreamedProblem) -> tuple[float, float]:
-    """Return the objective at coef, and a lower bound on the least one, in two passes.
+    """Return the objective at `coef`, and a lower bound on the least objective, by two passes over the rows.
 
-    Any probabilities of the rows whose moments, the means of `q (x) psi`, are within l1 of those of the one-hot labels
-    bound the least objective from below by their mean entropy (the dual, `mgce.linear.dual`). The labels themselves
-    are such, but of entropy zero; p at the best coefficients gives the best bound, but p at coef may be outside. So
-    both are mixed, with the largest share of p that stays within l1: the first pass finds that share, the second the
-    entropy.
+    The bound is the value of the dual problem (`mgce.linear.dual`) at class probabilities q of the rows. If the means
+    of `q (x) psi` differ by at most l1 from those of the one-hot labels, the mean entropy of q is a lower bound. The
+    one-hot labels themselves qualify, but their entropy is zero. The worst-case probabilities p at the best
+    coefficients give the best bound, but p at `coef` may not qualify. So q mixes p and the labels, with the largest
+    share of p that qualifies. The first pass finds this share, the second pass the entropy.
     """
     beta, l1 = problem.beta, problem.l1
     total, residual = problem.stats.weight.sum(), -problem.stats.first

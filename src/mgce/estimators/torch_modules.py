@@ -1,4 +1,4 @@
-"""The parts of fitted estimators as PyTorch modules; `to_torch` appends the link."""
+"""PyTorch modules that compute margins as fitted estimators do; `to_torch` appends the map to probabilities."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Layer = tuple[NDArray[Any], NDArray[Any]]  # weights (out, in) and biases (out,)
 
 
 def dense_layers(layers: Iterable[Layer]) -> list[nn.Module]:
-    """Return linear layers in float64, with ReLU between them."""
+    """Return linear layers in float64 with these weights and biases, and ReLU between them."""
     parts: list[nn.Module] = []
     for weight, bias in layers:
         layer = nn.Linear(weight.shape[1], weight.shape[0], dtype=torch.float64)
@@ -28,7 +28,7 @@ def dense_layers(layers: Iterable[Layer]) -> list[nn.Module]:
 
 
 class Cosines(nn.Module):
-    """The cosines of angles (n, m), minus their means (m,)."""
+    """Cosines of angles (n, m), minus the means (m,) of the cosines of the training rows."""
 
     means: Tensor
 
@@ -37,20 +37,21 @@ class Cosines(nn.Module):
         self.register_buffer("means", torch.tensor(means))
 
     def forward(self, angles: Tensor) -> Tensor:
-        """Map (n, m) to (n, m)."""
+        """Return the centred cosines, shape (n, m), of angles (n, m)."""
         return angles.cos() - self.means
 
 
 class TreeSums(nn.Module):
-    """The sums of the trees' leaf values, as in `Trees.sums`: rows (n, d) to sums (n, columns m).
+    """Sums of the leaf values of trees, as `Trees.sums` computes them.
 
-    All rows pass through all trees at once, which needs memory for n m numbers for each tree. The sums of a
-    row with NaN are NaN.
+    A row falls into one leaf of each tree, and each leaf holds m numbers. Tree t adds the numbers of its leaf to sum
+    number t modulo `columns`, so each row gets `columns` sums of m numbers. All rows pass through all trees at once,
+    which needs memory for n m numbers for each tree. The sums of a row with NaN are NaN.
 
     Args:
         trees: checked trees whose leaves hold m numbers.
-        columns: number of sums; tree t adds to sum t modulo `columns`.
-        single: whether the trees were grown on features in float32, so that rows are rounded to it first.
+        columns: number of separate sums: 1, or the number of classes if each tree is for one class.
+        single: whether the trees were grown on features in float32; rows are then rounded to float32 first.
     """
 
     starts: Tensor
@@ -72,7 +73,7 @@ class TreeSums(nn.Module):
         self.register_buffer("values", torch.tensor(trees.values, dtype=torch.float64))
 
     def forward(self, rows: Tensor) -> Tensor:
-        """Map rows (n, d) to sums (n, columns m)."""
+        """Return the sums of rows (n, d), shape (n, columns * m): the m numbers of the first sum, then the next."""
         thresholds = self.thresholds
         if self.single or rows.dtype != torch.float64:
             rows, thresholds = rows.float(), self.single_thresholds
@@ -89,19 +90,19 @@ class TreeSums(nn.Module):
 
 
 class ScaledLog(nn.Module):
-    """The scaled logarithm of shares, `scale * log(sums / number + least)`."""
+    """Margins from summed probabilities: `scale * log(sums / number + least)`."""
 
     def __init__(self, scale: float, number: int, least: float) -> None:
         super().__init__()
         self.scale, self.number, self.least = scale, number, least
 
     def forward(self, sums: Tensor) -> Tensor:
-        """Map (n, k) to (n, k)."""
+        """Return the margins, shape (n, k), of summed probabilities (n, k)."""
         return self.scale * torch.log(sums / self.number + self.least)
 
 
 class Baseline(nn.Module):
-    """Margins (n, k) from the sums of boosted trees; for two classes, the one sum is the difference of margins."""
+    """Margins from the sums of boosted trees; for two classes the only sum is the difference of the two margins."""
 
     baseline: Tensor
 
@@ -110,13 +111,13 @@ class Baseline(nn.Module):
         self.register_buffer("baseline", torch.tensor(baseline))
 
     def forward(self, sums: Tensor) -> Tensor:
-        """Map (n, k), or (n, 1) for two classes, to (n, k)."""
+        """Return the margins, shape (n, k), of sums (n, k), or (n, 1) for two classes."""
         margins = sums + self.baseline
         return margins if margins.shape[1] > 1 else torch.cat([torch.zeros_like(margins), margins], 1)
 
 
 class ProbabilitySums(nn.Module):
-    """The sum of the probabilities of several classifiers, each of which knows some of k classes.
+    """The sum of the probabilities of several classifiers, each trained on some or all of k classes.
 
     Args:
         classifiers: modules from rows (n, d) to probabilities.
@@ -141,7 +142,7 @@ class ProbabilitySums(nn.Module):
             self.register_buffer(f"places_{number}", torch.eye(k, dtype=torch.float64)[torch.tensor(places)])
 
     def forward(self, rows: Tensor) -> Tensor:
-        """Map rows (n, d) to sums (n, k)."""
+        """Return the summed probabilities, shape (n, k), of rows (n, d)."""
         parts = [
             self._powered(classifier(rows), power) @ self.get_buffer(f"places_{number}")
             for number, (classifier, power) in enumerate(zip(self.classifiers, self.powers, strict=True))
@@ -156,7 +157,7 @@ class ProbabilitySums(nn.Module):
 
 
 def _depth(starts: NDArray[np.int64], children: NDArray[np.int64]) -> int:
-    """Return the largest number of steps from a root to a leaf."""
+    """Return the largest number of steps from the root of a tree to one of its leaves."""
     steps, places = 0, starts
     while len(places):
         places = children[places].reshape(-1)
@@ -166,6 +167,6 @@ def _depth(starts: NDArray[np.int64], children: NDArray[np.int64]) -> int:
 
 
 def _rounded_down(thresholds: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Round thresholds down to float32: values of float32 compare with them as with the originals."""
+    """Round thresholds down to float32. Each float32 number stays on the same side of its threshold."""
     nearest = thresholds.astype(np.float32)
     return np.where(nearest > thresholds, np.nextafter(nearest, np.float32(-np.inf)), nearest)

@@ -1,7 +1,7 @@
 """Decision trees as arrays, which can be loaded from a file without running code, and are checked before use.
 
-scikit-learn's own trees are compiled objects that follow the indices in a file wherever these point. Here its code
-walks down the arrays once `Trees.check` has found that they are trees.
+scikit-learn's own tree objects, read from a file, would follow wrong indices to any place in memory. Here `Trees.check`
+first makes sure that the arrays describe trees. Only then does scikit-learn's compiled code use them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NO_CATEGORIES, NO_MAP = np.zeros((0, 8), dtype=np.uint32), np.zeros(0, dtype=np.
 
 
 class Nodes(NamedTuple):
-    """The nodes of one tree, each child behind its parent."""
+    """The nodes of one tree as arrays, in which each child comes after its parent."""
 
     children: IntArray  # (nodes, 2): left and right; anything for a leaf
     is_leaf: NDArray[np.bool_]  # (nodes,)
@@ -35,16 +35,18 @@ class Nodes(NamedTuple):
 
 
 class Trees:
-    """Trees with one array for all nodes of all trees.
+    """Several decision trees in shared arrays: each array holds one attribute of all nodes of all trees.
 
     Args:
         trees: the nodes of each tree.
 
     Attributes:
-        starts: the root of each tree, shape (trees,).
-        children: for a node, the places of its children; for a leaf, -1 less its number, and -1. Shape (nodes, 2).
-        features, thresholds: of the nodes, shape (nodes,).
-        values: of the leaves, shape (leaves, m).
+        starts: index of the root node of each tree, shape (trees,).
+        children: for an inner node, the indices of its left and right child; for leaf number i, -1 - i and -1. Shape
+            (nodes, 2).
+        features, thresholds: for an inner node, the feature to compare with the threshold, shape (nodes,). Rows with
+            values up to the threshold go left.
+        values: the m numbers of each leaf, shape (leaves, m).
     """
 
     def __init__(self, trees: Sequence[Nodes]) -> None:
@@ -69,14 +71,17 @@ class Trees:
         return trees
 
     def sums(self, rows: NDArray[np.floating[Any]], columns: int = 1) -> FloatArray:
-        """Add up what the trees give to rows.
+        """Return sums over the trees of the leaf values of each row.
+
+        A row falls into one leaf of each tree, and each leaf holds m numbers.
 
         Args:
             rows: shape (n, d), finite, in the precision that the trees were grown in.
-            columns: the sums to make: tree t adds its values to sum t modulo `columns`.
+            columns: number of separate sums: 1, or the number of classes if each tree is for one class. Tree t adds the
+                numbers of its leaf to sum number t modulo `columns`.
 
         Returns:
-            Sums, shape (n, columns, m).
+            Sums, shape (n, columns, m): `columns` sums of m numbers for each row.
         """
         rows = np.ascontiguousarray(rows, dtype=np.float64)
         sums = np.zeros((len(rows), columns, self.values.shape[1]))
@@ -88,7 +93,7 @@ class Trees:
         return sums
 
     def _predictors(self) -> Iterator[TreePredictor]:
-        """Yield the trees in the form that scikit-learn's boosting walks down, with a leaf's number as its value."""
+        """Yield each tree as an object of scikit-learn's boosting that predicts the number of the leaf of a row."""
         leaf = self.children[:, 0] < 0
         nodes = np.zeros(len(leaf), dtype=PREDICTOR_RECORD_DTYPE)
         nodes["is_leaf"], nodes["feature_idx"], nodes["num_threshold"] = leaf, self.features, self.thresholds
@@ -106,8 +111,8 @@ class Trees:
         After this check, going down a tree from its root always ends at a leaf, and no index leaves its array.
 
         Args:
-            n_features: columns of the rows.
-            n_values: m, the numbers that a leaf gives.
+            n_features: number of features of a row.
+            n_values: m, the number of values that each leaf holds.
 
         Raises:
             ValueError: if the arrays do not describe trees.

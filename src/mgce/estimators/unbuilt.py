@@ -1,7 +1,7 @@
 """Read the numbers and names in an estimator's file without building its objects; check the type of each value.
 
-skops would build the objects and fill their attributes with whatever the file holds. Here the caller asks for the
-values that it knows, one by one, and builds the objects itself. Nothing else in the file is read.
+skops would build the objects and fill their attributes with whatever the file holds. Here the caller asks by
+name for each value that it needs, and builds the objects itself. Nothing else in the file is read.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Node:
 
     @property
     def kind(self) -> str:
-        """The full name of its class."""
+        """The full name, with the module, of the part's class."""
         module, name = self._field("__module__"), self._field("__class__")
         if not (isinstance(module, str) and isinstance(name, str)):
             raise ValueError(expected(self.name, "a part with a class", type(self.tree).__name__))
@@ -39,7 +39,7 @@ class Node:
 
     @property
     def fields(self) -> Mapping[str, Node]:
-        """The attributes of an object, or the values of a dictionary by the text of their keys."""
+        """The attributes of an object by name, or the values of a dictionary by key."""
         content = self._field("content")
         if self._field("__loader__") == "ObjectNode":
             content = content.get("content") if isinstance(content, dict) else None
@@ -61,7 +61,7 @@ class Node:
         return [Node(f"{self.name}[{place}]", tree, self.members) for place, tree in enumerate(content)]
 
     def plain(self) -> str | int | float | bool | None:
-        """Return a text, a number, a truth value or None."""
+        """Return this part as a plain value: a text, a number, a truth value or None."""
         if self._field("__loader__") == "NdArrayNode":  # a number of NumPy's
             return float(self.array(np.float64))
         content = self._field("content")
@@ -71,7 +71,7 @@ class Node:
         return value
 
     def text(self) -> str:
-        """Return a text that can be written to a file."""
+        """Return this part as a text, which must be encodable in UTF-8."""
         value = self.plain()
         if not isinstance(value, str):
             raise ValueError(expected(self.name, "a text", value))
@@ -79,20 +79,20 @@ class Node:
         return value
 
     def texts(self) -> dict[str, str]:
-        """Return a dictionary of texts."""
+        """Return this part as a dictionary from texts to texts."""
         for name in self.fields:
             name.encode()
         return {name: node.text() for name, node in self.fields.items()}
 
     def number(self, low: float, high: float) -> float:
-        """Return a number from `low` to `high`."""
+        """Return this part as a number, which must lie between `low` and `high`."""
         value = self.plain()
         if isinstance(value, str | bool) or value is None or not low <= value <= high:
             raise ValueError(expected(self.name, f"a number in [{low:g}, {high:g}]", value))
         return float(value)
 
     def array(self, dtype: Any, *shape: int | None, nan: bool = False) -> NDArray[Any]:
-        """Return an array of exactly this type and shape (None is any length), finite; `nan` also allows NaN."""
+        """Return this part as a finite array of this type and shape; None stands for any length, `nan` allows NaN."""
         values = self.members.read(self._field("file"))
         fits = len(values.shape) == len(shape) and all(
             size in (None, length) for size, length in zip(shape, values.shape, strict=True)
@@ -103,7 +103,7 @@ class Node:
         return values
 
     def labels(self) -> NDArray[np.str_]:
-        """Return an array of texts, each once, sorted."""
+        """Return this part as an array of texts, which must be distinct and sorted."""
         values = self.members.read(self._field("file"))
         if values.ndim != 1 or values.dtype.kind != "U" or not values.dtype.isnative:
             raise ValueError(expected(self.name, "a list of texts", f"{values.dtype} of shape {values.shape}"))
@@ -117,7 +117,7 @@ class Node:
 
 
 class Members:
-    """The arrays of an archive. Each is read once, however often it is named."""
+    """The arrays of an archive. Each array is read once, however many parts refer to it."""
 
     def __init__(self, archive: ZipFile) -> None:
         self._archive = archive
@@ -135,9 +135,9 @@ class Members:
 
 
 def read(content: bytes) -> Node:
-    """Return the root of a file of :func:`mgce.estimators.save`.
+    """Return the root part of a file that :func:`mgce.estimators.save` has written.
 
-    Such files are not compressed, so reading one takes a few times its size in memory, not more.
+    Such files are not compressed, so reading one takes only a few times its size in memory.
 
     Raises:
         ValueError: if the file is compressed or too large. Other exceptions if it is not such a file.

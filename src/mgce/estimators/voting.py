@@ -1,4 +1,4 @@
-r"""The average of several classifiers, with the links of MGCE."""
+r"""Average the probabilities of several classifiers, and derive margins of the MGCE loss from the average."""
 
 from __future__ import annotations
 
@@ -31,25 +31,24 @@ class MGCEVotingClassifier(RobustClassifier, _BaseComposition):  # type: ignore[
     .. math:: f_y(x) = s \log \Big( \bar h_y(x) + \frac{1}{n} \Big), \qquad
               \bar h_y(x) = \frac{1}{M} \sum_{m=1}^{M} h_{m,y}(x)
 
-    where h_m(x), shape (k,), is what `predict_proba` of classifier m gives, n is the number of training rows, and the
-    scale s minimises the mean MGCE loss of the training rows, each predicted by classifiers that were fitted to the
-    other folds. Classifiers of different kinds err on different rows, also under wrong labels, so that their average
-    is often more accurate than the best of them.
+    where h_m(x), shape (k,), is what `predict_proba` of classifier m returns, and n is the number of training rows. The
+    scale s minimises the mean MGCE loss in a cross-validation. Classifiers of different kinds err on different rows,
+    also if they were trained on wrong labels. So their average is often more accurate than the best of them.
 
     Args:
         estimators: pairs (name, classifier), at least one; each is cloned and fitted. Names are unique. Estimators of
             this package and any other with `predict_proba` will do.
-        beta: loss parameter in [1, inf], for the scale s and the links. The classifiers have their own.
+        beta: loss parameter in [1, inf], for the scale s and the probabilities. The classifiers keep their own beta.
         scale: s, positive; or "cv" to choose it.
-        cv: folds for the choice of s: their number, at least 2, or what scikit-learn takes for `cv`. Fewer than the
-            number are made where a class has fewer rows.
+        cv: folds for the choice of s: their number, at least 2, or what scikit-learn accepts for `cv`. There are fewer
+            folds than this number if a class has fewer rows.
         random_state: seed of the folds.
 
     Attributes:
         classes_: labels, shape (k,).
         estimators_: the fitted classifiers, in the order of `estimators`.
-        beta_: the beta of the links.
-        scale_: s.
+        beta_: the `beta` that was fitted with.
+        scale_: the scale s.
         least_prob_: 1/n.
         powers_: of each classifier, the power to which its probabilities are raised before the average: all 1 after
             `fit`, (M,). See :meth:`from_fitted`.
@@ -110,9 +109,9 @@ class MGCEVotingClassifier(RobustClassifier, _BaseComposition):  # type: ignore[
 
         Args:
             estimators: pairs (name, fitted classifier), at least one, of the same features.
-            classes: all labels, sorted, shape (k,). A classifier that has not seen some of them gives them 0.
+            classes: all labels, sorted, shape (k,). A classifier adds 0 to classes that it was not trained on.
             n: number of training rows.
-            beta: loss parameter of the links.
+            beta: loss parameter of the probabilities that belong to given margins.
             scale: s, positive.
             powers: of each classifier, not negative; None for probabilities as they are.
         """
@@ -126,7 +125,7 @@ class MGCEVotingClassifier(RobustClassifier, _BaseComposition):  # type: ignore[
 
     @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MGCEVotingClassifier:
-        """Fit the classifiers, and scale the logarithms of their average.
+        """Fit the classifiers, and choose the scale s of the margins.
 
         Args:
             X: rows, shape (n, d).
@@ -166,7 +165,7 @@ class MGCEVotingClassifier(RobustClassifier, _BaseComposition):  # type: ignore[
         return dict(self._get_params("estimators", deep=deep))
 
     def set_params(self, **params: Any) -> MGCEVotingClassifier:
-        """Set parameters, also those of the classifiers as `NAME__PARAMETER`.
+        """Set parameters of this estimator, or of a classifier in it as `NAME__PARAMETER`.
 
         Args:
             params: values by name.
@@ -185,7 +184,7 @@ class MGCEVotingClassifier(RobustClassifier, _BaseComposition):  # type: ignore[
             members: other fitted classifiers to average; those of the fit by default.
 
         Returns:
-            Probabilities, shape (n, k), with columns as in `classes_`. Unlike h and p, they do not depend on beta.
+            Probabilities, shape (n, k), with columns as in `classes_`. They do not depend on beta.
         """
         if members is None:
             check_is_fitted(self)
@@ -211,7 +210,7 @@ class MGCEVotingClassifier(RobustClassifier, _BaseComposition):  # type: ignore[
                 raise ValueError(expected(f"estimators[{name!r}]", "a classifier with `predict_proba`", member))
 
     def _out_of_fold(self, X: Any, index: NDArray[np.int64], options: dict[str, Any]) -> FloatArray:
-        """Return the average of classifiers that have not seen the row, shape (n, k); NaN where there are none."""
+        """Return the average over classifiers that were not fitted to the row, shape (n, k); NaN if there are none."""
         probs = np.full((len(X), len(self.classes_)), np.nan)
         folds = self.cv
         if isinstance(folds, Integral):

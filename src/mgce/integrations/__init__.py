@@ -1,1 +1,1 @@
-"""MGCE inside other libraries: a module for each, which needs that library and is imported only by its own name."""
+"""MGCE inside other libraries: one module for each library, which you import by name if the library is installed."""

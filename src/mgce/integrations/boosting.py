@@ -1,4 +1,4 @@
-"""What the boosted classifiers of XGBoost and LightGBM share: gradient, length of a step, start, and when to stop."""
+"""The base class of the XGBoost and LightGBM classifiers: gradients of the loss, start margins, early stopping."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def gradient_and_step(
     weight: FloatArray | None,  # (n,)
     beta: float,
 ) -> tuple[FloatArray, FloatArray]:
-    r"""Return the gradient of the MGCE loss in the margins, and what stands for its second derivative.
+    r"""Return the gradient of the MGCE loss in the margins, and a substitute for its second derivative.
 
     .. math:: g = w\,(p_\beta(f) - e_y), \qquad s = |g|
 
-    The second derivative itself is no use to a tree: below beta = 2 it is unbounded at the edge of the support, and it
-    is 0 wherever a class has no probability, a wrong one's label among them. With `|g|` in its place a leaf moves a
-    margin by `-sum(g) / sum(|g|)`, at most 1 times the learning rate, on the scale of beta.
+    Trees cannot use the second derivative itself. For beta < 2 it is unbounded near margins at which a class gets
+    probability 0. It is 0 for classes of probability 0, even if one of them is the label. With s in its place, a leaf
+    moves a margin by `-sum(g) / sum(|g|)`, at most 1, times the learning rate.
     """
     g = worst_case_probs(torch.from_numpy(np.asarray(margins, dtype=np.float64)), beta=beta).numpy()
     g[np.arange(len(index)), index] -= 1
@@ -44,9 +44,11 @@ def gradient_and_step(
 
 
 def start_margins(shares: FloatArray, beta: float) -> FloatArray:
-    r"""Return the constant margins (k,) of least mean loss, where p is the shares of the classes; 0 at beta = 1.
+    r"""Return the constant margins (k,) of least mean loss for the shares of the classes; zeros at beta = 1.
 
     .. math:: f_y = \beta \big(h_y^{1/\beta} - 1\big), \qquad h_y \propto (n_y / n)^{\beta / (\beta - 1)}
+
+    At these margins, the worst-case probabilities p equal the shares :math:`n_y / n`.
     """
     if beta == 1:  # where p is 1/m on a support of m classes, whatever the shares
         return np.zeros_like(shares)
@@ -57,7 +59,7 @@ def start_margins(shares: FloatArray, beta: float) -> FloatArray:
 
 
 class Rows(NamedTuple):
-    """Rows to boost on, or to stop by."""
+    """Rows with labels and weights, either to train on or to decide when to stop."""
 
     X: Any
     labels: IntArray  # positions in `classes_`
@@ -65,7 +67,7 @@ class Rows(NamedTuple):
 
 
 class BoostedClassifier(RobustClassifier):
-    """Gradient-boosted trees of the MGCE loss; a subclass gives `_boost` and `_raw_margins`."""
+    """Gradient-boosted trees with the MGCE loss; a subclass implements `_boost` and `_raw_margins`."""
 
     _sparse = True
     _finite: ClassVar[bool | str] = "allow-nan"
@@ -117,11 +119,11 @@ class BoostedClassifier(RobustClassifier):
 
     @abstractmethod
     def _boost(self, train: Rows, held_out: Rows | None, seed: int) -> int:
-        """Train and keep the trees; give the number of rounds to predict with."""
+        """Train and store the trees; return the number of rounds to use for predictions."""
 
     @abstractmethod
     def _raw_margins(self, X: Any) -> FloatArray:
-        """Return the sum of the trees, shape (n, k)."""
+        """Return the sum of the trees' values for each row and class, shape (n, k)."""
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BoostedClassifier:
@@ -136,7 +138,7 @@ class BoostedClassifier(RobustClassifier):
             self.
 
         Raises:
-            ValueError: if the data or a parameter are not as described, or values are beyond float32.
+            ValueError: if the data or a parameter are not as described, or features overflow float32.
         """
         X, index, weight, _ = self._sorted_training(X, y, sample_weight, self.class_weight)
         check_single(X)
@@ -156,7 +158,7 @@ class BoostedClassifier(RobustClassifier):
     def _split(
         self, rows: IntArray, index: IntArray, random_state: np.random.RandomState
     ) -> tuple[IntArray, NDArray[np.int64]]:
-        """Return the rows to train on, and those to stop by: the same share of each class where there are enough."""
+        """Return the rows to train on and the rows to hold out for early stopping, stratified by class if possible."""
         if not self.early_stopping:
             return rows, rows[:0]
         train, held_out = hold_out(rows, index[rows], self.validation_fraction, random_state)

@@ -1,4 +1,4 @@
-"""Probabilities for cleanlab, in which rows whose label has h = 0 are told apart: `pip install cleanlab`."""
+"""Probabilities for cleanlab that also rank rows whose label has probability 0: `pip install cleanlab`."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ TIE_BREAK = 1e-6
 
 
 def untied_probs(logits: Any, *, beta: float = DEFAULT_BETA) -> NDArray[np.float64]:
-    r"""Return h with its zeros told apart: positive probabilities, the smaller the larger the margin loss.
+    r"""Return the minimax probabilities h, with zeros replaced by positive numbers that fall with the margin loss.
 
     .. math:: q_y = h_\beta(f)_y + 10^{-6}\, e^{-\ell_\beta(f, y)} \quad \text{for all classes but the most probable,}
 
-    which has the rest. cleanlab ranks rows by the probability of their own label. Of h, many are exactly 0, so that
-    they tie and the order among the most suspect rows is lost; the margin loss goes on growing where h is 0. By q, rows
-    are in the order of the margin loss wherever the label is not the most probable class.
+    which gets the rest. cleanlab ranks rows by the probability of their label. By h, this probability is exactly 0 for
+    many rows, so the most suspect rows tie. The margin loss :math:`\ell_\beta` still differs between them. So q ranks
+    rows by the margin loss, except rows whose label is the most probable class.
 
     Args:
-        logits: f, held out of the training of their own rows, shape (n, k).
-        beta: in [1, inf], that of the loss.
+        logits: f, shape (n, k), of rows that the model was not trained on.
+        beta: loss parameter in [1, inf] that the model was trained with.
 
     Returns:
         q, float64, shape (n, k): positive unless a loss is above 700, and rows sum to one.
@@ -56,7 +56,7 @@ def untied_probs(logits: Any, *, beta: float = DEFAULT_BETA) -> NDArray[np.float
 
 
 class UntiedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    r"""An estimator of this package for `cleanlab.classification.CleanLearning`: its probabilities without ties.
+    r"""Wrap an estimator for `cleanlab.classification.CleanLearning`, with probabilities that do not tie at 0.
 
     .. math:: \text{predict\_proba}(x) = q(f(x)), \qquad \text{see :func:`untied_probs`}
 
@@ -84,18 +84,18 @@ class UntiedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.estimator = estimator
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> UntiedClassifier:
-        """Fit a clone of the estimator."""
+        """Fit a clone of the wrapped estimator to rows X (n, d) and labels y (n,)."""
         self.estimator_ = clone(self.estimator).fit(X, y, sample_weight=sample_weight)
         self.classes_ = self.estimator_.classes_
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the class of the largest margin."""
+        """Return the class of the largest margin for each row."""
         check_is_fitted(self)
         return np.asarray(self.estimator_.predict(X))
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return h with its zeros told apart, shape (n, k)."""
+        """Return the probabilities of :func:`untied_probs` for each row, shape (n, k)."""
         check_is_fitted(self)
         f = self.estimator_.decision_function(X)
         if f.ndim == 1:  # scikit-learn has one margin for two classes: that of the second above the first

@@ -1,4 +1,4 @@
-"""LightGBM's trees with the MGCE loss, as a scikit-learn classifier: `pip install lightgbm`."""
+"""A scikit-learn classifier that trains LightGBM's trees with the MGCE loss: `pip install lightgbm`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mgce.integrations.boosting import BoostedClassifier, Rows
 
 
 class MGCELGBMClassifier(BoostedClassifier):
-    r"""Trees boosted by LightGBM on the minimax generalized cross-entropy; :meth:`predict_proba` is h.
+    r"""Boost trees by LightGBM on the minimax generalized cross-entropy (MGCE).
 
     .. math:: \min_f\; \sum_i w_i\, \ell_\beta(f(x_i), y_i), \qquad \ell_\beta(f, y) = -f_y - \varphi_\beta(f)
 
@@ -22,23 +22,23 @@ class MGCELGBMClassifier(BoostedClassifier):
 
     Args:
         beta: in [1, inf]: 1 is the most robust, inf is cross-entropy.
-        n_estimators: most rounds.
+        n_estimators: largest number of boosting rounds.
         learning_rate: how far one round may move a margin.
-        min_child_weight: least sum of `|p - y|` in a leaf, about the number of rows that are not fitted yet.
+        min_child_weight: least sum of `|p - y|` in a leaf (y is one-hot), about the number of its rows not yet fitted.
         class_weight: None, "balanced", or a dict of factors for classes, finite and not negative.
         early_stopping: whether to hold out rows and keep the round of best accuracy on them.
         validation_fraction: share of the rows to hold out, in (0, 1).
-        n_iter_no_change: rounds without a better accuracy after which to stop.
-        n_jobs: threads; None is the library's choice.
-        random_state: seed of the rows that are held out and of the library.
+        n_iter_no_change: number of rounds without a better accuracy after which to stop.
+        n_jobs: number of threads; None leaves it to the library.
+        random_state: seed for the choice of the held-out rows, and for the library.
         params: further parameters of `lightgbm.train`: `{"num_leaves": 15}`.
 
     Attributes:
         classes_: labels, shape (k,).
-        booster_: the `lightgbm.Booster`; its margins need `start_` added.
-        start_: margins before the first tree, shape (k,).
-        beta_: the beta of the links.
-        n_iter_: rounds that predictions use.
+        booster_: the `lightgbm.Booster`; add `start_` to its raw scores to get margins.
+        start_: constant margins before the first tree, shape (k,).
+        beta_: the `beta` that was fitted with.
+        n_iter_: number of rounds that predictions use.
 
     Raises:
         ValueError: if the data or a parameter are not as described.
@@ -91,12 +91,12 @@ class MGCELGBMClassifier(BoostedClassifier):
 
 
 def _readable(X: Any) -> Any:
-    """Return sparse rows as a matrix: LightGBM does not know SciPy's sparse arrays."""
+    """Convert sparse rows to a SciPy sparse matrix, since LightGBM does not accept SciPy's sparse arrays."""
     matrix: Any = sparse.csr_matrix
     return matrix(X) if sparse.issparse(X) else X
 
 
 def _by_row(raw: Any, n: int) -> FloatArray:
-    """Return margins (n, k), however LightGBM hands them over: flat, they are class by class."""
+    """Return margins of shape (n, k), also if LightGBM returns a flat array, which is sorted by class first."""
     margins = np.asarray(raw, dtype=np.float64)
     return margins if margins.ndim == 2 else margins.reshape(-1, n).T

@@ -1,4 +1,4 @@
-"""A Lightning callback that measures both outputs of MGCE and ends with a certificate: `pip install lightning`."""
+"""A Lightning callback that logs metrics of MGCE's probabilities and bounds the test error: `pip install lightning`."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ LOGITS, TARGET = "logits", "target"
 
 
 class RobustMetrics(Callback):
-    r"""Log the objective, the accuracy and the calibration of h and p; bound the error after testing.
+    r"""Log the loss, the accuracy and calibration errors of the probabilities h and p; after a test, bound the error.
 
     .. math:: \text{objective} = \frac{1}{N} \sum_i \ell_\beta(f_i, y_i)
 
     A module's `validation_step` and `test_step` return a mapping with `"logits"` (N, k) and `"target"` (N,). After each
     validation and test epoch, `val_` or `test_` and these names are logged: `objective`, `accuracy`, `ece_h`, `sce_h`,
-    `ece_p`, `sce_p`. Testing also logs `test_argmax_error_bound` and `test_randomized_error_bound`, and leaves the
-    whole certificate in `certificate`: give `Trainer.test` rows that nothing of the training, early stopping included,
-    has seen.
+    `ece_p`, `sce_p`; ECE and SCE are calibration errors. Testing also logs `test_argmax_error_bound` and
+    `test_randomized_error_bound`, and stores the whole certificate in `certificate`. Call `Trainer.test` with rows that
+    no part of training has used, early stopping included.
 
     Args:
         num_classes: number k of classes.
-        criterion: the loss of the training, :class:`mgce.MGCELoss` with the default `beta` unless given; its link, and
-            with the same `beta` the worst-case probabilities, are what is measured.
-        delta: probability in (0, 1) with which the certificate may be wrong.
+        criterion: the loss that the model is trained with; :class:`mgce.MGCELoss` with the default `beta` unless given.
+            It determines h, the output of its link, and p, the worst-case probabilities for its `beta`.
+        delta: probability in (0, 1) with which the certificate may fail.
         noise_rate: share of wrong labels in the test rows, as for :func:`mgce.certify`.
 
     Attributes:
@@ -73,11 +73,11 @@ class RobustMetrics(Callback):
         self._tested: list[tuple[Tensor, Tensor]] = []
 
     def on_validation_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Begin anew, on the device of the module."""
+        """Reset all metrics, and move them to the device of the module."""
         self._reset(pl_module)
 
     def on_test_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Begin anew, on the device of the module."""
+        """Require a single device; reset all metrics, and move them to the device of the module."""
         if trainer.world_size > 1:
             raise ValueError(expected("trainer", "on one device in `test`, for a certificate", trainer.world_size))
         self._reset(pl_module)
@@ -92,7 +92,7 @@ class RobustMetrics(Callback):
         batch_idx: int,
         dataloader_idx: int = 0,
     ) -> None:
-        """Add a batch."""
+        """Add a validation batch to all metrics."""
         self._update(*_logits_and_target(outputs, "validation_step"))
 
     def on_test_batch_end(
@@ -104,16 +104,16 @@ class RobustMetrics(Callback):
         batch_idx: int,
         dataloader_idx: int = 0,
     ) -> None:
-        """Add a batch, and keep its probabilities for the certificate."""
+        """Add a test batch to all metrics, and keep its probabilities h for the certificate."""
         logits, target = _logits_and_target(outputs, "test_step")
         self._tested.append((self._update(logits, target).cpu(), target.cpu()))
 
     def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Log."""
+        """Log all metrics under names that begin with `val_`."""
         self._log(pl_module, "val")
 
     def on_test_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Log, and certify."""
+        """Log all metrics under names that begin with `test_`; certify the test error and log its bounds."""
         self._log(pl_module, "test")
         probs, target = (torch.cat(parts) for parts in zip(*self._tested, strict=True))
         self.certificate = certify(target, probs, delta=self.delta, noise_rate=self.noise_rate)
@@ -126,7 +126,7 @@ class RobustMetrics(Callback):
 
     @torch.no_grad()
     def _update(self, logits: Tensor, target: Tensor) -> Tensor:
-        """Add a batch to every metric, and return h."""
+        """Add a batch to every metric, and return its probabilities h."""
         f = logits.double() if has_float64(logits.device) else logits.float()
         outputs = dict(zip(("h", "p"), both_probs(self.criterion, f), strict=True))
         order, place = rank_classes(f, target)

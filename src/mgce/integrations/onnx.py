@@ -1,4 +1,4 @@
-"""Estimators as ONNX graphs that end in the link: `pip install onnx onnxscript`, and skl2onnx for Pipelines."""
+"""Export estimators as ONNX models: `pip install onnx onnxscript`, and skl2onnx for Pipelines."""
 
 from __future__ import annotations
 
@@ -22,16 +22,17 @@ OPTIONS = {
 
 
 def to_onnx(estimator: RobustClassifier, output: str = "minimax") -> onnx.ModelProto:
-    r"""Export a fitted estimator: rows "X" (n, d) to probabilities "probabilities" (n, k), float32.
+    r"""Export a fitted estimator as an ONNX model with input "X" (n, d) and output "probabilities" (n, k), float32.
 
     .. math:: x \mapsto h_\beta(f(x))
 
-    The model computes in float32. p jumps where a class enters the support, at beta = 1 from 0 to its share and near it
-    nearly so: there rows at the edge may differ from the estimator's, which are of float64.
+    The model computes in float32, the estimator in float64. At beta = 1, the worst-case probabilities jump
+    where a class gets a positive probability, and near beta = 1 they nearly jump. So they can differ from those of the
+    estimator for rows at such points.
 
     Args:
-        estimator: a fitted one of :mod:`mgce.estimators`; a vote only if all its members are of this package.
-        output: `"minimax"` for h, or `"worst_case"` for p.
+        estimator: fitted, of :mod:`mgce.estimators`; an MGCEVotingClassifier only if all members are of this package.
+        output: `"minimax"` for the probabilities h of `predict_proba`, or `"worst_case"` for p of `worst_case_proba`.
 
     Returns:
         The model, for `onnx.save` or `onnxruntime.InferenceSession(model.SerializeToString())`.
@@ -60,7 +61,7 @@ def to_onnx(estimator: RobustClassifier, output: str = "minimax") -> onnx.ModelP
 
 
 def register() -> None:
-    r"""Teach skl2onnx the estimators of this package, so that it converts Pipelines and searches that hold them.
+    r"""Register the estimators of this package with skl2onnx, so that it converts Pipelines and searches of them.
 
     .. math:: x \mapsto \big(\arg\max_y h_y, h\big)
 
@@ -82,7 +83,7 @@ def _set_shapes(operator: Any) -> None:
 
 
 def _convert(scope: Any, operator: Any, container: Any) -> None:
-    """Copy the graph that PyTorch exports into the one that skl2onnx builds, under names that are free there."""
+    """Copy the graph that PyTorch exports into the graph that skl2onnx builds, with names that are unused there."""
     estimator = operator.raw_operator
     graph = to_onnx(estimator).graph
     label, probs = (str(output.full_name) for output in operator.outputs)
@@ -106,7 +107,7 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
 
 
 def _add_labels(scope: Any, container: Any, classes: Any, probs: str, label: str) -> None:
-    """Return the label of the largest probability."""
+    """Add nodes to the graph that output the label of the largest probability."""
     values, index = scope.get_unique_variable_name("classes"), scope.get_unique_variable_name("index")
     if classes.dtype.kind in "iub":
         container.add_initializer(values, onnx.TensorProto.INT64, [len(classes)], [int(value) for value in classes])

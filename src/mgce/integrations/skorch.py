@@ -1,4 +1,4 @@
-"""A skorch classifier whose probabilities come from the link of its criterion: `pip install skorch`."""
+"""A skorch classifier that turns logits into probabilities as its loss requires: `pip install skorch`."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ from mgce.losses.protocol import own_link
 
 
 class MGCENet(NeuralNetClassifier):  # type: ignore[misc]
-    r"""`skorch.NeuralNetClassifier` with the MGCE loss, and with that loss's link for its probabilities.
+    r"""Train a `skorch.NeuralNetClassifier` with the MGCE loss, and compute probabilities by the link of the loss.
 
     .. math::
         \min_\theta \sum_i \ell_\beta(f(x_i; \theta), y_i), \qquad \text{predict\_proba}(x) = h_\beta(f(x; \theta))
 
-    skorch gives softmax for `nn.CrossEntropyLoss` and raw outputs for a criterion it does not know. This class asks
-    the fitted criterion for its link, so that the link has the `beta` of the loss after `set_params(criterion__beta=)`,
-    in a search, in a clone and after loading.
+    The link is the map from logits to probabilities that belongs to a loss. skorch itself applies softmax for
+    `nn.CrossEntropyLoss`, and returns raw outputs for other losses. This class uses the link of the fitted criterion.
+    So the link always has the `beta` of the loss: after `set_params(criterion__beta=)`, in a search, in a clone and
+    after loading.
 
     Args:
-        module: as skorch has it; its outputs are logits.
+        module: as in skorch; its outputs are logits.
         criterion: class or instance of a loss with a `link`, :class:`mgce.MGCELoss` unless given.
-        predict_nonlinearity: `"auto"` is the criterion's link; a function or None is as in skorch.
+        predict_nonlinearity: `"auto"` for the criterion's link; a function or None as in skorch.
         kwargs: every other argument of skorch: `criterion__beta`, `max_epochs`, `lr`, ...
 
     Raises:
@@ -47,7 +48,7 @@ class MGCENet(NeuralNetClassifier):  # type: ignore[misc]
         super().__init__(module, *args, criterion=criterion, predict_nonlinearity=predict_nonlinearity, **kwargs)
 
     def _get_predict_nonlinearity(self) -> Callable[[Tensor], Tensor]:
-        """Return what turns the module's outputs into probabilities; skorch calls this before each prediction."""
+        """Return the function from logits to probabilities; skorch calls this method before each prediction."""
         self.check_is_fitted()
         if self.predict_nonlinearity != "auto":
             nonlinearity: Callable[[Tensor], Tensor] = super()._get_predict_nonlinearity()

@@ -1,4 +1,4 @@
-"""MGCE for the Trainer of Hugging Face, and pipelines that score by its link: `pip install transformers`."""
+"""MGCE losses for the Trainer of Hugging Face, and pipelines with MGCE probabilities: `pip install transformers`."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ TASKS = ("sequence", "token", "causal_lm")
 
 
 class TrainerLoss(nn.Module):
-    r"""A loss for `Trainer(compute_loss_func=...)`: the sum over all labels that count, divided by their number.
+    r"""A loss for `Trainer(compute_loss_func=...)`: the sum over all labels not ignored, divided by their number.
 
     .. math:: \frac{1}{n} \sum_{i:\, y_i \ne \text{ignored}} \ell_\beta(f_i, y_i)
 
-    The Trainer passes n, the number of labels in all batches that one step accumulates. So a step is the same however
-    its rows are split into batches. Without that argument, n is the number of labels in the batch. Rows that
-    :class:`mgce.TrimmedLoss` leaves out add nothing to the sum, but count in n.
+    The Trainer passes n, the number of labels in all batches that one step accumulates. So a step does not depend on
+    how its rows are split into batches. If the Trainer does not pass n, it is the number of labels in the batch. Rows
+    that :class:`mgce.TrimmedLoss` trims add nothing to the sum, but are included in n.
 
-    The Trainer sets only its model to evaluation mode, never the loss; but it evaluates without gradients and trains
-    with them. So this class evaluates the loss in evaluation mode if gradients are disabled, or after `eval()`. Nothing
-    is then trimmed, and no window of :class:`mgce.TrimmedLoss` changes.
+    The Trainer sets only its model to evaluation mode, never the loss. So this class uses the loss in evaluation mode
+    if gradients are disabled, as the Trainer does to evaluate, or after `eval()`. In evaluation mode
+    :class:`mgce.TrimmedLoss` trims no rows and does not record their losses.
 
     Args:
-        criterion: :class:`mgce.MGCELoss`, another loss of this package, one of PyTorch, or a module with an attribute
-            `reduction` that decides what it returns. A copy is used, with `reduction="none"` in all its parts; the copy
-            shares parameters and buffers. Class weights weight the sum but not n, as everywhere in the Trainer.
+        criterion: :class:`mgce.MGCELoss`, another loss of this package or of PyTorch, or a module whose attribute
+            `reduction` works as in PyTorch. A copy is used, with `reduction="none"` in all its parts; it shares
+            parameters and buffers. Class weights multiply the terms of the sum but do not change n, as in the Trainer.
         task: what the logits are of: `"sequence"`, shape (N, C), labels (N,); `"token"`, shapes (N, T, C) and (N, T);
             or `"causal_lm"`, the same shapes, where the logits at a position are for the token that follows it.
 
@@ -56,7 +56,7 @@ class TrainerLoss(nn.Module):
         self.task = task
 
     def forward(self, outputs: Any, labels: Tensor | None, num_items_in_batch: Tensor | int | None = None) -> Tensor:
-        """Compute the loss of what a model returned."""
+        """Return the loss of the outputs of a model for these labels."""
         if labels is None:
             raise ValueError(expected("labels", "in every batch, named 'labels' or as `label_names` says", None))
         logits = outputs["logits"] if isinstance(outputs, dict) else outputs[0]
@@ -79,7 +79,7 @@ class TrainerLoss(nn.Module):
 
 
 class _Linked:
-    """Put before a pipeline's class: its softmax is given the logarithms of the link's probabilities."""
+    """Mixin for a pipeline: replace logits by the logarithms of the link's probabilities, which softmax inverts."""
 
     link: nn.Module
     model: Any
@@ -93,15 +93,15 @@ class _Linked:
 
 
 class LinkedTextClassification(_Linked, TextClassificationPipeline):  # type: ignore[misc]
-    """Text classification whose scores are those of `link`."""
+    """A pipeline for text classification whose scores are the probabilities of `link`."""
 
 
 class LinkedTokenClassification(_Linked, TokenClassificationPipeline):  # type: ignore[misc]
-    """Token classification whose scores are those of `link`."""
+    """A pipeline for token classification whose scores are the probabilities of `link`."""
 
 
 class LinkedImageClassification(_Linked, ImageClassificationPipeline):  # type: ignore[misc]
-    """Image classification whose scores are those of `link`."""
+    """A pipeline for image classification whose scores are the probabilities of `link`."""
 
 
 PIPELINES = {
@@ -112,17 +112,18 @@ PIPELINES = {
 
 
 def pipeline(task: str, link: nn.Module | None = None, **kwargs: Any) -> Pipeline:
-    r"""Make a pipeline whose scores are the probabilities of MGCE instead of softmax.
+    r"""Make a transformers pipeline whose scores are the probabilities of MGCE instead of softmax.
 
     .. math:: \text{score}_y = h_\beta(f)_y
 
-    The pipelines of transformers apply softmax, which is the link of cross-entropy. These give softmax the logarithms
-    of the link's probabilities, and it returns the probabilities.
+    The link is the map from logits to probabilities that belongs to a loss. The pipelines of transformers always apply
+    softmax, the link of cross-entropy. The pipelines made here replace the logits by the logarithms of the link's
+    probabilities. Softmax then returns these probabilities.
 
     Args:
         task: `"text-classification"`, `"token-classification"` or `"image-classification"`.
         link: the link of the loss that the model was trained with, :class:`mgce.MinimaxLink` or `criterion.link`; None
-            is that of the default `beta`.
+            for MinimaxLink with the default `beta`.
         kwargs: every other argument of `transformers.pipeline`: `model`, `tokenizer`, ... Leave `function_to_apply`
             as it is.
 

@@ -1,4 +1,4 @@
-"""XGBoost's trees with the MGCE loss, as a scikit-learn classifier: `pip install xgboost`."""
+"""A scikit-learn classifier that trains XGBoost's trees with the MGCE loss: `pip install xgboost`."""
 
 from __future__ import annotations
 
@@ -12,33 +12,34 @@ from mgce.integrations.boosting import BoostedClassifier, Rows
 
 
 class MGCEXGBClassifier(BoostedClassifier):
-    r"""Trees boosted by XGBoost on the minimax generalized cross-entropy; :meth:`predict_proba` is h.
+    r"""Boost trees by XGBoost on the minimax generalized cross-entropy (MGCE).
 
     .. math:: \min_f\; \sum_i w_i\, \ell_\beta(f(x_i), y_i), \qquad \ell_\beta(f, y) = -f_y - \varphi_\beta(f)
 
-    Each round adds a tree for every class. A leaf moves a margin by `learning_rate` at most, and a row is done with
-    once its margin is `beta`: with the learning rate of cross-entropy, 0.3, every row, mislabelled ones too, is fitted
-    after a few rounds. Hence the small default, and the rows held out to stop by, whose labels are taken as they come.
+    Each round adds a tree for every class. A leaf moves a margin by `learning_rate` at most, and a row is fully fitted
+    once its margin is `beta`. With the learning rate of cross-entropy, 0.3, every row would be fitted after a few
+    rounds, mislabelled ones too. So the default learning rate is small, and the accuracy on held-out rows decides when
+    to stop. Labels of held-out rows may be wrong too.
 
     Args:
         beta: in [1, inf]: 1 is the most robust, inf is cross-entropy.
-        n_estimators: most rounds.
+        n_estimators: largest number of boosting rounds.
         learning_rate: how far one round may move a margin.
-        min_child_weight: least sum of `|p - y|` in a leaf, about the number of rows that are not fitted yet.
+        min_child_weight: least sum of `|p - y|` in a leaf (y is one-hot), about the number of its rows not yet fitted.
         class_weight: None, "balanced", or a dict of factors for classes, finite and not negative.
         early_stopping: whether to hold out rows and keep the round of best accuracy on them.
         validation_fraction: share of the rows to hold out, in (0, 1).
-        n_iter_no_change: rounds without a better accuracy after which to stop.
-        n_jobs: threads; None is the library's choice.
-        random_state: seed of the rows that are held out and of the library.
+        n_iter_no_change: number of rounds without a better accuracy after which to stop.
+        n_jobs: number of threads; None leaves it to the library.
+        random_state: seed for the choice of the held-out rows, and for the library.
         params: further parameters of `xgboost.train`: `{"max_depth": 4, "device": "cuda"}`.
 
     Attributes:
         classes_: labels, shape (k,).
-        booster_: the `xgboost.Booster`; its margins need `start_` added.
-        start_: margins before the first tree, shape (k,).
-        beta_: the beta of the links.
-        n_iter_: rounds that predictions use.
+        booster_: the `xgboost.Booster`; add `start_` to its raw scores to get margins.
+        start_: constant margins before the first tree, shape (k,).
+        beta_: the `beta` that was fitted with.
+        n_iter_: number of rounds that predictions use.
 
     Raises:
         ValueError: if the data or a parameter are not as described.

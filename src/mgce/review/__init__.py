@@ -1,1 +1,1 @@
-"""Suspect labels, their review by a person, and what the decisions tell: files, one HTML page, and bounds."""
+"""Review suspect labels by a person: the files, the HTML page, and the bounds that follow from the decisions."""

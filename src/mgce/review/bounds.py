@@ -1,4 +1,4 @@
-r"""What examples that were drawn at random and checked say about a model's errors, and about the labels left wrong."""
+r"""Bound a model's errors, and the wrong labels that are left, from examples drawn at random and checked."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class ErrorBound:
     """A bound on the errors of a model against right labels.
 
     Attributes:
-        n: checked examples, none of which the model was trained on or chosen by.
-        errors: those that it got wrong; skipped and dropped ones count.
-        unsettled: the skipped and dropped ones among them.
+        n: number of checked examples; none was used to train or choose the model.
+        errors: number of checked examples that the model classified wrongly, or that were skipped or dropped.
+        unsettled: number of checked examples that were skipped or dropped.
         upper: with probability 1 - delta, the model errs on at most this share of examples drawn like these.
         delta: probability with which the bound may fail, at any time.
     """
@@ -33,14 +33,14 @@ class ErrorBound:
 
 
 def error_bound(right: Sequence[Any], predicted: Sequence[Any], delta: float = 0.05) -> ErrorBound:
-    """Bound a model's errors by the right labels of examples drawn one after the other, valid however often one looks.
+    """Bound the error of a model from examples drawn at random, whose right labels a person has found.
 
-    That is for one model. Whoever trains again until the bound is good has chosen among models by these examples: each
-    of the bounds then fails with probability delta.
+    The bound stays valid if you compute it again after each further example. It holds for one model only: if you train
+    several models, the bound of each fails with probability delta, and the best bound may fail more often.
 
     Args:
-        right: the right label of each example in the order of the draws; None where it was skipped or dropped.
-        predicted: the model's class of each.
+        right: the right label of each example in the order of the draws; None if the example was skipped or dropped.
+        predicted: the class that the model predicts for each example.
         delta: probability in (0, 1) with which the bound may fail.
 
     Raises:
@@ -60,24 +60,25 @@ def error_bound(right: Sequence[Any], predicted: Sequence[Any], delta: float = 0
 def share_left_bound(
     was_wrong: Sequence[bool], probability: Sequence[float], n: int, delta: float = 0.05, *, least: float
 ) -> float:
-    r"""Bound the share of examples whose label is wrong and not mended, among all n, by those drawn at random.
+    r"""Bound the share of wrong labels that are left uncorrected among n examples, from examples drawn at random.
 
     .. math:: P(\exists t: U_t < W_t / n) \le \delta, \qquad
         U_t \text{ of the draws } z_j = \frac{w_j}{n q_j}, \quad j \le t
 
-    with w_j = 1 if the j-th draw found a wrong label that nobody had mended before, q_j its probability, and W_t the
-    number of wrong labels that nobody has mended after t draws. It only falls, and draws are without putting back. So
-    :math:`E[z_j \mid z_1, \dots, z_{j-1}] \ge W_t / n` for all j up to t, and a gambler who bets against a mean of
-    :math:`W_t / n` or more plays a game that is not in their favour. So the bound holds at any time, and whoever
-    checks suspects in between, as many as they like, does no harm.
+    where U_t is the upper bound on the mean of z after t draws. w_j is 1 if the j-th draw found a wrong label that
+    nobody had corrected before, and q_j is the probability of that draw. W_t is the number of wrong labels left
+    uncorrected after t draws. W_t never increases, and examples are drawn without replacement. So
+    :math:`E[z_j \mid z_1, \dots, z_{j-1}] \ge W_t / n` for all j up to t. A bet against a mean of :math:`W_t / n` or
+    more is then not favourable, so the bound by betting holds at any time. Correcting suspects between the draws, in
+    any number, does not invalidate it.
 
     Args:
-        was_wrong: whether each draw found a wrong label that was not mended before, in the order of the draws. One that
-            was skipped counts as wrong here, and once more among those left.
-        probability: of each draw's example, if none was drawn before.
-        n: number of examples.
+        was_wrong: whether each draw found a wrong label that was not corrected before, in the order of the draws. A
+            skipped example counts as wrong here, and also among the wrong labels that are left.
+        probability: for each drawn example, the probability that the first draw draws it.
+        n: number of all examples.
         delta: probability in (0, 1) with which the bound may fail at any time.
-        least: the least such probability among all n.
+        least: the least probability, at the first draw, among all n examples.
 
     Raises:
         ValueError: if there is no draw, or a probability is not in [least, 1].
@@ -96,13 +97,13 @@ def share_left_bound(
 
 
 def width_after(checked: int, error: float, delta: float = 0.05) -> float:
-    """Return how far the bound will be above a model's error, about, once so many examples are checked.
+    """Estimate how far :func:`error_bound` will lie above a model's error after a number of checked examples.
 
-    The errors are taken as evenly spread over the examples.
+    The errors are assumed to be evenly spread over the examples.
 
     Args:
-        checked: examples, drawn at random, which the model was not trained on.
-        error: the share of them that the model will get wrong.
+        checked: number of checked examples, drawn at random, which the model was not trained on.
+        error: share of these examples that the model classifies wrongly.
         delta: probability in (0, 1) with which the bound may fail.
 
     Example:

@@ -1,4 +1,4 @@
-"""The file of decisions: what a person said about the labels of some examples."""
+"""The file of decisions: for each reviewed example, what a person decided about its label."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ SUSPECT, RANDOM = "suspect", "random"  # why an example was shown
 
 @dataclass(frozen=True)
 class Decision:
-    """What a person said about the label of one example.
+    """The decision of a person about the label of one example.
 
     Attributes:
-        key: of the example: see :mod:`mgce.review.keys`.
-        given: the label that it had.
+        key: key of the example: see :mod:`mgce.review.keys`.
+        given: the label before the review.
         decision: one of `DECISIONS`.
-        label: the right label; "" where the example was dropped or skipped.
-        is_random: whether it was shown because it had been drawn at random, not because its label was suspect.
-        draw: its place when all examples are drawn at random; None where this is unknown.
-        draw_probability: its probability at a draw: see :class:`mgce.review.draws.Draws`.
+        label: the right label; "" if the example was dropped or skipped.
+        is_random: whether the example was shown because it was drawn at random, not because its label was suspect.
+        draw: place of the example in a random order of all examples, from 1; None if unknown.
+        draw_probability: probability that the first draw draws the example: see :class:`mgce.review.draws.Draws`.
     """
 
     key: str
@@ -38,12 +38,12 @@ class Decision:
 
     @property
     def is_settled(self) -> bool:
-        """Whether the label is right now, or the example gone."""
+        """Whether the decision gave a right label or dropped the example, instead of skipping it."""
         return self.decision != SKIP
 
 
 def saved_as(name: str, checked: int) -> str:
-    """Return the name of the file that a page of suspects saves, once so many examples were decided on before.
+    """Return the name of the decision file that a review page saves, given how many decisions were made before.
 
     Example:
         >>> saved_as("people", 0), saved_as("people", 120)
@@ -53,11 +53,11 @@ def saved_as(name: str, checked: int) -> str:
 
 
 def read_decisions(*paths: Path) -> list[Decision]:
-    """Read files of decisions; of several decisions on one example, the last counts.
+    """Read files of decisions; if an example has several decisions, keep the last one.
 
     Raises:
         FileNotFoundError: if there is no file at one of the paths.
-        ValueError: if one is another file, or damaged.
+        ValueError: if a file is damaged, or is no file of decisions.
     """
     found: dict[str, Decision] = {}
     for path in paths:

@@ -1,4 +1,4 @@
-"""The order in which examples are drawn at random to be checked, with the probability of each draw."""
+"""Draw examples at random in an order for checking, with the probability of each draw."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ HELD_OUT = 0.5
 
 @dataclass(frozen=True)
 class Draws:
-    """All n examples in a random order.
+    """A random order of all n examples, with the probability of each example at a draw.
 
     Attributes:
-        number: place of each example in the order, 1 to n, shape (n,).
-        probability: probability of the example at a draw, if none was drawn before, shape (n,).
+        number: place of each example in the random order, 1 to n, shape (n,).
+        probability: for each example, the probability that the first draw draws it, shape (n,).
     """
 
     number: NDArray[np.int64]
@@ -30,15 +30,15 @@ class Draws:
 
 
 def draw(keys: Sequence[str], held_out: NDArray[np.bool_], seed: int) -> Draws:
-    r"""Draw all examples one after the other, without putting back.
+    r"""Draw all examples one after the other, without replacement.
 
-    Each draw is of the rows held out with probability 1/2 and of the others with probability 1/2, and there of each row
-    that is left with equal probability. So the rows held out come in a random order, and so do the others.
+    Each draw takes a held-out example with probability 1/2, and otherwise another example. Within these two groups, all
+    examples that are left have equal probability.
 
     Args:
-        keys: the key of each example: the order of the examples does not matter.
+        keys: the key of each example; the result does not depend on the order of the examples.
         held_out: whether each example is held out, shape (n,).
-        seed: of the draws.
+        seed: seed of the draws.
 
     Example:
         >>> drawn = draw(["a", "b", "c", "d"], np.array([True, False, False, False]), seed=0)
@@ -58,7 +58,7 @@ def draw(keys: Sequence[str], held_out: NDArray[np.bool_], seed: int) -> Draws:
 
 
 def _merged(ours: NDArray[np.int64], others: NDArray[np.int64], of_ours: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Take the next of one sequence or the other; once one is used up, the rest of the other."""
+    """Merge two sequences, taking the next element as `of_ours` says; append the rest once one is used up."""
     place = np.where(of_ours, of_ours.cumsum(), (~of_ours).cumsum())  # of the draw in its own sequence, from 1
     inside = place <= np.where(of_ours, len(ours), len(others))
     taken = of_ours[inside]

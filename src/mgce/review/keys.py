@@ -1,4 +1,4 @@
-"""Keys by which an example is known again when its file was sorted, edited or written by another program."""
+"""Keys that identify an example even after its file was sorted, edited or saved by another program."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ DIGITS = 12  # significant digits of a number that count: spreadsheets keep 15, 
 
 
 def example_keys(examples: Iterable[Sequence[str]], labels: Sequence[str]) -> list[str]:
-    """Return a key for each example: a hash of its content without the label, and a counter where examples are equal.
+    """Return a key for each example: a hash of its content without the label, with a number if examples are equal.
 
-    Of equal examples, those with the lesser label come first. So keys do not depend on the order of the examples, but
-    for those that are equal in the label too, which are interchangeable.
+    Equal examples are numbered by increasing label. So keys do not depend on the order of the examples. Only examples
+    that also have equal labels may swap keys, and such examples are interchangeable.
 
     Args:
-        examples: the content of each example, as texts: see :func:`number_text` for numbers.
-        labels: the label of each example, which breaks ties.
+        examples: the content of each example, as texts; convert numbers with :func:`number_text`.
+        labels: the label of each example, by which equal examples are numbered.
 
     Example:
         >>> example_keys([["1.5", "a"], ["2", "a"], ["1.5", "a"]], ["no", "no", "no"])
@@ -39,7 +39,7 @@ def example_keys(examples: Iterable[Sequence[str]], labels: Sequence[str]) -> li
 
 
 def number_text(text: str) -> str:
-    """Return a number as programs agree on it, and any other text without blanks around it.
+    """Return a number in the one form that all programs give it; strip blanks from any other text.
 
     Example:
         >>> [number_text(text) for text in ("1.50", "3", "0.1000000000000000055", " new ")]

@@ -1,4 +1,4 @@
-"""The rows of a CSV file that this package wrote, perhaps saved again by a spreadsheet."""
+"""Read a CSV file that this package wrote, even if a spreadsheet has saved it again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mgce.datasets.separators import division, text_lines
 
 
 def rows_of_csv(path: Path, name: str) -> list[list[str]]:
-    """Return the rows of a CSV file, that of the column names first, without apostrophes before formulas.
+    """Return the rows of a CSV file, the column names first; remove the apostrophes that were put before formulas.
 
     Args:
         path: the file, in UTF-8.
@@ -20,7 +20,7 @@ def rows_of_csv(path: Path, name: str) -> list[list[str]]:
 
     Raises:
         FileNotFoundError: if there is no file at `path`.
-        ValueError: if it is no CSV file in UTF-8.
+        ValueError: if the file is not a CSV file in UTF-8.
     """
     if not path.is_file():
         raise FileNotFoundError(expected(name, "the path of a file that exists", str(path)))
@@ -38,9 +38,9 @@ def rows_of_csv(path: Path, name: str) -> list[list[str]]:
 
 
 def number(cell: str) -> float:
-    """Return the number in a cell, also where a spreadsheet has written it with a comma.
+    """Return the number in a cell, even if a spreadsheet has written it with a decimal comma.
 
     Raises:
-        ValueError: if it is no number.
+        ValueError: if the cell holds no number.
     """
     return float(cell.replace(",", "."))

@@ -1,4 +1,4 @@
-"""The page on which a person goes through suspect labels, and through examples drawn at random among all."""
+"""The HTML page on which a person reviews suspect labels, and examples drawn at random from all examples."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ BUTTONS = (
 
 @dataclass(frozen=True)
 class Shown:
-    """An example that the page shows, and why."""
+    """An example on the page, and whether it is there as a random draw or as a suspect."""
 
     suspect: Suspect
     is_random: bool
 
 
 def chosen(suspects: Sequence[Suspect], most: int, n_random: int) -> list[Shown]:
-    """Choose the examples to show: the most suspect ones, and as many as asked drawn at random among all.
+    """Choose the examples to show: the most suspect ones, and examples drawn at random from all examples.
 
-    The two kinds alternate in pairs, and a draw by lot says which of a pair comes first. An example of both kinds is
-    shown where it comes first. What a person has decided on before is left out, but counts as drawn.
+    Suspects and random examples come in pairs, in random order within each pair. An example that is both is shown once,
+    at its first place. Examples that a person has already decided on are left out.
 
     Args:
         suspects: all examples.
-        most: suspects to show, at most.
-        n_random: examples drawn at random to show; those that were drawn and checked before come on top.
+        most: largest number of suspects to show.
+        n_random: number of random examples to show, not counting those that were checked before.
     """
     ranked = sorted(suspects, key=lambda one: one.rank)
     wanted = [one for one in ranked if one.suggested != one.given and not one.is_checked][:most]
@@ -70,16 +70,16 @@ def chosen(suspects: Sequence[Suspect], most: int, n_random: int) -> list[Shown]
 def sheet(
     shown: Sequence[Shown], title: str, saved_as: str, *, text: str | None = None, pictures: Sequence[bytes] = ()
 ) -> bytes:
-    """Return the page.
+    """Return the HTML of the review page.
 
-    The page shows neither the probabilities nor which examples were drawn at random: both would sway the decision.
+    The page shows neither probabilities nor which examples were drawn at random: both would influence the decisions.
 
     Args:
-        shown: the examples in their order, one or more.
-        title: what is reviewed, as text.
+        shown: the examples in the order in which to show them, at least one.
+        title: title of the page, as plain text.
         saved_as: name of the file of decisions that the page saves.
-        text: column whose text is shown large; None for none.
-        pictures: the picture of each example as the content of a file, or none at all.
+        text: column whose text is shown large; None for no such column.
+        pictures: the content of an image file for each example, or empty for a page without pictures.
     """
     examples = [one.suspect for one in shown]
     classes = sorted({label for one in examples for label in (one.given, one.suggested, one.alternative)})
@@ -116,15 +116,15 @@ def sheet(
 
 
 def read_pictures(shown: Sequence[Shown], column: str, folder: Path) -> list[bytes]:
-    """Read the picture of each example from the file that a column names.
+    """Return the content of the image file of each example; a column holds the file names.
 
     Args:
         shown: the examples.
-        column: the column of the files' names.
-        folder: where names begin that do not begin at the root.
+        column: the column that holds the file names.
+        folder: the folder to which relative file names refer.
 
     Raises:
-        ValueError: if a file is missing or no picture, or all are too large for a page.
+        ValueError: if a file is missing or is no picture, or if all pictures together are too large for a page.
     """
     pictures, size = [], 0
     for one in shown:
@@ -141,10 +141,10 @@ def read_pictures(shown: Sequence[Shown], column: str, folder: Path) -> list[byt
 
 
 def check_column(option: str, column: str | None, suspects: Sequence[Suspect]) -> None:
-    """Require the name of a column of the examples' content.
+    """Require the examples to have a column of this name.
 
     Raises:
-        ValueError: if there is none of this name.
+        ValueError: if they have no such column.
     """
     names = [name for name, _ in suspects[0].cells]
     if column is not None and column not in names:
@@ -152,7 +152,7 @@ def check_column(option: str, column: str | None, suspects: Sequence[Suspect]) -
 
 
 def _csv_parts(one: Shown) -> tuple[str, str]:
-    """Return what stands before and behind the decision in a line of the file, apostrophes before formulas."""
+    """Return the parts before and after the decision of a line in the decision file, with formulas made harmless."""
     example = one.suspect
     before = [example.key, example.name, example.line, example.given]
     behind = [RANDOM if one.is_random else SUSPECT, str(example.draw), repr(example.draw_probability)]

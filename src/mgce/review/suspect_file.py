@@ -1,4 +1,4 @@
-"""The file of suspects: a line for each example, the most suspect label first, with its content beside it."""
+"""The file of suspects: one line for each example with its content, the most suspect label first."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ NAME = 1  # place of the column that names the examples
 
 @dataclass(frozen=True)
 class Suspect:
-    """An example and what is thought of its label.
+    """An example, and the model's opinion of its label.
 
     Attributes:
-        rank: its place by how probable it is that the label is wrong, from 1.
-        name: its name, or its number.
-        line: its line in the file, as a spreadsheet counts them; "" where there is none.
-        key: by which it is known again: see :mod:`mgce.review.keys`.
+        rank: place of the example, from 1 for the label that is most probably wrong.
+        name: name of the example in the id column, or its number.
+        line: line number of the example in the table's file, as a spreadsheet counts; "" if the file has no lines.
+        key: key that identifies the example: see :mod:`mgce.review.keys`.
         given: its label.
         suggested: the most probable class.
         alternative: the most probable class other than the given label.
-        is_checked: whether a person has already decided on it; one that was skipped is to be decided on.
-        draw: its place when all examples are drawn at random, from 1.
-        draw_probability: its probability at a draw: see :class:`mgce.review.draws.Draws`.
-        cells: its content, by the names of columns.
+        is_checked: whether a person has already decided on the example; skipping it is no decision.
+        draw: place of the example in a random order of all examples, from 1.
+        draw_probability: probability that the first draw draws the example: see :class:`mgce.review.draws.Draws`.
+        cells: content of the example, as pairs of a column's name and its value.
     """
 
     rank: int
@@ -53,7 +53,7 @@ def read_suspects(path: Path) -> list[Suspect]:
 
     Raises:
         FileNotFoundError: if there is no file at `path`.
-        ValueError: if it is another file.
+        ValueError: if the file is not a file of suspects.
     """
     head, *rows = rows_of_csv(path, "suspects") or [[]]
     n = len(COLUMNS)

@@ -1,4 +1,4 @@
-"""Guarantees: uncertainty sets, the minimax risk V_beta, concentration bounds and certificates."""
+"""Guarantees on the errors of classifiers: certificates, concentration bounds, uncertainty sets, minimax risk."""
 
 from mgce.linear import EmptyUncertaintySetError, LinearFit, fit_linear
 from mgce.risk.alpha_loss import argmax_factor, composite_losses, loss_sum_bounds, mae_bounds, optimal_margins

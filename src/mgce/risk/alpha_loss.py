@@ -1,4 +1,4 @@
-r"""The alpha-loss `l_beta(h, y) = beta (1 - h_y^(1/beta))` of probabilities, and what it says of errors."""
+r"""The alpha-loss `l_beta(h, y) = beta (1 - h_y^(1/beta))` of probabilities, and error bounds by it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,12 @@ from mgce.linear.objective import trivial_value
 
 
 def argmax_factor(beta: float) -> float:
-    r"""Return the least C with `argmax error <= C R_beta` for every classifier, where R_beta is its alpha-risk.
+    r"""Return the least C such that `argmax error <= C R_beta` for every classifier.
 
     .. math:: C_\beta = \frac{1}{\beta (1 - 2^{-1/\beta})}
+
+    The argmax error is the probability that the most probable class is wrong. R_beta, the alpha-risk, is the mean
+    alpha-loss.
 
     Args:
         beta: float in [1, inf].
@@ -38,12 +41,12 @@ def argmax_factor(beta: float) -> float:
 
 
 def loss_sum_bounds(n_classes: int, beta: float) -> tuple[float, float]:
-    r"""Return the least and the largest sum of the alpha-losses of all classes, over all probabilities.
+    r"""Return the least and the largest possible sum of the alpha-losses of all k classes for one row.
 
     .. math:: \beta \big(k - k^{(\beta - 1)/\beta}\big) \le \sum_{y=1}^k \ell_\beta(h, y) \le \beta (k - 1)
 
-    At beta = 1 both are k - 1: the loss is then symmetric. The bounds are those of the alpha-loss, which is at most
-    beta; the margin loss has no upper one.
+    At beta = 1 both bounds are k - 1: the alpha-loss is then symmetric. The bounds do not hold for the margin loss,
+    whose sum has no upper bound. An alpha-loss is at most beta.
 
     Args:
         n_classes: k, at least 2.
@@ -67,14 +70,14 @@ def loss_sum_bounds(n_classes: int, beta: float) -> tuple[float, float]:
 
 
 def mae_bounds(alpha_risk: float, beta: float) -> tuple[float, float]:
-    r"""Return the least and the largest error of a class drawn from h (the MAE risk) that an alpha-risk allows.
+    r"""Bound the MAE risk, the error of a class drawn at random from h, from both sides by the alpha-risk of h.
 
     .. math:: \max\Big(\frac{R_\beta}{\beta},\; R_\beta - (\beta - 1)\Big) \le R_{\mathrm{MAE}} \le R_\beta
 
-    The gap is beta - 1 at most, and closes as beta goes to 1.
+    The two bounds differ by at most beta - 1, and coincide at beta = 1.
 
     Args:
-        alpha_risk: R, in [0, beta].
+        alpha_risk: R_beta, the mean alpha-loss, in [0, beta].
         beta: float in [1, inf).
 
     Returns:
@@ -96,14 +99,14 @@ def mae_bounds(alpha_risk: float, beta: float) -> tuple[float, float]:
 
 
 def optimal_margins(probs: Any, beta: float) -> FloatArray:
-    r"""Return margins that minimise the expected margin loss where the classes have given probabilities.
+    r"""Return the margins f of least expected margin loss for a label that has class y with probability p_y.
 
     .. math:: f_y = \beta (v_y - 1), \qquad v_y = \Big(\frac{p_y}{\lVert p \rVert_\alpha}\Big)^{\alpha - 1},
         \qquad \alpha = \frac{\beta}{\beta - 1}
 
-    Their order is that of p: the margin loss is classification-calibrated. Their worst-case probabilities are p. A
-    common shift changes nothing; with this one, phi is zero. Margins of float64 cannot express a probability below
-    about `eps^(beta - 1)`, 1e-3 at beta = 1.2.
+    The margins are in the same order as p, so the margin loss is classification-calibrated. The worst-case
+    probabilities of f are p. Adding a constant to all margins changes nothing; here the constant makes phi zero.
+    Margins in float64 cannot express a probability below about `eps^(beta - 1)`, 1e-3 at beta = 1.2.
 
     Args:
         probs: p, shape (..., k), each row of sum one up to rounding, as for :func:`mgce.certify`.
@@ -125,12 +128,13 @@ def optimal_margins(probs: Any, beta: float) -> FloatArray:
 
 
 def composite_losses(probs: Any, beta: float) -> FloatArray:
-    r"""Return the margin loss of every label as a loss of the worst-case probabilities, which is strictly proper.
+    r"""Return the margin loss of every label as a function of the worst-case probabilities p.
 
     .. math:: \tilde\ell_\beta(p, y) = \beta \Big(1 - \Big(\frac{p_y}{\lVert p \rVert_\alpha}\Big)^{\alpha - 1}\Big)
 
-    Its expectation under probabilities q is least at p = q alone: it is the pseudo-spherical score of order alpha. A
-    class of probability 0 gets beta, the least margin loss that it can have.
+    This loss is strictly proper: if labels have the probabilities q, its expectation is least only at p = q. It is the
+    pseudo-spherical score of order alpha. For a class of probability 0 it is beta, the least margin loss that such a
+    class can have.
 
     Args:
         probs: p, shape (..., k), each row of sum one up to rounding, as for :func:`mgce.certify`.
@@ -152,7 +156,7 @@ def composite_losses(probs: Any, beta: float) -> FloatArray:
 
 
 def _inverse_link(probs: Any, beta: float) -> FloatArray:
-    """Return v, whose power beta is h."""
+    """Return `v = h^(1/beta)` for the h that belongs to worst-case probabilities p, of the shape of p."""
     if _finite(beta) == 1:
         raise ValueError(_validation.expected("beta", "above 1, where probabilities tell the margins", beta))
     p = as_probs(probs)

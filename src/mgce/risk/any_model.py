@@ -1,4 +1,4 @@
-"""Certificates of any fitted model that predicts: estimators, pipelines, searches."""
+"""Certify any fitted model that predicts classes: estimators, pipelines, searches."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from mgce.risk.sample import UNSEEN
 def certify_model(model: Any, X: Any, y: Any, **options: Any) -> RiskCertificate:
     """Bound the errors of a fitted classifier from labelled rows it has never seen.
 
-    Any model with `predict_proba` and `classes_`, such as a scikit-learn pipeline or search, is judged by its
-    probabilities; one with `predict` alone by its classes.
+    If the model has `predict_proba` and `classes_`, as scikit-learn's pipelines and searches have, its probabilities
+    are certified. If it has only `predict`, its predicted classes are certified.
 
     Args:
         model: the fitted classifier.
-        X: fresh rows, in the form that the model takes.
+        X: fresh rows, in a form that the model accepts.
         y: their labels, shape (n,). A label that the model does not know counts as an error.
         options: those of :func:`mgce.certify`.
 
@@ -56,7 +56,7 @@ def certify_model(model: Any, X: Any, y: Any, **options: Any) -> RiskCertificate
 
 
 def label_indices(labels: Any, classes: Any, n: int, name: str = "y") -> IntArray:
-    """Return the places of labels among sorted classes, -1 for those that are none of them; one at least has to be."""
+    """Return the index of each label among sorted classes, -1 for unknown ones; require at least one known label."""
     if labels.shape != (n,):
         raise ValueError(_validation.expected(name, f"of shape ({n},), one label for each row", labels.shape))
     places = {label: place for place, label in enumerate(classes.tolist())}

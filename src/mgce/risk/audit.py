@@ -1,4 +1,4 @@
-r"""A transition matrix known from an audit: rows whose right label was looked up, counted by right and given label."""
+r"""Transition matrices from an audit: counts of rows by given label and by right label, which somebody looked up."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ def transition_region(counts: Any, delta: float = 0.05) -> tuple[FloatArray, Flo
     .. math:: T_{yz} \in \big[\mathrm{BetaInv}(\delta';\ c_{yz},\ n_y - c_{yz} + 1),\
         \mathrm{BetaInv}(1 - \delta';\ c_{yz} + 1,\ n_y - c_{yz})\big]
 
-    with n_y the sum of row y, and delta' = delta / (2 k^2); for two classes delta / 4, since an entry of a row says
-    what the other is.
+    T[y, z] is the probability that an example of right class y is given the label z. n_y is the sum of row y of the
+    counts, and delta' = delta / (2 k^2). For two classes delta' is delta / 4, since one entry of a row determines the
+    other.
 
     Args:
         counts: c, shape (k, k): how many audited examples have right label y and given label z.
-        delta: probability in (0, 1) with which any entry may be outside.
+        delta: probability in (0, 1) with which at least one entry may be outside its bounds.
 
     Returns:
-        Lower and upper bounds, shape (k, k) each. A row without examples is unknown: from 0 to 1.
+        Lower and upper bounds, shape (k, k) each. The bounds of a row without examples are 0 and 1.
 
     Raises:
         ValueError: if `counts` is not a square matrix of counts, or `delta` is out of range.
@@ -71,14 +72,14 @@ class AuditedTransition:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """That audited labels were drawn as the others are."""
+        """A clause that states that audited labels were drawn like all others."""
         return (
             f"the given labels of the {self.n} audited examples and of these were drawn from the right label alone, by "
             "one transition matrix, whatever the example, and the audited examples are not among these",
         )
 
     def upper(self, sample: Sample, losses: Losses, delta: float) -> float:
-        """Bound the mean of the surrogate; an alpha-risk is at most beta times the error of a class drawn from h."""
+        """Bound the mean loss: the error by the mean of g, the alpha-risk by beta times the error of a class from h."""
         probs = 1 - losses.table if losses.beta is None else (1 - losses.table / losses.beta) ** losses.beta
         if self.surrogate.min() >= 1:  # so few were audited that nothing is known of T
             return losses.top
@@ -108,7 +109,7 @@ def audited(counts: Any, k: int, delta: float) -> AuditedTransition:
 
 
 def _surrogate(low: FloatArray, high: FloatArray, mean: FloatArray, predicted: int) -> FloatArray:
-    r"""Choose the column g[:, predicted], shape (k,), of least mean if the audited shares are those of T.
+    r"""Return the column g[:, predicted], shape (k,), of least mean if T equals the audited shares.
 
     The least of T.g over a row `low <= T <= high` of sum one is, by duality, the largest over t of
     `t + low.(g - t) - (high - low).(t - g)_+`. With s >= (t - g)_+ for each row that makes a linear program.

@@ -1,6 +1,6 @@
-r"""Bounds on the mean of a sample by a gambler's capital: they use its variance, and see each draw once.
+r"""Bound an expectation from a sample by betting: a gambler bets on each draw against candidate expectations.
 
-The tightest of the package where the draws vary little.
+These bounds adapt to the variance. They are the tightest of this package if the draws vary little.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ BLOCK = 2**21
 
 
 def betting_upper(sample: Any, delta: float = 0.05, *, limits: tuple[float, float] = (0.0, 1.0)) -> float:
-    r"""Bound the expectation of draws from a range, by a gambler who bets that it is smaller.
+    r"""Return an upper bound on the expectation of bounded draws, computed by betting against larger values.
 
     .. math:: U = \min\Big\{m \ge \bar z : \max_i \sum_{j \le i}
         \log\big(1 + \min(\lambda_j, \tfrac{3}{4 (1 - m)}) (m - z_j)\big) \ge \log \tfrac{1}{\delta}\Big\},
@@ -49,13 +49,14 @@ def betting_upper(sample: Any, delta: float = 0.05, *, limits: tuple[float, floa
     mean `mu_i = (1/2 + sum_{j<=i} z_j) / (i + 1)`, for draws in [0, 1], to which others are scaled.
 
     Why: to refute that the expectation is m or more, a gambler with capital 1 stakes lambda_j of it on each draw z_j
-    being below m, and so multiplies it by `1 + lambda_j (m - z_j)`. If the expectation is m or more, the game is not
-    in the gambler's favour, and the capital ever reaches 1/delta with probability delta at most (Ville's inequality).
-    So every m at which it does is refuted, and U is the least such m. The sum is the logarithm of the capital; lambda_j
-    knows only the draws before the j-th, and no bet may lose more than 3/4.
+    being below m. Each draw multiplies the capital by `1 + lambda_j (m - z_j)`. If the expectation is m or more, the
+    game is not in the gambler's favour, and the capital ever reaches 1/delta with probability delta at most (Ville's
+    inequality). So every m for which the capital reaches 1/delta is refuted, and U is the least such m. The sum is the
+    logarithm of the capital. lambda_j depends only on the draws before the j-th, and no bet may lose more than 3/4 of
+    the capital.
 
-    The tightest bound of the package when the variance is small. It depends on the order of the draws, which must be
-    that of independent draws: shuffle a sorted sample first, by a seed that is new for every sample.
+    This bound is the tightest of the package if the variance is small. It depends on the order of the draws, which must
+    be that of independent draws: shuffle a sorted sample first, with a new seed for every sample.
 
     Args:
         sample: independent draws z in their order, shape (n,), array or tensor.
@@ -81,14 +82,14 @@ def betting_upper(sample: Any, delta: float = 0.05, *, limits: tuple[float, floa
 
 
 def betting_intervals(columns: FloatArray, delta: float, *, halvings: int = 24) -> tuple[FloatArray, FloatArray]:
-    r"""Bound the expectation of each column on both sides, each side with probability 1 - delta.
+    r"""Bound the expectation of each column from below and above, each bound with probability 1 - delta.
 
     Args:
         columns: independent rows of draws in [0, 1], shape (n, m).
-        delta: probability in (0, 1) with which one side of one column may be wrong; `delta / (2 m)` for
-            all to hold at once.
-        halvings: steps of bisection; the bounds are `2^-halvings` too wide at most, never too narrow. The default,
-            6e-8, is far below the width of an interval from a million rows, 4e-6 at least.
+        delta: probability in (0, 1) with which one bound of one column may be wrong. If all 2 m bounds are to hold at
+            once, divide the total probability of failure by 2 m.
+        halvings: number of bisection steps. The bounds are at most `2^-halvings` too wide, never too narrow. The
+            default, 6e-8, is far below the width of an interval from a million rows, 4e-6 at least.
 
     Returns:
         Lower and upper bounds, each of shape (m,).
@@ -116,12 +117,12 @@ def betting_intervals(columns: FloatArray, delta: float, *, halvings: int = 24) 
 
 
 def betting_refutes(rows: FloatArray, mean: float, delta: float) -> NDArray[np.bool_]:
-    """Tell of each row of draws in [0, 1], shape (m, n), whether the gambler refutes an expectation of `mean` or more.
+    """Return for each row of draws in [0, 1], shape (m, n), whether betting refutes an expectation of `mean` or more.
 
     Args:
-        rows: independent draws in their order, a row for each question.
-        mean: the candidate, in [0, 1].
-        delta: probability in (0, 1) with which one that is true may be refuted.
+        rows: independent draws in their order, one row for each test.
+        mean: the candidate for the expectation, in [0, 1].
+        delta: probability in (0, 1) with which a true candidate may be refuted.
 
     Returns:
         Truth values, shape (m,).
@@ -142,14 +143,14 @@ def betting_refutes(rows: FloatArray, mean: float, delta: float) -> NDArray[np.b
 
 
 def shuffled(rows: FloatArray, content: bytes = b"", turn: int = 0) -> FloatArray:
-    r"""Return draws, (n,) or each row of (m, n) by itself, in a random order that depends only on their values.
+    r"""Shuffle draws (n,), or each row of (m, n) separately, in an order that depends only on the values.
 
-    They are sorted, then shuffled with a seed that is a hash of all of them and of `content`, the rest of the sample.
-    So the order does not depend on the file's. Where many samples are possible it is as good as that of independent
-    draws, since each sample has its own seed. One fixed seed for all samples would not do: it can put small draws first
-    in nearly all of them. Of 400 sorted draws of 0 and 1 with mean .15, one of twelve fixed seeds failed 91 times of
-    100 at delta .05. Draws of few values have few hashes; what else the sample holds gives them more. Where they stay
-    few, :func:`n_orders` says how many orders, of different `turn`, must agree.
+    The draws are sorted, then shuffled with a seed that is a hash of all draws and of `content`, the rest of the
+    sample. So the result does not depend on the order of a file. If many different samples are possible, the order is
+    as good as that of independent draws, since each sample has its own seed. One fixed seed for all samples would not
+    do: it can put small draws first in nearly all samples. Of 400 sorted draws of 0 and 1 with mean .15, one of twelve
+    fixed seeds failed 91 times of 100 at delta .05. Draws with few different values have few hashes; `content` adds
+    more. If there are still few, :func:`n_orders` returns how many orders, each with another `turn`, must agree.
     """
     ordered = np.sort(rows, axis=-1)
     seed = np.frombuffer(hashlib.sha256(cells(ordered).tobytes() + content).digest(), "<u4")
@@ -160,22 +161,23 @@ def shuffled(rows: FloatArray, content: bytes = b"", turn: int = 0) -> FloatArra
 
 
 def n_orders(kinds: IntArray, delta: float) -> int:
-    r"""Return the number of random orders in which a sample has to be judged, all of which must refute a mean.
+    r"""Return the number of random orders of a sample in all of which betting must refute a mean.
 
-    One order for each sample misses in a share of about delta of the samples, if many are possible. Where few are, the
-    share is off by chance: a classifier that gives all examples the same h has one sample for each number of errors.
-    With c_1, ..., c_d of n examples of each kind, the probability of this very sample is, by its own shares,
+    With a single order, the bound fails for a share of about delta of the samples, if many different samples are
+    possible. If few are possible, this share can be much larger by chance. For instance, a classifier that gives all
+    examples the same h has only one possible sample for each number of errors. If n examples are of d kinds, with
+    c_1, ..., c_d examples of each kind, the estimated probability of exactly this sample is
 
     .. math:: \frac{n!}{c_1! \cdots c_d!} \prod_i (c_i / n)^{c_i}
 
-    A mean that several orders refute is refuted by the first of them, so more orders never miss more often.
+    A mean that is refuted in several orders is also refuted in the first of them. So more orders never fail more often.
 
     Args:
-        kinds: what tells examples apart, shape (n, m).
+        kinds: numbers by which the kind of each example is identified, shape (n, m).
         delta: probability with which the bound may be wrong.
 
     Returns:
-        1 or `ORDERS`.
+        1 if many samples are possible, otherwise `ORDERS`.
 
     Example:
         >>> n_orders(np.arange(100)[:, None] % 2, 0.05), n_orders(np.arange(100)[:, None], 0.05)
@@ -190,7 +192,7 @@ def n_orders(kinds: IntArray, delta: float) -> int:
 
 
 def cells(values: FloatArray) -> IntArray:
-    """Return the cell of each number (..., n) between the least and the largest of its row; 0 where all are alike."""
+    """Round numbers (..., n) to `CELLS` equal steps between the least and largest of a row; 0 if these are equal."""
     low, high = values.min(-1, keepdims=True), values.max(-1, keepdims=True)
     constant = high - low <= ROUNDING * np.maximum(np.abs(low), np.abs(high))
     share = np.where(constant, 0, values - low) / np.where(constant, 1, high - low)
@@ -214,15 +216,15 @@ def _betting_upper_rows(rows: FloatArray, delta: float, halvings: int) -> FloatA
 
 
 def _beaten(z: torch.Tensor, bets: torch.Tensor, mean: torch.Tensor, goal: float) -> torch.Tensor:
-    """Tell which candidates for the mean, shape (m, 1) or a number, the gambler's capital refutes, shape (m, 1)."""
+    """Return which candidates for the mean, shape (m, 1) or a number, betting refutes, shape (m, 1)."""
     stake = torch.minimum(bets, MOST_OF_WEALTH / (1 - mean))
     return torch.log1p(stake * (mean - z)).cumsum(1).amax(1, keepdim=True) >= goal
 
 
 def _bets(z: torch.Tensor, goal: float) -> torch.Tensor:
-    """Return the stakes lambda_i of each row of draws, shape (m, n); each knows only the draws before the i-th.
+    """Return the stakes lambda_i of each row of draws, shape (m, n); each depends only on the draws before the i-th.
 
-    Mean and variance begin with one imagined draw, 1/2 with the variance 1/4, the largest on [0, 1].
+    Mean and variance start from one imagined draw of 1/2 with the variance 1/4, the largest on [0, 1].
     """
     n = z.shape[1]
     count = torch.arange(2, n + 2, dtype=z.dtype)

@@ -1,4 +1,4 @@
-"""Certificates of the parts of a sample: each class, each predicted class, each group of a column."""
+"""Certify each part of a sample separately: each class, each predicted class, or each group of a column."""
 
 from __future__ import annotations
 

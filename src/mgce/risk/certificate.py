@@ -40,7 +40,7 @@ TIES = "ties of the most probable class go to the lowest index"
 
 
 def unseen_examples(drawn: str) -> str:
-    """Say how the examples were drawn, and that they had no part in making the classifier."""
+    """Return the assumption on how examples were drawn, and that they had no part in making the classifier."""
     return f"the examples are {drawn}, and were not used to train, select, tune or calibrate the classifier"
 
 
@@ -136,12 +136,12 @@ def certify(
         \hat U_{\text{rand}} = \mathrm{betting}(1 - h_{y_i};\ \delta'), \qquad
         \hat U_\beta = \beta\, \mathrm{betting}(1 - h_{y_i}^{1/\beta};\ \delta')
 
-    for the error of the most probable class, of a class drawn from h, and for the alpha-risk. Here e of the n
-    examples are misclassified, BetaInv is the quantile function of the Beta distribution, betting is
-    :func:`~mgce.risk.betting_upper`, and delta' is delta divided by the number of bounds, so that all hold at once.
-    A classifier that gives one class the probability 1 pays for one bound only: all are the same error. The classifier
-    may be any, as long as the examples had no part in its making. If one of J classifiers was chosen by these very
-    examples, pass `delta / J`.
+    These bound the error of the most probable class, the error of a class drawn from h, and the alpha-risk, which is
+    the mean alpha-loss. e of the n examples are misclassified, BetaInv is the quantile function of the Beta
+    distribution, and betting is :func:`~mgce.risk.betting_upper`. delta' is delta divided by the number of bounds, so
+    that all hold at once. If the classifier always gives one class the probability 1, all errors are equal and delta is
+    not divided. Any classifier can be certified, if the examples had no part in making it. If you choose one of J
+    classifiers by these examples, pass `delta / J`.
 
     If the right labels of some rows, drawn at random, were looked up, pass them as `checked`. The bound then assumes
     nothing of the other labels, and uses them: :func:`~mgce.risk.stratified_upper` bounds the error of the most
@@ -151,15 +151,15 @@ def certify(
     Otherwise wrong labels are corrected for under one of four assumptions; docs/certificates.md says what breaks each.
 
     - `noise_rate` eta alone: a label was replaced, with probability eta or more whatever the example, by one of the
-      k - 1 others, all equally likely. A bound U on an error becomes `(U - eta) / (1 - eta k/(k-1))`. The alpha-risk
-      is bounded by the mean of an unbiased loss where the labels show it to be at most `E sum_j l(j) / k`, l(j) being
-      the alpha-loss of class j, and by beta elsewhere, since only there a larger rate makes it smaller.
+      k - 1 others, all equally likely. A bound U on an error becomes `(U - eta) / (1 - eta k/(k-1))`. Let l(j) be the
+      alpha-loss of class j. If the labels show that the alpha-risk is at most `E sum_j l(j) / k`, it is bounded by the
+      mean of an unbiased loss; otherwise by beta. Only in the first case does a larger rate lower the alpha-risk.
     - `noise_type="any"`: at most a share `noise_rate` of the labels is wrong, and nothing else is assumed. U becomes
       U + eta.
     - `transition` T: label y was replaced by z with probability T[y, z], whatever the example. The mean of
       `sum_j (T^-1)[y_i, j] l(j)` is bounded by betting.
-    - `audit`: the same with T unknown but for counts of audited examples; :func:`~mgce.risk.transition_region` of
-      them takes delta / 2, and the bounds share the rest.
+    - `audit`: T is unknown, but the right labels of some other examples were looked up and counted.
+      :func:`~mgce.risk.transition_region` of the counts uses delta / 2, and the bounds share the rest.
 
     Where the labels contradict the assumption, the certificate says so in `refuted`, and its bounds are against the
     labels as given. That is wrong with probability delta at most. A fiftieth of delta is for a test of all but the
@@ -172,9 +172,9 @@ def certify(
         probs: the classifier's probabilities (h for MGCE), shape (n, k), array or tensor; each row is divided by its
             sum, which may differ from one by 0.001, or by 2^-7 where all are numbers that a bfloat16 holds.
         delta: probability in (0, 1) with which any of the bounds may be wrong.
-        bounds: which of `"argmax"`, `"randomized"` and `"alpha"` to give; by default the first two, and the third if
-            `beta` is given. The fewer, the tighter.
-        beta: float in [1, inf) of the alpha-risk, or None to leave it out.
+        bounds: which of `"argmax"`, `"randomized"` and `"alpha"` to compute; by default the first two, and the third
+            if `beta` is given. Fewer bounds are tighter.
+        beta: beta of the alpha-risk, a float in [1, inf), or None to leave this bound out.
         noise_rate: eta in [0, (k-1)/k), or in [0, 1) for `noise_type="any"`; `"auto"` takes the lower end of
             :func:`~mgce.risk.noise_rate_interval` at delta / 2, with its assumptions, and leaves the rest to the
             bounds.
@@ -228,7 +228,7 @@ def sampled(labels: IntArray, h: FloatArray, clusters: IntArray | None, checked:
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """Which bounds are asked for, under which assumptions."""
+    """The bounds to compute, and what is stated about wrong labels."""
 
     bounds: tuple[str, ...]
     beta: float | None
@@ -237,7 +237,7 @@ class Request:
 
     @classmethod
     def of(cls, h: FloatArray, bounds: Sequence[str] | None, beta: float | None, stated: StatedNoise) -> Request:
-        """Check the arguments; h (n, k) tells whether the classifier is one-hot."""
+        """Check the arguments of :func:`certify`; find out from h (n, k) whether the classifier is one-hot."""
         one_hot = bool(((h == 0) | (h == 1)).all())
         return cls(_checked_bounds(bounds, beta), None if beta is None else float(beta), stated, one_hot)
 
@@ -279,7 +279,7 @@ def judge(sample: Sample, request: Request, delta: float) -> RiskCertificate:
 
 
 def _losses(h: FloatArray, chosen: Sequence[str], beta: float | None) -> dict[str, Losses]:
-    """Return the loss of every example under every label, for each kind of risk."""
+    """Return for each kind of risk the losses (n, k) of all examples, for each label that they could have."""
     tables: dict[str, Losses] = {}
     for name in chosen:
         if name == "argmax":
@@ -294,7 +294,7 @@ def _losses(h: FloatArray, chosen: Sequence[str], beta: float | None) -> dict[st
 
 
 def checked_target(target: Any, n: int, k: int) -> IntArray:
-    """Return n labels in 0..k-1, or -1."""
+    """Check n labels; return them as integers in 0..k-1, or -1 for labels that are none of the classes."""
     labels = as_array(target, "target")
     unseen = labels == UNSEEN
     known = as_labels(np.where(unseen, 0, labels), n, k, "target")

@@ -1,4 +1,4 @@
-r"""Bounds on the mean of a sample from its mean, deviation or count: one function for each inequality.
+r"""Bound an expectation by the mean, deviation or count of a sample: one function for each inequality.
 
 Every bound holds with probability at least 1 - delta over independent, identically distributed
 draws, for every n and every distribution on the stated range; none is asymptotic. To bound m means at once, on both
@@ -130,7 +130,7 @@ def hoeffding_bentkus_upper(sample: Any, delta: float = 0.05, *, limits: tuple[f
         e \Pr[\mathrm{Bin}(n, m) \le \lceil n \bar z \rceil]\big) \ge \delta\Big\},
         \qquad \mathrm{KL}(a, b) = a \log\tfrac{a}{b} + (1 - a) \log\tfrac{1 - a}{1 - b}
 
-    for draws in [0, 1], to which others are scaled. The sharpest of the bounds that know no more than the mean.
+    for draws in [0, 1]; other draws are scaled to this range. This is the sharpest bound here that uses only the mean.
 
     Args:
         sample: independent draws z, shape (n,), array or tensor.
@@ -158,7 +158,7 @@ def hoeffding_bentkus_upper(sample: Any, delta: float = 0.05, *, limits: tuple[f
     count = min(n, math.ceil(n * mean * (1 - 1e-12)))
 
     def p_value(m: float) -> float:
-        """Bound the probability of a mean so small if the expectation is m."""
+        """Bound the probability of a sample mean as small as the observed one, if the expectation is m."""
         divergence = float(special.rel_entr(mean, m) + special.rel_entr(1 - mean, 1 - m))
         return min(math.exp(-n * divergence), math.e * float(special.bdtr(count, n, m)))
 
@@ -249,5 +249,5 @@ def unit_sample(sample: Any, limits: tuple[float, float]) -> FloatArray:
 
 
 def rescaled(unit: float, limits: tuple[float, float]) -> float:
-    """Return a bound on [0, 1] on the scale of the draws, at most b."""
+    """Convert a bound for draws scaled to [0, 1] back to the scale of the draws, at most b."""
     return limits[0] + (limits[1] - limits[0]) * min(1.0, unit)

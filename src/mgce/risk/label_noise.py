@@ -1,7 +1,7 @@
-r"""What is assumed of wrong labels, and how a bound on losses against them becomes one against right labels.
+r"""Assumptions on wrong labels, under which losses on given labels bound the mean loss on right labels.
 
-Each class is one assumption. Its `upper` bounds the mean loss against right labels, or says by :class:`Refuted` that
-the labels contradict the assumption.
+Each class is one assumption. Its method `upper` bounds the mean loss against right labels. It raises :class:`Refuted`
+if the labels contradict the assumption.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ ROW_SUM = 1e-6  # how far the sum of a row may be from one: what float32 does to
 
 
 class Refuted(Exception):  # noqa: N818  the labels are at fault, not the program
-    """The labels contradict what is assumed of them; the message completes "With confidence C, the labels refute"."""
+    """The error if labels contradict an assumption; its message completes "With confidence C, the labels refute"."""
 
 
 @dataclass(frozen=True, eq=False)
 class Losses:
-    """The losses of a classifier on n examples under each of k labels."""
+    """The losses of a classifier on n examples, for each of the k labels that an example could have."""
 
     table: FloatArray  # (n, k)
     beta: float | None = None  # that of the alpha-loss; None for errors, whose row sums to k - 1
@@ -36,12 +36,12 @@ class Losses:
 
     @property
     def top(self) -> float:
-        """The largest loss, that of a label to which the classifier gives no probability."""
+        """The largest possible loss: that of a label to which the classifier gives probability 0."""
         return 1.0 if self.beta is None else self.beta
 
 
 class LabelNoise(Protocol):
-    """An assumption on wrong labels."""
+    """The interface of an assumption on wrong labels."""
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -60,13 +60,13 @@ class LabelNoise(Protocol):
 
 @dataclass(frozen=True)
 class RightLabels:
-    """Every label is right, or is meant as it stands."""
+    """The assumption that every label is right, or that errors against the given labels are of interest."""
 
     assumptions: tuple[str, ...] = ()
     most_agreement = None
 
     def upper(self, sample: Sample, losses: Losses, delta: float) -> float:
-        """Bound the mean loss against the labels as given."""
+        """Bound the mean loss against the given labels."""
         own = sample.own(losses.table, losses.top)
         if losses.binary:
             return sample.mean_upper(own.astype(bool), delta)
@@ -75,7 +75,7 @@ class RightLabels:
 
 @dataclass(frozen=True)
 class AnyNoise:
-    """At most a share of the labels is wrong; which ones, and how, is left open."""
+    """The assumption that at most a share of the labels is wrong, no matter which ones and how."""
 
     rate: float
 
@@ -83,22 +83,23 @@ class AnyNoise:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """The share, and nothing else."""
+        """A clause that states the largest share of wrong labels."""
         return (f"at most a share {rate_down(self.rate)} of the labels is wrong, whichever and however",)
 
     def upper(self, sample: Sample, losses: Losses, delta: float) -> float:
-        """Add to the bound against the given labels what the wrong ones may hide: each at most the largest loss."""
+        """Bound the mean loss against given labels, and add the share of wrong labels times the largest loss."""
         return min(losses.top, RightLabels().upper(sample, losses, delta) + self.rate * losses.top)
 
 
 @dataclass(frozen=True)
 class SymmetricNoise:
-    r"""A label is replaced with probability eta or more, whatever the example, by one of the others, all alike.
+    r"""The assumption that a label is replaced with probability eta or more by another one, all equally probable.
 
-    With D = 1 - eta k/(k-1) > 0, an error E against right labels becomes `eta + D E` against the given ones. For the
-    alpha-loss l, with R its risk and S = E sum_j l(j), the given labels have `W = E[k l(y) - sum_j l(j)]`, which is
-    `D (k R - S)`, hence `R = S/k + W/(k D)`. If only a lower bound of eta is known, D may be smaller than its, and R is
-    at most what follows from the lower bound if and only if W <= 0, that is R <= S/k.
+    eta does not depend on the example. With D = 1 - eta k/(k-1) > 0, an error E against right labels becomes
+    `eta + D E` against the given labels. For the alpha-loss l, let R be its mean for right labels y, and let
+    S = E sum_j l(j). For given labels y, `W = E[k l(y) - sum_j l(j)]` equals `D (k R - S)`, so `R = S/k + W/(k D)`. If
+    only a lower bound of eta is known, the true D may be smaller than the D of this bound. Then the R computed from the
+    bound is at least the true R if and only if W <= 0, that is R <= S/k.
     """
 
     rate: float
@@ -107,17 +108,17 @@ class SymmetricNoise:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """The rate, or more."""
+        """Clauses that state the rate as a lower bound."""
         return *self.origin, self._replaced(f"{self._least}, or more,")
 
     @property
     def exact_assumptions(self) -> tuple[str, ...]:
-        """The rate and no other, for what does not hold at a larger one."""
+        """Clauses that state the rate as exact, for results that fail at a larger rate."""
         return *self.origin, self._replaced(self._least)
 
     @property
     def inverse(self) -> FloatArray:
-        """The inverse of the transition matrix at this very rate, shape (k, k)."""
+        """The inverse of the transition matrix of symmetric noise at exactly this rate, shape (k, k)."""
         k = self.n_classes
         signal = 1 - self.rate * k / (k - 1)
         return np.asarray((np.eye(k) - self.rate / (k - 1)) / signal)
@@ -133,11 +134,11 @@ class SymmetricNoise:
 
     @property
     def _least(self) -> str:
-        """The rate as text, rounded up: under the condition "this rate or more" the bound is proved."""
+        """The rate as text, rounded up, so that the bound is proved under the condition "this rate or more"."""
         return rate_up(self.rate)
 
     def upper(self, sample: Sample, losses: Losses, delta: float) -> float:
-        """Bound the loss against right labels; refuted if the given labels agree with the classifier too often."""
+        """Bound the mean loss against right labels; raise Refuted if labels agree with the classifier too often."""
         if losses.beta is not None:
             return self._alpha_upper(sample, losses, losses.beta, delta)
         noisy = RightLabels().upper(sample, losses, delta)
@@ -163,10 +164,10 @@ class SymmetricNoise:
 
 @dataclass(frozen=True, eq=False)
 class KnownTransition:
-    r"""A label y is replaced by z with probability T[y, z], whatever the example.
+    r"""The assumption that label y is replaced by z with a known probability T[y, z], whatever the example.
 
-    The loss `z = sum_j (T^-1)[given label, j] l(j)` has the expectation of l(right label), whatever the example; its
-    range follows from T alone.
+    The unbiased loss `sum_j (T^-1)[given label, j] l(j)` has the same expectation as l(right label) for every example.
+    Its range follows from T alone.
     """
 
     inverse: FloatArray  # (k, k), of T; its rows sum to one
@@ -176,14 +177,14 @@ class KnownTransition:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """That T is right, and depends on nothing else."""
+        """A clause that states that given labels depend on right labels by T alone."""
         return (
             "each label was drawn by the stated transition matrix (condition number "
             f"{self.condition_number:.3g}) from the right label alone, whatever the example",
         )
 
     def upper(self, sample: Sample, losses: Losses, delta: float) -> float:
-        """Bound the mean of the unbiased loss; refuted if that is below zero."""
+        """Bound the mean of the unbiased loss; raise Refuted if the bound is below zero."""
         own = sample.own(losses.table @ self.inverse.T, losses.top)
         upper = sample.mean_upper(own, delta, self._range(losses))
         if upper < 0:
@@ -195,7 +196,7 @@ class KnownTransition:
     def _range(self, losses: Losses) -> tuple[float, float]:
         """Return the least and the largest value of the unbiased loss over all probabilities h and labels.
 
-        An error is `1 - q` with q = h, or one-hot, so that it is linear in q and extreme at a corner.
+        An error is `1 - q`, where q is h or one-hot. So the loss is linear in q, with its extremes at one-hot q.
         """
         ends = np.array([power_range(row, losses.beta or 1.0) for row in self.inverse])
         return losses.top * (1 - float(ends[:, 1].max())), losses.top * (1 - float(ends[:, 0].min()))
@@ -204,9 +205,9 @@ class KnownTransition:
 def power_range(weights: FloatArray, beta: float) -> tuple[float, float]:
     r"""Return the least and the largest value of `sum_j a_j h_j^(1/beta)` over probabilities h.
 
-    With u = h^(1/beta), the vector u is not negative and has beta-norm one. So the sum is at most the dual norm of the
-    positive part of a, of order beta/(beta - 1), and at least minus that of the negative part. Where a has no negative
-    entry it is least at a corner, since u_j >= u_j^beta.
+    The vector u = h^(1/beta) is not negative and has beta-norm one. So the sum is at most the norm of the positive part
+    of a, of the dual order beta/(beta - 1), and at least minus this norm of the negative part. If a has no negative
+    entry, the sum is least for a one-hot h, since u_j >= u_j^beta.
     """
     order = np.inf if beta == 1 else beta / (beta - 1)
     positive, negative = np.maximum(weights, 0), np.maximum(-weights, 0)
@@ -216,7 +217,7 @@ def power_range(weights: FloatArray, beta: float) -> tuple[float, float]:
 
 
 def checked_transition(transition: Any, k: int) -> KnownTransition:
-    """Check a transition matrix (k, k), and give what is assumed with it."""
+    """Check a transition matrix (k, k); return the assumption that wrong labels follow it."""
     matrix = as_array(transition, "transition")
     if matrix.shape != (k, k):
         raise ValueError(_validation.expected("transition", f"of shape ({k}, {k})", matrix.shape))
@@ -233,11 +234,11 @@ def checked_transition(transition: Any, k: int) -> KnownTransition:
 
 
 def clean_error(upper: float, noise_rate: float, k: int) -> float:
-    """Map an upper bound on the error against noisy labels to one against clean labels, in [0, 1].
+    """Convert an upper bound on the error against noisy labels to one on the error against clean labels, in [0, 1].
 
-    Symmetric noise of rate eta turns a clean error E into the noisy one `eta + (1 - eta k/(k-1)) E`, which is solved
-    for E. If only a lower bound of eta is known, the result must not rise with eta: it does not where `upper` is below
-    chance, `(k-1)/k`, and elsewhere 1 is given.
+    Symmetric noise of rate eta turns a clean error E into the noisy error `eta + (1 - eta k/(k-1)) E`. This equation is
+    solved for E. The result must stay valid if eta is only a lower bound of the rate, so it must not rise with eta. It
+    does not rise if `upper` is below the error of guessing, `(k-1)/k`; otherwise 1 is returned.
     """
     if upper >= (k - 1) / k:
         return 1.0

@@ -1,4 +1,4 @@
-r"""A bound on the risk of a linear MGCE classifier from an uncertainty set, without labelled examples."""
+r"""Bound the risk of a linear MGCE classifier by an uncertainty set and unlabelled examples."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def linear_risk_bound(
     beta: float,
     delta: float = 0.05,
 ) -> RiskCertificate:
-    r"""Bound the risk of `h_beta(mu psi(x))` by a certified set and by fresh examples without labels.
+    r"""Bound the risk of a linear classifier `h_beta(mu psi(x))` by a certified set and fresh unlabelled examples.
 
     .. math:: R_{\text{MAE}} \le R_\beta \le -\tau^\top\mu + \lambda^\top|\mu| - \mathrm{LCB}\; E\,\varphi_\beta
 
@@ -36,13 +36,13 @@ def linear_risk_bound(
     Args:
         coef: mu, shape (k, d), with the column of the intercept last if the set has one.
         uncertainty: a certified set.
-        unlabelled: features of fresh examples that nothing else was made from, shape (n, d),
+        unlabelled: features of fresh examples that were used for nothing else, shape (n, d),
             within the set's feature range.
         beta: float in [1, inf].
-        delta: probability in (0, 1) with which the mean of phi may be misjudged.
+        delta: probability in (0, 1) with which the bound on the mean of phi may fail.
 
     Returns:
-        A certificate; its bound on the argmax error is that on the alpha-risk times `argmax_factor(beta)`.
+        A certificate; its bound on the argmax error is the bound on the alpha-risk times `argmax_factor(beta)`.
 
     Raises:
         TypeError: if `beta` is not a number.
@@ -93,10 +93,10 @@ def linear_risk_bound(
 def _range_of_minus_phi(
     mu: FloatArray, feature_range: tuple[FloatArray, FloatArray], beta: float
 ) -> tuple[float, float]:
-    """Bound -phi over all features in their range.
+    """Return the least and the largest possible -phi for features within their range.
 
-    It lies between the largest margin and that plus -phi(0), which is the trivial value: phi falls by what all margins
-    rise by, and does not rise with any of them.
+    -phi lies between the largest margin, and the largest margin plus -phi(0). Reason: adding a constant to all margins
+    lowers phi by this constant, and phi does not rise with any margin.
     """
     ends = mu * feature_range[0], mu * feature_range[1]
     least = np.minimum(*ends).sum(1).max()

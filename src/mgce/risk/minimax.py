@@ -1,4 +1,4 @@
-r"""The minimax risk V_beta of an uncertainty set (eq. 11): a value that is reached, and a lower bound from the dual."""
+r"""Compute the minimax risk V_beta of an uncertainty set (eq. 11): an attained value, and a lower bound by duality."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mgce.risk.uncertainty import UncertaintySet
 
 @dataclass(frozen=True, eq=False)
 class MinimaxRisk:
-    """The minimax risk V_beta, which is in [lower, value], and the coefficients that attain `value`."""
+    """An interval [lower, value] that contains the minimax risk V_beta, and the coefficients that attain `value`."""
 
     value: float
     lower: float  # -inf where no bound is known
@@ -30,15 +30,15 @@ class MinimaxRisk:
 
     @property
     def gap(self) -> float:
-        """How far `value` is from V_beta, at most."""
+        """An upper bound on `value` minus the minimax risk V_beta."""
         return self.value - self.lower
 
     def worst_case_distribution(self, features: Any) -> FloatArray:
-        """Return the distribution of the set that is worst for the minimax classifier: p(y | x), shape (n, k).
+        """Return p(y | x), shape (n, k), of the worst distribution in the set for the minimax classifier.
 
-        With the rows of `features`, those that V was computed on, equally likely, its moments are within lambda of tau
-        and its risk is V, to the accuracy of the gap, for beta > 1 (paper, Theorem 1 and equation (17)). At beta = 1
-        there are many solutions, of which this is one subgradient that need not be in the set.
+        `features` are the rows that V was computed on, all equally likely. For beta > 1, the moments of the
+        distribution are within lambda of tau and its risk is V, up to the gap (paper, Theorem 1 and equation (17)). At
+        beta = 1 there are many solutions, and the one returned need not be in the set.
         """
         psi = as_matrix(features)
         psi = with_intercept(psi, self.coef.shape[1] == psi.shape[1] + 1)
@@ -61,20 +61,20 @@ def minimax_risk(
 
     V is the worst-case risk over the set's distributions in which x is drawn from *these rows*. It is no bound on the
     true risk, for two reasons: the set may not be certified, and x is not drawn from these rows but from an unknown
-    distribution. :func:`~mgce.risk.linear_risk_bound` takes a certified set and accounts for the second.
+    distribution. :func:`~mgce.risk.linear_risk_bound` solves both: it requires a certified set, and uses fresh rows.
 
     Args:
         features: psi, shape (n, d), dense or sparse; without the column of ones that the set adds.
         uncertainty: the set, or a pair (tau, lambda) of shapes (k, d), used with the features as they are.
         beta: float in [1, inf]. 1 is a linear program.
-        labels: integers, shape (n,), those of the rows; they do not change V, but make `lower` easier to find.
+        labels: labels of the rows, integers, shape (n,). They do not change V, but make `lower` easier to find.
         tol: the gap to reach, as a share of the trivial risk `beta (1 - k^(-1/beta))`.
-        max_iter: most iterations of L-BFGS-B.
+        max_iter: largest number of iterations of L-BFGS-B.
         method: `"auto"`, `"interior"`, `"lbfgs"`, `"columns"` or `"lp"`, as in :func:`~mgce.risk.fit_linear`.
 
     Returns:
-        Value, lower bound, coefficients, and whether the gap was closed. The limits for large problems
-        are those of :func:`~mgce.risk.fit_linear`.
+        Value, lower bound, coefficients, and whether the gap reached `tol`. The same size limits
+        hold as for :func:`~mgce.risk.fit_linear`.
 
     Raises:
         TypeError: if `beta` is not a number.
@@ -115,10 +115,10 @@ def minimax_risk(
 
 
 def _anchor(psi: Matrix, tau: FloatArray, lambda_: FloatArray) -> FloatArray | None:
-    """Find probabilities (n, k) well inside the set, from which the lower bound starts; None if there are none.
+    """Return probabilities (n, k) well inside the set, from which the lower bound starts; None if there are none.
 
-    They are the worst case of the set with half its lambda, so that a coarse solution (`tol`) is still inside the whole
-    set; at beta = 2, since any probabilities inside do, and there the problem is smooth.
+    The probabilities are the worst case of the set with half its lambda. So even a coarse solution (`tol`) is inside
+    the whole set. Any probabilities inside would do; beta = 2 is used because the problem is smooth there.
     """
     try:
         fit = fit_linear(psi, beta=2.0, lambda_=lambda_ / 2, tau=tau, tol=1e-3)
@@ -135,7 +135,7 @@ def stochastic_gradient(
     beta: float,
     lambda_: Any = 0.0,
 ) -> FloatArray:
-    r"""Return a sub-gradient of the objective of equation (11), from some rows and their labels.
+    r"""Return a stochastic subgradient of the objective of equation (11), computed from some rows and their labels.
 
     .. math:: g = \lambda \odot \mathrm{sign}(\mu) + \frac1n \sum_i \Big(\sum_y p_\beta(y | x_i)\, \Phi(x_i, y)
         - \Phi(x_i, y_i)\Big)

@@ -1,4 +1,4 @@
-r"""How many labels are wrong, and which for which: intervals proved under a stated assumption, and estimates."""
+r"""Bound the rate of wrong labels by proved intervals, and estimate which labels replace which."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RESAMPLES = 200  # of the bootstrap: the standard error of a 2.5 % quantile is t
 
 @dataclass(frozen=True)
 class NoiseRateInterval:
-    """An interval for the rate of symmetric noise, each end wrong with probability delta/2 at most."""
+    """An interval for the rate of symmetric noise; each of its ends fails with probability delta/2 at most."""
 
     lower: float
     upper: float
@@ -39,7 +39,7 @@ class NoiseRateInterval:
 
 @dataclass(frozen=True, eq=False)
 class TransitionEstimate:
-    """A transition matrix estimated by confident learning, with bootstrap intervals that nothing proves."""
+    """A transition matrix estimated by confident learning, with bootstrap intervals that carry no guarantee."""
 
     matrix: FloatArray  # (k, k)
     lower: FloatArray  # (k, k)
@@ -49,18 +49,19 @@ class TransitionEstimate:
 
 
 def noise_rate_interval(target: Any, probs: Any, *, delta: float = 0.05) -> NoiseRateInterval:
-    r"""Bound the rate of symmetric noise by the labels of the examples on which a classifier is most sure.
+    r"""Bound the rate of symmetric noise by the labels of the examples on which a classifier is most certain.
 
     .. math:: \hat\eta_{\text{low}} = \mathrm{BetaInv}(\delta/2;\ d, m - d + 1), \qquad
         \hat\eta_{\text{high}} = \mathrm{BetaInv}(1 - \delta/2;\ d + 1, m - d)
 
-    with d the disagreements on m examples: the fifth whose largest probability is largest, and all that tie with the
-    last of that fifth. They are chosen only by the probabilities, so their labels are as they were drawn. Breaking ties
-    by file order would choose by the labels, in a file that is sorted by them.
+    where d is the number of labels that differ from the predicted class among m examples. The m examples are the fifth
+    with the largest top probability, and all examples that tie with the last of this fifth. They are chosen only by the
+    probabilities, so the choice does not depend on labels. Breaking ties by the order of a file would depend on labels,
+    if the file is sorted by them.
 
-    A label that was replaced at random disagrees with any classifier at least as often as the rate says: the upper end
-    holds for every classifier. The lower end assumes that the classifier is right on all m; where it is wrong on a
-    share e of them, the rate may be lower by e.
+    The upper end holds for every classifier, since labels that were replaced at random differ from any prediction at
+    least as often as the rate. The lower end assumes that the classifier is right on all m examples. If it is wrong on
+    a share e of them, the rate may be lower by e.
 
     Args:
         target: labels in 0..k-1, shape (n,), array or tensor, of examples that the classifier has not seen.
@@ -133,7 +134,7 @@ def repeated_labels_interval(first: Any, second: Any, *, n_classes: int, delta: 
     share = n_classes / (n_classes - 1)
 
     def rate(difference: float) -> float:
-        """Solve for eta in [0, (k-1)/k], where the probability rises."""
+        """Return the eta in [0, (k-1)/k] for a probability that the two labels differ, which rises with eta."""
         return (1 - math.sqrt(max(0.0, 1 - share * difference))) / share
 
     return NoiseRateInterval(
@@ -156,16 +157,16 @@ def estimate_transition(
     .. math:: C_{ji} = \#\{\text{label } j,\ i = \arg\max_{l : p_l \ge t_l} p_l\}, \qquad
         T_{ij} \propto C_{ji} \frac{n_j}{\sum_l C_{jl}}
 
-    with t_l the mean probability of class l among the examples labelled so and n_j the number of those labelled j. It
-    is an estimate: the model has to rank the classes of most examples right, and nothing bounds its error.
-    For a matrix with a guarantee, have some labels looked up and pass the counts as `audit` to
+    with t_l the mean probability of class l among the examples labelled l, and n_j the number of examples labelled j.
+    This estimate has no guarantee: it is good only if the model ranks the classes of most examples correctly.
+    For a guarantee, look up the right labels of some examples and pass the counts as `audit` to
     :func:`~mgce.certify`.
 
     Args:
         target: labels in 0..k-1, shape (n,), each class at least once, of examples that the classifier has not seen.
         probs: its calibrated probabilities (p for MGCE), shape (n, k), array or tensor.
         delta: one minus the level of the percentile intervals.
-        generator: NumPy's, for the bootstrap; by default one of seed 0.
+        generator: NumPy generator for the bootstrap; by default one with seed 0.
 
     Returns:
         The estimate.
@@ -219,6 +220,6 @@ def _confident_joint(y: IntArray, p: FloatArray) -> FloatArray:
 
 
 def _rows(joint: FloatArray) -> FloatArray:
-    """Return the transition matrix of a joint distribution; a class that is nowhere keeps its label."""
+    """Return the transition matrix of a joint distribution; a class of probability 0 gets a one-hot row."""
     total = joint.sum(1, keepdims=True)
     return np.where(total > 0, joint / np.where(total > 0, total, 1), np.eye(len(joint)))

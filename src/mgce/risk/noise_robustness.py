@@ -1,4 +1,4 @@
-r"""What training on wrong labels costs, by the bounds on the sum of the alpha-losses of all classes."""
+r"""Bound how much training on wrong labels costs, by bounds on the sum of the alpha-losses of all classes."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from mgce.risk.label_noise import ROW_SUM
 
 @dataclass(frozen=True)
 class NoiseBounds:
-    """What a minimiser of the noisy risk can lose, whatever the distribution and the classifiers to choose from."""
+    """Bounds on the loss from minimising the noisy risk, for every distribution and every set of classifiers."""
 
     noisy_regret: float  # by how much a clean minimiser can be worse on noisy labels, at most
     clean_regret: float  # by how much the noisy minimiser can be worse on clean labels, at most
 
 
 def symmetric_noise_bounds(n_classes: int, noise_rate: float, beta: float) -> NoiseBounds:
-    r"""Bound what minimising the alpha-risk over labels with symmetric noise loses on clean labels.
+    r"""Bound how much alpha-risk on clean labels is lost by minimising it on labels with symmetric noise.
 
     .. math:: 0 \le \tilde R(h^*) - \tilde R(\tilde h) \le \frac{\eta\, \beta (k^{1 - 1/\beta} - 1)}{k - 1}, \qquad
         0 \le R(\tilde h) - R(h^*) \le \frac{\eta\, \beta (k^{1 - 1/\beta} - 1)}{k - 1 - \eta k}
 
-    with R the alpha-risk on clean labels and h* its minimiser, R~ and h~ those on noisy ones. At beta = 1 nothing is
-    lost.
+    with R the alpha-risk (mean alpha-loss) on clean labels and h* its minimiser. R~ and h~ are the same for noisy
+    labels. At beta = 1 nothing is lost.
 
     Args:
         n_classes: k, at least 2.
@@ -56,24 +56,24 @@ def symmetric_noise_bounds(n_classes: int, noise_rate: float, beta: float) -> No
 
 
 def asymmetric_noise_bounds(transition: Any, beta: float, prior: Any = None) -> NoiseBounds:
-    r"""Bound what minimising the alpha-risk over labels with class-dependent noise loses, if all classes can be told.
+    r"""Bound the loss from minimising the alpha-risk on labels with class-dependent noise, if clean risk 0 is possible.
 
     .. math:: \tilde R(h^*) - \tilde R(\tilde h) \le \beta (k^{1 - 1/\beta} - 1)\, E\,T_{yy}, \qquad
         R_{\mathrm{MAE}}(\tilde h) \le \frac{(k^{1 - 1/\beta} - 1)\, E\,T_{yy}}{\min_{y \ne j} (T_{yy} - T_{yj})}
 
-    for a distribution on which some classifier h* has clean risk zero. At beta = 1 the noisy minimiser then has clean
-    risk zero too.
+    for a distribution on which some classifier h* has clean risk zero; h~ minimises the risk R~ on noisy labels. At
+    beta = 1, h~ has clean risk zero too.
 
     Args:
-        transition: T, shape (k, k), in each row the diagonal entry the largest.
+        transition: T, shape (k, k); in each row the diagonal entry must be the largest.
         beta: float in [1, inf).
-        prior: probabilities of the classes, shape (k,); by default the worst, all weight on the largest T_yy.
+        prior: probabilities of the classes, shape (k,); by default the worst case, all weight on the largest T_yy.
 
     Returns:
-        Both bounds; `clean_regret` is that on the error of a class drawn from h.
+        Both bounds; `clean_regret` bounds the error of a class drawn from h~.
 
     Raises:
-        TypeError, ValueError: if an argument is outside its domain, or a class is more often taken for another.
+        TypeError, ValueError: if an argument is outside its domain, or a diagonal entry is not the largest.
 
     Example:
         >>> bounds = asymmetric_noise_bounds([[0.9, 0.1], [0.2, 0.8]], 1.05)
@@ -99,17 +99,17 @@ def asymmetric_noise_bounds(transition: Any, beta: float, prior: Any = None) -> 
 
 
 def clean_risk_bound(noisy_risk: float, n_classes: int, noise_rate: float, beta: float) -> float:
-    r"""Bound the alpha-risk on clean labels by that on labels with symmetric noise of a known rate.
+    r"""Bound the alpha-risk on clean labels by the alpha-risk on labels with symmetric noise of a known rate.
 
     .. math:: R_\beta \le \frac{\tilde R_\beta - \beta \eta (k - k^{(\beta - 1)/\beta})/(k - 1)}{1 - \eta k/(k - 1)}
 
-    With S, the mean sum of the losses of all classes, in place of its least value it is an equality;
-    :func:`~mgce.certify` with `beta` and the transition matrix takes S from the examples, and is tighter.
+    The bound uses the least possible value of S, the mean sum of the losses of all classes. :func:`~mgce.certify` with
+    `beta` and the transition matrix computes S from the examples, and so is tighter.
 
     Args:
         noisy_risk: R~, or an upper bound of it, such as V_beta of a certified set of noisy labels.
         n_classes: k, at least 2.
-        noise_rate: eta in [0, (k-1)/k), exact: a lower bound of it is not enough, nor an upper one.
+        noise_rate: eta in [0, (k-1)/k), exactly; neither a lower nor an upper bound is enough.
         beta: float in [1, inf).
 
     Returns:

@@ -1,4 +1,4 @@
-r"""Bounds on the mean loss of labelled examples that are independent one by one, or cluster by cluster."""
+r"""Bound the mean loss of labelled examples, which are independent, or come in independent clusters."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ class Sample:
 
     @cached_property
     def kinds(self) -> IntArray:
-        """Integers that stand for the approximate content of each row, shape (n, 4)."""
+        """Four integers that describe each row approximately, shape (n, 4)."""
         top, own = self.probs.max(1), self.own(self.probs, 0.0)
         return np.column_stack([self.labels, self.probs.argmax(1), cells(top), cells(own)]).astype(np.int64)
 
     @cached_property
     def content(self) -> bytes:
-        """Bytes of the sample's approximate content, for a hash.
+        """The approximate content of the sample as bytes, from which to compute a hash.
 
-        They depend neither on the order of the rows nor on the names of clusters.
+        The bytes depend neither on the order of the rows nor on the names of clusters.
         """
         if self.clusters is None:
             return self.kinds[content_order(self.kinds)].tobytes()
@@ -53,7 +53,7 @@ class Sample:
         return b"".join(sorted(b"cluster" + cluster.tobytes() for cluster in np.split(rows[:, 1:], ends)))
 
     def own(self, losses: FloatArray, worst: float) -> FloatArray:
-        """Return for each example the entry of its label, shape (n,), from losses (n, k); `worst` if unseen."""
+        """Return the loss of each example for its label, from losses (n, k); `worst` if the label is no class."""
         known = self.labels != UNSEEN
         values = np.full(self.labels.size, float(worst))
         values[known] = losses[known, self.labels[known]]
@@ -62,9 +62,9 @@ class Sample:
     def mean_upper(self, z: FloatArray, delta: float, limits: tuple[float, float] = (0.0, 1.0)) -> float:
         """Bound the expectation of z, shape (n,), which lies within `limits`, with probability 1 - delta.
 
-        Truth values of independent examples take Clopper and Pearson's bound, which is exact, all else the betting
-        bound. A cluster is one draw, the mean of its examples: the bound is then on the expectation for a random
-        example of a random cluster.
+        For truth values of independent examples, this is Clopper and Pearson's bound, which is exact; otherwise the
+        betting bound. A cluster counts as one draw, the mean of its examples. Then the bound is on the expectation for
+        a random example of a random cluster.
         """
         kinds = self.kinds
         if self.clusters is not None:
@@ -78,7 +78,7 @@ class Sample:
 
 
 def checked_probs(probs: Any) -> FloatArray:
-    """Return probabilities of shape (n, k) of two classes or more, whose rows sum to one."""
+    """Check and return probabilities of shape (n, k), with k >= 2 and rows that sum to one."""
     shape = np.shape(probs)
     if len(shape) != 2 or shape[0] == 0 or shape[1] < 2:
         raise ValueError(_validation.expected("probs", "of shape (n, k) with n >= 1 and k >= 2", shape))
@@ -86,7 +86,7 @@ def checked_probs(probs: Any) -> FloatArray:
 
 
 def cluster_indices(groups: Any, n: int) -> IntArray | None:
-    """Return the names of clusters, shape (n,), as integers 0..c-1; None if there are none."""
+    """Number the clusters 0..c-1; return the number of each example's cluster, shape (n,), or None for no clusters."""
     if groups is None:
         return None
     names = checked_names(groups, n, "groups")
@@ -94,7 +94,7 @@ def cluster_indices(groups: Any, n: int) -> IntArray | None:
 
 
 def checked_names(values: Any, n: int, argument: str) -> NDArray[Any]:
-    """Return the names of the groups of n examples; require a name for each, and names that can be sorted."""
+    """Return the group names of n examples; require a name for each example, and names that can be sorted."""
     # A list becomes objects: as an array, NaN among texts would be the text "nan", and 1 the text "1".
     names = np.asarray(values, dtype=object if isinstance(values, (list, tuple)) else None)
     if names.shape != (n,):

@@ -1,4 +1,4 @@
-r"""Bounds that hold at every moment, however often one looks and whenever one stops."""
+r"""Bounds that stay valid if they are computed again after every draw, and whenever one stops."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ TUNED_FOR = 1000
 
 
 def betting_upper_sequence(sample: Any, delta: float = 0.05, *, limits: tuple[float, float] = (0.0, 1.0)) -> FloatArray:
-    r"""Bound an expectation after every draw, all bounds together, by the gambler of `betting_upper`.
+    r"""Return an upper bound on an expectation after every draw, by betting; all bounds hold at once.
 
     .. math:: P(\exists t: U_t < \mu) \le \delta, \qquad
         U_t = \min\Big\{m : \max_{i \le t} \sum_{j \le i}
         \log\big(1 + \min(\lambda_j, \tfrac{3}{4 (1 - m)}) (m - z_j)\big) \ge \log \tfrac{1}{\delta}\Big\},
         \qquad \lambda_j = \sqrt{\frac{2 \log (1/\delta)}{v_{j-1}\, j \log(j + 1)}}
 
-    The stakes know neither the draws to come nor how many there will be. So one may look after every draw and stop when
-    the bound is good enough. It never rises. Each draw may depend on those before it, as long as its expectation given
-    them is mu. If the expectation drifts, what is refuted is that it has been U_t or more all along: U_t bounds the
-    least expectation so far, not the latest; :func:`drift_upper_sequence` bounds their average.
+    The method is that of :func:`betting_upper`. The stakes depend neither on later draws nor on their number. So you
+    may look at the bound after every draw, and stop when it is good enough. The bounds never rise. Each draw may depend
+    on earlier draws, as long as its expectation given these is mu. If the expectation drifts, U_t bounds only the least
+    expectation so far, not the latest one. :func:`drift_upper_sequence` bounds the average of all expectations so far.
 
     Args:
         sample: draws z in the order in which they came, shape (n,), array or tensor.
@@ -105,7 +105,7 @@ def drift_upper_sequence(sample: Any, delta: float = 0.05, *, limits: tuple[floa
 
 
 def _open_ended_stakes(z: FloatArray, goal: float) -> FloatArray:
-    """Return the stakes, shape (n,); each knows only the draws before its own."""
+    """Return the stakes of the bets, shape (n,); each depends only on the draws before its own."""
     t = np.arange(1, z.size + 1)
     mean = (0.5 + z.cumsum()) / (t + 1)
     variance = (0.25 + ((z - mean) ** 2).cumsum()) / (t + 1)

@@ -1,4 +1,4 @@
-"""From what a user states of wrong labels to one assumption, and the part of delta that it leaves."""
+"""Turn what a user states about wrong labels into one assumption, and compute the delta that is left for bounds."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class StatedNoise:
         return symmetric or self.transition is not None or self.audit is not None
 
     def assume(self, sample: Sample, delta: float) -> tuple[LabelNoise, float]:
-        """Return the assumption, and what is left of delta when it has been made precise."""
+        """Return the stated assumption on wrong labels, and the part of delta that is left for the bounds."""
         k = sample.n_classes
         if self.checked:
             assert sample.right is not None
@@ -75,7 +75,7 @@ class StatedNoise:
 
 
 def _estimated(sample: Sample, delta: float) -> SymmetricNoise:
-    """Assume the lower end of the interval for the rate, which fails with probability delta at most."""
+    """Assume symmetric noise at the lower end of the rate's interval, which fails with probability delta at most."""
     if sample.clusters is not None:
         raise ValueError(_validation.expected("noise_rate", f"a number where there are groups, not {AUTO!r}", AUTO))
     known, k = sample.labels != UNSEEN, sample.n_classes

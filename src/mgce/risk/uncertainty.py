@@ -1,4 +1,4 @@
-r"""Uncertainty sets: all distributions whose expected features are within lambda of tau (eq. 9)."""
+r"""Uncertainty sets: all distributions whose expected features differ from tau by at most lambda (eq. 9)."""
 
 from __future__ import annotations
 
@@ -67,10 +67,11 @@ class UncertaintySet:
             \text{(bernstein)}
 
         for each of the m = k d coordinates j of Phi, with s_j its sample deviation and d_j the width of its range. For
-        a feature in [a, b] that is `max(0, b) - min(0, a)`, since the coordinate is zero in the examples of the other
-        classes. `"betting"` gives each coordinate its betting interval at `delta / (2 m)` a side, and tau is the middle
-        of that: the tightest by far, though slower. The draws of each coordinate are shuffled for it, those of
-        few values in several ways, of whose intervals it takes the hull.
+        a feature in [a, b] this width is `max(0, b) - min(0, a)`, since the coordinate is zero in the examples of the
+        other classes. With `"betting"`, tau and lambda are the middle and half-width of the betting interval of each
+        coordinate, at `delta / (2 m)` a side. These intervals are by far the tightest, but slower to compute. The draws
+        of each coordinate are shuffled first. If they have few different values, they are shuffled in several ways, and
+        the interval covers the intervals of all orders.
 
         Args:
             features: psi, shape (n, d), dense or sparse, independent rows.
@@ -79,12 +80,12 @@ class UncertaintySet:
             feature_range: lower and upper bounds of the features, numbers or shapes (d,), known
                 without the samples; scaling by the samples' own extremes breaks the guarantee.
             delta: probability in (0, 1) with which the set may miss the distribution.
-            bound: `"betting"`, `"bernstein"` (Maurer and Pontil) or `"hoeffding"`. Betting takes some 100 passes over
+            bound: `"betting"`, `"bernstein"` (Maurer and Pontil) or `"hoeffding"`. Betting needs about 100 passes over
                 n k d numbers.
-            intercept: whether to add the feature 1.
+            intercept: whether to append a constant feature 1.
 
         Returns:
-            The set, `certified`.
+            The set; `certified` is True.
 
         Raises:
             ValueError: if features are outside `feature_range`, or shapes or values do not fit.
@@ -121,7 +122,7 @@ class UncertaintySet:
     def heuristic(
         cls, features: Any, labels: Any, *, lambda_0: float = 1e-5, n_classes: int | None = None, intercept: bool = True
     ) -> UncertaintySet:
-        r"""Make the set of the paper's experiments, `lambda = lambda_0 s`: a regulariser, not a guarantee.
+        r"""Make the set of the paper's experiments, with `lambda = lambda_0 s`: it regularises, but guarantees nothing.
 
         No inequality says that the true moments are within this lambda of tau. With the paper's
         `lambda_0 = 1e-5` the true distribution was in the set in none of 65 simulated runs, and the minimax risk was
@@ -132,7 +133,7 @@ class UncertaintySet:
             labels: integers in 0..k-1, shape (n,).
             lambda_0: factor of the sample deviations s, not negative.
             n_classes: k, by default the largest label plus one.
-            intercept: whether to add the feature 1.
+            intercept: whether to append a constant feature 1.
 
         Returns:
             The set; `certified` is False.
@@ -186,7 +187,7 @@ def _mean_and_std(psi: Matrix, y: IntArray, n_classes: int) -> tuple[FloatArray,
 def _betting_box(
     psi: Matrix, y: IntArray, n_classes: int, low: FloatArray, high: FloatArray, delta: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the middles and half-widths of the betting intervals of Phi, both of shape (k, d)."""
+    """Return the middles and half-widths of the betting intervals for E Phi, both of shape (k, d)."""
     bottom = np.minimum(low, 0)
     width = np.maximum(high, 0) - bottom
     scale = np.where(width > 0, width, 1)

@@ -1,4 +1,4 @@
-"""Conformal prediction sets: classes that hold the right one with a stated probability, from clean or noisy labels."""
+"""Conformal prediction sets, which contain the right class with a stated probability, from clean or noisy labels."""
 
 from mgce.sets.calibration import calibrate
 from mgce.sets.conformal import ConformalSets, conformal_scores

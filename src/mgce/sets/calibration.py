@@ -1,4 +1,4 @@
-"""Thresholds from a calibration sample whose labels are right, or wrong in a known way."""
+"""Compute thresholds of prediction sets from labelled rows, whose labels are right or wrong in a known way."""
 
 from __future__ import annotations
 
@@ -43,22 +43,23 @@ def calibrate(
     transition: Any = None,  # (k, k)
     delta: float = 0.05,
 ) -> ConformalSets:
-    r"""Find thresholds with which prediction sets hold the right class with probability at least 1 - alpha.
+    r"""Find thresholds such that prediction sets contain the right class with probability at least 1 - alpha.
 
     .. math:: \hat q = \text{the } \lceil (n + 1)(1 - \alpha) \rceil \text{-th smallest } s_{y_i}(x_i)
 
-    for right labels: the guarantee is an average over calibration samples as well. For at most a share eta of wrong
-    labels, whichever and however (`noise_type="any"`), the same with alpha - eta in place of alpha.
+    if all labels are right, where :math:`s_y(x)` is the score of class y (:func:`conformal_scores`). This probability
+    is an average over calibration samples as well. If at most a share eta of the labels is wrong, no matter which
+    (`noise_type="any"`), alpha is replaced by alpha - eta.
 
     For a transition matrix T, or symmetric noise at a rate that is exactly known, the mean of
 
     .. math:: z_i = \sum_j (T^{-1})[y_i, j]\; 1\{s_j(x_i) > q\}
 
-    is the share of right classes that are left out. Thresholds are tried from the largest sets on, as long as the
-    gambler of :func:`~mgce.risk.betting_upper` refutes that this share is alpha or more; the share only grows from one
-    to the next, so the first that is passed by mistake is passed with probability delta at most, and with it all. The
-    guarantee then holds with confidence 1 - delta over the calibration sample. With `per_class`, the same is done for
-    each class by the terms of z of this class, at delta / k each.
+    is an unbiased estimate of the share of rows whose set misses the right class. Thresholds q are tried in descending
+    order, from the largest sets on, as long as the test of :func:`~mgce.risk.betting_upper` rejects that this share is
+    alpha or more. The share only grows along this order. So the probability that any threshold passes wrongly
+    is at most delta: the guarantee holds with confidence 1 - delta over the calibration sample. With `per_class`, each
+    class is tested on its own terms of z, with delta / k.
 
     Give `logits` where the classifier gives many classes probability 0, as MGCE does. No threshold tells such classes
     apart by their probability. If more than alpha of the right classes have probability 0, every set holds all classes,
@@ -148,7 +149,7 @@ def _warn_of_zeros(sample: Sample, inverse: FloatArray, alpha: float, per_class:
 
 
 def _thresholds(scores: FloatArray, y: IntArray, alpha: float, per_class: bool) -> FloatArray:
-    """Return the conformal quantile of the scores of the labels, of all or of each class, shape (k,)."""
+    """Return the conformal quantile of the labels' scores, for all classes together or for each, shape (k,)."""
     k = scores.shape[1]
     own = np.where(y == UNSEEN, np.inf, scores[np.arange(len(y)), np.maximum(y, 0)])
     if per_class:
@@ -176,7 +177,7 @@ def _noisy_thresholds(
     weight = np.where(unseen[:, None], 0.0, inverse[np.maximum(y, 0)])
 
     def last_passed(classes: slice, unseen: Any, delta: float) -> float:
-        """Return the threshold of some classes."""
+        """Return the last threshold that passes the test for these classes together."""
         terms = _Terms(scores[:, classes], weight[:, classes], inverse[:, classes], unseen, alpha)
         return _last_passed(terms, candidates, sample, delta)
 
@@ -187,7 +188,7 @@ def _noisy_thresholds(
 
 @dataclass(frozen=True, eq=False)
 class _Terms:
-    """For each threshold q, the terms `weight (1{score > q} - alpha)`, whose mean is to be below zero."""
+    """The terms `weight (1{score > q} - alpha)`. A threshold q passes if their mean is proved below zero."""
 
     scores: FloatArray  # (n, classes)
     weight: FloatArray  # (n, classes)
@@ -196,12 +197,12 @@ class _Terms:
     alpha: float
 
     def at(self, q: float) -> FloatArray:
-        """Return the terms at a threshold, shape (n,)."""
+        """Return the terms for the threshold q, one for each row, shape (n,)."""
         terms = (self.weight * ((self.scores > q) - self.alpha)).sum(1)
         return np.where(self.unseen, 1 - self.alpha, terms)
 
     def limits(self) -> tuple[float, float]:
-        """Return the least and the largest value that a term can have, whatever the sample."""
+        """Return the least and the largest value that a term of the mean can have in any sample."""
         positive, negative = np.maximum(self.inverse, 0), np.minimum(self.inverse, 0)
         low = float((negative * (1 - self.alpha) - positive * self.alpha).sum(1).min())
         high = float((positive * (1 - self.alpha) - negative * self.alpha).sum(1).max())

@@ -1,4 +1,4 @@
-"""Prediction sets: the classes whose score is below a threshold."""
+"""Prediction sets: all classes of a row whose score is at most a threshold."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHARE, REST = 1e-4, 1e-12
 
 @dataclass(frozen=True)
 class ConformalSets:
-    """Thresholds on the scores of the classes; the set of an example is every class within its threshold."""
+    """Thresholds that define prediction sets: a set contains every class whose score is at most its threshold."""
 
     thresholds: tuple[float, ...]  # (k,); infinite where a class is in every set
     score: str
@@ -39,10 +39,10 @@ class ConformalSets:
 
         Sets that were calibrated on logits take `logits`, others take `probs`.
 
-        The class of largest probability is always in, so a set is never empty. Comparisons with the threshold have a
-        relative tolerance of a ten-thousandth. The threshold is the score of a row of the calibration sample, and in a
-        table of categories many rows have exactly that score. Predicted in another batch, it differs in its last digit.
-        A larger set never covers less, so the guarantee holds, whatever the batches and the precision.
+        The class of largest probability is always in the set, so no set is empty. Comparisons with the threshold have a
+        relative tolerance of a ten-thousandth. Reason: the threshold is the score of a row of the calibration sample,
+        and in a table of categories many rows have exactly this score. In another batch the last digit of such a score
+        can differ. The tolerance only makes sets larger, so the guarantee holds whatever the batches and the precision.
         """
         name, other = ("logits", "probs") if self.of_logits else ("probs", "logits")
         rows = checked_rows(probs, logits)
@@ -58,7 +58,7 @@ class ConformalSets:
         return np.asarray(within | _reaches(rows, rows.max(1, keepdims=True)))
 
     def __str__(self) -> str:
-        """Say what is proved, and what it assumes."""
+        """Return sentences on the guarantee of the sets, and on its assumptions."""
         where = "whichever it is" if self.per_class else "on average over examples"
         how = (
             "and calibration samples"
@@ -80,7 +80,7 @@ class ConformalSets:
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> ConformalSets:
-        """Return the sets of what :meth:`to_dict` gave."""
+        """Return the thresholds from the plain values that :meth:`to_dict` returned."""
         thresholds = tuple(np.inf if t is None else float(t) for t in fields["thresholds"])
         return cls(**{**fields, "thresholds": thresholds, "assumptions": tuple(fields["assumptions"])})
 
@@ -110,11 +110,11 @@ def conformal_scores(probs: Any = None, score: str = "least_ambiguous", *, logit
     in [0, inf]: the same order, computed from margins, so that no two classes are level because both have rounded to 0.
 
     The least ambiguous sets are the smallest on average; the adaptive ones are larger for hard examples and smaller for
-    easy ones, so that both are covered alike. The published adaptive score counts p_y itself, or a random part of it:
-    the score of every sure and right answer is then 1, that of all classes with probability zero.
+    easy ones, so that both have similar coverage. The published adaptive score adds p_y itself, or a random part of it.
+    With that, a right class of probability 1 would have the score 1, like all classes of probability zero.
 
-    Probabilities that differ by a ten-thousandth of themselves count as equal there, since which of them is larger can
-    depend on the batch.
+    The adaptive score treats probabilities as equal if they differ by less than a ten-thousandth of their size, since
+    rounding in a batch can decide which one is larger.
 
     Classes of one score are in a set together. MGCE's h and p are zero for many classes; where more than alpha of the
     right classes are among those, sets have to hold them all. Logits order these classes.
@@ -173,5 +173,5 @@ def _log_of_the_rest(log_p: FloatArray) -> FloatArray:
 
 
 def _reaches(values: FloatArray, least: FloatArray) -> NDArray[np.bool_]:
-    """Tell which numbers in [0, 1] are at least others, up to what the batch of a row changes in them."""
+    """Return which entries of `values` are at least those of `least`, with a tolerance for rounding; all in [0, 1]."""
     return np.asarray(values >= least * (1 - SHARE) - REST)

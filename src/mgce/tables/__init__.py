@@ -1,1 +1,1 @@
-"""Fit a certified classifier to a table: columns, choice of the model, fit, suspect labels, report."""
+"""Fit a classifier to a table: read columns, choose a model, certify it, find suspect labels, and report."""

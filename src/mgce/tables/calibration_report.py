@@ -1,4 +1,4 @@
-"""The section of a fit's report on calibration."""
+"""Write the section on calibration in the HTML report of a fit."""
 
 from __future__ import annotations
 

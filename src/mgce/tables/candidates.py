@@ -74,7 +74,7 @@ class Candidate:
 
     @property
     def name(self) -> str:
-        """The model and its settings, unique among the candidates."""
+        """The name of the model with its settings, unique among the candidates."""
         return f"{self.model}, {self.settings}"
 
 
@@ -116,9 +116,9 @@ def candidates(
     Args:
         model: a key of `MODELS`, or `AUTO` for all models.
         beta: loss parameter of all candidates; None for a few values among which it is chosen.
-        seed: for the models that draw random numbers.
+        seed: seed of the models that draw random numbers.
         n_rows: number of rows of the final fit.
-        n_classes: number of classes; all models are fewer where they are many.
+        n_classes: number of classes; with many classes, some models are left out.
         jobs: number of trees that a forest grows at once; -1 for one on each core.
     """
     if model == AUTO:
@@ -135,7 +135,7 @@ def candidates(
 
 
 def forest(n_rows: int, seed: int, jobs: int = 1, beta: float = DEFAULT_BETA) -> MGCEForestClassifier:
-    r"""Return the forest for a number of rows: 100 trees for up to `TREE_ROWS` rows, down to 37 for far more.
+    r"""Return an unfitted forest: 100 trees for up to `TREE_ROWS` rows, fewer for more rows, at least 37.
 
     A tree draws :math:`m = \min(n, 10^5)` of n rows with replacement, and misses a given one with
     probability :math:`(1 - 1/n)^m`. For m = n that is about 1/e, so 37 of 100 trees are out-of-bag trees of a row, by

@@ -1,4 +1,4 @@
-"""Decisions of a person on the rows of a table: find the rows, mend the labels, and bound what the draws tell."""
+"""Apply a person's decisions on labels to a table, and bound errors by the decisions on random rows."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ DEPENDENT = "Rows of groups, or in the order of time, are no independent draws: 
 
 @dataclass(frozen=True)
 class Checked:
-    """Decisions on rows of a table.
+    """A person's decisions on the labels of a table's rows.
 
     Attributes:
-        decisions: by the number of the row in the table, from 0.
-        given: the table with the labels that were reviewed, whichever it has by now.
-        n: rows that a person decided on; decisions on copies of these come on top.
+        decisions: the decisions by row number, from 0.
+        given: the table with its labels as they were reviewed, even if they have been corrected since.
+        n: number of rows that a person decided on, not counting copies of these rows.
     """
 
     decisions: Mapping[int, Decision]
@@ -43,27 +43,27 @@ class Checked:
 
     @property
     def labels(self) -> dict[int, str]:
-        """The right label of each row whose label changes, by the number of the row."""
+        """The right label of each row whose label changes, by row number."""
         return {row: one.label for row, one in self.decisions.items() if one.label and one.label != one.given}
 
     @property
     def dropped(self) -> list[int]:
-        """The numbers of the rows to leave out."""
+        """The numbers of the rows that a person decided to drop."""
         return [row for row, one in self.decisions.items() if one.decision == DROP]
 
     @classmethod
     def of(cls, decisions: Sequence[Decision], frame: pd.DataFrame, split: Split) -> Checked:
-        """Find the rows that decisions are about.
+        """Find the row of the table that each decision is about.
 
-        A row that was dropped may be gone, and a label may be mended already.
+        Dropped rows may already be removed from the table, and labels may already be corrected.
 
         Args:
-            decisions: the decisions, each on another row.
-            frame: the table, rows numbered from 0.
+            decisions: the decisions, at most one for each row.
+            frame: the table, with rows numbered from 0.
             split: the settings of the fit.
 
         Raises:
-            ValueError: if rows are not found, or have a label that was neither reviewed nor decided on.
+            ValueError: if a row is not found, or its label is neither the reviewed label nor the decided one.
         """
         place = {key: number for number, key in enumerate(row_keys(frame, split.target, split.id))}
         labels = Columns({}, split.target).labels(frame)
@@ -79,7 +79,7 @@ class Checked:
         return cls(found, frame.assign(**{split.target: given}), len(decisions))
 
     def with_copies(self, rows: Rows) -> Checked:
-        """Return the decisions, and each label that was decided on for the copies of its row without a decision."""
+        """Return the decisions, with each decided label also applied to copies of the row that have no decision."""
         if not rows.n_copies:
             return self
         place, own = rows.frame.index.to_numpy(), self.by_row(rows)
@@ -92,12 +92,12 @@ class Checked:
         return replace(self, decisions={**self.decisions, **copies})
 
     def by_row(self, rows: Rows) -> dict[int, Decision]:
-        """Return the decisions by the index of the row among those with a label of a class."""
+        """Return the decisions by the index of the row in `rows`, which holds only rows whose label is a class."""
         place = {int(row): index for index, row in enumerate(rows.frame.index)}
         return {place[row]: one for row, one in self.decisions.items() if row in place}
 
     def mended(self, rows: Rows) -> Rows:
-        """Return the rows with right labels, without the dropped ones among those to train on or hold out.
+        """Return the rows with corrected labels; dropped rows are neither trained on nor held out.
 
         Raises:
             ValueError: if a label is not one of the classes, or a class is left with fewer than two training rows.
@@ -125,7 +125,7 @@ class Checked:
         )
 
     def settled(self, judgement: Judgement, rows: Rows) -> Judgement:
-        """Return the judgement in which no label is suspect that a person has decided on."""
+        """Return the judgement with all labels that a person has decided on marked as not suspect."""
         done = np.array([row for row, one in self.by_row(rows).items() if one.is_settled], dtype=np.int64)
         wrong, issue, suggested = judgement.wrong.copy(), judgement.is_issue.copy(), judgement.suggested.copy()
         wrong[done], issue[done], suggested[done] = 0.0, False, judgement.target[done]
@@ -134,20 +134,20 @@ class Checked:
 
 @dataclass(frozen=True)
 class Findings:
-    """What decisions did to a table, and what those on rows drawn at random tell.
+    """Results of a review: what the decisions changed, and the bounds from rows drawn at random.
 
     Attributes:
-        n: decisions.
-        changed: labels that were mended.
-        dropped: rows that were left out.
-        skipped: rows that were skipped.
-        drawn: rows drawn at random that were checked, up to the last one.
-        error: bound on the errors of the model of the training rows against right labels; None if there is none.
+        n: number of decisions.
+        changed: number of labels that were corrected.
+        dropped: number of rows that were left out.
+        skipped: number of rows that were skipped.
+        drawn: number of random draws up to the last one that was checked.
+        error: bound on the errors, against right labels, of the model fitted to the training rows; None if unknown.
         left: with probability 1 - delta, at most this share of the table's labels is still wrong; None if unknown.
         delta: probability with which each of the two may fail.
         note: why there are no bounds; "" if there are.
-        audit: how many of the rows drawn at random have a right label (row) and a given label (column), by the classes;
-            `mgce certify --audit` takes such counts.
+        audit: counts of the rows drawn at random, by right label (row) and given label (column), in the order of the
+            classes; `mgce certify --audit` accepts such counts.
     """
 
     n: int
@@ -172,13 +172,14 @@ class Findings:
 def findings(
     checked: Checked, rows: Rows, draws: Draws, predicted: NDArray[Any], delta: float, *, independent: bool
 ) -> Findings:
-    """Say what decisions did, and what those on rows drawn at random tell.
+    """Return the results of a review: counts of decisions, and bounds from the rows drawn at random.
 
     Args:
         checked: the decisions.
         rows: the rows with the labels that were reviewed.
-        draws: the order in which these are drawn.
-        predicted: classes of the rows held out, in the order of `rows.held_out`, by the model of the training rows.
+        draws: the random order of these rows.
+        predicted: classes of the held-out rows that the model fitted to the training rows predicts, in the order of
+            `rows.held_out`.
         delta: probability with which each bound may fail.
         independent: whether the rows held out are independent draws.
     """
@@ -210,13 +211,13 @@ def findings(
 
 
 def _audit(drawn: Sequence[Decision], classes: Sequence[str]) -> tuple[tuple[int, ...], ...]:
-    """Count the draws by right label, in rows, and given label, in columns."""
+    """Return counts of the drawn rows by right label (row) and given label (column)."""
     pairs = Counter((one.label, one.given) for one in drawn)
     return tuple(tuple(pairs[right, given] for given in classes) for right in classes)
 
 
 def _left(drawn: Sequence[Decision | None], draws: Draws, order: Sequence[int], delta: float) -> float:
-    """Bound the share of labels that are wrong and not mended; a draw that nobody decided on counts as skipped."""
+    """Bound the share of wrong labels that are not corrected; a drawn row without a decision counts as skipped."""
     skipped = [one is None or not one.is_settled for one in drawn]
     # What was shown as a suspect was mended before it was drawn.
     found = [
@@ -229,7 +230,7 @@ def _left(drawn: Sequence[Decision | None], draws: Draws, order: Sequence[int], 
 
 
 def _refusal(n: int, lost: int, changed: int, id: str | None) -> str:
-    """Say how many of n decisions are not about rows of the table, and why."""
+    """Return the error message that states how many of n decisions match no row of the table, and why."""
     named = "other cells than the label were changed or rows left out" if id is None else "their names were changed"
     parts = [
         *([f"{lost:,} on rows that are not found, as {named}, or --id is another than before"] if lost else []),

@@ -50,7 +50,7 @@ class Average:
 
     @property
     def name(self) -> str:
-        """The names of the members' models."""
+        """The names of the averaged models."""
         *first, last = (member.model for member in self.members)
         return f"{self.model} of {', '.join(first)} and {last}"
 
@@ -62,7 +62,7 @@ class Average:
 
 @dataclass(frozen=True)
 class Trial:
-    """The result of a candidate or a baseline on the last rung that it reached."""
+    """The result of a candidate or a baseline on the last and largest set of rows that it was tried on."""
 
     name: str
     candidate: Candidate | Average | None  # None for a baseline
@@ -75,7 +75,7 @@ class Trial:
 
     @property
     def model(self) -> str:
-        """The candidate's model, a key of `MODELS` or `AVERAGE`; "" for a baseline."""
+        """The name of the candidate's model: a key of `MODELS`, or `AVERAGE`; "" for a baseline."""
         return "" if self.candidate is None else self.candidate.model
 
 
@@ -201,7 +201,7 @@ def fit_candidate(
 
 
 def _fitted(estimator: Any, rows: Part, some: NDArray[np.int64]) -> Any:
-    """Fit a clone of an estimator to some of the rows."""
+    """Return a clone of an estimator, fitted to some of the rows."""
     X, y, weight = rows
     options = {} if weight is None else {"sample_weight": weight[some]}
     return clone(estimator).fit(X[some], y[some], **options)
@@ -306,7 +306,7 @@ def _ahead(compared: list[Trial], best: Trial, y: NDArray[Any]) -> list[Trial]:
 
 
 def _survivors(trials: list[Trial]) -> list[Trial]:
-    """Return the best trial of each model, if it is no more than `BEHIND` below the best of all."""
+    """Return the best trial of each model whose accuracy is at most `BEHIND` below the best of all."""
     best = max(trial.accuracy for trial in trials)
     leaders: dict[str, Trial] = {}
     for trial in trials:
@@ -318,7 +318,7 @@ def _survivors(trials: list[Trial]) -> list[Trial]:
 
 
 def _seconds_of_fit(trial: Trial, n: int) -> float:
-    """Estimate the seconds that fitting a candidate to all n rows takes beyond what has to be done in any case."""
+    """Estimate the additional seconds for fitting a candidate to all n rows, beyond work that is needed anyway."""
     assert isinstance(trial.candidate, Candidate)
     if trial.model == "forest":  # one is grown on all rows anyway, to judge the labels
         return 0.0
@@ -336,7 +336,7 @@ def _left_out_if_slow(trial: Trial, n: int, left: float) -> Trial:
 
 
 def _in_time(trials: list[Trial], n: int, left: float) -> list[Trial]:
-    """Return the most accurate trial, and of the others those that can be fitted beside it in `left` seconds."""
+    """Return the most accurate trial, and all others that can be fitted together with it within `left` seconds."""
     first, *others = sorted(trials, key=lambda trial: -trial.accuracy)
     left -= _seconds_of_fit(first, n)
     chosen = [first]
@@ -348,7 +348,7 @@ def _in_time(trials: list[Trial], n: int, left: float) -> list[Trial]:
 
 
 def _draw_rows(y: NDArray[Any], most: int, seed: int) -> NDArray[np.int64]:
-    """Draw at most `most` rows; return their indices, sorted."""
+    """Draw at most `most` rows at random; return their indices, sorted."""
     rows = np.arange(len(y))
     if len(rows) <= most:
         return rows

@@ -1,4 +1,4 @@
-"""The sections of a fit's report on single classes and single columns."""
+"""Write the sections on single classes and single columns in the HTML report of a fit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ N_COLUMNS = 20  # show only this many columns, the most important ones: one scre
 
 
 def class_sections(fit: TableFit) -> dict[str, str]:
-    """Return the sections: HTML by heading."""
+    """Return the HTML of each section, by its heading."""
     return {
         "Class by class": _beside_the_simplest(fit) + _by_class(fit) + _confusion(fit),
         "Which columns matter": _importance(fit),
@@ -55,7 +55,7 @@ def _beside_the_simplest(fit: TableFit) -> str:
 
 
 def _by_class(fit: TableFit) -> str:
-    """Show recall and precision of every class."""
+    """Return HTML with the recall and precision of every class."""
     counts = fit.measures.confusion
     given, predicted, right = counts.sum(1), counts.sum(0), counts.diagonal()
     rows = [
@@ -71,7 +71,7 @@ def _by_class(fit: TableFit) -> str:
 
 
 def _confusion(fit: TableFit) -> str:
-    """Show the confusion matrix, or with many classes the pairs that are confused most often."""
+    """Return HTML with the confusion matrix, or for many classes with the pairs that are confused most often."""
     counts, classes = fit.measures.confusion, [str(label) for label in fit.model.classes]
     if len(classes) <= MOST_CLASSES:
         rows = [[label, *(f"{count:,}" for count in counts[i])] for i, label in enumerate(classes)]
@@ -90,7 +90,7 @@ def _confusion(fit: TableFit) -> str:
 
 
 def _importance(fit: TableFit) -> str:
-    """Show how much accuracy is lost when the values of a column are shuffled."""
+    """Return HTML with the accuracy that is lost when the values of a column are shuffled."""
     importances = fit.measures.importance
     if importances is None:
         return paragraph("Not measured: the table has too many columns.")
@@ -104,10 +104,10 @@ def _importance(fit: TableFit) -> str:
 
 
 def _points(share: float) -> str:
-    """Show a share in percentage points; adding 0.0 turns a rounded -0.0 into 0.0."""
+    """Format a share in percentage points; adding 0.0 turns a rounded -0.0 into 0.0."""
     return f"{round(100 * share, 1) + 0.0:.1f}"
 
 
 def _share(part: int, whole: int) -> str:
-    """Show part / whole in percent; nothing for a whole of 0."""
+    """Format part / whole in percent; return an empty text if the whole is 0."""
     return f"{part / whole:.1%}" if whole else ""

@@ -56,7 +56,7 @@ class Columns:
 
     @property
     def categories(self) -> list[str]:
-        """The names of the features of kind CATEGORY."""
+        """The names of the features that are columns of categories."""
         return [name for name, kind in self.kinds.items() if kind == CATEGORY]
 
     @property
@@ -139,7 +139,7 @@ class Columns:
 
 
 def unseen_categories(selected: pd.DataFrame, known: Mapping[str, Collection[Any]]) -> list[str]:
-    """Report categories that the model does not know, in one sentence for each column that has any.
+    """Return a sentence for each column with categories that the model does not know.
 
     Args:
         selected: features, as :meth:`Columns.select` returns them.
@@ -159,7 +159,7 @@ def unseen_categories(selected: pd.DataFrame, known: Mapping[str, Collection[Any
 
 
 def unlike_their_column(frame: pd.DataFrame, selected: pd.DataFrame, kinds: Mapping[str, str]) -> list[str]:
-    """Report values that are not of their column's kind, in one sentence for each column that has any.
+    """Return a sentence for each column with values that do not fit its kind, such as text among numbers.
 
     Args:
         frame: the table as read.
@@ -209,7 +209,7 @@ def _kind(column: pd.Series[Any]) -> tuple[str, str | None]:
 
 
 def _number_format(column: pd.Series[Any]) -> str | None:
-    """Return the format in which a column is to be read if it holds numbers; None if it cannot be read as numbers."""
+    """Return the number format of a column; None if the column cannot be read as numbers."""
     if _is_number(column):
         return TRUTH if column.dropna().isin(WORDS.values()).all() else PLAIN
     text = _text(column).astype("str")

@@ -1,4 +1,4 @@
-r"""Find rows of a table that are copies, not independent draws that are equal by chance."""
+r"""Find rows of a table that are copies of one another, instead of independent rows that are equal by chance."""
 
 from __future__ import annotations
 
@@ -28,29 +28,31 @@ ALPHA = 1e-3  # probability that a Poisson number of equal rows passes for copie
 
 
 def copies(selected: pd.DataFrame, labels: pd.Series[Any]) -> IntArray:
-    r"""Return a number for each row: copies of one another share a number, and no other rows do.
+    r"""Return a number for each row; rows have the same number if and only if they are copies of one another.
 
     Copies are rows that are equal in all features and the label, more often than chance explains:
 
     1. Equal rows are ordinary draws if, in two columns or more, another row differs from them in that column alone, or
        in that column and the label. Rows of a few categories have such similar rows, those of continuous numbers not.
-    2. All others are copies if those in excess of one of each kind are more than a Poisson variable exceeds with
-       probability `ALPHA`, whose mean is `DEPENDENCE` times the number of equal pairs that chance makes,
+    2. All other equal rows are copies if there are too many of them. Their number, without one row of each kind, is
+       compared with the number that a Poisson variable exceeds with probability `ALPHA`. The mean of this variable has
+       two terms: `DEPENDENCE` times the number of equal pairs that chance makes,
 
        .. math:: \frac{1}{2} \sum_a \max\Big(u \prod_j f_j(a),\ \max_j N_j(a) \frac{f_j(a)}{1 - f_j(a)}\Big)
 
-       and `BORDER` times the number of ordinary ones. The sum is over the different rows a without similar ones in two
-       columns, of u different rows in all; :math:`f_j(a)` is the share of other rows with the value of a in column j,
-       :math:`N_j(a)` the number of those that differ from a in column j alone. The first term is right where columns
-       are independent of one another, the second where a column is independent of the others near the row.
+       and `BORDER` times the number of ordinary equal rows. There are u different rows in all. The sum is over the
+       different rows a without similar ones in two columns. :math:`f_j(a)` is the share of other rows with the value of
+       a in column j, and :math:`N_j(a)` the number of those that differ from a in column j alone. The first argument of
+       max is right if columns are independent of one another, the second if a column is independent of the others near
+       the row.
 
-    Columns that determine one another count once; columns of 0 and 1 that sum to one are one column. Numbers on a grid,
-    such as those of one decimal, are two columns: the interval among eight, and the place in it, so that a single
-    column of rounded numbers has similar rows too. A table whose only feature is a category has no copies, nor has one
-    of fewer than ten different rows.
+    Columns that determine one another are treated as one column, and so are columns of 0 and 1 that sum to one. A
+    column of numbers on a grid, such as numbers with one decimal, is treated as two columns: which of eight intervals a
+    number is in, and where in it. So a single column of rounded numbers has similar rows too. A table whose only
+    feature is a category has no copies, and neither has a table of fewer than ten different rows.
 
-    Assumed is that columns agree at most `DEPENDENCE` times as often as if they were independent, where a row has
-    no similar ones in two columns. Rows that repeat because they describe one thing, such as a product with its weight,
+    The method assumes that, for rows without similar rows in two columns, columns agree at most `DEPENDENCE` times as
+    often as independent columns. Rows that repeat because they describe one thing, such as a product with its weight,
     its price and its class, are taken for copies. Copies of rows of few categories cannot be distinguished from draws.
 
     Args:
@@ -80,10 +82,11 @@ def copies(selected: pd.DataFrame, labels: pd.Series[Any]) -> IntArray:
 
 
 def things_and_copies(selected: pd.DataFrame, labels: pd.Series[Any]) -> tuple[IntArray, IntArray]:
-    """Return for each row the number of the thing that it describes, and the number of the row that it is a copy of.
+    """Return for each row the number of the thing that it describes, and the number of its set of copies.
 
-    Rows that are equal in all features more often than by chance are one thing that was labelled several times. Those
-    of them with one label are copies, however often labels disagree. So are all that :func:`copies` finds.
+    If rows are equal in all features more often than by chance, they describe one thing that was labelled several
+    times. Those of these rows with the same label are copies, even if other labels disagree. All rows that
+    :func:`copies` finds are copies too.
 
     Args:
         selected: n rows of features.
@@ -115,7 +118,7 @@ def _numbers_as_float(column: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def _copied(parts: list[IntArray], label: IntArray, size: IntArray) -> NDArray[np.bool_]:
-    """Return which of the u different rows are copied: by their parts and labels (u,), and their numbers of rows."""
+    """Return which of the u different rows have copies, given their parts and labels (u,) and how often each occurs."""
     if len(parts) < 2:  # one category, of which all rows are equal
         return np.zeros(len(size), bool)
     label_key, keys = _mixed(label, len(parts)), [_mixed(part, place) for place, part in enumerate(parts)]
@@ -136,29 +139,29 @@ def _copied(parts: list[IntArray], label: IntArray, size: IntArray) -> NDArray[n
 
 
 def numbered(values: Any) -> IntArray:
-    """Return numbers 0, 1, ... in the order in which different values come; missing ones equal one another."""
+    """Number different values 0, 1, ... in the order of first appearance; all missing values get one number."""
     return np.asarray(pd.factorize(values, use_na_sentinel=False)[0], dtype=np.int64)
 
 
 def _mixed(code: IntArray, place: int) -> Keys:
-    """Return 64 mixed bits of a column's numbers, such that sums over columns hardly ever agree by accident."""
+    """Hash a column's numbers to 64 bits, such that sums of hashes over columns hardly ever agree by accident."""
     start = np.array(place * GOLDEN % 2**64, dtype=np.uint64)
     return np.asarray(pd.util.hash_array(code.astype(np.uint64) + start), dtype=np.uint64)
 
 
 def _sum(codes: list[IntArray]) -> Keys:
-    """Return a key of each row, equal where all columns are."""
+    """Return a key of each row; two rows have equal keys if they are equal in all columns."""
     return np.asarray(np.sum([_mixed(code, place) for place, code in enumerate(codes)], axis=0))
 
 
 def _others(keys: Any) -> IntArray:
-    """Return the number of other rows with the same key, (u,)."""
+    """Return for each of u rows the number of other rows with the same key, shape (u,)."""
     _, place, size = np.unique(keys, return_inverse=True, return_counts=True)
     return np.asarray(size[place] - 1)
 
 
 def _parts(columns: list[Coded]) -> list[IntArray]:
-    """Return the parts into which the features of the different rows are put, (u,) each; one for a single category."""
+    """Group the features of the u different rows into parts, shape (u,) each; a single category is one part."""
     whole, digits = [], []
     columns = _one_hot_together(_without_recodes(columns))
     for column, code in columns:
@@ -177,9 +180,9 @@ def _parts(columns: list[Coded]) -> list[IntArray]:
 
 
 def _without_recodes(columns: list[Coded]) -> list[Coded]:
-    """Return the columns without those that determine another one, and are determined by it.
+    """Keep only one of each set of columns that determine one another.
 
-    Of such columns the one is kept whose values chance can least repeat.
+    The column that is kept is the one whose values chance can least repeat.
     """
     best: dict[bytes, tuple[float, int]] = {}
     for place, (column, code) in enumerate(columns):
@@ -189,7 +192,7 @@ def _without_recodes(columns: list[Coded]) -> list[Coded]:
 
 
 def _density(column: pd.Series[Any]) -> float:
-    """Return the share of the grid's points that are values: 0 for numbers on no grid, 2 for what is no number."""
+    """Return the share of grid points that occur as values: 0 for numbers on no grid, 2 for columns of no numbers."""
     if column.dtype.kind != "f" or column.nunique() < FEW_VALUES:
         return 2.0
     grid = _on_grid(column)
@@ -197,7 +200,7 @@ def _density(column: pd.Series[Any]) -> float:
 
 
 def _one_hot_together(columns: list[Coded]) -> list[Coded]:
-    """Return the columns with each run of columns of 0 and 1 that sum to one put into one column."""
+    """Merge each run of adjacent columns of 0 and 1 that sum to one into one column."""
     merged: list[Coded] = []
     run = 0  # columns of 0 and 1 at the end of `merged`
     for column, code in columns:
@@ -217,9 +220,9 @@ def _one_hot_together(columns: list[Coded]) -> list[Coded]:
 
 
 def _on_grid(column: pd.Series[Any]) -> IntArray | None:
-    """Return a column of numbers in steps of a power of ten, 1 for the least; None if they are few or on no such grid.
+    """Convert numbers to whole steps of a power of ten, 1 for the least; None if there is no such grid, or few numbers.
 
-    A missing value is 0.
+    A missing value becomes 0.
     """
     if column.dtype.kind != "f" or column.nunique() < FEW_VALUES:
         return None

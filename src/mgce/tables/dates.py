@@ -31,13 +31,13 @@ UNITS = {"s": 10**6, "ms": 10**3, "us": 1}  # in microseconds
 
 
 def days_of_text(text: pd.Series[Any], forms: Collection[str] = tuple(FORMS)) -> pd.Series[Any]:
-    """Return days since 1970, with fractions, as float64; NaN for what is no date in one of the forms.
+    """Convert cells of text to days since 1970, with fractions, as float64; NaN for cells that are no date.
 
-    Dates may have a time after a T or a blank, with a zone or in UTC. Of a fraction, only that of a second is read.
+    A date may be followed by a T or a blank and a time, with a time zone or in UTC. Only seconds may have fractions.
 
     Args:
         text: cells of text; some may be missing.
-        forms: keys of `FORMS`.
+        forms: keys of `FORMS`, the forms in which dates are recognised.
     """
     codes, different = pd.factorize(text.astype("str"))  # most columns hold a date many times
     days = np.full(len(different) + 1, np.nan)  # the last for a missing cell, whose code is -1
@@ -55,7 +55,7 @@ def days_of_text(text: pd.Series[Any], forms: Collection[str] = tuple(FORMS)) ->
 
 
 def days_of_dates(dates: pd.Series[Any]) -> pd.Series[Any]:
-    """Return days since 1970, with fractions, as float64, of a column of dates of any unit, with a zone or without."""
+    """Convert a column of dates, of any unit and with or without a zone, to days since 1970 with fractions."""
     values = (dates.dt.tz_convert(None) if dates.dt.tz is not None else dates).to_numpy()
     counts, unit = values.astype(np.int64), np.datetime_data(values.dtype)[0]
     if unit == "ns":
@@ -67,7 +67,7 @@ def days_of_dates(dates: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def _days_of_parts(parts: pd.DataFrame, form: str, name: str) -> NDArray[np.float64]:
-    """Return days since 1970 of cells that are divided into the groups of their form and of `TIME`."""
+    """Return days since 1970 for cells that were split into the named groups of their form and of `TIME`."""
     n_groups = parts.shape[1] - (0 if form == MONTH else N_TIME)
     year = parts[0].astype(int)
     repetitions = (year - FIRST_YEAR) // 400
@@ -87,7 +87,7 @@ def _days_of_parts(parts: pd.DataFrame, form: str, name: str) -> NDArray[np.floa
 
 
 def _time(parts: pd.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return times of the day in UTC, in microseconds, and whether they are times."""
+    """Return the times of day in UTC, in microseconds, and whether each is a valid time."""
     parts = parts.set_axis(["hour", "minute", "second", "fraction", "zone", "zone_minute", "zone_second"], axis=1)
     fraction = parts.pop("fraction").fillna("").str.ljust(6, "0").str[:6].astype(int).to_numpy()
     west = parts["zone"].str.startswith("-", na=False).to_numpy(dtype=bool)

@@ -44,24 +44,25 @@ def dependence(
 ) -> list[Dependence]:
     """Look for nearly equal rows, rows that are sorted in time, and columns that look like groups.
 
-    - Rows are nearly equal if :func:`~mgce.tables.copies.copies` takes them for copies once numbers are rounded to a
-      twentieth of their standard deviation; or if it does so without dates and the columns that may name the rows,
-      such as a counter or a random name, which copies may have of their own.
-    - Rows are multiplied if more different rows occur a number of times than independent draws allow, by the numbers
-      that occur once more and once less.
+    - Rows are nearly equal if :func:`~mgce.tables.copies.copies` considers them copies after numbers are rounded to a
+      twentieth of their standard deviation. Dates, and columns that may name the rows, such as a counter or a random
+      name, may differ between copies, so the test is also made without them.
+    - Rows are multiplied if too many different rows occur exactly j times, for some j, compared with the numbers of
+      rows that occur j - 1 and j + 1 times.
     - Rows are sorted in time if a column of dates, or of numbers with the name of a time, has a rank correlation of
-      `IN_ORDER` with the number of the row; or if no column has, but in half of the columns of numbers, of two or
-      more, neighbouring rows of one label are alike.
-    - A column of categories or whole numbers looks like groups if it has more different values than the square root of
-      the number of rows, each for two rows or more on average, and in half of the other columns, of two or more, rows
-      of one value are alike. Tables of more than `MOST_COLUMNS` are not searched for such.
+      `IN_ORDER` with the row number. If no column has, they are also sorted if neighbouring rows with the same label
+      are alike in half of the columns of numbers, where there are two or more such columns.
+    - A column of categories or whole numbers looks like groups if two conditions hold. It has more different values
+      than the square root of the number of rows, each on two rows or more on average. Rows with the same value are
+      alike in half of the other columns, where there are two or more. Tables of more than `MOST_COLUMNS` columns are
+      not searched for groups.
 
     Args:
         selected: features, as :meth:`~mgce.tables.columns.Columns.select` returns them, in the order of the file.
         kinds: from the name of each feature to its kind.
         labels: the label of each row.
         n_copies: number of rows that are copies of others.
-        in_use: whether rows are held out by groups or by time already: then only nearly equal rows are looked for.
+        in_use: whether rows are already held out by groups or by time; then only nearly equal rows are looked for.
     """
     if len(selected) < MANY_ROWS:
         return []
@@ -133,7 +134,7 @@ def _names_rows(column: pd.Series[Any], kind: str) -> bool:
 
 
 def _rounded(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Return numbers in whole steps of a twentieth of their standard deviation."""
+    """Round numbers to whole steps of a twentieth of their standard deviation."""
     step = float(column.std()) / STEPS
     return (column / step).round() if 0 < step < np.inf and column.nunique() > FEW_VALUES else column
 
@@ -171,7 +172,7 @@ def _order(column: pd.Series[Any]) -> float:
 
 
 def _differ(values: FloatArray, target: NDArray[np.int64], pairs: NDArray[np.int64]) -> float:
-    """Return the mean squared difference of neighbours of one label, by that of random rows of one label."""
+    """Return the mean squared difference of neighbouring rows with equal labels, divided by that of random ones."""
     present = ~np.isnan(values)
     counts = np.bincount(target, present)
     means = np.bincount(target, np.where(present, values, 0)) / np.maximum(counts, 1)
@@ -223,5 +224,5 @@ def _differ_within(column: pd.Series[Any], kind: str, group: NDArray[np.int64]) 
 
 
 def _pairs(sizes: NDArray[np.int64]) -> float:
-    """Return the number of pairs inside sets of these sizes."""
+    """Return the number of pairs of elements that are in the same set, for sets of these sizes."""
     return float((sizes * (sizes - 1.0)).sum() / 2)

@@ -216,7 +216,7 @@ def run(
 
 @dataclass(frozen=True)
 class _Learnt:
-    """What was made of the training rows."""
+    """The results of learning from the training rows: the chosen model, and the judgement of all labels."""
 
     transformer: Any  # a fitted preprocessor
     choice: Choice
@@ -346,7 +346,7 @@ def _refitted(
 
 
 def _members(fitted: Any) -> list[Any]:
-    """Return the models that a fitted one consists of."""
+    """Return the fitted models that a fitted average consists of, or the model itself."""
     return list(fitted.estimators_) if isinstance(fitted, MGCEVotingClassifier) else [fitted]
 
 
@@ -396,7 +396,7 @@ def _on_choice(choice: Choice) -> list[str]:
 
 
 class _Counter:
-    """Numbers the steps, and passes them on to `on_step`."""
+    """Count the steps of a fit, and report each to `on_step`."""
 
     def __init__(self, on_step: OnStep | None, total: int) -> None:
         self.on_step, self.total, self.done = on_step, total, 0

@@ -26,7 +26,7 @@ LEVELS = np.array([0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99])
 
 @dataclass(frozen=True)
 class Listing:
-    """What the file of suspects says of each of n rows, beside the judgement of its label."""
+    """The content of the file of suspects for each of n rows, apart from the judgement of its label."""
 
     cells: pd.DataFrame  # (n, d), all columns but that of the labels and that of the names
     keys: list[str]  # (n,)
@@ -38,11 +38,11 @@ class Listing:
     def of(
         cls, frame: pd.DataFrame, rows: Rows, split: Split, reading: Reading | None, checked: Mapping[int, str]
     ) -> Listing:
-        """List the rows of a table that have a label of a class.
+        """List the rows of a table whose label is one of the classes.
 
         Args:
-            frame: the table as read, rows numbered from 0.
-            rows: those of them with a label, and which of them are held out.
+            frame: the table as it was read, with rows numbered from 0.
+            rows: the rows with a label, and which of them are held out.
             split: the settings.
             reading: the account of the table's file, if it was read from one.
             checked: decisions by the index of the row among `rows`.
@@ -58,12 +58,12 @@ class Listing:
 
 
 def rounded(wrong: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Round probabilities to those of `LEVELS`, which a fit with another seed would agree on."""
+    """Round probabilities to the coarse steps `LEVELS`, so that a fit with another seed gives the same."""
     return np.asarray(LEVELS[np.abs(wrong[:, None] - LEVELS).argmin(1)])
 
 
 def probability_text(wrong: float) -> str:
-    """Format a probability rounded like that, with > or < at the ends.
+    """Format a probability rounded to `LEVELS`, with > or < at the largest and least step.
 
     Example:
         >>> [probability_text(wrong) for wrong in (0.9999, 0.97, 0.6, 0.001)]
@@ -83,7 +83,7 @@ def suspects_csv(judged: Judgement, classes: NDArray[Any], names: pd.Series[Any]
         judged: the judgement.
         classes: the classes by index, shape (k,).
         names: the name of each row, shape (n,); the name of the series heads the second column.
-        listing: what else is said of the rows.
+        listing: the other content of each line.
 
     Returns:
         The content of the file.

@@ -62,13 +62,13 @@ def measure(
     """Measure a fitted pipeline on the rows held out.
 
     Args:
-        pipeline: a classifier of selected columns.
+        pipeline: a classifier of the columns that were selected as features.
         labels: the classes that it predicts for the rows held out.
         rows: all rows and their split.
         certificate: of the pipeline on the rows held out; its noise rate is used, unless the labels refute it.
         noise_type: what is assumed about wrong labels, "symmetric" or "any". Estimates of clean accuracies need
             "symmetric".
-        seed: of the shuffles.
+        seed: seed of the shuffles.
     """
     selected, target = rows.selected.iloc[rows.held_out], rows.target[rows.held_out]
     predicted = np.searchsorted(rows.classes, labels)

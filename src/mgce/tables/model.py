@@ -1,4 +1,4 @@
-"""A classifier of the rows of a table that knows the columns it was fitted to: predict, certify, save and load it."""
+"""A classifier of table rows, with the columns that it was fitted to; predict, certify, save and load it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Predictions:
 
     @property
     def softmax(self) -> FloatArray:
-        """The softmax of the margins, (n, k), for prediction sets: unlike h, it has no zeros and so no ties of them."""
+        """The softmax of the margins, (n, k), for prediction sets: it has no zeros, so classes do not tie."""
         return np.asarray(softmax(self.margins, axis=1))
 
 
@@ -157,7 +157,7 @@ class TableModel:
         ]
 
     def unseen(self, selected: pd.DataFrame) -> list[str]:
-        """Report categories that no training row had, in one sentence for each column that has any."""
+        """Return a sentence on each column with categories that no training row had."""
         names = self.columns.categories
         encoder = self.pipeline[0].named_transformers_["categories"]
         return unseen_categories(selected, dict(zip(names, encoder.categories_, strict=True))) if names else []
@@ -292,7 +292,7 @@ def _n_measured(table: Node, n_trained: int) -> int | None:
 
 
 def _columns(table: Node) -> Columns:
-    """Build the columns of a file."""
+    """Build the description of the columns from the content of a model file."""
     id_column = None if table["id"].plain() is None else table["id"].text()
     formats = table["formats"].texts() if "formats" in table.fields else {}
     columns = Columns(table["kinds"].texts(), table["target"].text(), id_column, formats)

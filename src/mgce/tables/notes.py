@@ -28,10 +28,10 @@ MIN_WHOLE, MIN_POINTS, SHARE_OF_THREE = 3, 10, 0.75
 
 
 def notes_on(frame: pd.DataFrame, selected: pd.DataFrame, labels: pd.Series[Any], columns: Columns) -> list[str]:
-    """Return a sentence for everything in a table that looks like a mistake; the table is not changed.
+    """Return sentences on all columns and labels of a table that look like mistakes; the table is not changed.
 
     Args:
-        frame: the table as read.
+        frame: the table as it was read.
         selected: its features, as :meth:`Columns.select` returns them.
         labels: the target as text.
         columns: the columns of the table and their kinds.
@@ -114,9 +114,9 @@ def _on_formats(frame: pd.DataFrame, selected: pd.DataFrame, columns: Columns) -
 
 
 def _on_points(values: pd.Series[Any]) -> Iterator[str]:
-    """Report a column of decimal numbers whose points look as if they stood between thousands.
+    """Report a column of decimal numbers whose points look like thousands separators.
 
-    Nobody's decimals have three digits each, none of them a last zero, beside whole numbers that are all below 1000.
+    Real decimals rarely all have three digits with no last zero, in a column whose whole numbers are all below 1000.
     """
     numbers = np.unique(values.dropna())
     whole, others = numbers[numbers % 1 == 0], numbers[numbers % 1 != 0]
@@ -193,7 +193,7 @@ def _on_labels(labels: pd.Series[Any]) -> Iterator[str]:
 
 
 def _spelling(label: str) -> float | str:
-    """Return what two spellings of one class have in common: a number, or a text whatever its case and spaces."""
+    """Return a form that is equal for all spellings of one class: a number, or text without case and spaces."""
     if re.fullmatch(r"\s*[-+]?\d{1,15}(?:\.\d*)?\s*", label):
         return float(label)
     shown = "".join(char for char in unicodedata.normalize("NFKC", label) if unicodedata.category(char) != "Cf")

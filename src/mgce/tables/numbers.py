@@ -21,11 +21,11 @@ WORDS = {"true": 1.0, "false": 0.0}
 
 
 def numbers_of_text(text: pd.Series[Any], form: str) -> pd.Series[Any]:
-    """Return the numbers in cells of text as float64, NaN for what is no number in this format.
+    """Convert cells of text to float64; cells that are no number in this format become NaN.
 
     Args:
         text: cells of text; some may be missing.
-        form: one of `NUMBER_FORMATS`. The numbers of `PLAIN` are read in all.
+        form: one of `NUMBER_FORMATS`. Numbers in the format `PLAIN` are read with every form.
     """
     numbers: pd.Series[Any] = pd.to_numeric(text, errors="coerce").astype(float)
     if form == TRUTH:
@@ -46,7 +46,7 @@ def format_of_text(text: pd.Series[Any]) -> str:
 
 
 def points_between_thousands(text: pd.Series[Any]) -> bool:
-    """Return whether points stand between thousands, so that 1.234 beside them is more than a thousand."""
+    """Return whether points in a column are thousands separators, so that 1.234 means more than a thousand."""
     decimal = _like(text, r"\s*[-+]?\d*\.\d+\s*") & ~_like(text, r"\s*[-+]?[1-9]\d{0,2}\.\d{3}\s*")
     return bool(_like(text, POINTS).any() and not decimal.any())
 

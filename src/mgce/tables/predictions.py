@@ -64,7 +64,7 @@ def read_predictions(frame: pd.DataFrame, target: str, prediction: str | None = 
 
 
 def _without_apostrophes(predicted: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
-    """Take off what `mgce predict` puts before a class that a spreadsheet would run, unless a label has it too."""
+    """Remove the apostrophes that `mgce predict` puts before formulas, unless a label has such an apostrophe too."""
     kept = set(labels.tolist())
     plain = [text if text in kept else spreadsheet_text(text) for text in predicted.tolist()]
     return np.array(plain, dtype=object)
@@ -84,7 +84,7 @@ def _filled(frame: pd.DataFrame, name: str, option: str) -> NDArray[Any]:
 
 
 def read_class_table(path: Path, option: str, form: TextFormat) -> pd.DataFrame:
-    """Read a table for :func:`class_matrix`, its first column as text; its separator may be another than `form` has."""
+    """Read a table for :func:`class_matrix`, with its first column as text; its separator may differ from `form`."""
     form = TextFormat(None, form.decimal, form.encoding)
     first = str(read_frame(path, option, form=form).columns[0])
     return read_frame(path, option, text=[first], classes=[first], form=form)

@@ -1,8 +1,8 @@
-"""Build the parts of a table's model from the numbers and names in its file, after checking each.
+"""Build the parts of a table's model from the numbers and names in its file, after checking each of them.
 
-No object of the file is built. :func:`mgce.datasets.preprocessor` makes the transformer, constructors make the
-classifiers, and arrays of checked types and shapes are put into them. So a forged file can change numbers and names,
-but not what is done with them.
+Objects in the file are never built. Instead, :func:`mgce.datasets.preprocessor` makes the transformer, and constructors
+make the classifiers. Then arrays of checked types and shapes are stored in them. So a forged file can change numbers
+and names, but not the code that uses them.
 """
 
 from __future__ import annotations
@@ -118,10 +118,10 @@ def _preprocessor(node: Node, columns: Columns) -> tuple[Any, pd.DataFrame]:
 
 
 def build_classifier(node: Node, n_features: int) -> Any:
-    """Build the fitted classifier of a file.
+    """Build the fitted classifier from the content of a file.
 
     Raises:
-        ValueError: if it is no classifier that `mgce fit` chooses, or not one of so many features.
+        ValueError: if it is no classifier that `mgce fit` chooses, or has another number of features.
     """
     return _average(node, n_features) if node.kind == AVERAGE else _single(node, n_features)
 
@@ -173,13 +173,13 @@ def build_right_labels(text: str) -> RightLabels:
 
 
 def _named(item: Node) -> tuple[str, Node]:
-    """Return the name and the object of a tuple that begins with them."""
+    """Return the first two items of a tuple, a name and an object."""
     name, part, *_ = item.items()
     return name.text(), part
 
 
 def _medians(imputer: Node, n: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return the medians of n columns, NaN for one without a value, and the places of columns with missing values."""
+    """Return the medians of n columns (NaN without values), and the indices of columns with missing values."""
     medians = imputer["statistics_"].array(np.float64, n, nan=True)
     marked = imputer["indicator_"]["features_"].array(np.int64, None)
     if not ((marked >= 0) & (marked < n)).all() or (np.diff(marked) <= 0).any():
@@ -204,7 +204,7 @@ def _made_up_categories(frequent: list[list[Any]]) -> NDArray[Any]:
 
 
 def _categories(encoder: Node, n: int) -> list[tuple[list[Any], list[Any]]]:
-    """Return for each of n columns its categories, and those among them that have a column of their own."""
+    """Return for each of n columns its categories, and the categories with a one-hot column of their own."""
     columns = [_of_column(item) for item in encoder["categories_"].items()]
     rare = encoder["_infrequent_indices"].items()
     if not len(columns) == len(rare) == n:
@@ -224,7 +224,7 @@ def _of_column(node: Node) -> list[Any]:
 
 
 def _frequent(categories: list[Any], node: Node) -> list[Any]:
-    """Return the categories without those at the places that a file calls infrequent."""
+    """Return the categories without those whose indices the file lists as infrequent."""
     if len(categories) < MAX_CATEGORIES:  # for scikit-learn, fifty are too many beside a column of the rare ones
         return categories
     n_rare = len(categories) - MADE_UP_ROWS
@@ -235,7 +235,7 @@ def _frequent(categories: list[Any], node: Node) -> list[Any]:
 
 
 def _fitted(cls: Any, node: Node, n_features: int) -> Any:
-    """Return a classifier with the attributes that all share; parameters used only by `fit` keep their defaults."""
+    """Return a classifier with the attributes that all estimators have; parameters only for `fit` keep defaults."""
     beta = node["beta_"].number(1, np.inf)
     classifier = cls(beta=beta)
     classifier.beta_, classifier.n_features_in_ = beta, n_features

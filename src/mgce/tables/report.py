@@ -1,4 +1,4 @@
-"""The HTML report of a fit to a table, and those of its sentences that the command line prints too."""
+"""Write the HTML report of a fit to a table; the command line prints some of its sentences too."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def page(
         model_file: name of the model's file.
         environment: versions of the software, by its name.
         n_suspects: rows with the most suspect labels to show, at most.
-        steps: what to do next, sentences with commands; None for those that the names of the files give.
+        steps: sentences with commands for what to do next; None to build them from the file names.
     """
     checked = {"What checked rows tell": checked_section(fit)} if fit.findings else {}
     sections = {
@@ -114,7 +114,7 @@ def which_model(fit: TableFit) -> str:
 
 
 def reading(fit: TableFit, plan: FitPlan) -> str:
-    """Return the account of the file, of the kinds of its columns, and of those left out, in two or three sentences."""
+    """Return two or three sentences on the lines of the file, the kinds of its columns, and columns left out."""
     columns = fit.model.columns
     kinds = [f"{n} of {PLURALS[kind]}" for kind in KINDS if (n := [*columns.kinds.values()].count(kind))]
     formats = [f"{name} as {form}" for name, form in columns.formats.items() if form not in (PLAIN, TRUTH)]
@@ -149,12 +149,12 @@ def _condition(certificate: RiskCertificate, plan: FitPlan) -> str:
 
 
 def _bound(probability: float | None) -> str:
-    """Show an upper bound in percent."""
+    """Format an upper bound in percent."""
     return "" if probability is None else percent_up(probability)
 
 
 def _certificate(fit: TableFit) -> str:
-    """Show the bounds on errors, and what they assume."""
+    """Return HTML with the bounds on errors and their assumptions."""
     certificate = fit.certificate
     corrected = not certificate.against_given
     fails = "is wrong" if corrected else "disagrees with the given label"
@@ -219,7 +219,7 @@ def _sets(fit: TableFit) -> str:
 
 
 def _description(choice: Choice) -> str:
-    """Describe what was chosen in a clause."""
+    """Return a clause that describes the chosen model."""
     if isinstance(choice.candidate, Average):
         return (
             "the mean of the probabilities of the best candidate of each model, if it is at most "
@@ -251,7 +251,7 @@ def _choice(fit: TableFit) -> str:
 
 
 def _remark(trial: Trial, choice: Choice) -> str:
-    """Say behind its name whether a trial's model was chosen, or why it was not."""
+    """Return a remark to print behind a model's name: that it was chosen, or why it was not."""
     if trial == choice.trial:
         return " (chosen)"
     if trial.candidate is None:
@@ -260,7 +260,7 @@ def _remark(trial: Trial, choice: Choice) -> str:
 
 
 def _suspects(fit: TableFit, plan: FitPlan, most: int) -> str:
-    """Show the share of wrong labels in every class, and the rows whose label is most suspect."""
+    """Return HTML with the share of wrong labels in every class, and the rows with the most suspect labels."""
     judgement = fit.judgement
     words = paragraph(
         "A forest of decision trees judges the label of each row, using only trees that were not fitted to this row. A "
@@ -330,7 +330,7 @@ def _done(fit: TableFit, plan: FitPlan, name: str, model_file: str, environment:
 
 
 def _limits(plan: FitPlan) -> str:
-    """List what the results do not say."""
+    """Return HTML that lists the limits of the results."""
     limits = [
         "The certificate is about rows drawn in the same way as the rows of this table. It says nothing about other "
         "places or times; for those, `mgce certify` makes a certificate from new labelled rows.",

@@ -1,4 +1,4 @@
-"""Keys by which the rows of a table are known again when its file was sorted, edited or saved by a spreadsheet."""
+"""Keys that identify the rows of a table even after its file was sorted, edited or saved by a spreadsheet."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from mgce.review.keys import DIGITS, example_keys, number_text
 def row_keys(frame: pd.DataFrame, target: str, id: str | None = None) -> list[str]:
     """Return a key of each row that does not depend on its label, nor on the order of rows and columns.
 
-    It is made of the column that names the rows, if this has a different value in every row, else of all cells but the
-    label. Empty cells do not count, so that a new column without values changes no key.
+    If a column names the rows and has a different value in every row, the key is made from this column. Otherwise it
+    is made from all cells except the label. Empty cells are ignored, so a new column without values changes no key.
 
     Args:
         frame: the table.

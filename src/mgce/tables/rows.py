@@ -71,7 +71,7 @@ class Split:
 
     @property
     def unlearnt(self) -> tuple[str, ...]:
-        """The columns that are neither the target nor features."""
+        """The columns that are not learnt from: neither the target nor features."""
         names = (self.id, *self.drop, self.groups, self.time)
         return tuple(name for name in names if name is not None)
 
@@ -163,10 +163,10 @@ def split_rows(frame: pd.DataFrame, split: Split) -> Rows:
 
 
 def _check_size(n_rows: int, n_classes: int) -> None:
-    """Refuse what would take hours, or more memory than there is.
+    """Refuse tables that would take hours, or too much memory.
 
     Raises:
-        ValueError: if the classes, or the probabilities of all rows and classes, are too many.
+        ValueError: if there are too many classes, or too many probabilities for all rows and classes.
     """
     if n_classes > MOST_CLASSES:
         raise ValueError(expected("target", f"a column of at most {MOST_CLASSES} classes", n_classes))
@@ -226,7 +226,7 @@ def order_of(
 
 
 def _drawn(units: IntArray, split: Split) -> NDArray[np.bool_]:
-    """Draw a share of the units 0, 1, ..., or take the last; return whether each is held out."""
+    """Hold out a share of the units 0, 1, ..., at random or the last ones; return whether each is held out."""
     n_units = int(units.max()) + 1
     n = round(split.holdout * n_units)
     if not 0 < n < n_units:

@@ -63,7 +63,7 @@ def _right_labels(fit: TableFit) -> dict[str, Any] | None:
 
 
 def columns_left_out(fit: TableFit, plan: FitPlan) -> dict[str, str]:
-    """Return why each column that is neither learnt from nor the target was left out, by its name."""
+    """Return by column name why a column was left out; the target and features are not listed."""
     asked = {plan.id: "names the rows", plan.groups: "names groups", plan.time: "orders the rows"}
     reasons = {name: reason for name, reason in asked.items() if name is not None}
     return reasons | dict.fromkeys(plan.drop, "as asked") | dict.fromkeys(fit.left_out, "no value")

@@ -36,7 +36,7 @@ class Judgement:
         target: the given labels, as indices of classes, (n,).
         suggested: the most probable class of each row, (n,).
         probs: class probabilities by a model that was not fitted to the row, (n, k).
-        is_issue: whether confident learning takes the given label for wrong, (n,): see :func:`judge`.
+        is_issue: whether confident learning considers the given label wrong, (n,): see :func:`judge`.
         wrong: estimated probability that the given label is wrong, (n,).
         is_distinct: whether the row is the one counted among its copies; True for a row without copies, (n,).
         rank: place of the row when all are sorted by content, (n,); it breaks ties, whatever the order of the file.
@@ -59,7 +59,7 @@ class Judgement:
         """Return the indices of all rows, sorted by how probable it is that their given label is wrong, highest first.
 
         Ties are broken by the probability of the given label minus that of the most probable class, lowest first, and
-        then by what stands in the rows.
+        then by the content of the rows.
         """
         prob_given = self.probs[np.arange(len(self.target)), self.target]
         return np.asarray(np.lexsort((self.rank, prob_given - self.probs.max(1), -self.wrong)))
@@ -113,13 +113,13 @@ def judge(
         X: all rows, shape (n, d).
         target: given labels, shape (n,), in 0..k-1.
         train: indices of the training rows.
-        seed: of the forest.
+        seed: seed of the forest.
         jobs: number of trees grown at once; -1 for one on each core.
         fitted: models that were fitted to the training rows with this seed. If one is a forest, it judges the labels,
-            and no other one is grown.
-        weight: of the training rows, shape (number of them,); None where all weigh the same.
-        first: index of the row that stands for all copies of each row, shape (n,): the only one of them that may be a
-            training row. All copies get its probabilities, so that no tree that was fitted to one judges another.
+            and no new forest is grown.
+        weight: weights of the training rows, shape (number of training rows,); None if all are equal.
+        first: for each row, the index of the row that represents all its copies, shape (n,): the only one of them that
+            may be a training row. All copies get its probabilities, so no copy is judged by trees fitted to another.
 
     Reference: Northcutt, Jiang and Chuang, Confident learning, 2021.
     """
@@ -144,7 +144,7 @@ def judgement(
         probs: shape (n, k), by a model that was not fitted to the row: see :func:`judge`.
         target: given labels, shape (n,), in 0..k-1.
         first: index of the row that stands for all copies of each row, shape (n,); None if there are none.
-        X: the rows, shape (n, d), which break ties; None if only their probabilities are known.
+        X: the rows, shape (n, d), by whose content ties are broken; None if only their probabilities are known.
     """
     order = content_order(target, probs if X is None else X)
     confident_class = confident_labels(probs, target)

@@ -1,4 +1,4 @@
-"""What the report and the terminal say of suspect rows, of what to do next, and of rows that were checked."""
+"""Texts of the report and the terminal on suspect rows, next steps, and rows that a person has checked."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ def suspect_cells(fit: TableFit, row: int) -> list[str]:
 
 
 def suspect_head(fit: TableFit, plan: FitPlan) -> list[str]:
-    """Return the names above what :func:`suspect_cells` and a line of the file make."""
+    """Return the column names for the cells of :func:`suspect_cells` and :func:`line_cells`."""
     return [plan.id or "row", "given", "suggested", "wrong", *(["line"] if fit.listing.lines is not None else [])]
 
 
 def line_cells(fit: TableFit, row: int) -> list[str]:
-    """Return the line of a row in the file, if it has any."""
+    """Return a cell with the line number of a row in the file; no cell if the file has no lines."""
     return [] if fit.listing.lines is None else [str(fit.listing.lines[row])]
 
 
 def worst_rows(fit: TableFit, plan: FitPlan) -> str:
-    """Show the rows with the most suspect labels, with their cells."""
+    """Return HTML with the rows whose labels are most suspect, with all cells."""
     worst = fit.judgement.suspects(WORST)
     if not worst.size:
         return paragraph("None: every label is the one the forest would give.")
@@ -68,14 +68,14 @@ def worst_rows(fit: TableFit, plan: FitPlan) -> str:
 def next_steps(
     fit: TableFit, plan: FitPlan, table_file: str, model_file: str, reviewed: Sequence[str] = ()
 ) -> dict[str, str]:
-    """Return what to do next: sentences, each with the command to type.
+    """Return sentences on what to do next, each with the command to type.
 
     Args:
         fit: what :func:`mgce.tables.fit.run` returned.
         plan: the settings that it was called with.
         table_file: path of the table's file.
         model_file: path of the model's file.
-        reviewed: the files of decisions that were taken.
+        reviewed: the files of decisions that the fit has used.
     """
     stem = str(Path(model_file).with_suffix(""))
     options = ["--target", plan.target]
@@ -105,13 +105,13 @@ def next_steps(
 
 
 def next_section(fit: TableFit, plan: FitPlan, steps: Mapping[str, str]) -> str:
-    """Show what to do next, and what checked rows would tell."""
+    """Return HTML on what to do next, and on the bounds that checking rows would yield."""
     foretold = widths(fit, plan)
     return commands(steps) + (paragraph(foretold) if foretold else "")
 
 
 def widths(fit: TableFit, plan: FitPlan) -> str:
-    """Return a sentence on how many checked rows would give which bound; "" if rows are no independent draws."""
+    """Return a sentence on how tight bounds get with more checked rows; "" if rows are not independent draws."""
     if plan.groups is not None or plan.time is not None:
         return ""
     delta, error = fit.certificate.delta, 1 - fit.quality["accuracy"]
@@ -124,7 +124,7 @@ def widths(fit: TableFit, plan: FitPlan) -> str:
 
 
 def checked_sentences(fit: TableFit) -> list[str]:
-    """Return what decisions did to the table, and what they tell; nothing if there are none."""
+    """Return sentences on the results of a review, its changes and bounds; none without decisions."""
     found = fit.findings
     if found is None:
         return []
@@ -158,16 +158,16 @@ def checked_sentences(fit: TableFit) -> list[str]:
 
 
 def checked_section(fit: TableFit) -> str:
-    """Show what decisions did and tell."""
+    """Return HTML on the results of a review: its changes and its bounds."""
     return bullets(checked_sentences(fit))
 
 
 def terminal_steps(steps: Mapping[str, str]) -> list[str]:
-    """Return what to do next, for the terminal."""
+    """Return the lines on what to do next for the terminal."""
     return ["Do this next:", *(f"  {command}" for command in steps.values())]
 
 
 def _short(cell: object) -> str:
-    """Return a cell as text, cut where it would make the table too wide to read."""
+    """Return a cell as text, shortened if it is too long for a readable table."""
     text = str(cell)
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

@@ -1,4 +1,4 @@
-"""Notes for the user on columns of numbers or dates in a form that is not read, so that they are categories."""
+"""Notes on columns of numbers or dates in a format that is not recognised, which became categories."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ MAX_MARKS, MIN_NUMBERS = 5, 10
 
 
 def unread(values: pd.Series[Any], thousands: list[str]) -> str | None:
-    """Report in one sentence that a column of categories looks like numbers or dates; None if it does not.
+    """Return a sentence if a column of categories looks like numbers or dates; otherwise None.
 
     Args:
         values: the column, as text; some may be missing.
-        thousands: columns of numbers with commas between thousands, which a decimal comma would make wrong.
+        thousands: columns of numbers with commas between thousands, which would be misread with a decimal comma.
     """
     name, different = values.name, values.drop_duplicates().dropna().astype("str")
 
@@ -75,7 +75,7 @@ def unread(values: pd.Series[Any], thousands: list[str]) -> str | None:
 
 
 def _beside_marks(cells: pd.Series[Any], different: pd.Series[Any]) -> str | None:
-    """Report a column of numbers or dates that has too many marks of missing values to be read as such."""
+    """Report a column of numbers or dates with too many marks of missing values to be recognised."""
     for kind, read in (("numbers", numbers_of_text(different, THOUSANDS)), ("dates", days_of_text(different))):
         marks = different[read.isna()]
         holds_codes = different.str.fullmatch(r"\s*0\d+\s*").any()
@@ -90,7 +90,7 @@ def _beside_marks(cells: pd.Series[Any], different: pd.Series[Any]) -> str | Non
 
 
 def _decorated(different: pd.Series[Any]) -> bool:
-    """Return whether few different texts stand around the numbers, or their digits are not those of ASCII."""
+    """Return whether the numbers have a few common prefixes or suffixes, such as units, or digits outside ASCII."""
     around = {re.sub(_DIGITS, "", cell).strip() for cell in different}
     other_digits = any(not cell.isascii() or "_" in cell for cell in different)
     return len(around) <= MAX_DECORATIONS and (around != {""} or other_digits)
