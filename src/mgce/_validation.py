@@ -43,13 +43,13 @@ def not_installed(who: str, library: str, extra: str) -> str:
 
 
 def unknown_name(option: str, what: str, got: object, known: Iterable[object]) -> str:
-    """Build the sentence for a name that is none of those known: the nearest of them first, then the list.
+    """Return the message for an unknown name, with a list of known names and the most similar one.
 
     Args:
         option: the name of the argument.
         what: what the name should be, such as "a column of the table".
-        got: the name that came.
-        known: the names there are.
+        got: the name that was passed.
+        known: all known names.
 
     Example:
         >>> unknown_name("target", "a column of the table", "chruned", ["age", "churned"])
@@ -60,7 +60,7 @@ def unknown_name(option: str, what: str, got: object, known: Iterable[object]) -
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return names with commas between, of more than `NAMES_IN_ERRORS` the first ones and how many more there are.
+    """Return names separated by commas: at most the first `NAMES_IN_ERRORS`, and how many more there are.
 
     Example:
         >>> listed(["a", "b"]), listed([str(i) for i in range(100)])[-18:]
@@ -71,9 +71,9 @@ def listed(names: Sequence[str]) -> str:
 
 
 def nearest(got: object, known: Iterable[object]) -> str:
-    """Return a question for the name that is most like the one that came, with a blank before; "" if none is like it.
+    """Return a question with the known name that is most similar to `got`, after a blank; "" if none is similar.
 
-    Case and blanks around a name count for nothing.
+    Upper and lower case, and blanks around a name, are ignored.
 
     Example:
         >>> nearest("Age ", ["age", "churned"])
@@ -238,7 +238,7 @@ def check_fraction(name: str, value: object) -> None:
 
 
 def expected_share(name: str, what: str, got: Any) -> str:
-    """Build the sentence for a share that is none, with a question where it looks like a number of percent.
+    """Return the message for an invalid share; if it looks like a percentage, ask whether the share was meant.
 
     Example:
         >>> expected_share("noise_rate", "in [0, 1)", 40)

@@ -79,7 +79,7 @@ class Commands(TyperGroup):
         return TyperCommand(cmd_name, help=COMMANDS[cmd_name]) if cmd_name in COMMANDS else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that is called, imported and with its options."""
+        """Import the command that the arguments call; return its name, the command, and the arguments that remain."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             ctx.fail(f"No such command {args[0]!r}.{_nearest(args[0])}")
         name, command, rest = super().resolve_command(ctx, args)
@@ -87,7 +87,7 @@ class Commands(TyperGroup):
 
 
 def _nearest(name: str) -> str:
-    """Ask whether the nearest command was meant; what finds it is imported only now."""
+    """Return a question whether the command with the most similar name was meant; "" if none is similar."""
     from mgce._validation import nearest
 
     return nearest(name, COMMANDS)

@@ -97,8 +97,8 @@ def read_accounted(
     """Read a table from a file, and account for every line of it.
 
     Args:
-        path: the file, or `STDIN`. Its suffix tells the format, after one .gz: see `READERS`; all others are read as
-            text. On standard input, the first bytes tell it.
+        path: the file, or `STDIN`. Its suffix, without a final .gz, determines the format: see `READERS`. Files with
+            any other suffix are read as text. On standard input, the first bytes determine the format.
         name: the name of the argument or option, for errors.
         text: columns of a text file whose values stay text as written, so that "007" does not become the number 7.
         classes: columns of classes in a text file, where only an empty value is missing: "NA" and "None" are read as
@@ -142,7 +142,7 @@ def read_accounted(
 
 
 def accounted(table: Any, name: str = "table") -> tuple[pd.DataFrame, Reading]:
-    """Return a frame of pandas or polars as :func:`read_accounted` returns that of a file.
+    """Return a pandas or polars frame in the form in which :func:`read_accounted` returns the table of a file.
 
     Args:
         table: the frame, or anything else that has a method `to_pandas`; it is not changed.
@@ -157,11 +157,11 @@ def accounted(table: Any, name: str = "table") -> tuple[pd.DataFrame, Reading]:
 
 
 def _checked(frame: pd.DataFrame, names: list[str], name: str) -> pd.DataFrame:
-    """Return a table with names that are text, and rows numbered from 0, after checking that it has any of both.
+    """Check that a table has columns and rows; return it with column names as text and rows numbered from 0.
 
     Args:
         frame: the table.
-        names: of its columns, as they are written.
+        names: names of its columns as they are written in the file.
         name: the name of the argument, for errors.
     """
     if len(frame) == 0:
@@ -290,7 +290,7 @@ def is_text_file(path: Path) -> bool:
 
 
 def _reader(path: Path, content: bytes) -> Reader | None:
-    """Return the reader of a table whose cells have types; None for a text file.
+    """Return the function that reads a file whose cells have types; None for a text file.
 
     Raises:
         ValueError: if the file is of another spreadsheet.
@@ -304,7 +304,7 @@ def _reader(path: Path, content: bytes) -> Reader | None:
 
 
 def _check_sheet(path: Path, reader: Reader | None, form: TextFormat) -> None:
-    """Require a sheet to be asked for only where there are any."""
+    """Require that a sheet is asked for only if the file is an Excel file."""
     if form.sheet is not None and reader is not read_excel:
         raise SheetError(expected("sheet", f"left out, as {table_file_name(path)} is no Excel file", form.sheet))
 

@@ -26,7 +26,7 @@ EXCEL_ERRORS = ("#DIV/0!", "#N/A", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE
 
 @dataclass(frozen=True)
 class Asked:
-    """What a caller asks of the cells of a table."""
+    """How a caller wants the cells of a table to be read."""
 
     file: str  # the name of the file
     text: Collection[str] = ()  # columns whose values become text
@@ -38,7 +38,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Typed:
-    """A table that was read."""
+    """A table that was read, with the names of its columns, its format, and notes."""
 
     frame: pd.DataFrame
     names: list[str]  # of its columns as they stand in the file; "" for one without a name
@@ -47,7 +47,7 @@ class Typed:
     rows_before_blank: tuple[int, ...] | None = None  # as `Reading` has them
 
     def accounted(self, file: str) -> tuple[pd.DataFrame, Reading, list[str]]:
-        """Return the table, its account, and the names of its columns."""
+        """Return the table, the report on how it was read, and the names of its columns."""
         reading = Reading(
             file,
             *self.frame.shape,
@@ -59,14 +59,14 @@ class Typed:
 
 
 class SheetError(ValueError):
-    """A file has no sheet of the name that was asked for."""
+    """The error for a sheet that was asked for and does not exist."""
 
 
 def read_parquet(content: io.BytesIO, asked: Asked) -> Typed:
     """Read a Parquet file in batches of rows.
 
-    A small file can hold a long text that is repeated in millions of rows; the sizes of the batches are added up, so
-    that reading stops before they fill the memory.
+    A small file can hold a long text that is repeated in millions of rows. So the sizes of the batches are added up,
+    and reading stops before they fill the memory.
     """
     import pyarrow.parquet as pq
 
@@ -77,7 +77,7 @@ def read_parquet(content: io.BytesIO, asked: Asked) -> Typed:
 
 
 def read_arrow(content: io.BytesIO, asked: Asked) -> Typed:
-    """Read an Arrow file, which Feather is since version 2, or an Arrow stream."""
+    """Read an Arrow file or an Arrow stream; Feather files since version 2 are Arrow files."""
     import pyarrow as pa
 
     if content.getvalue().startswith(b"ARROW1"):
@@ -88,7 +88,7 @@ def read_arrow(content: io.BytesIO, asked: Asked) -> Typed:
 
 
 def read_excel(content: io.BytesIO, asked: Asked) -> Typed:
-    """Read a sheet of an Excel file: the values that Excel last computed, below a row of names."""
+    """Read a sheet of an Excel file: a row of column names, and cells with the values that Excel last computed."""
     try:
         from openpyxl import load_workbook
     except ImportError as error:
@@ -128,7 +128,7 @@ def read_excel(content: io.BytesIO, asked: Asked) -> Typed:
 
 
 def read_json_lines(content: io.BytesIO, asked: Asked) -> Typed:
-    """Read a file with a JSON object on each line: its keys are names of columns, null is a missing value."""
+    """Read a file with one JSON object on each line; keys are column names, and null is a missing value."""
     objects: list[dict[str, Any]] = []
     numbers = []
     for number, line in enumerate(io.TextIOWrapper(content, asked.encoding), 1):
@@ -147,10 +147,10 @@ def read_json_lines(content: io.BytesIO, asked: Asked) -> Typed:
 
 
 def read_python_frame(table: Any) -> Typed:
-    """Return a frame of pandas or polars, or of anything with `to_pandas`, as a table.
+    """Convert a frame of pandas or polars, or any object with a method `to_pandas`, to a table.
 
     Raises:
-        TypeError: if it is no frame.
+        TypeError: if it is no such frame.
     """
     import pandas as pd
 
@@ -186,7 +186,7 @@ BEGINNINGS: dict[bytes, Reader] = {
 
 
 def reader_of_content(content: bytes) -> Reader | None:
-    """Return the reader of a file by how it begins; None for a text file with a separator."""
+    """Return the function that reads a file, chosen by its first bytes; None for a text file with a separator."""
     return next((reader for beginning, reader in BEGINNINGS.items() if content.startswith(beginning)), None)
 
 
@@ -197,7 +197,7 @@ def _check_cells(rows: int, columns: int) -> None:
 
 
 def _of_batches(batches: Iterable[Any], schema: Any, source: str) -> Typed:
-    """Return the table of Arrow's batches, whose sizes are added up while they are read."""
+    """Combine batches of Arrow to a table; add up their sizes while they are read, to stop if they are too large."""
     import pyarrow as pa
 
     kept, size, rows = [], 0, 0
@@ -245,7 +245,7 @@ def _filled_rows(sheet: Any) -> Iterator[tuple[int, tuple[Any, ...]]]:
 
 
 def _object(line: str, number: int) -> dict[str, Any]:
-    """Return the object on a line."""
+    """Return the JSON object that a line of a file holds."""
     try:
         value = json.loads(line, object_pairs_hook=_without_doubles)
     except (json.JSONDecodeError, RecursionError) as error:
@@ -264,12 +264,12 @@ def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _typed(columns: dict[str, list[Any]], asked: Asked, errors: Collection[str] = ()) -> pd.DataFrame:
-    """Return columns of Python's values as a frame, with the types that pandas infers.
+    """Return a frame of columns of Python values, with the types that pandas infers.
 
     Args:
-        columns: values by the name of their column.
-        asked: which columns become text, and which texts are missing values.
-        errors: texts that are missing values in every column.
+        columns: the values of each column, by its name.
+        asked: which columns become text, and which texts stand for missing values.
+        errors: texts that stand for missing values in every column.
     """
     import pandas as pd
 

@@ -101,11 +101,11 @@ class MGCEVotingClassifier(RobustClassifier, _BaseComposition):  # type: ignore[
     ) -> MGCEVotingClassifier:
         r"""Average classifiers that are fitted already.
 
-        With powers s, averaged are
+        If powers s are given, the average is over
 
         .. math:: \frac{(h_{m,y} + 1/n)^{s_m}}{\sum_j (h_{m,j} + 1/n)^{s_m}},
 
-        so that a classifier which is far too sure of itself does not outvote the others.
+        so that an overconfident classifier does not outvote the others.
 
         Args:
             estimators: pairs (name, fitted classifier), at least one, of the same features.
@@ -113,7 +113,7 @@ class MGCEVotingClassifier(RobustClassifier, _BaseComposition):  # type: ignore[
             n: number of training rows.
             beta: loss parameter of the probabilities that belong to given margins.
             scale: s, positive.
-            powers: of each classifier, not negative; None for probabilities as they are.
+            powers: for each classifier, a power that is not negative; None to average probabilities as they are.
         """
         voting = cls([(name, clone(fitted)) for name, fitted in estimators], beta, scale=scale)
         voting.estimators_ = [fitted for _, fitted in estimators]
@@ -198,7 +198,7 @@ class MGCEVotingClassifier(RobustClassifier, _BaseComposition):  # type: ignore[
 
     @property
     def _powers(self) -> FloatArray:
-        """The powers; those of a model that was saved when there were none are 1."""
+        """The power of each classifier; all are 1 for a model that an earlier version saved without powers."""
         return np.asarray(getattr(self, "powers_", np.ones(len(self.estimators))))
 
     def _check_members(self) -> None:
@@ -245,7 +245,7 @@ class MGCEVotingClassifier(RobustClassifier, _BaseComposition):  # type: ignore[
 
 
 def powered(probs: FloatArray, power: float, least: float) -> FloatArray:
-    """Return probabilities (n, k) plus `least`, raised to a power, such that each row sums to 1; as they are for 1."""
+    """Return (probs + least) ** power with rows divided by their sums, shape (n, k); probs unchanged for power 1."""
     if power == 1:
         return probs
     raised = (probs + least) ** power

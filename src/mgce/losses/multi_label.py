@@ -1,4 +1,4 @@
-"""Independent yes-or-no questions, each with one logit, by a loss of two classes."""
+"""Train on independent yes-or-no questions, each with one logit, with any loss for two classes."""
 
 from __future__ import annotations
 
@@ -25,14 +25,15 @@ class MultiLabelLink(nn.Module):
 
 
 class MultiLabelLoss(Wrapper):
-    r"""Any loss, for several labels a row: each logit z answers yes or no, as two classes with the logits 0 and z.
+    r"""Apply any loss to multi-label data: each logit z is one yes-or-no answer, with the class logits 0 and z.
 
     .. math:: \frac{1}{N K} \sum_{i, j} \ell\big((0, z_{ij}),\, y_{ij}\big)
 
-    In place of `nn.BCEWithLogitsLoss`, which this is around `nn.CrossEntropyLoss`. One logit a row is the case without
-    K. A loss alone would take such targets for class probabilities: the labels would compete.
+    Use it instead of `nn.BCEWithLogitsLoss`; around `nn.CrossEntropyLoss` both are equal. With one logit for each row,
+    there is no dimension K. Without this class, a loss would treat such targets as class probabilities, and the labels
+    of a row would compete.
 
-    Bounded, symmetric and convex in z where the loss is so in the logits of two classes. `link` gives the probability
+    This loss is bounded, symmetric or convex in z if the inner loss is, for two classes. `link` gives the probability
     of yes for each logit, with the shape of the logits.
 
     Args:
@@ -88,18 +89,18 @@ class MultiLabelLoss(Wrapper):
         return MultiLabelLink(link_of(self.loss))
 
     def both_probs(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """Return h and p of yes for each logit."""
+        """Return the minimax probability h and the worst-case probability p of yes for each logit."""
         h, p = both_probs(self.loss, _two_classes(logits))
         return _of_yes(h, logits), _of_yes(p, logits)
 
 
 def _dim_of_two(logits: Tensor) -> int:
-    """Return where the losses have the classes once each logit has two."""
+    """Return the class dimension of the logits, once each logit was replaced by two."""
     return 1 if logits.ndim else 0
 
 
 def _two_classes(logits: Tensor) -> Tensor:
-    """Return the logits 0 and z in a new dimension, where the losses have the classes."""
+    """Return the logits 0 and z along a new dimension, at the place where losses expect the classes."""
     return torch.stack([torch.zeros_like(logits), logits], _dim_of_two(logits))
 
 

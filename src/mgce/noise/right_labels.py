@@ -1,4 +1,4 @@
-"""Probabilities of the right label, from margins of rows whose given labels may be wrong."""
+"""Estimate probabilities of the right label from margins, for rows whose given labels may be wrong."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ LEAST_WEIGHT = 1e-4  # shares of wrong labels of less weight are dropped: they c
 
 @dataclass(frozen=True)
 class RightLabels:
-    r"""How probabilities q of the right label follow from margins f.
+    r"""A map from margins f to probabilities q of the right label.
 
     .. math:: q(f) = \sum_g w_g \operatorname{softmax}(a_g f)
 
     Attributes:
-        rates: shares of wrong labels that are likely, (G,).
-        sharpness: the factor a of the margins for each of them, (G,).
-        weights: their weights w, which sum to 1, (G,).
-        lower, upper: ends of the interval in which the labels are about as likely as they can be.
-        n: number of rows from which it was estimated.
-        stated: whether the share is that of the caller, and none was estimated.
+        rates: likely rates of wrong labels, (G,).
+        sharpness: for each rate, the factor a of the margins, (G,).
+        weights: for each rate, its weight w, (G,); the weights sum to 1.
+        lower, upper: confidence interval of the rate of wrong labels, from the likelihood.
+        n: number of rows that the map was estimated from.
+        stated: whether the caller stated the rate, so that it was not estimated.
     """
 
     rates: tuple[float, ...]
@@ -53,22 +53,22 @@ class RightLabels:
 
     @property
     def noise_rate(self) -> float:
-        """The share of wrong labels: the mean of the likely ones."""
+        """The rate of wrong labels: the weighted mean of the likely rates."""
         return float(np.dot(self.rates, self.weights))
 
     @property
     def is_told(self) -> bool:
-        """Whether the labels tell wrong labels from classes that overlap."""
+        """Whether the data distinguish wrong labels from classes that overlap."""
         return self.stated or self.upper - self.lower <= WIDE
 
     def probs(self, margins: FloatArray) -> FloatArray:
-        """Return q, shape (n, k), of margins (n, k)."""
+        """Return the probabilities q of the right label, shape (n, k), for margins (n, k)."""
         f = _behind(margins)
         pairs = zip(self.weights, self.sharpness, strict=True)
         return np.asarray(sum(weight * softmax(factor * f, axis=1) for weight, factor in pairs))
 
     def __str__(self) -> str:
-        """Say what q assumes, and the estimate."""
+        """Return sentences on the estimated rate of wrong labels, and on what q assumes."""
         what = "q is the probability of the right label, if a wrong one is any other class, all alike, whatever the row"
         if self.stated:
             return f"{what}. It takes {self.noise_rate:.1%} of the labels for wrong, as stated."
@@ -86,13 +86,14 @@ def estimate_right_labels(
 ) -> RightLabels:
     r"""Estimate probabilities q of the right label under symmetric noise, from margins and given labels.
 
-    The labels are wrong at a rate eta, and then any of the other classes. A given label y has the probability
+    A label is wrong with probability eta, and then one of the other classes, all equally likely. A given label y has
+    the probability
 
     .. math:: (1 - \eta) q_y + \frac{\eta}{k - 1} (1 - q_y), \qquad q = \operatorname{softmax}(a f).
 
-    For each rate eta on a grid, the factor a is that of the largest likelihood. Where margins are large, the given
-    labels are right in a share 1 - eta only if eta of them are wrong: that is how wrong labels differ from classes that
-    overlap. Each rate has a weight, its likelihood times a prior that prefers classes which can be told apart. q is the
+    For each rate eta on a grid, the factor a has the largest likelihood. Wrong labels differ from overlapping classes
+    on rows with large margins: there, a share eta of labels disagrees with the model only if labels are wrong.
+    Each rate has a weight, its likelihood times a prior that prefers classes which can be told apart. q is the
     weighted mean over the rates.
 
     Args:
@@ -146,6 +147,6 @@ def estimate_right_labels(
 
 
 def _behind(margins: FloatArray) -> FloatArray:
-    """Return how far margins (n, k) are behind the largest of their row, cut off where any probability of it is 0."""
+    """Return margins (n, k) minus the largest of their row, cut off below where every probability is 0 anyway."""
     with np.errstate(over="ignore"):
         return np.asarray(np.maximum(margins - margins.max(1, keepdims=True), FURTHEST))

@@ -94,7 +94,7 @@ class RiskCertificate:
 
     @property
     def _basis(self) -> str:
-        """What a reader has to know of the noise: that nothing is assumed of it, or whether that was tested."""
+        """A sentence on the noise: that nothing is assumed of it, or whether the assumption was tested."""
         if self.looked_up is not None:
             return f"{self.looked_up:,} of these examples were looked up; nothing is assumed of the noise. "
         if self.noise_tested is None or self.refuted is not None:

@@ -19,7 +19,7 @@ NOT_LOOKED_UP = -2  # the right label of a row that was not looked up
 
 @dataclass(frozen=True)
 class LookedUp:
-    """Some rows, drawn at random, have a right label; nothing is assumed of the others."""
+    """The assumption that right labels of randomly drawn rows are known; nothing is assumed of other labels."""
 
     n: int  # rows that were looked up
 
@@ -27,14 +27,14 @@ class LookedUp:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """How rows were drawn, and that their labels were found."""
+        """Clauses that state how rows were drawn, and that their looked-up labels are right."""
         return (
             "the rows to look up were drawn at random, without regard to their right labels",
             "the labels that were looked up are right",
         )
 
     def upper(self, sample: Sample, losses: Losses, delta: float) -> float:
-        """Bound the mean loss against right labels by the looked-up rows, and errors by the cells of all rows too."""
+        """Bound the mean loss against right labels by the looked-up rows; for errors, also use the other labels."""
         assert sample.right is not None
         known = sample.right != NOT_LOOKED_UP
         if not known.any():
@@ -57,7 +57,7 @@ class LookedUp:
 
 
 def _by_cells(cells: IntArray, sample: Sample, losses: Losses, delta: float, **design: Any) -> float:
-    """Bound an error rate by the rows whose given label agrees with the classifier, 0, and the others, 1."""
+    """Bound an error rate by two cells: 0, rows whose given label agrees with the classifier, and 1, all others."""
     assert sample.right is not None
     known = sample.right != NOT_LOOKED_UP
     wrong = Sample(sample.right[known], sample.probs[known]).own(losses.table[known], 1.0) > 0
@@ -69,7 +69,7 @@ def _by_cells(cells: IntArray, sample: Sample, losses: Losses, delta: float, **d
 
 
 def right_labels(checked: Any, n: int, k: int) -> IntArray:
-    """Return the right label of each of n rows, `NOT_LOOKED_UP` where there is none, from {row: label} or a pair."""
+    """Return the right labels of n rows from {row: label} or (rows, labels); `NOT_LOOKED_UP` where unknown."""
     pair = (list(checked), list(checked.values())) if isinstance(checked, Mapping) else checked
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
         what = "a mapping of rows to right labels, or a pair of arrays (rows, labels)"

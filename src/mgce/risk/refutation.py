@@ -1,4 +1,4 @@
-r"""A test of what is assumed of wrong labels, by the labels of the examples on which the classifier is most sure."""
+r"""Test an assumption on wrong labels by the labels of the examples on which the classifier is most certain."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ TEST_SHARE = 1 / 50  # of delta, for the test: bounds become about half a per ce
 
 @dataclass(frozen=True)
 class Finding:
-    """What a test of the assumed noise found."""
+    """The result of a test of an assumption on wrong labels."""
 
     tested: bool  # whether any labels could have refuted it
     refuted: str | None = None  # completes "the labels refute"
 
 
 def examine_noise(sample: Sample, most_agreement: FloatArray | None, delta: float) -> Finding:
-    r"""Test that labels are wrong whatever the example, by how often the surest predictions agree with them.
+    r"""Test whether noise ignores the example, by how often labels agree with the most certain predictions.
 
     .. math:: P(\text{given label} = j \mid x) = \sum_y P(y \mid x)\, T_{yj} \le \max_y T_{yj} = c_j
 
@@ -37,16 +37,17 @@ def examine_noise(sample: Sample, most_agreement: FloatArray | None, delta: floa
 
     .. math:: P(A \ge a) \le P\big(\mathrm{Bin}(m, c) \ge a\big), \qquad a \ge m c + 1
 
-    (Hoeffding). Refuted is what the labels of any of five parts refute, each at a fifth of delta. People err less where
-    an example is easy: there the classifier agrees with more labels than any noise that ignores the example allows.
+    (Hoeffding). The assumption is refuted if one of five parts of the examples refutes it, each tested with a fifth of
+    delta. People err less on easy examples. There the classifier agrees with more labels than noise that ignores the
+    example allows.
 
     Args:
         sample: independent examples.
         most_agreement: c, shape (k,); None if nothing can be tested.
-        delta: probability with which noise as assumed is refuted, at most.
+        delta: probability with which a true assumption may be refuted.
 
     Returns:
-        What was found.
+        The result.
 
     Reference: Hoeffding (1956), Annals of Mathematical Statistics 27, theorem 5.
     """

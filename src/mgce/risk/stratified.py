@@ -1,4 +1,4 @@
-r"""The exact bound of an error rate from looked-up rows of two cells: where the given label agrees, and where not."""
+r"""Bound an error rate exactly by looked-up rows of two cells: rows whose label agrees with the model, and others."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def stratified_upper(
 
 @dataclass(frozen=True)
 class _Cells:
-    """The counts of two cells, and what is accepted of their rates."""
+    """The counts of errors and rows in two cells, and the error rates that the counts do not refute."""
 
     errors: tuple[int, int]
     looked_up: tuple[int, int]
@@ -120,7 +120,7 @@ class _Cells:
     share: float
 
     def upper(self) -> float:
-        """Search the largest error rate that is accepted, by rectangles [i h, (i+1) h] x [j h, (j+1) h]."""
+        """Return the largest error rate that is not refuted, searched in rectangles [i h, (i+1) h] x [j h, (j+1) h]."""
         i, j = np.indices((SIDE, SIDE)).reshape(2, -1)
         parts = np.indices((PARTS, PARTS)).reshape(2, 1, -1)
         (start_a, end_a), (start_b, end_b) = self._plausible
@@ -153,14 +153,14 @@ class _Cells:
 
     @cached_property
     def _plausible(self) -> tuple[tuple[float, float], tuple[float, float]]:
-        """The interval of each rate by the errors of its cell; an end fails with a fourth of its share of delta."""
+        """A confidence interval of the error rate of each cell; the four ends share a fraction of delta equally."""
         level = IMPLAUSIBLE * self.delta / 4
         first, second = (_weight_range(k, m, level) for k, m in zip(self.errors, self.looked_up, strict=True))
         return first, second
 
     @cached_property
     def outcomes(self) -> IntArray:
-        """For each number of errors in the first cell, shape (m_1 + 1,), the most in the second with T no larger."""
+        """The largest number of errors in the second cell with T at most as observed, by that in the first cell."""
         first = np.arange(self.looked_up[0] + 1)
         own = self._order(*(np.array([k]) for k in self.errors))[0] * (1 + 1e-12)
         low, high = np.full(first.size, -1), np.full(first.size, self.looked_up[1])
@@ -174,7 +174,7 @@ class _Cells:
         return np.asarray(np.maximum.accumulate(low[::-1])[::-1], dtype=np.int64)
 
     def _order(self, first: IntArray, second: IntArray) -> FloatArray:
-        """Return T for numbers of errors in both cells."""
+        """Return the approximate bound T for given numbers of errors in both cells."""
         from scipy import special
 
         (m1, m2), (n1, n2) = self.looked_up, self.rows
@@ -206,7 +206,7 @@ class _Cells:
         return np.where(accepted > -GOOD, theta, 0.0)
 
     def _ratio(self, gap: FloatArray, variance: FloatArray) -> FloatArray:
-        """Return r for rates that differ by `gap`, as if both cells were equally large."""
+        """Return the ratio r for error rates that differ by `gap`, as if both cells were equally large."""
         return np.asarray(np.sqrt(self.share) * gap / 2 / np.sqrt(variance + 1 / (self.share * sum(self.rows))))
 
     def _weight_deviation(self, r: FloatArray, deviation: FloatArray) -> FloatArray:
@@ -239,7 +239,7 @@ class _Cells:
 
 
 def _variances(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the least and the largest variance of an event whose probability is between the two."""
+    """Return the least and the largest variance of a 0-1 variable whose probability is between `low` and `high`."""
     one, other = low * (1 - low), high * (1 - high)
     return np.minimum(one, other), np.where((low < 0.5) & (high > 0.5), 0.25, np.maximum(one, other))
 

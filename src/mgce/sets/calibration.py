@@ -171,7 +171,7 @@ def _noisy_thresholds(
     per_class: bool,
     delta: float,
 ) -> FloatArray:
-    """Return the last threshold that passes, shape (k,); infinite where not even the first one does."""
+    """Return the last threshold that passes the test, for each class, shape (k,); inf if none does."""
     k, y = sample.n_classes, sample.labels
     unseen = y == UNSEEN
     weight = np.where(unseen[:, None], 0.0, inverse[np.maximum(y, 0)])
@@ -210,7 +210,7 @@ class _Terms:
 
 
 def _last_passed(terms: _Terms, candidates: FloatArray, sample: Sample, delta: float) -> float:
-    """Try the candidates in order, and give the last one before the first that is not proved."""
+    """Test the candidate thresholds in order; return the last one before the first that fails the test."""
     low, high = terms.limits()
     passed = math.inf
     step = max(1, BLOCK // terms.weight.size)

@@ -101,7 +101,7 @@ def checked_rows(probs: Any, logits: Any) -> FloatArray:
 
 
 def conformal_scores(probs: Any = None, score: str = "least_ambiguous", *, logits: Any = None) -> FloatArray:
-    r"""Return how little every class suits an example.
+    r"""Return a score for each example and class: the higher, the less probable is the class.
 
     .. math:: s_y = 1 - p_y \ \text{(least ambiguous)}, \qquad
         s_y = \sum_{j: p_j > p_y} p_j \ \text{(adaptive)}

@@ -100,7 +100,7 @@ class Choice:
 
     @property
     def candidate(self) -> Candidate | Average:
-        """What was chosen."""
+        """The candidate that was chosen."""
         assert self.trial.candidate is not None
         return self.trial.candidate
 
@@ -221,7 +221,7 @@ def folds(y: NDArray[Any], seed: int) -> StratifiedKFold:
 def _try_in_time(
     trials: list[Trial], rows: Part, seed: int, on_fit: OnFit, deadline: float, score: Score
 ) -> list[Trial]:
-    """Try the candidates of earlier trials on these rows, those left out that would end after the deadline."""
+    """Try the candidates of earlier trials on these rows; leave out those whose trial would end after the deadline."""
     tried: list[Trial] = []
     for trial in trials:
         assert isinstance(trial.candidate, Candidate)

@@ -207,7 +207,7 @@ def _groups(selected: pd.DataFrame, kinds: Mapping[str, str]) -> Iterator[Depend
 
 
 def _differ_within(column: pd.Series[Any], kind: str, group: NDArray[np.int64]) -> float:
-    """Return how much rows of one group differ, by how much random rows do."""
+    """Return how much rows of one group differ, divided by how much random rows differ."""
     if kind in AS_WRITTEN:
         code = numbered(column)
         within = numbered(group * (int(code.max()) + 1) + code)

@@ -199,7 +199,7 @@ class _Draw:
 
     @classmethod
     def of(cls, frame: pd.DataFrame, split: Split) -> _Draw:
-        """Draw rows or groups, or take the last in time; the rows of one thing, or their groups, stay together."""
+        """Draw rows or groups, or take the last in time; rows of one thing, or groups that share it, stay together."""
         columns = split.columns(frame)
         selected, labels = columns.select(frame), columns.labels(frame)
         others = frame[[name for name in dict.fromkeys(split.unlearnt) if name in frame.columns]]

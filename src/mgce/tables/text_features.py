@@ -47,16 +47,16 @@ RANK = 1e-5  # singular values below this share of the largest are rounding erro
 
 
 class TextEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Learn the terms of a text column, how rare each is, and a reduction of them by truncated SVD.
+    """Learn the terms of a text column, the rarity of each term, and a truncated SVD that reduces them to features.
 
     Args:
-        n_components: features of the reduction, at most; fewer for few rows.
+        n_components: largest number of features after the reduction; there are fewer if there are few rows.
         random_state: seed of the SVD.
 
     Attributes:
-        words_, characters_: the terms, sorted, shapes (a,) and (b,); empty if no term is in two texts.
-        words_idf_, characters_idf_: the weight of each term.
-        components_: the reduction, shape (a + b, at most n_components), float32.
+        words_, characters_: the learnt terms, sorted, shapes (a,) and (b,); empty if no term is in two texts.
+        words_idf_, characters_idf_: the inverse document frequency of each term.
+        components_: the matrix of the reduction, shape (a + b, at most n_components), float32.
     """
 
     def __init__(self, n_components: int = REDUCED, random_state: int = 0) -> None:
@@ -64,7 +64,7 @@ class TextEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(self, X: pd.Series[Any], y: Any = None) -> TextEncoder:
-        """Learn from a column of text; missing values are texts without words."""
+        """Learn from a column of text; missing values are treated as empty texts."""
         texts = _filled(X)
         most = min(self.n_components, max(LEAST_REDUCED, len(texts) // ROWS_TO_A_FEATURE))
         texts = texts[np.linspace(0, len(texts) - 1, min(len(texts), FITTED_ROWS)).astype(int)]
@@ -84,12 +84,12 @@ class TextEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def transform(self, X: pd.Series[Any]) -> NDArray[np.float64]:
-        """Return the reduced features of texts, shape (n, d); a column of zeros if there are none."""
+        """Return the reduced features of texts, shape (n, d); a column of zeros if no terms were learnt."""
         reduced = np.asarray(self._weighted(_filled(X)).astype(np.float32) @ self.components_, dtype=np.float64)
         return reduced if reduced.shape[1] else np.zeros((len(X), 1))
 
     def _weighted(self, texts: NDArray[Any]) -> Any:
-        """Return the TF-IDF of words, and beside it that of characters, as CSR."""
+        """Return the TF-IDF of words and of characters, side by side in one CSR matrix."""
         parts = []
         for name, settings in SETTINGS.items():
             terms, idf = getattr(self, f"{name}_"), getattr(self, f"{name}_idf_")
@@ -103,11 +103,11 @@ class TextEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
 
 class TextTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Transform a table that has columns of text; others go through :func:`mgce.datasets.preprocessor`.
+    """Transform a table with columns of text; all other columns go through :func:`mgce.datasets.preprocessor`.
 
     Args:
         texts: names of the columns of text.
-        random_state: seed of the reductions.
+        random_state: seed of the truncated SVDs.
 
     Attributes:
         others_: the fitted preprocessor of the other columns; None if there are none.
@@ -127,36 +127,36 @@ class TextTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def transform(self, X: pd.DataFrame) -> NDArray[np.float64]:
-        """Return the features of the other columns, and then those of each column of text."""
+        """Return the features of the columns that are no text, followed by the features of each column of text."""
         encoded = [encoder.transform(X[name]) for name, encoder in zip(self.texts, self.encoders_, strict=True)]
         others = [] if self.others_ is None else [self.others_.transform(X.drop(columns=self.texts))]
         return np.hstack([*others, *encoded])
 
     @property
     def named_transformers_(self) -> Any:
-        """The parts for the columns that are no text, by name."""
+        """The fitted transformers of the columns that are no text, by name."""
         return {} if self.others_ is None else self.others_.named_transformers_
 
 
 def transformer(selected: pd.DataFrame, kinds: Mapping[str, str], seed: int) -> Any:
-    """Return the transformer of a table's features, not fitted.
+    """Return an unfitted transformer for the features of a table.
 
     Args:
         selected: features, as :meth:`~mgce.tables.columns.Columns.select` returns them.
         kinds: from the name of each feature to its kind.
-        seed: of the reductions of text.
+        seed: seed of the reductions of text.
     """
     texts = [name for name, kind in kinds.items() if kind == TEXT]
     return TextTransformer(texts, seed) if texts else preprocessor(selected)
 
 
 def _filled(column: pd.Series[Any]) -> NDArray[Any]:
-    """Return the texts, "" for missing ones, with blanks for what a file of terms cannot hold."""
+    """Return the texts, with "" for missing ones, and with blanks for characters that a file of terms cannot hold."""
     return np.array([re.sub(UNWRITABLE, " ", text) for text in column.fillna("")], dtype=object)
 
 
 def _learnt(texts: NDArray[Any], settings: dict[str, Any]) -> tuple[NDArray[np.str_], NDArray[np.float64]]:
-    """Return the most frequent terms that two texts have at least, sorted, and their weights; both may be empty."""
+    """Return the most frequent terms among those in at least two texts, sorted, and their weights; may be empty."""
     vectorizer = TfidfVectorizer(min_df=2, max_features=MAX_TERMS, **settings)
     try:
         vectorizer.fit(texts)

@@ -1,4 +1,4 @@
-"""Recognise columns of text, such as subjects and comments, among those that are no numbers and no dates."""
+"""Recognise columns of text, such as subjects and comments, among columns that hold no numbers or dates."""
 
 from __future__ import annotations
 
@@ -33,10 +33,11 @@ LOOKED_AT = 2_000  # different values that are looked at, evenly spaced in their
 
 
 def is_text(values: pd.Series[Any]) -> bool:
-    """Return whether a column that holds no numbers and no dates is text, to be learnt from word by word.
+    """Return whether a column without numbers and dates holds text, which is learnt from word by word.
 
-    It is if most values are different, or more of them than categories have a column of their own; if half of them have
-    two words or more; and if words come again in other values, unlike in identifiers.
+    Three conditions must hold. Most values are different, or there are more different values than categories that get a
+    column of their own. Half of the values have two words or more. Words occur again in other values, unlike in
+    identifiers.
 
     Args:
         values: the column as text; some may be missing.
@@ -61,7 +62,7 @@ def words_on_average(values: pd.Series[Any]) -> float:
 
 
 def _words(cell: str) -> float:
-    """Count what stands between blanks, with two letters and no digit; characters of scripts without blanks by two."""
+    """Count words: parts between blanks with two letters and no digit, or two characters in scripts without blanks."""
     characters = len(re.findall(rf"[{UNSPACED}]", cell))
     spaced = re.sub(rf"[{UNSPACED}]", " ", cell).split() if characters else cell.split()
     return characters / 2 + sum(
