@@ -107,7 +107,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
         return self._link(functional.minimax_probs, X)
 
     def worst_case_proba(self, X: Any) -> FloatArray:
-        r"""Compute p, the worst-case probabilities, calibrated to labels like those of the training set.
+        r"""Compute p, the worst-case probabilities: of labels as noisy as those of the training set.
 
         .. math:: p_y = h_y^{1 - 1/\beta} \Big/ \sum_j h_j^{1 - 1/\beta}
 

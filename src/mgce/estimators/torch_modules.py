@@ -73,7 +73,7 @@ class TreeSums(nn.Module):
         self.register_buffer("values", torch.tensor(trees.values, dtype=torch.float64))
 
     def forward(self, rows: Tensor) -> Tensor:
-        """Return the sums of rows (n, d), shape (n, columns * m): the m numbers of the first sum, then the next."""
+        """Add up the leaf values of the trees for rows (n, d); shape (n, columns * m), sum after sum."""
         thresholds = self.thresholds
         if self.single or rows.dtype != torch.float64:
             rows, thresholds = rows.float(), self.single_thresholds

@@ -61,7 +61,7 @@ def to_onnx(estimator: RobustClassifier, output: str = "minimax") -> onnx.ModelP
 
 
 def register() -> None:
-    r"""Register the estimators of this package with skl2onnx, so that it converts Pipelines and searches of them.
+    r"""Register the estimators of this package with skl2onnx, which then converts pipelines and searches with them.
 
     .. math:: x \mapsto \big(\arg\max_y h_y, h\big)
 

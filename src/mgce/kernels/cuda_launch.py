@@ -34,7 +34,7 @@ class Batch:
 
     @property
     def powers(self) -> tuple[float, float, float, int]:
-        """Numbers of beta, and how many steps it takes at most; the kernel stops where the rows do."""
+        """beta, beta - 1, 1 / beta, and the most Newton steps; the kernel ends earlier when all rows have converged."""
         steps = proven_steps(self.logits.shape[1], self.beta, torch.float32)
         return self.beta, self.beta - 1.0, 1.0 / self.beta, steps
 

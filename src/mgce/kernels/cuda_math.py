@@ -41,7 +41,10 @@ _compiled = triton.jit
 
 @_compiled  # type: ignore[untyped-decorator]
 def log2(v: tl.tensor, lost: tl.tensor) -> tl.tensor:
-    """Compute the binary logarithm of v + lost, 0 < v <= 1, to a few units in its last place; `lost` by rounding."""
+    """Compute the binary logarithm of v + lost, to a few units in its last place.
+
+    v is in (0, 1], and `lost` is what rounding took from v.
+    """
     bits = v.to(tl.int32, bitcast=True)
     exponent = (bits - TWO_THIRDS) & EXPONENT
     f = (bits - exponent).to(tl.float32, bitcast=True) - 1  # v = 2^e (1 + f), f in [-1/3, 1/3]

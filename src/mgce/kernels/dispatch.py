@@ -25,7 +25,7 @@ def choose(
 ) -> str:
     """Return the backend of a call: the one named, or for `"auto"` the fastest that can run it.
 
-    `classes` is their number where `input` is not logits but what a linear head makes them of.
+    `classes` is the number of classes. It is needed only if `input` holds the features of a linear head, not logits.
 
     Raises:
         ValueError: if `backend` is unknown.

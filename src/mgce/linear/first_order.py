@@ -147,7 +147,7 @@ class _Run:
                 raise _StopError
 
     def bound(self) -> None:
-        """Compute lower bounds from the last p and, for small beta, from the average of p."""
+        """Compute lower bounds of the least objective, from the last probabilities and, for small beta, their mean."""
         self.progress.dual.update(self.p)
         if self.averaged:
             self.progress.dual.update(self.average_p)

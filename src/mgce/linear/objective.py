@@ -78,9 +78,9 @@ class LinearProblem:
         return self.smooth(coef)[0] + float((self.lambda_ * np.abs(coef)).sum())
 
     def residual(self, p: FloatArray) -> FloatArray:
-        """Return the moments of probabilities p (n, k) minus their estimate tau, shape (k, d).
+        """Return the mean features under probabilities p (n, k), minus their estimate tau; shape (k, d).
 
-        p is in the uncertainty set if the absolute values are at most lambda. For the worst-case probabilities p of
-        coefficients, this is also the gradient of F without its L1 term.
+        p is in the uncertainty set if every entry is at most lambda in absolute value. For the worst-case
+        probabilities of coefficients, this is also the gradient of F without its L1 term.
         """
         return moments(self.features, p, self.weight) - self.tau

@@ -140,7 +140,7 @@ class MGCELoss(RobustLoss):
 
     @property
     def link(self) -> MinimaxLink:
-        """The module that turns logits into minimax probabilities, with the `beta` and the `dim` of the loss."""
+        """The module that turns logits into h, the probabilities to predict with, by this `beta` and `dim`."""
         return MinimaxLink(beta=self.raw_beta, dim=self.dim)
 
     def both_probs(self, logits: Tensor) -> tuple[Tensor, Tensor]:

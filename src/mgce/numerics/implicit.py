@@ -30,7 +30,7 @@ def solve(
 
 
 def worst_case(x: Tensor, t: Tensor, beta: Beta) -> Tensor:
-    """Return the worst-case probabilities p = w / sum w at the root t, classes last."""
+    """Return the worst-case probabilities p: the powers w of the solved equation divided by their sum, classes last."""
     w, _ = root.powers(x, t, beta)
     return w / w.sum(-1, keepdim=True)
 

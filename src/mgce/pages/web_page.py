@@ -90,7 +90,7 @@ def bullets(texts: Iterable[str]) -> str:
 
 
 def commands(steps: Mapping[str, str]) -> str:
-    """Return a numbered list of sentences, each with the command to type, all as text."""
+    """Return a numbered list of sentences as HTML, each with the command to type; characters of HTML are escaped."""
     return (
         "<ol>"
         + "".join(f"<li>{html_text(text)}<pre>{html_text(command)}</pre></li>" for text, command in steps.items())

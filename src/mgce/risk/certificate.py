@@ -216,7 +216,7 @@ def certify(
 
 
 def sampled(labels: IntArray, h: FloatArray, clusters: IntArray | None, checked: Any, checked_with: Any) -> Sample:
-    """Return the sample, with the right labels of rows that were looked up."""
+    """Return the labelled rows as a sample, in which the rows that a person looked up have their right labels."""
     if checked is None:
         if checked_with is not None:
             raise ValueError(_validation.expected("checked_with", "left out without `checked`", "probabilities"))

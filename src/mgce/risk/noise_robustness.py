@@ -27,8 +27,8 @@ def symmetric_noise_bounds(n_classes: int, noise_rate: float, beta: float) -> No
     .. math:: 0 \le \tilde R(h^*) - \tilde R(\tilde h) \le \frac{\eta\, \beta (k^{1 - 1/\beta} - 1)}{k - 1}, \qquad
         0 \le R(\tilde h) - R(h^*) \le \frac{\eta\, \beta (k^{1 - 1/\beta} - 1)}{k - 1 - \eta k}
 
-    with R the alpha-risk (mean alpha-loss) on clean labels and h* its minimiser. R~ and h~ are the same for noisy
-    labels. At beta = 1 nothing is lost.
+    with R the alpha-risk (mean alpha-loss) on clean labels and h* its minimiser; R~ is the alpha-risk on noisy labels,
+    and h~ its minimiser. At beta = 1 nothing is lost.
 
     Args:
         n_classes: k, at least 2.

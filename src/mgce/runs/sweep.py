@@ -70,14 +70,14 @@ def carry_out(
     workers: Workers,
     on_progress: Callable[[int, int], None],
 ) -> None:
-    """Carry out the runs of a plan that the store does not have yet, and pack the store.
+    """Carry out the runs of a plan that the store does not have yet, and merge the stored runs into its four files.
 
     Args:
         study: the study that the runs belong to.
         specifications: the plan.
         store: stores the finished runs.
         place: data and device; missing data are downloaded before the first run if this is allowed.
-        workers: carry out the runs.
+        workers: how many runs at a time, and by which processes.
         on_progress: called with the number of finished runs, from 0 on, and the number of all runs to do. It is not
             called if there are none.
 

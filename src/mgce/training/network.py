@@ -80,7 +80,7 @@ class EnsembleMLP(nn.Module):
         return cls(models[0].groups, zip(weights, biases, strict=True))
 
     def forward(self, features: Tensor) -> Tensor:
-        """Map features (G, n, d) to logits (G, M, n, k); not differentiable."""
+        """Map features (groups G, rows n, d) to logits (G, networks M, n, k), without a graph for autograd."""
         scratch = Scratch()
         parts = [self.layers(rows, scratch)[-1].clone() for rows in torch.split(features, ROWS_AT_ONCE, dim=1)]
         return self.grid(torch.cat(parts, dim=1))

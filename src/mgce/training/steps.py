@@ -116,7 +116,7 @@ class Best:
         """Store the weights of every network whose score is better than in all earlier epochs.
 
         At equal scores the smaller loss is better; if no loss is given, an equal score is not better. Score and loss
-        have the shape (G, M).
+        have the shape (groups G, networks M).
         """
         if loss is None:
             loss = self._loss

@@ -101,7 +101,7 @@ class Request:
                 raise ValueError(expected(name, "one or more values, none of them twice", values))
 
     def chosen(self, methods: Iterable[Method]) -> list[Method]:
-        """Return the methods whose loss the user asks for, in their order."""
+        """Return the methods whose loss the user asks for, in the order in which the protocol lists them."""
         return [method for method in methods if self.methods is None or method.name in self.methods]
 
 
