@@ -53,7 +53,9 @@ def test_the_guess_can_be_overruled(mgce, tickets, tmp_path):
     assert code == 2 and "Expected `text` to be another column than the target" in errors
 
 
-@pytest.mark.parametrize("suffix", ["xlsx", "jsonl", "feather"])
+@pytest.mark.parametrize(
+    "suffix", ["xlsx", *(pytest.param(other, marks=pytest.mark.nightly) for other in ("jsonl", "feather"))]
+)
 def test_every_format_gives_the_same_fit(mgce, tickets, tmp_path, suffix):
     if suffix == "xlsx":
         pytest.importorskip("openpyxl", reason="needs openpyxl, of the extra excel")
