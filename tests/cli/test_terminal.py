@@ -37,11 +37,13 @@ def test_columns_and_labels_reach_no_terminal_as_they_are(mgce, tmp_path):
         {HOSTILE: rng.normal(size=80) + 3 * (labels == "=1+1"), "id\x1b]0;t": range(80), "y\x1b": labels}
     )
     frame.to_csv("t.csv", index=False)
+    frame.assign(**{HOSTILE: rng.normal(size=80)}).to_csv("new.csv", index=False)
     options = ["--target", "y\x1b", "--id", "id\x1b]0;t", "--beta", "1.4"]
     commands = {
         ("fit", "t.csv", *options): 0,
         ("predict", "t.skops", "t.csv"): 0,
-        ("certify", "t.skops", "t.csv"): 0,
+        ("certify", "t.skops", "new.csv"): 0,
+        ("certify", "t.skops", "t.csv"): 2,  # rows that the model has learnt from
         ("fit", "t.csv", "--target", "\u202e"): 2,
         ("fit", "\x1b.csv", "--target", "y"): 2,
         ("compare", "t.csv", "--target", "\x1b"): 2,

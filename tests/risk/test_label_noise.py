@@ -202,6 +202,9 @@ def test_an_audit_that_says_nothing_bounds_nothing(counts):
     """What is known of the matrix then allows every error, and that is the bound."""
     target = np.arange(40) % 2
     certificate = certify(target, np.eye(2)[target], audit=counts, beta=1.4)
+    if counts[0][0] == counts[0][1]:  # so many say that no classifier agrees with all labels, and this one does
+        assert certificate.refuted
+        return
     assert certificate.argmax_error == certificate.randomized_error == 1 and certificate.alpha_risk == 1.4
 
 

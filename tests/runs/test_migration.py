@@ -49,9 +49,7 @@ def method(before, after):
 METHOD = Change(
     specification=lambda document: method("mae", "mgce")(document) if document["kind"] == "images" else document,
     former=lambda document: method("mgce", "mae")(document) if document["kind"] == "images" else document,
-    record=lambda record, run: (
-        method("mae", "mgce")({**record, "kind": "images"}) if run["kind"] == "images" else record
-    ),
+    record=lambda record, run: {**record, "method": method("mae", "mgce")({**record, "kind": run["kind"]})["method"]},
 )
 
 
