@@ -13,14 +13,14 @@ def write(path, *rows):
 def test_of_several_files_the_last_decision_counts(tmp_path):
     one = write(tmp_path / "1.csv", "ra,1,2,yes,keep,yes,suspect,7,0.01", "rb,2,3,yes,skip,,random,1,0.02")
     two = write(tmp_path / "2.csv", "rb,2,3,yes,other,'=no,random,1,0.02", "rc,3,4,no,drop,,suspect,,")
-    found = {each.key: each for each in read_decisions(one, two)}
+    found = {each.key: each for each in read_decisions(one, two)[0]}
     assert found == {
         "ra": Decision("ra", "yes", "keep", "yes", False, 7, 0.01),
         "rb": Decision("rb", "yes", "other", "=no", True, 1, 0.02),
         "rc": Decision("rc", "no", "drop", "", False, None, 0.0),
     }
     assert [found[key].is_settled for key in ("ra", "rb", "rc")] == [True] * 3
-    assert not read_decisions(one)[1].is_settled
+    assert not read_decisions(one)[0][1].is_settled
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,15 @@ def test_other_files_are_refused(tmp_path):
     (tmp_path / "d.csv").write_text("a,b\n1,2\n")
     with pytest.raises(ValueError, match="as the page of `mgce review` saves it"):
         read_decisions(tmp_path / "d.csv")
+
+
+def test_later_decisions_replace_others_and_are_counted(tmp_path):
+    first, second, none = (tmp_path / name for name in ("first.csv", "second.csv", "none.csv"))
+    head = ",".join(COLUMNS)
+    first.write_text(f"{head}\na,1,2,no,keep,no,suspect,1,0.5\nb,2,3,no,keep,no,random,2,0.5\n")
+    second.write_text(f"{head}\na,1,2,no,suggestion,yes,suspect,1,0.5\nb,2,3,no,keep,no,random,2,0.5\n")
+    decisions, replaced = read_decisions(first, second)
+    assert ([one.label for one in decisions], replaced) == (["yes", "no"], 1)
+    none.write_text(head + "\n")
+    with pytest.raises(ValueError, match="to be a file with decisions, but got 'none.csv without any'"):
+        read_decisions(none)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from mgce._text import spreadsheet_text
 from mgce.review.decision_file import COLUMNS, read_decisions
 from mgce.review.sheet import check_column, chosen, read_pictures, sheet
 from mgce.review.suspect_file import Suspect
@@ -126,7 +127,7 @@ def test_lines_as_the_page_joins_them_are_read_back(tmp_path):
         lines.append(",".join([row["csv"][0], "suggestion", data["classes"][row["alternative"]]["csv"], row["csv"][1]]))
     path = tmp_path / "d.csv"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    for one, decision in zip(shown, read_decisions(path), strict=True):
+    for one, decision in zip(shown, read_decisions(path)[0], strict=True):
         assert (decision.key, decision.given, decision.label) == (
             one.suspect.key,
             one.suspect.given,
@@ -163,3 +164,11 @@ def test_a_column_that_is_not_there_is_refused():
     with pytest.raises(ValueError, match="Expected `image` to be a column of the table"):
         check_column("image", "picture", suspects(2))
     check_column("image", None, suspects(2))
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\rb", 'a"b', "a,b", "=a\r\nb"])
+def test_a_name_of_several_lines_is_one_cell_of_the_decisions(name):
+    one = replace(suspects(1)[0], name=name)
+    parts = data_of(sheet(chosen([one], most=1, n_random=1), "t", "d.csv").decode())["rows"][0]["csv"]
+    (row,) = csv.reader(io.StringIO(f"{parts[0]},keep,x,{parts[1]}\r\n", newline=""))
+    assert len(row) == len(COLUMNS) and spreadsheet_text(row[1]) == name

@@ -166,8 +166,10 @@ def test_long_cells_are_cut_in_the_first_section(fit):
 
 
 def test_what_to_do_next_has_the_options_of_the_fit(fit):
-    plan = replace(PLAN, drop=("a b",), seed=3, holdout=0.5)
-    steps = [*next_steps(fit, plan, "my table.csv", "out/m.skops", ["d.csv"]).values()]
+    """All that a plan says, and options beside it: else the command would fit another model, or read another sheet."""
+    plan = replace(PLAN, drop=("a b",), seed=3, holdout=0.5, metric="balanced", noise_rate=0.1, text=("kind",))
+    others = {"--sheet": "my sheet", "--out": None}
+    steps = [*next_steps(fit, plan, "my table.csv", "out/m.skops", ["d.csv"], others).values()]
     assert steps[0] == "mgce review out/m.suspects.csv" and steps[2] == "mgce predict out/m.skops NEW.csv"
     words = shlex.split(steps[1])
     assert words[:5] == ["mgce", "fit", "my table.csv", "--target", "y & z"]
@@ -180,6 +182,11 @@ def test_what_to_do_next_has_the_options_of_the_fit(fit):
             "--holdout": "0.5",
             "--seed": "3",
             "--model": "linear",
+            "--metric": "balanced",
+            "--noise-rate": "0.1",
+            "--text": "kind",
+            "--sheet": "my sheet",
+            **({"--beta": str(PLAN.beta)} if PLAN.beta else {}),
         },
         **{"--checked": "d.csv,out/m.decisions.csv", "--mended": "out/m.mended.csv"},
     }

@@ -152,9 +152,13 @@ def fit(
     with nothing_written_if_interrupted(console):
         named = [name for name in (id, groups, *plan.text, *plan.category) if name is not None]
         frame, reading = read_accounted(table, "table", text=[target, *named], classes=[target], form=form)
-        decisions = read_decisions(*map(Path, reviewed))
+        decisions, replaced = read_decisions(*map(Path, reviewed))
         result = _run_with_progress(console, frame, plan, jobs, reading, decisions)
-        steps = next_steps(result, plan, str(table), str(outputs.model), reviewed)
+        if replaced:
+            said = f"{replaced:,} {'decision was' if replaced == 1 else 'decisions were'} replaced by a later one."
+            result = replace(result, notes=[*result.notes, said])
+        form_options = {"--sheet": sheet, "--out": None if out is None else str(out)}
+        steps = next_steps(result, plan, str(table), str(outputs.model), reviewed, form_options)
         files = outputs.contents(result, plan, table.name, suspects, steps)
     write_files(outputs.model.parent, files)
     for path, rows, labels in outputs.tables(result):

@@ -52,23 +52,30 @@ def saved_as(name: str, checked: int) -> str:
     return f"{name}.decisions-after-{checked}.csv" if checked else f"{name}.decisions.csv"
 
 
-def read_decisions(*paths: Path) -> list[Decision]:
-    """Read files of decisions; if an example has several decisions, keep the last one.
+def read_decisions(*paths: Path) -> tuple[list[Decision], int]:
+    """Return the decisions in files, the last one of each example, and how many others these replace.
+
+    Decisions that are the same count as one.
 
     Raises:
         FileNotFoundError: if there is no file at one of the paths.
         ValueError: if a file is damaged, or is no file of decisions.
     """
     found: dict[str, Decision] = {}
+    replaced = 0
     for path in paths:
         head, *rows = rows_of_csv(path, "checked") or [[]]
         if tuple(head) != COLUMNS:
             what = f"a file of decisions as the page of `mgce review` saves it, with the columns {', '.join(COLUMNS)}"
             raise ValueError(expected("checked", what, f"{path.name} with {', '.join(head)}"))
+        if not rows:
+            raise ValueError(expected("checked", "a file with decisions", f"{path.name} without any"))
         for line, row in enumerate(rows, 2):
             one = _decision(row, f"row {line} of {path.name}")
+            before = found.get(one.key, one)
+            replaced += (before.decision, before.label) != (one.decision, one.label)
             found[one.key] = one
-    return list(found.values())
+    return list(found.values()), replaced
 
 
 def _decision(row: list[str], place: str) -> Decision:

@@ -161,8 +161,9 @@ def _csv_parts(one: Shown) -> tuple[str, str]:
 
 def _line(cells: Iterable[str]) -> str:
     buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="").writerow(list(cells))
-    return buffer.getvalue()
+    # A writer puts quotes around the characters that end a line, so both have to be among them.
+    csv.writer(buffer, lineterminator="\r\n").writerow(list(cells))
+    return buffer.getvalue().removesuffix("\r\n")
 
 
 def _data_url(picture: bytes, name: str) -> str:

@@ -157,6 +157,8 @@ def run(
     _certified(np.zeros(1, np.int64), np.full((1, len(rows.classes)), 1 / len(rows.classes)), plan)
     among = candidates(plan.model, plan.beta, plan.seed, len(rows.train), len(rows.classes), jobs)
     compared = baselines(plan.seed, len(rows.classes))
+    if plan.model != AUTO:  # then baselines are reported alone
+        compared = [replace(baseline, final=None) for baseline in compared]
     on_fit = _Counter(on_step, count_fits(among, compared) + OTHER_STEPS)
     learnt = _learn(learnt_from, plan, among, compared, on_fit, jobs)
     choice = learnt.choice

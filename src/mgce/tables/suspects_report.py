@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 
 from mgce._rounding import confidence_text, percent_up
@@ -66,7 +67,12 @@ def worst_rows(fit: TableFit, plan: FitPlan) -> str:
 
 
 def next_steps(
-    fit: TableFit, plan: FitPlan, table_file: str, model_file: str, reviewed: Sequence[str] = ()
+    fit: TableFit,
+    plan: FitPlan,
+    table_file: str,
+    model_file: str,
+    reviewed: Sequence[str] = (),
+    others: Mapping[str, str | None] | None = None,
 ) -> dict[str, str]:
     """Return sentences on what to do next, each with the command to type.
 
@@ -76,22 +82,19 @@ def next_steps(
         table_file: path of the table's file.
         model_file: path of the model's file.
         reviewed: the files of decisions that the fit has used.
+        others: options of the command that are not in the plan, by name; None for those that were not given.
     """
     stem = str(Path(model_file).with_suffix(""))
     options = ["--target", plan.target]
-    for name, value, default in (
-        ("id", plan.id, None),
-        ("drop", ",".join(plan.drop) or None, None),
-        ("groups", plan.groups, None),
-        ("time", plan.time, None),
-        ("holdout", plan.holdout, 0.25),
-        ("seed", plan.seed, 0),
-        ("model", plan.model, "auto"),
-        ("decimal", fit.reading.decimal if fit.reading else None, "."),
-        ("encoding", fit.reading.encoding if fit.reading else None, "utf-8"),
-    ):
-        if value is not None and value != default:
-            options += [f"--{name}", str(value)]
+    for field in fields(plan):
+        value = getattr(plan, field.name)
+        if field.name != "target" and value != field.default:
+            for each in value if field.name in ("text", "category") else [value]:
+                options += [_option(field.name), ",".join(each) if isinstance(each, tuple) else str(each)]
+    written = {"--decimal": (fit.reading.decimal, ".")} if fit.reading else {}
+    written |= {"--encoding": (fit.reading.encoding, "utf-8")} if fit.reading else {}
+    given = {name: value for name, (value, default) in written.items() if value != default} | dict(others or {})
+    options += [part for name, value in given.items() if value is not None for part in (name, value)]
     mended = f"{stem}.mended.csv"
     decisions = ",".join([*reviewed, saved_as(stem, fit.findings.n - fit.findings.skipped if fit.findings else 0)])
     again = ["mgce", "fit", table_file, *options, "--checked", decisions, "--mended", mended]
@@ -102,6 +105,10 @@ def next_steps(
         "Mend the table with the decisions, and fit a better model.": shlex.join(again),
         "Classify new rows.": shlex.join(["mgce", "predict", model_file, "NEW.csv"]),
     }
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def next_section(fit: TableFit, plan: FitPlan, steps: Mapping[str, str]) -> str:
