@@ -117,6 +117,14 @@ def test_rows_and_cells_of_excel_are_accounted_for(tmp_path):
     assert error == "1 cell holds an error of Excel (#DIV/0!, for one), which counts as missing."
 
 
+def test_formulas_without_values_are_said_to_be(tmp_path):
+    """As a program writes them that does not compute."""
+    path = tmp_path / "t.xlsx"
+    excel(path, {"S": [["x", "y"], ["=1+1", "a"], ["=2+2", "b"]]})
+    frame, reading = read_accounted(path, "table", text=["y"], classes=["y"])
+    assert frame["x"].isna().all() and reading.notes[0].startswith("Sheet 'S' has 2 formulas. Cells of formulas")
+
+
 def test_json_lines_account_for_what_lines_lack(tmp_path):
     lines = [{"a": 1, "b": "NA", "y": "u"}, {"a": 2, "y": "v"}, {"b": [1, 2], "a": None, "y": 7}]
     path = tmp_path / "t.jsonl"

@@ -117,6 +117,8 @@ def read_excel(content: io.BytesIO, asked: Asked) -> Typed:
         while key in columns:  # an error says so, once everything is read
             key += "'"
         columns[key] = [row[place] if place < len(row) else None for _, row in cells]
+    if any(values and not any(value is not None for value in values) for values in columns.values()):
+        notes += _on_formulas(load_workbook(content, read_only=True, keep_links=False)[title])
     errors = [value for values in columns.values() for value in values if value in EXCEL_ERRORS]
     if errors:
         hold = "cell holds" if len(errors) == 1 else "cells hold"
@@ -125,6 +127,13 @@ def read_excel(content: io.BytesIO, asked: Asked) -> Typed:
     above = [number - row - 2 for row, (number, _) in enumerate(cells)]
     before = tuple(row for row, (last, now) in enumerate(pairwise([0, *above])) for _ in range(now - last))
     return Typed(_typed(columns, asked, EXCEL_ERRORS), written, f"sheet {title!r} of Excel", notes, before)
+
+
+def _on_formulas(sheet: Any) -> list[str]:
+    """Say that a sheet has formulas; a program other than a spreadsheet writes them without their values."""
+    formulas = sum(isinstance(cell, str) and cell.startswith("=") for row in sheet.values for cell in row)
+    what = "Cells of formulas without a stored value count as missing. Open the file in a spreadsheet, and save it."
+    return [f"Sheet {sheet.title!r} has {formulas:,} formulas. {what}"] if formulas else []
 
 
 def read_json_lines(content: io.BytesIO, asked: Asked) -> Typed:
