@@ -58,8 +58,8 @@ def worst_rows(fit: TableFit, plan: FitPlan) -> str:
         for place, row in enumerate(worst.tolist())
     ]
     return table(
-        f"The {len(rows)} rows with the most suspect labels. Probabilities are rounded to what fits with other seeds "
-        f"agree on.{lines}{more}",
+        f"The {len(rows)} rows with the most suspect labels. Probabilities are rounded, as fits with other seeds move "
+        f"them.{lines}{more}",
         [*suspect_head(fit, plan), *shown],
         rows,
         words=3,
@@ -122,11 +122,11 @@ def widths(fit: TableFit, plan: FitPlan) -> str:
     if plan.groups is not None or plan.time is not None:
         return ""
     delta, error = fit.certificate.delta, 1 - fit.quality["accuracy"]
-    points = [f"{100 * width_after(round(HELD_OUT * n), error, delta):.0f}" for n in CHECKED]
+    points = [f"{100 * width_after(round(HELD_OUT * n), error, delta):.0f} points" for n in CHECKED]
     first, second, third = (f"{point} after {n}" for point, n in zip(points, CHECKED, strict=True))
     return (
-        "Checked rows that were drawn at random bound the errors against right labels. The bound lies about so many "
-        f"points above the errors found: {first} rows, {second}, {third}."
+        "If you check rows drawn at random, they bound the errors against right labels. The bound lies above the share "
+        f"of errors that you find: by about {first} rows, {second}, {third}."
     )
 
 
