@@ -41,9 +41,8 @@ from mgce.training.lightning import ImageFit
 from mgce.training.member_losses import MemberLoss
 from mgce.training.seeds import derived_generator, derived_seed
 
-EAGER = (
-    2  # calls of a kind before one is recorded: the optimizer makes its memory in the first, cuDNN chooses algorithms
-)
+# Calls of a kind before one is recorded: in the first the optimizer makes its memory, and cuDNN chooses its algorithms.
+EAGER = 2
 LEAST = 20.0  # seconds: with less, a group of networks is not begun
 EVALUATED_AT_ONCE = 1000  # images
 

@@ -157,7 +157,7 @@ def fit(
         if replaced:
             said = f"{replaced:,} {'decision was' if replaced == 1 else 'decisions were'} replaced by a later one."
             result = replace(result, notes=[*result.notes, said])
-        form_options = {"--sheet": sheet, "--out": None if out is None else str(out)}
+        form_options = {"--sep": sep, "--sheet": sheet, "--out": None if out is None else str(out)}
         steps = next_steps(result, plan, str(table), str(outputs.model), reviewed, form_options)
         files = outputs.contents(result, plan, table.name, suspects, steps)
     write_files(outputs.model.parent, files)

@@ -106,9 +106,8 @@ class TableFit:
     row_names: pd.Series[Any]  # of all rows: values of the id column, or numbers of the rows
     n_train: int  # number of training rows, of which none is a copy
     n_copies: int  # number of rows that are copies of others
-    sure: (
-        float  # mean of q of the predicted class on the rows held out: an estimate of the accuracy against right labels
-    )
+    # Mean of q of the predicted class on the rows held out: an estimate of the accuracy against right labels.
+    sure: float
     set_size: float  # mean number of classes in a prediction set of the rows held out; 0 without prediction sets
     n_missing: dict[str, int]  # number of missing values of each feature
     dependence: list[Dependence]  # signs that rows depend on one another, which are among the notes too
