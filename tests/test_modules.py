@@ -59,6 +59,7 @@ TESTED_IN = {
     "losses/composite": "losses/test_fused.py",
     "losses/linear_chunks": "losses/test_linear_mgce_loss.py",
     "losses/linear_operator": "losses/test_linear_mgce_loss.py",
+    "training/indexed_dataset": "losses/test_indexed.py",
     "losses/nll": "losses/test_gce_loss.py",
     "losses/scale": "losses/test_protocol.py",
     "losses/scored": "losses/test_presets.py",

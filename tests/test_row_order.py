@@ -148,8 +148,21 @@ def metric_class(name, *arguments):
     return case
 
 
+INDEXED = ("ELRLoss", "SelfAdaptiveLoss", "SoftBootstrapLoss")
+
+
 def loss_module(build):
     return lambda r: build()(r.f, r.t)
+
+
+def indexed_loss(build):
+    """Two epochs of all rows: what each row's own place remembers may depend on no other place."""
+
+    def losses(r):
+        criterion = build(len(r.t), K, reduction="none")
+        return PerRow(torch.stack([criterion(r.f, r.t, torch.arange(len(r.t))) for _ in range(2)], 1))
+
+    return losses
 
 
 def several_labels(r):
@@ -304,10 +317,12 @@ CASES = {
         for name in functional.__all__
         if name.endswith("_loss") and not name.startswith(("alpha", "linear", "vocab"))
     },
+    **{name: indexed_loss(getattr(mgce, name)) for name in INDEXED},
     **{
         name: loss_module(getattr(mgce, name))
         for name in mgce.__all__
-        if name.endswith("Loss") and name not in ("LinearMGCELoss", "MultiLabelLoss", "SumLoss", "TrimmedLoss")
+        if name.endswith("Loss")
+        and name not in ("LinearMGCELoss", "MultiLabelLoss", "SumLoss", "TrimmedLoss", *INDEXED)
     },
 }
 # The order is their meaning.
@@ -342,6 +357,7 @@ NO_ROWS = {
     *("datasets", "estimators", "functional", "metrics", "noise", "risk", "sets"),
     *("env", "report"),  # versions, and records of finished runs
     "prove_kernel",  # a device
+    "IndexedDataset",  # it gives each row its place
     "demo",  # a table that the command writes itself
 }
 # They are tested where their tests are: a group of processes, and what `mgce fit` does.

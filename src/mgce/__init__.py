@@ -21,8 +21,10 @@ if TYPE_CHECKING:  # what type checkers see; `as` says that it is public
     from mgce.kernels.proof import prove_kernel as prove_kernel
     from mgce.losses.asymmetric import AGCELoss as AGCELoss
     from mgce.losses.asymmetric import AMSELoss as AMSELoss
+    from mgce.losses.bootstrapped import SoftBootstrapLoss as SoftBootstrapLoss
     from mgce.losses.capped import CappedMGCELoss as CappedMGCELoss
     from mgce.losses.clipped import LogitClip as LogitClip
+    from mgce.losses.early_learning import ELRLoss as ELRLoss
     from mgce.losses.forward import ForwardCorrection as ForwardCorrection
     from mgce.losses.modules import GCELoss as GCELoss
     from mgce.losses.modules import LinearMGCELoss as LinearMGCELoss
@@ -36,6 +38,7 @@ if TYPE_CHECKING:  # what type checkers see; `as` says that it is public
     from mgce.losses.reweighted import FocalLoss as FocalLoss
     from mgce.losses.reweighted import TaylorCELoss as TaylorCELoss
     from mgce.losses.scale import LogitScale as LogitScale
+    from mgce.losses.self_adaptive import SelfAdaptiveLoss as SelfAdaptiveLoss
     from mgce.losses.sums import SumLoss as SumLoss
     from mgce.losses.symmetric import RCELoss as RCELoss
     from mgce.losses.symmetric import UnhingedLoss as UnhingedLoss
@@ -45,6 +48,7 @@ if TYPE_CHECKING:  # what type checkers see; `as` says that it is public
     from mgce.losses.trimmed import TrimmedLoss as TrimmedLoss
     from mgce.risk import RiskCertificate as RiskCertificate
     from mgce.risk import certify as certify
+    from mgce.training.indexed_dataset import IndexedDataset as IndexedDataset
 
 __version__ = "0.2.0"
 _ROOMS = ("datasets", "estimators", "functional", "metrics", "noise", "risk", "sets")
@@ -60,8 +64,10 @@ _NAMES = {  # by the module that defines them
     ),
     "mgce.kernels.proof": ("prove_kernel",),
     "mgce.losses.asymmetric": ("AGCELoss", "AMSELoss"),
+    "mgce.losses.bootstrapped": ("SoftBootstrapLoss",),
     "mgce.losses.capped": ("CappedMGCELoss",),
     "mgce.losses.clipped": ("LogitClip",),
+    "mgce.losses.early_learning": ("ELRLoss",),
     "mgce.losses.forward": ("ForwardCorrection",),
     "mgce.losses.modules": ("GCELoss", "LinearMGCELoss", "MGCELoss", "MinimaxLink"),
     "mgce.losses.multi_label": ("MultiLabelLoss",),
@@ -69,12 +75,14 @@ _NAMES = {  # by the module that defines them
     "mgce.losses.presets": ("robust_loss",),
     "mgce.losses.reweighted": ("EpsilonSoftmaxLoss", "FocalLoss", "TaylorCELoss"),
     "mgce.losses.scale": ("LogitScale",),
+    "mgce.losses.self_adaptive": ("SelfAdaptiveLoss",),
     "mgce.losses.sums": ("SumLoss",),
     "mgce.losses.symmetric": ("RCELoss", "UnhingedLoss"),
     "mgce.losses.temperature": ("TemperatureScaling",),
     "mgce.losses.tempered": ("BiTemperedLoss", "TemperedSoftmax"),
     "mgce.losses.trimmed": ("TrimmedLoss",),
     "mgce.risk": ("RiskCertificate", "certify"),
+    "mgce.training.indexed_dataset": ("IndexedDataset",),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}
 __all__ = sorted((*_ROOMS, *_HOMES))

@@ -14,9 +14,7 @@ from mgce._validation import expected
 from mgce.losses.base import OF_LOSSES_INSIDE, python_number
 from mgce.losses.modules import CE, MGCE, NEAR_MAE
 from mgce.losses.named import NamedLoss
-from mgce.losses.nll import of_class
-from mgce.losses.protocol import IGNORED, UNSAID, said, weight_of
-from mgce.losses.wrapping import Wrapper, check_input
+from mgce.losses.wrapping import Wrapper, check_input, divisor, ignored_of_unreduced
 
 # The share of rows below a quantile of 256 losses is right to 3 points, one standard error at 40 %. In one run on
 # MNIST with 200 rows of a class, 64 ended three points below.
@@ -213,14 +211,7 @@ class TrimmedLoss(Wrapper):
             raise ValueError(expected("window", what, f"window={window} and num_classes={num_classes}"))
         shares = _shares(trim, num_classes)
         _validation.check_choice("reduction", reduction, _validation.REDUCTIONS)
-        parts = [part for part in loss.modules() if said(part, "reduction") is not UNSAID]
-        for part in parts:
-            if part.reduction != "none":
-                raise ValueError(expected("loss", "a loss with reduction='none'", part.reduction))
-        ignored: set[Any] = {said(part, "ignore_index") for part in parts} - {UNSAID} or {IGNORED}
-        if len(ignored) > 1:
-            raise ValueError(expected("loss", "made of losses with one ignore_index", sorted(ignored)))
-        (self._ignored_inside,) = ignored
+        self._ignored_inside = ignored_of_unreduced(loss)
         if ignore_index is None:
             self.ignore_index = self._ignored_inside
         else:
@@ -259,7 +250,7 @@ class TrimmedLoss(Wrapper):
         total = losses.sum(dtype=torch.promote_types(losses.dtype, torch.float32))  # half types would overflow
         if self.reduction == "mean":
             # Of a few rows it may be that none is kept: 0, and no step. Without rows it is 0 / 0, as of cross-entropy.
-            total = total / self._weight_of(label, kept, rows)
+            total = total / divisor(self.loss, label, kept, rows)
         return total.to(losses.dtype)
 
     def _marked(self, target: Tensor) -> Tensor:
@@ -274,15 +265,6 @@ class TrimmedLoss(Wrapper):
             raise ValueError(
                 expected("num_classes", f"{num_classes}, the number of classes of `input`", self.recent.labels)
             )
-
-    def _weight_of(self, label: Tensor, kept: Tensor, rows: Tensor) -> Tensor:
-        """Return the divisor of the mean: the sum of the class weights of the rows kept, or their number."""
-        weight = weight_of(self.loss)
-        if weight is None:
-            return torch.maximum(kept.sum(), rows.any())
-        weight = weight.to(torch.promote_types(weight.dtype, torch.float32))  # half types count to 65504 or 256
-        total = torch.where(kept, of_class(weight, torch.where(kept, label, 0)), 0).sum()
-        return torch.where(kept.any() | ~rows.any(), total, 1)
 
     def set_reduction(self, reduction: str) -> None:
         """Set the reduction; the loss inside keeps `"none"`."""

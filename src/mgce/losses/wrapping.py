@@ -4,12 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import torch
 from torch import Tensor, nn
 
 from mgce import _validation
+from mgce._validation import expected
 from mgce.losses.arguments import HALF_TYPES, check_weight, result_dtype
 from mgce.losses.base import OF_LOSSES_INSIDE, Criterion
-from mgce.losses.protocol import both_probs, check_loss, dim_of, link_of, set_reduction, weight_of
+from mgce.losses.nll import of_class
+from mgce.losses.protocol import (
+    IGNORED,
+    UNSAID,
+    both_probs,
+    check_loss,
+    dim_of,
+    link_of,
+    said,
+    set_reduction,
+    weight_of,
+)
 
 
 class Wrapper(Criterion):
@@ -61,3 +74,34 @@ def in_float32(loss: nn.Module, function: Callable[[Tensor, Tensor], Tensor], in
 def check_input(loss: nn.Module, input: Tensor) -> int:
     """Check the logits that a loss is given, and return their dimension of classes."""
     return _validation.check_logits(input, dim_of(loss), "input")
+
+
+def ignored_of_unreduced(loss: nn.Module) -> int:
+    """Return the `ignore_index` of a loss that a wrapper reduces; require the reduction "none" of all of its parts."""
+    parts = [part for part in loss.modules() if said(part, "reduction") is not UNSAID]
+    for part in parts:
+        if part.reduction != "none":
+            raise ValueError(expected("loss", "a loss with reduction='none'", part.reduction))
+    ignored: set[int] = {said(part, "ignore_index") for part in parts} - {UNSAID} or {IGNORED}
+    if len(ignored) > 1:
+        raise ValueError(expected("loss", "made of losses with one ignore_index", sorted(ignored)))
+    return ignored.pop()
+
+
+def divisor(loss: nn.Module, label: Tensor, kept: Tensor, rows: Tensor) -> Tensor:
+    """Return what the mean of losses is divided by: the sum of the class weights of the rows kept, or their number.
+
+    It is at least one if there are rows but none is kept.
+
+    Args:
+        loss: the loss whose class weights count.
+        label: the class index of each of n rows, shape (n,).
+        kept: whether each row is kept, shape (n,).
+        rows: whether each row has a label that is not ignored, shape (n,).
+    """
+    weight = weight_of(loss)
+    if weight is None:
+        return torch.maximum(kept.sum(), rows.any())
+    weight = weight.to(torch.promote_types(weight.dtype, torch.float32))  # half types count to 65504 or 256
+    total = torch.where(kept, of_class(weight, torch.where(kept, label, 0)), 0).sum()
+    return torch.where(kept.any() | ~rows.any(), total, 1)

@@ -1,0 +1,125 @@
+"""Define soft bootstrapping by a mixture of the rows' losses, which mixes doubtful labels with predictions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from mgce import _validation
+from mgce.losses.indexed import IndexedLoss, from_all_processes, probabilities
+
+# The mixture of DivideMix: ten to twenty steps are enough for two components, and the least variance keeps a component
+# from shrinking to a single loss, with losses scaled to [0, 1].
+MIXTURE: dict[str, Any] = {"n_components": 2, "max_iter": 20, "tol": 1e-2, "reg_covar": 5e-4, "random_state": 0}
+
+
+class SoftBootstrapLoss(IndexedLoss):
+    r"""Mix each label with the network's prediction, by how probable it is that the label is right.
+
+    .. math:: \ell\big(f_i,\; w_i\, y_i + (1 - w_i) \operatorname{softmax}(f_i)\big)
+
+    :math:`w_i` is the probability that row i belongs to the component of smaller losses, in a mixture of two Gaussians
+    fitted to the losses of all rows at the end of each epoch. Wrong labels have larger losses until a network
+    memorises them. No gradient passes through the prediction in the target.
+
+    A row's loss is stored when the row is trained on. An epoch ends when as many rows were seen as there are.
+
+    Args:
+        num_rows: number of training rows n.
+        num_classes: number of classes k.
+        loss: a module that takes logits and targets of both forms, with `reduction="none"`; cross-entropy if None.
+        start: epochs on the labels as given, at least 1. It has to be before the network memorises.
+        reduction: `"mean"`, `"sum"` or `"none"`.
+
+    Attributes:
+        right: the probabilities :math:`w_i`, a buffer (n,); 1 before `start` epochs are over.
+        losses: the last loss of each row, a buffer (n,); NaN for a row that was not seen.
+
+    Shape:
+        As for :class:`mgce.ELRLoss`.
+
+    Raises:
+        TypeError, ValueError: if an argument is not one of those above.
+
+    Example:
+        >>> criterion = SoftBootstrapLoss(num_rows=4, num_classes=2, start=1)
+        >>> logits, target = torch.tensor([[2.0, 0.0]] * 4), torch.tensor([0, 0, 0, 1])
+        >>> for epoch in range(2):
+        ...     print(criterion(logits, target, torch.arange(4)))
+        tensor(0.6269)
+        tensor(0.1865)
+        >>> criterion.right
+        tensor([1., 1., 1., 0.])
+
+    References: Arazo, Ortego, Albert, O'Connor and McGuinness, Unsupervised label noise modeling and loss correction,
+    2019, with a mixture of Beta distributions; Li, Socher and Hoi, DivideMix, 2020, for the one of Gaussians.
+    """
+
+    losses: Tensor
+    right: Tensor
+
+    def __init__(
+        self,
+        num_rows: int,
+        num_classes: int,
+        loss: nn.Module | None = None,
+        *,
+        start: int = 5,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(loss, num_rows, num_classes, reduction)
+        _validation.check_count("start", start)
+        self.start = int(start)
+        self._seen = 0  # rows so far, of all epochs; no buffer, so that no step waits for a device
+        self.register_buffer("losses", torch.full((self.num_rows,), torch.nan))
+        self.register_buffer("right", torch.ones(self.num_rows))
+
+    def _trained(self, input: Tensor, target: Tensor, index: Tensor, rows: Tensor) -> tuple[Tensor, None]:
+        losses: Tensor = self.loss(input, target)
+        seen, new = from_all_processes(index[rows], losses.detach().float()[rows])
+        self.losses[seen] = new
+        right = self.right[index]
+        self._count(len(seen))
+        if self._seen <= self.start * self.num_rows:
+            return losses, None
+        given = probabilities(target, self.num_classes, rows)
+        mixed = right[:, None] * given + (1 - right[:, None]) * input.detach().float().softmax(1)
+        return self.loss(input, mixed.to(input.dtype)), None
+
+    def _count(self, rows: int) -> None:
+        """Count rows; at the end of an epoch after the first `start`, fit the mixture anew."""
+        epochs = self._seen // self.num_rows
+        self._seen += rows
+        if self.start <= self._seen // self.num_rows != epochs:
+            known = ~self.losses.isnan()
+            probs = _of_smaller(self.losses[known].cpu().numpy())
+            self.right[known] = torch.from_numpy(probs).to(self.right)
+
+    def get_extra_state(self) -> int:
+        """Return the number of rows seen, for the `state_dict`."""
+        return self._seen
+
+    def set_extra_state(self, state: int) -> None:
+        """Take the number of rows seen from a `state_dict`."""
+        self._seen = int(state)
+
+    def extra_repr(self) -> str:
+        """Return the hyperparameters for `repr`."""
+        return f"{super().extra_repr()}, start={self.start}"
+
+
+def _of_smaller(losses: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Return the probability of each loss (n,) to be of the component with the smaller mean; 1 if all are equal."""
+    from sklearn.mixture import GaussianMixture  # here, since it takes a second to import
+
+    finite = np.nan_to_num(losses.astype(np.float64), posinf=float(np.finfo(np.float32).max))
+    scale = np.ptp(finite)
+    if len(finite) < 2 or scale == 0:
+        return np.ones(len(finite))
+    column = ((finite - finite.min()) / scale)[:, None]
+    mixture = GaussianMixture(**MIXTURE).fit(column)
+    return np.asarray(mixture.predict_proba(column)[:, mixture.means_[:, 0].argmin()])

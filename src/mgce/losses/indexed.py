@@ -1,0 +1,137 @@
+"""Define the base class of losses that remember each training row, which they know by its index."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, distributed, nn
+from torch.nn import functional as F
+
+from mgce import _validation
+from mgce._validation import expected
+from mgce.losses.base import OF_LOSSES_INSIDE
+from mgce.losses.wrapping import Wrapper, check_input, divisor, ignored_of_unreduced
+
+LARGEST_BUFFER = 10**10  # numbers, 40 GB
+
+
+class IndexedLoss(Wrapper):
+    """A loss that remembers something of each training row, and is called with the indices of the rows of a batch.
+
+    In `train` mode a call needs the indices. In `eval` mode it is the inner loss, without them.
+
+    When a process group is initialised, each process learns what the others have seen in the same step. All buffers
+    stay equal, whichever rows a sampler gives to which process. All processes must call the loss equally often.
+    """
+
+    inside = OF_LOSSES_INSIDE - {"reduction"}
+
+    def __init__(self, loss: nn.Module | None, num_rows: int, num_classes: int, reduction: str) -> None:
+        super().__init__(nn.CrossEntropyLoss(reduction="none") if loss is None else loss)
+        for name, value in (("num_rows", num_rows), ("num_classes", num_classes)):
+            _validation.check_count(name, value)
+        if num_rows * num_classes > LARGEST_BUFFER:
+            what = f"such that num_rows * num_classes is at most {LARGEST_BUFFER:.0e}"
+            raise ValueError(expected("num_rows", what, f"num_rows={num_rows} and num_classes={num_classes}"))
+        _validation.check_choice("reduction", reduction, _validation.REDUCTIONS)
+        self._ignored = ignored_of_unreduced(self.loss)
+        self.num_rows, self.num_classes, self.reduction = int(num_rows), int(num_classes), reduction
+
+    def forward(self, input: Tensor, target: Tensor, index: Tensor | None = None) -> Tensor:
+        """Compute the loss of logits against targets.
+
+        Args:
+            input: logits of n rows and k classes, shape (n, k).
+            target: class indices, shape (n,), or class probabilities, shape (n, k).
+            index: the index of each row in the training set, shape (n,), an integer in [0, num_rows). It may be left
+                out in `eval` mode.
+        """
+        check_input(self.loss, input)
+        if input.ndim != 2 or input.shape[1] != self.num_classes:
+            what = f"of shape (n, {self.num_classes}), as num_classes={self.num_classes}"
+            raise ValueError(expected("input", what, tuple(input.shape)))
+        soft = target.is_floating_point()
+        rows = torch.ones(len(input), dtype=torch.bool, device=input.device) if soft else target != self._ignored
+        if self.training:
+            losses, weight = self._trained(input, target, self._checked(index, input), rows)
+        else:
+            losses, weight = self.loss(input, target), None
+        losses = torch.where(rows, losses, 0)
+        if self.reduction == "none":
+            return losses
+        total = losses.sum(dtype=torch.promote_types(losses.dtype, torch.float32))  # half types would overflow
+        if self.reduction == "sum":
+            return total.to(losses.dtype)
+        if weight is not None:
+            total = total / torch.where(rows, weight, 0).sum()
+        else:
+            total = total / (len(rows) if soft else divisor(self.loss, target.long(), rows, rows))
+        return total.to(losses.dtype)
+
+    def _trained(self, input: Tensor, target: Tensor, index: Tensor, rows: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Compute the losses (n,) of a step of training, remember its rows, and weight each row if need be.
+
+        Args:
+            input: logits, shape (n, k).
+            target: class indices (n,) or class probabilities (n, k).
+            index: the indices of the rows, shape (n,).
+            rows: whether each row has a label that is not ignored, shape (n,).
+
+        Returns:
+            The losses, and the weights by whose sum a mean is divided; None for class weights or the number of rows.
+        """
+        raise NotImplementedError
+
+    def _checked(self, index: Tensor | None, input: Tensor) -> Tensor:
+        """Return the indices as int64 on the device of the logits; raise if they are not indices of these rows."""
+        if index is None:
+            raise TypeError(expected("index", "the index of each row, which training needs; see IndexedDataset", index))
+        if not isinstance(index, Tensor) or index.is_floating_point() or index.dtype == torch.bool:
+            raise TypeError(expected("index", "a tensor of integers", getattr(index, "dtype", index)))
+        if index.shape != input.shape[:1]:
+            raise ValueError(expected("index", f"one integer for each of {len(input)} rows", tuple(index.shape)))
+        # Values are looked at only where this waits for no device, and no compiler would have to guess them.
+        if index.device.type == "cpu" and _validation.is_concrete(index) and len(index):
+            low, high = int(index.min()), int(index.max())
+            if low < 0 or high >= self.num_rows:
+                what = f"in [0, {self.num_rows}), as num_rows={self.num_rows}"
+                raise ValueError(expected("index", what, low if low < 0 else high))
+        return index.long().to(input.device)
+
+    def set_reduction(self, reduction: str) -> None:
+        """Set the reduction; the inner loss keeps `"none"`."""
+        self.reduction = reduction
+
+    def extra_repr(self) -> str:
+        """Return the sizes for `repr`."""
+        return f"num_rows={self.num_rows}, num_classes={self.num_classes}"
+
+
+def probabilities(target: Tensor, num_classes: int, rows: Tensor) -> Tensor:
+    """Return targets as class probabilities (n, k) in float32; all zero for rows (n,) whose label is ignored."""
+    if target.is_floating_point():
+        return target.float()
+    return F.one_hot(torch.where(rows, target.long(), 0), num_classes).float() * rows[:, None]
+
+
+def from_all_processes(index: Tensor, *values: Tensor) -> tuple[Tensor, ...]:
+    """Return the indices and values of the rows of all processes, or those given if there is only one process.
+
+    Args:
+        index: indices of this process' rows, shape (n,); processes may have different numbers of rows.
+        values: tensors with a first dimension of n.
+    """
+    given = (index, *values)
+    if not (distributed.is_available() and distributed.is_initialized()) or distributed.get_world_size() == 1:
+        return given
+    world = distributed.get_world_size()
+    sizes = [index.new_zeros(1) for _ in range(world)]
+    distributed.all_gather(sizes, index.new_tensor([len(index)]))
+    counts = [int(size) for size in sizes]
+    gathered = []
+    for tensor in given:
+        padded = tensor.new_zeros((max(counts), *tensor.shape[1:]))
+        padded[: len(tensor)] = tensor
+        parts = [torch.empty_like(padded) for _ in range(world)]
+        distributed.all_gather(parts, padded)
+        gathered.append(torch.cat([part[:count] for part, count in zip(parts, counts, strict=True)]))
+    return tuple(gathered)

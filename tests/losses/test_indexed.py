@@ -1,0 +1,145 @@
+"""What losses that remember rows have in common: checks, modes, reductions, resumption, several processes."""
+
+import copy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from losses.indexed_worker import ROWS, K, criteria, epochs
+from mgce import ELRLoss, IndexedDataset, MGCELoss, NCELoss, SelfAdaptiveLoss, SoftBootstrapLoss
+from mgce.losses.protocol import both_probs
+
+LOSSES = [ELRLoss, SelfAdaptiveLoss, SoftBootstrapLoss]
+BATCH = torch.randn(6, K), torch.tensor([0, 1, 2, 0, 1, 2]), torch.tensor([3, 0, 7, 2, 9, 1])
+
+
+@pytest.mark.parametrize("make", LOSSES)
+def test_evaluation_is_the_inner_loss_without_an_index_and_remembers_nothing(make):
+    logits, target, index = BATCH
+    criterion = make(ROWS, K).eval()
+    before = copy.deepcopy(criterion.state_dict())
+    torch.testing.assert_close(criterion(logits, target), F.cross_entropy(logits, target))
+    torch.testing.assert_close(criterion(logits, target, index), F.cross_entropy(logits, target))
+    for name, value in criterion.state_dict().items():
+        torch.testing.assert_close(value, before[name], equal_nan=True)
+
+
+@pytest.mark.parametrize("make", LOSSES)
+def test_evaluation_with_class_weights_and_ignored_rows_is_weighted_cross_entropy(make):
+    logits, target, _ = BATCH
+    weight, target = torch.tensor([1.0, 2.0, 3.0]), torch.where(torch.arange(6) == 2, -7, target)
+    criterion = make(ROWS, K, nn.CrossEntropyLoss(weight, ignore_index=-7, reduction="none")).eval()
+    want = F.cross_entropy(logits, target, weight, ignore_index=-7)
+    torch.testing.assert_close(criterion(logits, target), want)
+
+
+@pytest.mark.parametrize("make", LOSSES)
+def test_the_mean_is_that_of_the_losses_of_rows_that_are_not_ignored(make):
+    logits, target, index = BATCH
+    target = torch.where(torch.arange(6) == 2, -100, target)
+    found = {}
+    for reduction in ("none", "sum", "mean"):
+        criterion = make(ROWS, K, start=1, reduction=reduction) if make is SoftBootstrapLoss else None
+        criterion = criterion or make(ROWS, K, reduction=reduction)
+        found[reduction] = criterion(logits, target, index)
+    assert found["none"][2] == 0
+    torch.testing.assert_close(found["sum"], found["none"].sum())
+    torch.testing.assert_close(found["mean"], found["none"].sum() / 5)  # at first all weights are 1
+    for name, value in criterion.state_dict().items():
+        if isinstance(value, torch.Tensor) and name not in ("right",):
+            assert value[7].isnan() if name == "losses" else not value[7].any()  # the ignored row was row 7
+
+
+@pytest.mark.parametrize("make", LOSSES)
+@pytest.mark.parametrize("inner", [MGCELoss(beta=1.4, reduction="none"), NCELoss(reduction="none")])
+def test_probabilities_are_those_of_the_loss_inside(make, inner):
+    criterion = make(ROWS, K, inner)
+    torch.testing.assert_close(both_probs(criterion, BATCH[0]), both_probs(inner, BATCH[0]))
+    criterion(*BATCH)
+
+
+@pytest.mark.parametrize("make", LOSSES)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_types_are_remembered_in_float32(make, dtype):
+    criterion, precise = make(ROWS, K), make(ROWS, K)
+    logits, target, index = BATCH
+    assert criterion(logits.to(dtype), target, index).dtype == dtype
+    precise(logits.to(dtype).float(), target, index)
+    for name, value in criterion.state_dict().items():
+        torch.testing.assert_close(value, precise.state_dict()[name], equal_nan=True, rtol=1e-2, atol=1e-2)
+
+
+@pytest.mark.parametrize("name", criteria())
+def test_training_goes_on_from_a_state_dict_with_equal_bits(name, tmp_path):
+    whole = criteria()[name]
+    want = list(epochs(whole, range(4)))
+    first = criteria()[name]
+    list(epochs(first, range(2)))
+    torch.save(first.state_dict(), tmp_path / "criterion.pt")
+    second = criteria()[name]
+    second.load_state_dict(torch.load(tmp_path / "criterion.pt", weights_only=True))
+    assert list(epochs(second, range(2, 4))) == want[len(want) // 2 :]
+
+
+@pytest.mark.slow
+def test_two_processes_remember_what_one_does_of_all_rows(tmp_path):
+    worker = Path(__file__).with_name("indexed_worker.py")
+    processes = [subprocess.Popen([sys.executable, worker, str(rank), tmp_path]) for rank in range(2)]
+    try:
+        assert [process.wait(timeout=120) for process in processes] == [0, 0]
+    finally:
+        for process in processes:
+            process.kill()
+    for name, criterion in criteria().items():
+        list(epochs(criterion, range(3)))
+        for rank in range(2):
+            state = torch.load(tmp_path / f"{name}{rank}.pt", weights_only=True)
+            for key, value in criterion.state_dict().items():
+                torch.testing.assert_close(state[key], value, equal_nan=True)
+
+
+@pytest.mark.parametrize("make", LOSSES)
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"index": None}, "Expected `index` to be the index of each row"),
+        ({"index": torch.rand(6)}, "Expected `index` to be a tensor of integers"),
+        ({"index": torch.arange(5)}, "one integer for each of 6 rows"),
+        ({"index": torch.arange(6) + 5}, r"in \[0, 10\).*10"),
+        ({"index": torch.arange(6) - 1}, r"in \[0, 10\).*-1"),
+        ({"input": torch.randn(6, K + 1)}, "num_classes=3"),
+    ],
+)
+def test_an_index_or_logits_that_do_not_fit_are_one_sentence(make, change, message):
+    batch = dict(zip(("input", "target", "index"), BATCH, strict=True)) | change
+    with pytest.raises((TypeError, ValueError), match=message):
+        make(ROWS, K)(**batch)
+
+
+@pytest.mark.parametrize("make", LOSSES)
+def test_arguments_out_of_range_are_one_sentence(make):
+    for options, name in (
+        ({"loss": nn.CrossEntropyLoss()}, "reduction='none'"),
+        ({"num_rows": 0}, "num_rows"),
+        ({"num_rows": 10**9, "num_classes": 1000}, "num_rows"),
+        ({"reduction": "median"}, "reduction"),
+    ):
+        with pytest.raises(ValueError, match=name):
+            make(**({"num_rows": ROWS, "num_classes": K} | options))
+
+
+def test_indices_of_a_shuffling_loader_are_those_of_the_rows():
+    features = torch.arange(50.0)
+    loader = torch.utils.data.DataLoader(
+        IndexedDataset(torch.utils.data.TensorDataset(features, features.long() % 3)), batch_size=7, shuffle=True
+    )
+    for x, y, index in loader:
+        assert torch.equal(features[index], x)
+        assert torch.equal(index % 3, y)
+    with pytest.raises(TypeError, match="with a length"):
+        IndexedDataset(iter([1, 2]))
