@@ -94,8 +94,8 @@ ROOMS = {
     "mgce.review": ("keys draws rows_of_csv bounds", "decision_file", "suspect_file", "sheet"),
     "mgce.sets": ("conformal", "calibration"),
     "mgce.training": (
-        "indexed_dataset logit_layer member_losses network seeds settings",
-        "convnet resnet steps",
+        "indexed_dataset logit_layer member_losses memorising network seeds settings",
+        "keeper convnet resnet steps",
         "ensemble image_settings",
         "image_data",
         "image_classifier",

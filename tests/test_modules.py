@@ -60,6 +60,7 @@ TESTED_IN = {
     "losses/linear_chunks": "losses/test_linear_mgce_loss.py",
     "losses/linear_operator": "losses/test_linear_mgce_loss.py",
     "training/indexed_dataset": "losses/test_indexed.py",
+    "training/memorising": "training/test_keeper.py",
     "losses/nll": "losses/test_gce_loss.py",
     "losses/scale": "losses/test_protocol.py",
     "losses/scored": "losses/test_presets.py",

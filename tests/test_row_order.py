@@ -358,6 +358,7 @@ NO_ROWS = {
     *("env", "report"),  # versions, and records of finished runs
     "prove_kernel",  # a device
     "IndexedDataset",  # it gives each row its place
+    "ModelKeeper",  # of a loop, whose steps have an order
     "demo",  # a table that the command writes itself
 }
 # They are tested where their tests are: a group of processes, and what `mgce fit` does.

@@ -49,6 +49,7 @@ if TYPE_CHECKING:  # what type checkers see; `as` says that it is public
     from mgce.risk import RiskCertificate as RiskCertificate
     from mgce.risk import certify as certify
     from mgce.training.indexed_dataset import IndexedDataset as IndexedDataset
+    from mgce.training.keeper import ModelKeeper as ModelKeeper
 
 __version__ = "0.2.0"
 _ROOMS = ("datasets", "estimators", "functional", "metrics", "noise", "risk", "sets")
@@ -83,6 +84,7 @@ _NAMES = {  # by the module that defines them
     "mgce.losses.trimmed": ("TrimmedLoss",),
     "mgce.risk": ("RiskCertificate", "certify"),
     "mgce.training.indexed_dataset": ("IndexedDataset",),
+    "mgce.training.keeper": ("ModelKeeper",),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}
 __all__ = sorted((*_ROOMS, *_HOMES))

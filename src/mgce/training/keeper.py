@@ -1,0 +1,279 @@
+"""Keep the best of a training loop: an average of the weights, and the epoch of best noisy validation."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel
+
+from mgce import _validation
+from mgce._validation import expected
+from mgce.training.memorising import diagnosis
+
+# Weights are averaged over about this many epochs, so that the average does not depend on the size of a batch.
+HORIZON = 2.0
+NETWORK, AVERAGE = "network", "average"
+Predict = Callable[[nn.Module, Any], tuple[Tensor, Tensor]]  # from a model and a batch to logits (n, k) and labels (n,)
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """What an epoch of training reached: shares of given labels that are predicted.
+
+    Attributes:
+        network: of the validation rows, by the network as it is.
+        average: of the validation rows, by the average of the weights.
+        training: of the training rows, by the network while it trained; NaN if no predictions were given.
+    """
+
+    network: float
+    average: float
+    training: float
+
+
+class ModelKeeper:
+    r"""Keep, in any training loop, the weights that predict most labels of a noisy validation set.
+
+    Two candidates are measured after each epoch t: the network's weights :math:`\theta_t`, and their moving average
+
+    .. math:: \bar\theta \leftarrow d\, \bar\theta + (1 - d)\, \theta, \qquad d = 1 - \frac{1}{2 m}
+
+    after each step, with m steps in an epoch. The running statistics of batch normalisation are averaged too. The
+    validation labels may be as wrong as the training labels: a network that memorises wrong labels of training rows
+    predicts fewer labels of other rows.
+
+    Call :meth:`step` after each step of the optimizer, and :meth:`end_epoch` after each epoch. Then :meth:`best` is the
+    network that was kept, and `print(keeper)` says what was kept, why, and whether the network memorised labels.
+
+    Args:
+        network: the network that is trained. It is neither moved nor changed.
+        criterion: the loss, whose buffers belong to :meth:`state_dict`.
+        others: anything else with a `state_dict`, by name, to be saved and restored with the rest: an optimizer, a
+            scheduler.
+        predict: function from a model and a batch of the validation set to logits (n, k) and labels (n,). By default a
+            batch is a tuple that begins with inputs and labels.
+
+    Attributes:
+        epochs: an :class:`Epoch` for each epoch so far.
+
+    Raises:
+        TypeError: if `network` or `criterion` is no module.
+
+    Example:
+        >>> x = torch.randn(200, 2, generator=torch.Generator().manual_seed(0))
+        >>> rows = torch.utils.data.TensorDataset(x, (x[:, 0] > 0).long())
+        >>> train, noisy = (torch.utils.data.Subset(rows, part) for part in (range(150), range(150, 200)))
+        >>> network, criterion = nn.Linear(2, 2), nn.CrossEntropyLoss()
+        >>> _ = nn.init.zeros_(network.weight), nn.init.zeros_(network.bias)
+        >>> optimizer = torch.optim.SGD(network.parameters(), lr=0.5)
+        >>> keeper = ModelKeeper(network, criterion, optimizer=optimizer)
+        >>> for epoch in range(3):
+        ...     for inputs, target in torch.utils.data.DataLoader(train, batch_size=30):
+        ...         logits = network(inputs)
+        ...         criterion(logits, target).backward()
+        ...         optimizer.step()
+        ...         optimizer.zero_grad()
+        ...         keeper.step(logits, target)
+        ...     epoch = keeper.end_epoch(torch.utils.data.DataLoader(noisy, batch_size=50))
+        >>> network = keeper.best()
+        >>> print(keeper)  # doctest: +NORMALIZE_WHITESPACE
+        The network after epoch 3 of 3 is kept: it predicts 100.0% of the validation labels, the network after the last
+        epoch 100.0%. It does not memorise: it predicts 98% of the training labels, and loses no validation labels. No
+        robust loss is needed.
+
+    References: Izmailov et al., Averaging weights leads to wider optima and better generalization, 2018; Polyak and
+    Juditsky, Acceleration of stochastic approximation by averaging, 1992.
+    """
+
+    def __init__(
+        self, network: nn.Module, criterion: nn.Module, *, predict: Predict | None = None, **others: Any
+    ) -> None:
+        for name, module in (("network", network), ("criterion", criterion)):
+            if not isinstance(module, nn.Module):
+                raise TypeError(expected(name, "a module", module))
+        for name, other in others.items():
+            if not (hasattr(other, "state_dict") and hasattr(other, "load_state_dict")):
+                raise TypeError(expected(name, "an object with state_dict and load_state_dict", other))
+        self.network, self.criterion, self.others = network, criterion, others
+        self.predict = _of_pairs if predict is None else predict
+        self.epochs: list[Epoch] = []
+        self._average = AveragedModel(network, multi_avg_fn=self._averaged, use_buffers=True)
+        self._average.requires_grad_(False)
+        self._kept: dict[str, Any] | None = None
+        self._lost = torch.zeros(2, dtype=torch.int64)  # of the validation rows: see `memorising.diagnosis`
+        self._right_at_best: Tensor | None = None
+        self._total, self._steps, self._steps_of_epoch = 0, 0, 0
+        self._trained: list[Tensor] = []  # numbers of training labels predicted in each step, and rows; read at the end
+
+    def step(self, logits: Tensor | None = None, target: Tensor | None = None) -> None:
+        """Take the network's weights into the average; call it after each step of the optimizer.
+
+        Args:
+            logits: logits of the step's rows, shape (n, k), to learn whether training labels are memorised.
+            target: their given labels, shape (n,) or, as class probabilities, (n, k).
+        """
+        self._average.update_parameters(self.network)
+        self._total += 1
+        self._steps += 1
+        if logits is not None and target is not None:
+            label = target.argmax(1) if target.is_floating_point() else target
+            found = logits.detach().argmax(1)
+            self._trained.append(torch.stack([(found == label).sum(), torch.ones_like(label).sum()]))
+
+    def end_epoch(self, validation: Iterable[Any]) -> Epoch:
+        """Measure network and average on the validation set, and keep the better one if it is the best so far.
+
+        Args:
+            validation: batches of the validation set, in the same order each time; :attr:`predict` reads them.
+
+        Returns:
+            What the epoch reached.
+
+        Raises:
+            RuntimeError: if no step was taken since the last epoch.
+            ValueError: if the validation set is empty.
+        """
+        if self._steps == 0:
+            raise RuntimeError("Expected `step` to be called after each step of the optimizer, but it never was.")
+        right = {name: self._right(model, validation) for name, model in self._models().items()}
+        trained = torch.stack(self._trained).sum(0).tolist() if self._trained else [0, 0]
+        accuracy = {name: float(found.double().mean()) for name, found in right.items()}
+        epoch = Epoch(**accuracy, training=trained[0] / trained[1] if trained[1] else float("nan"))
+        self.epochs.append(epoch)
+        name = max(accuracy, key=lambda name: accuracy[name])  # the network, if both are equal
+        if self._kept is None or accuracy[name] > self._kept["accuracy"]:
+            model = self._models()[name]
+            self._kept = {"epoch": len(self.epochs), "of": name, "accuracy": accuracy[name], "state": _copied(model)}
+        self._note_losses(right[NETWORK])
+        self._steps_of_epoch, self._steps, self._trained = self._steps, 0, []
+        return epoch
+
+    def best(self) -> nn.Module:
+        """Return a copy of the network with the weights that were kept, in evaluation mode.
+
+        Raises:
+            RuntimeError: before the first epoch has ended.
+        """
+        kept = self._require_kept()
+        model = copy.deepcopy(self.network)
+        model.load_state_dict(kept["state"])
+        return model.eval()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return all that training needs to go on with equal bits: tensors, numbers and texts only.
+
+        That is the network, the criterion, the average, what was kept, the other objects and the state of PyTorch's
+        random generators. Save it after an epoch: `torch.save(keeper.state_dict(), path)`.
+        """
+        cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
+        return {
+            NETWORK: self.network.state_dict(),
+            "criterion": self.criterion.state_dict(),
+            AVERAGE: self._average.state_dict(),
+            "others": {name: other.state_dict() for name, other in self.others.items()},
+            "epochs": [asdict(epoch) for epoch in self.epochs],
+            "kept": self._kept,
+            "lost": self._lost,
+            "right_at_best": self._right_at_best,
+            "steps": [self._total, self._steps_of_epoch],
+            "random": [torch.get_rng_state(), *cuda],
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a :meth:`state_dict`, read by `torch.load(path, weights_only=True)`.
+
+        Raises:
+            ValueError: if the state has other objects than this keeper.
+        """
+        if sorted(state["others"]) != sorted(self.others):
+            raise ValueError(expected("state", f"of a keeper with {sorted(self.others)}", sorted(state["others"])))
+        self.network.load_state_dict(state[NETWORK])
+        self.criterion.load_state_dict(state["criterion"])
+        self._average.load_state_dict(state[AVERAGE])
+        for name, other in self.others.items():
+            other.load_state_dict(state["others"][name])
+        self.epochs = [Epoch(**epoch) for epoch in state["epochs"]]
+        self._kept, self._lost, self._right_at_best = state["kept"], state["lost"], state["right_at_best"]
+        (self._total, self._steps_of_epoch), self._steps, self._trained = state["steps"], 0, []
+        cpu, *cuda = state["random"]
+        torch.set_rng_state(cpu)
+        if cuda and torch.cuda.is_available():
+            torch.cuda.set_rng_state_all(cuda)
+
+    def __str__(self) -> str:
+        """Say in a few sentences what is kept, why, and whether the network memorises."""
+        if self._kept is None:
+            return "Nothing is kept before the first epoch has ended."
+        kept, last = self._kept, self.epochs[-1]
+        what = "The average of the weights" if kept["of"] == AVERAGE else "The network"
+        return (
+            f"{what} after epoch {kept['epoch']} of {len(self.epochs)} is kept: it predicts {kept['accuracy']:.1%} of "
+            f"the validation labels, the network after the last epoch {last.network:.1%}. "
+            f"{diagnosis(self.epochs[-1].training, last.network, *self._lost.tolist())}"
+        )
+
+    def _models(self) -> dict[str, nn.Module]:
+        """Return the two candidates by name."""
+        return {NETWORK: self.network, AVERAGE: self._average.module}
+
+    def _averaged(self, average: Any, network: Any, steps: Any) -> None:
+        """Move tensors of the average towards those of the network, in place; copy what is no real number."""
+        decay = (1 + self._total) / (
+            10 + self._total
+        )  # at first the average would remember the initial weights for too long
+        if self._steps_of_epoch:
+            decay = min(decay, 1 - 1 / (HORIZON * self._steps_of_epoch))
+        for ours, theirs in zip(average, network, strict=True):
+            if ours.is_floating_point() or ours.is_complex():
+                ours.lerp_(theirs.to(ours.dtype), 1 - decay)
+            else:
+                ours.copy_(theirs)
+
+    @torch.inference_mode()
+    def _right(self, model: nn.Module, validation: Iterable[Any]) -> Tensor:
+        """Return of each validation row whether the model, in evaluation mode, predicts its given label."""
+        modes = [(part, part.training) for part in model.modules()]
+        model.eval()
+        try:
+            pairs = [self.predict(model, batch) for batch in validation]
+        finally:
+            for part, mode in modes:
+                part.training = mode
+        right = [logits.argmax(1).cpu() == target.cpu() for logits, target in pairs]
+        if not sum(map(len, right)):
+            raise ValueError(expected("validation", "batches with rows", "none"))
+        return torch.cat(right).clone()
+
+    def _note_losses(self, right: Tensor) -> None:
+        """Count the validation rows that the network predicts now and did not at its own best epoch, and vice versa."""
+        best = max(epoch.network for epoch in self.epochs)
+        if self._right_at_best is None or self.epochs[-1].network == best:
+            self._right_at_best = right
+        before = self._right_at_best
+        self._lost = torch.stack([(before & ~right).sum(), (right & ~before).sum()])
+
+    def _require_kept(self) -> dict[str, Any]:
+        if self._kept is None:
+            raise RuntimeError("Expected `end_epoch` to be called before, but no epoch has ended.")
+        return self._kept
+
+
+def _of_pairs(model: nn.Module, batch: Any) -> tuple[Tensor, Tensor]:
+    """Return the logits and labels of a batch whose first two parts are inputs and labels."""
+    _validation.check_choice("batch", type(batch).__name__, ("tuple", "list"))
+    inputs, target, *_ = batch
+    device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
+    return model(inputs.to(device)), target
+
+
+def _copied(model: nn.Module) -> dict[str, Any]:
+    """Return a copy of a model's state."""
+    return {
+        name: value.detach().clone() if isinstance(value, Tensor) else copy.deepcopy(value)
+        for name, value in model.state_dict().items()
+    }

@@ -1,0 +1,166 @@
+"""ModelKeeper against an average and a choice made by hand."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+from mgce import ELRLoss, ModelKeeper
+from mgce.training.keeper import Epoch
+from mgce.training.memorising import diagnosis
+
+N, D, K = 60, 5, 3
+
+
+def rows(seed=0, n=N):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(n, D, generator=generator), torch.randint(K, (n,), generator=generator)
+
+
+def network():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(D, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.2), nn.Linear(16, K))
+
+
+def validation():
+    return DataLoader(TensorDataset(*rows(1)), batch_size=25)
+
+
+class Loop:
+    """A training loop of one's own, with a criterion that remembers rows."""
+
+    def __init__(self):
+        self.network, self.criterion = network(), ELRLoss(N, K)
+        self.optimizer = torch.optim.Adam(self.network.parameters(), 0.05)
+        self.keeper = ModelKeeper(self.network, self.criterion, optimizer=self.optimizer)
+        self.after_steps = []
+
+    def run(self, epochs):
+        x, y = rows()
+        for _ in range(epochs):
+            for index in torch.randperm(N).split(20):
+                logits = self.network(x[index])
+                self.criterion(logits, y[index], index).backward()
+                self.optimizer.step()
+                self.optimizer.zero_grad()
+                self.keeper.step(logits, y[index])
+                self.after_steps.append(copy.deepcopy(self.network.state_dict()))
+            self.keeper.end_epoch(validation())
+        return self
+
+
+def accuracy(model):
+    x, y = rows(1)
+    return (model.eval()(x).argmax(1) == y).double().mean().item()
+
+
+def test_the_average_is_that_of_weights_and_statistics_by_hand():
+    loop = Loop().run(4)
+    want = loop.after_steps[0]
+    for step, state in enumerate(loop.after_steps[1:], 1):
+        decay = (1 + step) / (10 + step)
+        if step >= 3:  # three steps are an epoch
+            decay = min(decay, 1 - 1 / 6)
+        want = {
+            name: decay * want[name] + (1 - decay) * value if value.is_floating_point() else value
+            for name, value in state.items()
+        }
+    found = loop.keeper._average.module.state_dict()
+    for name, value in want.items():
+        torch.testing.assert_close(found[name], value, msg=name)
+    assert found["1.num_batches_tracked"] == 12
+
+
+def test_the_best_epoch_of_network_or_average_is_kept():
+    loop = Loop()
+    seen = []
+    for _ in range(6):
+        loop.run(1)
+        models = copy.deepcopy(loop.network), copy.deepcopy(loop.keeper._average.module)
+        seen.append([(accuracy(model), model) for model in models])
+        last = loop.keeper.epochs[-1]
+        assert (last.network, last.average) == pytest.approx([score for score, _ in seen[-1]])
+    best = max(score for pair in seen for score, _ in pair)
+    want = next(model for pair in seen for score, model in pair if score == best)
+    found = loop.keeper.best()
+    assert not found.training
+    assert loop.network.training  # as it was
+    for name, value in found.state_dict().items():
+        torch.testing.assert_close(value, want.state_dict()[name])
+    assert f"{best:.1%}" in str(loop.keeper)
+
+
+def test_training_goes_on_from_a_file_with_equal_bits(tmp_path):
+    whole = Loop().run(5)
+    half = Loop().run(2)
+    torch.save(half.keeper.state_dict(), tmp_path / "keeper.pt")
+    torch.manual_seed(99)  # another process, in another state
+    again = Loop()
+    again.keeper.load_state_dict(torch.load(tmp_path / "keeper.pt", weights_only=True))
+    again.run(3)
+    assert again.keeper.epochs == whole.keeper.epochs
+    assert str(again.keeper) == str(whole.keeper)
+    for one, other in ((again.network, whole.network), (again.criterion, whole.criterion)):
+        for name, value in one.state_dict().items():
+            assert torch.equal(value, other.state_dict()[name]), name
+    for name, value in again.keeper.best().state_dict().items():
+        assert torch.equal(value, whole.keeper.best().state_dict()[name])
+
+
+def test_what_is_learnt_by_heart_is_said():
+    """Labels without any pattern, and a network large enough for all of them."""
+    torch.manual_seed(0)
+    x, y = rows(n=200)
+    noisy = TensorDataset(*rows(3, 300))
+    wide = nn.Sequential(nn.Linear(D, 512), nn.ReLU(), nn.Linear(512, K))
+    keeper, optimizer = ModelKeeper(wide, nn.CrossEntropyLoss()), torch.optim.Adam(wide.parameters(), 0.02)
+    for _ in range(60):
+        logits = wide(x)
+        nn.functional.cross_entropy(logits, y).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        keeper.step(logits, y)
+        keeper.end_epoch(DataLoader(noisy, batch_size=300))
+    assert keeper.epochs[-1].training > 0.8
+    assert "memorise" in str(keeper)
+    assert "does not memorise" not in str(keeper)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "words"),
+    [
+        ((0.98, 0.41, 80, 20), "It memorises"),
+        ((0.98, 0.41, 21, 20), "begins to memorise"),
+        ((0.62, 0.60, 21, 20), "No robust loss is needed"),
+        ((float("nan"), 0.60, 80, 20), "It memorises"),
+        ((float("nan"), 0.60, 21, 20), "would tell"),
+    ],
+)
+def test_the_diagnosis_follows_from_what_was_predicted(numbers, words):
+    assert words in diagnosis(*numbers)
+
+
+def test_mistakes_of_a_loop_are_one_sentence():
+    model = nn.Linear(D, K)
+    keeper = ModelKeeper(model, nn.CrossEntropyLoss())
+    assert "Nothing is kept" in str(keeper)
+    with pytest.raises(RuntimeError, match="end_epoch"):
+        keeper.best()
+    with pytest.raises(RuntimeError, match="step"):
+        keeper.end_epoch(validation())
+    keeper.step()
+    with pytest.raises(ValueError, match="validation"):
+        keeper.end_epoch([])
+    with pytest.raises(ValueError, match="batch"):
+        keeper.end_epoch([{"inputs": 1}])
+    with pytest.raises(TypeError, match="network"):
+        ModelKeeper(lambda x: x, nn.CrossEntropyLoss())
+    with pytest.raises(TypeError, match="optimizer"):
+        ModelKeeper(model, nn.CrossEntropyLoss(), optimizer=3)
+    with pytest.raises(ValueError, match="optimizer"):
+        keeper.load_state_dict(ModelKeeper(model, model, optimizer=torch.optim.SGD(model.parameters())).state_dict())
+    found = keeper.end_epoch(validation())
+    assert isinstance(found, Epoch)
+    assert found.training != found.training  # no predictions were given
