@@ -61,7 +61,7 @@ def _labels(target: Tensor) -> Tensor:
 
 
 class FusedLoss(torch.autograd.Function):
-    """The loss of rows of logits by a kernel that computes the gradient in the forward pass.
+    """The loss of rows of logits as an autograd function; a kernel computes the gradient in the forward pass.
 
     For a second derivative the loss is computed again by plain tensor operations, which autograd differentiates.
     """
@@ -106,7 +106,7 @@ _apply: Callable[..., Tensor] = super(torch.autograd.Function, FusedLoss).apply
 
 
 def _for_rows(grad_output: Tensor) -> Tensor:
-    """Return the gradient with respect to the loss in a shape that broadcasts against logits (N, C)."""
+    """Reshape the incoming gradient, one number or one for each row, to broadcast against logits (N, C)."""
     return grad_output.unsqueeze(-1) if grad_output.ndim else grad_output
 
 

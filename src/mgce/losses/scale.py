@@ -38,7 +38,8 @@ class LogitScale(Wrapper):
     .. math:: \ell(s f, y)
 
     The MGCE of a row is then zero once the logit of its label exceeds all others by beta / s. The result is bounded,
-    symmetric or convex if the loss is. Also `link` scales the logits before it turns them into probabilities.
+    symmetric (its sum over all classes is constant) or convex if the loss is. Also `link` scales the logits before it
+    turns them into probabilities.
 
     Args:
         loss: a module that takes logits and targets. Logits of half types are converted to float32 first, for

@@ -136,14 +136,17 @@ class TemperatureScaling(nn.Module):
         return self
 
     def _slope(self, f: Tensor, target: Tensor, inverse: float) -> float:
-        """Return the derivative of the mean loss in the inverse temperature; it is a nondecreasing function."""
+        """Return the derivative of the mean loss with respect to the inverse temperature; it never decreases."""
         p = worst_case_probs(inverse * f, beta=self.link.beta)
         p[torch.arange(len(p), device=p.device), target] -= 1
         return float((p * torch.where(f > -math.inf, f, 0)).sum(1).mean())
 
 
 def _matched(criterion: nn.Module) -> tuple[nn.Module, MinimaxLink]:
-    """Return what a loss does to logits before its link, and the link; a scale is left to the temperature."""
+    """Return the module that a loss applies to logits before its link, and the link.
+
+    A constant factor of the logits is dropped, since the fitted temperature replaces it.
+    """
     check_loss("criterion", criterion)
     link: nn.Module = link_of(criterion)
     before: nn.Module = nn.Identity()

@@ -62,7 +62,7 @@ class RecentLosses(nn.Module):
         self.share = self._share()
 
     def reset_parameters(self) -> None:
-        """Forget all losses; to be called after a module made on the device `meta` has been given memory."""
+        """Discard all stored losses; call it after a module made on the device `meta` was given memory."""
         self.losses.fill_(torch.inf)
         self.count.zero_()
         self.share = self._share()
@@ -263,7 +263,7 @@ class TrimmedLoss(Wrapper):
         return total.to(losses.dtype)
 
     def _marked(self, target: Tensor) -> Tensor:
-        """Return the target with the loss's own `ignore_index` in the rows that this one's marks."""
+        """Return the target with this module's `ignore_index` replaced by that of the inner loss."""
         if self.ignore_index == self._ignored_inside or not isinstance(target, Tensor) or target.is_floating_point():
             return target
         return torch.where(target == self.ignore_index, self._ignored_inside, target.long())
