@@ -18,7 +18,10 @@ WITHOUT_FLOAT64 = ("mps",)  # device types; Metal, on Apple's GPUs, has no float
 
 
 class BinSums(NamedTuple):
-    """Sums over the samples in each of B bins, in float64; add the sums of several batches or processes."""
+    """The number of samples and the sums of confidences and hits in each of B bins, in float64.
+
+    The sums of several batches or processes can be added.
+    """
 
     samples: Tensor  # (..., B), their number
     confidence: Tensor  # (..., B)
