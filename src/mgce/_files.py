@@ -51,8 +51,8 @@ def replacing(path: Path) -> Iterator[Path]:
 def write_files(directory: Path, files: Mapping[str, bytes]) -> None:
     """Write all of the files, or none if one of them cannot be written; move them into place in the given order.
 
-    Old files with these names, except the first, are removed before the first new file is moved into place. So whoever
-    finds several of the files finds files of the same call.
+    Old files with these names, except the first, are removed before the first new file is moved into place. So if
+    several of the files exist, the same call has written them.
     """
     directory.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:

@@ -124,7 +124,7 @@ class Members:
         self._arrays: dict[str, NDArray[Any]] = {}
 
     def read(self, name: Any) -> NDArray[Any]:
-        """Return the array of this name after checking that it holds plain values."""
+        """Return the array of this name after checking that it holds plain values, not Python objects."""
         if not isinstance(name, str):
             raise ValueError(expected("file", "the name of an array", name))
         if name not in self._arrays:

@@ -61,9 +61,9 @@ class ByMargins:
     r"""Solve one equation for each row and class, and one for each free coefficient (one without L1 penalty).
 
     The unknowns are `dp_i = C_i df_i` for each row i, with `df_i = dmu psi_i` the change of its margins. The other
-    symbols are those of the module's docstring. For a penalised coefficient
-    `dmu = spread (right - sum_i dp_i psi_i')`. This is inserted into df. With `K_y = Psi diag(spread_y) Psi'` for each
-    class y, and A_free the contribution of free coefficients to the margins, the equations become
+    symbols are those of the module's docstring. For a penalised coefficient `dmu = spread (right - sum_i dp_i psi_i')`.
+    This expression is inserted into df. With `K_y = Psi diag(spread_y) Psi'` for each class y, and A_free the
+    contribution of free coefficients to the margins, the equations become
 
         dp + C (K dp) - C A_free dmu_free = C (spread right) Psi',   A_free' dp + tiny dmu_free = right_free.
 
@@ -128,7 +128,7 @@ class ByMargins:
 
 
 def coef_system(features: FloatArray, pairs: Iterable[FloatArray], spread: FloatArray) -> ByCoefficients | ByMargins:
-    """Factorise the equations, and return an object whose method `solve` solves them.
+    """Factorise the equations in the module's docstring; return an object whose method `solve` solves them.
 
     Args:
         features: psi, shape (n, d) for n rows and d features.

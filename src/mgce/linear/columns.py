@@ -1,4 +1,4 @@
-r"""Minimise linear MGCE by column generation: start with few features, and add those that would lower the value.
+r"""Minimise linear MGCE by column generation: start with few features, and add those that lower the objective.
 
 Let tau be the estimated moments (mean features of each class), and lambda the weights of the L1 penalty. A coefficient
 is zero at the solution if the moment of its feature under the worst-case probabilities differs from tau by less than
@@ -28,7 +28,7 @@ FINER, LEAST_SHARE = 0.1, 1e-7
 
 
 def run_columns(progress: Progress, max_iter: int) -> None:
-    """Solve the problem with more and more features until value and lower bound agree or no feature is missing.
+    """Solve the problem with more and more features until objective and lower bound agree or no feature is missing.
 
     The best coefficients and the lower bound are stored in `progress`.
     """

@@ -34,7 +34,7 @@ AVERAGE_WEIGHT = 0.05
 def run_lbfgs(progress: Progress, start: FloatArray, max_iter: int) -> None:
     """Minimise the objective F from the coefficients `start`; store the best coefficients and bound in `progress`.
 
-    Stop when the gap between value and lower bound is closed, or when F decreases too little between two checks.
+    Stop when the gap between F and its lower bound is closed, or when F decreases too little between two checks.
     """
     if progress.problem.beta < SMOOTHED_BETA:
         near = Progress(replace(progress.problem, beta=SMOOTHED_BETA), progress.dual.anchor, progress.tol)
@@ -130,7 +130,7 @@ class _Run:
     def count(self, _: FloatArray) -> None:
         """Count an iteration; every `CHECK_EVERY` iterations, decide whether to stop.
 
-        The minimiser stops if the gap between value and lower bound is closed, or if the objective F hardly decreases.
+        The minimiser stops if the gap between the objective F and its lower bound is closed, or if F hardly decreases.
 
         To save time, no lower bound is computed while F still decreases by more than the required gap between two
         checks.

@@ -3,8 +3,8 @@ r"""Minimise linear MGCE by a primal-dual interior-point method, which is accura
 The symbols are defined in the docstring of :mod:`mgce.linear`. The minimax probabilities h are treated as separate
 variables. With the concave function `l(h) = beta (h^(1/beta) - 1)` the problem is: minimise
 `-tau.mu + lambda.|mu| - sum_i w_i nu_i` subject to `s_iy = l(h_iy) - f_iy - nu_i >= 0`, `g_i = 1 - sum_y h_iy >= 0` and
-`h >= 0`. It is convex for every beta in [1, inf]. At the solution nu_i is the normalizer phi of row i. The coefficients
-are `mu = plus - minus` with both parts positive.
+`h >= 0`. The problem is convex for every beta in [1, inf]. At the solution nu_i is the normalizer phi of row i. The
+coefficients are `mu = plus - minus` with both parts positive.
 
 Each inequality has a multiplier: p for s, q for g, z for h, and pi_plus and pi_minus for the two parts of mu. At the
 solution p are the worst-case probabilities, and the derivatives of the Lagrangian are zero:

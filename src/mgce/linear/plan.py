@@ -74,7 +74,7 @@ def interior_is_affordable(size: Size, patience: Patience) -> bool:
 
 
 def plan(size: Size, beta: float, patience: Patience) -> tuple[str, ...]:
-    """Return the names of the methods to try in turn, until the gap between value and lower bound is closed.
+    """Return the names of the methods to try in turn, until the gap between objective and lower bound is closed.
 
     Example:
         >>> plan(Size(n=150, k=3, d=5), 1.0, QUICK)

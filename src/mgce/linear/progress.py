@@ -71,7 +71,7 @@ class Progress:
 
     @property
     def closed(self) -> bool:
-        """Whether the gap between value and lower bound is at most `aim`."""
+        """Whether the gap between objective and lower bound is at most `aim`."""
         return self.gap <= self.aim
 
     def offer(self, coef: FloatArray, value: float | None = None) -> None:

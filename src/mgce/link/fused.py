@@ -1,4 +1,4 @@
-r"""Compute the root t and the probabilities of rows of logits by a kernel, with first derivatives.
+r"""Solve the normalizer's equation and compute probabilities for rows of logits by a kernel, with first derivatives.
 
 Let x be the logits minus the largest logit of the row, t the root of the normalizer's equation,
 :math:`v = (1 + (x + t) / \beta)_+`, :math:`w = v^{\beta - 1}` and :math:`p = w / \sum w`, the worst-case probabilities.
@@ -46,11 +46,11 @@ def of_rows(output: str, logits: Tensor, beta: Beta, dim: int) -> Tensor:
 
 
 class Fused(torch.autograd.Function):
-    """The root or the probabilities of N rows of k logits by the kernel, as an autograd function."""
+    """The root of the normalizer's equation, or probabilities, of N rows of k logits, as an autograd function."""
 
     @staticmethod
     def forward(ctx: Any, rows: Tensor, beta: float, output: str) -> Tensor:
-        """Compute the root t, the minimax probabilities h or the worst-case probabilities p, as `output` says."""
+        """Compute by `output` the root of the normalizer's equation, or minimax or worst-case probabilities."""
         ctx.options = beta, output
         t, probs = cpu.root_and_probs(rows, beta=beta, minimax=output == "minimax")
         # A change in place of the rows is seen.

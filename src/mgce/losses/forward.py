@@ -37,8 +37,8 @@ def forward_corrected_logits(
     distribution of the labels as softmax does for cross-entropy. Train with the loss of f' against the noisy labels.
     Then p estimates the probabilities of the labels before the noise.
 
-    On the CPU this costs a matrix product. It needs memory for k^2 numbers a row on a GPU, if compiled, under the
-    transforms of `torch.func`, or if a label has a probability below 1e-150.
+    On the CPU the correction costs a matrix product. The correction needs memory for k^2 numbers a row on a GPU, if
+    compiled, under the transforms of `torch.func`, or if a label has a probability below 1e-150.
 
     f' contains small probabilities to the power 1 / (beta - 1), which are rounded to 0 near beta = 1. The loss of f' is
     still accurate, but link(f') is not. In float32, with up to 10 classes and 10 to 60 % symmetric noise, link(f')

@@ -224,8 +224,8 @@ def alpha_loss(probs: Tensor, target: Tensor, *, beta: Beta, dim: int | None = N
 def _alpha_scores(probs: Tensor, beta: Tensor) -> Tensor:
     """Return `beta (h^(1/beta) - 1)`, minus the alpha-loss of each class, for its probability h.
 
-    Where h > 0 it is computed by expm1, which stays accurate for large beta. Elsewhere it is computed by the power,
-    which keeps the infinite derivative at zero, and NaN.
+    Where h > 0 the result is computed by expm1, which stays accurate for large beta. Elsewhere the result is computed
+    by the power, which keeps the infinite derivative at zero, and NaN.
     """
     on = probs > 0
     log_probs = torch.where(on, probs, 1).log()

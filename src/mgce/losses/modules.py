@@ -79,7 +79,7 @@ class MGCELoss(RobustLoss):
 
     with f the logits, y the label and phi the normalizer (:func:`mgce.functional.normalizer`). See
     :func:`mgce.functional.mgce_loss` for the shapes, dtypes and reductions. Use `loss.link`, not softmax, to turn the
-    logits into probabilities; only at beta = inf are they the same.
+    logits into probabilities; only at beta = inf is `loss.link` softmax.
 
     Args:
         weight: a rescaling weight for each class, shape (C); a buffer, as in `nn.CrossEntropyLoss`.

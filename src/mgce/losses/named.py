@@ -31,8 +31,8 @@ class Presets:
 
     Attributes:
         by_data: maps the name of a data set to hyperparameters.
-        by_noise: maps a data set and a type of noise to replacements of `by_data`. They are listed by noise rate, and
-            hold up to that rate. Above the largest listed rate the last ones hold.
+        by_noise: maps a data set and a type of noise to replacements of `by_data`. The replacements are listed by noise
+            rate, and hold up to that rate. Above the largest listed rate the last ones hold.
         source: the publication of these values, if it is not that of the loss.
     """
 

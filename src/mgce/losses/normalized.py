@@ -32,7 +32,7 @@ def nce_loss(
     *,
     dim: int | None = None,
 ) -> Tensor:
-    r"""Compute normalized cross-entropy, the first term ("active" part) of the active-passive losses.
+    r"""Compute normalized cross-entropy, the first ("active") term of active-passive losses such as NCE + RCE.
 
     .. math:: \ell(f, y) = \frac{\log p_y}{\sum_j \log p_j}, \qquad p = \mathrm{softmax}(f)
 
@@ -85,7 +85,7 @@ def nnce_loss(
     floor: float = DEFAULT_FLOOR,
     dim: int | None = None,
 ) -> Tensor:
-    r"""Compute normalized negative cross-entropy, the second term ("passive" part) of the loss ANL-CE.
+    r"""Compute normalized negative cross-entropy, the second ("passive") term of the loss ANL-CE.
 
     .. math:: \ell(f, y) = 1 - \frac{A + \log p_y}{\sum_j (A + \log p_j)}, \qquad A = -\log \mathrm{floor}
 
@@ -132,7 +132,7 @@ def _nnce(logits: Tensor, wanted: Wanted, floor: float) -> Tensor:
 
 
 class NCELoss(ScoredLoss):
-    r"""Normalized cross-entropy: the first term ("active" part) of the active-passive losses.
+    r"""Normalized cross-entropy: the first ("active") term of active-passive losses such as NCE + RCE.
 
     .. math:: \ell(f, y) = \frac{\log p_y}{\sum_j \log p_j}, \qquad p = \mathrm{softmax}(f)
 
@@ -156,7 +156,7 @@ class NCELoss(ScoredLoss):
 
 
 class NNCELoss(ScoredLoss):
-    r"""Normalized negative cross-entropy: the second term ("passive" part) of the loss ANL-CE.
+    r"""Normalized negative cross-entropy: the second ("passive") term of the loss ANL-CE.
 
     .. math:: \ell(f, y) = 1 - \frac{A + \log p_y}{\sum_j (A + \log p_j)}, \qquad A = -\log \mathrm{floor}
 

@@ -36,7 +36,8 @@ DATA = tuple(sorted({data for loss in LOSSES.values() for data in loss.presets.b
 def preset(name: str, data: str, noise_type: str | None = None, noise_rate: float | None = None) -> dict[str, Any]:
     """Return the hyperparameters of a loss that were published for a data set.
 
-    If none were published for it, those for CIFAR-10 are returned, on which most losses are compared.
+    If none were published for the data set, the hyperparameters for CIFAR-10 are returned, on which most losses are
+    compared.
 
     Args:
         name: name of the loss, a key of `LOSSES`.

@@ -1,7 +1,7 @@
 r"""Define variants of cross-entropy: the focal loss, Taylor cross-entropy and the loss of epsilon-softmax.
 
-Poly-1 changes the weight of the first term of the Taylor series of cross-entropy. It is the sum of cross-entropy and
-:math:`\epsilon` times MAE (mean absolute error), so :class:`mgce.SumLoss` computes it.
+Poly-1 changes the weight of the first term of the Taylor series of cross-entropy. Poly-1 is the sum of cross-entropy
+and :math:`\epsilon` times MAE (mean absolute error), so :class:`mgce.SumLoss` computes it.
 """
 
 from __future__ import annotations

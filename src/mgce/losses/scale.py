@@ -87,7 +87,7 @@ class LogitScale(Wrapper):
 
 
 def _scaled(loss: NamedLoss, order: int, betas: tuple[float, ...] = ()) -> NamedLoss:
-    """Describe the variant of a named loss with scaled logits, which has the same properties."""
+    """Describe the variant of a named loss with scaled logits; its properties are those of the named loss."""
     return NamedLoss(
         f"{loss.name}+scale",
         LogitScale,

@@ -25,9 +25,10 @@ class TemperatureScaling(nn.Module):
 
     .. math:: T = \arg\min_{T > 0} \frac{1}{N} \sum_i \ell_\beta(f_i / T, y_i), \qquad x \mapsto p_\beta(f(x) / T)
 
-    The temperature T minimises the MGCE loss, which is smallest if p is the distribution of the labels. This loss is
-    convex in 1 / T, and, unlike log-loss, finite where a probability is 0. At beta = inf this is the usual temperature
-    scaling of softmax. It changes no prediction, only the confidence of p.
+    with f the logits and p the worst-case probabilities of MGCE. The temperature T minimises the MGCE loss, which is
+    smallest if p is the distribution of the labels. This loss is convex in 1 / T, and, unlike log-loss, finite where a
+    probability is 0. At beta = inf this is the usual temperature scaling of softmax. Temperature scaling changes no
+    prediction, only the confidence of p.
 
     Args:
         beta: the beta of the loss that the model was trained with, in [1, inf]; inf for any loss with softmax. None

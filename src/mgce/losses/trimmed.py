@@ -72,7 +72,7 @@ class RecentLosses(nn.Module):
         self.share = self._share()  # not in the state dict, and without values in a module made on `meta`
 
     def _share(self) -> Tensor:
-        """Compute the buffer `share`, the fractions to leave out as integers, on the device of the other buffers."""
+        """Compute the buffer `share`, the fractions to leave out stored as integers, on the device of all buffers."""
         # Rounded up, so that .29 leaves out 29 of 100 rows: .29 * 100 is slightly below 29 in floating point.
         return torch.tensor([math.ceil(share * 2**SHARE_BITS) for share in self._trim], device="cpu").to(
             self.count.device

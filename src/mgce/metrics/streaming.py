@@ -1,8 +1,8 @@
 """Compute calibration errors over batches and processes by torchmetrics classes, which Lightning can use.
 
-Each class has the name of a function in :mod:`mgce.metrics`, and computes over many batches what that function
-computes on all rows at once. Sums are kept in float64 whatever the dtype of the probabilities. They stay on the CPU if
-the device has no float64, as is so for Apple's GPUs.
+Each class has the name of a function in :mod:`mgce.metrics`, and computes over many batches what that function computes
+on all rows at once. Sums are kept in float64 whatever the dtype of the probabilities. The sums stay on the CPU if the
+device has no float64, as is so for Apple's GPUs.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ STEPS = {
 
 
 def proven_steps(k: int, beta: float | Tensor, dtype: torch.dtype) -> int:
-    """Return the proven number of Newton steps until t is within one machine epsilon of the root, for any k logits.
+    """Return the proven number of Newton steps until the normalizer is within one machine epsilon, for any k logits.
 
     The number includes one step for a start that was rounded to the left of the root, and one to detect convergence.
     """

@@ -127,7 +127,7 @@ def _sum_of_shares(h: Tensor) -> Tensor:
 
 
 def norm_excess(x: Tensor, t: Tensor, beta: Beta) -> tuple[Tensor, Tensor]:
-    r"""Return `N = beta (||v||_beta - 1)`, which is zero at the root, and its slope in t, which is at least 1.
+    r"""Return `N = beta (||v||_beta - 1)`, zero at the root t of the normalizer's equation, and its slope in t (>= 1).
 
     v is `(1 + (x + t)/beta)_+`. At beta = inf, `N = log sum exp(x + t)` and the slope is 1. Shapes: x (..., k) for k
     classes, t (...).
@@ -153,9 +153,9 @@ def bisection(x: Tensor, beta: Beta, tol: float = 1e-4) -> Tensor:
 
     An interval around the root is halved until it is narrower than `tol`.
 
-    The interval is `[C - max x, min(C - min x, -max x)]` with `C = beta (k^(-1/beta) - 1)`. It is the paper's (eq.
-    20), except that the upper end is `-max x` if that is smaller. Its width is at most `-C <= log k`. So the number of
-    halvings is known beforehand, and no tensor value is read.
+    The interval is `[C - max x, min(C - min x, -max x)]` with `C = beta (k^(-1/beta) - 1)`. This is the interval of
+    equation (20) of the paper, except that the upper end is `-max x` if that is smaller. Its width is at most
+    `-C <= log k`. So the number of halvings is known beforehand, and no tensor value is read.
 
     Args:
         x: logits, shape (..., k) for k classes; -inf masks a class.
@@ -183,9 +183,10 @@ def bisection(x: Tensor, beta: Beta, tol: float = 1e-4) -> Tensor:
 def powers(x: Tensor, t: Tensor, beta: Beta) -> tuple[Tensor, Tensor]:
     r"""Return `w = v^(beta - 1)` and `h = v^beta` with `v = (1 + (x + t)/beta)_+`; both are zero where v = 0.
 
-    At the root t, h are the minimax probabilities and `w / sum w` the worst-case probabilities. The computation by
-    log1p has a small relative error for every beta up to infinity, where `w = h = exp(x + t)`. At beta = 1, w is 1
-    where v > 0 and 0 elsewhere. Shapes, for k classes: x (..., k), t (...), both results (..., k).
+    At the root t of the normalizer's equation, h are the minimax probabilities and `w / sum w` the worst-case
+    probabilities. The computation by log1p has a small relative error for every beta up to infinity, where
+    `w = h = exp(x + t)`. At beta = 1, w is 1 where v > 0 and 0 elsewhere. Shapes, for k classes: x (..., k), t (...),
+    both results (..., k).
     """
     t = t.unsqueeze(-1)
     if not isinstance(beta, Tensor):
@@ -213,7 +214,7 @@ def _powers_finite(x: Tensor, t: Tensor, beta: Beta) -> tuple[Tensor, Tensor]:
 
 
 def _lower_end(log_count: Tensor, beta: Beta) -> Tensor:
-    """Return `C = beta (count^(-1/beta) - 1)`, the root of a row whose logits are all zero."""
+    """Return `C = beta (count^(-1/beta) - 1)`, the root of the normalizer's equation for `count` logits of zero."""
     if not isinstance(beta, Tensor):
         return -log_count if beta >= LARGEST_BETA else beta * expm1(-log_count / beta)
     finite, b = _finite(beta)

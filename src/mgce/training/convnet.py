@@ -20,8 +20,8 @@ CONVNETS: dict[str, tuple[tuple[tuple[int, ...], ...], int]] = {
 class ConvNet(nn.Module):
     """A convolutional network that maps N images (N, in_channels, height, width) to logits (N, num_classes).
 
-    It consists of blocks of 3 x 3 convolutions, a hidden layer and a linear output layer. Batch normalisation and ReLU
-    follow each convolution and the hidden layer. Each block ends with max pooling over 2 x 2 pixels.
+    The network consists of blocks of 3 x 3 convolutions, a hidden layer and a linear output layer. Batch normalisation
+    and ReLU follow each convolution and the hidden layer. Each block ends with max pooling over 2 x 2 pixels.
 
     Args:
         architecture: `"convnet2"` for MNIST: two convolutions with 32 and 64 channels, and 128 hidden units.

@@ -113,7 +113,7 @@ def fit_ensemble(
             training = Training(model, features, target, weight, own, settings)
 
             def report(done: int, before: int = number * settings.epochs) -> None:
-                """Report the finished epochs of all parts of the ensemble, trained in turn, as those of one training."""
+                """Report the finished epochs of the parts of an ensemble, trained in turn, as those of one training."""
                 if on_epoch is not None:
                     on_epoch((before + done) // len(parts))
 

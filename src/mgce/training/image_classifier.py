@@ -1,6 +1,6 @@
 """Define a network for images as a Lightning module, with its objective, learning curves and checkpoints.
 
-It needs Lightning and torchmetrics, which the extra `experiments` installs.
+This module needs Lightning and torchmetrics, which the extra `experiments` installs.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ class ImageClassifier(LightningModule):
         """Replace a checkpoint file such that the old file stays intact if the process is killed while writing.
 
         All processes write one checkpoint together, under a temporary name chosen by the first process. Then the first
-        process renames it.
+        process renames the file.
         """
         path = Path(self.trainer.default_root_dir) / name
         path.parent.mkdir(parents=True, exist_ok=True)

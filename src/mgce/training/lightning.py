@@ -1,6 +1,6 @@
 """Train a large network for images by Lightning, on one device or several.
 
-This needs Lightning, torchmetrics and TensorBoard, which the extra `experiments` installs.
+This module needs Lightning, torchmetrics and TensorBoard, which the extra `experiments` installs.
 """
 
 from __future__ import annotations
