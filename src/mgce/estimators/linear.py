@@ -295,7 +295,7 @@ class MGCEClassifier(RobustClassifier):
         return Size(n, k, d, k * free)
 
     def _earlier(self) -> tuple[NDArray[Any], FloatArray] | None:
-        """Return the classes and coefficients of the last fit, or None; call this before `fit` replaces them."""
+        """Return the classes and coefficients for a warm start, or None; call this before `fit` replaces them."""
         return (self.classes_, self._mu()) if self.warm_start and hasattr(self, "coef_") else None
 
     def _start(self, earlier: tuple[NDArray[Any], FloatArray] | None, shape: tuple[int, ...]) -> FloatArray:

@@ -73,7 +73,7 @@ class TreeSums(nn.Module):
         self.register_buffer("values", torch.tensor(trees.values, dtype=torch.float64))
 
     def forward(self, rows: Tensor) -> Tensor:
-        """Add up the leaf values of the trees for rows (n, d); shape (n, columns * m), sum after sum."""
+        """Return for n rows the `columns` sums of leaf values, each of m numbers, side by side: (n, columns * m)."""
         thresholds = self.thresholds
         if self.single or rows.dtype != torch.float64:
             rows, thresholds = rows.float(), self.single_thresholds
@@ -102,7 +102,7 @@ class ScaledLog(nn.Module):
 
 
 class Baseline(nn.Module):
-    """Compute margins (logits) from sums of boosted trees; for two classes the one sum is their difference."""
+    """Compute margins (logits) from sums of boosted trees; for two classes one sum, the difference of both margins."""
 
     baseline: Tensor
 

@@ -80,7 +80,7 @@ def solve_packed(
     HALVES: tl.constexpr,
     PACKED: tl.constexpr,
 ) -> tuple[tl.tensor, tl.tensor, tl.tensor]:
-    """Find the root of one row as `solve_tile` does, but only from its candidates, if the memory for them suffices."""
+    """Find the root of the normalizer's equation for one row, from its candidates only if their memory suffices."""
     guess = tl.sum(t)
     # The guess is the difference of two numbers with a few rounding errors each, fewer than 16 eps of its size.
     candidate = x > (guess - 1) * (16 * EPS) - guess - beta

@@ -69,7 +69,7 @@ class LinearProblem:
         return product(self.features, coef.T)
 
     def smooth(self, coef: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        """Return the objective F without its L1 term, its gradient (k, d), and worst-case probabilities p (n, k)."""
+        """Return the objective F without its L1 term, the gradient of this part, and the worst-case probabilities."""
         phi, p = self.link(self.margins(coef), self.beta)
         return float(-(self.tau * coef).sum() - self.weight @ phi), self.residual(p), p
 

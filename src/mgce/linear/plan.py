@@ -1,4 +1,4 @@
-"""Choose the methods to solve a problem by its size and by the time that a fit may take."""
+"""Choose the methods that minimise linear MGCE, by the size of the problem and the time that a fit may take."""
 
 from __future__ import annotations
 

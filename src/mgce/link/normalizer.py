@@ -1,4 +1,4 @@
-r"""Compute the normalizer phi_beta(f) of MGCE, and the sum of logits and normalizer."""
+r"""Compute the normalizer of MGCE, the number that makes probabilities sum to one, and logits plus normalizer."""
 
 from __future__ import annotations
 

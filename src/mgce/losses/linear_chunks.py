@@ -239,7 +239,7 @@ def _accumulate(
 ) -> None:
     """Write the gradient for the rows of a chunk, and add the gradients for the weight and the bias of the head.
 
-    If few classes have a gradient that is not 0, only their columns are multiplied.
+    If few classes have a nonzero gradient, only the columns of these classes are multiplied.
     """
     into_input, into_weight, into_bias = into
     active = _active_classes(grad)

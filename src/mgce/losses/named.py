@@ -117,7 +117,7 @@ class NamedLoss:
 
     @property
     def told(self) -> tuple[str, ...]:
-        """The hyperparameters without a default, which describe the noise and must be given."""
+        """The names of the hyperparameters without a default, which describe the noise and must be given."""
         return tuple(name for name, default in self.hyperparameters.items() if default is REQUIRED)
 
     @property

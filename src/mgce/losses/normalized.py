@@ -1,4 +1,4 @@
-r"""Define normalized losses: a loss divided by the sum of the losses of all classes, which makes it symmetric."""
+r"""Define normalized losses: a loss divided by its sum over all classes, which makes the sum constant (symmetric)."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class RecentLosses(nn.Module):
         )
 
     def _place(self, count: Tensor) -> Tensor:
-        """Return for each label the index of the largest loss to keep, if its `count` losses are sorted."""
+        """Return for each label the index of the largest loss to keep among its `count` losses in ascending order."""
         return (count - (count * self.share >> SHARE_BITS) - 1).clamp(min=0)
 
     def forward(self, losses: Tensor, target: Tensor) -> Tensor:

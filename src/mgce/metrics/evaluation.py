@@ -63,8 +63,8 @@ def measure(logits: Tensor, target: Tensor, outputs: Mapping[str, Tensor]) -> di
 def both_outputs(logits: Tensor, beta: float, link: nn.Module) -> dict[str, Tensor]:
     """Return the minimax probabilities h and the worst-case probabilities p of N rows of k logits.
 
-    Both are computed from the beta and the link of a loss. The link, which maps logits to probabilities, returns h, but
-    p for a loss with forward correction.
+    Both are computed from the beta and the link of a loss. The link maps logits to probabilities: to p for a loss with
+    forward correction, otherwise to h.
     """
     probs: Tensor = link(logits)
     if any(isinstance(part, MinimaxLink) and part.output == "worst_case" for part in link.modules()):
