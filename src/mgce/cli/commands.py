@@ -1,4 +1,4 @@
-"""All commands. Each is imported only when it is called, so `mgce --help` waits neither for torch nor for pandas."""
+"""Define the group of all commands. A command is imported only when it is called, so `mgce --help` starts quickly."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Commands(TyperGroup):
 
 
 def _nearest(name: str) -> str:
-    """Return a question whether the command with the most similar name was meant; "" if none is similar."""
+    """Return a sentence that suggests the command with the most similar name; "" if no name is similar."""
     from mgce._validation import nearest
 
     return nearest(name, COMMANDS)

@@ -112,12 +112,12 @@ def fit(
 ) -> TableFit:
     """Fit a classifier to a table whose labels may be partly wrong, and bound how often it disagrees with them.
 
-    Columns may be numbers, dates, categories or text, with values missing. Models are chosen and averaged on the
-    training rows; the rows held out measure the average, for the certificate and the calibration. Then the average is
-    fitted once more, to all rows: that is the model in the file. Writes the model, an HTML report, and
-    NAME.suspects.csv: every row, those with the most suspect label first. In CSV files, a cell that a spreadsheet would
-    run as a formula gets an apostrophe in front. With --checked, labels are those that a person has decided on; rows
-    that were drawn at random then bound the errors against right labels.
+    Columns may be numbers, dates, categories or text, with missing values. Models are chosen and averaged on the
+    training rows; the average is certified and calibrated on the rows held out. Then the average is fitted once more,
+    to all rows, and saved. Writes the model, an HTML report, and NAME.suspects.csv: all rows, the most suspect label
+    first. In CSV files, a cell that a spreadsheet would run as a formula gets an apostrophe in front. With --checked, a
+    person's decisions replace labels; checked rows that were drawn at random then bound the errors against right
+    labels.
     """
     plan = FitPlan(
         target,
@@ -193,7 +193,7 @@ class _Outputs:
         return self.model.with_suffix(".suspects.csv")
 
     def check(self, table: Path, json_file: Path | None) -> None:
-        """Require, before fitting begins, that all files can be written and none overwrites another or an input."""
+        """Raise an error before fitting if a file cannot be written, or would overwrite another file or an input."""
         read = table, *map(Path, self.reviewed)
         check_output("out", self.model, *read)
         for path in (self.report, self.suspects):
@@ -280,7 +280,7 @@ def _print_summary(console: Console, result: TableFit, plan: FitPlan) -> None:
 
 
 def _suspects_grid(result: TableFit, plan: FitPlan, rows: NDArray[np.int64]) -> Grid:
-    """Show the rows of these indices. Names and labels are passed as `Plain`, in which rich looks for no markup."""
+    """Return a table to print of the rows with these indices; names and labels are `Plain`, without rich's markup."""
     grid = Grid(title="Most suspect labels", box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
     for place, name in enumerate(suspect_head(result, plan)):
         grid.add_column(Plain(name), justify="left" if place < 3 else "right")

@@ -44,7 +44,7 @@ def reproduce(
     backend: Annotated[str, typer.Option(help="loky, or dask.")] = "loky",
     scheduler: Annotated[str | None, typer.Option(help="Address of the Dask scheduler.")] = None,
 ) -> None:
-    """Reproduce a table or figure of the paper, with the paper's numbers beside ours.
+    """Reproduce a table or figure of the paper, and show the paper's numbers beside the reproduced ones.
 
     A run trains and measures once. Runs that the output folder already has are not repeated, so an interrupted command
     continues when it is called again. Prints the table; writes it as text, CSV and LaTeX, the figures, a page

@@ -1,4 +1,4 @@
-"""Shared parts of `mgce reproduce` and `mgce benchmark`: options, the progress bar, and the printed results."""
+"""Share parts of `mgce reproduce` and `mgce benchmark`: options, the progress bar, and the printed results."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ Jobs = Annotated[int | None, typer.Option(help="Runs at a time [one on each core
 
 
 def data_source(data_dir: Path | None, download: bool) -> DataSource:
-    """Return the source of data sets, with an absolute path that holds in processes with other working folders too."""
+    """Return the source of data sets, with an absolute path that is valid whatever the working folder of a process."""
     return DataSource(None if data_dir is None else data_dir.resolve(), download)
 
 
 def run_with_progress(
     study: Study[Any], specifications: Sequence[Specification], store: Runs, place: Place, workers: Workers
 ) -> None:
-    """Run all specifications without stored results, with a progress bar; Ctrl-C exits and keeps finished runs."""
+    """Run all specifications that have no stored results, with a progress bar; Ctrl-C exits and keeps finished runs."""
     console = Terminal(stderr=True)
     # Schedulers and containers stop a command by SIGTERM. It is handled like Ctrl-C, since that stops the workers too;
     # by default, SIGTERM would end this process only, and its workers would keep running.

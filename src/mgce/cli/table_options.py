@@ -1,4 +1,4 @@
-"""Options of all commands that read tables: the format of a text file, and columns to leave out."""
+"""Define the options of all commands that read tables: the format of a text file, and columns to leave out."""
 
 from __future__ import annotations
 
@@ -30,5 +30,5 @@ Category = Annotated[
 
 
 def columns_of(drop: str | None) -> tuple[str, ...]:
-    """Return the names of columns in a text, which are separated by commas."""
+    """Parse names of columns that are separated by commas."""
     return () if drop is None else parse_names(drop)
