@@ -20,8 +20,8 @@ from mgce.runs.sweep import Workers
 
 def benchmark(
     protocol: Annotated[str, typer.Argument(help=f"{', '.join(PROTOCOLS)}.")],
-    dataset: Annotated[str | None, typer.Option(help="Data sets, with commas between [the protocol's].")] = None,
-    methods: Annotated[str, typer.Option(help="all, or losses with commas between.")] = "all",
+    dataset: Annotated[str | None, typer.Option(help="Data sets, separated by commas [the protocol's].")] = None,
+    methods: Annotated[str, typer.Option(help="all, or losses separated by commas.")] = "all",
     noise_rate: Annotated[str | None, typer.Option(help="Rates of wrong labels, with commas [the protocol's].")] = None,
     seeds: Annotated[int | None, typer.Option(help="Repetitions [the protocol's].")] = None,
     smoke: Smoke = False,

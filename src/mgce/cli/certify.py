@@ -47,7 +47,7 @@ PARTS = (LABEL, PREDICTED)  # values of --by that are not columns: a certificate
 def certify(
     model: Annotated[Path, typer.Argument(help="A file that `mgce fit` has written, or a table with predictions.")],
     table: Annotated[Path | None, typer.Argument(help=f"For a model: labelled rows not used before. {TABLE}")] = None,
-    target: Annotated[str | None, typer.Option(help="Column with the labels [the one fitted to].")] = None,
+    target: Annotated[str | None, typer.Option(help="Column with the labels [that of mgce fit].")] = None,
     prediction: Annotated[
         str | None, typer.Option(help="Column with the predicted classes [probabilities in h_CLASS, or prediction].")
     ] = None,
@@ -61,12 +61,14 @@ def certify(
         Path | None,
         typer.Option(help="A table of how many other rows had each given class (columns) by right class (rows)."),
     ] = None,
-    bounds: Annotated[str | None, typer.Option(help="argmax, randomized, or both with a comma between [both].")] = None,
+    bounds: Annotated[str | None, typer.Option(help="argmax, randomized, or both separated by a comma [both].")] = None,
     by: Annotated[
         str | None,
         typer.Option(help="Also certify each part of the rows by: label, prediction, or the values of a column."),
     ] = None,
-    groups: Annotated[str | None, typer.Option(help="Column that names rows which depend on one another.")] = None,
+    groups: Annotated[
+        str | None, typer.Option(help="Column of group names: rows of one group depend on one another.")
+    ] = None,
     delta: Annotated[float, typer.Option(help="Probability with which the certificate may fail.")] = 0.05,
     sep: Sep = None,
     decimal: Decimal = ".",

@@ -28,7 +28,7 @@ from mgce.tables.notes import left_out_copies, without_label
 
 DEFAULT = Comparison()
 BETAS, TRIMS = (",".join(map(str, values)) for values in (DEFAULT.betas, DEFAULT.trims))
-METHODS_HELP = f"all, or some, with commas between: {', '.join(KNOWN)}; NAME@BETA is a loss at a fixed beta."
+METHODS_HELP = f"all, or some, separated by commas: {', '.join(KNOWN)}; NAME@BETA is a loss at a fixed beta."
 
 
 def compare(
@@ -50,7 +50,9 @@ def compare(
     trims: Annotated[
         str, typer.Option(help="Candidates for the share of rows of each label that mgce+trim and ce+trim leave out.")
     ] = TRIMS,
-    seeds: Annotated[int, typer.Option(help="Splits, noises and initialisations.")] = DEFAULT.seeds,
+    seeds: Annotated[
+        int, typer.Option(help="Seeds; each has its own split, noise and initial weights.")
+    ] = DEFAULT.seeds,
     epochs: Annotated[
         int | None, typer.Option(help="Passes over the training rows [50, and at least 700 steps].")
     ] = DEFAULT.epochs,

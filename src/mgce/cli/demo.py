@@ -33,7 +33,7 @@ def demo(
     out_dir: Annotated[Path, typer.Option(help="Folder for the tables and the files of mgce fit.")] = Path("mgce-demo"),
     quiet: Quiet = False,
 ) -> None:
-    """Run mgce fit on a table in which some labels are made wrong, and compare its results with the right labels.
+    """Run mgce fit on a table with some labels made wrong, and compare the results with the right labels.
 
     Writes a table of scikit-learn with wrong labels, the right labels beside it, and rows kept aside. Then mgce fit
     runs as it would on a file of yours: it knows nothing of the noise, and never sees which labels are right. The last

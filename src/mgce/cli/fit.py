@@ -73,7 +73,7 @@ def fit(
     coverage: Annotated[float, typer.Option(help="Share of rows whose prediction set contains the label.")] = 0.9,
     delta: Annotated[float, typer.Option(help="Probability with which the certificate may fail.")] = 0.05,
     holdout: Annotated[float, typer.Option(help="Share of the rows kept for the certificate.")] = 0.25,
-    id: Annotated[str | None, typer.Option(help="Column that names the rows; it is not learnt from.")] = None,
+    id: Annotated[str | None, typer.Option(help="Column that names the rows; it is no feature.")] = None,
     drop: Drop = None,
     text: Text = None,
     category: Category = None,
@@ -86,7 +86,7 @@ def fit(
         Path | None, typer.Option(help="File for the table without the rows whose label looks wrong, .csv or .parquet.")
     ] = None,
     checked: Annotated[
-        str | None, typer.Option(help="Files of decisions that a page of `mgce review` saved, with commas between.")
+        str | None, typer.Option(help="Files of decisions that a page of `mgce review` saved, separated by commas.")
     ] = None,
     mended: Annotated[
         Path | None, typer.Option(help="File for the table with the decisions of --checked, .csv or .parquet.")

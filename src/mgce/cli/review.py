@@ -21,9 +21,9 @@ ENDING = ".suspects"
 def review(
     suspects: Annotated[Path, typer.Argument(help="A file of suspects that `mgce fit` has written.")],
     most: Annotated[int, typer.Option("--suspects", help="Suspects to show, at most.")] = 5000,
-    random: Annotated[int, typer.Option(help="Rows drawn at random among all to mix in.")] = 100,
+    random: Annotated[int, typer.Option(help="Rows drawn at random from all rows, to mix in.")] = 100,
     image: Annotated[
-        str | None, typer.Option(help="Column of files of pictures, seen from the folder of the file of suspects.")
+        str | None, typer.Option(help="Column with image files, relative to the folder of the file of suspects.")
     ] = None,
     text: Annotated[str | None, typer.Option(help="Column whose text is shown large.")] = None,
     quiet: Quiet = False,

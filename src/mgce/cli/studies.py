@@ -21,13 +21,13 @@ from mgce.runs.store import Runs
 from mgce.runs.study import Study
 from mgce.runs.sweep import Workers, carry_out
 
-Smoke = Annotated[bool, typer.Option("--smoke", help="A miniature, to test the set-up in little time.")]
+Smoke = Annotated[bool, typer.Option("--smoke", help="Run a miniature, to test the set-up in little time.")]
 DataDir = Annotated[Path | None, typer.Option(help="Local copies of the data [$MGCE_DATA_DIR, or ./data].")]
 Download = Annotated[bool, typer.Option("--download", help="Download missing data into --data-dir.")]
 Device = Annotated[str, typer.Option(help="Where to train: cpu, cuda, ...")]
 Precision = Annotated[
     str | None,
-    typer.Option(help=f"Of images: {', '.join(PRECISIONS)} [bf16-mixed on a GPU or a processor with AMX]."),
+    typer.Option(help=f"For images: {', '.join(PRECISIONS)} [bf16-mixed on a GPU or a processor with AMX]."),
 ]
 Jobs = Annotated[int | None, typer.Option(help="Runs at a time [one on each core; 1 unless on cpu].")]
 

@@ -18,12 +18,10 @@ Sep = Annotated[
 Decimal = Annotated[str, typer.Option(help="Decimal separator of numbers.")]
 Encoding = Annotated[str, typer.Option(help="Character encoding of a text file, such as latin-1.")]
 Sheet = Annotated[str | None, typer.Option(help="Sheet of an Excel file [the first].")]
-Drop = Annotated[str | None, typer.Option(help="Columns that are not learnt from, with commas between.")]
+Drop = Annotated[str | None, typer.Option(help="Columns that are no features, separated by commas.")]
 
 
-Text = Annotated[
-    list[str] | None, typer.Option(help="Column to learn from word by word, if it is not recognised. Repeatable.")
-]
+Text = Annotated[list[str] | None, typer.Option(help="Column of text, if it is not recognised as text. Repeatable.")]
 Category = Annotated[
     list[str] | None, typer.Option(help="Column of categories that is recognised as something else. Repeatable.")
 ]
