@@ -54,8 +54,8 @@ def render(results: Sequence[dict[str, Any]]) -> str:
         "next class. With two classes both kinds of noise are the same, and are not counted twice.",
         f"A cell is one table with one kind and rate of noise and one seed. There are {len(cells)} cells of "
         f"{len(tables)} tables and {_counted(len(seeds), 'seed')}. The full plan is 36 cells for each of three "
-        "seeds. `python -m benchmarks.tables` measures what is missing. TabPFN is not among the methods: its weights are a download of "
-        "their own.",
+        "seeds. `python -m benchmarks.tables` measures what is missing. TabPFN is not among the methods: its "
+        "weights are a download of their own.",
         f"Measured on: `{results[-1]['machine']}`.",
         "## Accuracy",
         "The table shows accuracies in percent, as means over tables and seeds. The rank is among all methods.",
