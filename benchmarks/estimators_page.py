@@ -37,8 +37,8 @@ def render(noisy_tables: Sequence[dict[str, Any]], fit_times: dict[str, Any]) ->
         f"Measured on: `{noisy_tables[0]['machine']}`.",
         *(_noisy(dataset, list(rows)) for dataset, rows in groupby(noisy_tables, key=lambda row: row["dataset"])),
         "## Time of fits",
-        "Median times on all rows of letter, with contestants taking turns. `python -m benchmarks.fit_times` "
-        "measures again.",
+        "The times are medians on all rows of letter; the compared estimators took turns. `python -m "
+        "benchmarks.fit_times` measures again.",
         machine_line(fit_times["machine"]),
         _linear(fit_times["linear"]),
         _at_once(fit_times["cv"], fit_times["batched"]),
@@ -78,7 +78,8 @@ def _linear(results: list[dict[str, Any]]) -> str:
             shown = "L1 `LogisticRegression`, saga" if name == "LogisticRegression" else f"`MGCEClassifier`, {name}"
             rows.append([shown, f"{result['target']:g}", str(iterations[name]), f"{taken:.2f}", f"{taken / saga:.2f}"])
     text = (
-        "Complete fits end equally near to the optimum of their own objective, relative. The mean penalty is the same."
+        "Each fit stops at the same relative distance from the optimum of its own objective. "
+        "The mean penalty is the same."
     )
     return text + "\n\n" + table(["", "above the optimum", "iterations", "seconds", "over saga"], rows)
 

@@ -32,7 +32,7 @@ def render(
     parts = [
         "# Performance",
         _answer(results["grid"]["summary"]),
-        "A ratio compares the median times of forward and backward. Contestants take turns within one run. "
+        "A ratio compares the median times of forward and backward. The compared functions take turns within one run. "
         "Margins are normal, with a standard deviation of s, or 1 where no s is named. "
         "`python -m benchmarks` measures everything again and writes this page. "
         "A section that was measured on another machine says so.",
@@ -170,8 +170,8 @@ def _bandwidth(bandwidth: dict[str, Any]) -> str:
     shares = [f"{share:.0%}" for share in bandwidth["share"].values()]
     text = (
         f"The logits must be read once and the gradient written once. A copy of memory reaches {speed:.1f} GB/s here, "
-        "read and written. The loss moves its bytes at a share of that speed, here for logits of shape 512 x 32000 at "
-        "`beta=1.4`:"
+        "read and written. The table shows what share of this speed the loss reaches, for logits of shape 512 x 32000 "
+        "at `beta=1.4`:"
     )
     scales = [f"s = {float(s):g}" for s in bandwidth["share"]]
     return text + "\n\n" + table(["", *scales], [["share of a copy", *shares]])

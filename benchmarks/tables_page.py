@@ -42,35 +42,36 @@ def render(results: Sequence[dict[str, Any]]) -> str:
         "# `mgce fit` on ten tables",
         _verdict(cells, methods),
         f"![Accuracy by share of wrong labels: `{OURS}` loses the least](images/tables-accuracy.svg)",
-        "Each cell draws 1,000 training rows of a public table anew for each seed, and makes labels wrong; "
-        "breast_cancer gives only 427. Accuracy is measured on up to 4,000 other rows, whose labels are right. Every "
+        "For each table and seed, 1,000 training rows are drawn, and a share of their labels is made wrong; "
+        "only 427 of breast_cancer. Accuracy is measured on up to 4,000 other rows, whose labels are right. Every "
         "method gets the same rows and labels. Other methods keep their library's own settings, except that logistic "
-        "regression may take 1,000 iterations. `mgce fit` averages the best models of several kinds. It holds out a "
-        "quarter of its rows for the certificate, chooses by the others, and fits what was chosen to all rows.",
+        "regression may take 1,000 iterations. `mgce fit` averages the best models of several kinds. The command holds "
+        "out a quarter of its rows for the certificate, chooses models on the other rows, and fits the chosen models "
+        "to all rows.",
         f"The records of `{OURS}` are of an earlier build, with its option `--refit`. That is the default now. "
         f"{_measured_again(cells)}",
-        "Symmetric noise replaces a label by any other class. Pair noise replaces it by the next class, always the "
-        "same one. With two classes pair noise is symmetric noise, and is not counted twice.",
-        f"Here are {len(cells)} cells, each a table with a kind and rate of noise and a seed, of {len(tables)} tables "
-        f"and {_counted(len(seeds), 'seed')}. The full plan is 36 cells for each of three seeds. `python -m "
-        "benchmarks.tables` measures what is missing. TabPFN is not among the methods: its weights are a download of "
-        "their own.",
+        "Under symmetric noise a wrong label is any other class. Under pair noise all wrong labels of a class are the "
+        "next class. With two classes both kinds of noise are the same, and are not counted twice.",
+        f"A cell is one table with one kind and rate of noise and one seed. There are {len(cells)} cells of "
+        f"{len(tables)} tables and {_counted(len(seeds), 'seed')}. The full plan is 36 cells for each of three "
+        "seeds. `python -m benchmarks.tables` measures what is missing. TabPFN is not among the methods: its "
+        "weights are a download of their own.",
         f"Measured on: `{results[-1]['machine']}`.",
         "## Accuracy",
-        "Percent, mean over tables and seeds. The rank is among all methods.",
+        "The table shows accuracies in percent, as means over tables and seeds. The rank is among all methods.",
         _means(cells, methods),
         "## Won and lost",
-        "Cells with wrong labels in which ours is more accurate, as accurate, and less.",
+        "The table counts the cells with wrong labels in which `mgce fit` is more, equally, or less accurate.",
         _won(cells, methods),
         "## Wrong labels found",
-        "How well the score of each training row ranks those with wrong labels first: average precision and area under "
-        "the ROC curve, in percent. Ours is the forest of `mgce fit`, by trees that have not seen the row. The others "
-        "are cleanlab's normalized margin, of probabilities out of five folds, and the label quality of "
-        "CleanLearning.",
+        "The table shows how well a score of each training row ranks rows with wrong labels first: average precision "
+        "and area under the ROC curve, in percent. The score of `mgce fit` comes from the trees of a forest that have "
+        "not seen the row. The other scores are cleanlab's normalized margin, of out-of-fold probabilities from five "
+        "folds, and the label quality of CleanLearning.",
         _suspects(cells, methods),
         "## Calibration and time",
-        "Top-label ECE in percent against the right labels of the test rows, and seconds of processor time. ECE is of "
-        "h for ours; p is meant for labels as noisy as the training labels.",
+        "The table shows the top-label ECE in percent against the right labels of the test rows, and seconds of "
+        "processor time. For `mgce fit` it is the ECE of h; p is meant for labels as noisy as the training labels.",
         _calibration(cells, methods),
         "## Every table",
         "Accuracy in percent, mean over seeds.",

@@ -1,4 +1,4 @@
-"""Minimax generalized cross-entropy: a convex, noise-robust drop-in for cross-entropy."""
+"""Minimax generalized cross-entropy: a convex, noise-robust replacement for cross-entropy."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

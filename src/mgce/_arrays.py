@@ -32,7 +32,7 @@ def as_array(values: Any, name: str, *, masks: bool = False) -> FloatArray:
 
 
 def as_matrix(features: Any, name: str = "features") -> Matrix:
-    """Return features as float64, shape (n, d) with n, d >= 1; sparse features stay sparse, as CSR."""
+    """Return features as a float64 matrix of at least one row and one column; sparse features stay sparse, as CSR."""
     if hasattr(features, "tocsr"):
         matrix = features.tocsr().astype(np.float64)
         as_array(matrix.data, name)
@@ -44,7 +44,7 @@ def as_matrix(features: Any, name: str = "features") -> Matrix:
 
 
 def as_probs(values: Any, name: str = "probs") -> FloatArray:
-    """Return probabilities, shape (..., k), with rows divided by their sums, which must be one up to rounding."""
+    """Return probabilities of k classes, shape (..., k), divided by the sum of their row, which must be nearly one."""
     probs = as_array(values, name)
     if probs.ndim == 0 or probs.size == 0:
         raise ValueError(_validation.expected(name, "of shape (..., k), not empty", probs.shape))
@@ -83,7 +83,7 @@ def with_intercept(features: Matrix, intercept: bool = True) -> Matrix:
 
 
 def one_hot(labels: IntArray, n_classes: int) -> FloatArray:
-    """Return for each label a row with 1 in its class and 0 elsewhere, shape (n, k)."""
+    """Return for each of n labels a row with 1 in its class and 0 elsewhere, shape (n, n_classes)."""
     encoded = np.zeros((labels.size, n_classes))
     encoded[np.arange(labels.size), labels] = 1.0
     return encoded

@@ -25,8 +25,8 @@ def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary path in a `with` block; at its end, move what was written there to `path`.
 
     Other programs see either the old file or the complete new file. After an exception they see the old file. A folder
-    can be written in the same way if there is none at `path` yet. The new content is written through to the disk before
-    it is moved, and the move is written through before the block ends.
+    can be written in the same way if nothing exists at `path` yet. The new content is written through to the disk
+    before it is moved, and the move is written through before the block ends.
 
     The temporary path lies in a private folder beside `path` with an unpredictable name, so nobody can place a link
     there. Such folders that were left by killed processes are removed.
@@ -51,8 +51,8 @@ def replacing(path: Path) -> Iterator[Path]:
 def write_files(directory: Path, files: Mapping[str, bytes]) -> None:
     """Write all of the files, or none if one of them cannot be written; move them into place in the given order.
 
-    Old files with these names, except the first, are removed before the first new file is moved into place. So whoever
-    finds several of the files finds files of the same call.
+    Old files with these names, except the first, are removed before the first new file is moved into place. So if
+    several of the files exist, the same call has written them.
     """
     directory.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
@@ -66,7 +66,7 @@ def write_files(directory: Path, files: Mapping[str, bytes]) -> None:
 
 
 def to_json(document: Mapping[str, Any]) -> bytes:
-    """Return a document as standard JSON, in which infinite numbers are the texts `inf` or `-inf`, and NaN is null."""
+    """Return a document as the bytes of standard JSON; infinite numbers become the texts `inf` or `-inf`, NaN null."""
     return (json.dumps(plain(document), indent=1, allow_nan=False) + "\n").encode()
 
 
@@ -85,8 +85,8 @@ def plain(value: Any) -> Any:
 def _private_folder(parent: Path) -> Iterator[Path]:
     """Make a folder for temporary files, and remove it at the end of the block.
 
-    The folder is locked as long as this process lives. If this process is killed, the next one can lock the folder, and
-    so knows that it may remove it.
+    The folder is locked as long as this process lives. If this process is killed, a later process can lock the folder.
+    The lock shows that process that it may remove the folder.
     """
     _remove_abandoned(parent)
     while True:
@@ -114,7 +114,7 @@ def _remove_abandoned(parent: Path) -> None:
 def alone_in(folder: Path) -> Iterator[None]:
     """Lock a folder in a `with` block; do nothing if the system cannot lock folders.
 
-    Only blocks of this function keep each other out, also those of other processes.
+    The lock excludes only other blocks of this function, in this process or in another one.
 
     Raises:
         BlockingIOError: if another block has locked the folder.
@@ -159,7 +159,7 @@ def _unlock(lock: int | None) -> None:
 
 
 def _to_disk(path: Path) -> None:
-    """Write a file, or a folder with all its content, through to the disk, instead of leaving it in memory."""
+    """Flush a file, or a folder with all its content, from memory to the disk."""
     if path.is_dir():
         for part in path.rglob("*"):
             _sync(part)

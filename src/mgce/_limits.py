@@ -28,7 +28,7 @@ NESTING = 200
 
 
 class Readable(Protocol):
-    """A file of bytes, or an object that decompresses one while it is read."""
+    """A binary file, or an object that decompresses a binary file while it is read."""
 
     def read(self, size: int, /) -> bytes: ...
 
@@ -60,7 +60,7 @@ def read_at_most(file: Readable, limit: int = EXPANDED_BYTES) -> bytes:
 def check_zip(archive: ZipFile, *, members: int = MEMBERS, limit: int = EXPANDED_BYTES) -> None:
     """Require a zip file to have few enough members, with a small enough total size when decompressed.
 
-    The sizes are those that the directory of the zip file states. `zipfile` never returns more bytes of a member.
+    The sizes are those in the directory of the zip file. `zipfile` never returns more bytes of a member than its size.
 
     Raises:
         TooLargeError: if the zip file has more members, or more bytes, than the limits allow.

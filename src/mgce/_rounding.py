@@ -63,7 +63,7 @@ def confidence_text(confidence: float) -> str:
 
 
 def rate_up(rate: float) -> str:
-    """Format the least rate in a condition, "if r or more are wrong"; a rate of up to six decimals is unchanged.
+    """Format the smallest rate r in a condition "if r or more are wrong"; round up, but keep up to six decimals.
 
     >>> rate_up(0.2), rate_up(0.17654321)
     ('0.2', '0.176544')
@@ -72,7 +72,7 @@ def rate_up(rate: float) -> str:
 
 
 def rate_down(rate: float) -> str:
-    """Format the largest rate in a condition, "if at most r are wrong".
+    """Format the largest rate r in a condition "if at most r are wrong"; round down, but keep up to six decimals.
 
     >>> rate_down(0.0), rate_down(0.17654321)
     ('0', '0.176543')
@@ -90,7 +90,7 @@ def _percent(share: float, rounding: str) -> str:
 
 
 def _shown(number: Decimal, decimals: int, rounding: str, one: Decimal = Decimal(1)) -> str:
-    """Format a number with enough decimals for `DIGITS` digits of it and of its distance to `one`."""
+    """Format a number with enough decimals to show `DIGITS` digits of the number and of its distance to `one`."""
     lacking = EXACT.subtract(one, number)
     for rest in (number, lacking if 0 < lacking < one else Decimal(0)):
         if rest:

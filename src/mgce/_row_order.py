@@ -23,7 +23,7 @@ def content_order(*columns: Any) -> NDArray[np.intp]:
     and `str`, then None. A sparse matrix has the order of the dense one. Equal rows stay in the order given.
 
     Args:
-        *columns: arrays of n rows each, shape (n,) or (n, d), or SciPy's sparse matrices of shape (n, d).
+        *columns: arrays of n rows each, shape (n,) or (n, d) for d columns, or sparse matrices of SciPy, shape (n, d).
 
     Returns:
         The permutation, shape (n,): row `order[0]` comes first.

@@ -1,8 +1,8 @@
 """Make text from files safe to show in a terminal, an HTML page or a spreadsheet.
 
-Column names, labels and error messages come from files of other people. They may hold characters that move the cursor
-of a terminal, change the title of its window, or reverse the reading direction so that a text looks like another one. A
-spreadsheet may run them as formulas.
+Column names, labels and error messages come from files of other people. These texts may hold characters that move the
+cursor of a terminal, change the title of its window, or reverse the reading direction so that a text looks like another
+one. A spreadsheet may run them as formulas.
 """
 
 from __future__ import annotations

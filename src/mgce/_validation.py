@@ -25,12 +25,12 @@ SINGLE_ERRORS = math.sqrt(torch.finfo(torch.float32).eps)
 
 
 def expected(name: str, what: str, got: object) -> str:
-    """Return the message of an error in one line, even if names from a file hold line breaks."""
+    """Return the error message "Expected NAME to be WHAT, but got GOT" in one line, even if a part has line breaks."""
     return printable(f"Expected `{name}` to be {what}, but got {got!r}.")
 
 
 def not_installed(who: str, library: str, extra: str) -> str:
-    """Return the message for a missing library, with the command that installs an extra of this package.
+    """Return the error message for a missing library, with the command that installs an extra of this package.
 
     The package is not on PyPI, so the command must run in a checkout, as in docs/installation.md.
 
@@ -43,7 +43,7 @@ def not_installed(who: str, library: str, extra: str) -> str:
 
 
 def unknown_name(option: str, what: str, got: object, known: Iterable[object]) -> str:
-    """Return the message for an unknown name, with a list of known names and the most similar one.
+    """Return the error message for an unknown name, with a list of known names and the most similar one.
 
     Args:
         option: the name of the argument.
@@ -203,7 +203,7 @@ def check_logits(logits: Tensor, dim: int | None, name: str = "logits") -> int:
 
 
 def target_out_of_range(label: float, k: int, ignore_index: int) -> str:
-    """Return the message for a class index that is out of range."""
+    """Return the error message for a class index that is out of the range of k classes."""
     return expected("target", f"class indices in [0, {k}) or ignore_index={ignore_index}", label)
 
 
@@ -238,7 +238,7 @@ def check_fraction(name: str, value: object) -> None:
 
 
 def expected_share(name: str, what: str, got: Any) -> str:
-    """Return the message for an invalid share; if it looks like a percentage, ask whether the share was meant.
+    """Return the error message for an invalid share; if the value looks like a percentage, suggest the share it means.
 
     Example:
         >>> expected_share("noise_rate", "in [0, 1)", 40)
@@ -263,12 +263,12 @@ def check_number(name: str, value: Any, low: float, high: float = math.inf, *, a
 
 
 def sum_tolerance(probs: Tensor, least: float) -> float:
-    """Return the tolerance for the sum of a row of probabilities (..., k), due to rounding; at least `least`.
+    """Return the tolerance for the sum of a row of probabilities (..., k), due to rounding; it is at least `least`.
 
-    A softmax in a half type (float16, bfloat16) rounds its normalizer and its quotients, each by half an eps of itself.
-    It rounds subnormal probabilities by half of the smallest number. Together this is eps + k tiny eps / 2. This
-    tolerance is returned if a half type can represent all values, whatever their dtype: NumPy holds bfloat16 as
-    float32.
+    A softmax in a half type (float16, bfloat16) rounds its normalizer and its quotients, each by half a machine epsilon
+    (eps) of its value. It rounds subnormal probabilities by half of the smallest number. For k classes together this is
+    eps + k tiny eps / 2, with tiny the smallest normal number. This tolerance is returned if a half type can represent
+    all values, whatever their dtype: NumPy holds bfloat16 as float32.
     """
     tolerances = [least]
     for half in HALF_TYPES:
@@ -279,7 +279,7 @@ def sum_tolerance(probs: Tensor, least: float) -> float:
 
 
 def check_probs(probs: Tensor, name: str = "probs") -> None:
-    """Require a floating-point tensor (N, k) of probabilities whose rows sum to one, up to :func:`sum_tolerance`."""
+    """Require a floating-point tensor of N rows of k probabilities that sum to one, up to :func:`sum_tolerance`."""
     if not isinstance(probs, Tensor):
         raise TypeError(expected(name, "a torch.Tensor", type(probs).__name__))
     if not probs.is_floating_point():

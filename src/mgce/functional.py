@@ -1,4 +1,4 @@
-"""Export all functions of logits and of probabilities: losses, the normalizer, and maps to probabilities."""
+"""Export all functions of logits and of probabilities: losses, the normalizer of MGCE, and maps to probabilities."""
 
 from mgce.link.normalizer import normalized_logits as normalized_logits
 from mgce.link.normalizer import normalizer as normalizer

@@ -1,1 +1,1 @@
-"""The command line: one module for each command, which parses options, calls the package and prints results."""
+"""Implement the command line: one module for each command, to parse options, call the package and print results."""

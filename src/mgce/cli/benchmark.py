@@ -20,8 +20,8 @@ from mgce.runs.sweep import Workers
 
 def benchmark(
     protocol: Annotated[str, typer.Argument(help=f"{', '.join(PROTOCOLS)}.")],
-    dataset: Annotated[str | None, typer.Option(help="Data sets, with commas between [the protocol's].")] = None,
-    methods: Annotated[str, typer.Option(help="all, or losses with commas between.")] = "all",
+    dataset: Annotated[str | None, typer.Option(help="Data sets, separated by commas [the protocol's].")] = None,
+    methods: Annotated[str, typer.Option(help="all, or losses separated by commas.")] = "all",
     noise_rate: Annotated[str | None, typer.Option(help="Rates of wrong labels, with commas [the protocol's].")] = None,
     seeds: Annotated[int | None, typer.Option(help="Repetitions [the protocol's].")] = None,
     smoke: Smoke = False,
@@ -32,11 +32,11 @@ def benchmark(
     precision: Precision = None,
     jobs: Jobs = None,
 ) -> None:
-    """Compare every robust loss by a protocol that published such comparisons, or by a smaller one of ours.
+    """Compare all robust losses under a published experimental protocol, or a smaller one of this package.
 
     Prints the tables; writes them as text, CSV and LaTeX, pictures, a page report.html and the records of all runs.
     Runs that the output folder already has are not repeated, so an interrupted command continues when it is called
-    again. The logits of the test rows are kept in its folder `logits`, so that other measures can be computed later
+    again. The logits of the test rows are kept in the subfolder `logits`, so that other measures can be computed later
     without training.
     """
     request = Request(

@@ -47,7 +47,7 @@ PARTS = (LABEL, PREDICTED)  # values of --by that are not columns: a certificate
 def certify(
     model: Annotated[Path, typer.Argument(help="A file that `mgce fit` has written, or a table with predictions.")],
     table: Annotated[Path | None, typer.Argument(help=f"For a model: labelled rows not used before. {TABLE}")] = None,
-    target: Annotated[str | None, typer.Option(help="Column with the labels [the one fitted to].")] = None,
+    target: Annotated[str | None, typer.Option(help="Column with the labels [that of mgce fit].")] = None,
     prediction: Annotated[
         str | None, typer.Option(help="Column with the predicted classes [probabilities in h_CLASS, or prediction].")
     ] = None,
@@ -61,12 +61,14 @@ def certify(
         Path | None,
         typer.Option(help="A table of how many other rows had each given class (columns) by right class (rows)."),
     ] = None,
-    bounds: Annotated[str | None, typer.Option(help="argmax, randomized, or both with a comma between [both].")] = None,
+    bounds: Annotated[str | None, typer.Option(help="argmax, randomized, or both separated by a comma [both].")] = None,
     by: Annotated[
         str | None,
         typer.Option(help="Also certify each part of the rows by: label, prediction, or the values of a column."),
     ] = None,
-    groups: Annotated[str | None, typer.Option(help="Column that names rows which depend on one another.")] = None,
+    groups: Annotated[
+        str | None, typer.Option(help="Column of group names: rows of one group depend on one another.")
+    ] = None,
     delta: Annotated[float, typer.Option(help="Probability with which the certificate may fail.")] = 0.05,
     sep: Sep = None,
     decimal: Decimal = ".",
@@ -75,11 +77,11 @@ def certify(
     json_file: Json = None,
     quiet: Quiet = False,
 ) -> None:
-    """Bound the errors of a model on the distribution that labelled rows come from.
+    """Bound the errors of a model on future rows, from labelled rows that it has not seen.
 
-    The rows must be independent draws that the model does not depend on in any way: neither was it fitted to them, nor
-    chosen by them among other models. Rows that the model has learnt from are refused.
-    `mgce certify PREDICTIONS.csv --target COLUMN` takes the predictions of any model instead.
+    The rows must be independent draws that the model does not depend on in any way: it was neither fitted to these rows
+    nor chosen by them. Training rows of the model are refused. `mgce certify PREDICTIONS.csv --target COLUMN` reads the
+    predictions of any model instead.
     """
     check_json(json_file, *(path for path in (table, model, transition, audit) if path is not None))
     form = TextFormat(sep, decimal, encoding, sheet)
@@ -110,7 +112,7 @@ def _predict(
 ) -> tuple[pd.DataFrame, NDArray[Any] | None, LabelledPredictions, list[str]]:
     """Read a model and a table; return the labelled rows, their groups, the model's predictions for them, and notes.
 
-    The columns in `named` hold names of parts or groups, so they are read as text.
+    The columns in `named` contain names of parts or groups, so they are read as text.
     """
     if table is None:
         raise ValueError(expected("table", "a table of labelled rows", "none"))
@@ -143,7 +145,7 @@ def _predict(
 def _distinct(
     frame: pd.DataFrame, selected: pd.DataFrame, labels: pd.Series[Any], named: list[str], groups: str | None
 ) -> tuple[NDArray[np.int64], NDArray[Any] | None]:
-    """Return the positions of the rows to keep, one for each set of copies, and their groups if there are any.
+    """Return the indices of the rows to keep, one for each set of copies, and the groups of these rows or None.
 
     Two groups become one group if a row of one equals a row of the other, even with another label. Which copy is kept
     does not depend on the order of the file.
@@ -162,7 +164,7 @@ def _distinct(
 def _read_predictions(
     path: Path, table: Path | None, target: str | None, prediction: str | None, named: list[str], form: TextFormat
 ) -> tuple[pd.DataFrame, LabelledPredictions, list[str]]:
-    """Read predictions and labels from one table; return its rows, the predictions, and notes, like `_predict`."""
+    """Read predictions and labels from one table; return the table's rows, the predictions, and notes."""
     if table is not None:
         raise ValueError(expected("table", "left out where the first file is a table of predictions", str(table)))
     if target is None:
@@ -193,7 +195,7 @@ def _noise_options(
 
 
 def _column(frame: pd.DataFrame, name: str, option: str) -> pd.Series[Any]:
-    """Return a column; if there is none of this name, an error names the option."""
+    """Return the column of this name; if there is none, raise an error that names the option."""
     require_column(frame, name, option)
     return frame[name]
 

@@ -1,4 +1,4 @@
-"""Turn the table that a command has read into a new file, with some rows removed and some labels changed."""
+"""Write the table that a command has read to a new file, with some rows removed and some labels changed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def changed_table(
     """Return a file's content: the table with some rows removed and some labels changed.
 
     Also return a note if an apostrophe was put before formulas. If the table was read from a text file that can be read
-    again, all other cells stay exactly as written there.
+    again, all other cells stay exactly as written in that file.
     """
     if out.suffix.lower() == ".parquet":
         return to_parquet(_changed_frame(frame, rows, labels, target)), []
@@ -42,7 +42,7 @@ def changed_table(
 
 
 def _changed_frame(frame: pd.DataFrame, rows: Collection[int], labels: Mapping[int, str], target: str) -> pd.DataFrame:
-    """Return the table with some rows removed and labels changed; new labels get the type of the old if possible."""
+    """Return the table with some rows removed and labels changed; the type of the label column is kept if possible."""
     if labels:
         same = {str(label): label for label in frame[target].dropna().unique()}
         column = frame[target].astype(object)

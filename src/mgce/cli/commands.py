@@ -1,4 +1,4 @@
-"""All commands. Each is imported only when it is called, so `mgce --help` waits neither for torch nor for pandas."""
+"""Define the group of all commands. A command is imported only when it is called, so `mgce --help` starts quickly."""
 
 from __future__ import annotations
 
@@ -13,17 +13,16 @@ import mgce
 # From the name of a command to the first sentence of its help. The command is the function of this name in the module
 # of this name.
 COMMANDS = {
-    "demo": "Run mgce fit on a table whose labels are made wrong, and count what was found by the right labels.",
+    "demo": "Run mgce fit on a table with some labels made wrong, and compare the results with the right labels.",
     "fit": "Fit a classifier to a table whose labels may be partly wrong, and bound how often it disagrees with them.",
-    "review": "Write a page on which a person goes through suspect labels with the keyboard.",
-    "predict": "Classify the rows of a table.",
-    "certify": "Bound the errors of a model on the distribution that labelled rows come from.",
-    "compare": "Train a network by each loss on rows with wrong labels, and compare the networks on test rows with "
-    "right ones.",
-    "benchmark": "Compare every robust loss by a protocol that published such comparisons, or by a smaller one of "
-    "ours.",
-    "reproduce": "Reproduce a table or figure of the paper, with the paper's numbers beside ours.",
-    "report": "Write every table and figure that the finished runs in a folder suffice for; nothing is trained.",
+    "review": "Write an HTML page on which you review suspect labels with the keyboard.",
+    "predict": "Predict the classes of the rows of a table.",
+    "certify": "Bound the errors of a model on future rows, from labelled rows that it has not seen.",
+    "compare": "Train a network with each loss on rows with wrong labels, and compare the networks on right test "
+    "labels.",
+    "benchmark": "Compare all robust losses under a published experimental protocol, or a smaller one of this package.",
+    "reproduce": "Reproduce a table or figure of the paper, and show the paper's numbers beside the reproduced ones.",
+    "report": "Write every table and figure for which the folder has all finished runs; nothing is trained.",
     "env": "Print the versions and the devices that results depend on.",
 }
 
@@ -87,7 +86,7 @@ class Commands(TyperGroup):
 
 
 def _nearest(name: str) -> str:
-    """Return a question whether the command with the most similar name was meant; "" if none is similar."""
+    """Return a sentence that suggests the command with the most similar name; "" if no name is similar."""
     from mgce._validation import nearest
 
     return nearest(name, COMMANDS)

@@ -28,7 +28,7 @@ from mgce.tables.notes import left_out_copies, without_label
 
 DEFAULT = Comparison()
 BETAS, TRIMS = (",".join(map(str, values)) for values in (DEFAULT.betas, DEFAULT.trims))
-METHODS_HELP = f"all, or some, with commas between: {', '.join(KNOWN)}; NAME@BETA is a loss at a fixed beta."
+METHODS_HELP = f"all, or some, separated by commas: {', '.join(KNOWN)}; NAME@BETA is a loss at a fixed beta."
 
 
 def compare(
@@ -50,7 +50,9 @@ def compare(
     trims: Annotated[
         str, typer.Option(help="Candidates for the share of rows of each label that mgce+trim and ce+trim leave out.")
     ] = TRIMS,
-    seeds: Annotated[int, typer.Option(help="Splits, noises and initialisations.")] = DEFAULT.seeds,
+    seeds: Annotated[
+        int, typer.Option(help="Seeds; each has its own split, noise and initial weights.")
+    ] = DEFAULT.seeds,
     epochs: Annotated[
         int | None, typer.Option(help="Passes over the training rows [50, and at least 700 steps].")
     ] = DEFAULT.epochs,
@@ -62,17 +64,17 @@ def compare(
     json_file: Json = None,
     quiet: Quiet = False,
 ) -> None:
-    """Train a network by each loss on rows with wrong labels, and compare the networks on test rows with right ones.
+    """Train a network with each loss on rows with wrong labels, and compare the networks on right test labels.
 
-    The labels of a file are taken as right, and the command makes some of them wrong: it is no way to learn from a
-    file whose labels are wrong already. For that, see mgce fit.
+    The command takes the labels of a file as right, and makes some of them wrong itself. If labels of your file are
+    wrong already, use mgce fit instead.
 
-    For each seed, beta, the share to trim and the epoch are those of best accuracy on the validation
-    rows, whose labels are noisy too. Prints test accuracy and calibration errors as mean ± standard
-    deviation over the seeds; writes table.csv, runs.json, accuracy.png and reliability.png.
+    For each seed, beta, the share to trim and the epoch are chosen by accuracy on validation rows, whose labels are
+    noisy too. Prints test accuracy and calibration errors as mean ± standard deviation over the seeds; writes
+    table.csv, runs.json, accuracy.png and reliability.png.
 
-    mgce@1 is MGCE at beta = 1, the convex minimax MAE; mae is the MAE of softmax. Losses with hyperparameters have
-    those published for CIFAR-10.
+    mgce@1 is MGCE at beta = 1, the convex minimax MAE; mae is the MAE of softmax. Other losses use the hyperparameters
+    published for CIFAR-10.
     """
     form = TextFormat(sep, decimal, encoding, sheet)
     table = load(dataset, target, data_dir=data_dir, download=download, drop=columns_of(drop), form=form)
@@ -122,7 +124,7 @@ def _taken_as_right(name: str, plan: Comparison) -> str:
 
 
 def _check_outputs(folder: Path, json_file: Path | None, table: Path) -> None:
-    """Require, before training begins, that all files can be written and that none overwrites another or the table."""
+    """Raise an error before training if a file cannot be written, or would overwrite another file or the table."""
     check_folder("out_dir", folder)
     files = [folder / name for name in FILES]
     for file in files:

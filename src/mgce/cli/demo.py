@@ -33,11 +33,11 @@ def demo(
     out_dir: Annotated[Path, typer.Option(help="Folder for the tables and the files of mgce fit.")] = Path("mgce-demo"),
     quiet: Quiet = False,
 ) -> None:
-    """Run mgce fit on a table whose labels are made wrong, and count what was found by the right labels.
+    """Run mgce fit on a table with some labels made wrong, and compare the results with the right labels.
 
     Writes a table of scikit-learn with wrong labels, the right labels beside it, and rows kept aside. Then mgce fit
-    runs as it would on a file of yours: it is told nothing of the noise, and never sees a right label. The last table
-    says what it found: the accuracy on the rows kept aside, beside a random forest and gradient boosting of
+    runs as it would on a file of yours: it knows nothing of the noise, and never sees which labels are right. The last
+    table shows the results: the accuracy on the rows kept aside, beside a random forest and gradient boosting of
     scikit-learn on the same wrong labels; the wrong labels among the first suspects; and whether the bound held.
     """
     known = known_table(dataset, noise_rate, seed)

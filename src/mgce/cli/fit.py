@@ -73,7 +73,7 @@ def fit(
     coverage: Annotated[float, typer.Option(help="Share of rows whose prediction set contains the label.")] = 0.9,
     delta: Annotated[float, typer.Option(help="Probability with which the certificate may fail.")] = 0.05,
     holdout: Annotated[float, typer.Option(help="Share of the rows kept for the certificate.")] = 0.25,
-    id: Annotated[str | None, typer.Option(help="Column that names the rows; it is not learnt from.")] = None,
+    id: Annotated[str | None, typer.Option(help="Column that names the rows; it is no feature.")] = None,
     drop: Drop = None,
     text: Text = None,
     category: Category = None,
@@ -86,7 +86,7 @@ def fit(
         Path | None, typer.Option(help="File for the table without the rows whose label looks wrong, .csv or .parquet.")
     ] = None,
     checked: Annotated[
-        str | None, typer.Option(help="Files of decisions that a page of `mgce review` saved, with commas between.")
+        str | None, typer.Option(help="Files of decisions that a page of `mgce review` saved, separated by commas.")
     ] = None,
     mended: Annotated[
         Path | None, typer.Option(help="File for the table with the decisions of --checked, .csv or .parquet.")
@@ -112,12 +112,12 @@ def fit(
 ) -> TableFit:
     """Fit a classifier to a table whose labels may be partly wrong, and bound how often it disagrees with them.
 
-    Columns may be numbers, dates, categories or text, with values missing. Models are chosen and averaged on the
-    training rows; the rows held out measure the average, for the certificate and the calibration. Then the average is
-    fitted once more, to all rows: that is the model in the file. Writes the model, an HTML report, and
-    NAME.suspects.csv: every row, those with the most suspect label first. In CSV files, a cell that a spreadsheet would
-    run as a formula gets an apostrophe in front. With --checked, labels are those that a person has decided on; rows
-    that were drawn at random then bound the errors against right labels.
+    Columns may be numbers, dates, categories or text, with missing values. Models are chosen and averaged on the
+    training rows; the average is certified and calibrated on the rows held out. Then the average is fitted once more,
+    to all rows, and saved. Writes the model, an HTML report, and NAME.suspects.csv: all rows, the most suspect label
+    first. In CSV files, a cell that a spreadsheet would run as a formula gets an apostrophe in front. With --checked, a
+    person's decisions replace labels; checked rows that were drawn at random then bound the errors against right
+    labels.
     """
     plan = FitPlan(
         target,
@@ -193,7 +193,7 @@ class _Outputs:
         return self.model.with_suffix(".suspects.csv")
 
     def check(self, table: Path, json_file: Path | None) -> None:
-        """Require, before fitting begins, that all files can be written and none overwrites another or an input."""
+        """Raise an error before fitting if a file cannot be written, or would overwrite another file or an input."""
         read = table, *map(Path, self.reviewed)
         check_output("out", self.model, *read)
         for path in (self.report, self.suspects):
@@ -280,7 +280,7 @@ def _print_summary(console: Console, result: TableFit, plan: FitPlan) -> None:
 
 
 def _suspects_grid(result: TableFit, plan: FitPlan, rows: NDArray[np.int64]) -> Grid:
-    """Show the rows of these indices. Names and labels are passed as `Plain`, in which rich looks for no markup."""
+    """Return a table to print of the rows with these indices; names and labels are `Plain`, without rich's markup."""
     grid = Grid(title="Most suspect labels", box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
     for place, name in enumerate(suspect_head(result, plan)):
         grid.add_column(Plain(name), justify="left" if place < 3 else "right")

@@ -1,4 +1,4 @@
-"""The entry point: `mgce COMMAND`."""
+"""Run the program `mgce COMMAND`: the entry point of the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options that describe the wrong labels, shared by the commands that certify a model."""
+"""Define the options that describe wrong labels, shared by the commands that certify a model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOISE_TYPE = (
 
 
 def parse_rate(text: str) -> float | str:
-    """Return the noise rate that a text states: a number, or "auto"."""
+    """Parse a noise rate: return a number, or "auto"."""
     if text == "auto":
         return text
     try:

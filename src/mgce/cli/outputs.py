@@ -21,7 +21,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but er
 
 
 def check_output(option: str, path: Path, *others: Path) -> None:
-    """Require that a file can be created or replaced, and is not another file that the command reads or writes.
+    """Raise an error if a file cannot be created or replaced, or is another file that the command reads or writes.
 
     Args:
         option: name of the option, for errors.
@@ -29,7 +29,7 @@ def check_output(option: str, path: Path, *others: Path) -> None:
         others: the other files that the command reads or writes.
 
     Raises:
-        ValueError: if the file cannot be written, or is one of the others.
+        ValueError: if the file cannot be written, or is one of `others`.
     """
     if path.is_dir():
         raise ValueError(expected(option, "the path of a file", f"{path}, which is a folder"))
@@ -41,7 +41,7 @@ def check_output(option: str, path: Path, *others: Path) -> None:
 
 
 def check_table(option: str, path: Path) -> None:
-    """Require a file name for an output table to end in .csv or .parquet, the two formats that are written.
+    """Raise an error unless the name of an output table ends in .csv or .parquet, the two formats that are written.
 
     Args:
         option: name of the option, for errors.
@@ -55,7 +55,7 @@ def check_table(option: str, path: Path) -> None:
 
 
 def check_folder(option: str, path: Path) -> None:
-    """Require that files can be written into a folder; if it does not exist, that it can be created.
+    """Raise an error if files cannot be written into a folder, or the folder does not exist and cannot be created.
 
     Args:
         option: name of the option, for errors.
@@ -72,13 +72,13 @@ def check_folder(option: str, path: Path) -> None:
 
 
 def check_json(path: Path | None, *others: Path) -> None:
-    """Require that the file for results as JSON can be written, if one is asked for: see :func:`check_output`."""
+    """Raise an error if a file for results as JSON is given and cannot be written: see :func:`check_output`."""
     if path not in (None, STDOUT):
         check_output("json", path, *others)
 
 
 def write_json(path: Path | None, document: Mapping[str, Any]) -> None:
-    """Write results as JSON to a file, or to standard output if the path is "-"; do nothing if it is None."""
+    """Write results as JSON to a file, or to standard output if the path is "-"; do nothing if the path is None."""
     if path == STDOUT:
         sys.stdout.write(to_json(document).decode())
     elif path is not None:

@@ -41,9 +41,9 @@ def predict(
     json_file: Json = None,
     quiet: Quiet = False,
 ) -> None:
-    """Classify the rows of a table.
+    """Predict the classes of the rows of a table.
 
-    Writes a table: the id of the row, or its number from 1; the predicted class; and two probabilities of that class,
+    Writes a table: the id of each row, or its number from 1; the predicted class; and two probabilities of this class,
     h (minimax) and p (worst-case, meant to be calibrated to labels like those of the training rows). In a CSV file, an
     id or class that begins like a spreadsheet formula (=, +, -, @) and is not a number gets an apostrophe in front.
     """

@@ -20,10 +20,10 @@ def report(
     runs: Annotated[Path, typer.Argument(help="The output folder of mgce reproduce or mgce benchmark.")],
     out_dir: Annotated[Path | None, typer.Option(help="Folder for the results [that of the runs].")] = None,
 ) -> None:
-    """Write every table and figure that the finished runs in a folder suffice for; nothing is trained.
+    """Write every table and figure for which the folder has all finished runs; nothing is trained.
 
-    A file reasons.json in a folder of mgce reproduce maps patterns such as "letter/*/gce/*" to sentences. Where a cell
-    of a table matches a pattern and differs from the paper, the page shows the sentence as the reason.
+    A file reasons.json in a folder of mgce reproduce maps patterns such as "letter/*/gce/*" to sentences. If a cell of
+    a table matches a pattern and differs from the paper, the page shows the sentence as the reason.
     """
     if not runs.is_dir():
         raise FileNotFoundError(expected("runs", "a folder of mgce reproduce or mgce benchmark that exists", str(runs)))

@@ -21,19 +21,19 @@ from mgce.runs.store import Runs
 from mgce.runs.sweep import Workers, absent, pending
 from mgce.training.resnet import STEMS
 
-METHODS_HELP = f"all, or some, with commas between: {', '.join(KNOWN)}; NAME@BETA is a loss at a fixed beta."
+METHODS_HELP = f"all, or some, separated by commas: {', '.join(KNOWN)}; NAME@BETA is a loss at a fixed beta."
 STEM_HELP = f"First layers of residual networks, {' or '.join(STEMS)} [cifar for images of 32 x 32]."
 
 
 def reproduce(
     name: Annotated[str, typer.Argument(help=f"{', '.join(ITEMS)}, or all.")],
-    dataset: Annotated[str | None, typer.Option(help="Data sets, with commas between [those of the paper].")] = None,
+    dataset: Annotated[str | None, typer.Option(help="Data sets, separated by commas [those of the paper].")] = None,
     methods: Annotated[str, typer.Option(help=METHODS_HELP)] = ",".join(Options().methods),
     betas: Annotated[str, typer.Option(help="Candidates for beta of mgce and gce.")] = ",".join(map(str, BETAS)),
     seeds: Annotated[int, typer.Option(help="Repetitions.")] = 5,
-    noise_rate: Annotated[str | None, typer.Option(help="Of Tables 1 and 3: some of 0, 0.2 and 0.4 [all].")] = None,
+    noise_rate: Annotated[str | None, typer.Option(help="For Tables 1 and 3: some of 0, 0.2 and 0.4 [all].")] = None,
     stem: Annotated[str | None, typer.Option(help=STEM_HELP)] = None,
-    epochs: Annotated[int | None, typer.Option(help="Of images [those of the paper].")] = None,
+    epochs: Annotated[int | None, typer.Option(help="Epochs for images [those of the paper].")] = None,
     smoke: Smoke = False,
     data_dir: DataDir = None,
     download: Download = False,
@@ -44,7 +44,7 @@ def reproduce(
     backend: Annotated[str, typer.Option(help="loky, or dask.")] = "loky",
     scheduler: Annotated[str | None, typer.Option(help="Address of the Dask scheduler.")] = None,
 ) -> None:
-    """Reproduce a table or figure of the paper, with the paper's numbers beside ours.
+    """Reproduce a table or figure of the paper, and show the paper's numbers beside the reproduced ones.
 
     A run trains and measures once. Runs that the output folder already has are not repeated, so an interrupted command
     continues when it is called again. Prints the table; writes it as text, CSV and LaTeX, the figures, a page

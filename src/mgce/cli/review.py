@@ -21,20 +21,20 @@ ENDING = ".suspects"
 def review(
     suspects: Annotated[Path, typer.Argument(help="A file of suspects that `mgce fit` has written.")],
     most: Annotated[int, typer.Option("--suspects", help="Suspects to show, at most.")] = 5000,
-    random: Annotated[int, typer.Option(help="Rows drawn at random among all to mix in.")] = 100,
+    random: Annotated[int, typer.Option(help="Rows drawn at random from all rows, to mix in.")] = 100,
     image: Annotated[
-        str | None, typer.Option(help="Column of files of pictures, seen from the folder of the file of suspects.")
+        str | None, typer.Option(help="Column with image files, relative to the folder of the file of suspects.")
     ] = None,
     text: Annotated[str | None, typer.Option(help="Column whose text is shown large.")] = None,
     quiet: Quiet = False,
     out: Annotated[Path | None, typer.Option(help="File for the page [NAME.review.html].")] = None,
 ) -> None:
-    """Write a page on which a person goes through suspect labels with the keyboard.
+    """Write an HTML page on which you review suspect labels with the keyboard.
 
-    The page is one HTML file that needs no server and reaches no network. Keep a label, take the suggestion or another
-    class, drop the row or skip it; undo as far as you like. The page keeps the decisions until the browser is opened
-    again, and saves them as NAME.decisions.csv for `mgce fit --checked`. Rows drawn at random are mixed in, which the
-    page does not tell: they bound the errors of the model and the labels that are left wrong.
+    The page is one HTML file that needs no server and reaches no network. For each row, keep the label, choose the
+    suggested or another class, drop the row, or skip it; every step can be undone. The browser keeps the decisions when
+    it is closed, and the page saves them as NAME.decisions.csv for `mgce fit --checked`. Rows drawn at random are mixed
+    in and not marked: they yield bounds on the errors of the model, and on the labels that are still wrong.
     """
     check_count("suspects", most, minimum=0)
     check_count("random", random, minimum=0)

@@ -1,4 +1,4 @@
-"""Shared parts of `mgce reproduce` and `mgce benchmark`: options, the progress bar, and the printed results."""
+"""Share parts of `mgce reproduce` and `mgce benchmark`: options, the progress bar, and the printed results."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from mgce.runs.store import Runs
 from mgce.runs.study import Study
 from mgce.runs.sweep import Workers, carry_out
 
-Smoke = Annotated[bool, typer.Option("--smoke", help="A miniature, to test the set-up in little time.")]
+Smoke = Annotated[bool, typer.Option("--smoke", help="Run a miniature, to test the set-up in little time.")]
 DataDir = Annotated[Path | None, typer.Option(help="Local copies of the data [$MGCE_DATA_DIR, or ./data].")]
 Download = Annotated[bool, typer.Option("--download", help="Download missing data into --data-dir.")]
 Device = Annotated[str, typer.Option(help="Where to train: cpu, cuda, ...")]
 Precision = Annotated[
     str | None,
-    typer.Option(help=f"Of images: {', '.join(PRECISIONS)} [bf16-mixed on a GPU or a processor with AMX]."),
+    typer.Option(help=f"For images: {', '.join(PRECISIONS)} [bf16-mixed on a GPU or a processor with AMX]."),
 ]
 Jobs = Annotated[int | None, typer.Option(help="Runs at a time [one on each core; 1 unless on cpu].")]
 
 
 def data_source(data_dir: Path | None, download: bool) -> DataSource:
-    """Return the source of data sets, with an absolute path that holds in processes with other working folders too."""
+    """Return the source of data sets, with an absolute path that is valid whatever the working folder of a process."""
     return DataSource(None if data_dir is None else data_dir.resolve(), download)
 
 
 def run_with_progress(
     study: Study[Any], specifications: Sequence[Specification], store: Runs, place: Place, workers: Workers
 ) -> None:
-    """Run all specifications without stored results, with a progress bar; Ctrl-C exits and keeps finished runs."""
+    """Run all specifications that have no stored results, with a progress bar; Ctrl-C exits and keeps finished runs."""
     console = Terminal(stderr=True)
     # Schedulers and containers stop a command by SIGTERM. It is handled like Ctrl-C, since that stops the workers too;
     # by default, SIGTERM would end this process only, and its workers would keep running.

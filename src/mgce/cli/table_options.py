@@ -1,4 +1,4 @@
-"""Options of all commands that read tables: the format of a text file, and columns to leave out."""
+"""Define the options of all commands that read tables: the format of a text file, and columns to leave out."""
 
 from __future__ import annotations
 
@@ -18,17 +18,15 @@ Sep = Annotated[
 Decimal = Annotated[str, typer.Option(help="Decimal separator of numbers.")]
 Encoding = Annotated[str, typer.Option(help="Character encoding of a text file, such as latin-1.")]
 Sheet = Annotated[str | None, typer.Option(help="Sheet of an Excel file [the first].")]
-Drop = Annotated[str | None, typer.Option(help="Columns that are not learnt from, with commas between.")]
+Drop = Annotated[str | None, typer.Option(help="Columns that are no features, separated by commas.")]
 
 
-Text = Annotated[
-    list[str] | None, typer.Option(help="Column to learn from word by word, if it is not recognised. Repeatable.")
-]
+Text = Annotated[list[str] | None, typer.Option(help="Column of text, if it is not recognised as text. Repeatable.")]
 Category = Annotated[
     list[str] | None, typer.Option(help="Column of categories that is recognised as something else. Repeatable.")
 ]
 
 
 def columns_of(drop: str | None) -> tuple[str, ...]:
-    """Return the names of columns in a text, which are separated by commas."""
+    """Parse names of columns that are separated by commas."""
     return () if drop is None else parse_names(drop)

@@ -1,4 +1,4 @@
-"""Print to the terminal without passing on control characters in names and labels, which it would obey."""
+"""Print to the terminal, with control characters in names and labels replaced: a terminal would obey them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mgce._text import printable
 
 
 class Terminal(Console):
-    """A console of rich that shows every text as it is, except control characters, which it replaces.
+    """A console of rich that prints texts without interpreting markup, and replaces control characters.
 
     Markup such as `[green]` or `:smile:` is not interpreted, because names and labels in a table may look like it.
     """
@@ -28,7 +28,7 @@ class Terminal(Console):
             yield Segment(text if control else printable(text, keep="\n"), style, control)
 
     def print_whole(self, renderable: RenderableType) -> None:
-        """Print without truncating lines: a terminal that is too narrow wraps them instead."""
+        """Print without truncating lines: if the terminal is too narrow, lines are wrapped."""
         before = self.width
         # A measure ends at the width it is given: 1000 characters are more than any of our tables has.
         self.width = max(before, self.measure(renderable, options=self.options.update(width=1000)).maximum)
@@ -38,7 +38,7 @@ class Terminal(Console):
 
 @contextmanager
 def nothing_written_if_interrupted(console: Console) -> Iterator[None]:
-    """On Ctrl-C in this block, say that nothing was written and exit with code 130 (128 + the number of SIGINT)."""
+    """On Ctrl-C in this block, print that nothing was written, and exit with code 130 (128 + the number of SIGINT)."""
     try:
         yield
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""Read CIFAR-10 and CIFAR-100 in their binary versions; their Python versions are pickled and are never read."""
+"""Read CIFAR-10 and CIFAR-100 from their binary versions; the Python versions are pickled and are never read."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "hors
 def load_cifar10(data: DataSource) -> ImageDataset:
     """Read CIFAR-10: 50,000 training and 10,000 test images (3, 32, 32), 10 classes.
 
-    Read from the folder `cifar-10-batches-bin/` in the data directory if it exists, with the files data_batch_1.bin to
-    _5.bin and test_batch.bin, or the same compressed as .bin.xz. The sizes of the files and the number of images of
-    every class are checked. Without this folder, read the archive cifar-10-binary.tar.gz.
+    The images are read from the folder `cifar-10-batches-bin/` in the data directory if it exists, with the files
+    data_batch_1.bin to _5.bin and test_batch.bin, or the same compressed as .bin.xz. The sizes of the files and the
+    number of images of every class are checked. Without this folder, the archive cifar-10-binary.tar.gz is read.
     """
     names = [*(f"data_batch_{i}.bin" for i in range(1, 6)), "test_batch.bin"]
     files = _files(CIFAR10, "cifar-10-batches-bin", names, data)
@@ -45,9 +45,9 @@ def load_cifar10(data: DataSource) -> ImageDataset:
 def load_cifar100(data: DataSource) -> ImageDataset:
     """Read CIFAR-100: 50,000 training and 10,000 test images (3, 32, 32), 100 fine classes.
 
-    Read from the folder `cifar-100-binary/` in the data directory if it exists, with the files train.bin, test.bin and
-    fine_label_names.txt. The same checks apply as for CIFAR-10. Without this folder, read the archive
-    cifar-100-binary.tar.gz.
+    The images are read from the folder `cifar-100-binary/` in the data directory if it exists, with the files
+    train.bin, test.bin and fine_label_names.txt. The same checks apply as for CIFAR-10. Without this folder, the
+    archive cifar-100-binary.tar.gz is read.
     """
     names = ["train.bin", "test.bin", "fine_label_names.txt"]
     files = _files(CIFAR100, "cifar-100-binary", names, data)
@@ -61,13 +61,13 @@ def load_cifar100(data: DataSource) -> ImageDataset:
 
 
 def read_records(content: bytes, path: Path, label_bytes: int = 1) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Split a binary file of CIFAR into images (n, 3, 32, 32) and labels (n,).
+    """Split a binary file of CIFAR into n images, shape (n, 3, 32, 32), and n labels.
 
-    A record of CIFAR-10 starts with one label byte, of CIFAR-100 with two, of which the second is the fine label. Then
-    come 1024 bytes each of red, green and blue.
+    A record of CIFAR-10 starts with one label byte. A record of CIFAR-100 starts with two; the second is the fine
+    label. Then 1024 bytes each of red, green and blue follow.
 
     Raises:
-        ValueError: if the file does not hold a whole number of records.
+        ValueError: if the file does not contain a whole number of records.
     """
     size = label_bytes + int(np.prod(SHAPE))
     if not content or len(content) % size:

@@ -1,4 +1,4 @@
-"""Read CIFAR-10N and CIFAR-100N: the training images of CIFAR, with noisy labels by human annotators."""
+"""Read CIFAR-10N and CIFAR-100N: CIFAR, with further noisy labels of the training images by human annotators."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ NAMES100 = {"noisy": "noisy_label"}
 def load_cifar10n(data: DataSource) -> ImageDataset:
     """Read CIFAR-10 with human labels in `train.noisy`.
 
-    The names are "random1" to "random3" for three labels of each image, "aggregate" for the majority of the three, and
-    "worst" for a wrong label if one of the three is wrong.
+    `train.noisy` maps names to labels. "random1" to "random3" are three labels of each image, "aggregate" is the
+    majority of the three, and "worst" is a wrong label if one of the three is wrong.
     """
     path = data.locate(CIFAR10N)
     return _add_labels(load_cifar10(data), path, NAMES10)
 
 
 def load_cifar100n(data: DataSource) -> ImageDataset:
-    """Read CIFAR-100 with human labels in `train.noisy`: "noisy" holds fine labels, each by one annotator."""
+    """Read CIFAR-100 with human labels: `train.noisy["noisy"]` contains fine labels, each by one annotator."""
     path = data.locate(CIFAR100N)
     return _add_labels(load_cifar100(data), path, NAMES100)
 
@@ -57,12 +57,12 @@ def load_cifar100n(data: DataSource) -> ImageDataset:
 def read_labels(path: Path) -> dict[str, NDArray[np.int64]]:
     """Return the label arrays by name from a file that `torch.save` has written, without unpickling it.
 
-    The file holds a pickled mapping of names to arrays. This function lists the opcodes of the pickle and never runs
+    The file contains a pickled mapping of names to arrays. This function lists the opcodes of the pickle and never runs
     them. A name is a string that contains "label". Its array is the next string of eight or more characters: each
     character stands for a byte (latin-1), and eight bytes are one label, a little-endian int64.
 
     Raises:
-        ValueError: if the file holds no such mapping.
+        ValueError: if the file contains no such mapping.
     """
     labels: dict[str, NDArray[np.int64]] = {}
     name = None

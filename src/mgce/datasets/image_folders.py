@@ -1,4 +1,4 @@
-"""Read Tiny ImageNet, WebVision and Clothing-1M: folders of image files, with label lists in text files."""
+"""Read Tiny ImageNet, WebVision and Clothing-1M: folders of image files, with lists of labels in text files."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ CLOTHING1M_ROWS = {
 
 
 def load_tiny_imagenet(data: DataSource) -> ImageDataset:
-    """Read Tiny ImageNet: 100,000 images 64 x 64 of 200 classes, and its 10,000 validation images as the test part.
+    """Read Tiny ImageNet: 100,000 training images 64 x 64 of 200 classes, and 10,000 validation images as test part.
 
-    Read from the unpacked folder `tiny-imagenet-200/`: wnids.txt, train/<wnid>/images/*.JPEG, val/images/*.JPEG,
-    val/val_annotations.txt. Its test labels are not published.
+    The images are read from the unpacked folder `tiny-imagenet-200/`: wnids.txt, train/<wnid>/images/*.JPEG,
+    val/images/*.JPEG, val/val_annotations.txt. The labels of the original test images are not published.
     """
     root = data.folder / "tiny-imagenet-200"
     if not root.is_dir():
@@ -53,9 +53,9 @@ def load_tiny_imagenet(data: DataSource) -> ImageDataset:
 def load_webvision(data: DataSource) -> ImageDataset:
     """Read mini WebVision 1.0: the Google images of the first 50 classes, with the validation images as the test part.
 
-    Read from the folder `webvision/`: info/train_filelist_google.txt, info/val_filelist.txt, info/synsets.txt, and the
-    resized images google/ and val_images_256/. There are 65,944 training and 2,500 test images. You must download the
-    data set yourself.
+    The images are read from the folder `webvision/`: info/train_filelist_google.txt, info/val_filelist.txt,
+    info/synsets.txt, and the resized images google/ and val_images_256/. There are 65,944 training and 2,500 test
+    images. You must download the data set yourself.
     """
     root = data.folder / "webvision"
     classes = tuple(_lines(root, "info/synsets.txt", WEBVISION)[:WEBVISION_CLASSES])
@@ -71,9 +71,9 @@ def load_webvision(data: DataSource) -> ImageDataset:
 def load_clothing1m(data: DataSource) -> ImageDataset:
     """Read Clothing-1M: 1,000,000 training images with noisy labels, 14,313 validation and 10,526 test images.
 
-    There are 14 classes; validation and test labels are clean. Read from the folder `clothing1m/`:
+    There are 14 classes; validation and test labels are clean. The images are read from the folder `clothing1m/`:
     noisy_train_key_list.txt, clean_val_key_list.txt, clean_test_key_list.txt, noisy_label_kv.txt, clean_label_kv.txt,
-    category_names_eng.txt, images/. The data set is not downloaded: request it from its authors.
+    category_names_eng.txt, images/. The data set is not downloaded: request it from the authors.
     """
     root = data.folder / "clothing1m"
     classes = tuple(_lines(root, "category_names_eng.txt", CLOTHING1M))

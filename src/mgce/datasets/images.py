@@ -1,4 +1,4 @@
-"""Labelled images: arrays in memory, or files that are read one by one on access."""
+"""Define classes for labelled images: arrays in memory, or files that are read one by one on access."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ PIXELS = 50_000_000
 
 @dataclass(frozen=True)
 class Images:
-    """Images in memory: `images` (n, c, h, w) uint8, `target` (n,) indices into the classes.
+    """Images in memory: uint8 array `images` of shape (n, channels, height, width), and class indices `target`.
 
-    The dimensions are ordered as `torch.nn.Conv2d` expects, so `torch.from_numpy(images)` needs no copy. `noisy` holds
-    further labels (n,) of the same images by human annotators, each set under its name.
+    The dimensions are ordered as `torch.nn.Conv2d` expects, so `torch.from_numpy(images)` needs no copy. `noisy` maps a
+    name to further labels of the n images by human annotators.
     """
 
     images: NDArray[np.uint8]
@@ -39,10 +39,11 @@ class Images:
 
 @dataclass(frozen=True)
 class ImageFiles(Dataset[tuple[Any, int]]):
-    """Images in files, for a `torch.utils.data.DataLoader`: `paths` (n), `target` (n,) indices into the classes.
+    """Images in files, for a `torch.utils.data.DataLoader`: n `paths`, and `target`, n indices into the classes.
 
     Image i is read as RGB when it is indexed. `transform` converts the PIL image to the input of the model. Without a
-    transform, the image becomes a uint8 tensor (3, h, w). Use `dataclasses.replace` to set a transform or other labels.
+    transform, the image becomes a uint8 tensor (3, height, width). Use `dataclasses.replace` to set a transform or
+    other labels.
     """
 
     paths: tuple[Path, ...]

@@ -11,7 +11,7 @@ COVERTYPE_ID, COVERTYPE_ROWS = 180, 110_393
 
 
 def load_covertype(data: DataSource) -> Table:
-    """Read covertype, OpenML's data set 180: 110,393 rows, 7 cover types; no published split.
+    """Read covertype, OpenML's data set 180: 110,393 rows, 7 classes (cover types), no published test part.
 
     The local copy is scikit-learn's cache in the folder `openml/`. scikit-learn verifies the checksum that OpenML
     states.

@@ -21,7 +21,7 @@ LINE_BREAK = r"\r\n|\r|\n"
 
 @dataclass(frozen=True)
 class Lines:
-    """Counts of the lines of a text file; `excel`, `names`, `rows`, `blank` and `in_cells` add up to `total`."""
+    """Counts of a text file's lines by content: `excel`, `names`, `rows`, `blank` and `in_cells`, with sum `total`."""
 
     total: int
     excel: int  # Excel's line `sep=;`: 0 or 1
@@ -37,7 +37,7 @@ class Lines:
 
 @dataclass(frozen=True)
 class Reading:
-    """What was read of a file as a table: numbers of rows, columns and lines, the format, and notes."""
+    """A report on a file that was read as a table: numbers of rows, columns and lines, the format, and notes."""
 
     file: str
     rows: int  # of the table
@@ -53,7 +53,7 @@ class Reading:
 
     @property
     def notes(self) -> list[str]:
-        """Sentences on lines that may have been lost."""
+        """Sentences on lines of the file that may have been lost."""
         return [*self.sentences, *(_on_lines(self.file, self.rows, self.lines) if self.lines else ())]
 
     def __str__(self) -> str:
@@ -71,7 +71,7 @@ class Reading:
         return f"{rows}, divided by {self.separator!r}; {_count(self.lines.total, 'line')}: {', '.join(parts)}."
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the attributes as plain values for JSON."""
+        """Return the report on the file as plain values for JSON."""
         return {name: value for name, value in asdict(self).items() if name != "rows_before_blank"}
 
     def spreadsheet_lines(self, rows: NDArray[np.int64]) -> NDArray[np.int64] | None:
@@ -96,8 +96,8 @@ def count_lines(content: bytes, encoding: str, divided: Division) -> tuple[Lines
 
     Args:
         content: the bytes of the file.
-        encoding: its character encoding.
-        divided: how each of its lines is split into values.
+        encoding: the character encoding of the file.
+        divided: how each line is split into values.
 
     Returns:
         The counts, the column names, and for each blank line the number of rows before it.
@@ -167,7 +167,7 @@ def cells_with_line_breaks(frame: pd.DataFrame) -> Iterator[str]:
 
 
 def row_number(column: pd.Series[Any], position: int) -> int:
-    """Return the number of a row in the file, counted from 1, even if rows before it were left out."""
+    """Return the number of a row in the original file, from 1, even if rows before it were left out of the table."""
     label = column.index[position]
     return 1 + (int(label) if isinstance(label, int | np.integer) else position)
 

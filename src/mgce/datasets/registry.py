@@ -24,7 +24,7 @@ DatasetT = TypeVar("DatasetT", Table, ImageDataset)
 
 @dataclass(frozen=True)
 class Entry(Generic[DatasetT]):
-    """An entry of the registry: the function that reads the data set, and its citation with the licence."""
+    """An entry of the registry: the function that reads a data set, and the data set's citation with its licence."""
 
     read: Callable[[DataSource], DatasetT]
     citation: str
@@ -64,7 +64,7 @@ def load(
 
     Args:
         dataset: one of `NAMES`, or a path that ends in .csv or another of :data:`mgce.datasets.table_files.SUFFIXES`.
-        target: the column that holds the classes; for a file, and only for a file.
+        target: the column that contains the classes; required for a file, not allowed for a name.
         data_dir: the directory of the local copies; None for $MGCE_DATA_DIR, or ./data if that is not set.
         download: whether to download missing files into `data_dir`.
         drop: columns of a file that are not features; not allowed for a name.
@@ -129,8 +129,9 @@ def load_images(
     ===================  ========================================================================
 
     The images of tiny_imagenet, webvision and clothing1m stay in files, which are read on access. All other images are
-    uint8 arrays (n, c, h, w) in memory. For cifar10n and cifar100n, `train.noisy` holds labels by human annotators. A
-    published checksum is verified; without one, the images of each class or list are counted.
+    in memory, as uint8 arrays of shape (n, channels, height, width). For cifar10n and cifar100n, `train.noisy` holds
+    labels by human annotators. A published checksum is verified; without one, the images of each class or list are
+    counted.
 
     Args:
         dataset: one of `IMAGE_NAMES`.

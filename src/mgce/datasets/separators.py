@@ -1,4 +1,4 @@
-"""Find the separator of a text file: as Excel's line `sep=;` states it, or by which rows get equal lengths."""
+"""Find the separator of a text file: the one that Excel's line `sep=;` states, or one that makes rows equally long."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Division:
 
     @property
     def skipped(self) -> int:
-        """Number of lines before the table: 1 for Excel's line `sep=;`, otherwise 0."""
+        """The number of lines before the table: 1 if the file begins with Excel's line `sep=;`, otherwise 0."""
         return int(self.excel_line)
 
 
@@ -36,7 +36,7 @@ def division(content: bytes, encoding: str, sep: str | None = None) -> Division:
 
     Args:
         content: the bytes of the file.
-        encoding: its character encoding.
+        encoding: the character encoding of the file.
         sep: the separator; None to find it.
 
     Example:
@@ -60,8 +60,8 @@ def text_lines(content: bytes, encoding: str) -> io.TextIOWrapper:
 def _rank(sep: str, sample: list[str]) -> tuple[bool, bool, int]:
     """Return a sort key of a candidate separator; the candidate with the largest key is the most likely separator.
 
-    A row with more values than names cannot be read. So a separator that makes such rows ranks below one that makes
-    none.
+    A row with more values than column names cannot be read. So a separator that produces such rows ranks below a
+    separator that produces none.
     """
     rows: list[list[str]] = []
     with suppress(csv.Error):  # after an unclosed quote, the rest may be one value that is too long

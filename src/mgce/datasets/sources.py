@@ -1,4 +1,4 @@
-"""Published files of data sets: find a local copy below the data directory, verify its checksum, or download it."""
+"""Find local copies of published files of data sets, verify their checksums, or download the files."""
 
 from __future__ import annotations
 

@@ -19,13 +19,13 @@ TEST = Source.named(
 
 
 def load_svhn(data: DataSource) -> ImageDataset:
-    """Read SVHN: 73,257 training and 26,032 test images (3, 32, 32), 10 digits; its extra images are not read."""
+    """Read SVHN: 73,257 training and 26,032 test images (3, 32, 32), 10 digits, without the extra training images."""
     train, test = (_read(data, source) for source in (TRAIN, TEST))
     return ImageDataset("svhn", tuple("0123456789"), train, test)
 
 
 def _read(data: DataSource, source: Source) -> Images:
-    """Read `X` (h, w, c, n) and `y` (n, 1), where 10 is the digit 0.
+    """Read n images from the arrays `X`, shape (height, width, 3, n), and `y`, shape (n, 1), where 10 is the digit 0.
 
     SciPy's reader can crash on a damaged file, so it reads only files whose checksum has been verified.
     """

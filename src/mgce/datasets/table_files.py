@@ -1,4 +1,4 @@
-"""Read and write files of tables: CSV and similar text files, also compressed by gzip, and formats with types."""
+"""Read and write files of tables: text files such as CSV, also compressed by gzip, and formats with types."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ STDIN = Path("-")  # the path that stands for standard input, as in other comman
 
 @dataclass(frozen=True)
 class TextFormat:
-    r"""Format of a table in a file.
+    r"""The format of a table in a text or Excel file: separator, decimal separator, encoding, sheet.
 
     Attributes:
-        sep: the character between two values; a tab may also be written as the two characters "\t", which is what a
-            shell passes on. With None, it is detected: see :mod:`mgce.datasets.separators`.
+        sep: the character between two values; a tab may also be written as the two characters "\t", as on a command
+            line. With None, the separator is detected: see :mod:`mgce.datasets.separators`.
         decimal: the decimal separator of numbers, one character.
         encoding: the character encoding, by its name in Python.
         sheet: the sheet of an Excel file; None for the first.
@@ -87,14 +87,14 @@ def table_file_name(path: Path) -> str:
 def read_frame(
     path: Path, name: str, text: Collection[str] = (), classes: Collection[str] = (), form: TextFormat | None = None
 ) -> pd.DataFrame:
-    """Return the table in a file, without the report on its lines that :func:`read_accounted` also returns."""
+    """Return the table in a file. :func:`read_accounted` returns a report on the file's lines too."""
     return read_accounted(path, name, text, classes, form)[0]
 
 
 def read_accounted(
     path: Path, name: str, text: Collection[str] = (), classes: Collection[str] = (), form: TextFormat | None = None
 ) -> tuple[pd.DataFrame, Reading]:
-    """Read a table from a file, and account for every line of it.
+    """Read a table from a file; return it with a report that accounts for every line of the file.
 
     Args:
         path: the file, or `STDIN`. Its suffix, without a final .gz, determines the format: see `READERS`. Files with
@@ -106,7 +106,7 @@ def read_accounted(
         form: format of a text file; None for the defaults of `TextFormat`.
 
     Returns:
-        The table and its account. Column names are text, and rows are numbered from 0. A named index of a Parquet file
+        The table and the report. Column names are text, and rows are numbered from 0. A named index of a Parquet file
         becomes the first columns, as in CSV.
 
     Raises:
@@ -149,8 +149,7 @@ def accounted(table: Any, name: str = "table") -> tuple[pd.DataFrame, Reading]:
         name: the name of the argument, for errors.
 
     Raises:
-        TypeError: if it is no frame.
-        ValueError: if it has no rows, or two columns of one name.
+        TypeError: if `table` is no frame. ValueError: if it has no rows, or two columns of one name.
     """
     frame, reading, names = read_python_frame(table).accounted("frame")
     return _checked(frame.copy(deep=False), names, name), reading
@@ -175,16 +174,16 @@ def _checked(frame: pd.DataFrame, names: list[str], name: str) -> pd.DataFrame:
 
 
 def require_column(frame: pd.DataFrame, name: object, option: str, table: str = "the table") -> None:
-    """Require a table to have a column of this name.
+    """Raise an error unless the table has a column of this name.
 
     Args:
         frame: the table.
-        name: of the column.
+        name: name of the column.
         option: the name of the argument or option, for the error.
         table: what to call the table.
 
     Raises:
-        ValueError: if it has none; the error tells the nearest name, and the columns.
+        ValueError: if there is no such column; the message states the most similar name, and all columns.
     """
     if name not in frame.columns:
         raise ValueError(unknown_name(option, f"a column of {table}", name, frame.columns))
@@ -235,7 +234,7 @@ def text_changed(
         form: the format of the original file and of the returned content.
         rows: numbers of the rows to remove, from 0, as :func:`read_frame` numbers them.
         cells: the name of a column, and its new cells by row number.
-        formulas: whether to write cells with formulas unchanged.
+        formulas: whether to write cells that a spreadsheet would run as formulas unchanged.
     """
     import pandas as pd
 
@@ -290,10 +289,10 @@ def is_text_file(path: Path) -> bool:
 
 
 def _reader(path: Path, content: bytes) -> Reader | None:
-    """Return the function that reads a file whose cells have types; None for a text file.
+    """Return the function that reads a file of a format with types; None for a text file.
 
     Raises:
-        ValueError: if the file is of another spreadsheet.
+        ValueError: if the file is of a spreadsheet format that is not supported.
     """
     if path == STDIN:
         return reader_of_content(content)
@@ -304,7 +303,7 @@ def _reader(path: Path, content: bytes) -> Reader | None:
 
 
 def _check_sheet(path: Path, reader: Reader | None, form: TextFormat) -> None:
-    """Require that a sheet is asked for only if the file is an Excel file."""
+    """Raise an error if a sheet is requested of a file that is not an Excel file."""
     if form.sheet is not None and reader is not read_excel:
         raise SheetError(expected("sheet", f"left out, as {table_file_name(path)} is no Excel file", form.sheet))
 
@@ -312,7 +311,7 @@ def _check_sheet(path: Path, reader: Reader | None, form: TextFormat) -> None:
 def _read_text(
     content: bytes, file: str, text: Collection[str], classes: Collection[str], form: TextFormat
 ) -> tuple[pd.DataFrame, Reading, list[str]]:
-    """Return the table of a text file, its account, and the names of its columns as they are written."""
+    """Return the table of a text file, the report on the file, and the column names as they are written."""
     import pandas as pd
 
     divided = division(content, form.encoding, form.separator)
@@ -354,7 +353,7 @@ def _perhaps_thousands(cells: pd.DataFrame, decimal: str) -> Iterator[str]:
 
 
 def _with_points(frame: pd.DataFrame, text: Collection[str], decimal: str) -> pd.DataFrame:
-    """Swap the decimal separator of numbers and the point, in columns that pandas has left as text.
+    """Exchange the decimal separator and the point in numbers of columns that pandas has left as text.
 
     Pandas leaves a column as text if a value is not a number, such as "unknown", or has points between thousands.
     Points between thousands become commas. If a point is decimal in any cell of a column, its numbers with points are

@@ -1,4 +1,4 @@
-"""Tables with columns of numbers and categories: read them, check them, and preprocess them for a classifier."""
+"""Read tables with columns of numbers and categories, check them, and preprocess them for a classifier."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAX_CATEGORIES = 50
 
 @dataclass(frozen=True)
 class Table:
-    """A data set of n rows, each with a class."""
+    """A data set: a table of features of n rows, and a class for each row."""
 
     name: str
     features: pd.DataFrame  # n rows, as read
@@ -50,7 +50,7 @@ def read_table(path: Path, target: str | None, *, drop: Collection[str] = (), fo
 
     Args:
         path: the file; see :func:`mgce.datasets.table_files.read_frame`.
-        target: the column that holds the classes.
+        target: the column that contains the classes.
         drop: columns that are not features.
         form: format of a text file.
 
@@ -113,13 +113,13 @@ def make_table(name: str, features: pd.DataFrame, labels: pd.Series[Any], n_trai
 
 
 def preprocessor(features: pd.DataFrame) -> Any:
-    """Return a transformer from these columns to a matrix of numbers; fit it to the training rows only.
+    """Return an unfitted transformer from table columns to a matrix of numbers; fit it to the training rows only.
 
-    In columns of numbers, a missing number becomes the median of its column, and if the training rows miss any, a
-    column of zeros and ones is added that marks missing numbers. Then all of these columns are scaled to mean 0 and
-    variance 1. All other columns are one-hot encoded: a column of zeros and ones for each category. A column of more
-    than 50 categories gets 50, of which the last stands for all the rarest categories. A category that is
-    absent from the training rows is encoded like the rarest ones, or as zeros if its column has at most 50 categories.
+    In a column of numbers, a missing number becomes the median. If the training rows have missing numbers, a column of
+    zeros and ones is added that marks them. Then all of these columns are scaled to mean 0 and variance 1. All other
+    columns are one-hot encoded: a column of zeros and ones for each category. A column of more than 50 categories
+    becomes 50 columns, of which the last represents all the rarest categories. A category that is absent from the
+    training rows is encoded like the rarest categories, or as zeros if its column has at most 50 categories.
 
     Args:
         features: a table of the columns; only their names and types are used.

@@ -1,4 +1,4 @@
-"""Read tables whose cells have types: Parquet, Arrow and Feather, sheets of Excel, JSON lines, and frames in Python."""
+"""Read tables from formats with types: Parquet, Arrow, Feather, Excel, JSON lines, and frames in Python."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ EXCEL_ERRORS = ("#DIV/0!", "#N/A", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE
 
 @dataclass(frozen=True)
 class Asked:
-    """How a caller wants the cells of a table to be read."""
+    """The caller's options for reading the cells of a table."""
 
     file: str  # the name of the file
     text: Collection[str] = ()  # columns whose values become text
@@ -59,13 +59,13 @@ class Typed:
 
 
 class SheetError(ValueError):
-    """The error for a sheet that was asked for and does not exist."""
+    """The error for a requested sheet of an Excel file that does not exist."""
 
 
 def read_parquet(content: io.BytesIO, asked: Asked) -> Typed:
     """Read a Parquet file in batches of rows.
 
-    A small file can hold a long text that is repeated in millions of rows. So the sizes of the batches are added up,
+    A small file can contain a long text that is repeated in millions of rows. So the sizes of the batches are added up,
     and reading stops before they fill the memory.
     """
     import pyarrow.parquet as pq
@@ -130,7 +130,7 @@ def read_excel(content: io.BytesIO, asked: Asked) -> Typed:
 
 
 def _on_formulas(sheet: Any) -> list[str]:
-    """Say that a sheet has formulas; a program other than a spreadsheet writes them without their values."""
+    """Return a note if an Excel sheet has formulas; a formula without a stored value is read as a missing value."""
     formulas = sum(isinstance(cell, str) and cell.startswith("=") for row in sheet.values for cell in row)
     what = "Cells of formulas without a stored value count as missing. Open the file in a spreadsheet, and save it."
     return [f"Sheet {sheet.title!r} has {formulas:,} formulas. {what}"] if formulas else []
@@ -159,7 +159,7 @@ def read_python_frame(table: Any) -> Typed:
     """Convert a frame of pandas or polars, or any object with a method `to_pandas`, to a table.
 
     Raises:
-        TypeError: if it is no such frame.
+        TypeError: if `table` is no such frame.
     """
     import pandas as pd
 
@@ -206,7 +206,7 @@ def _check_cells(rows: int, columns: int) -> None:
 
 
 def _of_batches(batches: Iterable[Any], schema: Any, source: str) -> Typed:
-    """Combine batches of Arrow to a table; add up their sizes while they are read, to stop if they are too large."""
+    """Combine batches of Arrow into a table; add up their sizes while they are read, to stop if they are too large."""
     import pyarrow as pa
 
     kept, size, rows = [], 0, 0
@@ -254,7 +254,7 @@ def _filled_rows(sheet: Any) -> Iterator[tuple[int, tuple[Any, ...]]]:
 
 
 def _object(line: str, number: int) -> dict[str, Any]:
-    """Return the JSON object that a line of a file holds."""
+    """Return the JSON object in one line of a file; raise an error if the line is no object."""
     try:
         value = json.loads(line, object_pairs_hook=_without_doubles)
     except (json.JSONDecodeError, RecursionError) as error:

@@ -68,13 +68,13 @@ MAGIC_COLUMNS = [
 
 
 def load_letter(data: DataSource) -> Table:
-    """Read letter recognition: 20,000 rows, 16 integers, 26 letters; the first 16,000 rows are usually for training."""
+    """Read letter recognition: 20,000 rows, 16 integers, 26 classes; usually the first 16,000 rows are for training."""
     frame = _read(data.locate(LETTER), LETTER_COLUMNS, keep_default_na=False)
     return make_table("letter", frame.drop(columns="lettr"), frame["lettr"], n_train=16_000)
 
 
 def load_adult(data: DataSource) -> Table:
-    """Read adult: 32,561 training and 16,281 test rows, 6 numbers, 8 categories, two income classes; "?" is missing."""
+    """Read adult: 32,561 training and 16,281 test rows, 6 numbers, 8 categories, two classes; "?" means missing."""
     import pandas as pd
 
     # The first line of adult.test is a comment, and its labels end in a full stop.
@@ -85,7 +85,7 @@ def load_adult(data: DataSource) -> Table:
 
 
 def load_covertype_full(data: DataSource) -> Table:
-    """Read covertype: 581,012 rows, 54 integers, cover types 1 to 7.
+    """Read covertype: 581,012 rows, 54 integer features, 7 classes (cover types).
 
     The rows keep UCI's order, which is not random: in the first 15,120 rows all types are equally frequent.
     """
@@ -95,7 +95,7 @@ def load_covertype_full(data: DataSource) -> Table:
 def load_covertype_sample(data: DataSource) -> Table:
     """Read a sample of 176,997 random rows of covertype, in UCI's format, from a local file.
 
-    The sample is not published, so it has no checksum. Instead its columns and rows are counted.
+    The sample is not published, so it has no checksum. Instead the columns and rows of the file are counted.
     """
     path = data.folder / COVERTYPE_SAMPLE
     if not path.is_file():
@@ -113,7 +113,7 @@ def load_spambase(data: DataSource) -> Table:
 
 
 def load_magic(data: DataSource) -> Table:
-    """Read magic: 19,020 simulated showers in a gamma-ray telescope, 10 numbers, gamma (g) or hadron (h)."""
+    """Read magic: 19,020 simulated showers in a gamma-ray telescope, 10 features, classes gamma (g) and hadron (h)."""
     frame = _read(data.locate(MAGIC), MAGIC_COLUMNS)
     return make_table("magic", frame.drop(columns="class"), frame["class"])
 

@@ -40,9 +40,9 @@ NURSERY = Source.named(
 
 
 def load_pendigits(data: DataSource) -> Table:
-    """Read pen-based digits: 10,992 rows, 16 pen coordinates, 10 digits; usually the first 7,494 are for training.
+    """Read pen-based digits: 10,992 rows, 16 pen coordinates, 10 classes; usually the first 7,494 are for training.
 
-    This copy encodes each digit as ten zeros and ones, of which the last stands for 9.
+    This copy one-hot encodes each digit by ten columns; the last column is digit 9.
     """
     import pandas as pd
 
@@ -56,7 +56,7 @@ def load_pendigits(data: DataSource) -> Table:
 
 
 def load_segment(data: DataSource) -> Table:
-    """Read image segmentation: 2,310 patches of 3 x 3 pixels, 19 numbers, 7 materials.
+    """Read image segmentation: 2,310 patches of 3 x 3 pixels, 19 numeric features, 7 classes (materials).
 
     The first 210 rows are usually used for training.
     """
@@ -68,7 +68,7 @@ def load_segment(data: DataSource) -> Table:
 
 
 def load_nursery(data: DataSource) -> Table:
-    """Read nursery: 12,958 applications to nursery schools, 8 categories, 4 ranks.
+    """Read nursery: 12,958 applications to nursery schools, 8 categorical features, 4 classes (ranks).
 
     The two rows of a fifth rank, "recommend", are left out, since two rows are too few to learn from.
     """

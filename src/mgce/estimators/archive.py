@@ -47,15 +47,16 @@ STATE_LENGTH = 624  # words of a Mersenne Twister, and the largest position in t
 
 
 def canonical(content: bytes) -> bytes:
-    """Check the file of an estimator, and return an equivalent file whose bytes depend on the estimator alone.
+    """Check the file of an estimator; return an equivalent file whose bytes depend only on the estimator.
 
-    skops names objects by their memory addresses, which differ between runs. Here arrays are numbered in the order of
-    the tree. The names of other objects are removed. Such names let several nodes share one object, and a short file
-    could then describe an endless tree. All members of the archive get the same date and no compression.
+    skops names objects by their memory addresses, which differ between runs. In the returned file, arrays are numbered
+    in the order of the tree of nodes. The names of other objects are removed. Such names let several nodes share one
+    object, and a short file could then describe an endless tree. All members of the archive get the same date and no
+    compression.
 
     Raises:
         ValueError: if the file is too large, or holds a part that no estimator of this package has; the message names
-            the part. Other exceptions if it is no zip archive of this form at all.
+            the part. Other exceptions if the file is not a zip archive of this form.
     """
     with ZipFile(io.BytesIO(content)) as archive:
         check_zip(archive)
@@ -92,7 +93,7 @@ class _Members:
         return {name: content for content, name in self._names.items()}
 
     def name(self, loader: str, old: Any) -> str:
-        """Return the new name of an array. Its size is added up at each use, since skops builds it anew each time."""
+        """Return the new name of an array; add its size to the total at each use, since skops rebuilds it each time."""
         if loader != "NdArrayNode" or not isinstance(old, str):
             raise ValueError(f"{loader} with the file {old!r}")
         self._read += self._archive.getinfo(old).file_size

@@ -1,4 +1,4 @@
-"""The base class of all estimators: from margins it computes probabilities, certificates and suspect labels."""
+"""Define the base class of all estimators: it computes probabilities, certificates and suspect labels from logits."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ LINK_WORK = 200  # operations for each number: ten steps or so to the root, of a
 
 
 def link_probs(link: Callable[..., torch.Tensor], margins: NDArray[np.floating[Any]], beta: float) -> FloatArray:
-    """Return the probabilities (n, k) that belong to margins (n, k); few rows are computed on a single thread."""
+    """Return the probabilities of n rows of k margins (logits), by the function `link`; use one thread for few rows."""
     f = torch.from_numpy(margins)
     with one_torch_thread() if f.numel() * LINK_WORK <= SERIAL_WORK else nullcontext():
         return np.asarray(link(f, beta=beta).numpy())
 
 
 class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
-    """Base class of classifiers that compute all outputs from their margins f, also called logits, shape (n, k).
+    """Base class of classifiers that compute all outputs from margins f, the logits of n rows and k classes, (n, k).
 
     A subclass implements `_margins`, and a `fit` that sets `classes_` and `beta_`.
     """
@@ -54,7 +54,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
 
     @abstractmethod
     def _margins(self, X: Any) -> NDArray[np.floating[Any]]:
-        """Return the margins f, shape (n, k), of validated rows, which are float64 or float32, or sparse CSR."""
+        """Return the margins f (logits), shape (n, k), of n validated rows in float64, float32 or sparse CSR."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -66,65 +66,66 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
         """Compute the margins f, also called logits.
 
         Args:
-            X: rows, shape (n, d).
+            X: n rows of d features, shape (n, d).
 
         Returns:
-            f, shape (n, k); for two classes `f_1 - f_0`, shape (n,), as scikit-learn has it.
+            f, shape (n, k) for k classes; for two classes `f_1 - f_0`, shape (n,), as scikit-learn has it.
         """
         f = self._checked_margins(X)
         return f if f.shape[1] > 2 else np.asarray(f[:, 1] - f[:, 0])
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the class of the largest margin for each row.
+        """Return for each row the class with the largest margin (logit).
 
         This class is also the most probable one by :meth:`predict_proba` and by :meth:`worst_case_proba`.
 
         Args:
-            X: rows, shape (n, d).
+            X: n rows of d features, shape (n, d).
 
         Returns:
-            Labels, shape (n,).
+            The predicted label of each row, shape (n,).
         """
         f = self._checked_margins(X)
         return np.asarray(self.classes_[f.argmax(1)])
 
     def predict_proba(self, X: Any) -> FloatArray:
-        r"""Compute h, the minimax probabilities of the paper's classifier; many are exactly zero.
+        r"""Compute h, the minimax probabilities, with which the paper's classifier predicts; many are exactly zero.
 
         .. math:: h_y = \Big(\frac{f_y + \varphi_\beta(f)}{\beta} + 1\Big)_+^{\beta}
 
-        Here :math:`\varphi_\beta(f)` is the number for which the probabilities h sum to 1. They are more extreme than
-        those of :meth:`worst_case_proba`, which are calibrated to labels like those of the training set.
+        f are the margins (logits), and :math:`\varphi_\beta(f)` is the number for which the probabilities h sum to 1.
+        The probabilities h are more extreme than those of :meth:`worst_case_proba`, which are calibrated to labels like
+        those of the training set.
 
         Args:
-            X: rows, shape (n, d).
+            X: n rows of d features, shape (n, d).
 
         Returns:
-            h, shape (n, k), with columns as in `classes_`.
+            h, shape (n, k) for k classes, with columns as in `classes_`.
 
         Reference: paper, equation (14).
         """
         return self._link(functional.minimax_probs, X)
 
     def worst_case_proba(self, X: Any) -> FloatArray:
-        r"""Compute p, the worst-case probabilities: of labels as noisy as those of the training set.
+        r"""Compute p, the worst-case probabilities, calibrated to labels as noisy as those of the training set.
 
         .. math:: p_y = h_y^{1 - 1/\beta} \Big/ \sum_j h_j^{1 - 1/\beta}
 
         with h the probabilities of :meth:`predict_proba`.
 
         Args:
-            X: rows, shape (n, d).
+            X: n rows of d features, shape (n, d).
 
         Returns:
-            p, shape (n, k), with columns as in `classes_`.
+            p, shape (n, k) for k classes, with columns as in `classes_`.
 
         Reference: paper, equations (15) and (17).
         """
         return self._link(functional.worst_case_probs, X)
 
     def _link(self, link: Callable[..., torch.Tensor], X: Any) -> FloatArray:
-        """Return the probabilities of rows, shape (n, k), by one of the maps from margins to probabilities."""
+        """Return the probabilities of n rows and k classes by `link`, a function from logits to probabilities."""
         return link_probs(link, self._checked_margins(X), self.beta_)
 
     def predict_random(self, X: Any, random_state: Any = None) -> NDArray[Any]:
@@ -133,11 +134,11 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
         :meth:`certify` bounds the error of this randomised rule too.
 
         Args:
-            X: rows, shape (n, d).
+            X: n rows of d features, shape (n, d).
             random_state: seed or generator of the draws.
 
         Returns:
-            Labels, shape (n,).
+            The predicted label of each row, shape (n,).
         """
         cumulative = self.predict_proba(X).cumsum(1)
         draws = check_random_state(random_state).uniform(size=len(cumulative)) * cumulative[:, -1]
@@ -146,18 +147,19 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
     def certify(self, X: Any, y: Any, **options: Any) -> RiskCertificate:
         """Bound the errors of this classifier from labelled rows it has never seen.
 
-        Valid however good or bad the classifier is, if the rows are independent draws that no part of training,
-        selection or calibration has used. This method calls :func:`mgce.certify` with the probabilities of
-        :meth:`predict_proba`. Pipelines and searches lack it: call :func:`mgce.risk.certify_model` for them.
+        The bounds hold however good or bad the classifier is, if the rows are independent draws that no part of
+        training, selection or calibration has used. This method calls :func:`mgce.certify` with the probabilities of
+        :meth:`predict_proba`. Pipelines and searches lack this method: call :func:`mgce.risk.certify_model` for them.
 
         Args:
-            X: fresh rows, shape (n, d).
-            y: their labels, shape (n,); one that is not among `classes_` counts as an error.
-            options: those of :func:`mgce.certify`: `delta`, `bounds`, `beta`, what is known of wrong labels
+            X: n rows of d features that no step of training has used, shape (n, d).
+            y: the label of each row, shape (n,); a label that is not among `classes_` counts as an error.
+            options: options of :func:`mgce.certify`: `delta`, `bounds`, `beta`, what is known of wrong labels
                 (`noise_rate`, `noise`, `transition`, `audit`), and `groups` of dependent rows.
 
         Returns:
-            The certificate; without options, with the bounds on the argmax error and the randomised error.
+            The certificate. Without options it has bounds on the errors of :meth:`predict` (argmax error) and of
+            :meth:`predict_random` (randomised error).
 
         Raises:
             ValueError: if no label is among `classes_`, or an option is out of range.
@@ -171,8 +173,8 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
         so score held-out rows where you can, for instance by cross-validation.
 
         Args:
-            X: rows, shape (n, d).
-            y: their labels, shape (n,), all among `classes_`.
+            X: n rows of d features, shape (n, d).
+            y: the label of each row, shape (n,), all among `classes_`.
 
         Returns:
             Scores in [0, 1], shape (n,).
@@ -186,13 +188,13 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
     def suspect_labels(self, X: Any, y: Any) -> IntArray:
         r"""Rank rows by how improbable the model finds their label, the most suspect first.
 
-        Rows are sorted by decreasing margin loss `-f_y - phi(f)`, and so by increasing :meth:`label_quality`
-        (cleanlab's order by "self_confidence"). Rows whose label quality is exactly 0 are sorted too: their margin
-        losses differ.
+        Rows are sorted by decreasing MGCE loss `-f_y - phi(f)` of their logits f and label y, and so by increasing
+        :meth:`label_quality` (cleanlab's order by "self_confidence"). Rows whose label quality is exactly 0 are sorted
+        too: their losses differ.
 
         Args:
-            X: rows, shape (n, d).
-            y: their labels, shape (n,), all among `classes_`.
+            X: n rows of d features, shape (n, d).
+            y: the label of each row, shape (n,), all among `classes_`.
 
         Returns:
             Indices of all n rows. If you have time to check m rows, check the first m.
@@ -216,9 +218,9 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
         .. math:: x \mapsto h_\beta(f(x))
 
         The module computes in float64 and agrees with :meth:`predict_proba` up to rounding; `.float()` converts it to
-        float32. Its last part, :class:`mgce.MinimaxLink`, maps margins to probabilities; `module[:-1]` returns margins.
-        Every estimator of :mod:`mgce.estimators` can be converted; :class:`MGCEVotingClassifier` only if all its
-        members can. Modules of trees have no gradient, and need memory for n T k numbers with n rows, T trees and k
+        float32. Its last part, :class:`mgce.MinimaxLink`, maps margins (logits) to probabilities; `module[:-1]` returns
+        margins. Every estimator of :mod:`mgce.estimators` can be converted; :class:`MGCEVotingClassifier` only if all
+        its members can. Modules of trees have no gradient, and need memory for n T k numbers with n rows, T trees and k
         classes.
 
         Args:
@@ -229,14 +231,14 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
             A module on the CPU, from rows (n, d) to probabilities (n, k) with columns as in `classes_`.
 
         Raises:
-            ValueError: if `output` is neither of the two.
+            ValueError: if `output` is neither "minimax" nor "worst_case".
             TypeError: if the margins come from another library, such as XGBoost, LightGBM or a member of a vote.
         """
         check_is_fitted(self)
         return nn.Sequential(*self._margin_modules(), MinimaxLink(self.beta_, dim=-1, output=output))
 
     def _margin_modules(self) -> Sequence[nn.Module]:
-        """Return modules that, applied in sequence, turn rows (n, d) into margins (n, k)."""
+        """Return modules that, applied in sequence, turn n rows of d features into n rows of k margins (logits)."""
         what = "of mgce.estimators, whose margins PyTorch can compute"
         raise TypeError(_validation.expected("estimator", what, type(self).__name__))
 
@@ -268,7 +270,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
             raise type(error)(f"{name}: {error}") from None
 
     def _label_indices(self, y: Any, n: int) -> IntArray:
-        """Return the index in `classes_` of each label, shape (n,)."""
+        """Return the index in `classes_` of each of n labels, shape (n,)."""
         y = column_or_1d(y, warn=True)
         if y.shape != (n,):
             raise ValueError(_validation.expected("y", f"of shape ({n},), one label for each row", y.shape))
@@ -299,7 +301,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
 
 
 def sorted_classes(y: NDArray[Any]) -> tuple[NDArray[Any], IntArray]:
-    """Return the sorted classes of labels (n,), and the index of each label's class, shape (n,)."""
+    """Return the sorted distinct values of n labels, and the index of each label among them, shape (n,)."""
     try:
         check_classification_targets(y)
         classes, index = np.unique(y, return_inverse=True)
@@ -310,7 +312,7 @@ def sorted_classes(y: NDArray[Any]) -> tuple[NDArray[Any], IntArray]:
 
 
 def largest(X: Any) -> float:
-    """Return the entry of largest absolute value in dense or sparse rows, ignoring NaN; 0 if none is left."""
+    """Return the largest absolute value in dense or sparse rows; ignore NaN, and return 0 if nothing else is there."""
     values = X.data if hasattr(X, "tocsr") else np.asarray(X).ravel()
     values = values[~np.isnan(values)]
     return float(values[np.abs(values).argmax()]) if values.size else 0.0
@@ -333,7 +335,7 @@ def check_row_weights(sample_weight: Any, X: Any) -> FloatArray:
 
 
 def class_factors(class_weight: Any, classes: NDArray[Any], totals: NDArray[Any]) -> FloatArray:
-    """Return the factor, shape (k,), by which the weights of the rows of each class are multiplied.
+    """Return for each of k classes the factor by which the weights of its rows are multiplied, shape (k,).
 
     The factor is 1 if `class_weight` is None, and the value for the class if it is a dict. With "balanced", the factors
     give all classes the same total weight. `totals`, shape (k,), are the total weights of the rows of each class before
@@ -375,7 +377,7 @@ def _check_finite_sum(name: str, weights: FloatArray) -> None:
 
 
 def _check_weight_left(name: str, totals: FloatArray) -> None:
-    """Require at least two classes of positive total weight; `name` is the argument to name in the error."""
+    """Require at least two classes of positive total weight; the error names the argument `name`."""
     left = np.count_nonzero(totals)
     if left < 2:
         what = "positive for rows of at least 2 classes"

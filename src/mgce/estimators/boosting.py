@@ -1,4 +1,4 @@
-r"""Gradient boosting on labels that a random forest has corrected, with the probabilities of MGCE."""
+r"""Define gradient boosting on labels that a random forest has corrected, with the probabilities of MGCE."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class MGCEBoostingClassifier(RobustClassifier):
 
     .. math:: f_j(x) = b_j + \sum_{t=1}^{T} g_{t,j}(x)
 
-    where :math:`b_j` is the logarithm of the share of class j among the labels, up to a constant. The trees
-    :math:`g_{t,j}` reduce cross-entropy step by step. With enough steps, boosting fits every label, wrong ones too. So
-    a :class:`MGCEForestClassifier` first predicts each row by the trees that were not trained on it. If a row
-    confidently belongs to another class than its label says (:func:`mgce.noise.confident_labels`), the label is
-    replaced by the class that the forest finds most probable.
+    f_j is the margin (logit) of class j. :math:`b_j` is the logarithm of the share of class j among the labels, up to a
+    constant. The trees :math:`g_{t,j}` reduce cross-entropy step by step. With enough steps, boosting fits every label,
+    wrong ones too. So a :class:`MGCEForestClassifier` first predicts each row by the trees that were not trained on the
+    row. If a row confidently belongs to another class than its label says (:func:`mgce.noise.confident_labels`), the
+    label is replaced by the class that the forest finds most probable.
 
     Features need no scaling. Missing values must be filled in beforehand.
 
@@ -47,10 +47,11 @@ class MGCEBoostingClassifier(RobustClassifier):
         n_jobs: number of trees of the default forest grown at once; None for 1, -1 for one on each core.
 
     Attributes:
-        classes_: labels, shape (k,).
-        beta_: the `beta` that was fitted with.
+        classes_: the labels of the k classes, shape (k,).
+        beta_: the beta of the last fit.
         labels_: the corrected labels of the training rows, shape (n,). It is not saved to files.
-        baseline_: b, shape (k,); for two classes shape (1,), b of the second class minus b of the first.
+        baseline_: the constants b_j, shape (k,); for two classes shape (1,), b of the second class minus b of the
+            first.
         n_iter_: the number of boosting steps.
         trees_: the trees, as arrays.
         n_features_in_, feature_names_in_: as in every scikit-learn estimator.
@@ -105,9 +106,9 @@ class MGCEBoostingClassifier(RobustClassifier):
         """Correct the labels, and fit the boosted trees to the corrected labels.
 
         Args:
-            X: rows, shape (n, d).
+            X: n rows of d features, shape (n, d).
             y: labels, shape (n,), of at least 2 classes.
-            sample_weight: not negative, shape (n,).
+            sample_weight: weight of each row, not negative, shape (n,).
 
         Returns:
             self.
@@ -136,7 +137,7 @@ class MGCEBoostingClassifier(RobustClassifier):
         return self
 
     def _corrected(self, X: NDArray[Any], index: IntArray, weight: FloatArray, seed: int) -> IntArray:
-        """Return the class index of each row, replaced where the forest confidently predicts another, shape (n,)."""
+        """Return the class index of each row, replaced if the forest confidently predicts another class, shape (n,)."""
         forest = self.forest or MGCEForestClassifier(random_state=seed, n_jobs=self.n_jobs)
         forest = clone(forest).fit(X, index, weight)
         judged = np.flatnonzero(~np.isnan(forest.oob_decision_function_[:, 0]))
@@ -156,7 +157,7 @@ class MGCEBoostingClassifier(RobustClassifier):
         return [TreeSums(self.trees_, len(self.baseline_)), Baseline(self.baseline_)]
 
     def _sums(self, X: NDArray[Any]) -> FloatArray:
-        """Return the sum of the trees' values for each class, shape (n, k); for two classes one sum, shape (n, 1)."""
+        """Return for n rows the sums of the trees' values for k classes, (n, k); for two classes one sum, (n, 1)."""
         columns = len(self.classes_) if len(self.classes_) > 2 else 1
         return self.trees_.sums(np.asarray(X, dtype=np.float64), columns)[..., 0]
 
@@ -168,7 +169,7 @@ class MGCEBoostingClassifier(RobustClassifier):
 
 
 def _with_every_class(given: IntArray, proposed: IntArray) -> IntArray:
-    """Return the proposed labels, but keep the given label where its class would otherwise lose all its rows."""
+    """Return the proposed labels, but keep the given labels of a class that would otherwise lose all its rows."""
     corrected = proposed
     kept = np.zeros(len(given), dtype=bool)
     while (lost := np.setdiff1d(given, corrected)).size:  # a label that is kept may have been the last of another class

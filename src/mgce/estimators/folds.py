@@ -23,8 +23,8 @@ def checked_folds(
 
     Args:
         cv: None, an integer, a splitter, or an iterable of (train, test) indices, as in scikit-learn.
-        X: rows, shape (n, d).
-        classes: labels, shape (k,).
+        X: n rows of d features, shape (n, d).
+        classes: the labels of the k classes, shape (k,).
         index: the class of each row, as an index into `classes`, shape (n,).
         weight: weight of each row, not negative, shape (n,).
         to_split: further arguments of the splitter's `split`, besides rows and labels.

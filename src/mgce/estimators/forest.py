@@ -1,4 +1,4 @@
-r"""A forest of decision trees whose leaves hold enough rows to outvote wrong labels, with the probabilities of MGCE."""
+r"""Define a random forest whose leaves hold enough rows to outvote wrong labels, with the probabilities of MGCE."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ class MGCEForestClassifier(RobustClassifier):
 
     .. math:: f_y(x) = s \log \bar p_y(x), \qquad \bar p_y(x) = \frac{1}{T} \sum_{t=1}^{T} \hat p_{t,y}(x)
 
-    where :math:`\hat p_t(x)` are the class shares among the training rows in the leaf of tree t that x falls into, and
-    the scale s minimises the mean MGCE loss of out-of-bag margins. Before the logarithm, 1/n is added to
-    :math:`\bar p`, which can be 0; n is the number of training rows.
+    f are the margins (logits). :math:`\hat p_t(x)` are the class shares among the training rows in the leaf of tree t
+    that x falls into. The scale s minimises the mean MGCE loss of out-of-bag margins. Before the logarithm, 1/n is
+    added to :math:`\bar p`, which can be 0; n is the number of training rows.
 
-    Trees that split until a leaf holds a single row memorise wrong labels; in a leaf of m rows, the majority outvotes
-    them. The best m depends on the share of wrong labels, so it is chosen by out-of-bag accuracy: each row is
-    classified by the trees whose bootstrap sample does not contain it, and labels that are wrong at random lower that
-    accuracy for all candidates alike.
+    Trees that split until a leaf holds a single row memorise wrong labels. In a leaf of m rows, the majority outvotes
+    the wrong labels. The best m depends on the share of wrong labels, so it is chosen by out-of-bag accuracy: each row
+    is classified by the trees whose bootstrap sample does not contain the row. Labels that are wrong at random lower
+    this accuracy for all candidates alike.
 
     Features need no scaling. Missing values must be filled in beforehand.
 
     Args:
-        beta: loss parameter in [1, inf]; determines the scale s, and the probabilities that belong to given margins.
+        beta: loss parameter in [1, inf]; determines the scale s, and the map from margins to probabilities.
         n_estimators: number of trees T.
         splitter: "best" for the best splits (a random forest), "random" for random ones (extremely randomised trees),
             or "oob" to choose between them by out-of-bag accuracy.
@@ -61,9 +61,9 @@ class MGCEForestClassifier(RobustClassifier):
         n_jobs: number of trees grown at once, in threads; None for 1, -1 for one on each core.
 
     Attributes:
-        classes_: labels, shape (k,).
-        beta_: the `beta` that was fitted with.
-        min_samples_leaf_, splitter_: the chosen values.
+        classes_: the labels of the k classes, shape (k,).
+        beta_: the beta of the last fit.
+        min_samples_leaf_, splitter_: the leaf size and the kind of splits that were chosen.
         scores_: out-of-bag accuracy of each candidate, shape (number of splitters, number of leaf sizes).
         scale_: the scale s.
         oob_decision_function_: mean class shares for every training row over its out-of-bag trees, shape (n, k), as in
@@ -116,9 +116,9 @@ class MGCEForestClassifier(RobustClassifier):
         """Choose the splitter and the leaf size, grow the trees, and choose the scale s of the margins.
 
         Args:
-            X: rows, shape (n, d).
+            X: n rows of d features, shape (n, d).
             y: labels, shape (n,), of at least 2 classes.
-            sample_weight: not negative, shape (n,).
+            sample_weight: weight of each row, not negative, shape (n,).
 
         Returns:
             self.
@@ -144,10 +144,10 @@ class MGCEForestClassifier(RobustClassifier):
         """Return the class shares in the leaves that rows fall into, averaged over the trees.
 
         Args:
-            X: rows, shape (n, d).
+            X: n rows of d features, shape (n, d).
 
         Returns:
-            Probabilities, shape (n, k), with columns as in `classes_`. They do not depend on beta.
+            Probabilities, shape (n, k) for k classes, with columns as in `classes_`. They do not depend on beta.
         """
         check_is_fitted(self)
         return self._shares(validate_data(self, X, reset=False, dtype=(np.float64, np.float32)))
@@ -223,7 +223,7 @@ class MGCEForestClassifier(RobustClassifier):
 
 
 def _oob_probs(forest: Any, n_classes: int) -> FloatArray:
-    """Return the mean class shares of every training row over its out-of-bag trees; NaN for a row without any."""
+    """Return the mean class shares of each training row over its out-of-bag trees; NaN for a row without such trees."""
     probs = np.zeros((len(forest.oob_decision_function_), n_classes))
     probs[:, forest.classes_] = forest.oob_decision_function_
     probs[probs.sum(1) == 0] = np.nan

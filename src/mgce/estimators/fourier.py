@@ -1,4 +1,4 @@
-r"""MGCE classifier that is linear in random Fourier features: a convex problem, for classes that no plane separates."""
+r"""Define the MGCE classifier that is linear in random Fourier features, for classes that no plane separates."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class MGCEFourierClassifier(RobustClassifier):
     .. math:: f(x) = \mu\,\psi(x), \qquad
               \psi_j(x) = \cos(\omega_j^\top x + b_j) - m_j, \qquad \omega_j \sim \mathcal N(0, 2 \gamma I)
 
-    with b uniform on [0, 2 pi) and m_j the mean over the training rows. An inner product of two rows' features is
-    proportional to the kernel `exp(-gamma ||x - x'||^2)`, up to the centring. The frequencies omega are drawn once.
-    Only mu is fitted, with an L1 penalty, by :class:`MGCEClassifier`. So the problem is convex, and the loss of a
-    mislabelled row grows at most linearly with its margin.
+    f are the margins (logits), b is uniform on [0, 2 pi), and m_j is the mean of the cosine over the training rows. An
+    inner product of two rows' features is proportional to the kernel `exp(-gamma ||x - x'||^2)`, up to the centring.
+    The frequencies omega are drawn once. Only mu is fitted, with an L1 penalty, by :class:`MGCEClassifier`. So the
+    problem is convex, and the loss of a mislabelled row grows at most linearly with its margin.
 
     The kernel depends on distances between rows: put a StandardScaler in front.
 
@@ -49,9 +49,9 @@ class MGCEFourierClassifier(RobustClassifier):
         random_state: seed of the frequencies.
 
     Attributes:
-        classes_: labels, shape (k,).
-        beta_: the `beta` that was fitted with.
-        gamma_: the gamma that was used.
+        classes_: the labels of the k classes, shape (k,).
+        beta_: the beta of the last fit.
+        gamma_: the gamma of the kernel that was used.
         random_weights_, random_offset_: omega, shape (d, n_components), and b.
         means_: m, shape (n_components,).
         linear_: the MGCEClassifier that was fitted to the Fourier features.
@@ -101,9 +101,9 @@ class MGCEFourierClassifier(RobustClassifier):
         """Draw the frequencies omega, and fit the coefficients mu.
 
         Args:
-            X: rows, shape (n, d).
+            X: n rows of d features, shape (n, d).
             y: labels, shape (n,), of at least 2 classes.
-            sample_weight: not negative, shape (n,).
+            sample_weight: weight of each row, not negative, shape (n,).
 
         Returns:
             self.

@@ -1,4 +1,4 @@
-r"""Linear MGCE classifier with an L1 penalty, for tables in memory and for tables that are read in chunks."""
+r"""Define the linear MGCE classifier with an L1 penalty, for tables in memory or read in chunks."""
 
 from __future__ import annotations
 
@@ -52,11 +52,12 @@ class MGCEClassifier(RobustClassifier):
     .. math:: \min_\mu\; \sum_i w_i\, \ell_\beta(\mu\,\psi(x_i), y_i) + \lambda_0 \sum_j s_j |\mu_j|,
               \qquad \ell_\beta(f, y) = -f_y - \varphi_\beta(f)
 
-    where psi(x) is x with a 1 appended, and w are the sample weights, scaled to sum to one. The array
-    `e_y (x) psi(x)` has psi(x) in the row of class y and zeros elsewhere; s_j is the standard deviation of its
-    coordinate j on the training data. So the penalty does not depend on the units of the features. It does depend on
-    their origin: in a feature far from 0, such as a temperature in kelvin, the penalty suppresses differences. Put a
-    StandardScaler in front, which also makes every solver faster.
+    where psi(x) is x with a 1 appended, mu are the coefficients, phi is the normalizer of MGCE
+    (:func:`mgce.functional.normalizer`), and w are the sample weights, scaled to sum to one. The array `e_y (x) psi(x)`
+    has psi(x) in the row of class y and zeros elsewhere; s_j is the standard deviation of its coordinate j on the
+    training data. So the penalty does not depend on the units of the features. It does depend on their origin: in a
+    feature far from 0, such as a temperature in kelvin, the penalty suppresses differences. Put a StandardScaler in
+    front, which also makes every solver faster.
 
     The problem is convex, and the loss of a mislabelled row grows at most linearly with its margin. For classes that no
     plane separates, use :class:`MGCEFourierClassifier`, or one of scikit-learn's transformers in a Pipeline.
@@ -66,7 +67,7 @@ class MGCEClassifier(RobustClassifier):
         lambda0: strength of the penalty, not negative. The paper uses 1e-5, which hardly regularises. The default is
             about as strong as the L1 penalty of scikit-learn's LogisticRegression at C = 1 on n = 1,000 rows: 1/(C n)
             relative to the mean loss.
-        fit_intercept: whether to append the 1 to x; its coefficients are penalised like all others.
+        fit_intercept: whether to append the 1 to x; the coefficients of the 1 are penalised like all others.
         class_weight: None, "balanced", or a dict of factors for classes, finite and not negative.
         solver: "lbfgs"; "interior" (an interior-point method, exact, for small problems); "lp" (a linear program,
             beta = 1 only); "sgd" (stochastic, as in `partial_fit` and `fit_chunks`); or "auto", which chooses another
@@ -80,9 +81,9 @@ class MGCEClassifier(RobustClassifier):
         random_state: seed of the order of rows in "sgd".
 
     Attributes:
-        classes_: labels, shape (k,).
-        coef_, intercept_: shapes (k, d) and (k,), for two classes too.
-        beta_: the `beta` that was fitted with.
+        classes_: the labels of the k classes, shape (k,).
+        coef_, intercept_: the coefficients mu, shapes (k, d) and (k,), for two classes too.
+        beta_: the beta of the last fit.
         minimax_risk_: the objective that was reached. It is the paper's minimax risk for lambda = `lambda_0 s`. This
             lambda is a heuristic, so the value can be below the true risk: it is no certificate. See :meth:`certify`
             and :func:`mgce.risk.minimax_risk`.
@@ -146,12 +147,13 @@ class MGCEClassifier(RobustClassifier):
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MGCEClassifier:
-        """Fit to rows in memory.
+        """Fit the coefficients to rows in memory.
 
         Args:
-            X: rows, shape (n, d), dense or sparse. Sparse rows stay sparse, except with the solver "interior".
+            X: n rows of d features, shape (n, d), dense or sparse. Sparse rows stay sparse, except with the solver
+                "interior".
             y: labels, shape (n,), of at least 2 classes.
-            sample_weight: not negative, shape (n,).
+            sample_weight: weight of each row, not negative, shape (n,).
 
         Returns:
             self.
@@ -178,15 +180,15 @@ class MGCEClassifier(RobustClassifier):
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit_chunks(self, chunks: Iterable[tuple[Any, ...]]) -> MGCEClassifier:
-        """Fit to rows that come in chunks, with the stochastic solver, whatever `solver` says.
+        """Fit the coefficients to rows that are read in chunks, with the stochastic solver, whatever `solver` is.
 
         Only one chunk is in memory at a time. A first pass over the chunks finds the classes and the standard
         deviations s. Each later pass is one epoch of stochastic gradient descent, with the rows of each chunk in a new
         random order. Two final passes compute the objective and its duality gap.
 
         Args:
-            chunks: tuples (X, y) or (X, y, sample_weight), each as for :meth:`fit`; an iterable that can be iterated
-                several times, such as a list or an object whose `__iter__` opens the files anew.
+            chunks: tuples (X, y) or (X, y, sample_weight) of arrays as for :meth:`fit`; an iterable that can be
+                iterated several times, such as a list or an object whose `__iter__` opens the files anew.
 
         Returns:
             self.
@@ -227,17 +229,17 @@ class MGCEClassifier(RobustClassifier):
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> MGCEClassifier:
-        """Run stochastic gradient descent once over a batch of rows, in their order, and average all iterates.
+        """Run stochastic gradient descent once over a batch of rows, in the given order, and average all iterates.
 
         The penalty uses the standard deviations s of the rows seen so far. After a `fit`, the descent continues from
         the fitted coefficients. The attributes `minimax_risk_`, `duality_gap_` and `n_iter_` are removed, since one
         pass does not measure them.
 
         Args:
-            X: rows, shape (n, d).
+            X: n rows of d features, shape (n, d).
             y: labels, shape (n,).
             classes: all labels that this or a later batch can have, shape (k,); required in the first call.
-            sample_weight: not negative, shape (n,).
+            sample_weight: weight of each row, not negative, shape (n,).
 
         Returns:
             self.
@@ -293,7 +295,7 @@ class MGCEClassifier(RobustClassifier):
         return Size(n, k, d, k * free)
 
     def _earlier(self) -> tuple[NDArray[Any], FloatArray] | None:
-        """Return the classes and coefficients of the last fit, or None; call this before `fit` replaces them."""
+        """Return the classes and coefficients for a warm start, or None; call this before `fit` replaces them."""
         return (self.classes_, self._mu()) if self.warm_start and hasattr(self, "coef_") else None
 
     def _start(self, earlier: tuple[NDArray[Any], FloatArray] | None, shape: tuple[int, ...]) -> FloatArray:
@@ -360,8 +362,8 @@ def _check_squares(X: Any, weight: FloatArray) -> None:
 def merge_equal_rows(psi: Any, index: IntArray, weight: FloatArray) -> Rows:
     """Sort the rows, and merge equal rows into one row with the sum of their weights.
 
-    A fit then depends, to the last digit, neither on the order of the rows, nor on whether a row comes twice or once
-    with twice the weight.
+    So the result of a fit does not depend, to the last digit, on the order of the rows. Nor does it depend on whether a
+    row occurs twice or once with twice the weight.
     """
     psi = psi if isinstance(psi, np.ndarray) else psi.toarray()
     kept = weight > 0

@@ -1,4 +1,4 @@
-"""Linear MGCE classifier whose beta and penalty strength are chosen by cross-validation."""
+"""Define the linear MGCE classifier whose beta and penalty strength are chosen by cross-validation."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class MGCEClassifierCV(RobustClassifier):
         n_jobs: number of folds fitted at once, through joblib and its active backend.
 
     Attributes:
-        beta_, lambda0_: the chosen values.
+        beta_, lambda0_: the chosen beta and strength of the penalty.
         scores_: shape (number of lambda0s, number of betas, number of folds), in the order of the arguments.
         classes_, coef_, intercept_, minimax_risk_, duality_gap_, n_iter_, n_features_in_, feature_names_in_: as for
             MGCEClassifier, from the fit to all rows.
@@ -104,12 +104,13 @@ class MGCEClassifierCV(RobustClassifier):
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> MGCEClassifierCV:
-        """Choose beta and lambda0, and fit to all rows.
+        """Choose beta and lambda0 by cross-validation, and fit the chosen classifier to all rows.
 
         Args:
-            X: rows, shape (n, d), dense or sparse.
+            X: n rows of d features, shape (n, d), dense or sparse.
             y: labels, shape (n,), of at least 2 classes.
-            sample_weight: not negative, shape (n,); also used for the scores, if the scorer accepts weights.
+            sample_weight: weight of each row, not negative, shape (n,); also used for the scores, if the scorer accepts
+                weights.
             **params: metadata for the splitter and the scorer; they need scikit-learn's metadata routing enabled.
 
         Returns:
@@ -206,7 +207,7 @@ def _score_path(
     scorer: Any,
     score_params: dict[str, Any],
 ) -> list[float]:
-    """Return the score on the test rows of each candidate (lambda0, beta), fitted one after the other."""
+    """Fit the candidates (lambda0, beta) of `path` one after the other; return the score of each on the test rows."""
     estimator.set_params(warm_start=True)
     X_test, y_test, _ = test
     return [

@@ -1,4 +1,4 @@
-"""Margins for models that return only probabilities: their logarithms, times the scale with the least MGCE loss."""
+"""Compute margins (logits) from probabilities: their logarithms, times the scale with the least MGCE loss."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ LARGEST_SCALE = 100.0  # upper limit of the scale s: for a model that is always 
 
 
 def best_scale(logs: FloatArray, index: NDArray[np.int64], weight: FloatArray, beta: float) -> float:
-    """Return the scale s in [0, 100] for which the margins s * `logs` have the least mean MGCE loss.
+    """Return the scale s in [0, 100] for which the margins (logits) s * `logs` have the least mean MGCE loss.
 
-    The loss is convex in s. Rows of NaN, which no model has predicted, are ignored. If all rows are ignored, s is 1.
+    The loss is convex in s. Rows of NaN, for which no model made a prediction, are ignored. If all rows are ignored, s
+    is 1.
 
     Args:
-        logs: logarithms of probabilities, each row predicted by models that were not trained on it, shape (n, k).
+        logs: logarithms of probabilities, each row predicted by models that were not trained on the row, shape
+            (n, k) for n rows and k classes.
         index: class indices of the rows, shape (n,).
-        weight: their weights, shape (n,).
-        beta: loss parameter.
+        weight: weight of each row, shape (n,).
+        beta: the beta of the MGCE loss, in [1, inf].
     """
     judged = ~np.isnan(logs[:, 0])
     f, target = torch.from_numpy(logs[judged]), torch.from_numpy(index[judged])

@@ -1,4 +1,4 @@
-r"""A multilayer perceptron trained with the MGCE loss, for tables; networks for several betas are trained at once."""
+r"""Define a multilayer perceptron for tables that is trained with the MGCE loss, for several betas at once."""
 
 from __future__ import annotations
 
@@ -32,10 +32,11 @@ class MGCEMLPClassifier(RobustClassifier):
     .. math:: \min_\mu\; \sum_i w_i\, \ell_\beta(f(x_i; \mu), y_i) + \lambda_0 \lVert W_L \rVert_1,
               \qquad \ell_\beta(f, y) = -f_y - \varphi_\beta(f)
 
-    where w are the sample weights scaled to sum to one and W_L the weights of the last layer. A share of the rows is
-    held out for validation. The fitted network has the weights of the epoch with the best validation accuracy; among
-    epochs with the same accuracy, of the one with the least validation loss. Held-out labels may be wrong too: labels
-    that are wrong at random lower the accuracy of every epoch alike.
+    where mu are the weights of the network, f its margins (logits), phi the normalizer of MGCE, w the sample weights
+    scaled to sum to one, and W_L the weights of the last layer. A share of the rows is held out for validation. The
+    fitted network has the weights of the epoch with the best validation accuracy; among epochs with the same accuracy,
+    of the one with the least validation loss. Held-out labels may be wrong too: labels that are wrong at random lower
+    the accuracy of every epoch alike.
 
     With `beta="cv"`, one network is trained for each candidate in `betas`. All are trained at once in one batched
     model, from the same initial weights and on the same batches. The network with the best validation accuracy is kept;
@@ -56,7 +57,7 @@ class MGCEMLPClassifier(RobustClassifier):
         momentum: momentum of the solver "sgd".
         max_iter: largest number of epochs; the paper uses 150.
         early_stopping: whether to hold out rows, and to stop once `n_iter_no_change` epochs in a row have not improved
-            on them. Otherwise training takes `max_iter` epochs, and rows are held out only for `beta="cv"`.
+            on them. Otherwise training runs for `max_iter` epochs, and rows are held out only for `beta="cv"`.
         validation_fraction: share of the rows to hold out, in (0, 1); the same share of every class, unless a class has
             too few rows for that.
         n_iter_no_change: see `early_stopping`.
@@ -65,7 +66,7 @@ class MGCEMLPClassifier(RobustClassifier):
         verbose: whether to show a progress bar, which needs the library rich.
 
     Attributes:
-        classes_: labels, shape (k,).
+        classes_: the labels of the k classes, shape (k,).
         beta_: the beta of the network that was kept.
         coefs_, intercepts_: weights of shape (fan-in, fan-out) and (fan-out,) for each layer, float32.
         n_iter_: epochs that the network was trained for.
@@ -152,13 +153,13 @@ class MGCEMLPClassifier(RobustClassifier):
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MGCEMLPClassifier:
-        """Fit to rows in memory.
+        """Train the network on rows in memory.
 
         Args:
-            X: rows, shape (n, d).
+            X: n rows of d features, shape (n, d).
             y: labels, shape (n,), of at least 2 classes.
-            sample_weight: not negative, shape (n,); rows of weight 0 are left out. The validation accuracy ignores the
-                weights.
+            sample_weight: weight of each row, not negative, shape (n,); rows of weight 0 are left out. The validation
+                accuracy ignores the weights.
 
         Returns:
             self.
@@ -214,14 +215,14 @@ class MGCEMLPClassifier(RobustClassifier):
         return betas
 
     def _split(self, index: IntArray, random_state: np.random.RandomState) -> tuple[IntArray, IntArray]:
-        """Return the rows to train on and the rows to hold out: none if neither epoch nor beta is to be chosen."""
+        """Return the rows to train on and the rows to hold out: none if neither an epoch nor a beta is selected."""
         rows = np.arange(index.size)
         if not self.early_stopping and self.beta != "cv":
             return rows, rows[:0]
         return hold_out(rows, index, self.validation_fraction, random_state)
 
     def _tensor(self, values: NDArray[Any]) -> torch.Tensor:
-        """Return values as a tensor on the device, with a first dimension of size 1: the ensemble has one group."""
+        """Return values as a tensor on the device, with a first dimension of size 1 for the one group of networks."""
         return torch.from_numpy(values).to(self.device).unsqueeze(0)
 
     def _keep(self, fit: EnsembleFit, betas: list[float]) -> None:

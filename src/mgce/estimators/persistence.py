@@ -61,8 +61,8 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
 
     Raises:
         ImportError: if skops is not installed.
-        ValueError: if `load` would not trust a part of the estimator, for instance a function of your own or a forest
-            of scikit-learn; or if the estimator has too many parts for `load`.
+        ValueError: if :func:`load` would not accept a part of the estimator, for instance a function of your own or a
+            forest of scikit-learn; or if the estimator has too many parts for `load`.
 
     Example:
         >>> import tempfile
@@ -91,8 +91,9 @@ def load(path: str | os.PathLike[str]) -> Any:
     """Read an estimator from a file that :func:`save` has written.
 
     Loading constructs only estimators of this package and of scikit-learn, with arrays and plain values in them. The
-    size of the file is checked first, and no other file is opened. Use the loaded estimator only if you trust who wrote
-    the file: estimators of scikit-learn may read files that their settings name, and start processes. See SECURITY.md.
+    size of the file is checked first, and no other file is opened. Use the loaded estimator only if you trust the
+    author of the file: estimators of scikit-learn may read files that their settings name, and start processes. See
+    SECURITY.md.
 
     Args:
         path: the file.

@@ -44,7 +44,10 @@ Read = Callable[[], Iterator[Rows]]  # starts a pass over all chunks
 
 @dataclass(eq=False)
 class FeatureMoments:
-    """Sums over the rows seen so far: the number of rows, and weighted sums of `e_y (x) psi`, its square, and 1."""
+    """Sums over the rows seen so far: their number, and weighted sums of `e_y (x) psi`, of its square, and of 1.
+
+    The array `e_y (x) psi` has the features psi in the row of class y and zeros elsewhere.
+    """
 
     rows: int
 
@@ -54,11 +57,11 @@ class FeatureMoments:
 
     @classmethod
     def empty(cls, k: int, d: int) -> FeatureMoments:
-        """Return the sums over no rows: all are zero."""
+        """Return sums that are all zero, for k classes and d features."""
         return cls(0, np.zeros((k, d)), np.zeros((k, d)), np.zeros(k))
 
     def add(self, psi: Any, index: IntArray, weight: FloatArray) -> None:
-        """Add rows psi (n, d), with class indices (n,) and weights (n,), to the sums."""
+        """Add n rows psi of d features, with class indices (n,) and weights (n,), to the sums."""
         k = self.weight.size
         labels = one_hot(index, k)
         squares = psi.multiply(psi).tocsr() if hasattr(psi, "multiply") else psi**2
@@ -68,7 +71,7 @@ class FeatureMoments:
         self.rows += index.size
 
     def scaled(self, factors: FloatArray) -> FeatureMoments:
-        """Return the sums if the weights of all rows of class y were multiplied by `factors[y]`; shape (k,)."""
+        """Return the sums after multiplying the weights of all rows of class y by `factors[y]`, for k classes."""
         by_class = factors[:, None]
         return FeatureMoments(self.rows, self.first * by_class, self.second * by_class, self.weight * factors)
 
@@ -79,10 +82,12 @@ class FeatureMoments:
 
     @property
     def deviation(self) -> FloatArray:
-        r"""Return s, shape (k, d): standard deviations of `e_y (x) psi`, or a share of the features' size if larger.
+        r"""Return the standard deviations s of `e_y (x) psi`, shape (k, d), or a share of the features' size if larger.
 
-        Without this lower limit, a feature that is zero in all rows of a class would not be penalised for this class. A
-        feature that is zero in all rows gets the deviation 1; any positive number would do.
+        The array `e_y (x) psi` has the d features psi in the row of class y, of k classes, and zeros elsewhere.
+
+        Without this lower limit on s, a feature that is zero in all rows of a class would not be penalised for this
+        class. A feature that is zero in all rows gets the deviation 1; any positive number would do.
         """
         total = self.weight.sum()
         variance = self.second / total - (self.first / total) ** 2
@@ -93,7 +98,7 @@ class FeatureMoments:
 
 @dataclass(eq=False)
 class AveragedAdaGrad:
-    """AdaGrad with proximal steps for the L1 penalty, on the MGCE loss; it also averages its iterates."""
+    """The optimizer AdaGrad for the MGCE loss, with proximal steps for an L1 penalty and the mean of all iterates."""
 
     coef: FloatArray  # (k, d)
     average: FloatArray  # (k, d)
@@ -102,13 +107,14 @@ class AveragedAdaGrad:
 
     @classmethod
     def start(cls, coef: FloatArray) -> AveragedAdaGrad:
-        """Return a solver that starts at the given coefficients, shape (k, d)."""
+        """Return an optimizer that starts at the given coefficients, shape (k, d) for k classes and d features."""
         return cls(coef.copy(), coef.copy(), np.full_like(coef, INITIAL_SQUARES))
 
     def step(self, psi: Any, index: IntArray, weight: FloatArray, beta: float, l1: FloatArray, length: float) -> float:
-        """Take one step on the weighted loss of rows psi (n, d), and return their loss before the step.
+        """Take one step on the weighted loss of n rows psi of d features; return their loss before the step.
 
-        `l1` are the weights of the penalty, shape (k, d); `length` is the Euclidean length of a typical row psi.
+        `l1` are the weights of the penalty, shape (k, d) for k classes; `length` is the Euclidean length of a typical
+        row psi.
         """
         f = np.ascontiguousarray(psi @ self.coef.T)
         phi, p = phi_and_p(f, beta)
@@ -134,7 +140,7 @@ class StreamedProblem:
 
 
 def run_epoch(solver: AveragedAdaGrad, rows: Rows, order: IntArray, problem: StreamedProblem) -> float:
-    """Run the solver on batches of the rows, in the given order; return the sum of the rows' weighted losses."""
+    """Run the optimizer on batches of the rows, in the given order; return the sum of the rows' weighted losses."""
     psi, index, weight = rows
     stats = problem.stats
     mean_weight, length, loss = stats.weight.sum() / stats.rows, stats.length, 0.0
@@ -154,7 +160,7 @@ def descend(
     max_iter: int,
     random_state: np.random.RandomState,
 ) -> tuple[int, bool]:
-    """Run epochs until `PATIENCE` of them in a row lower the objective by less than `aim`, at most `max_iter`.
+    """Run epochs until `PATIENCE` epochs in a row lower the objective by less than `aim`; run at most `max_iter`.
 
     Return the number of epochs, and whether they stopped because the objective fell too little.
     """
@@ -171,13 +177,14 @@ def descend(
 
 
 def measure(coef: FloatArray, read: Read, problem: StreamedProblem) -> tuple[float, float]:
-    """Return the objective at `coef`, and a lower bound on the least objective, by two passes over the rows.
+    """Return the objective at `coef`, and a lower bound on the least objective, by two passes over all rows.
 
-    The bound is the value of the dual problem (`mgce.linear.dual`) at class probabilities q of the rows. If the means
-    of `q (x) psi` differ by at most l1 from those of the one-hot labels, the mean entropy of q is a lower bound. The
-    one-hot labels themselves qualify, but their entropy is zero. The worst-case probabilities p at the best
-    coefficients give the best bound, but p at `coef` may not qualify. So q mixes p and the labels, with the largest
-    share of p that qualifies. The first pass finds this share, the second pass the entropy.
+    The bound is the value of the dual problem (`mgce.linear.dual`) at class probabilities q of the rows. If the mean
+    products of q and the features psi differ by at most l1 from those of the one-hot labels, the mean entropy of q is a
+    lower bound. The one-hot labels themselves meet this condition, but their entropy is zero. The worst-case
+    probabilities p at the best coefficients give the best bound, but p at `coef` may not meet the condition. So q mixes
+    p and the one-hot labels, with the largest share of p that meets the condition. The first pass finds this share, the
+    second pass the entropy.
     """
     beta, l1 = problem.beta, problem.l1
     total, residual = problem.stats.weight.sum(), -problem.stats.first

@@ -1,4 +1,4 @@
-"""PyTorch modules that compute margins as fitted estimators do; `to_torch` appends the map to probabilities."""
+"""Define PyTorch modules that compute the margins (logits) of fitted estimators, for `to_torch`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def dense_layers(layers: Iterable[Layer]) -> list[nn.Module]:
 
 
 class Cosines(nn.Module):
-    """Cosines of angles (n, m), minus the means (m,) of the cosines of the training rows."""
+    """The cosines of n rows of m angles, minus the means (m,) of the cosines of the training rows."""
 
     means: Tensor
 
@@ -37,7 +37,7 @@ class Cosines(nn.Module):
         self.register_buffer("means", torch.tensor(means))
 
     def forward(self, angles: Tensor) -> Tensor:
-        """Return the centred cosines, shape (n, m), of angles (n, m)."""
+        """Return the centred cosines of n rows of m angles, shape (n, m)."""
         return angles.cos() - self.means
 
 
@@ -45,7 +45,7 @@ class TreeSums(nn.Module):
     """Sums of the leaf values of trees, as `Trees.sums` computes them.
 
     A row falls into one leaf of each tree, and each leaf holds m numbers. Tree t adds the numbers of its leaf to sum
-    number t modulo `columns`, so each row gets `columns` sums of m numbers. All rows pass through all trees at once,
+    number t modulo `columns`, so each row gets `columns` sums of m numbers. All n rows pass through all trees at once,
     which needs memory for n m numbers for each tree. The sums of a row with NaN are NaN.
 
     Args:
@@ -73,7 +73,7 @@ class TreeSums(nn.Module):
         self.register_buffer("values", torch.tensor(trees.values, dtype=torch.float64))
 
     def forward(self, rows: Tensor) -> Tensor:
-        """Add up the leaf values of the trees for rows (n, d); shape (n, columns * m), sum after sum."""
+        """Return for n rows the `columns` sums of leaf values, each of m numbers, side by side: (n, columns * m)."""
         thresholds = self.thresholds
         if self.single or rows.dtype != torch.float64:
             rows, thresholds = rows.float(), self.single_thresholds
@@ -90,19 +90,19 @@ class TreeSums(nn.Module):
 
 
 class ScaledLog(nn.Module):
-    """Margins from summed probabilities: `scale * log(sums / number + least)`."""
+    """Compute margins (logits) from summed probabilities: `scale * log(sums / number + least)`."""
 
     def __init__(self, scale: float, number: int, least: float) -> None:
         super().__init__()
         self.scale, self.number, self.least = scale, number, least
 
     def forward(self, sums: Tensor) -> Tensor:
-        """Return the margins, shape (n, k), of summed probabilities (n, k)."""
+        """Return the margins (logits) of n rows of k summed probabilities, shape (n, k)."""
         return self.scale * torch.log(sums / self.number + self.least)
 
 
 class Baseline(nn.Module):
-    """Margins from the sums of boosted trees; for two classes the only sum is the difference of the two margins."""
+    """Compute margins (logits) from sums of boosted trees; for two classes one sum, the difference of both margins."""
 
     baseline: Tensor
 
@@ -111,7 +111,7 @@ class Baseline(nn.Module):
         self.register_buffer("baseline", torch.tensor(baseline))
 
     def forward(self, sums: Tensor) -> Tensor:
-        """Return the margins, shape (n, k), of sums (n, k), or (n, 1) for two classes."""
+        """Return the margins (logits) of n rows and k classes, (n, k), from sums (n, k), or (n, 1) for two classes."""
         margins = sums + self.baseline
         return margins if margins.shape[1] > 1 else torch.cat([torch.zeros_like(margins), margins], 1)
 
@@ -124,7 +124,7 @@ class ProbabilitySums(nn.Module):
         columns: for each classifier, the indices of its classes among all k.
         k: the number of classes.
         powers: for each classifier, the power of its probabilities: see `mgce.estimators.voting.powered`.
-        least: what is added to each probability before.
+        least: the number that is added to each probability before it is raised to its power.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class ProbabilitySums(nn.Module):
             self.register_buffer(f"places_{number}", torch.eye(k, dtype=torch.float64)[torch.tensor(places)])
 
     def forward(self, rows: Tensor) -> Tensor:
-        """Return the summed probabilities, shape (n, k), of rows (n, d)."""
+        """Return the summed probabilities of k classes, shape (n, k), for n rows of d features."""
         parts = [
             self._powered(classifier(rows), power) @ self.get_buffer(f"places_{number}")
             for number, (classifier, power) in enumerate(zip(self.classifiers, self.powers, strict=True))
@@ -167,6 +167,6 @@ def _depth(starts: NDArray[np.int64], children: NDArray[np.int64]) -> int:
 
 
 def _rounded_down(thresholds: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Round thresholds down to float32. Each float32 number stays on the same side of its threshold."""
+    """Round thresholds down to float32, so that every float32 feature stays on the same side of its threshold."""
     nearest = thresholds.astype(np.float32)
     return np.where(nearest > thresholds, np.nextafter(nearest, np.float32(-np.inf)), nearest)

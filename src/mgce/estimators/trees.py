@@ -1,4 +1,4 @@
-"""Decision trees as arrays, which can be loaded from a file without running code, and are checked before use.
+"""Store decision trees as arrays, which can be loaded from a file without running code, and are checked before use.
 
 scikit-learn's own tree objects, read from a file, would follow wrong indices to any place in memory. Here `Trees.check`
 first makes sure that the arrays describe trees. Only then does scikit-learn's compiled code use them.
@@ -35,7 +35,7 @@ class Nodes(NamedTuple):
 
 
 class Trees:
-    """Several decision trees in shared arrays: each array holds one attribute of all nodes of all trees.
+    """Several decision trees in shared arrays; each array holds one attribute of all nodes of all trees.
 
     Args:
         trees: the nodes of each tree.
@@ -76,7 +76,8 @@ class Trees:
         A row falls into one leaf of each tree, and each leaf holds m numbers.
 
         Args:
-            rows: shape (n, d), finite, in the precision that the trees were grown in.
+            rows: n rows of d features, shape (n, d), finite, in the precision of the features that the trees were grown
+                on.
             columns: number of separate sums: 1, or the number of classes if each tree is for one class. Tree t adds the
                 numbers of its leaf to sum number t modulo `columns`.
 

@@ -1,7 +1,7 @@
 """Read the numbers and names in an estimator's file without building its objects; check the type of each value.
 
-skops would build the objects and fill their attributes with whatever the file holds. Here the caller asks by
-name for each value that it needs, and builds the objects itself. Nothing else in the file is read.
+skops would build the objects and fill their attributes with whatever the file holds. With this module the caller asks
+by name for each value that it needs, and builds the objects itself. Nothing else in the file is read.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class Members:
         self._arrays: dict[str, NDArray[Any]] = {}
 
     def read(self, name: Any) -> NDArray[Any]:
-        """Return the array of this name after checking that it holds plain values."""
+        """Return the array of this name after checking that it holds plain values, not Python objects."""
         if not isinstance(name, str):
             raise ValueError(expected("file", "the name of an array", name))
         if name not in self._arrays:
@@ -140,7 +140,7 @@ def read(content: bytes) -> Node:
     Such files are not compressed, so reading one takes only a few times its size in memory.
 
     Raises:
-        ValueError: if the file is compressed or too large. Other exceptions if it is not such a file.
+        ValueError: if the file is compressed or too large. Other exceptions if the content is not such a file.
     """
     archive = ZipFile(io.BytesIO(content))
     check_zip(archive)

@@ -1,4 +1,4 @@
-r"""Average the probabilities of several classifiers, and derive margins of the MGCE loss from the average."""
+r"""Average the probabilities of several classifiers, and compute margins (logits) of MGCE from the average."""
 
 from __future__ import annotations
 
@@ -26,33 +26,35 @@ from mgce.numerics.root import DEFAULT_BETA
 
 
 class MGCEVotingClassifier(RobustClassifier, _BaseComposition):  # type: ignore[misc]
-    r"""Average the probabilities of several classifiers, and take margins of the MGCE loss from the average.
+    r"""Average the probabilities of several classifiers, and compute margins f (logits) of MGCE from the average.
 
     .. math:: f_y(x) = s \log \Big( \bar h_y(x) + \frac{1}{n} \Big), \qquad
               \bar h_y(x) = \frac{1}{M} \sum_{m=1}^{M} h_{m,y}(x)
 
-    where h_m(x), shape (k,), is what `predict_proba` of classifier m returns, and n is the number of training rows. The
-    scale s minimises the mean MGCE loss in a cross-validation. Classifiers of different kinds err on different rows,
-    also if they were trained on wrong labels. So their average is often more accurate than the best of them.
+    where h_m(x), shape (k,), are the probabilities of the k classes by `predict_proba` of classifier m, one of M, and n
+    is the number of training rows. The scale s minimises the mean MGCE loss in a cross-validation. Classifiers of
+    different kinds err on different rows, also if they were trained on wrong labels. So the average is often more
+    accurate than the best of the classifiers.
 
     Args:
-        estimators: pairs (name, classifier), at least one; each is cloned and fitted. Names are unique. Estimators of
-            this package and any other with `predict_proba` will do.
-        beta: loss parameter in [1, inf], for the scale s and the probabilities. The classifiers keep their own beta.
+        estimators: pairs (name, classifier), at least one; each is cloned and fitted. Names are unique. Any
+            classifier with `predict_proba` is accepted.
+        beta: loss parameter in [1, inf], for the scale s and the map from margins to probabilities. The classifiers
+            keep their own beta.
         scale: s, positive; or "cv" to choose it.
         cv: folds for the choice of s: their number, at least 2, or what scikit-learn accepts for `cv`. There are fewer
             folds than this number if a class has fewer rows.
         random_state: seed of the folds.
 
     Attributes:
-        classes_: labels, shape (k,).
+        classes_: the labels of the k classes, shape (k,).
         estimators_: the fitted classifiers, in the order of `estimators`.
-        beta_: the `beta` that was fitted with.
+        beta_: the beta of the last fit.
         scale_: the scale s.
         least_prob_: 1/n.
-        powers_: of each classifier, the power to which its probabilities are raised before the average: all 1 after
-            `fit`, (M,). See :meth:`from_fitted`.
-        n_features_in_, feature_names_in_: as everywhere in scikit-learn.
+        powers_: for each classifier, the power to which its probabilities are raised before the average, shape (M,):
+            all 1 after `fit`. See :meth:`from_fitted`.
+        n_features_in_, feature_names_in_: as in every scikit-learn estimator.
 
     Example:
         >>> from sklearn.datasets import load_iris
@@ -101,18 +103,18 @@ class MGCEVotingClassifier(RobustClassifier, _BaseComposition):  # type: ignore[
     ) -> MGCEVotingClassifier:
         r"""Average classifiers that are fitted already.
 
-        If powers s are given, the average is over
+        If a power s_m is given for each classifier m, the average is over
 
         .. math:: \frac{(h_{m,y} + 1/n)^{s_m}}{\sum_j (h_{m,j} + 1/n)^{s_m}},
 
-        so that an overconfident classifier does not outvote the others.
+        with h_m its probabilities, so that an overconfident classifier does not outvote the others.
 
         Args:
             estimators: pairs (name, fitted classifier), at least one, of the same features.
             classes: all labels, sorted, shape (k,). A classifier adds 0 to classes that it was not trained on.
             n: number of training rows.
-            beta: loss parameter of the probabilities that belong to given margins.
-            scale: s, positive.
+            beta: loss parameter in [1, inf] of the map from margins to probabilities.
+            scale: the factor s of the margins, positive.
             powers: for each classifier, a power that is not negative; None to average probabilities as they are.
         """
         voting = cls([(name, clone(fitted)) for name, fitted in estimators], beta, scale=scale)
@@ -128,9 +130,9 @@ class MGCEVotingClassifier(RobustClassifier, _BaseComposition):  # type: ignore[
         """Fit the classifiers, and choose the scale s of the margins.
 
         Args:
-            X: rows, shape (n, d).
+            X: n rows of d features, shape (n, d).
             y: labels, shape (n,), of at least 2 classes.
-            sample_weight: not negative, shape (n,); passed to the classifiers where it is given.
+            sample_weight: weight of each row, not negative, shape (n,); passed to the classifiers if it is given.
 
         Returns:
             self.
@@ -154,13 +156,13 @@ class MGCEVotingClassifier(RobustClassifier, _BaseComposition):  # type: ignore[
         return self
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters, with those of the classifiers as `NAME__PARAMETER`.
+        """Return the parameters of this estimator and, as `NAME__PARAMETER`, of its classifiers.
 
         Args:
-            deep: whether to include the classifiers' own.
+            deep: whether to include the parameters of the classifiers.
 
         Returns:
-            Values by name.
+            A dictionary from parameter names to values.
         """
         return dict(self._get_params("estimators", deep=deep))
 
@@ -168,7 +170,7 @@ class MGCEVotingClassifier(RobustClassifier, _BaseComposition):  # type: ignore[
         """Set parameters of this estimator, or of a classifier in it as `NAME__PARAMETER`.
 
         Args:
-            params: values by name.
+            params: parameter names and their new values.
 
         Returns:
             self.
@@ -180,11 +182,11 @@ class MGCEVotingClassifier(RobustClassifier, _BaseComposition):  # type: ignore[
         """Return the mean of the classifiers' probabilities, each raised to its power.
 
         Args:
-            X: rows, shape (n, d).
-            members: other fitted classifiers to average; those of the fit by default.
+            X: n rows of d features, shape (n, d).
+            members: other fitted classifiers to average; by default those in `estimators_`.
 
         Returns:
-            Probabilities, shape (n, k), with columns as in `classes_`. They do not depend on beta.
+            Probabilities, shape (n, k) for k classes, with columns as in `classes_`. They do not depend on beta.
         """
         if members is None:
             check_is_fitted(self)
@@ -198,7 +200,7 @@ class MGCEVotingClassifier(RobustClassifier, _BaseComposition):  # type: ignore[
 
     @property
     def _powers(self) -> FloatArray:
-        """The power of each classifier; all are 1 for a model that an earlier version saved without powers."""
+        """Return the power of each classifier; all are 1 for a model that an earlier version saved without powers."""
         return np.asarray(getattr(self, "powers_", np.ones(len(self.estimators))))
 
     def _check_members(self) -> None:
@@ -210,7 +212,7 @@ class MGCEVotingClassifier(RobustClassifier, _BaseComposition):  # type: ignore[
                 raise ValueError(expected(f"estimators[{name!r}]", "a classifier with `predict_proba`", member))
 
     def _out_of_fold(self, X: Any, index: NDArray[np.int64], options: dict[str, Any]) -> FloatArray:
-        """Return the average over classifiers that were not fitted to the row, shape (n, k); NaN if there are none."""
+        """Return for each row the mean probabilities of classifiers not fitted to the row; NaN if there are none."""
         probs = np.full((len(X), len(self.classes_)), np.nan)
         folds = self.cv
         if isinstance(folds, Integral):
@@ -245,7 +247,7 @@ class MGCEVotingClassifier(RobustClassifier, _BaseComposition):  # type: ignore[
 
 
 def powered(probs: FloatArray, power: float, least: float) -> FloatArray:
-    """Return (probs + least) ** power with rows divided by their sums, shape (n, k); probs unchanged for power 1."""
+    """Return (probs + least) ** power with rows divided by their sums; return `probs` unchanged for power 1."""
     if power == 1:
         return probs
     raised = (probs + least) ** power

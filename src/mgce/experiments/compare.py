@@ -1,4 +1,4 @@
-"""Compare losses on one table under label noise: settings, and training of all networks."""
+"""Compare losses on one table under label noise: define the settings, and train all networks."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Comparison:
         batch_size, lr: batch size and learning rate of Adam.
 
     Raises:
-        TypeError, ValueError: if a field is not one of those above.
+        TypeError, ValueError: if a field does not have the type or domain described above.
     """
 
     noise_rate: float = 0.4
@@ -91,7 +91,7 @@ class Comparison:
                 raise ValueError(expected(name, "one or more values, none of them twice", values))
 
     def runs(self) -> list[tuple[str, Method]]:
-        """Return for every network of a seed the requested method and the loss it is trained by."""
+        """Return for every network of a seed the requested method and the loss that the network is trained with."""
         return [
             (name, replace(method, trim=trim))
             for name in self.methods
@@ -102,16 +102,16 @@ class Comparison:
     def epochs_for(self, rows: int) -> int:
         """Return the number of epochs for a number of training rows: `epochs` if it is set, else at least 50.
 
-        More than 50 epochs are used if these have fewer than 700 steps. A step of Adam changes a weight by at most
+        More than 50 epochs are used if 50 epochs have fewer than 700 steps. A step of Adam changes a weight by at most
         about the learning rate. On a small table, 50 epochs of a few steps would leave the weights near their initial
-        values; 700 steps of 1e-3 can change each by 0.7.
+        values; 700 steps of 1e-3 can change each weight by 0.7.
         """
         return self.epochs or max(50, math.ceil(700 / math.ceil(rows / self.batch_size)))
 
 
 @dataclass(frozen=True)
 class _Split:
-    """The features and labels of one seed's rows, with noise in the training and validation labels."""
+    """The features and labels of one seed's split, with noise in the training and validation labels."""
 
     train: tuple[Tensor, Tensor]
     validation: tuple[Tensor, Tensor]
@@ -124,7 +124,8 @@ def run(
     """Train a network for every seed, method, beta and `trim`, all at once, and return a record of each.
 
     Args:
-        table: the data. Splits depend on the order of its rows; :func:`in_order` makes them independent of it.
+        table: the data. Splits depend on the order of its rows; sort the table with :func:`in_order` to make splits
+            independent of it.
         plan: the settings. Labels of training and validation rows are corrupted; test labels are not.
         device: the device to train on.
         on_epoch: called after each epoch with the number of finished epochs and the number of all epochs.

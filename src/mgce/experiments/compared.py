@@ -1,4 +1,4 @@
-"""Store the results of a comparison: selected networks, their table, and the files to write."""
+"""Define the results of a comparison of losses: selected networks, their table, and the files to write."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FILES = ("table.csv", "runs.json", "accuracy.png", "reliability.png")
 
 @dataclass(frozen=True)
 class Compared:
-    """The results of a comparison.
+    """The results of a comparison of losses on one table.
 
     Attributes:
         table: the data set.
@@ -37,7 +37,7 @@ class Compared:
 
     @cached_property
     def rows(self) -> list[dict[str, Any]]:
-        """The rows of the table: for each method the means and standard deviations over the seeds."""
+        """The rows of the results table: for each method the means and standard deviations over the seeds."""
         return select.summarize(self.chosen)
 
     @property

@@ -83,10 +83,10 @@ class Found:
 
     Attributes:
         accuracy: accuracy on new rows with right labels, by method.
-        wrong_among: for each number in `FIRST`, a pair: the number of wrong labels among that many top suspects, and
-                the number of suspects.
+        wrong_among: for each number in `FIRST`, a pair: the number of wrong labels among that many of the first
+                suspects, and the number of these suspects.
         bound: the certified upper bound on the rate at which predictions disagree with labels as noisy as the table's;
-            None if there is none.
+            None without a bound.
         disagreement: the expected rate at which such noisy labels of the new rows disagree with the predictions.
     """
 

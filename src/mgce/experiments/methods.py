@@ -1,4 +1,4 @@
-"""Define the losses in comparisons, with their betas, hyperparameters, and knowledge of the noise."""
+"""Define the losses in comparisons: their betas, their hyperparameters, and what they are told of the noise."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PublishedFor = tuple[str, str | None, float | None]  # data set, kind and rate o
 
 @dataclass(frozen=True)
 class Method:
-    """A loss in a comparison.
+    """A loss in a comparison, with its hyperparameters beta and trim.
 
     Attributes:
         name: name of the loss, a key of `mgce.losses.presets.LOSSES`.
@@ -54,7 +54,7 @@ class Method:
 
     @property
     def label(self) -> str:
-        """The name of the loss in tables, with beta if it is MGCE or made of MGCE."""
+        """The name of the loss in tables, with beta if the loss is MGCE or built on MGCE."""
         return f"{self.name} {self.beta:g}" if is_mgce(self.name) else self.name
 
     @property
@@ -67,8 +67,8 @@ class Method:
     ) -> dict[str, Any]:
         """Return the hyperparameters of the loss, except beta.
 
-        They are those published for a data set and a noise, or else for CIFAR-10. If none are published, they are
-        those that this package uses in comparisons, or the defaults.
+        Published hyperparameters for the data set and the noise are used, or else those for CIFAR-10. Without published
+        ones, the values are those that this package uses in comparisons, or the defaults.
 
         Args:
             data: the data set, as for :func:`mgce.losses.presets.preset`; any other name stands for CIFAR-10.
@@ -81,7 +81,7 @@ class Method:
         return options
 
     def loss(self, published_for: PublishedFor, transition: Tensor, frequencies: Tensor) -> MemberLoss:
-        """Return the loss with its hyperparameters.
+        """Return the loss as a :class:`MemberLoss` with its hyperparameters.
 
         Args:
             published_for: data set, type and rate of the noise, as for :meth:`hyperparameters`.
@@ -116,7 +116,7 @@ def at_betas(method: str, candidates: tuple[float, ...]) -> list[Method]:
         candidates: values of beta for the methods in `CHOOSING`.
 
     Raises:
-        ValueError: if the method has neither form.
+        ValueError: if the method is neither NAME nor NAME@BETA.
 
     Example:
         >>> [one.beta for name in ("gce", "mgce@1", "ce", "mgce+rce") for one in at_betas(name, (1.4, 2.0))]
@@ -141,10 +141,10 @@ def row_name(method: str, beta: float) -> str:
 
 
 def stages(losses: Sequence[MemberLoss], cap_from: int = CAPPED_FROM) -> dict[int, list[MemberLoss]]:
-    """Return a dict that maps the first epoch of each list of losses to the list.
+    """Return a schedule: a dict that maps the first epoch of each stage to the list of losses in this stage.
 
-    Losses with a cap are trained without it in the epochs before `cap_from`. If no loss has a cap, the dict has only
-    the key 0.
+    A loss with a cap (an upper limit on its value) is trained without the cap in the epochs before `cap_from`. If no
+    loss has a cap, the dict has only the key 0.
 
     Example:
         >>> [[loss.family for loss in losses] for losses in stages([MemberLoss("mgce+cap", 1.4)]).values()]

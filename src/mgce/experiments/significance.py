@@ -12,7 +12,7 @@ LEVEL = 0.05  # of every test here: the probability of a finding where there is 
 
 
 class Tally(NamedTuple):
-    """The numbers of other methods against which a method wins, ties and loses."""
+    """For one method, the numbers of other methods against which it wins, ties and loses."""
 
     wins: int
     ties: int
@@ -20,7 +20,7 @@ class Tally(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """The mean and the sample standard deviation (ddof = 1; NaN for one number) of `size` numbers."""
+    """Mean and sample standard deviation (ddof = 1; NaN for one number) of `size` numbers."""
 
     mean: float
     std: float
@@ -45,9 +45,8 @@ def difference_of_means(first: Summary, second: Summary) -> Difference:
     .. math:: t = \frac{m_1 - m_2}{\sqrt{s_1^2 / n_1 + s_2^2 / n_2}}
 
     with Welch's degrees of freedom. If one sample has a single number, its standard deviation is assumed to be that of
-    the
-    other: then :math:`t = (m_1 - m_2) / (s_2 \sqrt{1 + 1 / n_2})` with :math:`n_2 - 1` degrees of freedom. If both
-    samples have a single number, p is 1 and the interval is infinite.
+    the other sample: then :math:`t = (m_1 - m_2) / (s_2 \sqrt{1 + 1 / n_2})` with :math:`n_2 - 1` degrees of freedom.
+    If both samples have a single number, p is 1 and the interval is infinite.
 
     Example:
         >>> difference = difference_of_means(Summary(31.72, 5.05, 5), Summary(40.03, 0.33, 5))
@@ -118,8 +117,8 @@ def welch(first: Sequence[float], second: Sequence[float]) -> float:
 def holm(p_values: Sequence[float]) -> list[float]:
     """Return p-values corrected by Holm's method for the number of tests.
 
-    If all corrected p-values up to a level are called findings, the probability of any false finding is at most the
-    level.
+    If all results with corrected p-values up to a level are called significant, the probability of any false one is at
+    most the level.
 
     Example:
         >>> holm([0.01, 0.04, 0.03])
@@ -138,8 +137,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def tallies(samples: Mapping[str, Sequence[float]], level: float = LEVEL) -> dict[str, Tally]:
     """Compare every method with every other by Welch's test, corrected by Holm's method for the number of pairs.
 
-    A method with a single number cannot be tested. It is compared with no other, and does not count in the correction,
-    which would only weaken the tests of the others.
+    A method with a single number cannot be tested. Such a method is not compared, and not counted in the correction,
+    where it would only weaken the other tests.
 
     Args:
         samples: the numbers of each method, one for each seed; larger is better.

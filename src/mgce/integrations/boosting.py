@@ -1,4 +1,4 @@
-"""The base class of the XGBoost and LightGBM classifiers: gradients of the loss, start margins, early stopping."""
+"""Define a base class for the XGBoost and LightGBM classifiers: gradients, start margins, early stopping."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ def gradient_and_step(
 
     .. math:: g = w\,(p_\beta(f) - e_y), \qquad s = |g|
 
-    Trees cannot use the second derivative itself. For beta < 2 it is unbounded near margins at which a class gets
-    probability 0. It is 0 for classes of probability 0, even if one of them is the label. With s in its place, a leaf
-    moves a margin by `-sum(g) / sum(|g|)`, at most 1, times the learning rate.
+    f are the margins (logits) of a row, w its weight, p the worst-case probabilities, and e_y the one-hot label. Trees
+    cannot use the second derivative itself. For beta < 2 it is unbounded near margins at which a class gets
+    probability 0. For classes of probability 0 it is 0, even if one of them is the label. With s instead of the second
+    derivative, a leaf moves a margin by at most 1, `-sum(g) / sum(|g|)`, times the learning rate.
     """
     g = worst_case_probs(torch.from_numpy(np.asarray(margins, dtype=np.float64)), beta=beta).numpy()
     g[np.arange(len(index)), index] -= 1
@@ -44,11 +45,12 @@ def gradient_and_step(
 
 
 def start_margins(shares: FloatArray, beta: float) -> FloatArray:
-    r"""Return the constant margins (k,) of least mean loss for the shares of the classes; zeros at beta = 1.
+    r"""Return the constant margins (logits) that minimise the mean loss for the shares of the classes; 0 at beta = 1.
 
     .. math:: f_y = \beta \big(h_y^{1/\beta} - 1\big), \qquad h_y \propto (n_y / n)^{\beta / (\beta - 1)}
 
-    At these margins, the worst-case probabilities p equal the shares :math:`n_y / n`.
+    Here n_y of the n rows are of class y. At these margins, the worst-case probabilities p equal the shares :math:`n_y
+    / n`.
     """
     if beta == 1:  # where p is 1/m on a support of m classes, whatever the shares
         return np.zeros_like(shares)
@@ -59,7 +61,7 @@ def start_margins(shares: FloatArray, beta: float) -> FloatArray:
 
 
 class Rows(NamedTuple):
-    """Rows with labels and weights, either to train on or to decide when to stop."""
+    """Rows with labels and weights, either for training or for early stopping."""
 
     X: Any
     labels: IntArray  # positions in `classes_`
@@ -119,20 +121,20 @@ class BoostedClassifier(RobustClassifier):
 
     @abstractmethod
     def _boost(self, train: Rows, held_out: Rows | None, seed: int) -> int:
-        """Train and store the trees; return the number of rounds to use for predictions."""
+        """Train and store the trees; return how many boosting rounds predictions are to use."""
 
     @abstractmethod
     def _raw_margins(self, X: Any) -> FloatArray:
-        """Return the sum of the trees' values for each row and class, shape (n, k)."""
+        """Return the sum of the trees' values for each of n rows and k classes, shape (n, k)."""
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BoostedClassifier:
-        """Fit to rows in memory.
+        """Fit boosted trees to rows in memory.
 
         Args:
-            X: rows, shape (n, d), dense or sparse; NaN is a missing value.
+            X: n rows of d features, shape (n, d), dense or sparse; NaN is a missing value.
             y: labels, shape (n,), of at least 2 classes.
-            sample_weight: not negative, shape (n,); rows of weight 0 are left out.
+            sample_weight: weights of the rows, not negative, shape (n,); rows of weight 0 are left out.
 
         Returns:
             self.

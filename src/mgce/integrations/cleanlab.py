@@ -1,4 +1,4 @@
-"""Probabilities for cleanlab that also rank rows whose label has probability 0: `pip install cleanlab`."""
+"""Compute probabilities for cleanlab that also rank rows whose label has probability 0: `pip install cleanlab`."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def untied_probs(logits: Any, *, beta: float = DEFAULT_BETA) -> NDArray[np.float
 
     .. math:: q_y = h_\beta(f)_y + 10^{-6}\, e^{-\ell_\beta(f, y)} \quad \text{for all classes but the most probable,}
 
-    which gets the rest. cleanlab ranks rows by the probability of their label. By h, this probability is exactly 0 for
-    many rows, so the most suspect rows tie. The margin loss :math:`\ell_\beta` still differs between them. So q ranks
-    rows by the margin loss, except rows whose label is the most probable class.
+    which gets the rest of the sum 1. cleanlab ranks rows by the probability of their label. With h, this probability is
+    exactly 0 for many rows, so the most suspect rows tie. The margin loss :math:`\ell_\beta` still differs between
+    them. So q ranks rows by the margin loss, except rows whose label is the most probable class.
 
     Args:
-        logits: f, shape (n, k), of rows that the model was not trained on.
+        logits: f, shape (n, k): n rows that the model was not trained on, k classes.
         beta: loss parameter in [1, inf] that the model was trained with.
 
     Returns:
@@ -65,7 +65,7 @@ class UntiedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Attributes:
         estimator_: the fitted estimator.
-        classes_: its labels, shape (k,).
+        classes_: labels of the k classes, shape (k,).
 
     Raises:
         NotFittedError: if it predicts before it is fitted.
@@ -84,7 +84,7 @@ class UntiedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.estimator = estimator
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> UntiedClassifier:
-        """Fit a clone of the wrapped estimator to rows X (n, d) and labels y (n,)."""
+        """Fit a clone of the wrapped estimator to n rows X and their labels y."""
         self.estimator_ = clone(self.estimator).fit(X, y, sample_weight=sample_weight)
         self.classes_ = self.estimator_.classes_
         return self
@@ -95,7 +95,7 @@ class UntiedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(self.estimator_.predict(X))
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return the probabilities of :func:`untied_probs` for each row, shape (n, k)."""
+        """Return the probabilities of :func:`untied_probs`, shape (n, k) for n rows and k classes."""
         check_is_fitted(self)
         f = self.estimator_.decision_function(X)
         if f.ndim == 1:  # scikit-learn has one margin for two classes: that of the second above the first

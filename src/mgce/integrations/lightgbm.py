@@ -1,4 +1,4 @@
-"""A scikit-learn classifier that trains LightGBM's trees with the MGCE loss: `pip install lightgbm`."""
+"""Define a scikit-learn classifier that trains LightGBM's trees with the MGCE loss: `pip install lightgbm`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mgce.integrations.boosting import BoostedClassifier, Rows
 
 
 class MGCELGBMClassifier(BoostedClassifier):
-    r"""Boost trees by LightGBM on the minimax generalized cross-entropy (MGCE).
+    r"""Classify with trees that LightGBM boosts on the minimax generalized cross-entropy loss (MGCE).
 
     .. math:: \min_f\; \sum_i w_i\, \ell_\beta(f(x_i), y_i), \qquad \ell_\beta(f, y) = -f_y - \varphi_\beta(f)
 
@@ -23,21 +23,21 @@ class MGCELGBMClassifier(BoostedClassifier):
     Args:
         beta: in [1, inf]: 1 is the most robust, inf is cross-entropy.
         n_estimators: largest number of boosting rounds.
-        learning_rate: how far one round may move a margin.
+        learning_rate: how far one round may move a margin (logit).
         min_child_weight: least sum of `|p - y|` in a leaf (y is one-hot), about the number of its rows not yet fitted.
         class_weight: None, "balanced", or a dict of factors for classes, finite and not negative.
         early_stopping: whether to hold out rows and keep the round of best accuracy on them.
         validation_fraction: share of the rows to hold out, in (0, 1).
         n_iter_no_change: number of rounds without a better accuracy after which to stop.
-        n_jobs: number of threads; None leaves it to the library.
+        n_jobs: number of threads; None for the default of LightGBM.
         random_state: seed for the choice of the held-out rows, and for the library.
         params: further parameters of `lightgbm.train`: `{"num_leaves": 15}`.
 
     Attributes:
-        classes_: labels, shape (k,).
+        classes_: labels of the k classes, shape (k,).
         booster_: the `lightgbm.Booster`; add `start_` to its raw scores to get margins.
         start_: constant margins before the first tree, shape (k,).
-        beta_: the `beta` that was fitted with.
+        beta_: the `beta` that was used for the fit.
         n_iter_: number of rounds that predictions use.
 
     Raises:
@@ -97,6 +97,6 @@ def _readable(X: Any) -> Any:
 
 
 def _by_row(raw: Any, n: int) -> FloatArray:
-    """Return margins of shape (n, k), also if LightGBM returns a flat array, which is sorted by class first."""
+    """Return LightGBM's raw output as margins of n rows and k classes; a flat output is sorted by class first."""
     margins = np.asarray(raw, dtype=np.float64)
     return margins if margins.ndim == 2 else margins.reshape(-1, n).T

@@ -1,4 +1,4 @@
-"""A Lightning callback that logs metrics of MGCE's probabilities and bounds the test error: `pip install lightning`."""
+"""Define a Lightning callback that logs metrics of MGCE's probabilities and bounds the test error."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ LOGITS, TARGET = "logits", "target"
 
 
 class RobustMetrics(Callback):
-    r"""Log the loss, the accuracy and calibration errors of the probabilities h and p; after a test, bound the error.
+    r"""Log the loss, the accuracy, and calibration errors of the probabilities h and p; after a test, bound the error.
 
     .. math:: \text{objective} = \frac{1}{N} \sum_i \ell_\beta(f_i, y_i)
 
-    A module's `validation_step` and `test_step` return a mapping with `"logits"` (N, k) and `"target"` (N,). After each
-    validation and test epoch, `val_` or `test_` and these names are logged: `objective`, `accuracy`, `ece_h`, `sce_h`,
-    `ece_p`, `sce_p`; ECE and SCE are calibration errors. Testing also logs `test_argmax_error_bound` and
-    `test_randomized_error_bound`, and stores the whole certificate in `certificate`. Call `Trainer.test` with rows that
-    no part of training has used, early stopping included.
+    A module's `validation_step` and `test_step` return a mapping with `"logits"`, shape (N, k) for N rows and k
+    classes, and `"target"`, shape (N,). After each validation and test epoch, `val_` or `test_` and these names are
+    logged: `objective`, `accuracy`, `ece_h`, `sce_h`, `ece_p`, `sce_p`; ECE and SCE are calibration errors. Testing
+    also logs `test_argmax_error_bound` and `test_randomized_error_bound`, and stores the whole certificate in
+    `certificate`. Call `Trainer.test` with rows that no part of training has used, early stopping included.
 
     Args:
         num_classes: number k of classes.
@@ -77,7 +77,7 @@ class RobustMetrics(Callback):
         self._reset(pl_module)
 
     def on_test_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Require a single device; reset all metrics, and move them to the device of the module."""
+        """Raise an error unless one device is used; reset all metrics, and move them to the device of the module."""
         if trainer.world_size > 1:
             raise ValueError(expected("trainer", "on one device in `test`, for a certificate", trainer.world_size))
         self._reset(pl_module)
@@ -126,7 +126,7 @@ class RobustMetrics(Callback):
 
     @torch.no_grad()
     def _update(self, logits: Tensor, target: Tensor) -> Tensor:
-        """Add a batch to every metric, and return its probabilities h."""
+        """Add a batch to every metric; return the predicted probabilities h of the batch."""
         f = logits.double() if has_float64(logits.device) else logits.float()
         outputs = dict(zip(("h", "p"), both_probs(self.criterion, f), strict=True))
         order, place = rank_classes(f, target)

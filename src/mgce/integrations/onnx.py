@@ -22,13 +22,13 @@ OPTIONS = {
 
 
 def to_onnx(estimator: RobustClassifier, output: str = "minimax") -> onnx.ModelProto:
-    r"""Export a fitted estimator as an ONNX model with input "X" (n, d) and output "probabilities" (n, k), float32.
+    r"""Export a fitted estimator as an ONNX model that maps features "X" to class "probabilities", both float32.
 
     .. math:: x \mapsto h_\beta(f(x))
 
-    The model computes in float32, the estimator in float64. At beta = 1, the worst-case probabilities jump
-    where a class gets a positive probability, and near beta = 1 they nearly jump. So they can differ from those of the
-    estimator for rows at such points.
+    "X" has shape (n, d) for n rows and d features, "probabilities" (n, k) for k classes. The model computes in float32,
+    the estimator in float64. At beta = 1, the worst-case probabilities jump where a class gets a positive probability;
+    near beta = 1 they nearly jump. At such points the model's worst-case probabilities can differ from the estimator's.
 
     Args:
         estimator: fitted, of :mod:`mgce.estimators`; an MGCEVotingClassifier only if all members are of this package.
@@ -61,7 +61,7 @@ def to_onnx(estimator: RobustClassifier, output: str = "minimax") -> onnx.ModelP
 
 
 def register() -> None:
-    r"""Register the estimators of this package with skl2onnx, which then converts pipelines and searches with them.
+    r"""Register the estimators of this package with skl2onnx, which can then convert pipelines that contain them.
 
     .. math:: x \mapsto \big(\arg\max_y h_y, h\big)
 
@@ -83,7 +83,7 @@ def _set_shapes(operator: Any) -> None:
 
 
 def _convert(scope: Any, operator: Any, container: Any) -> None:
-    """Copy the graph that PyTorch exports into the graph that skl2onnx builds, with names that are unused there."""
+    """Copy the graph that PyTorch exports into the graph that skl2onnx builds, under names not used before."""
     estimator = operator.raw_operator
     graph = to_onnx(estimator).graph
     label, probs = (str(output.full_name) for output in operator.outputs)

@@ -1,4 +1,4 @@
-"""A skorch classifier that turns logits into probabilities as its loss requires: `pip install skorch`."""
+"""Define a skorch classifier that computes probabilities by the link of its loss: `pip install skorch`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class MGCENet(NeuralNetClassifier):  # type: ignore[misc]
     after loading.
 
     Args:
-        module: as in skorch; its outputs are logits.
+        module: PyTorch module, as in skorch; its outputs are logits.
         criterion: class or instance of a loss with a `link`, :class:`mgce.MGCELoss` unless given.
         predict_nonlinearity: `"auto"` for the criterion's link; a function or None as in skorch.
         kwargs: every other argument of skorch: `criterion__beta`, `max_epochs`, `lr`, ...

@@ -1,4 +1,4 @@
-"""MGCE losses for the Trainer of Hugging Face, and pipelines with MGCE probabilities: `pip install transformers`."""
+"""Use MGCE losses in the Trainer of Hugging Face, and make pipelines with MGCE probabilities."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TASKS = ("sequence", "token", "causal_lm")
 
 
 class TrainerLoss(nn.Module):
-    r"""A loss for `Trainer(compute_loss_func=...)`: the sum over all labels not ignored, divided by their number.
+    r"""A loss for `Trainer(compute_loss_func=...)`: the mean over all labels that are not ignored.
 
     .. math:: \frac{1}{n} \sum_{i:\, y_i \ne \text{ignored}} \ell_\beta(f_i, y_i)
 
@@ -27,15 +27,16 @@ class TrainerLoss(nn.Module):
     that :class:`mgce.TrimmedLoss` trims add nothing to the sum, but are included in n.
 
     The Trainer sets only its model to evaluation mode, never the loss. So this class uses the loss in evaluation mode
-    if gradients are disabled, as the Trainer does to evaluate, or after `eval()`. In evaluation mode
+    if gradients are disabled, as in the Trainer's evaluation, or after `eval()`. In evaluation mode
     :class:`mgce.TrimmedLoss` trims no rows and does not record their losses.
 
     Args:
         criterion: :class:`mgce.MGCELoss`, another loss of this package or of PyTorch, or a module whose attribute
             `reduction` works as in PyTorch. A copy is used, with `reduction="none"` in all its parts; it shares
             parameters and buffers. Class weights multiply the terms of the sum but do not change n, as in the Trainer.
-        task: what the logits are of: `"sequence"`, shape (N, C), labels (N,); `"token"`, shapes (N, T, C) and (N, T);
-            or `"causal_lm"`, the same shapes, where the logits at a position are for the token that follows it.
+        task: what is classified, for N sequences, T tokens and C classes: `"sequence"`, logits (N, C) and labels (N,);
+            `"token"`, logits (N, T, C) and labels (N, T); or `"causal_lm"`, the shapes of `"token"`, where the logits
+            at a position are for the token after it.
 
     Raises:
         TypeError, ValueError: if an argument is not one of those above, or, when called, if there are no labels.
@@ -56,7 +57,7 @@ class TrainerLoss(nn.Module):
         self.task = task
 
     def forward(self, outputs: Any, labels: Tensor | None, num_items_in_batch: Tensor | int | None = None) -> Tensor:
-        """Return the loss of the outputs of a model for these labels."""
+        """Return the loss of a model's outputs for the given labels."""
         if labels is None:
             raise ValueError(expected("labels", "in every batch, named 'labels' or as `label_names` says", None))
         logits = outputs["logits"] if isinstance(outputs, dict) else outputs[0]
@@ -79,7 +80,7 @@ class TrainerLoss(nn.Module):
 
 
 class _Linked:
-    """Mixin for a pipeline: replace logits by the logarithms of the link's probabilities, which softmax inverts."""
+    """Mixin for a pipeline: replace logits by the log of the link's probabilities, so that softmax returns these."""
 
     link: nn.Module
     model: Any
@@ -112,7 +113,7 @@ PIPELINES = {
 
 
 def pipeline(task: str, link: nn.Module | None = None, **kwargs: Any) -> Pipeline:
-    r"""Make a transformers pipeline whose scores are the probabilities of MGCE instead of softmax.
+    r"""Make a transformers pipeline whose scores are the probabilities of an MGCE link instead of softmax.
 
     .. math:: \text{score}_y = h_\beta(f)_y
 

@@ -1,4 +1,4 @@
-"""A scikit-learn classifier that trains XGBoost's trees with the MGCE loss: `pip install xgboost`."""
+"""Define a scikit-learn classifier that trains XGBoost's trees with the MGCE loss: `pip install xgboost`."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from mgce.integrations.boosting import BoostedClassifier, Rows
 
 
 class MGCEXGBClassifier(BoostedClassifier):
-    r"""Boost trees by XGBoost on the minimax generalized cross-entropy (MGCE).
+    r"""Classify with trees that XGBoost boosts on the minimax generalized cross-entropy loss (MGCE).
 
     .. math:: \min_f\; \sum_i w_i\, \ell_\beta(f(x_i), y_i), \qquad \ell_\beta(f, y) = -f_y - \varphi_\beta(f)
 
-    Each round adds a tree for every class. A leaf moves a margin by `learning_rate` at most, and a row is fully fitted
-    once its margin is `beta`. With the learning rate of cross-entropy, 0.3, every row would be fitted after a few
+    Each round adds a tree for every class. A leaf moves a margin (logit) by `learning_rate` at most, and a row has loss
+    0 once its margin is `beta`. With the learning rate of cross-entropy, 0.3, every row would be fitted after a few
     rounds, mislabelled ones too. So the default learning rate is small, and the accuracy on held-out rows decides when
     to stop. Labels of held-out rows may be wrong too.
 
@@ -30,15 +30,15 @@ class MGCEXGBClassifier(BoostedClassifier):
         early_stopping: whether to hold out rows and keep the round of best accuracy on them.
         validation_fraction: share of the rows to hold out, in (0, 1).
         n_iter_no_change: number of rounds without a better accuracy after which to stop.
-        n_jobs: number of threads; None leaves it to the library.
+        n_jobs: number of threads; None for the default of XGBoost.
         random_state: seed for the choice of the held-out rows, and for the library.
         params: further parameters of `xgboost.train`: `{"max_depth": 4, "device": "cuda"}`.
 
     Attributes:
-        classes_: labels, shape (k,).
+        classes_: labels of the k classes, shape (k,).
         booster_: the `xgboost.Booster`; add `start_` to its raw scores to get margins.
         start_: constant margins before the first tree, shape (k,).
-        beta_: the `beta` that was fitted with.
+        beta_: the `beta` that was used for the fit.
         n_iter_: number of rounds that predictions use.
 
     Raises:

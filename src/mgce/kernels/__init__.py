@@ -1,1 +1,1 @@
-"""The operations of `numerics` that matter for speed, fused: loss and gradient in one pass over the logits."""
+"""Fused kernels: compute the MGCE loss and its gradient in one pass over the logits, on CPUs and GPUs."""

@@ -1,4 +1,4 @@
-"""The GPU kernel beside plain operations, on a few hard rows: its loss, its gradient, and that times a number."""
+"""Compare the GPU kernel with plain operations on a few hard rows: the loss, the gradient, and the scaled gradient."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ALLOWED = 32 * torch.finfo(torch.float32).eps
 
 
 class Call(NamedTuple):
-    """What a kernel is tried with."""
+    """The arguments of one call with which a kernel is tested: k classes, beta, and the kind of targets."""
 
     k: int
     beta: float
@@ -25,7 +25,7 @@ class Call(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """A batch on the CPU, and its whole target in float64: labels as probabilities, weights and smoothing within."""
+    """A batch on the CPU, and its targets in float64 as probabilities, with class weights and smoothing applied."""
 
     logits: Tensor
     target: Tensor
@@ -35,7 +35,7 @@ class Batch(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """The least and the largest result that rounding explains."""
+    """The least and the largest result that rounding errors can explain."""
 
     low: Tensor
     high: Tensor
@@ -43,7 +43,7 @@ class Bounds(NamedTuple):
 
 @torch.no_grad()
 def compare(device: torch.device, dtype: torch.dtype, way: str) -> str | None:
-    """Run the kernel on hard rows; say where its loss or gradient is wrong or what it raised, or None."""
+    """Run the kernel on hard rows; return what is wrong with its results or what it raised, None if it is right."""
     for call in calls(way):
         try:
             found = _compare(call, device, dtype)
@@ -55,7 +55,7 @@ def compare(device: torch.device, dtype: torch.dtype, way: str) -> str | None:
 
 
 def calls(way: str) -> tuple[Call, ...]:
-    """Return calls that go one way through a row, and compile the variants of a kernel that differ most."""
+    """Return calls that test one method of reading rows, `way`, in the compiled variants that differ most."""
     if way == "rows":  # whose candidates are packed, held as they are, and several rows to a program
         packed = max(40, cuda_plan.PACKED_BLOCK - 3)
         return Call(packed, 1.4), Call(300, 2.0, soft=True), Call(40, 5.0, want_grad=False)
@@ -68,9 +68,10 @@ def calls(way: str) -> tuple[Call, ...]:
 
 
 def hard_rows(k: int, beta: float) -> Tensor:
-    """Return rows in float64 that a solver meets its worst in, within the range of every type.
+    """Return rows of k logits in float64 that are hard to solve, within the range of every floating-point type.
 
-    In most of them the root is far from the first guess of it. A gradient there would be wrong by much.
+    In most rows the root of the normalizer's equation is far from the first guess. A gradient computed at the first
+    guess would have a large error.
     """
     j = torch.arange(k, dtype=torch.float64, device="cpu")
     noise = torch.sin(j * (j + 1) * 0.7)  # between -1 and 1, without order
@@ -124,10 +125,10 @@ def _compare(call: Call, device: torch.device, dtype: torch.dtype) -> str | None
 
 
 def _bounds(f: Tensor, q: Tensor, beta: float) -> tuple[Bounds, Bounds]:
-    """Return the losses of rows, and their gradients, as far as rounding in float32 may move them.
+    """Return bounds on the losses and gradients of rows of logits f, given rounding errors in float32.
 
-    p is bounded by the powers of v where x + t is moved by what it may be off. At the edge of the support that is far
-    more than rounding, elsewhere little.
+    q are the targets as probabilities. The worst-case probabilities p are bounded by evaluating them at logits shifted
+    by the largest rounding error. The interval is wide only for classes whose p is nearly zero.
     """
     x = f - f.amax(-1, keepdim=True)
     t = root.newton(x, beta)
@@ -142,7 +143,7 @@ def _bounds(f: Tensor, q: Tensor, beta: float) -> tuple[Bounds, Bounds]:
 
 
 def _outside(got: Tensor, bounds: Bounds) -> float:
-    """Return how far a result is outside of its bounds and the rounding of its own type; NaN is infinitely far."""
+    """Return by how much a result exceeds its bounds and the rounding error of its dtype; NaN gives infinity."""
     limits = torch.finfo(got.dtype)
     exact = got.double()
     error = torch.maximum(bounds.low - exact, exact - bounds.high) - limits.eps * (exact.abs() + limits.tiny)

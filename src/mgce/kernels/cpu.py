@@ -1,8 +1,8 @@
-"""The fused CPU kernel: MGCE loss and its gradient in one call of compiled C++.
+"""Compute the MGCE loss and its gradient on the CPU, in one call of compiled C++.
 
 `cpu_kernel.cpp` is compiled when the package is built, once for each instruction set, and loaded at the first call. The
-threads are PyTorch's own where its OpenMP runtime can be found, so that `torch.set_num_threads` holds, no second pool
-competes for the cores, and forked or concurrent callers fare as they do with PyTorch's operators.
+kernel uses PyTorch's threads if it finds PyTorch's OpenMP runtime. So `torch.set_num_threads` applies, no second thread
+pool competes for the cores, and forked or concurrent callers are as safe as with PyTorch's operators.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _VARIANTS = {"AVX512": "avx512", "AVX2": "avx2"}
 
 
 class _Options(ctypes.Structure):
-    """`Options` of cpu_kernel.cpp."""
+    """The C structure `Options` of cpu_kernel.cpp."""
 
     _fields_ = (
         ("classes", ctypes.c_int64),
@@ -46,7 +46,7 @@ class _Options(ctypes.Structure):
 
 @functools.cache
 def obstacle() -> str | None:
-    """Say why the kernel cannot be used on this machine, or None where it can."""
+    """Return why the kernel cannot be used on this machine; None if it can."""
     if switched_off():
         return SWITCHED_OFF
     try:
@@ -70,23 +70,23 @@ def loss_and_grad(
     .. math:: \ell_i = -\sum_y q_{iy} (f_{iy} + \varphi_\beta(f_i)), \qquad
               \partial \ell_i / \partial f_i = \Big(\sum_y q_{iy}\Big) p_\beta(f_i) - q_i
 
-    with q the one-hot or given targets after label smoothing and class weights, as in cross-entropy. Nothing is
-    checked but the range of the labels.
+    with q the one-hot or given targets after label smoothing and class weights, as in cross-entropy, phi the normalizer
+    and p the worst-case probabilities. Only the range of the labels is checked.
 
     Args:
-        logits: f, shape (N, k), contiguous, float32 or float64; -inf masks a class.
-        arguments: the target is labels in int64, or probabilities in the dtype of `logits`, which the weight has too;
-            both are contiguous. Beta is in [1, 2^64).
-        want_grad: whether to compute the gradient: of the reduced loss, or of the sum of the rows for "none".
-        inplace: write the gradient over the logits.
+        logits: f, shape (N, k) for N rows and k classes, contiguous, float32 or float64; -inf masks a class.
+        arguments: the target contains labels in int64, or probabilities in the dtype of `logits`. The class weights
+            have that dtype too. Both are contiguous. Beta is in [1, 2^64).
+        want_grad: whether to compute the gradient of the reduced loss; for "none", that of the sum over the rows.
+        inplace: whether to write the gradient into the memory of the logits.
 
     Returns:
-        The loss, shape (N,) for "none", else (); and the gradient, shape (N, k), or None. A row that holds NaN or
-        +inf, or only -inf, has NaN in both.
+        The loss, shape (N,) for "none", else (); and the gradient, shape (N, k), or None. A row that contains NaN or
+        +inf, or only -inf, gives NaN in both.
 
     Raises:
         IndexError: if a label is neither `ignore_index` nor in [0, k).
-        MemoryError: if there is no room to work in.
+        MemoryError: if the kernel cannot allocate its working memory.
     """
     n, k = logits.shape
     target, weight, options, beta = arguments
@@ -110,18 +110,21 @@ def loss_and_grad(
 
 
 def root_and_probs(logits: Tensor, *, beta: float, minimax: bool) -> tuple[Tensor, Tensor]:
-    """Compute `t = phi + max f` and h, or p, of a batch of rows.
+    """Compute `t = phi + max f` and the minimax probabilities h, or the worst-case probabilities p, of logits f.
+
+    phi is the normalizer of MGCE.
 
     Args:
         logits: as for :func:`loss_and_grad`.
         beta: float in [1, 2^64).
-        minimax: whether h is wanted, and not p.
+        minimax: whether to compute h instead of p.
 
     Returns:
-        t, shape (N,), and the probabilities, shape (N, k). A row that holds NaN or +inf, or only -inf, is NaN.
+        t, shape (N,), and the probabilities, shape (N, k). A row that contains NaN or +inf, or only
+            -inf, gives NaN.
 
     Raises:
-        MemoryError: if there is no room to work in.
+        MemoryError: if the kernel cannot allocate its working memory.
     """
     minus_t, probs = logits.new_empty(len(logits)), torch.empty_like(logits)
     plan = _plan(_ROWS, beta, logits.shape[1], logits.dtype, _MINIMAX if minimax else _WORST_CASE)
@@ -130,7 +133,7 @@ def root_and_probs(logits: Tensor, *, beta: float, minimax: bool) -> tuple[Tenso
 
 
 def _run(logits: Tensor, plan: _Plan, *pointers: int | None) -> int:
-    """Run the kernel, and give what it returns: that it is done, or the number of a row whose label is no class."""
+    """Run the kernel; return its status, which is the number of a row if the label of this row is not a class."""
     n, k = logits.shape
     threads = torch.get_num_threads() if n * (k + ROW_CLASSES) > SERIAL_CLASSES else 1
     status: int = plan.run(plan.address, n, logits.data_ptr(), *pointers, threads, _team())
@@ -140,7 +143,7 @@ def _run(logits: Tensor, plan: _Plan, *pointers: int | None) -> int:
 
 
 class _Plan:
-    """What the kernel prepares for some options, kept as long as this object."""
+    """The kernel's precomputed data for some options, freed when this object is deleted."""
 
     def __init__(self, options: LossOptions, beta: float, k: int, dtype: torch.dtype, output: int) -> None:
         library, name = _library(), str(dtype).removeprefix("torch.")
@@ -176,7 +179,7 @@ def _library() -> ctypes.CDLL:
 
 @functools.cache
 def _team() -> int | None:
-    """Return the address of the function by which PyTorch's OpenMP runtime starts a team of threads, or None."""
+    """Return the address of the function of PyTorch's OpenMP runtime that starts threads; None if it is not found."""
     try:
         return ctypes.cast(ctypes.CDLL(None).GOMP_parallel, ctypes.c_void_p).value
     except (AttributeError, OSError, TypeError):  # another OpenMP runtime, or none: the kernel starts threads itself

@@ -1,6 +1,6 @@
-"""The fused CUDA kernels: MGCE loss and its gradient in one call.
+"""Compute the MGCE loss and its gradient on a GPU, in one call of a fused kernel.
 
-Triton is imported by the first call, not by this module.
+The first call imports Triton; importing this module does not.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 @functools.cache
 def obstacle() -> str | None:
-    """Say why Triton cannot be used here, or None where it can."""
+    """Return why Triton cannot be used on this machine; None if it can."""
     if switched_off():
         return SWITCHED_OFF
     try:
@@ -51,22 +51,23 @@ def loss_and_grad(
     .. math:: \ell_i = -\sum_y q_{iy} (f_{iy} + \varphi_\beta(f_i)), \qquad
               \partial \ell_i / \partial f_i = \Big(\sum_y q_{iy}\Big) p_\beta(f_i) - q_i
 
-    with q the one-hot or given targets after label smoothing and class weights, as in cross-entropy. The sums are in
-    float32, in an order that does not depend on the other rows; nothing waits for the device.
+    with q the one-hot or given targets after label smoothing and class weights, as in cross-entropy, phi the normalizer
+    and p the worst-case probabilities. Sums are computed in float32, in an order that does not depend on the other
+    rows. The call does not wait for the device.
 
     Args:
-        logits: f, shape (N, k), float16, bfloat16 or float32, the classes next to one another in memory, the rows with
-            any stride; -inf masks a class. For float64 there is no kernel.
-        arguments: the target is labels of an integer type, or probabilities of any floating-point type, as is the
-            weight. Beta is in [1, inf].
-        want_grad: whether to compute the gradient: of the reduced loss, or of the sum of the rows for "none".
-        inplace: write the gradient over the logits.
-        grad_dtype: type of the gradient, that of the logits or float32. Under a loss scale, which multiplies the
-            gradient afterwards, float32 keeps what float16 would round to zero.
+        logits: f, shape (N, k) for N rows and k classes, float16, bfloat16 or float32. The classes of a row are
+            contiguous in memory; rows may have any stride. -inf masks a class. There is no kernel for float64.
+        arguments: the target contains labels of an integer type, or probabilities of any floating-point type. The
+            class weights have any floating-point type. Beta is in [1, inf].
+        want_grad: whether to compute the gradient of the reduced loss; for "none", that of the sum over the rows.
+        inplace: whether to write the gradient into the memory of the logits.
+        grad_dtype: dtype of the gradient, that of the logits or float32. With a loss scale, which multiplies the
+            gradient later, float32 keeps small entries that float16 would round to zero.
 
     Returns:
-        The loss in float32, shape (N,) for "none", else (); and the gradient, shape (N, k), or None. A row that holds
-        NaN or +inf, or only -inf, or whose label is neither `ignore_index` nor in [0, k), has NaN in both.
+        The loss in float32, shape (N,) for "none", else (); and the gradient, shape (N, k), or None. A row gives NaN in
+        both if it contains NaN or +inf, or only -inf, or if its label is neither `ignore_index` nor in [0, k).
 
     Raises:
         ValueError: if the layout or a dtype is not one of those above.
@@ -91,10 +92,10 @@ def loss_and_grad(
 
 
 def scale_(grad: Tensor, factor: Tensor) -> Tensor:
-    """Multiply the rows of `grad` by `factor`, shape () or (N,), in place; nothing is read where it is 1.
+    """Multiply the rows of `grad` by `factor`, shape () or (N,), in place; rows with factor 1 are not read.
 
-    What backward does with the gradient that it is given: without a look at it by the host, and at no cost for the 1
-    that `loss.backward()` begins with.
+    The backward pass multiplies the stored gradient by the incoming one with this function. The host does not read the
+    factor. The factor 1, with which `loss.backward()` begins, costs no memory access to the gradient.
     """
     if len(grad) > 0:
         from mgce.kernels.cuda_launch import scale
@@ -111,7 +112,7 @@ def _gradient(logits: Tensor, inplace: bool, dtype: torch.dtype | None) -> Tenso
 
 
 def _denominator(target: Tensor, weight: Tensor | None, ignore_index: int, k: int) -> Tensor:
-    """Return what a mean is divided by: the number of rows that count, or the sum of their weights."""
+    """Return the divisor of a mean: the number of rows that are not ignored, or the sum of their class weights."""
     if target.is_floating_point():
         return torch.full((), float(len(target)), dtype=torch.float32, device=target.device)
     kept = target != ignore_index
@@ -122,7 +123,7 @@ def _denominator(target: Tensor, weight: Tensor | None, ignore_index: int, k: in
 
 
 def on(device: torch.device) -> AbstractContextManager[Any]:
-    """Make a CUDA device the current one; Triton's interpreter needs none."""
+    """Return a context in which a CUDA device is the current one; for another device, return an empty context."""
     return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
 
 

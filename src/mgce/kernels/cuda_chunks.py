@@ -1,7 +1,7 @@
-r"""The Triton kernel of loss and gradient for rows that do not fit in registers.
+r"""Define the Triton kernel of loss and gradient for rows that do not fit in registers.
 
-A row comes from memory once, to find its maximum, and from the cache when its candidates are packed together and when
-its gradient is written.
+A row is read from memory once, to find its maximum. It is read from the cache twice more: to store its candidates, the
+classes that may have a probability, next to one another, and to write its gradient.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _inlined = triton.jit
 
 @_inlined  # type: ignore[untyped-decorator]
 def scan_peak(f_row: tl.tensor, k: tl.tensor, BLOCK: tl.constexpr) -> tl.tensor:
-    """Return the maximum of a row, (1, 1)."""
+    """Return the largest logit of a row, shape (1, 1)."""
     col = tl.arange(0, BLOCK)[None, :]
     peaks = tl.full((1, BLOCK), -float("inf"), tl.float32)
     for start in range(0, k, BLOCK):
@@ -40,7 +40,7 @@ def solve_chunks(
     HALVES: tl.constexpr,
     BLOCK: tl.constexpr,
 ) -> tuple[tl.tensor, tl.tensor, tl.tensor]:
-    """Do what `solve_tile` does, for one row that is read in chunks."""
+    """Find the root of the normalizer's equation, as `solve_tile` does, for one row that is read in chunks."""
     col = tl.arange(0, BLOCK)[None, :]
     # Not `at = t`: what bears the name of another value before a loop and gets it again inside, Triton takes for
     # unchanged. After the loop `at` would be the first guess.
@@ -86,7 +86,11 @@ def read_row(
     BLOCK: tl.constexpr,
     PACK: tl.constexpr,
 ) -> tuple[tl.tensor, tl.tensor, tl.tensor, tl.tensor, tl.tensor]:
-    """Pack the classes near the peak; give their size and total, sum q (peak - f) and sum q, and the number packed."""
+    """Store the candidates of a row, the classes with a logit f less than beta below the largest, `peak`.
+
+    Return the number of candidates, the sum of their f - peak, the sums of q (peak - f) and q over all classes, with q
+    the target, and the number of candidates stored.
+    """
     col = tl.arange(0, BLOCK)[None, :]
     sizes = tl.zeros((1, BLOCK), tl.float32)
     totals = tl.zeros((1, BLOCK), tl.float32)
@@ -142,7 +146,7 @@ def write_row(
     MEAN: tl.constexpr,
     BLOCK: tl.constexpr,
 ) -> None:
-    """Write the gradient of a row that is read in chunks."""
+    """Write the gradient of one row, which is read in chunks."""
     col = tl.arange(0, BLOCK)[None, :]
     for start in range(0, k, BLOCK):
         at_col = start + col
@@ -188,7 +192,7 @@ def chunked_row(
     BLOCK: tl.constexpr,
     PACK: tl.constexpr,
 ) -> None:
-    """Compute one row, read in chunks: first from memory, then from the cache."""
+    """Compute the loss and the gradient of one row, which is read in chunks: first from memory, then from the cache."""
     f_row = logits + row * logits_stride
     target_row = target + row * target_stride
     peak = scan_peak(f_row, k, BLOCK)
@@ -247,7 +251,7 @@ def chunked_kernel(
     BLOCK: tl.constexpr,
     PACK: tl.constexpr,
 ) -> None:
-    """Compute every num_programs-th row, or those of them that are marked."""
+    """Compute loss and gradient of every num_programs-th row; with MARKED, only of those rows that are marked."""
     packed = scratch + tl.program_id(0).to(tl.int64) * scratch_stride
     for index in range(tl.program_id(0), n, tl.num_programs(0)):
         wanted = tl.load(marks + index) if MARKED else 1

@@ -1,4 +1,4 @@
-"""Which Triton kernels run for a batch, and with what arguments; imported by the first call, as it imports Triton."""
+"""Choose the Triton kernels for a batch, and launch them; this module imports Triton, so the first call imports it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mgce.numerics.budget import proven_steps
 
 @dataclass(frozen=True)
 class Batch:
-    """What a kernel is given, in the form that it is given it."""
+    """The tensors and options of a kernel launch; the comments give shapes for n rows and k classes."""
 
     logits: Tensor  # (n, k), the classes next to one another
     target: Tensor  # (n,) or (n, k)
@@ -29,18 +29,18 @@ class Batch:
 
     @property
     def labels(self) -> bool:
-        """Whether the target is labels, not probabilities."""
+        """Whether the target contains labels, not probabilities."""
         return not self.target.is_floating_point()
 
     @property
     def powers(self) -> tuple[float, float, float, int]:
-        """beta, beta - 1, 1 / beta, and the most Newton steps; the kernel ends earlier when all rows have converged."""
+        """beta, beta - 1, 1 / beta, and the limit of Newton steps; the kernel stops when all rows have converged."""
         steps = proven_steps(self.logits.shape[1], self.beta, torch.float32)
         return self.beta, self.beta - 1.0, 1.0 / self.beta, steps
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
-        """The tensors in the order of every kernel; the losses stand for one that is not there."""
+        """The tensors in the order in which every kernel has them; `losses` replaces each tensor that is None."""
         weight, denominator, grad = (
             self.losses if t is None else t for t in (self.weight, self.denominator, self.grad)
         )
@@ -48,7 +48,7 @@ class Batch:
 
     @property
     def constants(self) -> dict[str, Any]:
-        """What every kernel is compiled for."""
+        """The compile-time constants that all kernels have."""
         return {
             "HALVES": cuda_plan.halves(self.beta),
             "WEIGHTED": self.weight is not None,
@@ -59,7 +59,7 @@ class Batch:
 
 
 def launch(batch: Batch) -> None:
-    """Write the losses of a batch, and its gradient if there is room for it."""
+    """Compute the losses of a batch into `batch.losses`, and the gradient into `batch.grad` unless this is None."""
     n, k = batch.logits.shape
     plan = cuda_plan.plan_rows(k, batch.beta)
     if plan.rows:
@@ -76,7 +76,7 @@ def launch(batch: Batch) -> None:
 
 
 def scale(grad: Tensor, factor: Tensor) -> None:
-    """Multiply the rows of `grad` by `factor`, shape () or (n,), in place."""
+    """Multiply the n rows of `grad` by `factor`, shape () or (n,), in place."""
     n, k = grad.shape
     stride = factor.stride(0) if factor.ndim else 0
     block = min(cuda_plan.SCALED_BLOCK, cuda_plan.power_of_two(k))
@@ -87,7 +87,7 @@ def scale(grad: Tensor, factor: Tensor) -> None:
 
 
 def _launch_chunks(batch: Batch, plan: Plan, most: int, marks: Tensor | None) -> None:
-    """Compute all rows, or those that are marked, by at most so many programs."""
+    """Compute all rows, or only the marked ones, by the kernel for long rows, with at most `most` programs."""
     programs = min(len(batch.logits), most)
     cuda_chunks.chunked_kernel[(programs,)](
         *_arguments(batch, _scratch(batch, plan, programs)),
@@ -98,7 +98,7 @@ def _launch_chunks(batch: Batch, plan: Plan, most: int, marks: Tensor | None) ->
 
 
 def _launch_stream(batch: Batch) -> Tensor:
-    """Compute the rows that have few candidates, and mark the others."""
+    """Compute the rows with few candidates (classes that may have a probability); return marks of all other rows."""
     plan = cuda_plan.plan_stream(batch.logits.element_size())
     n, k = batch.logits.shape
     programs = min(n, cuda_plan.STREAM_PROGRAMS * _device(batch.logits).processors)
@@ -126,7 +126,7 @@ def _launch_stream(batch: Batch) -> Tensor:
 
 
 def _arguments(batch: Batch, scratch: Tensor) -> tuple[Any, ...]:
-    """Return the arguments of the kernels that take targets of every kind."""
+    """Return the arguments of the kernels that support both labels and probabilities as targets."""
     n, k = batch.logits.shape
     return (
         *batch.tensors,
@@ -145,7 +145,7 @@ def _arguments(batch: Batch, scratch: Tensor) -> tuple[Any, ...]:
 
 
 def _constants(batch: Batch, plan: Plan) -> dict[str, Any]:
-    """Return what those kernels are compiled for."""
+    """Return the compile-time constants of the kernels that support both labels and probabilities as targets."""
     return {
         **batch.constants,
         "PROBS": not batch.labels,
@@ -156,7 +156,7 @@ def _constants(batch: Batch, plan: Plan) -> dict[str, Any]:
 
 
 def _scratch(batch: Batch, plan: Plan, programs: int) -> Tensor:
-    """Leave each program room for the candidates of a row."""
+    """Allocate memory for each program to store the candidates of a row: the classes that may have a probability."""
     return torch.empty(programs, max(1, plan.candidates), dtype=batch.logits.dtype, device=batch.logits.device)
 
 

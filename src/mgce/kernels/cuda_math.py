@@ -1,7 +1,8 @@
-r"""Powers of v = (1 + (x + t)/beta)_+ and the steps of Newton's method, as Triton functions on tiles of float32.
+r"""Compute powers of v = (1 + (x + t)/beta)_+ and Newton steps, as Triton functions on tiles of float32.
 
-A tile is (rows, classes), and what belongs to a row is (rows, 1). The logarithm is written out, not taken from the
-device's library: `log(1 + z)` loses its digits near 1, and a correction on top of it would cost twice as much. The
+x are the logits minus the largest of the row, and t is the iterate of the root of the normalizer's equation. A tile has
+the shape (rows, classes), and a number for each row the shape (rows, 1). The logarithm is computed here, not by the
+device's library: `log(1 + z)` loses digits for arguments near 1, and a correction would cost twice as much. The
 polynomials interpolate log2(1 + f)/f on [-1/3, 1/3] and expm1(y)/y on [-1/2, 1/2] at the Chebyshev nodes; their
 relative errors are below 5e-8.
 """
@@ -43,7 +44,7 @@ _compiled = triton.jit
 def log2(v: tl.tensor, lost: tl.tensor) -> tl.tensor:
     """Compute the binary logarithm of v + lost, to a few units in its last place.
 
-    v is in (0, 1], and `lost` is what rounding took from v.
+    v is in (0, 1], and `lost` is the rounding error of v, which the result corrects.
     """
     bits = v.to(tl.int32, bitcast=True)
     exponent = (bits - TWO_THIRDS) & EXPONENT
@@ -62,7 +63,7 @@ def log2(v: tl.tensor, lost: tl.tensor) -> tl.tensor:
 
 @_compiled  # type: ignore[untyped-decorator]
 def expm1(y: tl.tensor) -> tl.tensor:
-    """Return exp(y) - 1, with its relative accuracy near zero."""
+    """Return exp(y) - 1 with a small relative error, also near zero."""
     series = y * E6 + E5
     series = y * series + E4
     series = y * series + E3
@@ -80,10 +81,10 @@ def powers(
     inv_beta: tl.tensor,
     HALVES: tl.constexpr,
 ) -> tuple[tl.tensor, tl.tensor]:
-    """Return w = v^(beta - 1) and v at v = (1 + (x + t)/beta)_+; HALVES is 2 (beta - 1), or -1 for any beta.
+    """Return w = v^(beta - 1) and v = (1 + (x + t)/beta)_+; HALVES is 2 (beta - 1), or -1 for any beta.
 
-    In the lower half of the support v is formed as (beta + x) + t, whose first sum is exact there: so v keeps its
-    digits near both ends.
+    For v below 1/2, x + t is added to beta as (beta + x) + t, because there the first sum is exact. So v is accurate
+    near 0 as well as near 1.
     """
     edge = x < -0.5 * beta
     z = tl.where(edge, (beta + x) + t, x + t) * inv_beta
@@ -114,7 +115,7 @@ def powers(
 
 @_compiled  # type: ignore[untyped-decorator]
 def first_guess(size: tl.tensor, total: tl.tensor, beta: tl.tensor, inv_beta: tl.tensor) -> tl.tensor:
-    """Bound the root from above by Jensen's inequality on `size` classes whose x sum to `total`; NaN stays NaN."""
+    """Return an upper bound of the root, by Jensen's inequality for `size` classes whose x sum to `total`; keep NaN."""
     bound = beta * expm1(-tl.log(size) * inv_beta) - total / size
     return tl.where(bound > 0, 0, bound)
 
@@ -129,9 +130,9 @@ def newton_step(
     inv_beta: tl.tensor,
     step: tl.tensor,
 ) -> tuple[tl.tensor, tl.tensor, tl.tensor]:
-    """Return t after a Newton step on the beta-norm, the next `low`, and where more steps are needed.
+    """Return t after a Newton step, its next lower bound `low`, and a mask of the rows that need more steps.
 
-    More steps are needed where t moved by more than rounding. They are also needed where the step was short only
+    A row needs more steps if t changed by more than rounding error. It also needs more steps if the step was short only
     because the slope is large: at the next point the slope may be smaller, though never below 1.
     """
     excess = -beta * expm1(-tl.log(h_sum) * inv_beta)
@@ -159,10 +160,10 @@ def solve_tile(
     steps: tl.tensor,
     HALVES: tl.constexpr,
 ) -> tuple[tl.tensor, tl.tensor, tl.tensor]:
-    """Return the root of each row, and for p = w(x + at) / w_sum the point of the last evaluation and its sum.
+    """Return for each row the root t, the point `at` at which w was last evaluated, and the sum of w there.
 
-    A row that has stopped is left alone, so that its result does not depend on its neighbours. The loop ends where
-    every row has: further steps of the budget would change nothing.
+    The worst-case probabilities are p = w(x + at) / w_sum. A row that has converged is not changed any more, so its
+    result does not depend on the other rows. The loop stops once all rows have converged.
     """
     at = t
     low = tl.zeros_like(t) + LOWEST

@@ -1,6 +1,6 @@
-"""How rows are laid on a GPU: which kernel takes rows of a length, in blocks of what size, with how many warps.
+"""Choose for rows of a given length the GPU kernel, the block size and the number of warps.
 
-Nothing depends on the number of rows, lest the result of a row depend on its neighbours.
+The choice does not depend on the number of rows. Otherwise the result of a row could depend on the rest of the batch.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ WARPS_OF_A_PROCESSOR = 32  # half of what there is room for, as the registers of
 
 @dataclass(frozen=True)
 class Plan:
-    """How the rows are laid on the device."""
+    """The launch configuration of a kernel: rows and warps of a program, its scratch memory, and constants."""
 
     rows: int  # for each program; 0 for as many as come
     candidates: int  # room in the scratch of a program
@@ -46,7 +46,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Device:
-    """What a plan depends on besides the rows."""
+    """The properties of the GPU that a :class:`Plan` depends on."""
 
     processors: int
     cache_bytes: int  # of the last cache
@@ -54,7 +54,7 @@ class Device:
 
 @functools.lru_cache
 def plan_rows(k: int, beta: float) -> Plan:
-    """Lay out rows of k classes where each is held in registers, or read in chunks."""
+    """Return the plan for rows of k classes: held in registers if they fit, otherwise read in chunks."""
     block = max(16, power_of_two(k))
     pack = beta < LARGEST_PACKED_BETA
     if block > (PACKED_BLOCK if pack else PLAIN_BLOCK):
@@ -68,22 +68,25 @@ def plan_rows(k: int, beta: float) -> Plan:
 
 
 def way_of(k: int, beta: float) -> str:
-    """Name the way of rows of k classes: held in registers, read in chunks, or read in one pass."""
+    """Return how rows of k classes are read: "rows" (held in registers), "chunks" or "one pass"."""
     return "rows" if plan_rows(k, beta).rows else "one pass" if ONE_PASS else "chunks"
 
 
 @functools.lru_cache
 def plan_stream(item_bytes: int) -> Plan:
-    """Lay out rows that are read once: a list with room for two blocks, of which each thread takes one at a time."""
+    """Return the plan for rows that are read once, with memory for a list of two blocks of candidates.
+
+    Candidates are the classes that may have a probability.
+    """
     block = STREAM_BYTES // item_bytes
     return Plan(0, 2 * block, STREAM_WARPS, {"BLOCK": block, "LIST": 32 * STREAM_WARPS, "CAPACITY": 2 * block})
 
 
 @functools.lru_cache
 def plan_cached_rows(k: int, beta: float, row_bytes: int, device: Device) -> tuple[Plan, int]:
-    """Lay out rows that are read in chunks, and say how many at most may be in flight: half the cache holds them.
+    """Return the plan for rows that are read in chunks, and how many rows may be processed at a time.
 
-    The other half is for the gradients, which go through the same cache.
+    So many rows fit into half of the cache. The other half is for the gradients, which pass through the same cache.
     """
     programs = max(1, min(CHUNKED_PROGRAMS * device.processors, device.cache_bytes // 2 // row_bytes))
     wanted = power_of_two(-(-WARPS_OF_A_PROCESSOR * device.processors // programs))
@@ -94,15 +97,15 @@ def plan_cached_rows(k: int, beta: float, row_bytes: int, device: Device) -> tup
 
 
 def is_streamed(beta: float, *, labels: bool, label_smoothing: float) -> bool:
-    """Tell whether few classes of a row may have a gradient, so that its candidates are worth a list."""
+    """Return whether few classes of a row may have a nonzero gradient, so that storing a list of them saves time."""
     return labels and label_smoothing == 0 and beta < LARGEST_PACKED_BETA
 
 
 def halves(beta: float) -> int:
-    """Return 2 (beta - 1) where v^(beta - 1) is formed by products and a root, else -1."""
+    """Return 2 (beta - 1) if v^(beta - 1) can be computed by products and a square root of v, otherwise -1."""
     return int(2 * (beta - 1)) if beta <= LARGEST_BETA_BY_PRODUCTS and (2 * beta).is_integer() else -1
 
 
 def power_of_two(k: int) -> int:
-    """Return the least power of two that is not below k."""
+    """Return the smallest power of two that is at least k."""
     return 1 << (k - 1).bit_length()

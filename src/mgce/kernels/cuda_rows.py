@@ -1,7 +1,7 @@
-r"""The Triton kernel of loss and gradient for rows that fit in registers, and what the one for longer rows shares.
+r"""Define the Triton kernel of loss and gradient for rows that fit in registers, and functions that all kernels share.
 
-Only a class with f_y > max f - (beta + t), t = phi + max f <= 0, can have p_y > 0. Where a row is long such candidates
-are packed together first, in their order, and Newton's method runs on those.
+With f the logits and t = phi + max f <= 0, only a class with f_y > max f - (beta + t) can have a probability p_y > 0.
+If a row is long, these candidates are first stored next to one another, and Newton's method uses only them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ def row_target(
     PROBS: tl.constexpr,
     WEIGHTED: tl.constexpr,
 ) -> tuple[tl.tensor, tl.tensor, tl.tensor]:
-    """Return the label of each row, its share of the target, NaN out of range, and whether the row counts."""
+    """Return the label of each row, the weight of the label in the target, and whether the row is not ignored.
+
+    The weight is NaN if the label is not a class.
+    """
     if PROBS:
         return tl.full(row.shape, -1, tl.int64), tl.zeros(row.shape, tl.float32), real
     label = tl.load(target + row, mask=real, other=0).to(tl.int64)
@@ -51,7 +54,10 @@ def spread_target(
     PROBS: tl.constexpr,
     WEIGHTED: tl.constexpr,
 ) -> tl.tensor:
-    """Return the part of the target that is spread over the classes, zero where not inside."""
+    """Return the part of the target that all classes can have: given probabilities and smoothing, times class weights.
+
+    It is zero outside of the mask `inside`.
+    """
     q = tl.where(inside, uniform_share, 0.0)
     if PROBS:
         q += target_share * tl.load(target_row + col, mask=inside, other=0).to(tl.float32)
@@ -74,7 +80,7 @@ def solve_packed(
     HALVES: tl.constexpr,
     PACKED: tl.constexpr,
 ) -> tuple[tl.tensor, tl.tensor, tl.tensor]:
-    """Do what `solve_tile` does, for one row: on its candidates, packed together, if there is room for them."""
+    """Find the root of the normalizer's equation for one row, from its candidates only if their memory suffices."""
     guess = tl.sum(t)
     # The guess is the difference of two numbers with a few rounding errors each, fewer than 16 eps of its size.
     candidate = x > (guess - 1) * (16 * EPS) - guess - beta
@@ -106,7 +112,7 @@ def row_root(
     HALVES: tl.constexpr,
     PACKED: tl.constexpr,
 ) -> tuple[tl.tensor, tl.tensor, tl.tensor, tl.tensor]:
-    """Return the logits less their maximum, and for each row what `solve_tile` gives."""
+    """Return the logits minus the largest of each row, and the results of `solve_tile` for them."""
     peak = tl.max(f.to(tl.float32), 1, keep_dims=True)
     x = f.to(tl.float32) - peak
     near = (x > -beta) | (x != x)  # NaN counts, so that it reaches t
@@ -151,7 +157,7 @@ def row_kernel(
     BLOCK: tl.constexpr,
     PACKED: tl.constexpr,  # room for candidates, or 0 to pack none
 ) -> None:
-    """Compute ROWS rows, held in registers: k <= BLOCK."""
+    """Compute the loss and the gradient of ROWS rows, held in registers; k, the number of classes, is at most BLOCK."""
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     col = tl.arange(0, BLOCK)[None, :]
     real = row < n
@@ -192,7 +198,7 @@ def scale_kernel(
     ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
 ) -> None:
-    """Multiply row i by factor i, and leave it alone where that is 1; a program has `ROWS` rows, read in blocks."""
+    """Multiply row i of the gradient by factor i, unless this is 1; a program processes `ROWS` rows in blocks."""
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     by = tl.load(factor + row * factor_stride, mask=row < n, other=1).to(tl.float32)
     scaled = by != 1

@@ -1,11 +1,13 @@
-r"""The Triton kernel of loss and gradient for rows with few candidates, each read once from memory and written once.
+r"""Define the Triton kernel of loss and gradient that reads each row once, for rows with few candidates.
 
-A class whose logit lies beta or more below the maximum has a gradient of exactly zero. While a row is read, zeros are
-written for all of it, and the logits above a *cut*, which rises with the running maximum, are appended to a list with
-their places. Newton's method runs on the list, and its gradient is written over the zeros. A list that overflows is
-solved as it is: its normalizer bounds that of the row from above, so that what has no probability in the list can have
-none in the row, and is struck off. A row that leaves too many even so is marked, for the kernel that reads rows in
-chunks; so is one without an answer, which is NaN there.
+A class whose logit is beta or more below the largest has a gradient of exactly zero. All other classes are candidates.
+While a row is read, zeros are written for its whole gradient. Logits above a *cut*, which rises with the largest logit
+so far, are appended to a list with their positions. Newton's method runs on the list, and the gradient of the list is
+written over the zeros.
+
+If the list overflows, the normalizer of the list is computed. It is an upper bound of the normalizer of the row. So a
+class without probability in the list has none in the row, and is removed. If too many classes remain, the row is marked
+for the kernel that reads rows in chunks. A row without a solution is marked too; that kernel returns NaN for it.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ def solve_list(
     HALVES: tl.constexpr,
     LIST: tl.constexpr,
 ) -> tuple[tl.tensor, tl.tensor, tl.tensor]:
-    """Do what `solve_chunks` does, from the first guess that the list itself gives."""
+    """Find the root for a list of candidates, as `solve_chunks` does; compute the first guess from the list."""
     col = tl.arange(0, LIST)[None, :]
     sizes = tl.zeros((1, LIST), tl.float32)
     totals = tl.zeros((1, LIST), tl.float32)
@@ -57,7 +59,7 @@ def shorten_list(
     cut: tl.tensor,
     LIST: tl.constexpr,
 ) -> tl.tensor:
-    """Strike off what is not above the cut; the rest moves up in its order. Give how many are left."""
+    """Remove the candidates that are not above the cut, keep the order of the rest, and return their number."""
     col = tl.arange(0, LIST)[None, :]
     left = 0
     for start in range(0, count, LIST):
@@ -85,7 +87,10 @@ def list_bound(
     HALVES: tl.constexpr,
     LIST: tl.constexpr,
 ) -> tl.tensor:
-    """Return the cut below which, by the normalizer of the list, no class has a probability; relative to the peak."""
+    """Return a logit, relative to the largest, `peak`, below which no class can have a probability.
+
+    It follows from the normalizer of the list of candidates.
+    """
     root, _, _ = solve_list(values, count, peak, beta, beta_less_1, inv_beta, steps, HALVES, LIST)
     t = tl.sum(root)
     t = tl.where(t == t, t, 0)  # the peak is so far above the list that no class of it counts
@@ -114,10 +119,10 @@ def read_once(
     LIST: tl.constexpr,
     CAPACITY: tl.constexpr,  # 2 BLOCK: half of it is left after a list was shortened
 ) -> tuple[tl.tensor, tl.tensor, tl.tensor]:
-    """List the candidates of a row; give its maximum, their number, and whether the row needs the other kernel.
+    """List the candidates of a row; return its largest logit, their number, and whether another kernel must compute it.
 
-    A logit f is a candidate where f - origin > cut. Rounding keeps order, so what is left out by a maximum so far is
-    left out by that of the row too.
+    A logit f is a candidate if f - origin > cut, with `origin` the largest logit so far. A logit that is left out then
+    would also be left out with the largest logit of the row, since rounding preserves the order of numbers.
     """
     col = tl.arange(0, BLOCK)[None, :]
     peak = tl.full((), -float("inf"), tl.float32)
@@ -172,7 +177,7 @@ def fill_row(
     elsewhere: tl.tensor,
     BLOCK: tl.constexpr,
 ) -> None:
-    """Write the gradient of all classes as if none were a candidate."""
+    """Write the gradient that all classes of a row have if none is a candidate."""
     col = tl.arange(0, BLOCK)[None, :]
     for start in range(0, k, BLOCK):
         at = start + col
@@ -198,7 +203,7 @@ def write_list(
     MEAN: tl.constexpr,
     LIST: tl.constexpr,
 ) -> None:
-    """Write the gradient of the candidates to their places."""
+    """Write the gradient of the candidates to their positions in the row."""
     col = tl.arange(0, LIST)[None, :]
     for start in range(0, count, LIST):
         slot = start + col
@@ -240,7 +245,7 @@ def stream_kernel(
     LIST: tl.constexpr,
     CAPACITY: tl.constexpr,
 ) -> None:
-    """Compute every num_programs-th row, and mark those that the other kernel is to compute."""
+    """Compute every num_programs-th row, and mark the rows that must be computed by the kernel that reads chunks."""
     values += tl.program_id(0).to(tl.int64) * CAPACITY
     places += tl.program_id(0).to(tl.int64) * CAPACITY
     for index in range(tl.program_id(0), n, tl.num_programs(0)):

@@ -1,4 +1,4 @@
-"""The one place that chooses a backend for a call, and that says why one cannot be used."""
+"""Choose the backend of a call, and explain why a backend cannot be used; no other module does this."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ PLAIN_TYPES = (Tensor, torch.nn.Parameter, torch.nn.Buffer)
 def choose(
     backend: str, input: Tensor, target: Tensor, weight: Tensor | None, beta: Beta, *, classes: int | None = None
 ) -> str:
-    """Return the backend of a call: the one named, or for `"auto"` the fastest that can run it.
+    """Return the name of the backend of a call: `backend` itself, or for `"auto"` the fastest that can run the call.
 
     `classes` is the number of classes. It is needed only if `input` holds the features of a linear head, not logits.
 
     Raises:
         ValueError: if `backend` is unknown.
-        RuntimeError: if the backend named cannot run this call; the sentence says why.
+        RuntimeError: if `backend` cannot run this call; the message gives the reason.
     """
     check_choice("backend", backend, BACKENDS)
     if backend in ("torch", "reference"):
@@ -45,10 +45,10 @@ def choose(
 
 
 def is_commonest(input: Tensor, target: Tensor, options: LossOptions, beta: Beta) -> bool:
-    """Tell whether a call without weights is of the commonest kind, which the CPU kernel takes as it is.
+    """Return whether a call without class weights is of the most common kind, which needs no further checks.
 
-    It holds only where every check of the arguments would pass and `choose` would give "cpu". Those take as long, one
-    after the other, as the kernel takes for a small batch.
+    The result is true only if every check of the arguments would pass and `choose` would return "cpu". The checks would
+    take as long as the kernel takes for a small batch.
     """
     return (
         not torch.compiler.is_compiling()
@@ -83,7 +83,7 @@ def is_commonest(input: Tensor, target: Tensor, options: LossOptions, beta: Beta
 def loss_and_grad(
     logits: Tensor, arguments: LossArguments, *, want_grad: bool = True, inplace: bool = False
 ) -> tuple[Tensor, Tensor | None]:
-    """Run the kernel of the device that the logits are on; see those for the arguments."""
+    """Run `loss_and_grad` of `kernels.cpu` or `kernels.cuda`, depending on the device of the logits."""
     if logits.is_cpu:
         return cpu.loss_and_grad(logits, arguments, want_grad=want_grad, inplace=inplace)
     dtype = None if inplace else gradient_dtype(logits)
@@ -91,12 +91,12 @@ def loss_and_grad(
 
 
 def can_solve(rows: Tensor, beta: Beta) -> bool:
-    """Tell whether `cpu.root_and_probs` can run on rows of logits, of shape (..., k), float32 or float64."""
+    """Return whether `cpu.root_and_probs` can run on logits of shape (..., k) for k classes, float32 or float64."""
     return not is_traced() and _obstacle("cpu", (rows,), beta, None, warn=True) is None
 
 
 def kernel_of(tensor: Tensor) -> str:
-    """Name the kernel that is for the device of a tensor, if any is."""
+    """Return the name of the kernel for the device of a tensor: "cpu", or "cuda" for every other device."""
     return "cpu" if tensor.is_cpu else "cuda"
 
 
@@ -104,7 +104,7 @@ def obstacle_of_machine(logits: Tensor, beta: float, classes: int | None = None,
     """Return why the kernel of the logits' device cannot be used on this machine; None if it can.
 
     With `warn`, the first call of a process that would have used the missing kernel warns. The first call on a GPU
-    proves the kernel there; see `proof`.
+    tests the kernel against plain operations; see `mgce.kernels.proof`.
     """
     if kernel_of(logits) == "cpu":
         obstacle = cpu.obstacle()
@@ -119,29 +119,32 @@ def obstacle_of_machine(logits: Tensor, beta: float, classes: int | None = None,
 
 @functools.cache
 def warn_once(obstacle: str) -> None:
-    """Warn once in a process that calls are slower than with the kernel."""
+    """Warn that losses are slower than with the kernel, because of `obstacle`; warn once in a process."""
     sentence = f"mgce runs without its compiled kernel, and its losses take many times as long: {obstacle}."
     warnings.warn(sentence, RuntimeWarning, stacklevel=2)
 
 
 def gradient_dtype(logits: Tensor) -> torch.dtype:
-    """Return the type of a kernel's gradient: a loss scale multiplies later what float16 would have rounded to zero."""
+    """Return the dtype of a kernel's gradient: float32 for float16 logits, otherwise that of the logits.
+
+    A loss scale later multiplies small entries that float16 would have rounded to zero.
+    """
     return torch.float32 if logits.dtype == torch.float16 else logits.dtype
 
 
 def is_traced() -> bool:
-    """Tell whether the operators of this call are recorded or replaced, so that a kernel must be an operator too."""
+    """Return whether this call is compiled or its operators are intercepted; then a kernel must be an operator too."""
     return torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() > 0
 
 
 def is_batched(tensor: Tensor) -> bool:
-    """Tell whether a tensor stands for many at once, as in `torch.func.vmap` and batched gradients."""
+    """Return whether a tensor represents a batch of tensors, as in `torch.func.vmap` and batched gradients."""
     functorch = torch._C._functorch
     return functorch.is_functorch_wrapped_tensor(tensor) or functorch.is_legacy_batchedtensor(tensor)
 
 
 def _obstacle(kernel: str, tensors: tuple[Tensor, ...], beta: Beta, classes: int | None, *, warn: bool) -> str | None:
-    """Say why a kernel cannot run a call with these tensors, the logits first, or None where it can."""
+    """Return why a kernel cannot run a call with these tensors, of which the logits are the first; None if it can."""
     input = tensors[0]
     if isinstance(beta, Tensor):
         return "`beta` is a tensor"
@@ -184,7 +187,10 @@ def _obstacle_of_tensor(kernel: str, tensor: Tensor, compiling: bool) -> str | N
 
 
 def _obstacle_of_context(input: Tensor) -> str | None:
-    """Say why no fused kernel can run here: one is an opaque step that is differentiable backwards only."""
+    """Return why this context rules out a fused kernel, which autograd cannot trace; None if it does not.
+
+    A kernel has a backward pass, but no forward-mode derivative.
+    """
     if torch._C._get_tracing_state() is not None:
         return "it is traced by torch.jit.trace"
     # Outside a dual level there is no tangent, and to ask for one costs more than all of the above.

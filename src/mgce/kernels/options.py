@@ -1,4 +1,4 @@
-"""The arguments of a loss besides its logits, as the objects that both kernels take."""
+"""Define the arguments of a loss other than its logits, as objects that both kernels accept."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ SWITCHED_OFF = "the environment has MGCE_KERNEL=off"  # the obstacle where no ke
 
 
 class LossOptions(NamedTuple):
-    """Which rows a loss ignores, how it reduces them, and how it smooths their labels.
+    """The `ignore_index`, the reduction and the label smoothing of a loss.
 
-    Equal options are equal keys, so that what a kernel prepares for them can be kept and found again.
+    Equal options are equal dictionary keys, so a kernel can cache the data that it prepares for them.
     """
 
     ignore_index: int = -100  # label of rows whose loss and gradient are zero
@@ -23,14 +23,14 @@ class LossOptions(NamedTuple):
     label_smoothing: float = 0.0  # share of the target that is spread over all classes
 
     def numbers(self) -> LossOptions:
-        """Return them with numbers in place of tensors, whose values may change later."""
+        """Return a copy of the options in which each tensor is replaced by its current value."""
         if type(self.ignore_index) is int and type(self.label_smoothing) is float:  # as they nearly always are
             return self
         return LossOptions(int(self.ignore_index), self.reduction, float(self.label_smoothing))
 
 
 class LossArguments(NamedTuple):
-    """All that a kernel is told besides the logits: one object, since autograd takes time for each argument."""
+    """All arguments of a kernel except the logits, in one object, since autograd spends time on each argument."""
 
     target: Tensor  # labels (N,), or probabilities (N, k)
     weight: Tensor | None  # (k,)
@@ -39,7 +39,7 @@ class LossArguments(NamedTuple):
 
 
 def switched_off() -> bool:
-    """Tell whether the environment says that no kernel is wanted: `MGCE_KERNEL=off`."""
+    """Return whether the environment variable `MGCE_KERNEL` is "off", which switches off all kernels."""
     value = os.environ.get("MGCE_KERNEL", "on")
     if value not in ("on", "off"):
         raise ValueError(expected("MGCE_KERNEL", "'on' or 'off' in the environment", value))

@@ -1,9 +1,9 @@
-"""Whether the GPU kernel of a device may be trusted: before its first use it is compared with plain operations.
+"""Compare the GPU kernel of a device with plain operations before its first use, and refuse it if the results differ.
 
-What a compiler makes of a kernel depends on the device and on the versions of Triton and PyTorch. So each way through a
-row is tried once for a machine and these versions: in a child process, which may hang or crash, and whose verdict is
-kept in a file. After that each process compares once more, which takes milliseconds. To read the numbers that are
-compared is to wait for the device: this is the only place of a loss that does.
+The code that a compiler generates depends on the device and on the versions of Triton and PyTorch. So each method of
+reading rows is tested once for a machine and these versions. The test runs in a child process, because it may hang or
+crash, and its result is stored in a file. After that each process compares once more, which takes milliseconds. Reading
+the compared numbers waits for the device. No other part of a loss waits.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _lock = threading.Lock()  # several threads may make the first call
 
 
 class Verdict(NamedTuple):
-    """What the child process found."""
+    """The result of the comparison in the child process."""
 
     obstacle: str | None
     compilation_s: float = 0.0  # with the first comparison
@@ -49,7 +49,7 @@ class Verdict(NamedTuple):
 
 
 def obstacle(logits: Tensor, beta: float, classes: int) -> str | None:
-    """Say why the kernel is not to be trusted with rows of so many classes, on this device and in this type."""
+    """Return why the kernel cannot be trusted for this device, dtype, beta and number of classes; None if it can."""
     key = logits.device, logits.dtype, cuda_plan.way_of(classes, beta)
     if key not in _verdicts:
         if _is_captured(logits.device):
@@ -63,23 +63,23 @@ def obstacle(logits: Tensor, beta: float, classes: int) -> str | None:
 def prove_kernel(
     device: torch.device | str = "cuda", dtypes: Sequence[torch.dtype] = cuda.DTYPES
 ) -> dict[str, str | None]:
-    """Compare the GPU kernel of a device with plain operations now, not at the first loss; try failures again.
+    """Compare the GPU kernel of a device with plain operations now, not at the first loss; repeat failed comparisons.
 
-    The first eager loss on a device does the same for its own type and number of classes. A CUDA graph that is captured
-    before uses plain operations.
+    Without this call the first eager loss on a device makes the comparison for its own dtype and number of classes. A
+    CUDA graph that is captured before any comparison uses plain operations.
 
     Args:
-        device: a CUDA device; for any other there is nothing to prove.
+        device: a CUDA device; other devices have no GPU kernel to compare.
         dtypes: of the logits, from float32, bfloat16 and float16.
 
     Returns:
-        For each type and way through a row, as in `"float32 rows"`, None where the kernel agrees, else the reason why
-        losses will use plain operations. Rows of up to 8,192 classes are held in registers (`rows`); longer ones are
-        read in `chunks`. Nothing for a device without a GPU kernel.
+        A dictionary with a key for each dtype and method of reading rows, such as `"float32 rows"`. The value is None
+        if the kernel is right, otherwise the reason why losses will use plain operations. Rows of up to 8,192 classes
+        are held in registers (`rows`); longer rows are read in `chunks`. The dictionary is empty for other devices.
 
     Raises:
-        RuntimeError: if `device` is no device.
-        ValueError: if a type is none of those three.
+        RuntimeError: if `device` is not a valid device.
+        ValueError: if a dtype is not one of these three.
 
     Example:
         >>> prove_kernel("cpu")
@@ -103,7 +103,7 @@ def prove_kernel(
 
 
 def ways() -> tuple[str, ...]:
-    """Return the ways through a row that are in use."""
+    """Return the names of the methods of reading rows that are in use: "rows", and "chunks" or "one pass"."""
     return "rows", "one pass" if cuda_plan.ONE_PASS else "chunks"
 
 
@@ -115,7 +115,7 @@ def _is_captured(device: torch.device) -> bool:
 
 
 def _prove_again(*key: Any) -> str | None:
-    """Prove a kernel of which no success is remembered."""
+    """Return why a kernel cannot be trusted; repeat the comparison in a child process unless a success is stored."""
     with _lock:
         before = recall(*key)
         _verdicts[key] = _prove(*key, remembered=before if before and before.obstacle is None else None)
@@ -137,7 +137,7 @@ def _prove(device: torch.device, dtype: torch.dtype, way: str, *, remembered: Ve
 
 
 def _try_in_child(device: torch.device, dtype: torch.dtype, way: str) -> Verdict:
-    """Compile and compare in a process of its own, which is ended after the time limit with all that it started."""
+    """Compile and compare the kernel in a child process; kill it and its own children after the time limit."""
     if not sys.executable or getattr(sys, "frozen", False):
         return Verdict("this program cannot start a Python process to compile it", lasting=False)
     paths = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
@@ -178,7 +178,7 @@ def _command() -> list[str]:
 
 
 def answer(device: str, dtype: str, way: str, found: str) -> None:
-    """Be the child process: leave the verdict in the file `found`."""
+    """Compare the kernel in the child process, and write the verdict to the file `found`."""
     cuda_plan.ONE_PASS = way == "one pass"
     key = torch.device(device), getattr(torch, dtype), way
     torch.zeros(1, device=key[0])  # where it raises, nothing is found out about the kernel
@@ -194,7 +194,7 @@ def answer(device: str, dtype: str, way: str, found: str) -> None:
 
 
 def recall(device: torch.device, dtype: torch.dtype, way: str) -> Verdict | None:
-    """Return what was found on this machine, with these versions; None if it was not tried."""
+    """Return the stored verdict for this machine and these versions; None if there is none."""
     try:
         kept = json.loads(_file(_facts(device, dtype, way)).read_text())
         return Verdict(kept["obstacle"], kept["compilation_s"], kept["comparison_s"])
@@ -215,7 +215,7 @@ def _file(facts: dict[str, str]) -> Path:
 
 
 def _facts(device: torch.device, dtype: torch.dtype, way: str) -> dict[str, str]:
-    """Return all that a verdict depends on."""
+    """Return everything that a verdict depends on: device, dtype, method of reading rows, machine and versions."""
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
     return {"device": name, "dtype": _name(dtype), "way": way, **_versions()}
 
@@ -237,7 +237,7 @@ def _versions() -> dict[str, str]:
 
 
 def report() -> dict[str, str]:
-    """Return for each device and type what is known of the kernel's ways on it; nothing where no kernel can run."""
+    """Return for each device and dtype the stored verdicts on the kernel as text; empty if no kernel can run."""
     if cuda.obstacle() is not None or not torch.cuda.is_available():
         return {}
     devices = [torch.device("cuda", index) for index in range(torch.cuda.device_count())]

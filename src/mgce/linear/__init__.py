@@ -1,9 +1,9 @@
-"""Minimise MGCE over logits that are linear in the features: the convex problem behind risk and estimators.
+"""Minimise MGCE over logits that are linear in the features: the convex problem that `risk` and `estimators` use.
 
 All files use these names and shapes, for n rows, k classes and d features:
 
 - `features`, psi: (n, d), the features psi_i of each row i;
-- `coef`, mu: (k, d), the coefficients; *margins* f = psi mu', (n, k), the logits;
+- `coef`, mu: (k, d), the coefficients; *margins* f = psi mu', (n, k), the logits of linear MGCE;
 - `weight`, w: (n,), the weight of each row in every mean; the weights sum to one;
 - phi: (n,), the normalizer of each row of margins; h and `p`, (n, k), its minimax and its worst-case probabilities;
 - the *moments* of probabilities p, `sum_i w_i p_i (x) psi_i`, (k, d): row y is the weighted mean of p_iy psi_i. `p (x)

@@ -4,9 +4,10 @@ The equations for the step `dmu` of the coefficients, with a right-hand side of 
 
     sum_i C_i dmu psi_i psi_i' + dmu / spread = right,
 
-Here psi_i are the features of row i, and C_i is a positive semidefinite matrix (k, k) whose rows sum to zero. A
-coefficient with spread zero has no L1 term; it is called free, and the term `dmu / spread` is left out. The equations
-can be solved for the k d coefficients or for the n k margins (logits). :func:`coef_system` picks what costs less.
+Here psi_i are the d features of row i, and C_i is a positive semidefinite matrix (k, k) for k classes, whose rows sum
+to zero. `spread` holds a number for each coefficient. A coefficient with spread zero has no L1 term; it is called free,
+and the term `dmu / spread` is left out. The equations can be solved for the k d coefficients or for the n k margins
+(logits) of n rows. :func:`coef_system` picks the cheaper way.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ REFINEMENTS_BY_MARGINS = 4
 
 
 class ByCoefficients:
-    """Solve the k d equations for the coefficients directly, by a Cholesky factorisation."""
+    """Solve one equation for each coefficient, k d for k classes and d features, by a Cholesky factorisation."""
 
     def __init__(self, features: FloatArray, pairs: Iterable[FloatArray], spread: FloatArray) -> None:
         from scipy import linalg
@@ -46,7 +47,7 @@ class ByCoefficients:
         self.factor = linalg.cho_factor(matrix, check_finite=False)
 
     def solve(self, right: FloatArray) -> FloatArray:
-        """Return the step dmu of the coefficients (k, d), for a right-hand side of this shape."""
+        """Return the step dmu of the coefficients for the right-hand side `right`; both are (classes, features)."""
         from scipy import linalg
 
         flat = right.ravel()
@@ -57,12 +58,12 @@ class ByCoefficients:
 
 
 class ByMargins:
-    r"""Solve n k equations for the changes of the probabilities, and one equation for each free coefficient.
+    r"""Solve one equation for each row and class, and one for each free coefficient (one without L1 penalty).
 
     The unknowns are `dp_i = C_i df_i` for each row i, with `df_i = dmu psi_i` the change of its margins. The other
-    symbols are those of the module's docstring. For a penalised coefficient
-    `dmu = spread (right - sum_i dp_i psi_i')`. This is inserted into df. With `K_y = Psi diag(spread_y) Psi'` for each
-    class y, and A_free the contribution of free coefficients to the margins, the equations become
+    symbols are those of the module's docstring. For a penalised coefficient `dmu = spread (right - sum_i dp_i psi_i')`.
+    This expression is inserted into df. With `K_y = Psi diag(spread_y) Psi'` for each class y, and A_free the
+    contribution of free coefficients to the margins, the equations become
 
         dp + C (K dp) - C A_free dmu_free = C (spread right) Psi',   A_free' dp + tiny dmu_free = right_free.
 
@@ -100,7 +101,7 @@ class ByMargins:
             raise np.linalg.LinAlgError
 
     def solve(self, right: FloatArray) -> FloatArray:
-        """Return the step dmu of the coefficients (k, d), for a right-hand side of this shape."""
+        """Return the step dmu of the coefficients for the right-hand side `right`; both are (classes, features)."""
         coef = self._solve_once(right)
         for _ in range(REFINEMENTS_BY_MARGINS):
             coef += self._solve_once(right - self._apply(coef))
@@ -127,11 +128,11 @@ class ByMargins:
 
 
 def coef_system(features: FloatArray, pairs: Iterable[FloatArray], spread: FloatArray) -> ByCoefficients | ByMargins:
-    """Factorise the equations, and return an object whose method `solve` solves them.
+    """Factorise the equations in the module's docstring; return an object whose method `solve` solves them.
 
     Args:
-        features: psi, shape (n, d).
-        pairs: yields for each class y the entries (y, 0..y-1) of all matrices C_i, shape (n, y).
+        features: psi, shape (n, d) for n rows and d features.
+        pairs: yields for each of k classes y the entries (y, 0..y-1) of the matrices C_i of all rows i, shape (n, y).
         spread: shape (k, d), positive, or zero for a coefficient without L1 term.
 
     Raises:
@@ -144,7 +145,7 @@ def coef_system(features: FloatArray, pairs: Iterable[FloatArray], spread: Float
 
 
 def _symmetric(pairs: Iterable[FloatArray], n: int, k: int) -> FloatArray:
-    """Return the symmetric matrices (n, k, k) whose rows sum to zero, from the entries left of their diagonals."""
+    """Return n symmetric matrices (k, k) whose rows sum to zero, from the entries left of their diagonals."""
     matrices = np.zeros((n, k, k))
     for y, below in enumerate(pairs):
         matrices[:, y, :y] = matrices[:, :y, y] = below

@@ -1,9 +1,10 @@
-r"""Minimise linear MGCE by column generation: start with few features, and add those that would lower the value.
+r"""Minimise linear MGCE by column generation: start with few features, and add those that lower the objective.
 
-A coefficient is zero at the solution if the moment of its feature under the worst-case probabilities p is within
-lambda of tau. With the lambda of a certified uncertainty set, most features have this property. So a problem of the
-other features is solved, which is much smaller. One pass over all features then finds those that are missing, or shows
-that none is missing. It also computes the lower bound for the whole problem.
+Let tau be the estimated moments (mean features of each class), and lambda the weights of the L1 penalty. A coefficient
+is zero at the solution if the moment of its feature under the worst-case probabilities differs from tau by less than
+lambda. With the lambda of a certified uncertainty set, most features have this property. So a much smaller problem with
+only the other features is solved. One pass over all features then finds the features that are missing, or shows that
+none is missing. This pass also computes the lower bound for the whole problem.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ FINER, LEAST_SHARE = 0.1, 1e-7
 
 
 def run_columns(progress: Progress, max_iter: int) -> None:
-    """Solve problems with more and more features until value and lower bound agree or no feature is missing.
+    """Solve the problem with more and more features until objective and lower bound agree or no feature is missing.
 
     The best coefficients and the lower bound are stored in `progress`.
     """
@@ -67,13 +68,13 @@ def run_columns(progress: Progress, max_iter: int) -> None:
 
 
 def _violation(progress: Progress, p: FloatArray) -> FloatArray:
-    """Return by how much the moments of each feature exceed the limits of the uncertainty set, shape (d,)."""
+    """Return by how much the moments of each of d features exceed the limits of the uncertainty set, shape (d,)."""
     problem = progress.problem
     return np.asarray((np.abs(problem.residual(p)) - problem.lambda_).max(0))
 
 
 def _with_missing(columns: IntArray, violation: FloatArray, most: int) -> IntArray:
-    """Return the columns of features in the problem, plus up to `most` columns with the largest violation."""
+    """Return the given columns of features, plus up to `most` columns with the largest violation."""
     outside = np.setdiff1d(np.flatnonzero(violation > 0), columns)
     worst = outside[np.argsort(-violation[outside], kind="stable")[:most]]
     found = np.union1d(columns, worst).astype(np.int64)

@@ -16,10 +16,10 @@ FREE_LIMIT = 200
 
 
 def entropy(p: FloatArray, beta: float) -> FloatArray:
-    r"""Return the entropy `E(p) = beta (1 - ||p||_alpha)`, alpha = beta/(beta-1), of each row of p (n, k), shape (n,).
+    r"""Return the entropy `E(p) = beta (1 - ||p||_alpha)`, alpha = beta/(beta-1), of n rows of k probabilities p.
 
     If labels y are drawn from p, no predicted probabilities h have a smaller expected loss `beta (1 - h_y^(1/beta))`
-    than E(p). At beta = 1 it is 1 - max p, at infinity Shannon's entropy.
+    than E(p). At beta = 1 the entropy is 1 - max p, at infinity it is Shannon's entropy.
     """
     if math.isinf(beta):
         return np.asarray(-(p * np.log(np.where(p > 0, p, 1))).sum(-1))
@@ -34,15 +34,16 @@ def entropy(p: FloatArray, beta: float) -> FloatArray:
 class DualBound:
     r"""The best lower bound found on the least value of a :class:`LinearProblem`.
 
-    The dual problem is to maximise the mean entropy `sum_i w_i E(p_i)` over the uncertainty set: probabilities p of
-    shape (n, k) whose moments differ from tau by at most lambda. So the mean entropy of every p in the set is a lower
-    bound. The worst-case probabilities p of a minimiser's coefficients are usually a little outside the set. They are
-    then mixed with an *anchor*: probabilities in the set, such as the one-hot labels if tau are their moments. The
-    anchor gets the least weight that brings the mixture into the set.
+    The dual problem is to maximise the mean entropy `sum_i w_i E(p_i)`, with w_i the row weights, over the uncertainty
+    set: probabilities p of shape (n, k), for n rows and k classes, whose moments differ from their estimates tau by at
+    most lambda. So the mean entropy of every p in the set is a lower bound. The worst-case probabilities p of a
+    minimiser's coefficients are usually a little outside the set. These p are then mixed with an *anchor*:
+    probabilities in the set, such as the one-hot labels if tau are their moments. The anchor gets the least weight that
+    brings the mixture into the set.
 
     Attributes:
         anchor: (n, k), or None if none was given or the given one is not in the set.
-        free: (k, d), true for coefficients without L1 term, whose moments have to equal tau.
+        free: (k, d) for d features, true for coefficients without L1 term, whose moments have to equal tau.
         offset: the moments of the anchor less tau, (k, d).
         slack: (d,), by how much a moment may exceed its limit because of rounding.
         best: the largest lower bound so far.
@@ -61,7 +62,7 @@ class DualBound:
             self.anchor = self.offset = None
 
     def update(self, p: FloatArray) -> float:
-        """Compute a lower bound from probabilities p (n, k), inside the set or not; return the best bound so far."""
+        """Compute a lower bound from probabilities p, in the uncertainty set or not; return the best bound so far."""
         p = self._corrected(p)
         theta = self._share(self.problem.residual(p))
         if theta < 1 and self.anchor is not None:
@@ -72,7 +73,7 @@ class DualBound:
         return self.best
 
     def _corrected(self, p: FloatArray) -> FloatArray:
-        """Return the probabilities p, changed such that the moments of coefficients without L1 term equal tau.
+        """Return the probabilities p, changed such that their moments equal tau for coefficients without L1 term.
 
         Mixing p with the anchor could not achieve this. Row p_i is changed by `(diag(p_i) - p_i p_i') A psi_i`, which
         sums to zero and is zero where p_i is zero. The matrix A (k, d) solves the linear equations for the moments. If

@@ -1,4 +1,4 @@
-r"""Minimise linear MGCE by L-BFGS-B, which handles problems of any size and is accurate enough for beta >= 1.4.
+r"""Minimise linear MGCE by L-BFGS-B, for problems of any size; the result is accurate enough for beta >= 1.4.
 
 The L1 term is not differentiable at zero, so a smooth minimiser cannot handle it. Each penalised coefficient is
 therefore split into `plus - minus`, both bounded below by zero. The L1 term is then `lambda (plus + minus)`, which is
@@ -32,9 +32,9 @@ AVERAGE_WEIGHT = 0.05
 
 
 def run_lbfgs(progress: Progress, start: FloatArray, max_iter: int) -> None:
-    """Minimise the objective F from `start` (k, d), and store the best coefficients and lower bound in `progress`.
+    """Minimise the objective F from the coefficients `start`; store the best coefficients and bound in `progress`.
 
-    Stop when the gap between value and lower bound is closed, or when F decreases too little between two checks.
+    Stop when the gap between F and its lower bound is closed, or when F decreases too little between two checks.
     """
     if progress.problem.beta < SMOOTHED_BETA:
         near = Progress(replace(progress.problem, beta=SMOOTHED_BETA), progress.dual.anchor, progress.tol)
@@ -48,7 +48,7 @@ def run_lbfgs(progress: Progress, start: FloatArray, max_iter: int) -> None:
 
 
 def minimise(progress: Progress, start: FloatArray, max_iter: int) -> FloatArray:
-    """Run L-BFGS-B, store its result in `progress`, and return worst-case probabilities p (n, k).
+    """Run L-BFGS-B, store its result in `progress`, and return the worst-case probabilities p of n rows, (n, k).
 
     For beta below `AVERAGED_BELOW` this is a running average of p over the iterations, otherwise the last p.
     """
@@ -90,9 +90,9 @@ class _Run:
     coefficients, then `minus` of all, then the coefficients without L1 term.
 
     Attributes:
-        on: (k, d), true for penalised coefficients.
+        on: (k, d) for k classes and d features, true for penalised coefficients.
         lambda_: the penalties of these coefficients, a vector.
-        p, average_p: (n, k), the latest worst-case probabilities, and their running average.
+        p, average_p: (n, k) for n rows, the latest worst-case probabilities, and their running average.
         checked_value: the least value of the objective F at the last check.
     """
 
@@ -106,12 +106,12 @@ class _Run:
         self.checked_value = np.inf
 
     def split(self, coef: FloatArray) -> FloatArray:
-        """Return the vector x that represents coefficients (k, d)."""
+        """Return the vector x that represents the coefficients of k classes and d features."""
         on = coef[self.on]
         return np.concatenate([np.maximum(on, 0), np.maximum(-on, 0), coef[~self.on]])
 
     def objective(self, x: FloatArray) -> tuple[float, FloatArray]:
-        """Return the value and the gradient at x; store the best coefficients and the average of p.
+        """Return the value and the gradient of the objective at x; store the best coefficients and the average of p.
 
         If `plus` and `minus` of a coefficient are both positive, the stored value is less than the value returned,
         since the penalty of the coefficient itself is only `|plus - minus|`.
@@ -130,7 +130,7 @@ class _Run:
     def count(self, _: FloatArray) -> None:
         """Count an iteration; every `CHECK_EVERY` iterations, decide whether to stop.
 
-        The minimiser stops if the gap between value and lower bound is closed, or if F hardly decreases.
+        The minimiser stops if the gap between the objective F and its lower bound is closed, or if F hardly decreases.
 
         To save time, no lower bound is computed while F still decreases by more than the required gap between two
         checks.
@@ -147,7 +147,7 @@ class _Run:
                 raise _StopError
 
     def bound(self) -> None:
-        """Compute lower bounds of the least objective, from the last probabilities and, for small beta, their mean."""
+        """Compute lower bounds of the objective from the last p and, for small beta, from the running average of p."""
         self.progress.dual.update(self.p)
         if self.averaged:
             self.progress.dual.update(self.average_p)

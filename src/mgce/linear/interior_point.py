@@ -1,9 +1,10 @@
 r"""Minimise linear MGCE by a primal-dual interior-point method, which is accurate even if first-order methods stall.
 
-The minimax probabilities h are treated as separate variables. With the concave function `l(h) = beta (h^(1/beta) - 1)`
-the problem is: minimise `-tau.mu + lambda.|mu| - sum_i w_i nu_i` subject to `s_iy = l(h_iy) - f_iy - nu_i >= 0`,
-`g_i = 1 - sum_y h_iy >= 0` and `h >= 0`. It is convex for every beta in [1, inf]. At the solution nu_i is the
-normalizer phi of row i. The coefficients are `mu = plus - minus` with both parts positive.
+The symbols are defined in the docstring of :mod:`mgce.linear`. The minimax probabilities h are treated as separate
+variables. With the concave function `l(h) = beta (h^(1/beta) - 1)` the problem is: minimise
+`-tau.mu + lambda.|mu| - sum_i w_i nu_i` subject to `s_iy = l(h_iy) - f_iy - nu_i >= 0`, `g_i = 1 - sum_y h_iy >= 0` and
+`h >= 0`. The problem is convex for every beta in [1, inf]. At the solution nu_i is the normalizer phi of row i. The
+coefficients are `mu = plus - minus` with both parts positive.
 
 Each inequality has a multiplier: p for s, q for g, z for h, and pi_plus and pi_minus for the two parts of mu. At the
 solution p are the worst-case probabilities, and the derivatives of the Lagrangian are zero:
@@ -12,7 +13,7 @@ solution p are the worst-case probabilities, and the derivatives of the Lagrangi
     in h_iy:        p_iy l'(h_iy) + z_iy = q_i
     in plus, minus: pi_plus = lambda + residual, pi_minus = lambda - residual, where residual = moments(p) - tau.
 
-The product of each variable and its multiplier is zero there too. The method applies Newton's method to these
+At the solution the product of each variable and its multiplier is zero too. The method applies Newton's method to these
 equations, with Mehrotra's predictor and corrector. All variables and multipliers stay positive while the products
 shrink to zero together. Each step eliminates h and nu row by row, which leaves equations for mu only. Before
 convergence h differs from the minimax probabilities of mu, so the value at mu is computed separately.
@@ -64,7 +65,7 @@ class Point:
         return float(of_rows + products[3].sum() + products[4].sum()) / count
 
     def moved(self, step: Point, length: float) -> Point:
-        """Return this point plus `length` times the step."""
+        """Return the point that is reached from this one by `length` times the step."""
         primal = tuple(x + length * dx for x, dx in zip(self.primal, step.primal, strict=True))
         dual = tuple(x + length * dx for x, dx in zip(self.dual, step.dual, strict=True))
         return Point(primal, dual, self.nu + length * step.nu, self.free + length * step.free)
@@ -80,7 +81,7 @@ class Point:
 
 
 def interior_path(problem: LinearProblem, max_iter: int) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Yield the coefficients mu (k, d) and the probabilities p (n, k) of each step until rounding stops progress."""
+    """Yield after each step the coefficients mu (k, d) and probabilities p (n, k), until rounding stops progress."""
     point = starting_point(problem)
     for _ in range(max_iter):
         mean = point.mean_product(problem)
@@ -105,9 +106,10 @@ def interior_path(problem: LinearProblem, max_iter: int) -> Iterator[tuple[Float
 
 
 def starting_point(problem: LinearProblem) -> Point:
-    """Return the point with mu = 0 at which every product of a variable and its multiplier is 1 / (2 k).
+    """Return the point with coefficients 0 at which each product of a variable and its multiplier is 1 / (2 k).
 
-    Each h is 1 / (2 k), half of the uniform probability, so g = 1/2. With s = 1/2, p is 1 / k.
+    For k classes each h is 1 / (2 k), half of the uniform probability, so g = 1/2. With s = 1/2, p is 1 / k. The
+    module's docstring defines h, g, s and p.
     """
     n, k = problem.weight.size, problem.tau.shape[0]
     penalised = problem.lambda_[problem.lambda_ > 0]
@@ -130,9 +132,9 @@ def concave_loss(h: FloatArray, beta: float) -> tuple[FloatArray, FloatArray, Fl
 class NewtonSystem:
     r"""The factorised linear equations of a step of Newton's method at a point.
 
-    A prefix d marks a step: h changes by dh, and dp = p_next - p. The aim of a product is its value after the step.
-    `lack_s` and `lack_g` are the amounts by which s and g differ from their definitions, and df = dmu psi_i. To first
-    order,
+    The module's docstring defines the variables. A prefix d marks a step: h changes by dh, and dp = p_next - p. The aim
+    of a product is its value after the step. `lack_s` and `lack_g` are the amounts by which s and g differ from their
+    definitions, and df = dmu psi_i. To first order,
 
         s:  ds = l'(h) dh - df - dnu + lack_s        p_next = aim_s / s - ratio ds,   ratio = p / s
         g:  dg = lack_g - sum_y dh_y                 q_next = aim_g / g - gamma dg,   gamma = q / g
@@ -170,7 +172,7 @@ class NewtonSystem:
         self.system = coef_system(problem.features, pairs, spread)
 
     def _pairs(self) -> Iterator[FloatArray]:
-        """Yield for each class y the entries (y, 0..y-1) of the matrices C_i of all rows i, shape (n, y).
+        """Yield for each class y the entries (y, 0..y-1) of the matrices C_i of all n rows i, shape (n, y).
 
         An entry is `kappa w_y w_z - r_y r_z / sum(r)`. With a common denominator the terms with the square of kappa
         cancel. They are left out, since computing their difference would only add rounding errors.

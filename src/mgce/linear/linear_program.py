@@ -19,12 +19,12 @@ class UnboundedProgramError(ArithmeticError):
 def solve_linear_program(problem: LinearProblem) -> tuple[FloatArray, FloatArray, int] | None:
     r"""Return the coefficients mu (k, d), the probabilities p (n, k) and the number of iterations of HiGHS.
 
-    The result is None if HiGHS finds no solution. With tau the mean features, lambda the penalties, w the row weights
-    and f_iy the score of class y in row i, linear in mu, the program is: minimise `-tau.mu + lambda.|mu| - sum_i w_i
-    nu_i` subject to `h_iy >= 1 + f_iy + nu_i`, `h >= 0` and `sum_y h_iy <= 1`. At the solution nu_i is the normalizer
-    phi of row i, and h are the minimax probabilities, at beta = 1 the positive parts of `1 + f_iy + phi_i`. The
-    variables are the positive and the negative parts of mu, column after column, then nu, then h row by row. The
-    multipliers of the first constraints are w_i p_iy.
+    Shapes are for n rows, k classes and d features. The result is None if HiGHS finds no solution. With tau the mean
+    features, lambda the penalties, w the row weights and f_iy the score of class y in row i, linear in mu, the program
+    is: minimise `-tau.mu + lambda.|mu| - sum_i w_i nu_i` subject to `h_iy >= 1 + f_iy + nu_i`, `h >= 0` and
+    `sum_y h_iy <= 1`. At the solution nu_i is the normalizer phi of row i, and h are the minimax probabilities, at beta
+    = 1 the positive parts of `1 + f_iy + phi_i`. The variables are the positive and the negative parts of mu, column
+    after column, then nu, then h row by row. The multipliers of the first constraints are w_i p_iy.
 
     Raises:
         UnboundedProgramError: if the objective has no lower bound.

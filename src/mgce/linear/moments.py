@@ -1,4 +1,4 @@
-"""Compute moments of features, and the matrix products that they need."""
+"""Compute the mean features of each class under given probabilities (moments), and the products that they need."""
 
 from __future__ import annotations
 
@@ -27,18 +27,19 @@ def product(matrix: Matrix, right: FloatArray) -> FloatArray:
 def moments(features: Matrix, probs: FloatArray, weight: FloatArray) -> FloatArray:
     r"""Return the moments `sum_i w_i p_i (x) psi_i` of features psi_i under probabilities p_i, shape (k, d).
 
-    w_i are the weights of the rows. Row y of the result is the weighted mean of p_iy psi_i.
+    w_i are the weights of the rows, k is the number of classes and d that of features. Row y of the result is the
+    weighted mean of p_iy psi_i.
     """
     return product(features.T, weight[:, None] * probs).T
 
 
 def block_gram(features: Matrix, pairs: Iterable[FloatArray], k: int, d: int) -> FloatArray:
-    r"""Return `sum_i C_i (x) psi_i psi_i'`, shape (k d, k d), for features psi_i of each row i and matrices C_i.
+    r"""Return `sum_i C_i (x) psi_i psi_i'`, shape (k d, k d), for d features psi_i of each row i and matrices C_i.
 
-    The C_i, of shape (k, k), are symmetric, and their rows sum to zero.
+    (x) is the Kronecker product. The C_i, of shape (k, k), are symmetric, and their rows sum to zero.
 
-    Item y of `pairs` contains the entries left of the diagonal in row y of all C_i, shape (n, y). These suffice: the
-    diagonals follow from the row sums.
+    Item y of `pairs` contains the entries left of the diagonal in row y of all C_i, shape (n, y) for n rows. These
+    entries suffice: the diagonals follow from the row sums.
     """
     gram = np.zeros((k, d, k, d))
     n = features.shape[0]

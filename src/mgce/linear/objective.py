@@ -19,7 +19,7 @@ Link = Callable[[FloatArray, float], tuple[FloatArray, FloatArray]]
 
 
 def phi_and_p(margins: FloatArray, beta: float) -> tuple[FloatArray, FloatArray]:
-    """Return the normalizer phi (n,) and the worst-case probabilities p (n, k) of margins (n, k)."""
+    """Return the normalizer phi (n,) and the worst-case probabilities p (n, k) of n rows of k logits (margins)."""
     f = torch.from_numpy(margins)
     if math.isinf(beta):
         return -f.logsumexp(-1).numpy(), f.softmax(-1).numpy()
@@ -34,14 +34,14 @@ def phi_and_p(margins: FloatArray, beta: float) -> tuple[FloatArray, FloatArray]
 
 
 def trivial_value(n_classes: int, beta: float) -> float:
-    """Return the loss of uniform probabilities h = 1/k, which is `beta (1 - k^(-1/beta))` for every label."""
+    """Return the loss of uniform probabilities 1/k over k classes: `beta (1 - k^(-1/beta))` for every label."""
     log_k = math.log(n_classes)
     return log_k if math.isinf(beta) else -beta * math.expm1(-log_k / beta)
 
 
 @dataclass(frozen=True, eq=False)
 class LinearProblem:
-    r"""The problem to minimise `F(mu) = -tau.mu + lambda.|mu| - sum_i w_i phi(mu psi_i)` over mu of shape (k, d).
+    r"""The problem to minimise `F(mu) = -tau.mu + lambda.|mu| - sum_i w_i phi(mu psi_i)` over coefficients mu (k, d).
 
     The symbols are defined in the docstring of :mod:`mgce.linear`.
     """
@@ -61,15 +61,15 @@ class LinearProblem:
 
     @property
     def trivial_value(self) -> float:
-        """The value F(0), at which the probabilities h are uniform."""
+        """The value F(0) of the objective at coefficients 0, where all predicted probabilities are uniform."""
         return trivial_value(self.tau.shape[0], self.beta)
 
     def margins(self, coef: FloatArray) -> FloatArray:
-        """Return the margins f (the logits) of coefficients, shape (n, k)."""
+        """Return the logits (margins) f of all n rows and k classes for the coefficients `coef`, shape (n, k)."""
         return product(self.features, coef.T)
 
     def smooth(self, coef: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        """Return F without its L1 term, the gradient of this part (k, d), and the probabilities p (n, k)."""
+        """Return the objective F without its L1 term, the gradient of this part, and the worst-case probabilities."""
         phi, p = self.link(self.margins(coef), self.beta)
         return float(-(self.tau * coef).sum() - self.weight @ phi), self.residual(p), p
 
@@ -78,9 +78,9 @@ class LinearProblem:
         return self.smooth(coef)[0] + float((self.lambda_ * np.abs(coef)).sum())
 
     def residual(self, p: FloatArray) -> FloatArray:
-        """Return the mean features under probabilities p (n, k), minus their estimate tau; shape (k, d).
+        """Return the moments (mean features of each class) under probabilities p, minus their estimate tau, (k, d).
 
-        p is in the uncertainty set if every entry is at most lambda in absolute value. For the worst-case
+        p is in the uncertainty set if every entry of the result is at most lambda in absolute value. For the worst-case
         probabilities of coefficients, this is also the gradient of F without its L1 term.
         """
         return moments(self.features, p, self.weight) - self.tau

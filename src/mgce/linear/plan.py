@@ -1,4 +1,4 @@
-"""Choose the methods to solve a problem by its size and by the time that a fit may take."""
+"""Choose the methods that minimise linear MGCE, by the size of the problem and the time that a fit may take."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Patience:
     Attributes:
         interior_work: largest number of multiplications in a step of the interior-point method, which takes 10 to 150
             steps.
-        program_entries: largest number n k d of entries in the matrix of the linear program for beta = 1. HiGHS takes
-            seconds for 2e5 and minutes for 2e6 entries.
+        program_entries: largest number of entries (rows times classes times features) in the matrix of the linear
+            program for beta = 1. HiGHS takes seconds for 2e5 and minutes for 2e6 entries.
     """
 
     interior_work: float
@@ -49,17 +49,17 @@ class Size:
 
     @property
     def entries(self) -> int:
-        """The number of products n k d, one for each row, class and feature."""
+        """The number n k d of combinations of a row, a class and a feature."""
         return self.n * self.k * self.d
 
     @property
     def work_by_coefficients(self) -> int:
-        """Multiplications to set up and factorise equations for the k d coefficients: n (k d)^2 + (k d)^3 / 3."""
+        """The multiplications needed for equations in the k d coefficients: n (k d)^2 + (k d)^3 / 3."""
         return self.n * (self.k * self.d) ** 2 + (self.k * self.d) ** 3 // 3
 
     @property
     def work_by_margins(self) -> int:
-        """Multiplications to set up and factorise equations for the n k margins: k d n^2 + 2 (n k + free)^3 / 3."""
+        """The multiplications needed for equations in the n k logits (margins): k d n^2 + 2 (n k + free)^3 / 3."""
         return self.k * self.d * self.n**2 + 2 * (self.n * self.k + self.free) ** 3 // 3
 
     @property
@@ -74,7 +74,7 @@ def interior_is_affordable(size: Size, patience: Patience) -> bool:
 
 
 def plan(size: Size, beta: float, patience: Patience) -> tuple[str, ...]:
-    """Return the methods to try in turn, until the gap between value and lower bound is closed.
+    """Return the names of the methods to try in turn, until the gap between objective and lower bound is closed.
 
     Example:
         >>> plan(Size(n=150, k=3, d=5), 1.0, QUICK)

@@ -13,9 +13,9 @@ from mgce.linear.objective import LinearProblem
 
 
 class EmptyUncertaintySetError(ValueError):
-    """The uncertainty set is empty: no probabilities have moments within lambda of tau.
+    """The uncertainty set is empty: no probabilities have moments within lambda of their estimate tau.
 
-    The problem then has no least value.
+    The convex problem of linear MGCE then has no least value.
     """
 
     def __init__(self, value: float) -> None:
@@ -47,9 +47,9 @@ class Progress:
     """The results of all minimisers of one problem so far: the least value, its coefficients, and a lower bound.
 
     Attributes:
-        value, coef: the least value so far, and its coefficients (k, d).
+        value, coef: the least value so far, and its coefficients, shape (classes, features).
         dual: computes and stores the lower bound.
-        aim: the gap between value and lower bound at which the problem is considered solved.
+        aim: the gap between `value` and lower bound at which the problem is considered solved.
         n_iter: number of iterations of all methods together.
         method: the name of the latest method.
         stalled: whether L-BFGS-B stopped because the value hardly decreased any more.
@@ -66,16 +66,16 @@ class Progress:
 
     @property
     def gap(self) -> float:
-        """The least value so far minus the best lower bound."""
+        """The least value of the objective so far minus the best lower bound."""
         return self.value - self.dual.best
 
     @property
     def closed(self) -> bool:
-        """Whether the gap between value and lower bound is at most `aim`."""
+        """Whether the gap between objective and lower bound is at most `aim`."""
         return self.gap <= self.aim
 
     def offer(self, coef: FloatArray, value: float | None = None) -> None:
-        """Store these coefficients if their value F(coef) is the least so far; pass it as `value` if it is known."""
+        """Store coefficients if their objective is the least so far; `value` is the objective, computed if None."""
         if value is None:
             value = self.problem.value(coef)
         # If any p is in the uncertainty set, F is never below its mean entropy, which is not negative. A millionth of

@@ -42,25 +42,26 @@ def fit_linear(
     method: str | Sequence[str] = "auto",
     link: Link = phi_and_p,
 ) -> LinearFit:
-    r"""Minimise the regularised margin loss of linear MGCE, and bound its least value from below.
+    r"""Fit linear MGCE: minimise its regularised loss over the coefficients mu, and bound the least value from below.
 
     .. math:: \min_\mu\; -\tau^\top\mu + \lambda^\top|\mu| - \sum_i w_i\, \varphi_\beta(\mu\,\psi(x_i))
 
-    If labels are given, tau are the moments of the labels: row y of tau is the weighted sum of the features of the
-    rows with label y. The objective is then the weighted mean of the margin loss `-f_y - phi(f)` with f = mu psi(x),
-    plus the L1 term.
+    psi(x_i) are the features of row i, w_i its weight and phi the normalizer of MGCE. If labels are given, tau are the
+    moments of the labels: row y of tau is the weighted sum of the features of the rows with label y. The objective is
+    then the weighted mean of the MGCE loss `-f_y - phi(f)` with logits f = mu psi(x), plus the L1 term.
 
     The gap is the value found minus the lower bound. With method "auto", an interior-point method closes the gap for
-    every beta. It takes 10 to 150 steps at a cost of `n (k d)^2` each, or of `(n k)^3` if there are more features than
-    rows. For beta = 1 a linear program is tried first. If the problem is too large for both, only L-BFGS-B is used. It
-    closes the gap to about 1e-5 for beta >= 2. For beta < 1.4 the gap stays wide, though the value is accurate to
-    about 1e-3.
+    every beta. This method takes 10 to 150 steps at a cost of `n (k d)^2` each, or of `(n k)^3` if there are more
+    features than rows. For beta = 1 a linear program is tried first. If the problem is too large for both, only
+    L-BFGS-B is used. L-BFGS-B closes the gap to about 1e-5 for beta >= 2. For beta < 1.4 the gap stays wide, though the
+    value is accurate to about 1e-3.
 
     Args:
-        features: psi, shape (n, d), dense or sparse; include a column of ones for an intercept.
+        features: psi, shape (n, d) for n rows and d features, dense or sparse; include a column of ones for an
+            intercept.
         beta: float in [1, inf].
-        lambda_: the weights of the L1 penalty, not negative: a number, or an array that broadcasts to (k, d). A
-            coefficient with weight zero is not penalised.
+        lambda_: the weights of the L1 penalty, not negative: a number, or an array that broadcasts to (k, d) for
+            k classes. A coefficient with weight zero is not penalised.
         labels: integers in 0..k-1, shape (n,); may be omitted if `tau` is given.
         tau: moments, shape (k, d); by default those of the labels.
         n_classes: number k of classes; by default the number of rows of tau, or the largest label plus one.
@@ -75,7 +76,7 @@ def fit_linear(
             needed; for many features and beta >= 1.4), or a sequence of these. Each of a sequence is tried if the
             previous ones did not close the gap. `"auto"` uses the sequence that :func:`mgce.linear.plan.plan` picks
             for the size.
-        link: function that returns phi (n,) and p (n, k) of margins (n, k) and beta.
+        link: function that returns phi (n,) and the worst-case probabilities (n, k) from logits (n, k) and beta.
 
     Returns:
         The fit: coefficients, value, lower bound, and whether the gap was closed.

@@ -1,8 +1,8 @@
-r"""Compute the root t and the probabilities of rows of logits by a kernel, with first derivatives.
+r"""Solve the normalizer's equation and compute probabilities for rows of logits by a kernel, with first derivatives.
 
-Let x be the logits less their row maximum, t the root of the normalizer's equation,
-:math:`v = (1 + (x + t) / \beta)_+`, :math:`w = v^{\beta - 1}` and :math:`p = w / \sum w`, the worst-case
-probabilities. The derivative of t in x is -p. The derivatives at fixed t are w for the minimax probabilities h, and
+Let x be the logits minus the largest logit of the row, t the root of the normalizer's equation,
+:math:`v = (1 + (x + t) / \beta)_+`, :math:`w = v^{\beta - 1}` and :math:`p = w / \sum w`, the worst-case probabilities.
+The derivative of t in x is -p. The derivatives at fixed t are w for the minimax probabilities h, and
 :math:`\frac{\beta - 1}{\beta} p / v` for p; then the part that would change the sum of h or p is subtracted. Second
 derivatives are computed by the plain operations of `mgce.numerics`.
 """
@@ -29,10 +29,10 @@ PLAIN: dict[str, Callable[[Tensor, Tensor, Beta], Tensor]] = {
 
 
 def of_rows(output: str, logits: Tensor, beta: Beta, dim: int) -> Tensor:
-    """Return the root t, or the minimax or worst-case probabilities (classes last), of logits.
+    """Return the root t of the normalizer's equation, or the minimax or worst-case probabilities (classes last).
 
-    `output` is a key of `PLAIN`. The kernel is used if it can run, otherwise plain operations. Half types are computed
-    in float32.
+    `output` is "root", "minimax" or "worst_case". The kernel is used if it can run, otherwise plain operations. Half
+    types are computed in float32.
     """
     rows = logits.movedim(dim, -1)
     rows = rows.float() if rows.dtype in (torch.float16, torch.bfloat16) else rows
@@ -46,11 +46,11 @@ def of_rows(output: str, logits: Tensor, beta: Beta, dim: int) -> Tensor:
 
 
 class Fused(torch.autograd.Function):
-    """The root or the probabilities of rows (N, k) by the kernel, as an autograd function."""
+    """The root of the normalizer's equation, or probabilities, of N rows of k logits, as an autograd function."""
 
     @staticmethod
     def forward(ctx: Any, rows: Tensor, beta: float, output: str) -> Tensor:
-        """Compute the root t, the minimax probabilities h or the worst-case probabilities p, as `output` says."""
+        """Compute by `output` the root of the normalizer's equation, or minimax or worst-case probabilities."""
         ctx.options = beta, output
         t, probs = cpu.root_and_probs(rows, beta=beta, minimax=output == "minimax")
         # A change in place of the rows is seen.
@@ -93,7 +93,7 @@ def _root_and_worst_case(rows: Tensor, beta: float) -> tuple[Tensor, Tensor]:
 def _base(rows: Tensor, t: Tensor, beta: float) -> Tensor:
     """Return v = (1 + (x + t) / beta)_+ for rows of logits and their roots t, accurate near 0 and near 1.
 
-    x are the logits less their row maximum. v is computed as in `root.powers`.
+    x are the logits minus the largest logit of the row. v is computed as in `root.powers`.
     """
     x = rows - rows.amax(-1, keepdim=True)
     t = t.unsqueeze(-1)

@@ -1,4 +1,4 @@
-r"""Compute the normalizer phi_beta(f) of MGCE, and the sum of logits and normalizer."""
+r"""Compute the normalizer of MGCE, the number that makes probabilities sum to one, and logits plus normalizer."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def normalizer(
     computed from the equation of the root, not from the iterations.
 
     Args:
-        logits: margins f, any shape with k classes along `dim`; float16 and bfloat16 are solved in float32. -inf masks
+        logits: f, any shape with k classes along `dim`; float16 and bfloat16 are solved in float32. -inf masks
             a class: the result is that of the row without the class.
         beta: loss parameter in [1, inf]. At 1, the case of MAE (mean absolute error), `phi` is the sparsemax
             threshold, and its derivative is one of several subgradients. At inf, the case of cross-entropy, `phi` is
@@ -41,8 +41,8 @@ def normalizer(
             broadcasts against the shape of the result. If its values cannot be read, as in compiled code, a beta
             outside [1, inf] gives NaN.
         dim: dimension of the classes; None means 1, or 0 for a single row.
-        method: `"newton"` is accurate up to rounding. `"bisection"` is the paper's Algorithm 1. `"exact"` sorts the
-            logits and works only for beta = 1 and 2.
+        method: how the equation is solved. `"newton"` is accurate up to rounding. `"bisection"` is the paper's
+            Algorithm 1. `"exact"` sorts the logits and works only for beta = 1 and 2.
         tol: width of the last bracket of `"bisection"`; the paper uses 1e-4.
 
     Returns:
@@ -74,10 +74,10 @@ def normalized_logits(logits: Tensor, *, beta: Beta, dim: int | None = None) -> 
 
     .. math:: \text{loss}(f, y) = -(f_y + \varphi_\beta(f)) \ge 0
 
-    The sum is computed as `(f - max f) + t` with t = phi + max f. Both terms are never positive, so no digits cancel.
+    The sum is computed as `(f - max f) + t` with t = phi + max f. Neither term is ever positive, so no digits cancel.
 
     Args:
-        logits: margins f, any shape with k classes along `dim`; -inf masks a class.
+        logits: f, any shape with k classes along `dim`; -inf masks a class.
         beta: in [1, inf], a float, or a tensor with one beta for each row. At inf the result is `log_softmax`.
         dim: dimension of the classes; None means 1, or 0 for a single row.
 

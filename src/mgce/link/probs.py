@@ -21,10 +21,11 @@ def minimax_probs(logits: Tensor, *, beta: Beta, dim: int | None = None) -> Tens
 
     .. math:: h_\beta(f)_y = \Big(\frac{f_y + \varphi_\beta(f)}{\beta} + 1\Big)_+^{\beta}
 
-    Many probabilities are exactly zero: a class has h > 0 only if its logit is less than beta below the largest.
+    with f the logits and phi the normalizer, the number that makes h sum to one. Many probabilities are exactly zero: a
+    class has h > 0 only if its logit is less than beta below the largest.
 
     Args:
-        logits: margins f, any shape with k classes along `dim`; -inf masks a class.
+        logits: f, any shape with k classes along `dim`; -inf masks a class.
         beta: loss parameter in [1, inf]: 1 gives sparsemax, 2 gives entmax-1.5, inf gives softmax.
             A tensor gives one beta for each row, and broadcasts against the shape without `dim`.
         dim: dimension of the classes; None means 1, or 0 for a single row.
@@ -45,16 +46,17 @@ def minimax_probs(logits: Tensor, *, beta: Beta, dim: int | None = None) -> Tens
 
 
 def worst_case_probs(logits: Tensor, *, beta: Beta, dim: int | None = None) -> Tensor:
-    r"""Compute p, the worst-case probabilities, which are calibrated, and are minus the gradient of phi.
+    r"""Compute p, the worst-case probabilities, which are calibrated: minus the gradient of the normalizer phi.
 
     .. math:: p_\beta(f)_y = \frac{v_y^{\beta - 1}}{\sum_j v_j^{\beta - 1}},
               \qquad v_y = \Big(\frac{f_y + \varphi_\beta(f)}{\beta} + 1\Big)_+
 
-    At beta = 1, p is uniform on its support, the classes with p > 0. There phi can have other subgradients too, and
-    Theorem 1's map from p back to h does not exist.
+    with f the logits and phi the normalizer of MGCE (:func:`~mgce.functional.normalizer`). At beta = 1, p is uniform on
+    its support, the classes with p > 0. There phi can have other subgradients too, and Theorem 1's map from p back to h
+    does not exist.
 
     Args:
-        logits: margins f, any shape with k classes along `dim`; -inf masks a class.
+        logits: f, any shape with k classes along `dim`; -inf masks a class.
         beta: loss parameter in [1, inf]; inf gives softmax. A tensor gives one beta for each row.
         dim: dimension of the classes; None means 1, or 0 for a single row.
 
@@ -74,7 +76,7 @@ def worst_case_probs(logits: Tensor, *, beta: Beta, dim: int | None = None) -> T
 
 
 def minimax_to_worst_case(h: Tensor, *, beta: Beta, dim: int | None = None) -> Tensor:
-    r"""Map minimax probabilities h to worst-case probabilities p.
+    r"""Map minimax probabilities h, to predict with, to worst-case probabilities p, which are calibrated.
 
     .. math:: p_y = h_y^{1 - 1/\beta} \Big/ \sum_j h_j^{1 - 1/\beta}
 

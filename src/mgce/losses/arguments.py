@@ -19,7 +19,7 @@ HALF_TYPES = _validation.HALF_TYPES
 def with_class_dim(input: Tensor, target: Tensor, dim: int | None) -> tuple[Tensor, Tensor]:
     """Return views of logits and class probabilities with the classes in dimension 1 (0 for a single row).
 
-    Class indices have no dimension of classes and are returned as they are.
+    A target of class indices has no dimension of classes and is returned unchanged.
     """
     if dim is None or not isinstance(input, Tensor) or not isinstance(target, Tensor):
         return input, target
@@ -98,9 +98,9 @@ def check_target(target: Tensor, rows: tuple[int, ...], probs: tuple[int, ...], 
 
 
 def warn_of_many_labels(target: Tensor, dim: int) -> None:
-    """Warn of class probabilities that are zeros and ones and do not sum to one: those of several labels a row.
+    """Warn if class probabilities are zeros and ones that do not sum to one, as in multi-label data.
 
-    On the CPU and in eager calls alone: elsewhere nothing looks at values.
+    The check runs only on the CPU and outside compiled code, since elsewhere tensor values are not read.
     """
     if not _validation.is_concrete(target):
         return

@@ -1,4 +1,4 @@
-r"""Define asymmetric losses: if one label is probable enough, predicting it alone minimises the expected loss."""
+r"""Define asymmetric losses: if a label is probable enough, giving it probability 1 minimises the expected loss."""
 
 from __future__ import annotations
 
@@ -41,8 +41,9 @@ def agce_loss(
 
     .. math:: \ell(f, y) = \frac{(a + 1)^q - (a + p_y)^q}{q}, \qquad p = \mathrm{softmax}(f)
 
-    The loss lies in [0, ((a + 1)^q - a^q) / q]. It is symmetric only at q = 1, where it is MAE (mean absolute error).
-    It is not convex in the logits. At a = 0, which is not allowed, it would be :func:`gce_loss` with `beta=1 / q`.
+    The loss lies in [0, ((a + 1)^q - a^q) / q]. It is not convex in the logits. Its sum over all classes is constant
+    (the loss is symmetric) only at q = 1, where it is MAE (mean absolute error). At a = 0, which is not allowed, it
+    would be :func:`gce_loss` with `beta=1 / q`.
 
     Args:
         input: logits f, shape (C), (N, C) or (N, C, d1, ..., dK), floating point; -inf masks a class.
@@ -59,7 +60,8 @@ def agce_loss(
         A scalar; for `reduction="none"` a tensor of the shape of index targets.
 
     Raises:
-        TypeError, ValueError, RuntimeError, IndexError: as :func:`mgce_loss`; wrong hyperparameters as a wrong `beta`.
+        TypeError, ValueError, RuntimeError, IndexError: as :func:`mgce_loss`. A wrong hyperparameter raises the
+            error of a wrong `beta`.
 
     Example:
         >>> agce_loss(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
@@ -101,8 +103,9 @@ def amse_loss(
 
     .. math:: \ell(f, y) = \frac1k \sum_j (p_j - c\,[j = y])^2, \qquad p = \mathrm{softmax}(f)
 
-    The loss lies in [(c - 1)^2 / k, (c^2 + 1) / k] for c >= 1. It is not symmetric: its sum over the classes varies by
-    1 - 1/k. It is not convex in the logits. A class of logit -inf is left out of the mean, and k does not count it.
+    with k classes; [j = y] is 1 if class j is the label y, else 0. The loss lies in [(c - 1)^2 / k, (c^2 + 1) / k] for
+    c >= 1. It is not symmetric: its sum over the classes varies by 1 - 1/k. It is not convex in the logits. A class of
+    logit -inf is left out of the mean, and k does not count it.
 
     Args:
         input: logits f, shape (C), (N, C) or (N, C, d1, ..., dK), floating point; -inf masks a class.
@@ -118,7 +121,8 @@ def amse_loss(
         A scalar; for `reduction="none"` a tensor of the shape of index targets.
 
     Raises:
-        TypeError, ValueError, RuntimeError, IndexError: as :func:`mgce_loss`; wrong hyperparameters as a wrong `beta`.
+        TypeError, ValueError, RuntimeError, IndexError: as :func:`mgce_loss`. A wrong hyperparameter raises the
+            error of a wrong `beta`.
 
     Example:
         >>> amse_loss(torch.tensor([[1.0, 0.0]]), torch.tensor([1]), c=1.0)
@@ -140,12 +144,12 @@ def _amse(logits: Tensor, wanted: Wanted, c: float) -> Tensor:
 
 
 class AGCELoss(ScoredLoss):
-    r"""Asymmetric generalized cross-entropy: predicting the most probable label minimises its expectation.
+    r"""Asymmetric generalized cross-entropy: giving the most probable label probability 1 minimises its expectation.
 
     .. math:: \ell(f, y) = \frac{(a + 1)^q - (a + p_y)^q}{q}, \qquad p = \mathrm{softmax}(f)
 
-    The loss lies in [0, ((a + 1)^q - a^q) / q]. It is symmetric only at q = 1, where it is MAE (mean absolute error).
-    It is not convex in the logits.
+    The loss lies in [0, ((a + 1)^q - a^q) / q]. It is not convex in the logits. Its sum over all classes is constant
+    (the loss is symmetric) only at q = 1, where it is MAE (mean absolute error).
 
     Args:
         weight, size_average, ignore_index, reduce, reduction, label_smoothing: as for `nn.CrossEntropyLoss`.
@@ -189,7 +193,8 @@ class AMSELoss(ScoredLoss):
 
     .. math:: \ell(f, y) = \frac1k \sum_j (p_j - c\,[j = y])^2, \qquad p = \mathrm{softmax}(f)
 
-    The loss lies in [(c - 1)^2 / k, (c^2 + 1) / k]. It is neither symmetric nor convex in the logits.
+    with k classes; [j = y] is 1 if class j is the label y, else 0. The loss lies in [(c - 1)^2 / k, (c^2 + 1) / k]. It
+    is neither symmetric (its sum over all classes is not constant) nor convex in the logits.
 
     Args:
         weight, size_average, ignore_index, reduce, reduction, label_smoothing: as for `nn.CrossEntropyLoss`.

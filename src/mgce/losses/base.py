@@ -17,7 +17,7 @@ from mgce.numerics.root import Beta
 
 
 class WithBeta(nn.Module):
-    """A module with the hyperparameter beta: a number, a buffer (one number for each row) or a parameter (learnt)."""
+    """The base class of modules with a beta: a number, a buffer (one number for each row) or a learnt parameter."""
 
     raw_beta: Beta
 
@@ -40,12 +40,12 @@ OF_LOSSES_INSIDE = frozenset(("beta", "dim", "ignore_index", "label_smoothing", 
 
 
 class Criterion(nn.Module):
-    """The base class of all losses of this package, which declares what `losses/protocol.py` asks of a loss."""
+    """The base class of all losses of this package: it declares `link`, `parts`, `both_probs` and `set_reduction`."""
 
     inside: frozenset[str] = frozenset()  # the arguments that only losses inside have
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Set an attribute; raise if it is an argument that only the losses inside this one have."""
+        """Set an attribute; raise if it is an argument of the inner losses, not of this loss itself."""
         if name in self.inside:
             raise AttributeError(expected(name, f"set on the losses inside {type(self).__name__}", value))
         nn.Module.__setattr__(self, name, value)
@@ -56,7 +56,7 @@ class Criterion(nn.Module):
         raise NotImplementedError
 
     def parts(self) -> tuple[nn.Module, ...]:
-        """Return the losses inside this one that contribute to its value."""
+        """Return the inner losses, of a wrapper or a sum, that contribute to the value of this loss."""
         return ()
 
     def both_probs(self, logits: Tensor) -> tuple[Tensor, Tensor]:
@@ -73,7 +73,7 @@ class Criterion(nn.Module):
 
 
 class Loss(_WeightedLoss, Criterion):
-    """A loss with the arguments of `nn.CrossEntropyLoss`.
+    """The base class of losses with the arguments of `nn.CrossEntropyLoss`.
 
     It does not derive from `nn.CrossEntropyLoss`: skorch and other libraries apply softmax to the logits of every
     instance of that class.
@@ -117,7 +117,7 @@ class Loss(_WeightedLoss, Criterion):
 
 
 class RobustLoss(Loss, WithBeta):
-    """A loss with the arguments of cross-entropy and the hyperparameter beta."""
+    """The base class of losses with the arguments of cross-entropy and the hyperparameter beta."""
 
     def __init__(
         self,
@@ -156,12 +156,12 @@ def store_beta(module: WithBeta, beta: Beta) -> None:
 
 
 def _in_range(beta: Beta) -> Beta:
-    """Return a parameter below 1 as 2 - beta; return any other beta unchanged."""
+    """Return 2 - beta if beta is a parameter below 1, otherwise beta unchanged."""
     return torch.where(beta >= 1, beta, 2 - beta) if isinstance(beta, nn.Parameter) else beta
 
 
 def show(beta: Any) -> str:
-    """Return beta for a module's `repr`: a number, or the shape of a tensor with several values or on `meta`."""
+    """Return beta for a module's `repr`: a number, or the shape if its values are several or on the device `meta`."""
     if isinstance(beta, Tensor) and (beta.ndim or beta.is_meta):
         return f"tensor{tuple(beta.shape)}"
     number = beta.item() if isinstance(beta, Tensor) else beta

@@ -35,14 +35,16 @@ def capped_mgce_loss(
     threshold: float = 0.0,
     dim: int | None = None,
 ) -> Tensor:
-    r"""Compute MGCE with a cap: the alpha-loss of minimax probabilities h, each raised to at least a threshold t.
+    r"""Compute MGCE with an upper limit on the loss of each row: a probability below a threshold t is replaced by t.
 
     .. math:: \ell(f, y) = \beta \big(1 - \max(h_y, t)^{1/\beta}\big)
         = \min\big(\beta (1 - t^{1/\beta}), -f_y - \varphi_\beta(f)\big)
 
-    The loss lies in [0, beta (1 - t^(1 / beta))]. With t = 0 it is symmetric at beta = 1. With t = 0 and beta = inf it
-    is cross-entropy, and convex in the logits. A row whose label has a probability below the threshold has no
-    gradient. So train with :func:`mgce_loss` first, until few rows with right labels are below the threshold.
+    with h the minimax probabilities of the logits (:func:`minimax_probs`) and phi their normalizer
+    (:func:`normalizer`). This is the :func:`alpha_loss` of h. The loss lies in [0, beta (1 - t^(1 / beta))]. With t = 0
+    and beta = 1 it is symmetric: its sum over all classes is constant. With t = 0 and beta = inf it is cross-entropy,
+    and convex in the logits. A row whose label has a probability below the threshold has no gradient. So train with
+    :func:`mgce_loss` first, until few rows with right labels are below the threshold.
 
     Args:
         input: logits f, shape (C), (N, C) or (N, C, d1, ..., dK), floating point; -inf masks a class.
@@ -60,7 +62,8 @@ def capped_mgce_loss(
         A scalar; for `reduction="none"` a tensor of the shape of index targets.
 
     Raises:
-        TypeError, ValueError, RuntimeError, IndexError: as :func:`mgce_loss`; wrong hyperparameters as a wrong `beta`.
+        TypeError, ValueError, RuntimeError, IndexError: as :func:`mgce_loss`. A wrong hyperparameter raises the
+            error of a wrong `beta`.
 
     Example:
         >>> capped_mgce_loss(torch.tensor([[3.0, 0.0], [0.4, 0.0]]), torch.tensor([1, 1]), beta=2.0, reduction="none")
@@ -95,13 +98,14 @@ def _capped_mgce(logits: Tensor, wanted: Wanted, beta: float, threshold: float) 
 
 
 class CappedMGCELoss(ScoredLoss):
-    r"""MGCE with a cap: the loss of a row is at most that of a label with probability t.
+    r"""MGCE with an upper limit on the loss of each row: the loss of a label with probability t.
 
     .. math:: \ell(f, y) = \beta \big(1 - \max(h_y, t)^{1/\beta}\big)
         = \min\big(\beta (1 - t^{1/\beta}), -f_y - \varphi_\beta(f)\big)
 
-    with h the minimax probabilities, which `link` computes from logits. The loss lies in [0, beta (1 - t^(1 / beta))].
-    With t = 0 it is symmetric at beta = 1. With t = 0 and beta = inf it is cross-entropy, and convex in the logits.
+    with h the minimax probabilities, which `link` computes from logits, and phi the normalizer of MGCE. The loss lies
+    in [0, beta (1 - t^(1 / beta))]. With t = 0 and beta = 1 it is symmetric: its sum over all classes is constant. With
+    t = 0 and beta = inf it is cross-entropy, and convex in the logits.
 
     Args:
         weight, size_average, ignore_index, reduce, reduction, label_smoothing: as for `nn.CrossEntropyLoss`.
@@ -146,7 +150,7 @@ class CappedMGCELoss(ScoredLoss):
         return MinimaxLink(beta=self.beta, dim=self.dim)
 
     def both_probs(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the minimax probabilities h and the worst-case probabilities p of logits, at the beta of the loss."""
+        """Return two kinds of probabilities of logits: minimax h to predict with, and calibrated worst-case p."""
         return self.link.both(logits)
 
 

@@ -92,8 +92,8 @@ class LogitClip(Wrapper):
 
     .. math:: \ell\Big(f \min\Big(1, \frac{1}{\delta \lVert f \rVert_2}\Big), y\Big)
 
-    The result is bounded, whatever the loss. Cross-entropy, for example, stays below
-    :math:`\log(1 + (k - 1) e^{\sqrt 2 / \delta})` with k classes. The result is symmetric if the loss is, and not
+    The result is bounded, whatever the loss. Cross-entropy, for example, stays below :math:`\log(1 + (k - 1) e^{\sqrt 2
+    / \delta})` with k classes. The result is symmetric (its sum over all classes is constant) if the loss is, and not
     convex. Also `link` clips the logits before it turns them into probabilities.
 
     Args:

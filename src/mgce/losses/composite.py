@@ -1,6 +1,6 @@
 """Compute the MGCE loss by plain tensor operations, on any device and under every transform of `torch.func`.
 
-The results of every kernel must equal these.
+Every kernel must return the same results as this module.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ def composite_mgce_loss(
 ) -> Tensor:
     """Compute the MGCE loss of logits f of shape (C), (N, C) or (N, C, d1, ..., dK), as `nll_loss` of f + phi(f).
 
-    phi(f) is the normalizer: the number that, added to the logits of a row, makes its minimax probabilities sum to
-    1.
+    phi(f) is the normalizer: the number that, added to all logits of a row, makes the probabilities of MGCE sum to 1.
     """
     dim = class_dim(input)
     if target.shape != input.shape:  # an ignored row may hold NaN, by which a gradient of 0 would be multiplied

@@ -32,16 +32,17 @@ def forward_corrected_logits(
 
     .. math:: \mathrm{link}(f') = p(f) T
 
-    At beta = inf, p is the softmax of the logits f, and f' is log(p T). For smaller beta, p are the worst-case
-    probabilities of MGCE, which estimate the distribution of the labels as softmax does for cross-entropy. Train with
-    the loss of f' against the noisy labels. Then p estimates the probabilities of the labels before the noise.
+    The link is the map from logits to probabilities that belongs to the loss. At beta = inf, p is the softmax of the
+    logits f, and f' is log(p T). For smaller beta, p are the worst-case probabilities of MGCE, which estimate the
+    distribution of the labels as softmax does for cross-entropy. Train with the loss of f' against the noisy labels.
+    Then p estimates the probabilities of the labels before the noise.
 
-    On the CPU this costs a matrix product. It needs memory for k^2 numbers a row on a GPU, if compiled, under the
-    transforms of `torch.func`, or if a label has a probability below 1e-150.
+    On the CPU the correction costs a matrix product. The correction needs memory for k^2 numbers a row on a GPU, if
+    compiled, under the transforms of `torch.func`, or if a label has a probability below 1e-150.
 
-    f' contains small probabilities to the power 1 / (beta - 1), which are rounded to 0 near beta = 1. The loss of f'
-    is still accurate, but link(f') is not. In float32, with up to 10 classes and 10 to 60 % symmetric noise, link(f')
-    differed from p T by up to .6 at beta = 1.05, .1 at 1.2, and 4e-4 at 1.4.
+    f' contains small probabilities to the power 1 / (beta - 1), which are rounded to 0 near beta = 1. The loss of f' is
+    still accurate, but link(f') is not. In float32, with up to 10 classes and 10 to 60 % symmetric noise, link(f')
+    differed from p T by up to 0.6 at beta = 1.05, 0.1 at 1.2, and 4e-4 at 1.4.
 
     Args:
         logits: f, any shape with k classes along `dim`; -inf masks a class. Noise can still give rows the label of a
@@ -87,19 +88,19 @@ class ForwardCorrection(Wrapper):
     .. math:: \ell(f', y) \quad\text{with}\quad \mathrm{link}(f') = p(f) T,
         \qquad \text{for cross-entropy} \quad -\log (p T)_y
 
-    p is softmax, or, if the loss is MGCE, the worst-case probabilities, whose minimiser is the distribution of the
-    labels. `link` returns p, the probabilities of the labels before the noise.
+    p is softmax, or, if the loss is MGCE, its worst-case probabilities. The expected loss is least if p is the
+    distribution of the labels. `link` turns logits into p, the probabilities of the labels before the noise.
 
-    With MGCE and T = I the loss is min(beta, MGCE). A class with p = 0 then has no gradient that could raise its p,
-    and p is 0 more often the closer beta is to 1. So a class can disappear from the predictions of all rows: check
-    that each class is still predicted.
+    With MGCE and T the identity the loss is min(beta, MGCE). A class with p = 0 then has no gradient that could raise
+    its p, and p is 0 more often the closer beta is to 1. So a class can disappear from the predictions of all rows:
+    check that each class is still predicted.
 
     The result is bounded if the loss is; with cross-entropy it is at most the largest -log T[i, y]. In general it is
-    neither symmetric nor convex, even if the loss is.
+    neither symmetric (its sum over all classes is constant) nor convex, even if the loss is.
 
     Args:
-        loss: a module that takes logits and targets, for softmax or with MGCE's `link`. Half types are corrected in
-            float32, with the exception described in :class:`mgce.LogitScale`.
+        loss: a module that takes logits and targets, whose `link` is softmax or that of MGCE. Half types are corrected
+            in float32, with the exception described in :class:`mgce.LogitScale`.
         transition: T, shape (k, k), rows that sum to one; kept as a buffer. :mod:`mgce.noise` makes such matrices.
 
     Raises:
@@ -168,7 +169,7 @@ def _check_transition(transition: Tensor) -> None:
 
 
 def _log(probs: Tensor) -> Tensor:
-    """Return the logarithm, with -inf at 0, where its derivative is set to 0 instead of infinity."""
+    """Return the logarithm of probabilities: -inf at 0, where its derivative is set to 0 instead of infinity."""
     return torch.where(probs == 0, -torch.inf, torch.where(probs == 0, 1, probs).log())
 
 

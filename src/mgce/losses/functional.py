@@ -1,8 +1,8 @@
 r"""Define the losses as functions with the arguments and results of `torch.nn.functional.cross_entropy`.
 
-Cross-entropy is `nll_loss` of the scores `log_softmax(f)`. MGCE uses the scores `f + phi_beta(f)` instead, and GCE
-minus its loss for each class. So class weights, ignored rows, smoothing, soft targets and further dimensions mean what
-they mean for cross-entropy.
+Cross-entropy is `nll_loss` of the scores `log_softmax(f)`. MGCE uses the scores `f + phi_beta(f)`, with phi the
+normalizer. GCE uses as the score of a class minus the loss of a row with that label. So class weights, ignored rows,
+smoothing, soft targets and further dimensions mean what they mean for cross-entropy.
 """
 
 from __future__ import annotations
@@ -45,10 +45,11 @@ def mgce_loss(
         \ell_\beta(f, y) = -f_y - \varphi_\beta(f) \ge 0, \qquad
         \frac{\partial \ell_\beta}{\partial f} = p_\beta(f) - e_y
 
-    with :math:`\varphi_\beta` the normalizer, :math:`p_\beta` the worst-case probabilities and :math:`e_y` the one-hot
-    vector of the label. The loss is zero once `f_y` exceeds every other logit by `beta`. It is never above
-    cross-entropy, which it equals at `beta=inf`. All arguments except `beta`, `backend` and `dim` mean what they mean
-    in :func:`torch.nn.functional.cross_entropy`, and wrong ones raise the same classes of errors.
+    with :math:`\varphi_\beta` the normalizer (:func:`normalizer`), :math:`p_\beta` the worst-case probabilities
+    (:func:`worst_case_probs`) and :math:`e_y` the one-hot vector of the label. The loss is zero once `f_y` exceeds
+    every other logit by `beta`. It is never above cross-entropy, which it equals at `beta=inf`. All arguments except
+    `beta`, `backend` and `dim` mean what they mean in :func:`torch.nn.functional.cross_entropy`, and wrong ones raise
+    the same classes of errors.
 
     Args:
         input: logits f, shape (C), (N, C) or (N, C, d1, ..., dK), floating point. -inf masks a
@@ -221,10 +222,10 @@ def alpha_loss(probs: Tensor, target: Tensor, *, beta: Beta, dim: int | None = N
 
 
 def _alpha_scores(probs: Tensor, beta: Tensor) -> Tensor:
-    """Return `beta (h^(1/beta) - 1)`, minus the alpha-loss of each class.
+    """Return `beta (h^(1/beta) - 1)`, minus the alpha-loss of each class, for its probability h.
 
-    Where h > 0 it is computed by expm1, which stays accurate for large beta. Elsewhere it is computed by the power,
-    which keeps the infinite derivative at zero, and NaN.
+    Where h > 0 the result is computed by expm1, which stays accurate for large beta. Elsewhere the result is computed
+    by the power, which keeps the infinite derivative at zero, and NaN.
     """
     on = probs > 0
     log_probs = torch.where(on, probs, 1).log()

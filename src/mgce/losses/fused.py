@@ -61,7 +61,7 @@ def _labels(target: Tensor) -> Tensor:
 
 
 class FusedLoss(torch.autograd.Function):
-    """The loss of rows of logits by a kernel that computes the gradient in the forward pass.
+    """The loss of rows of logits as an autograd function; a kernel computes the gradient in the forward pass.
 
     For a second derivative the loss is computed again by plain tensor operations, which autograd differentiates.
     """
@@ -106,7 +106,7 @@ _apply: Callable[..., Tensor] = super(torch.autograd.Function, FusedLoss).apply
 
 
 def _for_rows(grad_output: Tensor) -> Tensor:
-    """Return the gradient with respect to the loss in a shape that broadcasts against logits (N, C)."""
+    """Reshape the incoming gradient, one number or one for each row, to broadcast against logits (N, C)."""
     return grad_output.unsqueeze(-1) if grad_output.ndim else grad_output
 
 
@@ -119,8 +119,8 @@ def operands_of(beta: float) -> tuple[float, Tensor | None]:
     """Return beta as two operands of an operator: a number, and a tensor if beta is a symbol of the compiled graph.
 
     A plain number is a constant of the graph, so a schedule of beta would recompile the graph at each step. A tensor
-    avoids that. It is made by a product, since PyTorch's compiler keeps only arithmetic independent of a number's
-    value. It is on the CPU, where reading it does not synchronise.
+    avoids that. The tensor is made by a product, since PyTorch's compiler keeps only arithmetic independent of a
+    number's value. The tensor is on the CPU, where reading it does not synchronise.
     """
     if not torch.compiler.is_compiling():
         return beta, None

@@ -45,6 +45,8 @@ def linear_mgce_loss(
     .. math:: \ell_\beta(W x + b, y), \qquad \frac{\partial \ell_\beta}{\partial x} = W^\top (p - e_y), \quad
               \frac{\partial \ell_\beta}{\partial W} = (p - e_y)\, x^\top
 
+    with p the worst-case probabilities of the logits W x + b, and e_y the one-hot vector of the label.
+
     The value and the gradients equal those of `mgce_loss(linear(input, linear_weight, linear_bias), target, ...)`. The
     arguments are those of :func:`torch.nn.functional.linear_cross_entropy`. The forward pass computes the logits and
     the gradients of one chunk of rows after another, in the same memory. For `reduction="none"` the backward pass
@@ -56,13 +58,13 @@ def linear_mgce_loss(
     derivatives, a tensor `beta`, a derivative with respect to `target` or `weight`, `backend="reference"`, and
     `reduction="none"` in `torch.compile`.
 
-    For float16 inputs the gradients are computed and kept in float32 until the backward pass. There a loss scale
-    multiplies them before they are rounded to float16. So the gradients take twice the memory, and each chunk makes a
-    float32 copy of `linear_weight`.
+    For float16 inputs the gradients are computed and kept in float32 until the backward pass. In the backward pass a
+    loss scale multiplies them before they are rounded to float16. So the gradients take twice the memory, and each
+    chunk makes a float32 copy of `linear_weight`.
 
     Args:
-        input: rows x, shape (d), (N, d) or (..., d), floating point.
-        linear_weight: W, shape (k, d), the dtype of `input`.
+        input: rows x of d features, shape (d), (N, d) or (..., d), floating point.
+        linear_weight: W, shape (k, d) for k classes, the dtype of `input`.
         target: class indices, int64 or uint8, of the shape of `input` without its last dimension; or class
             probabilities, of the shape of `input` with k as the last dimension.
         linear_bias: b, shape (k).

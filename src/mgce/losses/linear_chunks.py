@@ -48,9 +48,10 @@ class ChunkOptions(NamedTuple):
 class LinearLoss(torch.autograd.Function):
     """The chunked loss as an autograd function.
 
-    The gradients are computed in the forward pass, but for the reduction "none" in the backward pass, which first
-    knows by what each row is multiplied. Call it as `LinearLoss.apply(*batch, options, unfused)`. `unfused` computes
-    the loss of the tensors of the batch by plain operations; autograd differentiates it for second derivatives.
+    The gradients are computed in the forward pass. For the reduction "none" they are computed in the backward pass,
+    because only there the factor of each row is known. Call it as `LinearLoss.apply(*batch, options, unfused)`.
+    `unfused` computes the loss of the tensors of the batch by plain operations; autograd differentiates it for second
+    derivatives.
     """
 
     @staticmethod
@@ -116,8 +117,8 @@ def loss_and_gradients(
     """Return the loss, and its gradients with respect to input, linear_weight and linear_bias.
 
     A gradient that is not `wanted` is None. The gradients are those of the reduced loss; for "none", they are those of
-    the sum of the losses times `row_scale`, shape (n,). For float16 they are returned in float32, and autograd rounds
-    them after a loss scale has multiplied them.
+    the sum of the losses times `row_scale`, shape (n,) for n rows. For float16 they are returned in float32, and
+    autograd rounds them after a loss scale has multiplied them.
     """
     n, kept = len(batch.input), None
     if batch.target.ndim == 1 and batch.target.is_cpu:  # elsewhere, to look at the labels is to wait for the device
@@ -212,7 +213,7 @@ def _project(rows: Tensor, linear_weight: Tensor, linear_bias: Tensor | None, ou
 def _chunk_loss(
     logits: Tensor, target: Tensor, weight: Tensor | None, options: ChunkOptions, want_grad: bool
 ) -> tuple[Tensor, Tensor | None]:
-    """Return the loss of one chunk, and the gradient of its sum in the logits.
+    """Return the loss of one chunk, and the gradient of the summed loss with respect to the logits.
 
     For the reduction "none" the loss is that of each row, otherwise the sum.
     """
@@ -236,9 +237,9 @@ def _accumulate(
     linear_weight: Tensor,
     into: Gradients,
 ) -> None:
-    """Write the gradient in the rows of a chunk, and add the gradients in the weight and the bias of the head.
+    """Write the gradient for the rows of a chunk, and add the gradients for the weight and the bias of the head.
 
-    If few classes have a gradient that is not 0, only their columns are multiplied.
+    If few classes have a nonzero gradient, only the columns of these classes are multiplied.
     """
     into_input, into_weight, into_bias = into
     active = _active_classes(grad)

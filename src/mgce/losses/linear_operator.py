@@ -32,7 +32,7 @@ def linear_loss_and_gradients(
     backend: str,
     wanted: Sequence[bool],
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return the reduced loss and its gradients in the first three arguments; a gradient not wanted is empty."""
+    """Return the reduced loss and its gradients for the first three arguments; an unwanted gradient is empty."""
     beta = number_of(beta, symbol)
     chosen = dispatch.choose(backend, input, target, weight, beta, classes=len(linear_weight))  # now a plain call
     kernel = chosen in dispatch.KERNELS

@@ -29,6 +29,8 @@ class MinimaxLink(WithBeta):
         \qquad\text{or}\qquad
         p_y = h_y^{1 - 1/\beta} \Big/ \sum_j h_j^{1 - 1/\beta}
 
+    with f the logits and phi the number that makes h sum to one (:func:`mgce.functional.normalizer`).
+
     Args:
         beta: the beta of the loss that the model was trained with, in [1, inf]. A tensor gives one beta for each row;
             a parameter is learnt, see :class:`mgce.MGCELoss`.
@@ -75,8 +77,9 @@ class MGCELoss(RobustLoss):
 
     .. math:: \ell_\beta(f, y) = -f_y - \varphi_\beta(f)
 
-    See :func:`mgce.functional.mgce_loss` for the shapes, dtypes and reductions. Use `loss.link`, not softmax, to turn
-    the logits into probabilities; only at beta = inf are they the same.
+    with f the logits, y the label and phi the normalizer (:func:`mgce.functional.normalizer`). See
+    :func:`mgce.functional.mgce_loss` for the shapes, dtypes and reductions. Use `loss.link`, not softmax, to turn the
+    logits into probabilities; only at beta = inf is `loss.link` softmax.
 
     Args:
         weight: a rescaling weight for each class, shape (C); a buffer, as in `nn.CrossEntropyLoss`.
@@ -144,7 +147,7 @@ class MGCELoss(RobustLoss):
         return MinimaxLink(beta=self.raw_beta, dim=self.dim)
 
     def both_probs(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the minimax probabilities h and the worst-case probabilities p of logits, at the beta of the loss."""
+        """Return two kinds of probabilities of logits: minimax h to predict with, and calibrated worst-case p."""
         return self.link.both(logits)
 
 
@@ -153,8 +156,9 @@ class LinearMGCELoss(RobustLoss):
 
     .. math:: \ell_\beta(W x + b, y)
 
-    See :func:`mgce.functional.linear_mgce_loss` for the shapes, dtypes and memory. The linear head is `loss.linear`.
-    To predict, compute `loss.link(loss.linear(input))`.
+    with W and b the weight and the bias of the head, x the features and y the label. See
+    :func:`mgce.functional.linear_mgce_loss` for the shapes, dtypes and memory. The linear head is `loss.linear`. To
+    predict, compute `loss.link(loss.linear(input))`.
 
     Args:
         in_features: number d of features of a row.
@@ -233,7 +237,7 @@ class LinearMGCELoss(RobustLoss):
         return MinimaxLink(beta=self.raw_beta, dim=-1)
 
     def both_probs(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the minimax probabilities h and the worst-case probabilities p of logits, at the beta of the loss."""
+        """Return two kinds of probabilities of logits: minimax h to predict with, and calibrated worst-case p."""
         return self.link.both(logits)
 
 

@@ -1,4 +1,4 @@
-"""Train on independent yes-or-no questions, each with one logit, with any loss for two classes."""
+"""Apply a loss for two classes to multi-label data: one logit for each yes-or-no question."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mgce.losses.wrapping import Wrapper
 
 
 class MultiLabelLink(nn.Module):
-    """The probability of yes for each logit, by the link of a loss of two classes."""
+    """Turn each logit into the probability of yes, by the link of a loss for two classes."""
 
     def __init__(self, link: nn.Module) -> None:
         super().__init__()
@@ -29,17 +29,17 @@ class MultiLabelLoss(Wrapper):
 
     .. math:: \frac{1}{N K} \sum_{i, j} \ell\big((0, z_{ij}),\, y_{ij}\big)
 
-    Use it instead of `nn.BCEWithLogitsLoss`; around `nn.CrossEntropyLoss` both are equal. With one logit for each row,
-    there is no dimension K. Without this class, a loss would treat such targets as class probabilities, and the labels
-    of a row would compete.
+    for N rows and K questions. Use it instead of `nn.BCEWithLogitsLoss`; around `nn.CrossEntropyLoss` both are equal.
+    With one logit for each row, there is no dimension K. Without this class, a loss would treat such targets as class
+    probabilities, and the labels of a row would compete.
 
-    This loss is bounded, symmetric or convex in z if the inner loss is, for two classes. `link` gives the probability
-    of yes for each logit, with the shape of the logits.
+    This loss is bounded, symmetric (its sum over all classes is constant) or convex in z if the inner loss is, for two
+    classes. `link` gives the probability of yes for each logit, with the shape of the logits.
 
     Args:
         loss: a module that takes logits of two classes, without `dim`. Its class weights, of shape (2,), are those of
-            no and yes. The weights 1 and w act as the `pos_weight` w of `nn.BCEWithLogitsLoss`, but against integers
-            the mean divides by the weights that it has. A :class:`mgce.TrimmedLoss` trims answers, not rows.
+            no and yes. The weights 1 and w act as the `pos_weight` w of `nn.BCEWithLogitsLoss`, but for integer targets
+            the mean divides by the sum of the weights. A :class:`mgce.TrimmedLoss` trims answers, not rows.
 
     Shape:
         Logits of any shape. Targets of the same shape: integers or truth values, 0 or 1 or the `ignore_index` of the

@@ -31,8 +31,8 @@ class Presets:
 
     Attributes:
         by_data: maps the name of a data set to hyperparameters.
-        by_noise: maps a data set and a type of noise to replacements of `by_data`. They are listed by noise rate, and
-            hold up to that rate. Above the largest listed rate the last ones hold.
+        by_noise: maps a data set and a type of noise to replacements of `by_data`. The replacements are listed by noise
+            rate, and hold up to that rate. Above the largest listed rate the last ones hold.
         source: the publication of these values, if it is not that of the loss.
     """
 
@@ -117,7 +117,7 @@ class NamedLoss:
 
     @property
     def told(self) -> tuple[str, ...]:
-        """The hyperparameters without a default, which describe the noise and must be given."""
+        """The names of the hyperparameters without a default, which describe the noise and must be given."""
         return tuple(name for name, default in self.hyperparameters.items() if default is REQUIRED)
 
     @property

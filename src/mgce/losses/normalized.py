@@ -1,4 +1,4 @@
-r"""Define normalized losses: a loss divided by the sum of the losses of all classes, which makes it symmetric."""
+r"""Define normalized losses: a loss divided by its sum over all classes, which makes the sum constant (symmetric)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def nce_loss(
     *,
     dim: int | None = None,
 ) -> Tensor:
-    r"""Compute normalized cross-entropy, the first term ("active" part) of the active-passive losses.
+    r"""Compute normalized cross-entropy, the first ("active") term of active-passive losses such as NCE + RCE.
 
     .. math:: \ell(f, y) = \frac{\log p_y}{\sum_j \log p_j}, \qquad p = \mathrm{softmax}(f)
 
@@ -85,7 +85,7 @@ def nnce_loss(
     floor: float = DEFAULT_FLOOR,
     dim: int | None = None,
 ) -> Tensor:
-    r"""Compute normalized negative cross-entropy, the second term ("passive" part) of the loss ANL-CE.
+    r"""Compute normalized negative cross-entropy, the second ("passive") term of the loss ANL-CE.
 
     .. math:: \ell(f, y) = 1 - \frac{A + \log p_y}{\sum_j (A + \log p_j)}, \qquad A = -\log \mathrm{floor}
 
@@ -107,7 +107,8 @@ def nnce_loss(
         A scalar; for `reduction="none"` a tensor of the shape of index targets.
 
     Raises:
-        TypeError, ValueError, RuntimeError, IndexError: as :func:`mgce_loss`; wrong hyperparameters as a wrong `beta`.
+        TypeError, ValueError, RuntimeError, IndexError: as :func:`mgce_loss`. A wrong hyperparameter raises the
+            error of a wrong `beta`.
 
     Example:
         >>> nnce_loss(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
@@ -131,7 +132,7 @@ def _nnce(logits: Tensor, wanted: Wanted, floor: float) -> Tensor:
 
 
 class NCELoss(ScoredLoss):
-    r"""Normalized cross-entropy: the first term ("active" part) of the active-passive losses.
+    r"""Normalized cross-entropy: the first ("active") term of active-passive losses such as NCE + RCE.
 
     .. math:: \ell(f, y) = \frac{\log p_y}{\sum_j \log p_j}, \qquad p = \mathrm{softmax}(f)
 
@@ -155,7 +156,7 @@ class NCELoss(ScoredLoss):
 
 
 class NNCELoss(ScoredLoss):
-    r"""Normalized negative cross-entropy: the second term ("passive" part) of the loss ANL-CE.
+    r"""Normalized negative cross-entropy: the second ("passive") term of the loss ANL-CE.
 
     .. math:: \ell(f, y) = 1 - \frac{A + \log p_y}{\sum_j (A + \log p_j)}, \qquad A = -\log \mathrm{floor}
 

@@ -36,14 +36,14 @@ DATA = tuple(sorted({data for loss in LOSSES.values() for data in loss.presets.b
 def preset(name: str, data: str, noise_type: str | None = None, noise_rate: float | None = None) -> dict[str, Any]:
     """Return the hyperparameters of a loss that were published for a data set.
 
-    If none were published for it, those for CIFAR-10 are returned, on which most losses are compared.
+    If none were published for the data set, the hyperparameters for CIFAR-10 are returned, on which most losses are
+    compared.
 
     Args:
         name: name of the loss, a key of `LOSSES`.
         data: name of the data set, as in `DATA`: `"mnist"`, `"cifar10"`, ...; `"fashion_mnist"` uses the values of
             MNIST.
-        noise_type: `"symmetric"` or `"asymmetric"`; it matters for the few losses with different values by type of
-            noise.
+        noise_type: `"symmetric"` or `"asymmetric"`; only a few losses have values that depend on it.
         noise_rate: fraction of wrong labels, in [0, 1]; give it if and only if you give `noise_type`. Between
             published rates the values of the next larger rate are used.
 

@@ -72,13 +72,13 @@ def ignore_index_of(loss: nn.Module) -> int:
 
 
 def own_link(loss: nn.Module) -> nn.Module | None:
-    """Return the link of a loss; None if the loss has no link, as is so for losses of PyTorch."""
+    """Return the link of a loss, the module from logits to probabilities; None if it has none, as in PyTorch."""
     link = original(loss).link if isinstance(original(loss), Criterion) else said(loss, "link")
     return link if isinstance(link, nn.Module) else None
 
 
 def link_of(loss: nn.Module) -> nn.Module:
-    """Return the link of a loss; softmax if the loss has no link, as is so for losses of PyTorch."""
+    """Return the link of a loss, the module from logits to probabilities; softmax if it has none, as in PyTorch."""
     link = own_link(loss)
     return MinimaxLink(beta=math.inf) if link is None else link
 

@@ -1,7 +1,7 @@
 r"""Define variants of cross-entropy: the focal loss, Taylor cross-entropy and the loss of epsilon-softmax.
 
-Poly-1 changes the weight of the first term of the Taylor series of cross-entropy. It is the sum of cross-entropy and
-:math:`\epsilon` times MAE (mean absolute error), so :class:`mgce.SumLoss` computes it.
+Poly-1 changes the weight of the first term of the Taylor series of cross-entropy. Poly-1 is the sum of cross-entropy
+and :math:`\epsilon` times MAE (mean absolute error), so :class:`mgce.SumLoss` computes it.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def focal_loss(
 
     .. math:: \ell(f, y) = -(1 - p_y)^\gamma \log p_y, \qquad p = \mathrm{softmax}(f)
 
-    The loss lies in [0, inf) and is unbounded. It is not symmetric. It is convex in the logits only at gamma = 0,
-    where it is cross-entropy.
+    The loss lies in [0, inf) and is unbounded. It is not symmetric: its sum over all classes varies. It is convex in
+    the logits only at gamma = 0, where it is cross-entropy.
 
     Args:
         input: logits f, shape (C), (N, C) or (N, C, d1, ..., dK), floating point; -inf masks a class.
@@ -61,7 +61,8 @@ def focal_loss(
         A scalar; for `reduction="none"` a tensor of the shape of index targets.
 
     Raises:
-        TypeError, ValueError, RuntimeError, IndexError: as :func:`mgce_loss`; wrong hyperparameters as a wrong `beta`.
+        TypeError, ValueError, RuntimeError, IndexError: as :func:`mgce_loss`. A wrong hyperparameter raises the
+            error of a wrong `beta`.
 
     Example:
         >>> focal_loss(torch.tensor([[1.0, 0.0]]), torch.tensor([1]), gamma=2.0)
@@ -97,8 +98,9 @@ def taylor_ce_loss(
 
     .. math:: \ell(f, y) = \sum_{i=1}^{t} \frac{(1 - p_y)^i}{i}, \qquad p = \mathrm{softmax}(f)
 
-    The loss lies in [0, 1 + 1/2 + ... + 1/t]. It is symmetric only at t = 1, where it is MAE (mean absolute error). It
-    is not convex in the logits. As t grows it increases to cross-entropy.
+    The loss lies in [0, 1 + 1/2 + ... + 1/t], with t the `order`. It is symmetric (its sum over all classes is
+    constant) only at t = 1, where it is MAE (mean absolute error). It is not convex in the logits. As t grows it
+    increases to cross-entropy.
 
     Args:
         input: logits f, shape (C), (N, C) or (N, C, d1, ..., dK), floating point; -inf masks a class.
@@ -114,7 +116,8 @@ def taylor_ce_loss(
         A scalar; for `reduction="none"` a tensor of the shape of index targets.
 
     Raises:
-        TypeError, ValueError, RuntimeError, IndexError: as :func:`mgce_loss`; wrong hyperparameters as a wrong `beta`.
+        TypeError, ValueError, RuntimeError, IndexError: as :func:`mgce_loss`. A wrong hyperparameter raises the
+            error of a wrong `beta`.
 
     Example:
         >>> taylor_ce_loss(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
@@ -155,9 +158,10 @@ def epsilon_softmax_loss(
     .. math:: \ell(f, y) = -\log \max\Big(\frac{p_y + m\,[y = \arg\max f]}{m + 1}, \mathrm{floor}\Big),
               \qquad p = \mathrm{softmax}(f)
 
-    The loss lies in [0, -log floor]. It is neither symmetric nor convex. It is not continuous in the logits: it jumps
-    by about log m where the most probable class changes. If classes tie, `torch.argmax` chooses one of them. If y is
-    not the most probable class, the loss is constant below p_y = (m + 1) floor, 0.001 by default.
+    where [y = argmax f] is 1 if the label y has the largest logit, else 0. The loss lies in [0, -log floor]. It is
+    neither symmetric (its sum over all classes is not constant) nor convex. It is not continuous in the logits: it
+    jumps by about log m where the most probable class changes. If classes tie, `torch.argmax` chooses one of them. If y
+    is not the most probable class, the loss is constant below p_y = (m + 1) floor, 0.001 by default.
 
     Args:
         input: logits f, shape (C), (N, C) or (N, C, d1, ..., dK), floating point; -inf masks a class.
@@ -174,7 +178,8 @@ def epsilon_softmax_loss(
         A scalar; for `reduction="none"` a tensor of the shape of index targets.
 
     Raises:
-        TypeError, ValueError, RuntimeError, IndexError: as :func:`mgce_loss`; wrong hyperparameters as a wrong `beta`.
+        TypeError, ValueError, RuntimeError, IndexError: as :func:`mgce_loss`. A wrong hyperparameter raises the
+            error of a wrong `beta`.
 
     Example:
         >>> epsilon_softmax_loss(torch.tensor([[1.0, 0.0]]), torch.tensor([1]), m=10.0)
@@ -201,7 +206,8 @@ class FocalLoss(ScoredLoss):
 
     .. math:: \ell(f, y) = -(1 - p_y)^\gamma \log p_y, \qquad p = \mathrm{softmax}(f)
 
-    The loss is unbounded and not symmetric. It is convex in the logits only at gamma = 0, where it is cross-entropy.
+    The loss is unbounded. Its sum over all classes is not constant (the loss is not symmetric). It is convex in the
+    logits only at gamma = 0, where it is cross-entropy.
 
     Args:
         weight, size_average, ignore_index, reduce, reduction, label_smoothing: as for `nn.CrossEntropyLoss`.
@@ -243,8 +249,8 @@ class TaylorCELoss(ScoredLoss):
 
     .. math:: \ell(f, y) = \sum_{i=1}^{t} \frac{(1 - p_y)^i}{i}, \qquad p = \mathrm{softmax}(f)
 
-    The loss lies in [0, 1 + 1/2 + ... + 1/t]. It is symmetric only at t = 1, where it is MAE (mean absolute error). It
-    is not convex in the logits.
+    The loss lies in [0, 1 + 1/2 + ... + 1/t], with t the `order`. It is symmetric (its sum over all classes is
+    constant) only at t = 1, where it is MAE (mean absolute error). It is not convex in the logits.
 
     Args:
         weight, size_average, ignore_index, reduce, reduction, label_smoothing: as for `nn.CrossEntropyLoss`.
@@ -287,7 +293,8 @@ class EpsilonSoftmaxLoss(ScoredLoss):
     .. math:: \ell(f, y) = -\log \max\Big(\frac{p_y + m\,[y = \arg\max f]}{m + 1}, \mathrm{floor}\Big),
               \qquad p = \mathrm{softmax}(f)
 
-    The loss lies in [0, -log floor]. It is not symmetric. It is neither convex nor continuous in the logits: it jumps
+    where [y = argmax f] is 1 if the label y has the largest logit, else 0. The loss lies in [0, -log floor]. It is not
+    symmetric: its sum over all classes is not constant. It is neither convex nor continuous in the logits: it jumps
     where the most probable class changes.
 
     Args:

@@ -38,7 +38,8 @@ class LogitScale(Wrapper):
     .. math:: \ell(s f, y)
 
     The MGCE of a row is then zero once the logit of its label exceeds all others by beta / s. The result is bounded,
-    symmetric or convex if the loss is. Also `link` scales the logits before it turns them into probabilities.
+    symmetric (its sum over all classes is constant) or convex if the loss is. Also `link` scales the logits before it
+    turns them into probabilities.
 
     Args:
         loss: a module that takes logits and targets. Logits of half types are converted to float32 first, for
@@ -86,7 +87,7 @@ class LogitScale(Wrapper):
 
 
 def _scaled(loss: NamedLoss, order: int, betas: tuple[float, ...] = ()) -> NamedLoss:
-    """Describe the variant of a named loss with scaled logits, which has the same properties."""
+    """Describe the variant of a named loss with scaled logits; its properties are those of the named loss."""
     return NamedLoss(
         f"{loss.name}+scale",
         LogitScale,

@@ -38,6 +38,6 @@ def expm1(exponent: Tensor) -> Tensor:
     """Return exp(exponent) - 1 such that both the value and the derivative are accurate.
 
     PyTorch computes the derivative of `torch.expm1` as its result plus 1, which loses digits if the result is near -1.
-    There `exp - 1` is used, which is accurate.
+    For such results `exp - 1` is used, which is accurate.
     """
     return torch.where(exponent > -1, exponential.expm1(exponent), torch.exp(exponent) - 1)

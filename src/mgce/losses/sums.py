@@ -22,10 +22,9 @@ class SumLoss(Criterion):
 
     .. math:: \ell(f, y) = \sum_i w_i \ell_i(f, y)
 
-    The sum is bounded, symmetric or convex if each loss is and the weights are positive. It may be convex otherwise
-    too: cross-entropy plus :math:`\epsilon` times MAE is convex for :math:`|\epsilon| \le 1`. Each loss uses its own
-    class
-    weights: give all losses the same.
+    The sum is bounded, symmetric (its sum over all classes is constant) or convex if each loss is and the weights are
+    positive. It may be convex otherwise too: cross-entropy plus :math:`\epsilon` times MAE is convex for
+    :math:`|\epsilon| \le 1`. Each loss uses its own class weights: give all losses the same.
 
     Args:
         losses: modules that take logits and targets. The attributes `reduction`, `ignore_index` and `dim` have to be

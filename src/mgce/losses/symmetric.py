@@ -39,9 +39,9 @@ def rce_loss(
 
     .. math:: \ell(f, y) = -\sum_j p_j \log [j = y] = A (1 - p_y), \qquad p = \mathrm{softmax}(f), \quad A = -\log 0
 
-    The loss lies in [0, A]. It is symmetric: its sum over the k classes is A (k - 1). It is not convex in the logits.
-    Against class probabilities q it is :math:`\sum_y q_y \ell(f, y)`, as for every loss of this package, and not
-    :math:`-\sum_j p_j \log q_j`.
+    where [j = y] is 1 if class j is the label y, else 0. The loss lies in [0, A]. It is symmetric: its sum over the k
+    classes is A (k - 1). It is not convex in the logits. Against class probabilities q it is
+    :math:`\sum_y q_y \ell(f, y)`, as for every loss of this package, and not :math:`-\sum_j p_j \log q_j`.
 
     Args:
         input: logits f, shape (C), (N, C) or (N, C, d1, ..., dK), floating point; -inf masks a class.
@@ -58,7 +58,8 @@ def rce_loss(
         A scalar; for `reduction="none"` a tensor of the shape of index targets.
 
     Raises:
-        TypeError, ValueError, RuntimeError, IndexError: as :func:`mgce_loss`; wrong hyperparameters as a wrong `beta`.
+        TypeError, ValueError, RuntimeError, IndexError: as :func:`mgce_loss`. A wrong hyperparameter raises the
+            error of a wrong `beta`.
 
     Example:
         >>> rce_loss(torch.tensor([[1.0, 0.0]]), torch.tensor([1]), log_zero=-4)
@@ -94,8 +95,8 @@ def unhinged_loss(
 
     The loss is unbounded above and below: minimising it alone drives the logits to infinity. So bound the logits
     (:class:`mgce.LogitClip`) or penalise the weights of the network. It is convex, and symmetric: its sum over the k
-    classes is k. No other loss is both if it is invariant under permutations and monotone (Lemire Paquin and Giguère,
-    arXiv 2605.20347). A class of logit -inf is left out of the mean.
+    classes is k. No other permutation-invariant and monotone loss is both convex and symmetric (Lemire Paquin and
+    Giguère, arXiv 2605.20347). A class of logit -inf is left out of the mean.
 
     Args:
         input: logits f, shape (C), (N, C) or (N, C, d1, ..., dK), floating point; -inf masks a class.

@@ -25,9 +25,10 @@ class TemperatureScaling(nn.Module):
 
     .. math:: T = \arg\min_{T > 0} \frac{1}{N} \sum_i \ell_\beta(f_i / T, y_i), \qquad x \mapsto p_\beta(f(x) / T)
 
-    The temperature T minimises the MGCE loss, which is smallest if p is the distribution of the labels. This loss is
-    convex in 1 / T, and, unlike log-loss, finite where a probability is 0. At beta = inf this is the usual temperature
-    scaling of softmax. It changes no prediction, only the confidence of p.
+    with f the logits and p the worst-case probabilities of MGCE. The temperature T minimises the MGCE loss, which is
+    smallest if p is the distribution of the labels. This loss is convex in 1 / T, and, unlike log-loss, finite where a
+    probability is 0. At beta = inf this is the usual temperature scaling of softmax. Temperature scaling changes no
+    prediction, only the confidence of p.
 
     Args:
         beta: the beta of the loss that the model was trained with, in [1, inf]; inf for any loss with softmax. None
@@ -136,14 +137,17 @@ class TemperatureScaling(nn.Module):
         return self
 
     def _slope(self, f: Tensor, target: Tensor, inverse: float) -> float:
-        """Return the derivative of the mean loss in the inverse temperature; it is a nondecreasing function."""
+        """Return the derivative of the mean loss with respect to the inverse temperature; it never decreases."""
         p = worst_case_probs(inverse * f, beta=self.link.beta)
         p[torch.arange(len(p), device=p.device), target] -= 1
         return float((p * torch.where(f > -math.inf, f, 0)).sum(1).mean())
 
 
 def _matched(criterion: nn.Module) -> tuple[nn.Module, MinimaxLink]:
-    """Return what a loss does to logits before its link, and the link; a scale is left to the temperature."""
+    """Return the module that a loss applies to logits before its link, and the link.
+
+    A constant factor of the logits is dropped, since the fitted temperature replaces it.
+    """
     check_loss("criterion", criterion)
     link: nn.Module = link_of(criterion)
     before: nn.Module = nn.Identity()

@@ -46,10 +46,11 @@ def bi_tempered_loss(
         p_j = \big(1 + (t_2 - 1)(\lambda - f_j)\big)^{-1/(t_2 - 1)}, \qquad
         \log_t u = \frac{u^{1 - t} - 1}{1 - t}
 
-    with :math:`\lambda(f)` such that p sums to one. The loss lies in [0, 1 / (1 - t1)), and is unbounded at t1 = 1. It
-    is not symmetric. It is convex in the logits only at t1 = t2 = 1, where it is cross-entropy. Against class
-    probabilities q it is :math:`\sum_y q_y \ell(f, y)`, which differs from the Bregman divergence by a number that
-    depends only on q. The `link` of :class:`mgce.BiTemperedLoss` turns logits into p.
+    with :math:`\lambda(f)` such that p sums to one. The loss lies in [0, 1 / (1 - t1)), and is unbounded at t1 = 1. Its
+    sum over all classes is not constant (the loss is not symmetric). It is convex in the logits only at t1 = t2 = 1,
+    where it is cross-entropy. Against class probabilities q it is :math:`\sum_y q_y \ell(f, y)`, which differs from the
+    Bregman divergence by a number that depends only on q. The `link` of :class:`mgce.BiTemperedLoss` turns logits into
+    p.
 
     Args:
         input: logits f, shape (C), (N, C) or (N, C, d1, ..., dK), floating point; -inf masks a class.
@@ -59,14 +60,16 @@ def bi_tempered_loss(
         reduction: `"none"`, `"mean"` or `"sum"`.
         label_smoothing: in [0, 1].
         t1: in [0, 1], the temperature of the logarithm.
-        t2: at least 1, the temperature of the softmax; k^(3 (t2 - 1)) has to be finite in the dtype of the logits.
+        t2: at least 1, the temperature of the softmax; k^(3 (t2 - 1)) has to be finite in the dtype of the logits, for
+            k classes.
         dim: dimension of the classes, as for :func:`mgce_loss`.
 
     Returns:
         A scalar; for `reduction="none"` a tensor of the shape of index targets.
 
     Raises:
-        TypeError, ValueError, RuntimeError, IndexError: as :func:`mgce_loss`; wrong hyperparameters as a wrong `beta`.
+        TypeError, ValueError, RuntimeError, IndexError: as :func:`mgce_loss`. A wrong hyperparameter raises the
+            error of a wrong `beta`.
 
     Example:
         >>> bi_tempered_loss(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
@@ -179,7 +182,8 @@ class BiTemperedLoss(ScoredLoss):
     Args:
         weight, size_average, ignore_index, reduce, reduction, label_smoothing: as for `nn.CrossEntropyLoss`.
         t1: in [0, 1], the temperature of the logarithm; at 1 the loss is unbounded.
-        t2: at least 1, the temperature of the softmax; k^(3 (t2 - 1)) has to be finite in the dtype of the logits.
+        t2: at least 1, the temperature of the softmax; k^(3 (t2 - 1)) has to be finite in the dtype of the logits, for
+            k classes.
         dim: dimension of the classes; None means 1, or 0 for a single row.
 
     Raises:

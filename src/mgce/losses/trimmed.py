@@ -60,7 +60,7 @@ class RecentLosses(nn.Module):
         self.share = self._share()
 
     def reset_parameters(self) -> None:
-        """Forget all losses; to be called after a module made on the device `meta` has been given memory."""
+        """Discard all stored losses; call it after a module made on the device `meta` was given memory."""
         self.losses.fill_(torch.inf)
         self.count.zero_()
         self.share = self._share()
@@ -70,14 +70,14 @@ class RecentLosses(nn.Module):
         self.share = self._share()  # not in the state dict, and without values in a module made on `meta`
 
     def _share(self) -> Tensor:
-        """Compute the buffer `share`, the fractions to leave out as integers, on the device of the other buffers."""
+        """Compute the buffer `share`, the fractions to leave out stored as integers, on the device of all buffers."""
         # Rounded up, so that .29 leaves out 29 of 100 rows: .29 * 100 is slightly below 29 in floating point.
         return torch.tensor([math.ceil(share * 2**SHARE_BITS) for share in self._trim], device="cpu").to(
             self.count.device
         )
 
     def _place(self, count: Tensor) -> Tensor:
-        """Return for each label the index of the largest loss to keep, if its `count` losses are sorted."""
+        """Return for each label the index of the largest loss to keep among its `count` losses in ascending order."""
         return (count - (count * self.share >> SHARE_BITS) - 1).clamp(min=0)
 
     def forward(self, losses: Tensor, target: Tensor) -> Tensor:
@@ -254,7 +254,7 @@ class TrimmedLoss(Wrapper):
         return total.to(losses.dtype)
 
     def _marked(self, target: Tensor) -> Tensor:
-        """Return the target with the loss's own `ignore_index` in the rows that this one's marks."""
+        """Return the target with this module's `ignore_index` replaced by that of the inner loss."""
         if self.ignore_index == self._ignored_inside or not isinstance(target, Tensor) or target.is_floating_point():
             return target
         return torch.where(target == self.ignore_index, self._ignored_inside, target.long())

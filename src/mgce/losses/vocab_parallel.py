@@ -40,8 +40,9 @@ def vocab_parallel_mgce_loss(
 
     .. math:: \ell_\beta(f, y) = -f_y - \varphi_\beta(f), \qquad f = (f^{(1)}, \dots, f^{(R)})
 
-    Every process calls this function with the same targets and options. Each gets the same loss, and the gradient
-    :math:`p - e_y` for its own classes, with p the worst-case probabilities.
+    for R processes. Every process calls this function with the same targets and options. Each process gets the same
+    loss, and the gradient :math:`p - e_y` for its own classes, with p the worst-case probabilities and e_y the one-hot
+    vector of the label.
 
     No logits are sent. For each row, the group sums two numbers in each Newton step, and a handful before and after
     the steps. On a CPU the number of steps depends on the rows. On a GPU it is fixed: for up to 2^17 classes 6 steps
@@ -94,7 +95,7 @@ def vocab_parallel_mgce_loss(
 
 
 class _VocabParallelLoss(torch.autograd.Function):
-    """The loss of each row as an autograd function; the forward pass computes the gradient in the local logits."""
+    """The loss of each row as an autograd function; the forward pass computes the gradient for the local logits."""
 
     @staticmethod
     def forward(ctx: Any, logits: Tensor, target: Tensor, shard: _Shard, options: LossOptions, beta: float) -> Tensor:

@@ -1,6 +1,6 @@
 """Measure calibration by functions, or batch by batch by torchmetrics classes that compute the same numbers.
 
-The classes need torchmetrics, an optional dependency. They are imported when they are first used.
+The classes need torchmetrics, an optional dependency, and are imported when they are first used.
 """
 
 from __future__ import annotations

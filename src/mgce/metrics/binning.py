@@ -18,7 +18,10 @@ WITHOUT_FLOAT64 = ("mps",)  # device types; Metal, on Apple's GPUs, has no float
 
 
 class BinSums(NamedTuple):
-    """Sums over the samples in each of B bins, in float64; sums of several batches or processes can be added."""
+    """The number of samples and the sums of confidences and hits in each of B bins, in float64.
+
+    The sums of several batches or processes can be added.
+    """
 
     samples: Tensor  # (..., B), their number
     confidence: Tensor  # (..., B)
@@ -43,7 +46,7 @@ def prepared(probs: Tensor, target: Tensor, validate_args: bool) -> tuple[Tensor
 
 
 def check_inputs(probs: Tensor, target: Tensor) -> None:
-    """Require `probs` (N, k) with rows that sum to one, and `target` (N,) with labels in [0, k)."""
+    """Require `probs` to be N rows of k probabilities that sum to one, and `target` to be N labels in [0, k)."""
     _validation.check_probs(probs)
     _validation.check_labels(target, probs.shape[1])
     if len(target) != len(probs):
@@ -51,7 +54,7 @@ def check_inputs(probs: Tensor, target: Tensor) -> None:
 
 
 def top_label(probs: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the largest probability of each row, and 1 if its class (the first at ties) is the label, else 0."""
+    """Return the largest probability of each row, and 1 if its class (at ties the first) is the label, else 0."""
     confidence, predicted = probs.max(1)
     return confidence, (predicted == target).double()
 
@@ -63,22 +66,22 @@ def class_wise(probs: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def bin_edges(n_bins: int, device: torch.device) -> Tensor:
-    """Return the B + 1 edges b/B of bins of equal width, rounded to float64."""
+    """Return the B + 1 edges b/B of B = `n_bins` bins of equal width between 0 and 1, rounded to float64."""
     return torch.arange(n_bins + 1, dtype=torch.float64, device=device) / n_bins
 
 
 def equal_width_sums(confidence: Tensor, hits: Tensor, n_bins: int) -> BinSums:
-    """Sum confidences and hits over B bins [b/B, (b+1)/B) of confidence; the last bin includes 1."""
+    """Sum confidences and hits (1 if right, else 0) over B bins [b/B, (b+1)/B) of confidence; the last includes 1."""
     inner = bin_edges(n_bins, confidence.device)[1:-1]
     # Not floor(c * B): that product may be rounded across an edge, as 0.29 * 100 is.
     return _sums(torch.bucketize(confidence.contiguous(), inner, right=True), confidence, hits, n_bins)
 
 
 def equal_mass_sums(confidence: Tensor, hits: Tensor, n_bins: int) -> BinSums:
-    """Sum confidences and hits over B bins of equal size.
+    """Sum confidences and hits (1 if right, else 0) over B bins with equal numbers of samples.
 
-    The sample with the r-th smallest confidence is in bin floor(r B / N). r counts from 0. `confidence` and `hits`
-    have shape (N,).
+    The sample with the r-th smallest confidence is in bin floor(r B / N), where r counts from 0 and N is the number of
+    samples. `confidence` and `hits` have shape (N,).
     """
     _, group, size = torch.unique(confidence, return_inverse=True, return_counts=True)
     # Samples of equal confidence each take the mean of their hits, since their order decides which bin each falls into.
@@ -89,7 +92,7 @@ def equal_mass_sums(confidence: Tensor, hits: Tensor, n_bins: int) -> BinSums:
 
 
 def calibration_error(sums: BinSums) -> Tensor:
-    """Return sum_b n_b/N |acc(b) - conf(b)|, with bin b's size n_b, accuracy and mean confidence.
+    """Return sum_b n_b/N |acc(b) - conf(b)|; of N samples bin b has n_b, with accuracy acc and mean confidence conf.
 
     The result is averaged over the leading dimensions if there are any.
     """

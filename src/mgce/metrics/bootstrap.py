@@ -14,7 +14,7 @@ from mgce._validation import expected
 
 
 class Interval(NamedTuple):
-    """The value of a metric on a sample, and the two ends of an interval for its true value; float64 scalars."""
+    """The value of a metric on a sample, and the lower and upper end of an interval for its true value, in float64."""
 
     value: Tensor
     lower: Tensor
@@ -44,7 +44,7 @@ def bootstrap_interval(
     Args:
         metric: function of `probs` and `target` that returns a number in [0, 1], such as
             :func:`expected_calibration_error`.
-        probs: probabilities, shape (N, k).
+        probs: probabilities of k classes for N rows, shape (N, k).
         target: labels, shape (N,).
         generator: random generator for the resamples; the global random state is neither read nor changed.
         delta: probability, in (0, 1), that the interval may miss the true value.

@@ -154,7 +154,7 @@ def adaptive_calibration_error(
     *,
     validate_args: bool = True,
 ) -> Tensor:
-    r"""Compute the calibration error of the top label, with bins of equal mass.
+    r"""Compute the calibration error of the top label, with bins of equal numbers of samples (equal mass).
 
     .. math:: \mathrm{ACE} = \sum_{b=1}^{B} \frac{n_b}{N} \, |\mathrm{acc}(b) - \mathrm{conf}(b)|
 
@@ -199,7 +199,8 @@ def maximum_calibration_error(
 
     .. math:: \mathrm{MCE} = \max_{b:\, n_b > 0} |\mathrm{acc}(b) - \mathrm{conf}(b)|
 
-    It is the error of the worst bin, however few samples this bin has. With many bins it is often a bin of one sample.
+    acc(b) is the accuracy and conf(b) the mean confidence of the n_b samples in bin b. The result is the error of the
+    worst bin, however few samples this bin has. With many bins the worst bin often has one sample.
 
     Args:
         probs: as :func:`expected_calibration_error`.
@@ -235,6 +236,8 @@ def reliability_curve(
 
     .. math:: \mathrm{acc}(b) = \frac{1}{n_b} \sum_{i \in b} 1[\hat y_i = y_i], \qquad
               \mathrm{conf}(b) = \frac{1}{n_b} \sum_{i \in b} \max_c p_{ic}
+
+    with y_i the label of row i, :math:`\hat y_i` its predicted class and p_ic the probability of class c.
 
     Args:
         probs: as :func:`expected_calibration_error`.

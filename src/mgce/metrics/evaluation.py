@@ -30,12 +30,12 @@ FloatArray = NDArray[np.float64]
 def rank_classes(logits: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """Sort the classes of every row by decreasing logit; of equal logits the lower index comes first.
 
-    The predicted class has the largest logit. Probabilities do not always determine it: several classes may have the
-    largest probability, as often for p at beta = 1. Calibration errors take the first of these classes. So
+    The predicted class has the largest logit. Probabilities do not always determine this class: several classes may
+    have the largest probability, as often for p at beta = 1. Calibration errors take the first of these classes. So
     probabilities are put into this order first, in which the predicted class comes first.
 
     Args:
-        logits: f, shape (N, k).
+        logits: f, shape (N, k) for N rows and k classes.
         target: class indices, shape (N,).
 
     Returns:
@@ -49,7 +49,8 @@ def rank_classes(logits: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
 def measure(logits: Tensor, target: Tensor, outputs: Mapping[str, Tensor]) -> dict[str, float]:
     """Return the accuracy, and the expected and static calibration errors of each kind of probabilities.
 
-    `outputs` maps names to probabilities (N, k). The keys of the result are `accuracy`, `ece_NAME` and `sce_NAME`.
+    `outputs` maps names to probabilities of N rows and k classes, (N, k). The keys of the result are `accuracy`,
+    `ece_NAME` and `sce_NAME`.
     """
     order, place = rank_classes(logits, target)
     result = {"accuracy": float((place == 0).double().mean())}
@@ -60,10 +61,10 @@ def measure(logits: Tensor, target: Tensor, outputs: Mapping[str, Tensor]) -> di
 
 
 def both_outputs(logits: Tensor, beta: float, link: nn.Module) -> dict[str, Tensor]:
-    """Return the minimax probabilities h and the worst-case probabilities p of logits (N, k).
+    """Return the minimax probabilities h and the worst-case probabilities p of N rows of k logits.
 
-    They are computed from the beta and the link of a loss. The link, which maps logits to probabilities, returns h,
-    but p for a loss with forward correction.
+    Both are computed from the beta and the link of a loss. The link maps logits to probabilities: to p for a loss with
+    forward correction, otherwise to h.
     """
     probs: Tensor = link(logits)
     if any(isinstance(part, MinimaxLink) and part.output == "worst_case" for part in link.modules()):
@@ -81,7 +82,7 @@ def evaluate(
     """Measure the accuracy of a classifier, and the calibration of its two kinds of probabilities, h and p.
 
     Args:
-        logits: f, shape (N, k).
+        logits: f, shape (N, k) for N rows and k classes.
         target: class indices, shape (N,).
         beta: the beta of the loss that the classifier was trained with; inf for a loss without beta, for which p is h.
         link: the link of the loss, needed if h are not the minimax probabilities at beta, as for generalized
@@ -116,7 +117,7 @@ def pool(curves: Sequence[Mapping[str, Any]]) -> tuple[FloatArray, FloatArray, F
 
 
 def _plain(curve: ReliabilityCurve) -> dict[str, list[Any]]:
-    """Return a curve as lists, with None for the mean of an empty bin."""
+    """Return a reliability curve as lists, with None for the means of an empty bin."""
     means = {"confidence": curve.confidence, "accuracy": curve.accuracy}
     return {
         "count": curve.count.tolist(),

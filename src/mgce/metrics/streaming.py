@@ -1,8 +1,8 @@
-"""Compute calibration errors by torchmetrics classes: over batches, over processes, inside Lightning.
+"""Compute calibration errors over batches and processes by torchmetrics classes, which Lightning can use.
 
-Each class has the name of a function in :mod:`mgce.metrics`, and computes over many batches what that function
-computes on all rows at once. Sums are kept in float64 whatever the dtype of the probabilities. They stay on the CPU if
-the device has no float64, as is so for Apple's GPUs.
+Each class has the name of a function in :mod:`mgce.metrics`, and computes over many batches what that function computes
+on all rows at once. Sums are kept in float64 whatever the dtype of the probabilities. The sums stay on the CPU if the
+device has no float64, as is so for Apple's GPUs.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _CalibrationError(Metric):
 
 
 class _BinnedCalibrationError(_CalibrationError):
-    """A calibration error with fixed bins, which only stores sums over each bin."""
+    """The base class of calibration errors with fixed bins, which store only sums over each bin."""
 
     samples: Tensor
     confidence: Tensor
@@ -70,6 +70,8 @@ class ExpectedCalibrationError(_BinnedCalibrationError):
     r"""Compute the expected calibration error (ECE) of the top label over batches.
 
     .. math:: \mathrm{ECE} = \sum_{b=1}^{B} \frac{n_b}{N} \, |\mathrm{acc}(b) - \mathrm{conf}(b)|
+
+    Of N samples bin b has n_b, with accuracy acc(b) and mean confidence conf(b).
 
     Args:
         n_bins: number B of bins of equal width, at least 1.
@@ -106,6 +108,8 @@ class MaximumCalibrationError(ExpectedCalibrationError):
 
     .. math:: \mathrm{MCE} = \max_{b:\, n_b > 0} |\mathrm{acc}(b) - \mathrm{conf}(b)|
 
+    Bin b has n_b samples, with accuracy acc(b) and mean confidence conf(b).
+
     Args:
         n_bins: number B of bins of equal width, at least 1.
         validate_args: whether to check the values of each batch, which synchronises a GPU.
@@ -134,6 +138,9 @@ class StaticCalibrationError(_BinnedCalibrationError):
 
     .. math:: \mathrm{SCE} = \frac{1}{k} \sum_{c=1}^{k} \sum_{b=1}^{B} \frac{n_{bc}}{N} \,
               |\mathrm{acc}(b, c) - \mathrm{conf}(b, c)| \le \frac{2}{k}
+
+    Of N samples n_bc have a probability of class c in bin b; acc(b, c) is the fraction of these with label c, and
+    conf(b, c) their mean probability of c.
 
     Args:
         num_classes: number k of classes, at least 1; the name is that of torchmetrics.
@@ -178,7 +185,8 @@ class AdaptiveCalibrationError(_CalibrationError):
 
     .. math:: \mathrm{ACE} = \sum_{b=1}^{B} \frac{n_b}{N} \, |\mathrm{acc}(b) - \mathrm{conf}(b)|
 
-    The bins depend on all confidences, so two float64 numbers are stored for each row.
+    Of N samples bin b has n_b, with accuracy acc(b) and mean confidence conf(b). The bins depend on all confidences, so
+    two float64 numbers are stored for each row.
 
     Args:
         n_bins: number B of bins of equal mass, at least 1.

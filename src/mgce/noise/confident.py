@@ -1,4 +1,4 @@
-"""Find the class that each row confidently belongs to, by confident learning."""
+"""Find the class to which each row confidently belongs, by confident learning."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ ROUNDING = 1e-6
 
 
 def confident_labels(probs: NDArray[np.floating[Any]], target: NDArray[np.int64]) -> NDArray[np.int64]:
-    r"""Return the class that each row confidently belongs to, whatever label it was given.
+    r"""Return the class to which each row confidently belongs, which may differ from the given label.
 
     The threshold of a class j is the mean of its probability over the :math:`n_j` rows with the given label j,
 
     .. math:: t_j = \frac{1}{n_j} \sum_{i: y_i = j} p_{ij}.
 
-    Row i confidently belongs to class j if :math:`p_{ij} \ge t_j`. If this holds for several classes, the most
-    probable of them is returned. If it holds for none, the given label is returned. Classes that the model predicts
-    with high probability have a high threshold.
+    Row i confidently belongs to class j if :math:`p_{ij} \ge t_j`. If a row confidently belongs to several classes, the
+    most probable of them is returned. If it belongs to none, the given label is returned. Classes that the model
+    predicts with high probability have a high threshold.
 
     Args:
-        probs: class probabilities, shape (n, k), predicted for each row by a model that was not trained on it.
+        probs: class probabilities, shape (n, k): n rows, k classes, predicted for each row by a model that was not
+            trained on it.
         target: given labels, shape (n,), in 0..k-1.
 
     Returns:

@@ -11,7 +11,7 @@ from mgce import _validation
 
 
 class CorruptedLabels(NamedTuple):
-    """Noisy labels and where they differ from the true ones.
+    """Noisy labels, and a mask of the rows whose noisy label differs from the true label.
 
     Args:
         labels: noisy labels, int64, shape (N,).
@@ -29,21 +29,21 @@ def corrupt(
     *,
     exact: bool = False,
 ) -> CorruptedLabels:
-    r"""Replace each label y by a label drawn from row y of a transition matrix.
+    r"""Replace each label y by a label drawn at random from row y of a transition matrix.
 
     .. math:: P(\tilde y_i = z \mid y_i = y) = T_{yz}
 
-    By default each label is drawn independently. With `exact=True` the numbers of changed labels are not random: they
-    are the expected numbers, rounded. Of the n_y labels of class y, n_y (1 - T_yy) are expected to change. The sum
+    By default each label is drawn independently. With `exact=True` the numbers of changed labels are not random, but
+    the expected numbers, rounded. Of the n_y labels of class y, n_y (1 - T_yy) are expected to change. The sum
     over all classes is rounded. Each class gets its part of this total, rounded down or up by the method of largest
-    remainders. In the same way the changed labels of class y are divided among the new classes z, with n_y T_yz
-    expected for each. Which labels change is random, and so is which of equal remainders is rounded up.
+    remainders. In the same way the changed labels of class y are divided among the new classes z, where n_y T_yz labels
+    are expected to become z. Which labels change is random. Among equal remainders, a random one is rounded up.
 
     Args:
-        labels: true labels in [0, k), int64, shape (N,); left unchanged. N may be 0.
+        labels: true labels in [0, k) for k classes, int64, shape (N,); left unchanged. N, the number of rows, may be 0.
         transition: T, row-stochastic up to rounding, floating point, shape (k, k); row = true class.
         generator: random generator; the global random state is neither read nor changed. Random numbers are drawn on
-            its device, so a CPU generator gives the same noise for labels on a GPU.
+            the device of the generator, so a CPU generator gives the same noise for labels on a GPU.
         exact: whether the numbers of changed labels are the expected ones instead of random.
 
     Returns:
@@ -51,7 +51,7 @@ def corrupt(
 
     Raises:
         TypeError: if an argument has the wrong Python type.
-        ValueError: if a shape, a dtype or a value is not as above.
+        ValueError: if a shape, a dtype or a value is not as described above.
 
     Example:
         >>> transition = torch.tensor([[0.5, 0.5], [0.0, 1.0]])
@@ -74,7 +74,7 @@ def corrupt(
 
 
 def check_drawing(labels: Tensor, n_classes: int, generator: torch.Generator) -> None:
-    """Require int64 labels in [0, n_classes), and a torch.Generator."""
+    """Raise an error unless labels are int64 in [0, n_classes), and the generator is a torch.Generator."""
     _validation.check_labels(labels, n_classes, "labels")
     if labels.dtype != torch.int64:
         raise ValueError(_validation.expected("labels", "a tensor of dtype torch.int64", labels.dtype))

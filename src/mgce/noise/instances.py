@@ -21,19 +21,19 @@ def corrupt_by_features(
     noise_rate: float,
     generator: torch.Generator,
 ) -> CorruptedLabels:
-    r"""Replace labels at random; the probability of a change and the new class depend on the row.
+    r"""Replace labels at random; the row's features determine which new class is probable.
 
     .. math:: q_i \sim \mathcal N(r, 0.1^2) \text{ within } r \pm \min(r, 1 - r), \qquad
         P(\tilde y_i = z) = q_i\, \mathrm{softmax}_{z \ne y_i}(x_i^\top W_{y_i})_z
 
-    where each class y has a matrix :math:`W_y` with standard normal entries. Similar rows get the same wrong class, so
-    a network can learn the noise. The larger the features, the more the new class is determined by the row. The
-    probability :math:`q_i` that a label changes is drawn from an interval symmetric around r = `noise_rate`, so its
-    mean is r. (The publication cuts it off at 0 and 1 instead.)
+    with features x_i of row i. Each class y has a matrix :math:`W_y` with standard normal entries. Similar rows get the
+    same wrong class, so a network can learn the noise. The larger the features, the more the new class is determined by
+    the row. The probability :math:`q_i` that a label changes is drawn from an interval symmetric around r =
+    `noise_rate`, so its mean is r. (The publication truncates this distribution at 0 and 1 instead.)
 
     Args:
         labels: true labels in [0, k), int64, shape (N,); left unchanged.
-        features: x, floating point, shape (N, d); images are flattened.
+        features: x, floating point, shape (N, d): N rows, d features; images are flattened.
         n_classes: number k of classes, at least 2.
         noise_rate: mean probability r in [0, 1] that a label changes.
         generator: random generator; the global random state is neither read nor changed.
@@ -87,7 +87,7 @@ def _check(labels: Tensor, features: Tensor, n_classes: int, noise_rate: float, 
 
 
 def _rates(n: int, noise_rate: float, generator: torch.Generator) -> Tensor:
-    """Draw n rates from a normal distribution that is cut off at the same distance on both sides of its mean."""
+    """Draw n noise rates from a normal distribution that is truncated symmetrically around its mean `noise_rate`."""
     half = min(noise_rate, 1 - noise_rate)
     uniform = torch.rand(n, generator=generator, dtype=torch.float64, device=generator.device)
     inside = math.erf(half / (SPREAD * math.sqrt(2)))  # probability of the interval

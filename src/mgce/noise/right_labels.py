@@ -1,4 +1,4 @@
-"""Estimate probabilities of the right label from margins, for rows whose given labels may be wrong."""
+"""Estimate probabilities of the right label from margins (logits), for rows whose given labels may be wrong."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ LEAST_WEIGHT = 1e-4  # shares of wrong labels of less weight are dropped: they c
 
 @dataclass(frozen=True)
 class RightLabels:
-    r"""A map from margins f to probabilities q of the right label.
+    r"""A map from a classifier's margins (logits) f to probabilities q of the right label.
 
     .. math:: q(f) = \sum_g w_g \operatorname{softmax}(a_g f)
 
     Attributes:
-        rates: likely rates of wrong labels, (G,).
+        rates: G likely rates of wrong labels, shape (G,).
         sharpness: for each rate, the factor a of the margins, (G,).
         weights: for each rate, its weight w, (G,); the weights sum to 1.
         lower, upper: confidence interval of the rate of wrong labels, from the likelihood.
@@ -58,17 +58,17 @@ class RightLabels:
 
     @property
     def is_told(self) -> bool:
-        """Whether the data distinguish wrong labels from classes that overlap."""
+        """Whether the data can distinguish wrong labels from overlapping classes."""
         return self.stated or self.upper - self.lower <= WIDE
 
     def probs(self, margins: FloatArray) -> FloatArray:
-        """Return the probabilities q of the right label, shape (n, k), for margins (n, k)."""
+        """Return the probabilities q of the right label, one row for each row of margins, one column for each class."""
         f = _behind(margins)
         pairs = zip(self.weights, self.sharpness, strict=True)
         return np.asarray(sum(weight * softmax(factor * f, axis=1) for weight, factor in pairs))
 
     def __str__(self) -> str:
-        """Return sentences on the estimated rate of wrong labels, and on what q assumes."""
+        """Return sentences on the estimated rate of wrong labels, and on the assumptions behind the probabilities q."""
         what = "q is the probability of the right label, if a wrong one is any other class, all alike, whatever the row"
         if self.stated:
             return f"{what}. It takes {self.noise_rate:.1%} of the labels for wrong, as stated."
@@ -84,21 +84,21 @@ class RightLabels:
 def estimate_right_labels(
     margins: FloatArray, target: NDArray[np.int64], noise_rate: float | None = None
 ) -> RightLabels:
-    r"""Estimate probabilities q of the right label under symmetric noise, from margins and given labels.
+    r"""Estimate under symmetric noise a map from margins (logits) to probabilities q of the right label.
 
-    A label is wrong with probability eta, and then one of the other classes, all equally likely. A given label y has
-    the probability
+    A label is wrong with probability eta; each of the other k - 1 classes is then equally likely. With margins f, a
+    given label y has the probability
 
     .. math:: (1 - \eta) q_y + \frac{\eta}{k - 1} (1 - q_y), \qquad q = \operatorname{softmax}(a f).
 
-    For each rate eta on a grid, the factor a has the largest likelihood. Wrong labels differ from overlapping classes
-    on rows with large margins: there, a share eta of labels disagrees with the model only if labels are wrong.
-    Each rate has a weight, its likelihood times a prior that prefers classes which can be told apart. q is the
+    For each rate eta on a grid, the factor a has the largest likelihood. Rows with large margins distinguish wrong
+    labels from overlapping classes: on such rows, a share eta of labels disagrees with the model only if labels are
+    wrong. Each rate has a weight, its likelihood times a prior that prefers separable classes. q is the
     weighted mean over the rates.
 
     Args:
-        margins: f, of rows that the model was not fitted to, shape (n, k).
-        target: their given labels, shape (n,), in 0..k-1.
+        margins: f, shape (n, k): n rows that the model was not fitted to, k classes.
+        target: given labels of these rows, shape (n,), in 0..k-1.
         noise_rate: eta, in [0, 1 - 1/k), if it is known; None to estimate it.
 
     Raises:
@@ -147,6 +147,6 @@ def estimate_right_labels(
 
 
 def _behind(margins: FloatArray) -> FloatArray:
-    """Return margins (n, k) minus the largest of their row, cut off below where every probability is 0 anyway."""
+    """Return margins minus the largest margin of their row, clipped from below where probabilities are 0 anyway."""
     with np.errstate(over="ignore"):
         return np.asarray(np.maximum(margins - margins.max(1, keepdims=True), FURTHEST))

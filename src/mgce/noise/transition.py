@@ -16,12 +16,12 @@ from mgce import _validation
 
 
 def symmetric(n_classes: int, noise_rate: float) -> Tensor:
-    r"""Return the matrix of symmetric noise: a wrong label is any of the other classes with equal probability.
+    r"""Return the matrix of symmetric noise: a wrong label is any other class, with equal probabilities.
 
     .. math:: T_{yy} = 1 - r, \qquad T_{yz} = \frac{r}{k - 1} \quad (z \neq y)
 
-    Some papers draw the new label from all k classes, including the true one. Their rate s corresponds to r = s (k -
-    1)/k here. Above r = (k - 1)/k the true class is the least likely label.
+    Some papers draw the new label from all k classes, including the true one. The rate s in such papers corresponds to
+    r = s (k - 1)/k here. Above r = (k - 1)/k the true class is the least likely label.
 
     Args:
         n_classes: number k of classes, at least 2.
@@ -48,7 +48,7 @@ def symmetric(n_classes: int, noise_rate: float) -> Tensor:
 
 
 def pair_flip(n_classes: int, noise_rate: float) -> Tensor:
-    r"""Return the matrix of pair noise: every wrong label is the next class, and after the last class the first.
+    r"""Return the matrix of pair noise: every wrong label is the next class; the next class of the last is the first.
 
     .. math:: T_{yy} = 1 - r, \qquad T_{y,\,(y + 1) \bmod k} = r
 
@@ -79,7 +79,7 @@ def pair_flip(n_classes: int, noise_rate: float) -> Tensor:
 
 
 def asymmetric(mapping: Mapping[int, int], n_classes: int, noise_rate: float) -> Tensor:
-    r"""Return the matrix of asymmetric noise: all wrong labels of a mapped class are one other class.
+    r"""Return the matrix of asymmetric noise: all wrong labels of a mapped class are the same other class.
 
     .. math:: T_{yy} = 1 - r, \qquad T_{y,\,m(y)} = r \qquad \text{for } y \text{ in the mapping } m,
 
@@ -118,13 +118,14 @@ def asymmetric(mapping: Mapping[int, int], n_classes: int, noise_rate: float) ->
 
 
 def inverse_noise_matrix(transition: Tensor, frequencies: Tensor) -> Tensor:
-    r"""Return the probability of each true label y, given the observed label z.
+    r"""Return a matrix M with the probability of each true label y, given the observed label z.
 
     .. math:: M_{yz} = \frac{\pi_y T_{yz}}{\sum_c \pi_c T_{cz}}
 
-    `1 - M.diagonal()` is the fraction of wrong labels among the rows with each label. Pass it to
-    :class:`mgce.TrimmedLoss` as `trim`. It is 1 for an observed label whose class has the frequency 0, but `trim` has
-    to be below 1. So pass `(1 - M.diagonal()).clamp(max=0.99)`, which leaves out almost all rows of such a label.
+    `1 - M.diagonal()` is the fraction of wrong labels among the rows with each observed label.
+    :class:`mgce.TrimmedLoss` accepts these fractions as `trim`. The fraction is 1 for a label whose class has the
+    frequency 0, but `trim` has to be below 1. So pass `(1 - M.diagonal()).clamp(max=0.99)`, which leaves out almost all
+    rows of such a label.
 
     Args:
         transition: the noise T, shape (k, k); rows are true classes and sum to one.

@@ -1,11 +1,12 @@
-r"""Bound the number of steps of Newton's method on the beta-norm: by a proof, and by a table of the worst rows.
+r"""Bound the number of Newton steps that the normalizer needs: by a proof, and by a table of the worst rows.
 
-The proof: let `N = ||v||_beta - 1` be the excess of the norm at a point, and g the slope of the norm in
-`s = 1 + t/beta`. Let N' and g' be these two numbers after a step. Both are smaller than before. The norm is convex, so
-`N'/N + g'/g <= 1`, and the product of these two ratios is at most 1/4. So every step divides `N g` by at least 4. At
-the start `N g` is below `(k^(1/beta) - 1) k^(1/beta)` with k classes. As g is at least 1, the error of t is at most
-`beta N g`. So the number of steps to any accuracy is bounded, whatever the logits. A search (`tests/worst_rows.py`)
-found that no row comes near this bound unless beta is near 1.
+The proof: Newton's method finds the t at which the beta-norm of `v = (1 + (x + t)/beta)_+` is 1, for logits x. Let
+`N = ||v||_beta - 1` be the excess of the norm at a point, and g the slope of the norm in `s = 1 + t/beta`. Let N' and
+g' be these two numbers after a step. Both are smaller than before. The norm is convex, so `N'/N + g'/g <= 1`, and the
+product of these two ratios is at most 1/4. So every step divides `N g` by at least 4. At the start `N g` is below
+`(k^(1/beta) - 1) k^(1/beta)` with k classes. As g is at least 1, the error of t is at most `beta N g`. So the number of
+steps to any accuracy is bounded, whatever the logits. A search (`tests/worst_rows.py`) found that no row comes near
+this bound unless beta is near 1.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ STEPS = {
 
 
 def proven_steps(k: int, beta: float | Tensor, dtype: torch.dtype) -> int:
-    """Return the proven number of steps after which t is within one machine epsilon of the root, for any k logits.
+    """Return the proven number of Newton steps until the normalizer is within one machine epsilon, for any k logits.
 
-    It includes one step for a start that is rounded to the left of the root, and one to detect convergence.
+    The number includes one step for a start that was rounded to the left of the root, and one to detect convergence.
     """
     b = 1.0 if isinstance(beta, Tensor) else beta
     start = b * math.expm1(math.log(k) / b) * k ** (1 / b)
@@ -37,9 +38,9 @@ def proven_steps(k: int, beta: float | Tensor, dtype: torch.dtype) -> int:
 
 
 def newton_steps(k: int, beta: float | Tensor, dtype: torch.dtype) -> int:
-    """Return a fixed number of steps, for code that cannot read tensor values to detect convergence.
+    """Return a fixed number of Newton steps, for code that cannot read tensor values to detect convergence.
 
-    It is one more than the worst row of the search needed.
+    It is one more than the largest number that any row of the search `tests/worst_rows.py` needed, for k classes.
     """
     # By comparisons, which a compiler can follow where beta is a symbol; a k that is one may stand for any number.
     row = 0 if isinstance(beta, Tensor) else max(i for i, smallest in enumerate(BETAS) if beta >= smallest)

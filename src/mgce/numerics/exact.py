@@ -1,4 +1,4 @@
-r"""Solve for the root t = phi + max f exactly by sorting, for beta = 1 and beta = 2.
+r"""Solve for t, the normalizer phi plus the largest logit, exactly by sorting, for beta = 1 and beta = 2.
 
 These solutions check the iterative solvers in `root` independently.
 """
@@ -13,8 +13,8 @@ def beta_one(x: Tensor) -> Tensor:
     r"""Solve `sum_y (x_y + t + 1)_+ = 1` for t, the threshold of the projection onto the simplex.
 
     Sort x in descending order. In the solution x + t + 1 is positive for its first r entries, with r the largest number
-    for which
-    `1 + r x_(r) > x_(1) + ... + x_(r)`. Then `t = (1 - sum of the first r) / r - 1`. Shapes: x (..., k), t (...).
+    for which `1 + r x_(r) > x_(1) + ... + x_(r)`; x_(r) is the r-th entry. Then `t = (1 - sum of the first r) / r - 1`.
+    Shapes: x (..., k) for k classes, t (...).
     """
     ordered = _descending(x)
     size = _sizes(ordered)

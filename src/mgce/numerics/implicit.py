@@ -13,7 +13,7 @@ from mgce.numerics.root import Beta
 def solve(
     logits: Tensor, beta: Beta, dim: int, method: str = "newton", tol: float = 1e-4
 ) -> tuple[Tensor, Tensor, Beta]:
-    """Return x = f - max f (classes last), the root t = phi + max f, and beta in x's dtype, for logits f.
+    """Return x = f - max f (classes last), t = phi + max f, and beta in x's dtype, for logits f with normalizer phi.
 
     x, t and beta are differentiable. The maximum is a constant to autograd: the derivatives do not depend on which
     constant is subtracted from a row.
@@ -30,17 +30,17 @@ def solve(
 
 
 def worst_case(x: Tensor, t: Tensor, beta: Beta) -> Tensor:
-    """Return the worst-case probabilities p: the powers w of the solved equation divided by their sum, classes last."""
+    """Return the worst-case probabilities p = w / sum w, with w = (1 + (x + t)/beta)_+^(beta - 1), classes last."""
     w, _ = root.powers(x, t, beta)
     return w / w.sum(-1, keepdim=True)
 
 
 def minimax(x: Tensor, t: Tensor, beta: Beta) -> Tensor:
-    """Return the minimax probabilities h at the root t, classes last, corrected such that they sum to one.
+    """Return the minimax probabilities h for the root t of the normalizer's equation, corrected to sum to one.
 
-    Since t is rounded, the sum of h can differ from one by the rounding error of t times the slope of the sum, which
-    is up to k for beta = 1. As dh/dt = w, the surplus is subtracted in proportion to w. Dividing by the sum instead
-    would change classes whose h is right.
+    The classes are in the last dimension. Since t is rounded, the sum of h can differ from one by the rounding error of
+    t times the slope of the sum, which is up to k, the number of classes, for beta = 1. The surplus is subtracted in
+    proportion to w = dh/dt. Dividing by the sum instead would change classes whose h is right.
     """
     w, h = root.powers(x, t, beta)
     surplus = (h.sum(-1, keepdim=True) - 1) / w.sum(-1, keepdim=True)
@@ -66,7 +66,9 @@ def _exact(x: Tensor, beta: Beta) -> Tensor:
 
 
 def _differentiable(x: Tensor, t: Tensor, beta: Beta) -> Tensor:
-    r"""Return the root t of N(x, t) = 0 with unchanged value, and with the derivatives of this root.
+    r"""Return the root t of N(x, t) = 0 with unchanged value, such that autograd finds the derivatives of the root.
+
+    N is the beta-norm of `(1 + (x + t)/beta)_+` minus 1.
 
     One Newton step from a constant t has the first derivative of the root. A second step from there has the first
     three derivatives. The value of N, which is only rounding error, is subtracted. So t keeps its value, and the error

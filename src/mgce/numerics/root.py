@@ -1,7 +1,8 @@
-r"""Solve sum_y ((x_y + t)/beta + 1)_+^beta = 1 for the root t = phi + max f.
+r"""Solve sum_y ((x_y + t)/beta + 1)_+^beta = 1 for t = phi + max f, with f the logits and phi the normalizer.
 
-`x = f - c` are logits less a constant for each row (`c = max f` for accuracy), with the classes in the last dimension.
-`t = phi_beta(x)` is one number for each row. No gradients are computed here: `implicit` differentiates the root.
+`x = f - c` are the logits minus a constant for each row (`c = max f` for accuracy), with the classes in the last
+dimension. `t = phi_beta(x)` is one number for each row. No gradients are computed here: `implicit` differentiates the
+root.
 """
 
 from __future__ import annotations
@@ -46,11 +47,11 @@ def newton(x: Tensor, beta: Beta, *, reduce: Reduce = _identity, k: int | None =
     cannot be read, and the fixed number of steps from :mod:`~mgce.numerics.budget` is made.
 
     Args:
-        x: logits less their row maximum, shape (..., k), float32 or float64; -inf masks a class.
+        x: logits minus their row maximum, shape (..., k) for k classes, float32 or float64; -inf masks a class.
         beta: a float in [1, inf], or a tensor that broadcasts against shape (...).
         reduce: for classes that are distributed over processes, a function that adds the stacked sums of this process
-            to those of the others.
-        k: the number of all classes, if `x` has only those of this process.
+            to those of the other processes.
+        k: the number of all classes, if `x` has only the classes of this process.
 
     Returns:
         t, shape (...), within a few machine epsilons of the root, relative to max(1, |t|). A row that contains NaN or
@@ -92,7 +93,7 @@ def _newton_finite(x: Tensor, beta: Beta, reduce: Reduce, k: int) -> Tensor:
 
 
 def _guarded(t: Tensor, moved: Tensor, low: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the next iterate t and bound `low`: t falls, or rises if rounding took it to the left of the root.
+    """Return the next iterate t and its lower bound `low`; t falls, but rises if rounding moved it left of the root.
 
     `low` is the highest point from which t rose. t never falls back to `low` or below, since t could cycle otherwise:
     a step from the right of the root could be rounded to the left again and again. So t ends on the right, where the
@@ -126,10 +127,10 @@ def _sum_of_shares(h: Tensor) -> Tensor:
 
 
 def norm_excess(x: Tensor, t: Tensor, beta: Beta) -> tuple[Tensor, Tensor]:
-    r"""Return `N = beta (||v||_beta - 1)`, which is zero at the root, and its slope in t, which is at least 1.
+    r"""Return `N = beta (||v||_beta - 1)`, zero at the root t of the normalizer's equation, and its slope in t (>= 1).
 
-    v is `(1 + (x + t)/beta)_+`. At beta = inf, `N = log sum exp(x + t)` and the slope is 1. Shapes: x (..., k), t
-    (...).
+    v is `(1 + (x + t)/beta)_+`. At beta = inf, `N = log sum exp(x + t)` and the slope is 1. Shapes: x (..., k) for k
+    classes, t (...).
     """
     w, h = powers(x, t, beta)
     return _norm(w.sum(-1), h.sum(-1), beta)
@@ -152,12 +153,12 @@ def bisection(x: Tensor, beta: Beta, tol: float = 1e-4) -> Tensor:
 
     An interval around the root is halved until it is narrower than `tol`.
 
-    The interval is `[C - max x, min(C - min x, -max x)]` with `C = beta (k^(-1/beta) - 1)`. It is the paper's (eq.
-    20), except that the upper end is `-max x` if that is smaller. Its width is at most `-C <= log k`. So the number of
-    halvings is known beforehand, and no tensor value is read.
+    The interval is `[C - max x, min(C - min x, -max x)]` with `C = beta (k^(-1/beta) - 1)`. This is the interval of
+    equation (20) of the paper, except that the upper end is `-max x` if that is smaller. Its width is at most
+    `-C <= log k`. So the number of halvings is known beforehand, and no tensor value is read.
 
     Args:
-        x: logits, shape (..., k); -inf masks a class.
+        x: logits, shape (..., k) for k classes; -inf masks a class.
         beta: a float in [1, inf], or a tensor that broadcasts against shape (...).
         tol: width of the last interval, in the units of the logits. Below the spacing of floats around the root,
             further halvings change nothing.
@@ -182,9 +183,10 @@ def bisection(x: Tensor, beta: Beta, tol: float = 1e-4) -> Tensor:
 def powers(x: Tensor, t: Tensor, beta: Beta) -> tuple[Tensor, Tensor]:
     r"""Return `w = v^(beta - 1)` and `h = v^beta` with `v = (1 + (x + t)/beta)_+`; both are zero where v = 0.
 
-    At the root t, h are the minimax probabilities and `w / sum w` the worst-case probabilities. The computation by
-    log1p has a small relative error for every beta up to infinity, where `w = h = exp(x + t)`. At beta = 1, w is 1
-    where v > 0 and 0 elsewhere. Shapes: x (..., k), t (...), both results (..., k).
+    At the root t of the normalizer's equation, h are the minimax probabilities and `w / sum w` the worst-case
+    probabilities. The computation by log1p has a small relative error for every beta up to infinity, where
+    `w = h = exp(x + t)`. At beta = 1, w is 1 where v > 0 and 0 elsewhere. Shapes, for k classes: x (..., k), t (...),
+    both results (..., k).
     """
     t = t.unsqueeze(-1)
     if not isinstance(beta, Tensor):
@@ -212,7 +214,7 @@ def _powers_finite(x: Tensor, t: Tensor, beta: Beta) -> tuple[Tensor, Tensor]:
 
 
 def _lower_end(log_count: Tensor, beta: Beta) -> Tensor:
-    """Return `C = beta (count^(-1/beta) - 1)`, the root of a row whose logits are all zero."""
+    """Return `C = beta (count^(-1/beta) - 1)`, the root of the normalizer's equation for `count` logits of zero."""
     if not isinstance(beta, Tensor):
         return -log_count if beta >= LARGEST_BETA else beta * expm1(-log_count / beta)
     finite, b = _finite(beta)
@@ -220,7 +222,7 @@ def _lower_end(log_count: Tensor, beta: Beta) -> Tensor:
 
 
 def _finite(beta: Tensor) -> tuple[Tensor, Tensor]:
-    """Return a mask of the finite entries of beta, and beta with 1 in place of the others.
+    """Return a mask of the finite entries of beta, and beta with every other entry replaced by 1.
 
     Entries from `LARGEST_BETA` on are infinite up to rounding. NaN is treated as finite.
     """

@@ -10,10 +10,10 @@ from mgce._text import printable
 
 
 def figure(panels: int, width: float, height: float | Sequence[float], columns: int = 2) -> tuple[Any, Any]:
-    """Return a Matplotlib figure and the axes of its panels, each `width` x `height` inches.
+    """Return a Matplotlib figure and the axes of its panels; each panel is `width` x `height` inches.
 
-    There are at most `columns` panels in a row. If `height` has a number for each panel, a row is as high as its
-    highest panel.
+    There are at most `columns` panels in a row. `height` may be a list with one number for each panel; a row is as high
+    as its highest panel.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -42,13 +42,13 @@ def literal(text: str) -> str:
 
 
 def stamp(chart: Any, text: str = "smoke run") -> None:
-    """Write a text across the middle of a figure, large and pale, to mark for example a smoke run."""
+    """Write a large pale text across the middle of a figure, for example to mark a smoke run."""
     size = 6 * chart.get_figwidth()  # points: nine letters take about half the width
     chart.text(0.5, 0.5, text, size=size, rotation=25, ha="center", va="center", color="#C00000", alpha=0.35)
 
 
 def png(chart: Any) -> bytes:
-    """Return a figure as PNG, without Matplotlib's version, so that equal figures give equal bytes."""
+    """Return a figure as PNG, without Matplotlib's version, so that equal figures have equal bytes."""
     image = io.BytesIO()
     # 150 dots for an inch: still sharp at half again the size that a page gives an inch, 96 CSS pixels.
     chart.savefig(image, format="png", dpi=150, metadata={"Software": None})

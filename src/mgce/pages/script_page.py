@@ -1,7 +1,7 @@
-"""An HTML page in one file with a script, which can reach nothing outside.
+"""Write an HTML page in one file, with a script that cannot access anything outside the page.
 
-The Content-Security-Policy lets the browser run the one script whose hash it names, and load nothing but pictures that
-are in the page. So no text of others that gets into the page can run or call home.
+The Content-Security-Policy allows the browser to run only the script whose hash it names, and to load only pictures
+that are in the page. So untrusted text in the page can neither run nor send anything.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from mgce._text import html_text
 
 
 def script_page(title: str, body: str, style: str, script: str, data: Mapping[str, Any]) -> bytes:
-    """Return a page as UTF-8.
+    """Return an HTML page with a script, encoded as UTF-8.
 
     Args:
-        title: its title, as text.
-        body: its content, HTML.
+        title: title of the page, as text.
+        body: content of the page, as HTML.
         style: CSS.
         script: JavaScript, which finds `data` as JSON in the element with the id `data`.
-        data: plain values; texts of others may be among them.
+        data: plain values for the script; they may contain untrusted text.
     """
     policy = (
         f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; img-src data:; "
@@ -40,7 +40,7 @@ def script_page(title: str, body: str, style: str, script: str, data: Mapping[st
 
 
 def json_in_html(data: Mapping[str, Any]) -> str:
-    r"""Return JSON in ASCII in which nothing ends the element around it.
+    r"""Return values as ASCII JSON that is safe inside an HTML element: no text in it can close the element.
 
     Example:
         >>> json_in_html({"cell": "</script>"})

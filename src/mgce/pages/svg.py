@@ -1,4 +1,4 @@
-"""Draw charts of points and lines as SVG, whose colours the style sheet of the surrounding page defines."""
+"""Draw charts of points and lines as SVG; the style sheet of the surrounding page defines the colours."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LEFT, TOP, RIGHT, BOTTOM = 62, 10, 18, 44
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis of a chart: its name, its two ends, and its ticks with their texts."""
+    """An axis of a chart: its name, its limits, and its ticks with their labels."""
 
     name: str
     low: float
@@ -35,14 +35,14 @@ def chart(
 ) -> str:
     """Return a chart of several series as SVG.
 
-    The chart is 360 units wide, about the width of a phone in CSS pixels, so that text has its natural size there.
+    The chart is 360 units wide, about the width of a phone in CSS pixels, so that text has its natural size on a phone.
 
     Args:
         series: the series to draw; later ones cover earlier ones.
         x: the horizontal axis.
         y: the vertical axis.
         description: text for screen readers.
-        height: height of the chart, in the units in which its width is 360.
+        height: height of the chart, in units of which the width has 360.
         diagonal: whether to draw the line y = x.
     """
     right, bottom = 360 - RIGHT, height - BOTTOM

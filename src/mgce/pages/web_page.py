@@ -64,7 +64,7 @@ def document(title: str, lead: str, sections: Mapping[str, str], *, broad: bool 
         lead: the most important sentences, as text.
         sections: maps headings (text) to the HTML of sections.
         broad: whether the page has wide tables and many sections. Then it is wider, and begins with a link to each
-            section, whose text is the heading up to the first colon.
+            section. The text of a link is the heading up to the first colon.
     """
     body, links = "", ""
     for number, (heading, content) in enumerate(sections.items(), 1):
@@ -90,7 +90,7 @@ def bullets(texts: Iterable[str]) -> str:
 
 
 def commands(steps: Mapping[str, str]) -> str:
-    """Return a numbered list of sentences as HTML, each with the command to type; characters of HTML are escaped."""
+    """Return as HTML a numbered list of sentences, each with a command to type; special characters are escaped."""
     return (
         "<ol>"
         + "".join(f"<li>{html_text(text)}<pre>{html_text(command)}</pre></li>" for text, command in steps.items())
@@ -99,7 +99,7 @@ def commands(steps: Mapping[str, str]) -> str:
 
 
 def facts(values: Mapping[str, str]) -> str:
-    """Return the HTML of a list of names, each with a text."""
+    """Return the HTML of a list of names, each with its text beside it."""
     return (
         "<dl>"
         + "".join(f"<dt>{html_text(name)}</dt><dd>{html_text(text)}</dd>" for name, text in values.items())
@@ -108,9 +108,9 @@ def facts(values: Mapping[str, str]) -> str:
 
 
 def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1) -> str:
-    """Return the HTML of a table of texts, which scrolls sideways if the page is too narrow.
+    """Return the HTML of a table of texts; the table scrolls sideways if the page is too narrow.
 
-    The first `words` columns are aligned left as words, the others right as numbers.
+    The first `words` columns are aligned left as words, the other columns right as numbers.
     """
 
     def style(column: int) -> str:

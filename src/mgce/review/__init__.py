@@ -1,1 +1,1 @@
-"""Review suspect labels by a person: the files, the HTML page, and the bounds that follow from the decisions."""
+"""Let a person review suspect labels: read and write the files and the HTML page, and compute bounds from decisions."""

@@ -1,4 +1,4 @@
-r"""Bound a model's errors, and the wrong labels that are left, from examples drawn at random and checked."""
+r"""Bound a model's errors, and the share of labels still wrong, from random examples that a person has checked."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ class ErrorBound:
         n: number of checked examples; none was used to train or choose the model.
         errors: number of checked examples that the model classified wrongly, or that were skipped or dropped.
         unsettled: number of checked examples that were skipped or dropped.
-        upper: with probability 1 - delta, the model errs on at most this share of examples drawn like these.
+        upper: with probability 1 - delta, the model errs on at most this share of future examples drawn in the same
+            way.
         delta: probability with which the bound may fail, at any time.
     """
 
@@ -33,7 +34,7 @@ class ErrorBound:
 
 
 def error_bound(right: Sequence[Any], predicted: Sequence[Any], delta: float = 0.05) -> ErrorBound:
-    """Bound the error of a model from examples drawn at random, whose right labels a person has found.
+    """Bound the error of a model from examples drawn at random, whose right labels a person has looked up.
 
     The bound stays valid if you compute it again after each further example. It holds for one model only: if you train
     several models, the bound of each fails with probability delta, and the best bound may fail more often.
@@ -60,22 +61,22 @@ def error_bound(right: Sequence[Any], predicted: Sequence[Any], delta: float = 0
 def share_left_bound(
     was_wrong: Sequence[bool], probability: Sequence[float], n: int, delta: float = 0.05, *, least: float
 ) -> float:
-    r"""Bound the share of wrong labels that are left uncorrected among n examples, from examples drawn at random.
+    r"""Bound the share of n labels that are wrong and not yet corrected, from examples drawn at random and checked.
 
     .. math:: P(\exists t: U_t < W_t / n) \le \delta, \qquad
         U_t \text{ of the draws } z_j = \frac{w_j}{n q_j}, \quad j \le t
 
     where U_t is the upper bound on the mean of z after t draws. w_j is 1 if the j-th draw found a wrong label that
     nobody had corrected before, and q_j is the probability of that draw. W_t is the number of wrong labels left
-    uncorrected after t draws. W_t never increases, and examples are drawn without replacement. So
-    :math:`E[z_j \mid z_1, \dots, z_{j-1}] \ge W_t / n` for all j up to t. A bet against a mean of :math:`W_t / n` or
-    more is then not favourable, so the bound by betting holds at any time. Correcting suspects between the draws, in
-    any number, does not invalidate it.
+    uncorrected after t draws. W_t never increases, and examples are drawn without replacement. So :math:`E[z_j \mid
+    z_1, \dots, z_{j-1}] \ge W_t / n` for all j up to t. A bet against a mean of :math:`W_t / n` or more is then not
+    favourable, so the bound by betting holds at any time. The bound stays valid if suspect labels are corrected between
+    the draws.
 
     Args:
         was_wrong: whether each draw found a wrong label that was not corrected before, in the order of the draws. A
-            skipped example counts as wrong here, and also among the wrong labels that are left.
-        probability: for each drawn example, the probability that the first draw draws it.
+            skipped example counts as a wrong label here, and as one that is left uncorrected.
+        probability: for each drawn example, the probability with which it was the first draw.
         n: number of all examples.
         delta: probability in (0, 1) with which the bound may fail at any time.
         least: the least probability, at the first draw, among all n examples.
@@ -97,9 +98,9 @@ def share_left_bound(
 
 
 def width_after(checked: int, error: float, delta: float = 0.05) -> float:
-    """Estimate how far :func:`error_bound` will lie above a model's error after a number of checked examples.
+    """Estimate how far the bound of :func:`error_bound` will be above a model's error after `checked` examples.
 
-    The errors are assumed to be evenly spread over the examples.
+    The errors are assumed to occur at even intervals among the examples.
 
     Args:
         checked: number of checked examples, drawn at random, which the model was not trained on.

@@ -1,4 +1,4 @@
-"""The file of decisions: for each reviewed example, what a person decided about its label."""
+"""Read the file of decisions: for each reviewed example, what a person decided about its label."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Decision:
         decision: one of `DECISIONS`.
         label: the right label; "" if the example was dropped or skipped.
         is_random: whether the example was shown because it was drawn at random, not because its label was suspect.
-        draw: place of the example in a random order of all examples, from 1; None if unknown.
-        draw_probability: probability that the first draw draws the example: see :class:`mgce.review.draws.Draws`.
+        draw: position of the example in a random order of all examples, from 1; None if unknown.
+        draw_probability: probability with which the example is the first draw: see :class:`mgce.review.draws.Draws`.
     """
 
     key: str
@@ -38,7 +38,7 @@ class Decision:
 
     @property
     def is_settled(self) -> bool:
-        """Whether the decision gave a right label or dropped the example, instead of skipping it."""
+        """Whether the person stated the right label or dropped the example, instead of skipping it."""
         return self.decision != SKIP
 
 
@@ -53,9 +53,9 @@ def saved_as(name: str, checked: int) -> str:
 
 
 def read_decisions(*paths: Path) -> tuple[list[Decision], int]:
-    """Return the decisions in files, the last one of each example, and how many others these replace.
+    """Read files of decisions; return the last decision on each example, and how many earlier ones were replaced.
 
-    Decisions that are the same count as one.
+    Equal decisions on the same example count as one decision.
 
     Raises:
         FileNotFoundError: if there is no file at one of the paths.

@@ -1,4 +1,4 @@
-"""Draw examples at random in an order for checking, with the probability of each draw."""
+"""Draw examples in a random order, in which a person checks them, and compute the probability of each draw."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ HELD_OUT = 0.5
 
 @dataclass(frozen=True)
 class Draws:
-    """A random order of all n examples, with the probability of each example at a draw.
+    """A random order of all n examples, with the probability of each example to be drawn first.
 
     Attributes:
-        number: place of each example in the random order, 1 to n, shape (n,).
-        probability: for each example, the probability that the first draw draws it, shape (n,).
+        number: position of each example in the random order, 1 to n, shape (n,).
+        probability: for each example, the probability with which it is the first draw, shape (n,).
     """
 
     number: NDArray[np.int64]
@@ -30,10 +30,10 @@ class Draws:
 
 
 def draw(keys: Sequence[str], held_out: NDArray[np.bool_], seed: int) -> Draws:
-    r"""Draw all examples one after the other, without replacement.
+    r"""Return a random order: draw all examples one after the other, without replacement.
 
-    Each draw takes a held-out example with probability 1/2, and otherwise another example. Within these two groups, all
-    examples that are left have equal probability.
+    Each draw selects a held-out example with probability 1/2, otherwise a training example. Within each of these two
+    groups, all examples not yet drawn have equal probability.
 
     Args:
         keys: the key of each example; the result does not depend on the order of the examples.
@@ -58,7 +58,7 @@ def draw(keys: Sequence[str], held_out: NDArray[np.bool_], seed: int) -> Draws:
 
 
 def _merged(ours: NDArray[np.int64], others: NDArray[np.int64], of_ours: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Merge two sequences, taking the next element as `of_ours` says; append the rest once one is used up."""
+    """Merge two sequences: `of_ours` states from which to take each element; once one is used up, append the other."""
     place = np.where(of_ours, of_ours.cumsum(), (~of_ours).cumsum())  # of the draw in its own sequence, from 1
     inside = place <= np.where(of_ours, len(ours), len(others))
     taken = of_ours[inside]

@@ -1,4 +1,4 @@
-"""Keys that identify an example even after its file was sorted, edited or saved by another program."""
+"""Compute keys that identify an example even after its file was sorted, edited or saved by another program."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DIGITS = 12  # significant digits of a number that count: spreadsheets keep 15, 
 
 
 def example_keys(examples: Iterable[Sequence[str]], labels: Sequence[str]) -> list[str]:
-    """Return a key for each example: a hash of its content without the label, with a number if examples are equal.
+    """Return a key for each example: a hash of its content without the label; equal examples get a number appended.
 
     Equal examples are numbered by increasing label. So keys do not depend on the order of the examples. Only examples
     that also have equal labels may swap keys, and such examples are interchangeable.
@@ -39,7 +39,7 @@ def example_keys(examples: Iterable[Sequence[str]], labels: Sequence[str]) -> li
 
 
 def number_text(text: str) -> str:
-    """Return a number in the one form that all programs give it; strip blanks from any other text.
+    """Return a number in one standard form, however a program wrote it; of any other text, strip the blanks.
 
     Example:
         >>> [number_text(text) for text in ("1.50", "3", "0.1000000000000000055", " new ")]

@@ -12,7 +12,7 @@ from mgce.datasets.separators import division, text_lines
 
 
 def rows_of_csv(path: Path, name: str) -> list[list[str]]:
-    """Return the rows of a CSV file, the column names first; remove the apostrophes that were put before formulas.
+    """Return the rows of a CSV file, the column names first, without the apostrophes that were put before formulas.
 
     Args:
         path: the file, in UTF-8.
@@ -38,7 +38,7 @@ def rows_of_csv(path: Path, name: str) -> list[list[str]]:
 
 
 def number(cell: str) -> float:
-    """Return the number in a cell, even if a spreadsheet has written it with a decimal comma.
+    """Convert a cell to a number, even if a spreadsheet has written it with a decimal comma.
 
     Raises:
         ValueError: if the cell holds no number.

@@ -1,4 +1,4 @@
-"""The HTML page on which a person reviews suspect labels, and examples drawn at random from all examples."""
+"""Write the HTML page on which a person reviews suspect labels, and examples drawn at random from all examples."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ BUTTONS = (
 
 @dataclass(frozen=True)
 class Shown:
-    """An example on the page, and whether it is there as a random draw or as a suspect."""
+    """An example on the review page, and whether it is shown as a random draw or as a suspect."""
 
     suspect: Suspect
     is_random: bool
@@ -44,8 +44,8 @@ class Shown:
 def chosen(suspects: Sequence[Suspect], most: int, n_random: int) -> list[Shown]:
     """Choose the examples to show: the most suspect ones, and examples drawn at random from all examples.
 
-    Suspects and random examples come in pairs, in random order within each pair. An example that is both is shown once,
-    at its first place. Examples that a person has already decided on are left out.
+    Suspects and random examples come in pairs, in random order within each pair. An example that is a suspect and was
+    drawn is shown once, at its first position. Examples that a person has already decided on are left out.
 
     Args:
         suspects: all examples.
@@ -141,10 +141,10 @@ def read_pictures(shown: Sequence[Shown], column: str, folder: Path) -> list[byt
 
 
 def check_column(option: str, column: str | None, suspects: Sequence[Suspect]) -> None:
-    """Require the examples to have a column of this name.
+    """Raise an error that names the option unless the examples have a column of this name.
 
     Raises:
-        ValueError: if they have no such column.
+        ValueError: if the examples have no such column.
     """
     names = [name for name, _ in suspects[0].cells]
     if column is not None and column not in names:
@@ -152,7 +152,7 @@ def check_column(option: str, column: str | None, suspects: Sequence[Suspect]) -
 
 
 def _csv_parts(one: Shown) -> tuple[str, str]:
-    """Return the parts before and after the decision of a line in the decision file, with formulas made harmless."""
+    """Return a line of the decision file in two parts, before and after the decision, with formulas made harmless."""
     example = one.suspect
     before = [example.key, example.name, example.line, example.given]
     behind = [RANDOM if one.is_random else SUSPECT, str(example.draw), repr(example.draw_probability)]

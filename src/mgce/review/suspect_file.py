@@ -1,4 +1,4 @@
-"""The file of suspects: one line for each example with its content, the most suspect label first."""
+"""Read the file of suspects: one line for each example with its content, the most suspect label first."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ NAME = 1  # place of the column that names the examples
 
 @dataclass(frozen=True)
 class Suspect:
-    """An example, and the model's opinion of its label.
+    """An example, and the model's judgement of its label.
 
     Attributes:
-        rank: place of the example, from 1 for the label that is most probably wrong.
+        rank: position of the example, from 1 for the label that is most probably wrong.
         name: name of the example in the id column, or its number.
         line: line number of the example in the table's file, as a spreadsheet counts; "" if the file has no lines.
         key: key that identifies the example: see :mod:`mgce.review.keys`.
-        given: its label.
-        suggested: the most probable class.
+        given: label of the example before the review.
+        suggested: the most probable class of the example.
         alternative: the most probable class other than the given label.
         is_checked: whether a person has already decided on the example; skipping it is no decision.
-        draw: place of the example in a random order of all examples, from 1.
-        draw_probability: probability that the first draw draws the example: see :class:`mgce.review.draws.Draws`.
+        draw: position of the example in a random order of all examples, from 1.
+        draw_probability: probability with which the example is the first draw: see :class:`mgce.review.draws.Draws`.
         cells: content of the example, as pairs of a column's name and its value.
     """
 

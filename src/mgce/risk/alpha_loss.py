@@ -1,4 +1,4 @@
-r"""The alpha-loss `l_beta(h, y) = beta (1 - h_y^(1/beta))` of probabilities, and error bounds by it."""
+r"""Compute the alpha-loss `beta (1 - h_y^(1/beta))` of predicted probabilities h for label y, and error bounds."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from mgce.linear.objective import trivial_value
 
 
 def argmax_factor(beta: float) -> float:
-    r"""Return the least C such that `argmax error <= C R_beta` for every classifier.
+    r"""Return the least factor C such that `argmax error <= C * alpha-risk` for every classifier.
 
     .. math:: C_\beta = \frac{1}{\beta (1 - 2^{-1/\beta})}
 
-    The argmax error is the probability that the most probable class is wrong. R_beta, the alpha-risk, is the mean
-    alpha-loss.
+    The argmax error is the probability that the class predicted as most probable is wrong. The alpha-risk R_beta is the
+    mean alpha-loss, `beta (1 - h_y^(1/beta))` for the predicted probability h_y of the label y.
 
     Args:
         beta: float in [1, inf].
@@ -33,8 +33,7 @@ def argmax_factor(beta: float) -> float:
         >>> [round(argmax_factor(beta), 4) for beta in (1, 1.4, 2, 5)]
         [2.0, 1.8292, 1.7071, 1.545]
 
-    Reference: where the most probable class is wrong, `h_y <= 1/2`, so the alpha-loss is at least
-    `beta (1 - 2^(-1/beta))`.
+    Reference: where the predicted class is wrong, `h_y <= 1/2`, so the alpha-loss is at least `beta (1 - 2^(-1/beta))`.
     """
     _validation.check_beta(beta)
     return 1 / trivial_value(2, beta)  # the loss of h = (1/2, 1/2)
@@ -45,11 +44,12 @@ def loss_sum_bounds(n_classes: int, beta: float) -> tuple[float, float]:
 
     .. math:: \beta \big(k - k^{(\beta - 1)/\beta}\big) \le \sum_{y=1}^k \ell_\beta(h, y) \le \beta (k - 1)
 
-    At beta = 1 both bounds are k - 1: the alpha-loss is then symmetric. The bounds do not hold for the margin loss,
-    whose sum has no upper bound. An alpha-loss is at most beta.
+    The alpha-loss of label y is `beta (1 - h_y^(1/beta))`, at most beta, if the classifier predicts the probabilities
+    h. At beta = 1 both bounds are k - 1: the alpha-loss is then symmetric. The margin loss has no such bounds: its sum
+    is unbounded.
 
     Args:
-        n_classes: k, at least 2.
+        n_classes: k, the number of classes, at least 2.
         beta: float in [1, inf).
 
     Returns:
@@ -70,14 +70,14 @@ def loss_sum_bounds(n_classes: int, beta: float) -> tuple[float, float]:
 
 
 def mae_bounds(alpha_risk: float, beta: float) -> tuple[float, float]:
-    r"""Bound the MAE risk, the error of a class drawn at random from h, from both sides by the alpha-risk of h.
+    r"""Bound from both sides, by the alpha-risk, the error of a class drawn at random from predicted probabilities h.
 
     .. math:: \max\Big(\frac{R_\beta}{\beta},\; R_\beta - (\beta - 1)\Big) \le R_{\mathrm{MAE}} \le R_\beta
 
-    The two bounds differ by at most beta - 1, and coincide at beta = 1.
+    R_MAE, the MAE risk, is that error. The two bounds differ by at most beta - 1, and coincide at beta = 1.
 
     Args:
-        alpha_risk: R_beta, the mean alpha-loss, in [0, beta].
+        alpha_risk: R_beta, the mean of `beta (1 - h_y^(1/beta))` over examples with labels y, in [0, beta].
         beta: float in [1, inf).
 
     Returns:
@@ -99,14 +99,15 @@ def mae_bounds(alpha_risk: float, beta: float) -> tuple[float, float]:
 
 
 def optimal_margins(probs: Any, beta: float) -> FloatArray:
-    r"""Return the margins f of least expected margin loss for a label that has class y with probability p_y.
+    r"""Return the margins (logits) f that minimise the expected margin loss, if label y has probability p_y.
 
     .. math:: f_y = \beta (v_y - 1), \qquad v_y = \Big(\frac{p_y}{\lVert p \rVert_\alpha}\Big)^{\alpha - 1},
         \qquad \alpha = \frac{\beta}{\beta - 1}
 
     The margins are in the same order as p, so the margin loss is classification-calibrated. The worst-case
     probabilities of f are p. Adding a constant to all margins changes nothing; here the constant makes phi zero.
-    Margins in float64 cannot express a probability below about `eps^(beta - 1)`, 1e-3 at beta = 1.2.
+    Margins in float64 cannot express a probability below about `eps^(beta - 1)` (1e-3 at beta = 1.2; eps is the machine
+    epsilon).
 
     Args:
         probs: p, shape (..., k), each row of sum one up to rounding, as for :func:`mgce.certify`.
@@ -128,13 +129,13 @@ def optimal_margins(probs: Any, beta: float) -> FloatArray:
 
 
 def composite_losses(probs: Any, beta: float) -> FloatArray:
-    r"""Return the margin loss of every label as a function of the worst-case probabilities p.
+    r"""Return the margin loss of every label, computed from the worst-case probabilities p in place of the margins.
 
     .. math:: \tilde\ell_\beta(p, y) = \beta \Big(1 - \Big(\frac{p_y}{\lVert p \rVert_\alpha}\Big)^{\alpha - 1}\Big)
 
     This loss is strictly proper: if labels have the probabilities q, its expectation is least only at p = q. It is the
-    pseudo-spherical score of order alpha. For a class of probability 0 it is beta, the least margin loss that such a
-    class can have.
+    pseudo-spherical score of order alpha. For a class of probability 0 the loss is beta, the least margin loss that
+    such a class can have.
 
     Args:
         probs: p, shape (..., k), each row of sum one up to rounding, as for :func:`mgce.certify`.
@@ -156,7 +157,7 @@ def composite_losses(probs: Any, beta: float) -> FloatArray:
 
 
 def _inverse_link(probs: Any, beta: float) -> FloatArray:
-    """Return `v = h^(1/beta)` for the h that belongs to worst-case probabilities p, of the shape of p."""
+    """Return `v = h^(1/beta)`, where h are the minimax probabilities that belong to worst-case probabilities p."""
     if _finite(beta) == 1:
         raise ValueError(_validation.expected("beta", "above 1, where probabilities tell the margins", beta))
     p = as_probs(probs)
@@ -167,7 +168,7 @@ def _inverse_link(probs: Any, beta: float) -> FloatArray:
 
 
 def _finite(beta: float) -> float:
-    """Require a number in [1, inf)."""
+    """Return beta as a float; raise an error unless it is a number in [1, inf)."""
     _validation.check_beta(beta)
     if math.isinf(beta):
         raise ValueError(_validation.expected("beta", "finite", beta))

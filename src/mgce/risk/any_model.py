@@ -20,7 +20,7 @@ def certify_model(model: Any, X: Any, y: Any, **options: Any) -> RiskCertificate
 
     Args:
         model: the fitted classifier.
-        X: fresh rows, in a form that the model accepts.
+        X: rows that were not used for training, in a form that the model accepts.
         y: their labels, shape (n,). A label that the model does not know counts as an error.
         options: those of :func:`mgce.certify`.
 
@@ -56,7 +56,7 @@ def certify_model(model: Any, X: Any, y: Any, **options: Any) -> RiskCertificate
 
 
 def label_indices(labels: Any, classes: Any, n: int, name: str = "y") -> IntArray:
-    """Return the index of each label among sorted classes, -1 for unknown ones; require at least one known label."""
+    """Return the index of each of n labels among sorted classes, -1 if unknown; require at least one known label."""
     if labels.shape != (n,):
         raise ValueError(_validation.expected(name, f"of shape ({n},), one label for each row", labels.shape))
     places = {label: place for place, label in enumerate(classes.tolist())}

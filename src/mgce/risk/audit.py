@@ -1,4 +1,4 @@
-r"""Transition matrices from an audit: counts of rows by given label and by right label, which somebody looked up."""
+r"""Bound transition matrices by an audit: counts of rows by given label and by right label, looked up by somebody."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ GUESSED_ACCURACY = 0.8
 
 
 def transition_region(counts: Any, delta: float = 0.05) -> tuple[FloatArray, FloatArray]:
-    r"""Bound every entry of a transition matrix from audited counts, all at once.
+    r"""Bound every entry of a transition matrix from audited counts; all bounds hold at once.
 
     .. math:: T_{yz} \in \big[\mathrm{BetaInv}(\delta';\ c_{yz},\ n_y - c_{yz} + 1),\
         \mathrm{BetaInv}(1 - \delta';\ c_{yz} + 1,\ n_y - c_{yz})\big]
 
     T[y, z] is the probability that an example of right class y is given the label z. n_y is the sum of row y of the
-    counts, and delta' = delta / (2 k^2). For two classes delta' is delta / 4, since one entry of a row determines the
-    other.
+    counts. For k classes, delta' = delta / (2 k^2). For two classes delta' is delta / 4, since one entry of a row
+    determines the other.
 
     Args:
         counts: c, shape (k, k): how many audited examples have right label y and given label z.
@@ -60,10 +60,11 @@ def transition_region(counts: Any, delta: float = 0.05) -> tuple[FloatArray, Flo
 
 @dataclass(frozen=True, eq=False)
 class AuditedTransition:
-    r"""A label y is replaced by z with probability T[y, z], whatever the example; T is in a confidence region.
+    r"""The assumption that label y becomes z with a probability T[y, z] that lies in a confidence region.
 
-    The matrix g has `sum_z T[y, z] g[z, j] >= 1{y != j}` for every row T[y] of the region: the expectation of g of the
-    given label and the predicted class j is then the error at least, whichever T of the region is true.
+    T[y, z] does not depend on the example. A matrix g is chosen with `sum_z T[y, z] g[z, j] >= 1{y != j}` for every row
+    T[y] of the region. So the mean of g[given label, predicted class] is at least the error, whichever T of the region
+    is true.
     """
 
     surrogate: FloatArray  # g, (k, k): given label, predicted class
@@ -72,14 +73,14 @@ class AuditedTransition:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """A clause that states that audited labels were drawn like all others."""
+        """Return a clause that states that audited labels were drawn like all others."""
         return (
             f"the given labels of the {self.n} audited examples and of these were drawn from the right label alone, by "
             "one transition matrix, whatever the example, and the audited examples are not among these",
         )
 
     def upper(self, sample: Sample, losses: Losses, delta: float) -> float:
-        """Bound the mean loss: the error by the mean of g, the alpha-risk by beta times the error of a class from h."""
+        """Bound an error by the mean of g, and the alpha-risk by beta times the error of a class drawn from h."""
         probs = 1 - losses.table if losses.beta is None else (1 - losses.table / losses.beta) ** losses.beta
         if self.surrogate.min() >= 1:  # so few were audited that nothing is known of T
             return losses.top
@@ -94,7 +95,7 @@ class AuditedTransition:
 
 
 def audited(counts: Any, k: int, delta: float) -> AuditedTransition:
-    """Turn audited counts into what is assumed with them, with probability 1 - delta."""
+    """Return the assumption on wrong labels that follows from audited counts, true with probability 1 - delta."""
     c = _checked_counts(counts)
     if len(c) != k:
         raise ValueError(_validation.expected("audit", f"of shape ({k}, {k})", c.shape))
@@ -109,10 +110,10 @@ def audited(counts: Any, k: int, delta: float) -> AuditedTransition:
 
 
 def _surrogate(low: FloatArray, high: FloatArray, mean: FloatArray, predicted: int) -> FloatArray:
-    r"""Return the column g[:, predicted], shape (k,), of least mean if T equals the audited shares.
+    r"""Return column `predicted` of the matrix g, for k classes; its mean is least if T equals the audited shares.
 
-    The least of T.g over a row `low <= T <= high` of sum one is, by duality, the largest over t of
-    `t + low.(g - t) - (high - low).(t - g)_+`. With s >= (t - g)_+ for each row that makes a linear program.
+    Let a row T of the transition matrix have sum one and `low <= T <= high`. By duality, the least T.g is the largest
+    `t + low.(g - t) - (high - low).(t - g)_+` over t. With s >= (t - g)_+ for each row this is a linear program.
     """
     from scipy import sparse
     from scipy.optimize import linprog

@@ -45,15 +45,16 @@ def betting_upper(sample: Any, delta: float = 0.05, *, limits: tuple[float, floa
         \log\big(1 + \min(\lambda_j, \tfrac{3}{4 (1 - m)}) (m - z_j)\big) \ge \log \tfrac{1}{\delta}\Big\},
         \qquad \lambda_i = \sqrt{\frac{2 \log (1/\delta)}{n\, v_{i-1}}}
 
-    with v the running variance, `v_i = (1/4 + sum_{j<=i} (z_j - mu_j)^2) / (i + 1)` about the running
-    mean `mu_i = (1/2 + sum_{j<=i} z_j) / (i + 1)`, for draws in [0, 1], to which others are scaled.
+    for draws in [0, 1]; other draws are scaled to this range. The running variance is
+    `v_i = (1/4 + sum_{j<=i} (z_j - mu_j)^2) / (i + 1)`, with the running mean
+    `mu_i = (1/2 + sum_{j<=i} z_j) / (i + 1)`.
 
-    Why: to refute that the expectation is m or more, a gambler with capital 1 stakes lambda_j of it on each draw z_j
-    being below m. Each draw multiplies the capital by `1 + lambda_j (m - z_j)`. If the expectation is m or more, the
-    game is not in the gambler's favour, and the capital ever reaches 1/delta with probability delta at most (Ville's
-    inequality). So every m for which the capital reaches 1/delta is refuted, and U is the least such m. The sum is the
-    logarithm of the capital. lambda_j depends only on the draws before the j-th, and no bet may lose more than 3/4 of
-    the capital.
+    Why: to refute that the expectation is m or more, a gambler with capital 1 bets that each draw z_j is below m. The
+    stake is the share lambda_j of the capital. Each draw multiplies the capital by `1 + lambda_j (m - z_j)`. If the
+    expectation is m or more, the game is not in the gambler's favour, and the capital ever reaches 1/delta with
+    probability delta at most (Ville's inequality). So every m for which the capital reaches 1/delta is refuted, and U
+    is the least such m. The sum is the logarithm of the capital. lambda_j depends only on the draws before the j-th,
+    and no bet may lose more than 3/4 of the capital.
 
     This bound is the tightest of the package if the variance is small. It depends on the order of the draws, which must
     be that of independent draws: shuffle a sorted sample first, with a new seed for every sample.
@@ -85,7 +86,7 @@ def betting_intervals(columns: FloatArray, delta: float, *, halvings: int = 24) 
     r"""Bound the expectation of each column from below and above, each bound with probability 1 - delta.
 
     Args:
-        columns: independent rows of draws in [0, 1], shape (n, m).
+        columns: independent rows of draws in [0, 1], shape (n, m): n draws, m columns.
         delta: probability in (0, 1) with which one bound of one column may be wrong. If all 2 m bounds are to hold at
             once, divide the total probability of failure by 2 m.
         halvings: number of bisection steps. The bounds are at most `2^-halvings` too wide, never too narrow. The
@@ -117,10 +118,10 @@ def betting_intervals(columns: FloatArray, delta: float, *, halvings: int = 24) 
 
 
 def betting_refutes(rows: FloatArray, mean: float, delta: float) -> NDArray[np.bool_]:
-    """Return for each row of draws in [0, 1], shape (m, n), whether betting refutes an expectation of `mean` or more.
+    """Return for each of m rows of n draws in [0, 1] whether betting refutes an expectation of `mean` or more.
 
     Args:
-        rows: independent draws in their order, one row for each test.
+        rows: independent draws in their order, shape (m, n), one row for each test.
         mean: the candidate for the expectation, in [0, 1].
         delta: probability in (0, 1) with which a true candidate may be refuted.
 
@@ -143,9 +144,9 @@ def betting_refutes(rows: FloatArray, mean: float, delta: float) -> NDArray[np.b
 
 
 def shuffled(rows: FloatArray, content: bytes = b"", turn: int = 0) -> FloatArray:
-    r"""Shuffle draws (n,), or each row of (m, n) separately, in an order that depends only on the values.
+    r"""Shuffle n draws, or each of m rows of n draws, in a random order that depends only on the values.
 
-    The draws are sorted, then shuffled with a seed that is a hash of all draws and of `content`, the rest of the
+    The draws are sorted. Then they are shuffled with a seed, a hash of all draws and of `content`, the rest of the
     sample. So the result does not depend on the order of a file. If many different samples are possible, the order is
     as good as that of independent draws, since each sample has its own seed. One fixed seed for all samples would not
     do: it can put small draws first in nearly all samples. Of 400 sorted draws of 0 and 1 with mean .15, one of twelve
@@ -161,19 +162,19 @@ def shuffled(rows: FloatArray, content: bytes = b"", turn: int = 0) -> FloatArra
 
 
 def n_orders(kinds: IntArray, delta: float) -> int:
-    r"""Return the number of random orders of a sample in all of which betting must refute a mean.
+    r"""Return the number of random orders of a sample; a mean is refuted only if betting refutes it in all of them.
 
     With a single order, the bound fails for a share of about delta of the samples, if many different samples are
-    possible. If few are possible, this share can be much larger by chance. For instance, a classifier that gives all
-    examples the same h has only one possible sample for each number of errors. If n examples are of d kinds, with
-    c_1, ..., c_d examples of each kind, the estimated probability of exactly this sample is
+    possible. If few are possible, this share can be much larger by chance. For instance, a classifier that predicts the
+    same probabilities for all examples has only one possible sample for each number of errors. Let n examples have d
+    distinct values, which occur c_1, ..., c_d times. The estimated probability of exactly this sample is
 
     .. math:: \frac{n!}{c_1! \cdots c_d!} \prod_i (c_i / n)^{c_i}
 
     A mean that is refuted in several orders is also refuted in the first of them. So more orders never fail more often.
 
     Args:
-        kinds: numbers by which the kind of each example is identified, shape (n, m).
+        kinds: the numbers that describe each example, shape (n, m); examples with equal numbers are of one kind.
         delta: probability with which the bound may be wrong.
 
     Returns:
@@ -192,7 +193,7 @@ def n_orders(kinds: IntArray, delta: float) -> int:
 
 
 def cells(values: FloatArray) -> IntArray:
-    """Round numbers (..., n) to `CELLS` equal steps between the least and largest of a row; 0 if these are equal."""
+    """Replace numbers by the index of one of `CELLS` equal steps from the least to the largest of a row (last axis)."""
     low, high = values.min(-1, keepdims=True), values.max(-1, keepdims=True)
     constant = high - low <= ROUNDING * np.maximum(np.abs(low), np.abs(high))
     share = np.where(constant, 0, values - low) / np.where(constant, 1, high - low)
@@ -216,13 +217,13 @@ def _betting_upper_rows(rows: FloatArray, delta: float, halvings: int) -> FloatA
 
 
 def _beaten(z: torch.Tensor, bets: torch.Tensor, mean: torch.Tensor, goal: float) -> torch.Tensor:
-    """Return which candidates for the mean, shape (m, 1) or a number, betting refutes, shape (m, 1)."""
+    """Return for each row of draws whether betting refutes the candidate `mean`; shapes (m, 1)."""
     stake = torch.minimum(bets, MOST_OF_WEALTH / (1 - mean))
     return torch.log1p(stake * (mean - z)).cumsum(1).amax(1, keepdim=True) >= goal
 
 
 def _bets(z: torch.Tensor, goal: float) -> torch.Tensor:
-    """Return the stakes lambda_i of each row of draws, shape (m, n); each depends only on the draws before the i-th.
+    """Return the stakes lambda_i for m rows of n draws; a stake depends only on the draws before the i-th.
 
     Mean and variance start from one imagined draw of 1/2 with the variance 1/4, the largest on [0, 1].
     """

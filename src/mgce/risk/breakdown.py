@@ -32,26 +32,27 @@ def certify_each(
     checked_with: Any = None,  # (n,)
     groups: Any = None,  # (n,)
 ) -> dict[Any, RiskCertificate]:
-    r"""Bound the errors on each part of a distribution, all at once.
+    r"""Bound a classifier's errors on each part of the data, such as each class; all bounds hold at once.
 
     .. math:: P\big(\exists g: \text{error given } g > U_g\big) \le \sum_g \delta / G = \delta
 
-    for the G parts of which there are examples. How many examples a part has is random, but given the parts of all
-    examples its own are independent draws of it, whatever their number.
+    for the G parts g that have examples; U_g is the bound of part g. The number of examples of a part is random. Given
+    this number, the examples of the part are independent draws from it.
 
     Args:
-        target: labels in 0..k-1, shape (n,); -1 is a label that is none of the classes.
+        target: labels in 0..k-1 for k classes, shape (n,); -1 is a label that is none of the classes.
         probs: the classifier's probabilities, shape (n, k).
-        by: `"label"` for the error given the right class, `"prediction"` for that given the predicted class, or the
+        by: `"label"` for one part for each right class, `"prediction"` for one part for each predicted class, or the
             name of each example's part, shape (n,), which must not depend on its label.
         delta: probability in (0, 1) with which any bound of any part may be wrong.
-        bounds: which bounds, as in :func:`~mgce.certify`.
-        beta: that of the alpha-risk, or None.
-        noise_rate: as in :func:`~mgce.certify`, of every part.
+        bounds: which bounds to compute, as in :func:`~mgce.certify`.
+        beta: beta of the alpha-risk, or None for no bound on it.
+        noise_rate: share of wrong labels in every part, as in :func:`~mgce.certify`.
         noise_type: `"symmetric"` or `"any"`.
-        transition: T, shape (k, k), the same in every part.
+        transition: matrix T of the probabilities that label y became z, shape (k, k), the same in every part.
         audit: counts of right and given labels, shape (k, k).
-        checked: right labels that were looked up, as in :func:`~mgce.certify`; rows are places in the whole `target`.
+        checked: right labels that were looked up, as in :func:`~mgce.certify`; rows are indices into the whole
+            `target`.
         checked_with: the probability with which each row was looked up, shape (n,), or None.
         groups: name of the cluster of each example, shape (n,).
 
@@ -60,8 +61,8 @@ def certify_each(
 
     Raises:
         TypeError: if names in `by` or `groups` are of several types.
-        ValueError: if an option is out of range, a row has no name in `by` or `groups`, or with `by="label"` any noise
-            of the labels is stated, since the given label then does not tell the part.
+        ValueError: if an option is out of range, or a row has no name in `by` or `groups`. Also if `by="label"` and
+            wrong labels are stated: the given label then does not determine the part.
 
     Example:
         >>> target, probs = np.array([0, 1] * 500), np.array([[0.9, 0.1], [0.4, 0.6]] * 500)

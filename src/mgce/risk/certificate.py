@@ -40,7 +40,7 @@ TIES = "ties of the most probable class go to the lowest index"
 
 
 def unseen_examples(drawn: str) -> str:
-    """Return the assumption on how examples were drawn, and that they had no part in making the classifier."""
+    """Return as text the assumption that examples were drawn as `drawn` says, and not used to make the classifier."""
     return f"the examples are {drawn}, and were not used to train, select, tune or calibrate the classifier"
 
 
@@ -49,7 +49,7 @@ FRESH = unseen_examples("independent draws from the distribution of interest")
 
 @dataclass(frozen=True)
 class RiskCertificate:
-    """Upper bounds that hold all at once, with probability at least `1 - delta` over the draw of the examples."""
+    """Upper bounds on a classifier's errors; all hold at once, with probability `1 - delta` over the drawn examples."""
 
     argmax_error: float | None  # probability that the most probable class is wrong, or, if `against_given`, that it
     # disagrees with the given label; None if not asked for
@@ -70,12 +70,12 @@ class RiskCertificate:
 
     @property
     def against_given(self) -> bool:
-        """Whether the bounds count disagreements with the given labels: no wrong labels were stated, or are refuted."""
+        """Whether the bounds are on errors against the given labels: no noise was stated, or it is refuted."""
         stated = self.noise_rate != 0 or self.looked_up is not None or self.noise_tested is not None
         return self.refuted is not None or not stated
 
     def __str__(self) -> str:
-        """Return the certificate as sentences, with what it assumes."""
+        """Return the certificate as sentences, with its assumptions."""
         fails = "disagrees with the given label" if self.against_given else "is wrong"
         start = f"With confidence {confidence_text(1 - self.delta)} over n = {self.n} examples"
         parts = []
@@ -94,7 +94,7 @@ class RiskCertificate:
 
     @property
     def _basis(self) -> str:
-        """A sentence on the noise: that nothing is assumed of it, or whether the assumption was tested."""
+        """Return a sentence on the noise: that nothing is assumed of it, or whether the assumption was tested."""
         if self.looked_up is not None:
             return f"{self.looked_up:,} of these examples were looked up; nothing is assumed of the noise. "
         if self.noise_tested is None or self.refuted is not None:
@@ -104,11 +104,11 @@ class RiskCertificate:
         return "The labels on which the classifier is most sure do not refute the noise assumed, nor do they prove it. "
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields as plain values."""
+        """Return the fields of the certificate as a dictionary of plain Python values."""
         return {**asdict(self), "assumptions": list(self.assumptions)}
 
     def to_json(self) -> str:
-        """Return the fields as JSON; an infinite beta is the string "inf"."""
+        """Return the fields of the certificate as JSON; an infinite beta is the string "inf"."""
         fields = self.to_dict()
         if self.beta is not None and math.isinf(self.beta):
             fields["beta"] = "inf"
@@ -130,30 +130,32 @@ def certify(
     checked_with: Any = None,  # (n,)
     groups: Any = None,  # (n,)
 ) -> RiskCertificate:
-    r"""Bound the errors of a fixed classifier on the distribution that the examples come from.
+    r"""Bound the errors of a fixed classifier on future examples, from labelled examples that it was not made from.
 
     .. math:: \hat U_{0\text{-}1} = \mathrm{BetaInv}(1 - \delta';\ e + 1, n - e), \qquad
         \hat U_{\text{rand}} = \mathrm{betting}(1 - h_{y_i};\ \delta'), \qquad
         \hat U_\beta = \beta\, \mathrm{betting}(1 - h_{y_i}^{1/\beta};\ \delta')
 
-    These bound the error of the most probable class, the error of a class drawn from h, and the alpha-risk, which is
-    the mean alpha-loss. e of the n examples are misclassified, BetaInv is the quantile function of the Beta
-    distribution, and betting is :func:`~mgce.risk.betting_upper`. delta' is delta divided by the number of bounds, so
-    that all hold at once. If the classifier always gives one class the probability 1, all errors are equal and delta is
-    not divided. Any classifier can be certified, if the examples had no part in making it. If you choose one of J
-    classifiers by these examples, pass `delta / J`.
+    h are the predicted probabilities. The three bounds are on the error of the most probable class, the error of a
+    class drawn from h, and the alpha-risk, the mean of `beta (1 - h_y^(1/beta))`. e of the n examples are
+    misclassified, BetaInv is the quantile function of the Beta distribution, and betting is
+    :func:`~mgce.risk.betting_upper`. delta' is delta divided by the number of bounds, so that all hold at once. If the
+    classifier always gives one class the probability 1, all errors are equal and delta is not divided. Any classifier
+    can be certified, if the examples had no part in making it. If you choose one of J classifiers by these examples,
+    pass `delta / J`.
 
     If the right labels of some rows, drawn at random, were looked up, pass them as `checked`. The bound then assumes
-    nothing of the other labels, and uses them: :func:`~mgce.risk.stratified_upper` bounds the error of the most
-    probable class by whether the given label agrees with it. It is never much wider than Clopper and Pearson's bound of
-    the looked-up rows. The other two bounds use only these rows.
+    nothing of the other labels. It still uses them: :func:`~mgce.risk.stratified_upper` treats rows whose given label
+    agrees with the most probable class apart from the others. This bound is never much wider than Clopper and Pearson's
+    bound of the looked-up rows. The other two bounds use only these rows.
 
     Otherwise wrong labels are corrected for under one of four assumptions; docs/certificates.md says what breaks each.
 
-    - `noise_rate` eta alone: a label was replaced, with probability eta or more whatever the example, by one of the
-      k - 1 others, all equally likely. A bound U on an error becomes `(U - eta) / (1 - eta k/(k-1))`. Let l(j) be the
-      alpha-loss of class j. If the labels show that the alpha-risk is at most `E sum_j l(j) / k`, it is bounded by the
-      mean of an unbiased loss; otherwise by beta. Only in the first case does a larger rate lower the alpha-risk.
+    - `noise_rate` eta alone: a label was replaced, with probability eta or more whatever the example, by any of the
+      other k - 1 classes, all equally likely. A bound U on an error becomes `(U - eta) / (1 - eta k/(k-1))`. Let l(j)
+      be the alpha-loss of class j. If the labels show that the alpha-risk is at most `E sum_j l(j) / k`, it is bounded
+      by the mean of an unbiased loss; otherwise by beta. Only in the first case does a larger rate lower the
+      alpha-risk.
     - `noise_type="any"`: at most a share `noise_rate` of the labels is wrong, and nothing else is assumed. U becomes
       U + eta.
     - `transition` T: label y was replaced by z with probability T[y, z], whatever the example. The mean of
@@ -162,13 +164,13 @@ def certify(
       :func:`~mgce.risk.transition_region` of the counts uses delta / 2, and the bounds share the rest.
 
     Where the labels contradict the assumption, the certificate says so in `refuted`, and its bounds are against the
-    labels as given. That is wrong with probability delta at most. A fiftieth of delta is for a test of all but the
-    second: whether the right label alone determines the noise. Where an example is easy, people err less; a classifier
-    then agrees with more labels, where it is most sure, than such noise allows. `noise_tested` tells whether the labels
+    labels as given. That is wrong with probability delta at most. A fiftieth of delta is for a test of every assumption
+    except `noise_type="any"`: whether the right label alone determines the noise. People err less on easy examples.
+    There a confident classifier agrees with more labels than such noise allows. `noise_tested` tells whether the labels
     were enough for any refutation.
 
     Args:
-        target: labels in 0..k-1, shape (n,), array or tensor; -1 is a label that is none of the classes, an error.
+        target: labels in 0..k-1, shape (n,), array or tensor; -1 is a label that is none of the k classes, an error.
         probs: the classifier's probabilities (h for MGCE), shape (n, k), array or tensor; each row is divided by its
             sum, which may differ from one by 0.001, or by 2^-7 where all are numbers that a bfloat16 holds.
         delta: probability in (0, 1) with which any of the bounds may be wrong.
@@ -182,10 +184,10 @@ def certify(
         transition: T, shape (k, k), rows (true classes) that sum to one.
         audit: counts of right and given labels, shape (k, k), of examples that are not among these.
         checked: right labels that were looked up, as `{row: label}` or a pair of arrays (rows, labels); rows are
-            places in `target`, drawn at random without regard to right labels, and -1 is a label that is no class.
-        checked_with: the probability with which each row was looked up, shape (n,), independently of the others; None
-            if all rows had the same chance. If it differs among rows whose given label agrees with the classifier, or
-            among the others, the bound is a betting bound, and wider.
+            indices into `target`, drawn at random without regard to right labels, and -1 is a label that is no class.
+        checked_with: the probability with which each row was looked up, shape (n,), independently of the other rows;
+            None if all rows had the same chance. If it differs among rows whose given label agrees with the classifier,
+            or among the others, the bound is a betting bound, and wider.
         groups: name of the cluster of each example, shape (n,), where examples of one cluster depend on one another.
             Not with `checked`. A cluster counts as one draw, its mean loss.
 
@@ -216,7 +218,7 @@ def certify(
 
 
 def sampled(labels: IntArray, h: FloatArray, clusters: IntArray | None, checked: Any, checked_with: Any) -> Sample:
-    """Return the labelled rows as a sample, in which the rows that a person looked up have their right labels."""
+    """Return the labelled rows as a :class:`Sample`, with the right labels of the rows that a person looked up."""
     if checked is None:
         if checked_with is not None:
             raise ValueError(_validation.expected("checked_with", "left out without `checked`", "probabilities"))
@@ -237,7 +239,7 @@ class Request:
 
     @classmethod
     def of(cls, h: FloatArray, bounds: Sequence[str] | None, beta: float | None, stated: StatedNoise) -> Request:
-        """Check the arguments of :func:`certify`; find out from h (n, k) whether the classifier is one-hot."""
+        """Check the arguments of :func:`certify`; find out whether the predicted probabilities h are one-hot."""
         one_hot = bool(((h == 0) | (h == 1)).all())
         return cls(_checked_bounds(bounds, beta), None if beta is None else float(beta), stated, one_hot)
 
@@ -279,7 +281,7 @@ def judge(sample: Sample, request: Request, delta: float) -> RiskCertificate:
 
 
 def _losses(h: FloatArray, chosen: Sequence[str], beta: float | None) -> dict[str, Losses]:
-    """Return for each kind of risk the losses (n, k) of all examples, for each label that they could have."""
+    """Return for each kind of risk an array of losses: one row for each example, one column for each possible label."""
     tables: dict[str, Losses] = {}
     for name in chosen:
         if name == "argmax":
@@ -294,7 +296,7 @@ def _losses(h: FloatArray, chosen: Sequence[str], beta: float | None) -> dict[st
 
 
 def checked_target(target: Any, n: int, k: int) -> IntArray:
-    """Check n labels; return them as integers in 0..k-1, or -1 for labels that are none of the classes."""
+    """Check n labels; return them as integers in 0..k-1, or -1 for labels that are none of the k classes."""
     labels = as_array(target, "target")
     unseen = labels == UNSEEN
     known = as_labels(np.where(unseen, 0, labels), n, k, "target")

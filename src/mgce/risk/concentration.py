@@ -1,8 +1,8 @@
 r"""Bound an expectation by the mean, deviation or count of a sample: one function for each inequality.
 
-Every bound holds with probability at least 1 - delta over independent, identically distributed
-draws, for every n and every distribution on the stated range; none is asymptotic. To bound m means at once, on both
-sides, take each of the 2 m bounds at `delta / (2 m)`: the probabilities that they fail add up to delta at most.
+Every bound holds with probability at least 1 - delta over independent, identically distributed draws, for every n and
+every distribution on the stated range; none is asymptotic. To bound m means at once, on both sides, compute each of the
+2 m bounds with `delta / (2 m)`. Their probabilities of failure then add up to delta at most.
 """
 
 from __future__ import annotations
@@ -70,17 +70,17 @@ def clopper_pearson_lower(errors: int, n: int, delta: float = 0.05) -> float:
 
 
 def hoeffding_radius(n: int, delta: float = 0.05, *, width: float = 1.0) -> float:
-    r"""Return how far the mean of n draws may be below its expectation, by Hoeffding.
+    r"""Return by how much the mean of n draws may fall below its expectation, by Hoeffding's inequality.
 
     .. math:: r = (b - a) \sqrt{\log(1/\delta) / (2n)}
 
     Args:
         n: number of independent draws, at least 1.
-        delta: probability in (0, 1) with which one side may be exceeded.
+        delta: probability in (0, 1) with which the mean may be further below.
         width: width b - a of the range of a draw.
 
     Returns:
-        The radius of one side; for both sides at once take `delta / 2`.
+        The radius of one side; for both sides at once pass `delta / 2`.
 
     Raises:
         ValueError: if an argument is outside its range.
@@ -98,7 +98,7 @@ def hoeffding_radius(n: int, delta: float = 0.05, *, width: float = 1.0) -> floa
 
 
 def hoeffding_upper(sample: Any, delta: float = 0.05, *, limits: tuple[float, float] = (0.0, 1.0)) -> float:
-    r"""Bound the expectation of draws from a range, by Hoeffding.
+    r"""Bound the expectation of draws from a range, by Hoeffding's inequality.
 
     .. math:: U = \bar z + (b - a) \sqrt{\log(1/\delta) / (2n)}
 
@@ -124,7 +124,7 @@ def hoeffding_upper(sample: Any, delta: float = 0.05, *, limits: tuple[float, fl
 
 
 def hoeffding_bentkus_upper(sample: Any, delta: float = 0.05, *, limits: tuple[float, float] = (0.0, 1.0)) -> float:
-    r"""Bound the expectation of draws from a range by their mean, by Hoeffding's sharper form and Bentkus.
+    r"""Bound the expectation of draws from a range by their mean, by Hoeffding (KL form) and Bentkus.
 
     .. math:: U = \max\Big\{m \ge \bar z : \min\big(e^{-n\,\mathrm{KL}(\bar z, m)},\;
         e \Pr[\mathrm{Bin}(n, m) \le \lceil n \bar z \rceil]\big) \ge \delta\Big\},
@@ -170,18 +170,18 @@ def hoeffding_bentkus_upper(sample: Any, delta: float = 0.05, *, limits: tuple[f
 
 
 def maurer_pontil_radius(std: Any, n: int, delta: float = 0.05, *, width: Any = 1.0) -> Any:
-    r"""Return how far the mean of n draws may be below its expectation, by Maurer and Pontil.
+    r"""Return by how much the mean of n draws may fall below its expectation, by Maurer and Pontil's inequality.
 
     .. math:: r = s \sqrt{2 \log(2/\delta) / n} + \frac{7 (b - a) \log(2/\delta)}{3 (n - 1)}
 
     Args:
         std: sample standard deviation s, with denominator n - 1; a number or an array.
         n: number of independent draws, at least 2.
-        delta: probability in (0, 1) with which one side may be exceeded.
+        delta: probability in (0, 1) with which the mean may be further below.
         width: width b - a of the range of a draw; a number or an array.
 
     Returns:
-        The radius of one side, of the shape of `std`; for both sides at once take `delta / 2`.
+        The radius of one side, of the shape of `std`; for both sides at once pass `delta / 2`.
 
     Raises:
         ValueError: if `delta` or `n` is outside its range.
@@ -200,7 +200,7 @@ def maurer_pontil_radius(std: Any, n: int, delta: float = 0.05, *, width: Any = 
 
 
 def maurer_pontil_upper(sample: Any, delta: float = 0.05, *, limits: tuple[float, float] = (0.0, 1.0)) -> float:
-    r"""Bound the expectation of draws from a range by their mean and deviation, by Maurer and Pontil.
+    r"""Bound the expectation of draws from a range by their mean and standard deviation, by Maurer and Pontil.
 
     .. math:: U = \bar z + s \sqrt{2 \log(2/\delta) / n} + \frac{7 (b - a) \log(2/\delta)}{3 (n - 1)}
 
@@ -229,7 +229,7 @@ def maurer_pontil_upper(sample: Any, delta: float = 0.05, *, limits: tuple[float
 
 
 def check_delta(delta: float) -> None:
-    """Require a probability of failure in (0, 1)."""
+    """Raise an error unless delta, the probability of failure, is in (0, 1)."""
     if not 0 < delta < 1:
         raise ValueError(_validation.expected_share("delta", "in (0, 1)", delta))
 

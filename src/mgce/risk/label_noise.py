@@ -1,7 +1,7 @@
 r"""Assumptions on wrong labels, under which losses on given labels bound the mean loss on right labels.
 
-Each class is one assumption. Its method `upper` bounds the mean loss against right labels. It raises :class:`Refuted`
-if the labels contradict the assumption.
+Each class is one assumption. The method `upper` of a class bounds the mean loss against right labels. `upper` raises
+:class:`Refuted` if the labels contradict the assumption.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Losses:
 
     @property
     def top(self) -> float:
-        """The largest possible loss: that of a label to which the classifier gives probability 0."""
+        """The largest possible loss: the loss of a label with predicted probability 0."""
         return 1.0 if self.beta is None else self.beta
 
 
@@ -45,16 +45,16 @@ class LabelNoise(Protocol):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """Clauses that complete "This assumes that"."""
+        """Return clauses that complete the sentence "This assumes that"."""
         ...
 
     @property
     def most_agreement(self) -> FloatArray | None:
-        """The largest probability of each given label, shape (k,), whatever the example; None if there is no such."""
+        """Return for each class the largest probability that any example is given its label; None if unlimited."""
         ...
 
     def upper(self, sample: Sample, losses: Losses, delta: float) -> float:
-        """Bound the mean loss against right labels, with probability 1 - delta."""
+        """Return an upper bound on the mean loss against right labels, valid with probability 1 - delta."""
         ...
 
 
@@ -66,7 +66,7 @@ class RightLabels:
     most_agreement = None
 
     def upper(self, sample: Sample, losses: Losses, delta: float) -> float:
-        """Bound the mean loss against the given labels."""
+        """Return an upper bound on the mean loss against the given labels, valid with probability 1 - delta."""
         own = sample.own(losses.table, losses.top)
         if losses.binary:
             return sample.mean_upper(own.astype(bool), delta)
@@ -83,7 +83,7 @@ class AnyNoise:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """A clause that states the largest share of wrong labels."""
+        """Return a clause that states the largest share of wrong labels."""
         return (f"at most a share {rate_down(self.rate)} of the labels is wrong, whichever and however",)
 
     def upper(self, sample: Sample, losses: Losses, delta: float) -> float:
@@ -93,13 +93,14 @@ class AnyNoise:
 
 @dataclass(frozen=True)
 class SymmetricNoise:
-    r"""The assumption that a label is replaced with probability eta or more by another one, all equally probable.
+    r"""The assumption that a label is replaced with probability eta or more by any other class, all equally probable.
 
-    eta does not depend on the example. With D = 1 - eta k/(k-1) > 0, an error E against right labels becomes
-    `eta + D E` against the given labels. For the alpha-loss l, let R be its mean for right labels y, and let
-    S = E sum_j l(j). For given labels y, `W = E[k l(y) - sum_j l(j)]` equals `D (k R - S)`, so `R = S/k + W/(k D)`. If
-    only a lower bound of eta is known, the true D may be smaller than the D of this bound. Then the R computed from the
-    bound is at least the true R if and only if W <= 0, that is R <= S/k.
+    eta does not depend on the example, and there are k classes. With D = 1 - eta k/(k-1) > 0, an error E against right
+    labels becomes `eta + D E` against the given labels. For the alpha-loss l, let R be its mean for right labels y, and
+    let S be the mean of its sum over all classes, `E sum_j l(j)`. For given labels y, `W = E[k l(y) - sum_j l(j)]`
+    equals `D (k R - S)`, so `R = S/k + W/(k D)`. If only a lower bound of eta is known, the true D may be smaller than
+    the D of this bound. Then the R computed from the bound is at least the true R if and only if W <= 0, that is R <=
+    S/k.
     """
 
     rate: float
@@ -108,17 +109,17 @@ class SymmetricNoise:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """Clauses that state the rate as a lower bound."""
+        """Return clauses that state the noise rate as a lower bound."""
         return *self.origin, self._replaced(f"{self._least}, or more,")
 
     @property
     def exact_assumptions(self) -> tuple[str, ...]:
-        """Clauses that state the rate as exact, for results that fail at a larger rate."""
+        """Return clauses that state the noise rate as exact, for results that would be false at a larger rate."""
         return *self.origin, self._replaced(self._least)
 
     @property
     def inverse(self) -> FloatArray:
-        """The inverse of the transition matrix of symmetric noise at exactly this rate, shape (k, k)."""
+        """The inverse of the k x k transition matrix of symmetric noise at exactly this rate, for k classes."""
         k = self.n_classes
         signal = 1 - self.rate * k / (k - 1)
         return np.asarray((np.eye(k) - self.rate / (k - 1)) / signal)
@@ -129,12 +130,12 @@ class SymmetricNoise:
 
     @property
     def most_agreement(self) -> FloatArray | None:
-        """A label is right with probability 1 - eta at most, and wrong labels are rarer, since eta < (k-1)/k."""
+        """Return 1 - eta for each of k classes: each wrong label is less probable, since eta < (k-1)/k."""
         return np.full(self.n_classes, 1 - self.rate) if self.rate else None
 
     @property
     def _least(self) -> str:
-        """The rate as text, rounded up, so that the bound is proved under the condition "this rate or more"."""
+        """Return the noise rate as text, rounded up, since the bound is proved for "this rate or more"."""
         return rate_up(self.rate)
 
     def upper(self, sample: Sample, losses: Losses, delta: float) -> float:
@@ -177,7 +178,7 @@ class KnownTransition:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """A clause that states that given labels depend on right labels by T alone."""
+        """Return a clause that states that the right label alone determines the given label's probabilities, by T."""
         return (
             "each label was drawn by the stated transition matrix (condition number "
             f"{self.condition_number:.3g}) from the right label alone, whatever the example",
@@ -196,7 +197,8 @@ class KnownTransition:
     def _range(self, losses: Losses) -> tuple[float, float]:
         """Return the least and the largest value of the unbiased loss over all probabilities h and labels.
 
-        An error is `1 - q`, where q is h or one-hot. So the loss is linear in q, with its extremes at one-hot q.
+        An error is `1 - q`, where q are the probabilities h or the one-hot prediction. So the loss is linear in q, and
+        its extremes are at one-hot q.
         """
         ends = np.array([power_range(row, losses.beta or 1.0) for row in self.inverse])
         return losses.top * (1 - float(ends[:, 1].max())), losses.top * (1 - float(ends[:, 0].min()))
@@ -205,9 +207,9 @@ class KnownTransition:
 def power_range(weights: FloatArray, beta: float) -> tuple[float, float]:
     r"""Return the least and the largest value of `sum_j a_j h_j^(1/beta)` over probabilities h.
 
-    The vector u = h^(1/beta) is not negative and has beta-norm one. So the sum is at most the norm of the positive part
-    of a, of the dual order beta/(beta - 1), and at least minus this norm of the negative part. If a has no negative
-    entry, the sum is least for a one-hot h, since u_j >= u_j^beta.
+    `a` are the weights. The vector u = h^(1/beta) is not negative and has beta-norm one. The dual norm has the order
+    beta/(beta - 1). So the sum is at most the dual norm of the positive part of a, and at least minus that of the
+    negative part. If a has no negative entry, the sum is least for a one-hot h, since u_j >= u_j^beta.
     """
     order = np.inf if beta == 1 else beta / (beta - 1)
     positive, negative = np.maximum(weights, 0), np.maximum(-weights, 0)
@@ -217,7 +219,7 @@ def power_range(weights: FloatArray, beta: float) -> tuple[float, float]:
 
 
 def checked_transition(transition: Any, k: int) -> KnownTransition:
-    """Check a transition matrix (k, k); return the assumption that wrong labels follow it."""
+    """Check the transition matrix of k classes; return the assumption that wrong labels follow this matrix."""
     matrix = as_array(transition, "transition")
     if matrix.shape != (k, k):
         raise ValueError(_validation.expected("transition", f"of shape ({k}, {k})", matrix.shape))
@@ -234,11 +236,12 @@ def checked_transition(transition: Any, k: int) -> KnownTransition:
 
 
 def clean_error(upper: float, noise_rate: float, k: int) -> float:
-    """Convert an upper bound on the error against noisy labels to one on the error against clean labels, in [0, 1].
+    """Convert an upper bound on the error against noisy labels to an upper bound on the error against clean labels.
 
     Symmetric noise of rate eta turns a clean error E into the noisy error `eta + (1 - eta k/(k-1)) E`. This equation is
-    solved for E. The result must stay valid if eta is only a lower bound of the rate, so it must not rise with eta. It
-    does not rise if `upper` is below the error of guessing, `(k-1)/k`; otherwise 1 is returned.
+    solved for E. k is the number of classes. The result must stay valid if eta is only a lower bound of the rate, so
+    the result must not rise with eta. If `upper` is below the error of guessing, `(k-1)/k`, the result does not rise;
+    otherwise 1 is returned.
     """
     if upper >= (k - 1) / k:
         return 1.0

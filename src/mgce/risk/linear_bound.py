@@ -1,4 +1,4 @@
-r"""Bound the risk of a linear MGCE classifier by an uncertainty set and unlabelled examples."""
+r"""Bound the error of a linear MGCE classifier by an uncertainty set and unlabelled examples."""
 
 from __future__ import annotations
 
@@ -23,18 +23,19 @@ def linear_risk_bound(
     beta: float,
     delta: float = 0.05,
 ) -> RiskCertificate:
-    r"""Bound the risk of a linear classifier `h_beta(mu psi(x))` by a certified set and fresh unlabelled examples.
+    r"""Bound the error of a linear MGCE classifier by a certified uncertainty set and new unlabelled examples.
 
     .. math:: R_{\text{MAE}} \le R_\beta \le -\tau^\top\mu + \lambda^\top|\mu| - \mathrm{LCB}\; E\,\varphi_\beta
 
-    R_MAE is the error of a class drawn from h, R_beta the alpha-risk, and LCB the lower confidence bound of
-    :func:`~mgce.risk.betting_upper` on the mean of phi over the unlabelled examples. The set may have been made from
-    the examples that mu was fitted to. The set misses the distribution with probability `uncertainty.delta` at most,
-    and the LCB exceeds the mean with probability `delta` at most: the confidence is 1 minus both. The bound is loose
-    unless k d is small; :func:`~mgce.certify` on labelled examples is tighter.
+    The classifier predicts the probabilities `h = h_beta(mu psi(x))` from the features psi(x). R_MAE is the error of a
+    class drawn from h, and R_beta the alpha-risk. LCB is the lower confidence bound of :func:`~mgce.risk.betting_upper`
+    on the mean of phi over the unlabelled examples. The set may have been made from the examples that mu was fitted to.
+    The set misses the distribution with probability `uncertainty.delta` at most. The LCB exceeds the mean with
+    probability `delta` at most. The confidence is 1 minus both. The bound is loose unless k d, the number of classes
+    times the number of features, is small; :func:`~mgce.certify` on labelled examples is tighter.
 
     Args:
-        coef: mu, shape (k, d), with the column of the intercept last if the set has one.
+        coef: mu, shape (k, d): k classes, d features. The intercept is the last column, if the set has one.
         uncertainty: a certified set.
         unlabelled: features of fresh examples that were used for nothing else, shape (n, d),
             within the set's feature range.
@@ -93,10 +94,11 @@ def linear_risk_bound(
 def _range_of_minus_phi(
     mu: FloatArray, feature_range: tuple[FloatArray, FloatArray], beta: float
 ) -> tuple[float, float]:
-    """Return the least and the largest possible -phi for features within their range.
+    """Return the least and the largest possible value of -phi for features within their range.
 
-    -phi lies between the largest margin, and the largest margin plus -phi(0). Reason: adding a constant to all margins
-    lowers phi by this constant, and phi does not rise with any margin.
+    phi is the function of the margins (logits) in the MGCE loss. -phi lies between the largest margin and the largest
+    margin plus -phi(0). Reason: adding a constant to all margins lowers phi by this constant, and phi does not rise
+    with any margin.
     """
     ends = mu * feature_range[0], mu * feature_range[1]
     least = np.minimum(*ends).sum(1).max()

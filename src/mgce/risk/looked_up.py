@@ -1,4 +1,4 @@
-r"""Rows whose right labels were looked up: bounds on errors that assume nothing of wrong labels."""
+r"""Bound errors by rows whose right labels were looked up, without any assumption on wrong labels."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class LookedUp:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """Clauses that state how rows were drawn, and that their looked-up labels are right."""
+        """Return clauses that state how rows were drawn for looking up, and that the looked-up labels are right."""
         return (
             "the rows to look up were drawn at random, without regard to their right labels",
             "the labels that were looked up are right",
@@ -57,7 +57,7 @@ class LookedUp:
 
 
 def _by_cells(cells: IntArray, sample: Sample, losses: Losses, delta: float, **design: Any) -> float:
-    """Bound an error rate by two cells: 0, rows whose given label agrees with the classifier, and 1, all others."""
+    """Bound an error rate by two groups of rows: 0, whose given label agrees with the classifier, and 1, all others."""
     assert sample.right is not None
     known = sample.right != NOT_LOOKED_UP
     wrong = Sample(sample.right[known], sample.probs[known]).own(losses.table[known], 1.0) > 0
@@ -69,7 +69,7 @@ def _by_cells(cells: IntArray, sample: Sample, losses: Losses, delta: float, **d
 
 
 def right_labels(checked: Any, n: int, k: int) -> IntArray:
-    """Return the right labels of n rows from {row: label} or (rows, labels); `NOT_LOOKED_UP` where unknown."""
+    """Return an array of n right labels, from {row: label} or (rows, labels); `NOT_LOOKED_UP` where unknown."""
     pair = (list(checked), list(checked.values())) if isinstance(checked, Mapping) else checked
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
         what = "a mapping of rows to right labels, or a pair of arrays (rows, labels)"

@@ -1,4 +1,4 @@
-r"""Compute the minimax risk V_beta of an uncertainty set (eq. 11): an attained value, and a lower bound by duality."""
+r"""Compute the minimax alpha-risk V_beta of an uncertainty set (eq. 11): an attained value, and a lower bound."""
 
 from __future__ import annotations
 
@@ -30,15 +30,16 @@ class MinimaxRisk:
 
     @property
     def gap(self) -> float:
-        """An upper bound on `value` minus the minimax risk V_beta."""
+        """The optimality gap `value - lower`: `value` exceeds the minimax risk V_beta by this at most."""
         return self.value - self.lower
 
     def worst_case_distribution(self, features: Any) -> FloatArray:
-        """Return p(y | x), shape (n, k), of the worst distribution in the set for the minimax classifier.
+        """Return the class probabilities p(y | x) of the worst distribution in the set for the minimax classifier.
 
-        `features` are the rows that V was computed on, all equally likely. For beta > 1, the moments of the
-        distribution are within lambda of tau and its risk is V, up to the gap (paper, Theorem 1 and equation (17)). At
-        beta = 1 there are many solutions, and the one returned need not be in the set.
+        The shape is (n, k): n rows, k classes. `features` are the rows that V was computed on, all equally likely. For
+        beta > 1, the moments of the distribution are within lambda of tau and its risk is V, up to the gap (paper,
+        Theorem 1 and equation (17)). At beta = 1 there are many solutions, and the returned distribution need not be in
+        the set.
         """
         psi = as_matrix(features)
         psi = with_intercept(psi, self.coef.shape[1] == psi.shape[1] + 1)
@@ -55,7 +56,7 @@ def minimax_risk(
     max_iter: int = 2000,
     method: str = "auto",
 ) -> MinimaxRisk:
-    r"""Compute the least worst-case alpha-risk over an uncertainty set, for margins linear in the features.
+    r"""Compute the minimax alpha-risk V of an uncertainty set: the least worst-case risk of any linear classifier.
 
     .. math:: V_\beta = \min_\mu\; -\tau^\top\mu + \lambda^\top|\mu| - \frac1n \sum_i \varphi_\beta(\mu\,\psi(x_i))
 
@@ -64,16 +65,17 @@ def minimax_risk(
     distribution. :func:`~mgce.risk.linear_risk_bound` solves both: it requires a certified set, and uses fresh rows.
 
     Args:
-        features: psi, shape (n, d), dense or sparse; without the column of ones that the set adds.
-        uncertainty: the set, or a pair (tau, lambda) of shapes (k, d), used with the features as they are.
-        beta: float in [1, inf]. 1 is a linear program.
+        features: psi, shape (n, d): n rows, d features. Dense or sparse; without the column of ones that the set adds.
+        uncertainty: the set, or a pair (tau, lambda), each of shape (k, d) for k classes, used with the features as
+            they are.
+        beta: float in [1, inf]. For beta = 1 the problem is a linear program.
         labels: labels of the rows, integers, shape (n,). They do not change V, but make `lower` easier to find.
         tol: the gap to reach, as a share of the trivial risk `beta (1 - k^(-1/beta))`.
         max_iter: largest number of iterations of L-BFGS-B.
         method: `"auto"`, `"interior"`, `"lbfgs"`, `"columns"` or `"lp"`, as in :func:`~mgce.risk.fit_linear`.
 
     Returns:
-        Value, lower bound, coefficients, and whether the gap reached `tol`. The same size limits
+        Value, lower bound, coefficients, and whether value minus lower bound reached `tol`. The same size limits
         hold as for :func:`~mgce.risk.fit_linear`.
 
     Raises:
@@ -115,7 +117,7 @@ def minimax_risk(
 
 
 def _anchor(psi: Matrix, tau: FloatArray, lambda_: FloatArray) -> FloatArray | None:
-    """Return probabilities (n, k) well inside the set, from which the lower bound starts; None if there are none.
+    """Return class probabilities of each row that lie well inside the set, or None; the lower bound starts from them.
 
     The probabilities are the worst case of the set with half its lambda. So even a coarse solution (`tol`) is inside
     the whole set. Any probabilities inside would do; beta = 2 is used because the problem is smooth there.
@@ -141,7 +143,7 @@ def stochastic_gradient(
         - \Phi(x_i, y_i)\Big)
 
     Args:
-        coef: mu, shape (k, d).
+        coef: coefficients mu, shape (k, d): k classes, d features.
         features: psi of the rows, shape (n, d), with a column of ones for an intercept.
         labels: integers in 0..k-1, shape (n,).
         beta: float in [1, inf].

@@ -1,4 +1,4 @@
-r"""Bound the rate of wrong labels by proved intervals, and estimate which labels replace which."""
+r"""Bound the rate of wrong labels by proved intervals, and estimate which label replaces which class."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RESAMPLES = 200  # of the bootstrap: the standard error of a 2.5 % quantile is t
 
 @dataclass(frozen=True)
 class NoiseRateInterval:
-    """An interval for the rate of symmetric noise; each of its ends fails with probability delta/2 at most."""
+    """A confidence interval for the rate of symmetric noise; each end is wrong with probability delta/2 at most."""
 
     lower: float
     upper: float
@@ -49,7 +49,7 @@ class TransitionEstimate:
 
 
 def noise_rate_interval(target: Any, probs: Any, *, delta: float = 0.05) -> NoiseRateInterval:
-    r"""Bound the rate of symmetric noise by the labels of the examples on which a classifier is most certain.
+    r"""Bound the rate of symmetric noise by the labels of the examples on which a classifier is most confident.
 
     .. math:: \hat\eta_{\text{low}} = \mathrm{BetaInv}(\delta/2;\ d, m - d + 1), \qquad
         \hat\eta_{\text{high}} = \mathrm{BetaInv}(1 - \delta/2;\ d + 1, m - d)
@@ -60,12 +60,12 @@ def noise_rate_interval(target: Any, probs: Any, *, delta: float = 0.05) -> Nois
     if the file is sorted by them.
 
     The upper end holds for every classifier, since labels that were replaced at random differ from any prediction at
-    least as often as the rate. The lower end assumes that the classifier is right on all m examples. If it is wrong on
-    a share e of them, the rate may be lower by e.
+    least as often as the rate. The lower end assumes that the classifier is right on all m examples. If the classifier
+    is wrong on a share e of these examples, the rate may be lower by e.
 
     Args:
         target: labels in 0..k-1, shape (n,), array or tensor, of examples that the classifier has not seen.
-        probs: its probabilities, shape (n, k), array or tensor.
+        probs: the classifier's probabilities, shape (n, k), array or tensor.
         delta: probability in (0, 1) with which the interval may miss the rate.
 
     Returns:
@@ -111,7 +111,7 @@ def repeated_labels_interval(first: Any, second: Any, *, n_classes: int, delta: 
     Args:
         first: labels in 0..k-1, shape (n,), array or tensor.
         second: labels of the same examples, given independently.
-        n_classes: k.
+        n_classes: k, the number of classes.
         delta: probability in (0, 1) with which the interval may miss the rate.
 
     Returns:
@@ -134,7 +134,7 @@ def repeated_labels_interval(first: Any, second: Any, *, n_classes: int, delta: 
     share = n_classes / (n_classes - 1)
 
     def rate(difference: float) -> float:
-        """Return the eta in [0, (k-1)/k] for a probability that the two labels differ, which rises with eta."""
+        """Return the noise rate eta in [0, (k-1)/k] at which two labels differ with probability `difference`."""
         return (1 - math.sqrt(max(0.0, 1 - share * difference))) / share
 
     return NoiseRateInterval(
@@ -164,7 +164,7 @@ def estimate_transition(
 
     Args:
         target: labels in 0..k-1, shape (n,), each class at least once, of examples that the classifier has not seen.
-        probs: its calibrated probabilities (p for MGCE), shape (n, k), array or tensor.
+        probs: the classifier's calibrated probabilities (p for MGCE), shape (n, k), array or tensor.
         delta: one minus the level of the percentile intervals.
         generator: NumPy generator for the bootstrap; by default one with seed 0.
 
@@ -205,7 +205,7 @@ def estimate_transition(
 
 
 def _confident_joint(y: IntArray, p: FloatArray) -> FloatArray:
-    """Return the estimated joint distribution of right and given label, shape (k, k)."""
+    """Return the estimated joint distribution of right and given label, shape (k, k) for k classes."""
     k = p.shape[1]
     size = np.bincount(y, minlength=k)
     threshold = np.array([p[y == j, j].mean() if size[j] else np.inf for j in range(k)])

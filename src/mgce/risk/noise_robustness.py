@@ -15,14 +15,14 @@ from mgce.risk.label_noise import ROW_SUM
 
 @dataclass(frozen=True)
 class NoiseBounds:
-    """Bounds on the loss from minimising the noisy risk, for every distribution and every set of classifiers."""
+    """Bounds on the risk lost by training on wrong labels, for every distribution and every set of classifiers."""
 
     noisy_regret: float  # by how much a clean minimiser can be worse on noisy labels, at most
     clean_regret: float  # by how much the noisy minimiser can be worse on clean labels, at most
 
 
 def symmetric_noise_bounds(n_classes: int, noise_rate: float, beta: float) -> NoiseBounds:
-    r"""Bound how much alpha-risk on clean labels is lost by minimising it on labels with symmetric noise.
+    r"""Bound how much alpha-risk is lost by minimising it on labels with symmetric noise instead of clean labels.
 
     .. math:: 0 \le \tilde R(h^*) - \tilde R(\tilde h) \le \frac{\eta\, \beta (k^{1 - 1/\beta} - 1)}{k - 1}, \qquad
         0 \le R(\tilde h) - R(h^*) \le \frac{\eta\, \beta (k^{1 - 1/\beta} - 1)}{k - 1 - \eta k}
@@ -31,7 +31,7 @@ def symmetric_noise_bounds(n_classes: int, noise_rate: float, beta: float) -> No
     and h~ its minimiser. At beta = 1 nothing is lost.
 
     Args:
-        n_classes: k, at least 2.
+        n_classes: k, the number of classes, at least 2.
         noise_rate: eta in [0, (k-1)/k).
         beta: float in [1, inf).
 
@@ -56,7 +56,7 @@ def symmetric_noise_bounds(n_classes: int, noise_rate: float, beta: float) -> No
 
 
 def asymmetric_noise_bounds(transition: Any, beta: float, prior: Any = None) -> NoiseBounds:
-    r"""Bound the loss from minimising the alpha-risk on labels with class-dependent noise, if clean risk 0 is possible.
+    r"""Bound how much alpha-risk is lost by minimising it under class-dependent noise, if clean risk 0 is possible.
 
     .. math:: \tilde R(h^*) - \tilde R(\tilde h) \le \beta (k^{1 - 1/\beta} - 1)\, E\,T_{yy}, \qquad
         R_{\mathrm{MAE}}(\tilde h) \le \frac{(k^{1 - 1/\beta} - 1)\, E\,T_{yy}}{\min_{y \ne j} (T_{yy} - T_{yj})}
@@ -65,7 +65,8 @@ def asymmetric_noise_bounds(transition: Any, beta: float, prior: Any = None) -> 
     beta = 1, h~ has clean risk zero too.
 
     Args:
-        transition: T, shape (k, k); in each row the diagonal entry must be the largest.
+        transition: T, shape (k, k): the probability of given label j for right label y. The diagonal must be the
+            largest of its row.
         beta: float in [1, inf).
         prior: probabilities of the classes, shape (k,); by default the worst case, all weight on the largest T_yy.
 

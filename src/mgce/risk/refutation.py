@@ -1,4 +1,4 @@
-r"""Test an assumption on wrong labels by the labels of the examples on which the classifier is most certain."""
+r"""Test an assumption on wrong labels by the labels of the examples on which the classifier is most confident."""
 
 from __future__ import annotations
 
@@ -27,23 +27,24 @@ class Finding:
 
 
 def examine_noise(sample: Sample, most_agreement: FloatArray | None, delta: float) -> Finding:
-    r"""Test whether noise ignores the example, by how often labels agree with the most certain predictions.
+    r"""Test whether noise depends on the class alone, by how often labels agree with the most confident predictions.
 
     .. math:: P(\text{given label} = j \mid x) = \sum_y P(y \mid x)\, T_{yj} \le \max_y T_{yj} = c_j
 
-    for every example x, if the right label alone determines the noise. Among m examples that are chosen by the
-    probabilities alone, the agreements with predictions j_i are then independent, each with probability `c_{j_i}` at
-    most. So their number A has, with c the mean of these,
+    for every example x, if the right label y alone determines the noise: T_yj is the probability that y becomes j.
+    Among m examples that are chosen by the predicted probabilities alone, the agreements with predictions j_i are then
+    independent, each with probability `c_{j_i}` at most. So the number A of agreements has, with c the mean of the
+    `c_{j_i}`,
 
     .. math:: P(A \ge a) \le P\big(\mathrm{Bin}(m, c) \ge a\big), \qquad a \ge m c + 1
 
     (Hoeffding). The assumption is refuted if one of five parts of the examples refutes it, each tested with a fifth of
-    delta. People err less on easy examples. There the classifier agrees with more labels than noise that ignores the
-    example allows.
+    delta. People err less on easy examples. There the classifier agrees with more labels than noise that depends on the
+    class alone allows.
 
     Args:
         sample: independent examples.
-        most_agreement: c, shape (k,); None if nothing can be tested.
+        most_agreement: c, shape (k,) for k classes; None if nothing can be tested.
         delta: probability with which a true assumption may be refuted.
 
     Returns:

@@ -1,4 +1,4 @@
-r"""Bound the mean loss of labelled examples, which are independent, or come in independent clusters."""
+r"""Bound the mean loss of labelled examples that are independent, or come in independent clusters."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ class Sample:
 
     @property
     def n_classes(self) -> int:
-        """The number k of classes."""
+        """The number of classes."""
         return int(self.probs.shape[1])
 
     @cached_property
     def kinds(self) -> IntArray:
-        """Four integers that describe each row approximately, shape (n, 4)."""
+        """Four integers that describe each of n rows approximately, shape (n, 4)."""
         top, own = self.probs.max(1), self.own(self.probs, 0.0)
         return np.column_stack([self.labels, self.probs.argmax(1), cells(top), cells(own)]).astype(np.int64)
 
     @cached_property
     def content(self) -> bytes:
-        """The approximate content of the sample as bytes, from which to compute a hash.
+        """The approximate content of the sample as bytes, for computing a hash.
 
         The bytes depend neither on the order of the rows nor on the names of clusters.
         """
@@ -53,14 +53,14 @@ class Sample:
         return b"".join(sorted(b"cluster" + cluster.tobytes() for cluster in np.split(rows[:, 1:], ends)))
 
     def own(self, losses: FloatArray, worst: float) -> FloatArray:
-        """Return the loss of each example for its label, from losses (n, k); `worst` if the label is no class."""
+        """Return each example's loss for its own label, from the losses for all labels; `worst` if it is no class."""
         known = self.labels != UNSEEN
         values = np.full(self.labels.size, float(worst))
         values[known] = losses[known, self.labels[known]]
         return values
 
     def mean_upper(self, z: FloatArray, delta: float, limits: tuple[float, float] = (0.0, 1.0)) -> float:
-        """Bound the expectation of z, shape (n,), which lies within `limits`, with probability 1 - delta.
+        """Return an upper bound on the expectation of n draws z within `limits`, valid with probability 1 - delta.
 
         For truth values of independent examples, this is Clopper and Pearson's bound, which is exact; otherwise the
         betting bound. A cluster counts as one draw, the mean of its examples. Then the bound is on the expectation for
@@ -78,7 +78,7 @@ class Sample:
 
 
 def checked_probs(probs: Any) -> FloatArray:
-    """Check and return probabilities of shape (n, k), with k >= 2 and rows that sum to one."""
+    """Check and return probabilities: n rows that sum to one, k >= 2 classes."""
     shape = np.shape(probs)
     if len(shape) != 2 or shape[0] == 0 or shape[1] < 2:
         raise ValueError(_validation.expected("probs", "of shape (n, k) with n >= 1 and k >= 2", shape))
@@ -86,7 +86,7 @@ def checked_probs(probs: Any) -> FloatArray:
 
 
 def cluster_indices(groups: Any, n: int) -> IntArray | None:
-    """Number the clusters 0..c-1; return the number of each example's cluster, shape (n,), or None for no clusters."""
+    """Return the cluster of each of n examples as a number from 0; None if there are no clusters."""
     if groups is None:
         return None
     names = checked_names(groups, n, "groups")

@@ -1,4 +1,4 @@
-r"""Bounds that stay valid if they are computed again after every draw, and whenever one stops."""
+r"""Compute bounds on an expectation that may be looked at after every draw, whenever one stops."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TUNED_FOR = 1000
 
 
 def betting_upper_sequence(sample: Any, delta: float = 0.05, *, limits: tuple[float, float] = (0.0, 1.0)) -> FloatArray:
-    r"""Return an upper bound on an expectation after every draw, by betting; all bounds hold at once.
+    r"""Return after every draw an upper bound on the expectation, computed by betting; all bounds hold at once.
 
     .. math:: P(\exists t: U_t < \mu) \le \delta, \qquad
         U_t = \min\Big\{m : \max_{i \le t} \sum_{j \le i}
@@ -28,8 +28,9 @@ def betting_upper_sequence(sample: Any, delta: float = 0.05, *, limits: tuple[fl
 
     The method is that of :func:`betting_upper`. The stakes depend neither on later draws nor on their number. So you
     may look at the bound after every draw, and stop when it is good enough. The bounds never rise. Each draw may depend
-    on earlier draws, as long as its expectation given these is mu. If the expectation drifts, U_t bounds only the least
-    expectation so far, not the latest one. :func:`drift_upper_sequence` bounds the average of all expectations so far.
+    on earlier draws, as long as its expectation given the earlier draws is mu. If the expectation drifts, U_t bounds
+    only the least expectation so far, not the latest one. :func:`drift_upper_sequence` bounds the average of all
+    expectations so far.
 
     Args:
         sample: draws z in the order in which they came, shape (n,), array or tensor.
@@ -69,7 +70,7 @@ def betting_upper_sequence(sample: Any, delta: float = 0.05, *, limits: tuple[fl
 
 
 def drift_upper_sequence(sample: Any, delta: float = 0.05, *, limits: tuple[float, float] = (0.0, 1.0)) -> FloatArray:
-    r"""Bound the average of the expectations so far after every draw, however they drift.
+    r"""Bound after every draw the average of the expectations of all draws so far, however the expectations drift.
 
     .. math:: \frac1t \sum_{j \le t} E[z_j \mid z_1, \dots, z_{j-1}] \le \bar z_t
         + \frac{b - a}{t} \sqrt{\Big(\frac t4 + \rho\Big) \log \frac{t/4 + \rho}{\rho\, \delta^2}}
@@ -105,7 +106,7 @@ def drift_upper_sequence(sample: Any, delta: float = 0.05, *, limits: tuple[floa
 
 
 def _open_ended_stakes(z: FloatArray, goal: float) -> FloatArray:
-    """Return the stakes of the bets, shape (n,); each depends only on the draws before its own."""
+    """Return the stake of the bet on each of n draws; a stake depends only on earlier draws."""
     t = np.arange(1, z.size + 1)
     mean = (0.5 + z.cumsum()) / (t + 1)
     variance = (0.25 + ((z - mean) ** 2).cumsum()) / (t + 1)

@@ -21,7 +21,7 @@ KINDS = ("symmetric", "any")
 
 @dataclass(frozen=True, eq=False)
 class StatedNoise:
-    """The arguments of :func:`~mgce.certify` that speak of wrong labels."""
+    """The arguments of :func:`~mgce.certify` that describe wrong labels."""
 
     rate: Any = 0.0
     kind: str = "symmetric"
@@ -47,7 +47,7 @@ class StatedNoise:
 
     @property
     def by_class(self) -> bool:
-        """Whether the right label alone is said to determine the noise, which the labels may refute."""
+        """Whether the statement is that the right label alone determines the noise, which the labels may refute."""
         symmetric = self.rate != 0 and self.kind == "symmetric"
         return symmetric or self.transition is not None or self.audit is not None
 
@@ -75,7 +75,7 @@ class StatedNoise:
 
 
 def _estimated(sample: Sample, delta: float) -> SymmetricNoise:
-    """Assume symmetric noise at the lower end of the rate's interval, which fails with probability delta at most."""
+    """Return symmetric noise whose rate is a lower confidence bound, wrong with probability delta at most."""
     if sample.clusters is not None:
         raise ValueError(_validation.expected("noise_rate", f"a number where there are groups, not {AUTO!r}", AUTO))
     known, k = sample.labels != UNSEEN, sample.n_classes

@@ -1,4 +1,4 @@
-r"""Bound an error rate exactly by looked-up rows of two cells: rows whose label agrees with the model, and others."""
+r"""Bound an error rate exactly by looked-up rows of two groups: rows whose label agrees with the model, and others."""
 
 from __future__ import annotations
 
@@ -41,14 +41,15 @@ def stratified_upper(
     pooled: bool = True,
     share: float | None = None,
 ) -> float:
-    r"""Bound an error rate by looked-up rows of two cells and the sizes of the cells.
+    r"""Bound an error rate by rows with looked-up labels from two groups (cells), and by the sizes of the groups.
 
     .. math:: \theta = w e_1 + (1 - w) e_2, \qquad
         U = \max\Big\{\theta : p_K(e_1, e_2) > \delta f\big(p_w(w)\big)\Big\}, \qquad
         p_K = P_{e_1, e_2}\big(T(K_1, K_2) \le T(k_1, k_2)\big)
 
-    A cell is known of every row without its right label, such as whether the given label agrees with the model. T is an
-    approximate bound, the quantile of a Beta distribution with the moments of theta; it only orders the outcomes.
+    The cell of every row is known without its right label: for instance, whether the given label agrees with the model.
+    theta is the error rate of all rows, e_1 and e_2 those of the cells, and w the weight of the first cell. T is an
+    approximate bound, the quantile of a Beta distribution with the moments of theta; T only orders the outcomes.
 
     Why it holds, for independent rows and every n. Given the cells of all rows, the errors K_1 and K_2 are independent
     and binomial, whatever the noise. So `P(p_K <= a) <= a` at the true rates e, for every a that the cells determine
@@ -62,19 +63,19 @@ def stratified_upper(
         u_0 = \bar\Phi(\zeta), \qquad f = 1 / \delta \text{ for } u \le \epsilon \delta
 
     The share gamma of delta pays for intervals of e_1 and e_2, outside of which all is refuted (Berger and Boos). A bad
-    r widens the bound, and never makes it false. The maximum is searched in ever smaller rectangles of (e_1, e_2),
-    where p_K is largest at the lower corner and theta at the upper one: U is rounded up, by a thousandth
-    unless that takes too many rectangles.
-    For a weight w below `8 / m` or above `1 - 8 / m` the test of the null is Clopper and Pearson's of all m rows.
+    r makes the bound wider, never false. The maximum is searched in ever smaller rectangles of (e_1, e_2), where p_K is
+    largest at the lower corner and theta at the upper one: U is rounded up, by a thousandth unless that takes too many
+    rectangles. For a weight w below `8 / m` or above `1 - 8 / m` the test of the null is Clopper and Pearson's of all m
+    rows.
 
     Args:
         errors: k_1 and k_2, errors among the looked-up rows of each cell.
         looked_up: m_1 and m_2, the looked-up rows.
         rows: n_1 and n_2, all rows of each cell, looked up or not.
         delta: probability in (0, 1) with which the bound may be wrong.
-        pooled: whether every row was as likely to be looked up as any other, so that Clopper and Pearson's holds.
-        share: the probability that a row is looked up, in (0, 1], fixed beforehand, where it depends on the cell; it
-            sets r. By default m / n.
+        pooled: whether every row was as likely to be looked up as any other, so that Clopper and Pearson's bound holds.
+        share: the probability that a row is looked up, in (0, 1], fixed beforehand, if the probability depends on the
+            cell. It determines r. By default m / n.
 
     Returns:
         The upper bound, in (0, 1].
@@ -120,7 +121,7 @@ class _Cells:
     share: float
 
     def upper(self) -> float:
-        """Return the largest error rate that is not refuted, searched in rectangles [i h, (i+1) h] x [j h, (j+1) h]."""
+        """Return the largest error rate that is not refuted, searched in rectangles of the two cells' error rates."""
         i, j = np.indices((SIDE, SIDE)).reshape(2, -1)
         parts = np.indices((PARTS, PARTS)).reshape(2, 1, -1)
         (start_a, end_a), (start_b, end_b) = self._plausible
@@ -140,7 +141,7 @@ class _Cells:
         return min(1.0, best)
 
     def _p_values(self, first: FloatArray, second: FloatArray) -> FloatArray:
-        """Return p_K at each pair of rates, (len(first), len(second)): outcomes (x, y) with y at most `outcomes[x]`."""
+        """Return for each pair of error rates the probability p_K of x and y errors with y at most `outcomes[x]`."""
         from scipy import special
 
         m1, m2 = self.looked_up
@@ -153,14 +154,14 @@ class _Cells:
 
     @cached_property
     def _plausible(self) -> tuple[tuple[float, float], tuple[float, float]]:
-        """A confidence interval of the error rate of each cell; the four ends share a fraction of delta equally."""
+        """Return a confidence interval of each cell's error rate; the four ends share a fraction of delta equally."""
         level = IMPLAUSIBLE * self.delta / 4
         first, second = (_weight_range(k, m, level) for k, m in zip(self.errors, self.looked_up, strict=True))
         return first, second
 
     @cached_property
     def outcomes(self) -> IntArray:
-        """The largest number of errors in the second cell with T at most as observed, by that in the first cell."""
+        """For each number of errors in the first cell, the largest number in the second with T at most as observed."""
         first = np.arange(self.looked_up[0] + 1)
         own = self._order(*(np.array([k]) for k in self.errors))[0] * (1 + 1e-12)
         low, high = np.full(first.size, -1), np.full(first.size, self.looked_up[1])
@@ -189,7 +190,7 @@ class _Cells:
     def _largest(
         self, p: FloatArray, corner: tuple[FloatArray, FloatArray], far: tuple[FloatArray, FloatArray]
     ) -> FloatArray:
-        """Bound the accepted theta in each rectangle from a corner to the far one, where p_K is at most p."""
+        """Bound the accepted error rate theta in each rectangle between two corners, where p_K is at most p."""
         from scipy import special
 
         (a, b), (far_a, far_b) = corner, far
@@ -206,11 +207,11 @@ class _Cells:
         return np.where(accepted > -GOOD, theta, 0.0)
 
     def _ratio(self, gap: FloatArray, variance: FloatArray) -> FloatArray:
-        """Return the ratio r for error rates that differ by `gap`, as if both cells were equally large."""
+        """Return the ratio r of two deviations, for error rates that differ by `gap` and cells of equal size."""
         return np.asarray(np.sqrt(self.share) * gap / 2 / np.sqrt(variance + 1 / (self.share * sum(self.rows))))
 
     def _weight_deviation(self, r: FloatArray, deviation: FloatArray) -> FloatArray:
-        """Return up to how many deviations from n_1 / n a weight is accepted, where p_K has the deviation given."""
+        """Return how many standard deviations from n_1 / n a cell's weight may be, if p_K has the given deviation."""
         from scipy import special
 
         rest = -special.ndtri(self.delta) * np.sqrt(1 + r * r) - deviation
@@ -218,7 +219,7 @@ class _Cells:
             return np.where(rest > 0, np.inf, -np.inf) if not r.any() else np.asarray(rest / np.maximum(r, 1e-300))
 
     def _weights(self, deviation: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the least and the largest weight that are accepted, deviations rounded up to the table."""
+        """Return the least and the largest accepted weight of a cell; deviations are rounded up to those in a table."""
         place = np.ceil((np.clip(deviation, -GOOD, self._levels[-1]) + GOOD) / STEPS).astype(np.int64)
         low, high = self._table
         place = np.minimum(place, low.size - 1)

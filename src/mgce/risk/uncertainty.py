@@ -1,4 +1,4 @@
-r"""Uncertainty sets: all distributions whose expected features differ from tau by at most lambda (eq. 9)."""
+r"""Represent uncertainty sets: all distributions whose expected features differ from tau by at most lambda (eq. 9)."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ HEURISTIC = "heuristic"
 
 @dataclass(frozen=True, eq=False)
 class UncertaintySet:
-    r"""All distributions of (x, y) whose expected features are near to tau: `|E Phi(x, y) - tau| <= lambda`.
+    r"""Uncertainty set: all distributions of (x, y) with expected features near tau, `|E Phi(x, y) - tau| <= lambda`.
 
-    The features of an example are `Phi(x, y) = e_y (x) psi(x)`, of shape (k, d): the row of its class holds psi(x), the
-    others zeros. The distribution of x alone, the *marginal*, is the true one.
+    The features of an example are `Phi(x, y) = e_y (x) psi(x)`, of shape (k, d) for k classes and d features: the row
+    of its class holds psi(x), the other rows zeros. The distribution of x alone, the *marginal*, is the true one.
 
-    Made by :meth:`from_samples`, it holds the distribution of the samples with probability
-    `1 - delta`; made by :meth:`heuristic`, it comes with no guarantee, and `certified` is False.
+    A set made by :meth:`from_samples` contains the distribution of the samples with probability `1 - delta`. A set made
+    by :meth:`heuristic` has no guarantee, and `certified` is False.
     """
 
     tau: FloatArray  # (k, d), the estimated moments; with intercept, the last column is that of the feature 1
@@ -45,7 +45,7 @@ class UncertaintySet:
 
     @property
     def certified(self) -> bool:
-        """Whether the set holds the true distribution with probability at least `1 - delta`."""
+        """Whether the set contains the true distribution with probability at least `1 - delta`."""
         return self.bound != HEURISTIC
 
     @classmethod
@@ -60,7 +60,7 @@ class UncertaintySet:
         bound: str = "betting",
         intercept: bool = True,
     ) -> UncertaintySet:
-        r"""Make the set that holds the samples' distribution with probability at least 1 - delta.
+        r"""Make a set that contains the distribution of the samples with probability at least 1 - delta.
 
         .. math:: \lambda_j = d_j \sqrt{\tfrac{\log(2m/\delta)}{2n}} \ \text{(hoeffding)}, \qquad
             \lambda_j = s_j \sqrt{\tfrac{2\log(4m/\delta)}{n}} + \tfrac{7 d_j \log(4m/\delta)}{3(n-1)} \
@@ -69,16 +69,16 @@ class UncertaintySet:
         for each of the m = k d coordinates j of Phi, with s_j its sample deviation and d_j the width of its range. For
         a feature in [a, b] this width is `max(0, b) - min(0, a)`, since the coordinate is zero in the examples of the
         other classes. With `"betting"`, tau and lambda are the middle and half-width of the betting interval of each
-        coordinate, at `delta / (2 m)` a side. These intervals are by far the tightest, but slower to compute. The draws
-        of each coordinate are shuffled first. If they have few different values, they are shuffled in several ways, and
-        the interval covers the intervals of all orders.
+        coordinate, with `delta / (2 m)` for each side. These intervals are by far the tightest, but slower to compute.
+        The draws of each coordinate are shuffled first. If they have few different values, they are shuffled in several
+        ways, and the interval covers the intervals of all orders.
 
         Args:
-            features: psi, shape (n, d), dense or sparse, independent rows.
+            features: psi, shape (n, d): n independent rows, d features. Dense or sparse.
             labels: integers in 0..k-1, shape (n,).
-            n_classes: k, known without the samples.
-            feature_range: lower and upper bounds of the features, numbers or shapes (d,), known
-                without the samples; scaling by the samples' own extremes breaks the guarantee.
+            n_classes: number k of classes, known without the samples.
+            feature_range: lower and upper bounds of the features, numbers or shapes (d,), known without the samples.
+                Scaling by the samples' own extremes invalidates the guarantee.
             delta: probability in (0, 1) with which the set may miss the distribution.
             bound: `"betting"`, `"bernstein"` (Maurer and Pontil) or `"hoeffding"`. Betting needs about 100 passes over
                 n k d numbers.
@@ -122,7 +122,7 @@ class UncertaintySet:
     def heuristic(
         cls, features: Any, labels: Any, *, lambda_0: float = 1e-5, n_classes: int | None = None, intercept: bool = True
     ) -> UncertaintySet:
-        r"""Make the set of the paper's experiments, with `lambda = lambda_0 s`: it regularises, but guarantees nothing.
+        r"""Make the set of the paper's experiments, with `lambda = lambda_0 s`: a regulariser without guarantee.
 
         No inequality says that the true moments are within this lambda of tau. With the paper's
         `lambda_0 = 1e-5` the true distribution was in the set in none of 65 simulated runs, and the minimax risk was
@@ -174,7 +174,7 @@ def _checked_range(psi: Matrix, feature_range: tuple[Any, Any]) -> tuple[FloatAr
 
 
 def _mean_and_std(psi: Matrix, y: IntArray, n_classes: int) -> tuple[FloatArray, FloatArray]:
-    """Return the sample means and deviations (denominator n - 1) of Phi, both of shape (k, d)."""
+    """Return the sample means and standard deviations (denominator n - 1) of the features Phi of each class."""
     n = y.size
     if n < 2:
         raise ValueError(_validation.expected("labels", "at least 2 samples", n))
@@ -187,7 +187,7 @@ def _mean_and_std(psi: Matrix, y: IntArray, n_classes: int) -> tuple[FloatArray,
 def _betting_box(
     psi: Matrix, y: IntArray, n_classes: int, low: FloatArray, high: FloatArray, delta: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the middles and half-widths of the betting intervals for E Phi, both of shape (k, d)."""
+    """Return the middles and half-widths of the betting intervals for the expected features of each class."""
     bottom = np.minimum(low, 0)
     width = np.maximum(high, 0) - bottom
     scale = np.where(width > 0, width, 1)

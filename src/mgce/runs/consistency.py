@@ -11,9 +11,9 @@ from mgce.runs.store import Run
 
 
 def check_one_data(runs: Sequence[Run]) -> None:
-    """Require all runs on a data set to have used the same data.
+    """Raise an error unless all runs on a data set have used the same data.
 
-    The checksums of the data are compared; runs of earlier versions, which have none, are not checked.
+    The checksums of the data are compared. Runs of earlier versions have no checksums and are not checked.
 
     Raises:
         ValueError: if two runs used different data.
@@ -29,7 +29,7 @@ def check_one_data(runs: Sequence[Run]) -> None:
 
 
 def check_one_setting(documents: Sequence[Mapping[str, Any]], by_dataset: Mapping[str, tuple[str, ...] | None]) -> None:
-    """Require the runs in a folder to have the same settings, except in fields that may differ.
+    """Raise an error unless the runs in a folder have the same settings, except in fields that may differ.
 
     Runs on one data set may differ only in their axes, the fields that a table varies. Runs on different data sets may
     also differ in the fields named in `by_dataset`. The published hyperparameters of a loss may differ by noise too.
@@ -79,7 +79,7 @@ def _check_same(first: Mapping[str, Any], setting: Mapping[str, Any], where: str
 
 
 def check_no_network_twice(documents: Sequence[Mapping[str, Any]]) -> None:
-    """Require that no two runs contain the same network.
+    """Raise an error if two runs contain the same network.
 
     Raises:
         ValueError: if a network is in two runs.

@@ -1,4 +1,4 @@
-"""Define runs on images: training one network on one data set by Lightning."""
+"""Define runs on images: each run trains one network on one data set with Lightning."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CURVES = ("validation_accuracy", "test_accuracy", "objective")
 
 @dataclass(frozen=True, kw_only=True)
 class ImageNetworkRun(ImageSettings, ABC):
-    """The base class of runs on images: one network, trained on one data set by one loss.
+    """The base class of runs on images: each run trains one network on one data set with one loss.
 
     Attributes:
         dataset: a name that `mgce.datasets.load_images` accepts.
@@ -45,8 +45,9 @@ class ImageNetworkRun(ImageSettings, ABC):
         method: name of the loss, a key of `mgce.losses.presets.LOSSES`.
         beta: beta of the loss; inf for a loss without beta.
         smoke: for a smoke run, the table, figure or protocol that it is a miniature of; "" for other runs.
-        hyperparameters: the published hyperparameters, by the name of the loss; all others are defaults. They are
-            computed from the loss, the data set and the noise, and may change with the version of this package.
+        hyperparameters: the published hyperparameters, by the name of the loss; all other hyperparameters are defaults.
+            The published ones are looked up by loss, data set and noise, and may change with the version of this
+            package.
 
     All other fields are those of `ImageSettings`.
     """
@@ -89,7 +90,7 @@ class ImageNetworkRun(ImageSettings, ABC):
 
         Args:
             dataset: training, validation and test images, with the labels to train on.
-            place: where to train. Checkpoints of another precision are not resumed.
+            place: device and folders. Training does not resume from checkpoints of another precision.
             loss: maps the first epoch (from 0) of each loss to the loss.
             noise_rate: fraction of the labels of training and validation images to corrupt.
         """
@@ -121,7 +122,7 @@ class ImageNetworkRun(ImageSettings, ABC):
 
 
 def curves_by_epoch(fit: ImageFit) -> dict[str, list[float]]:
-    """Return the learning curves of a training for its record; the validation curve only if there are such images."""
+    """Return the learning curves of a training for its record, with a validation curve if images are held out."""
     return {f"{name}_by_epoch": short(fit.curves[name]) for name in CURVES if name in fit.curves}
 
 

@@ -30,7 +30,7 @@ def describe() -> dict[str, str]:
 
 
 def gpu_kernels() -> dict[str, str]:
-    """Return by device and type of logits whether the GPU kernels were proved there."""
+    """Return for each device and type of logits whether the GPU kernels have passed their check there."""
     from mgce.kernels import proof
 
     return proof.report()

@@ -17,7 +17,7 @@ PRECISIONS = ("32-true", "bf16-mixed")  # as `lightning.Trainer` has it
 
 @dataclass(frozen=True)
 class Place:
-    """The data, the device and the folders that runs use; they change the records only by rounding.
+    """The data, the device and the folders that runs use; the device changes records only by rounding.
 
     Attributes:
         data: where the data sets are, and whether missing ones may be downloaded.
@@ -26,8 +26,8 @@ class Place:
             run's records have been stored. None means that stopped runs start again.
         precision: precision for training networks on images, one of `PRECISIONS`. None means bfloat16 mixed precision
             if the device multiplies bfloat16 matrices in hardware (a GPU, or a CPU with AMX), otherwise float32.
-        logits: folder in which runs that support it store the logits of their test rows, so that further metrics need
-            no new training. None stores none.
+        logits: folder for the logits of test rows, so that further metrics need no new training; not all runs store
+            logits. None stores no logits.
 
     Raises:
         ValueError: if this PyTorch cannot use the device, or there is no such precision.

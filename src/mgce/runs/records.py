@@ -1,4 +1,4 @@
-"""Prepare what is stored of a run: rounded numbers for its records, and the logits of the test rows."""
+"""Prepare the results of a run for storage: round the numbers of its records, and write the logits of the test rows."""
 
 from __future__ import annotations
 

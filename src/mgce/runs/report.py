@@ -24,8 +24,8 @@ def write_report(study: Study[Any], store: Runs, out: Path) -> dict[str, Result]
 
     Args:
         study: the study that the runs belong to.
-        store: the finished runs. A file `reasons.json` in their folder may explain numbers that are far from published
-            ones, see :func:`mgce.runs.result.explained`.
+        store: the finished runs. A file `reasons.json` in the folder of the runs may explain numbers that are far from
+            published ones, see :func:`mgce.runs.result.explained`.
         out: the folder to write to.
 
     Returns:
@@ -57,8 +57,9 @@ def write_report(study: Study[Any], store: Runs, out: Path) -> dict[str, Result]
 def facts(runs: list[Run]) -> dict[str, str]:
     """Return the settings of the runs and the facts about their machines, as texts by name for the HTML page.
 
-    A setting is a field of the specification that is not one of its axes. Published hyperparameters, which differ by
-    loss, have an entry of their own. If a setting or fact has several values, all are listed.
+    A setting is a field of a run's specification other than its axes, the fields that a table varies. Published
+    hyperparameters, which differ by loss, have an entry of their own. If a setting or fact has several values, all are
+    listed.
     """
     settings: dict[str, dict[str, None]] = {}
     for run in runs:

@@ -30,8 +30,8 @@ class Result:
         words: number of leading columns that contain words instead of numbers.
         parts: number of leading columns that divide the table into parts. In the text an empty line separates rows in
             which these columns differ.
-        agreement: a sentence that says how many of our numbers agree with the paper's; "" if none are compared. If
-            some are, the notes are about those that do not agree.
+        agreement: a sentence that says how many of our numbers agree with the paper's; "" if none are compared.
+            Otherwise the notes are about the numbers that do not agree.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Result:
 def smoke(result: Result) -> Result:
     """Return a result that is marked as a smoke run in its name, title, caption and rows.
 
-    So nobody mistakes it for a result of the paper. Its picture has to be marked when it is drawn, by
+    So nobody mistakes a miniature run for a result of the paper. The picture has to be marked when it is drawn, by
     :func:`mgce.pages.png.stamp`.
     """
     return replace(

@@ -1,4 +1,4 @@
-"""Manage the folders of long runs, which contain the checkpoints to resume after a stop."""
+"""Manage the scratch folders of long runs, which contain checkpoints from which a stopped run resumes."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from mgce.runs.store import former_names, run_name
 
 @contextlib.contextmanager
 def folder_of(place: Place, name: str) -> Iterator[Path]:
-    """Lock and return the folder of a run for the `with` block; without `place.scratch` it is a temporary folder.
+    """Lock the scratch folder of a run for the `with` block, and yield it; without `place.scratch` it is temporary.
 
-    A folder in `place.scratch` is kept afterwards, since until its records are stored nothing else exists of the run.
+    A folder in `place.scratch` is kept after the block: until the run's records are stored, nothing else of the run
+    exists.
     """
     if place.scratch is None:
         with tempfile.TemporaryDirectory() as temporary:
@@ -44,7 +45,7 @@ def carry_over(place: Place, documents: Iterable[Mapping[str, Any]]) -> None:
     If the current name exists already, nothing is renamed.
 
     Args:
-        place: names the folders.
+        place: names the scratch folder and the folder of logits.
         documents: the specifications of the runs.
     """
     for specification in documents:

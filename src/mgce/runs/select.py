@@ -70,8 +70,8 @@ def _candidate(record: dict[str, Any]) -> tuple[float, float]:
 def summarize(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return for each method a dict with the mean and the standard deviation of every metric over the seeds.
 
-    `betas` are pairs of a selected beta and the number of its seeds, sorted by beta. `trims` are the same for the
-    fraction of rows to leave out; they are empty for a method that leaves out none. The standard deviation is that of
+    `betas` are pairs of a selected beta and the number of its seeds, sorted by beta. `trims` are such pairs for the
+    fraction of rows to leave out, empty for a method that leaves out no rows. The standard deviation is that of
     the sample (ddof = 1), and NaN for a single seed.
     """
     summaries = []

@@ -12,10 +12,10 @@ from mgce.runs.place import Place
 
 
 class Specification(Protocol):
-    """A frozen dataclass that describes a training run and carries it out.
+    """The interface of specifications: a frozen dataclass that describes a training run and executes it.
 
     Attributes:
-        kind: a word for runs of this class.
+        kind: a word that identifies runs of this class in files.
         axes: names of the fields in which the runs of one table differ, such as the seed. In all other fields the runs
             on a data set have to agree, so that they can be compared. If an axis is a tuple, one run trains a network
             for each of its values, combined with all values of the other axes.
@@ -71,7 +71,7 @@ def networks(specification: Mapping[str, Any]) -> set[str]:
 
 
 def remaining(specification: Specification, done: Set[str]) -> list[Specification]:
-    """Return specifications, as few as possible, for those networks of a run that have not been trained yet.
+    """Return as few specifications as possible that contain the networks of a run that have not been trained yet.
 
     Args:
         specification: the specification of the run.

@@ -27,7 +27,7 @@ class Run:
         specification: everything that the records depend on.
         records: the results, a dict for each network.
         machine: facts about the machine, and the duration of the run in seconds.
-        stored_as: the name under which the run is stored, if that is a name of an earlier version; else "".
+        stored_as: the name under which the run is stored, if an earlier version gave it another name; otherwise "".
     """
 
     specification: Mapping[str, Any]
@@ -37,7 +37,7 @@ class Run:
 
     @property
     def name(self) -> str:
-        """The name of the run, which is also that of its folder."""
+        """The name of the run, which is also the name of the run's folder."""
         return run_name(self.specification)
 
 
@@ -67,8 +67,8 @@ class Runs:
 
     A file of checks stores for each run the number of its records and a SHA-256 of its content. The facts about the
     machine include the version of this package and a checksum of the data. Folders of earlier versions have no file of
-    checks. For these it is only checked that every run has as many records as its specification requires, and that
-    accuracies and calibration errors are between 0 and 1.
+    checks. In such folders, every run must have as many records as its specification requires, and accuracies and
+    calibration errors must be between 0 and 1.
 
     Runs of earlier versions are returned with the current names of fields and losses (`migration.py`), and
     :meth:`pack` writes them with these names.
@@ -110,12 +110,12 @@ class Runs:
         return self._renewed(self._stored())
 
     def pack(self) -> None:
-        """Write all finished runs to four files with a line for each run or record, if these files lack a run.
+        """Write all finished runs to four files with a line for each run or record, unless the files contain all runs.
 
         Each new file contains everything that the old file contains. So if the command is stopped, a mixture of new
         and old files still has all earlier runs. Runs with names of an earlier version first get additional lines with
-        current names. Then their old lines are removed, from the last file to the first. Checks of these runs are
-        absent meanwhile.
+        current names. Then their old lines are removed, from the last file to the first. Until then, such runs have no
+        checks.
         """
         folders, known = self._folders(), {run.stored_as or name for name, run in self.runs.items()}
         others = [folder for folder in folders if folder.name not in known]  # of another command, meanwhile
@@ -155,7 +155,7 @@ class Runs:
         return dict(sorted(self._checked({**packed, **runs}, checks).items()))
 
     def _checked(self, runs: dict[str, Run], checks: Mapping[str, Any]) -> dict[str, Run]:
-        """Return the runs unchanged; raise if one is missing, was changed, or has implausible numbers."""
+        """Return the runs unchanged; raise an error if a run is missing, was changed, or has implausible numbers."""
         for name, check in checks.items():
             if name not in runs:
                 raise _damaged(self.directory, f"no run {name}")
@@ -219,7 +219,7 @@ def _loose(folders: Sequence[Path]) -> tuple[dict[str, Run], dict[str, Any]]:
 
 
 def _remove(folder: Path) -> None:
-    """Delete a folder if it exists; other processes see either the whole folder or none."""
+    """Delete a folder if it exists, in one step: other processes see either the whole folder or no folder."""
     if folder.is_dir():
         shutil.rmtree(folder.rename(folder.with_name(f".{folder.name}")))
 
@@ -231,7 +231,7 @@ def _check_of(run: Run) -> dict[str, Any]:
 
 
 def _check_plausible(run: Run, directory: Path) -> None:
-    """Raise if a run has fewer records than its specification requires, or an accuracy or error outside of [0, 1]."""
+    """Raise an error if a run lacks records that its specification requires, or a metric is outside of [0, 1]."""
     axes = run.specification.get("axes", [])
     values = [run.specification.get(axis) for axis in axes] if isinstance(axes, list) else []
     least = math.prod(len(value) for value in values if isinstance(value, list))

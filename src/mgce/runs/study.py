@@ -18,8 +18,8 @@ class Item(Generic[Asked]):
     """A table or figure of a study.
 
     Attributes:
-        render: function from all finished runs of the study to the rendered result, or None if the runs do not
-            suffice.
+        render: function from all finished runs of the study to the rendered result; the function returns None if the
+            runs do not suffice.
         plan: function from the user's options to the specifications of the runs; None for an item that needs no runs.
         datasets: names of the data sets that the user may choose for this item.
     """

@@ -1,4 +1,4 @@
-"""Carry out the runs that are not finished yet, in processes on this machine or on a Dask cluster."""
+"""Execute the runs that are not finished yet, in processes on this machine or on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ BACKENDS = ("loky", "dask")
 
 @dataclass(frozen=True)
 class Workers:
-    """The workers that carry out the runs.
+    """The number and kind of workers (processes) that execute runs.
 
     Attributes:
-        jobs: number of runs at a time; 1 runs in this process. With Dask, -1 uses all workers.
+        jobs: number of runs at a time; 1 uses only the calling process. With Dask, -1 uses all workers.
         backend: "loky" for processes on this machine, or "dask".
         scheduler: address of the Dask scheduler, `tcp://...`; give it if and only if the backend is "dask".
 
@@ -70,7 +70,7 @@ def carry_out(
     workers: Workers,
     on_progress: Callable[[int, int], None],
 ) -> None:
-    """Carry out the runs of a plan that the store does not have yet, and merge the stored runs into its four files.
+    """Execute the runs of a plan that the store does not have yet; merge all stored runs into the store's four files.
 
     Args:
         study: the study that the runs belong to.
@@ -79,7 +79,7 @@ def carry_out(
         place: data and device; missing data are downloaded before the first run if this is allowed.
         workers: how many runs at a time, and by which processes.
         on_progress: called with the number of finished runs, from 0 on, and the number of all runs to do. It is not
-            called if there are none.
+            called if there is nothing to do.
 
     Raises:
         ValueError: if the runs, with those in the store, have different settings.
@@ -103,8 +103,7 @@ def carry_out(
 def pending(specifications: Sequence[Specification], store: Runs) -> list[Specification]:
     """Return specifications of all networks in the plan that no finished run contains, each network once.
 
-    So a grid can be extended: if a run asks for eight betas, and one was run before, only the other seven are
-    returned.
+    So a grid can be extended: if the plan has eight betas, and one was run before, only the other seven are returned.
     """
     done: set[str] = set()
     for run in store.runs.values():
@@ -132,7 +131,7 @@ def absent(specifications: Sequence[Specification], place: Place) -> dict[tuple[
 
 
 def check(specifications: Sequence[Specification], place: Place) -> None:
-    """Require the data of all runs to exist.
+    """Raise an error if data or a library for a run are missing.
 
     Raises:
         FileNotFoundError: if data or a library are missing; the message has a sentence for each data set.
@@ -156,13 +155,13 @@ def sweep(
     workers: Workers,
     on_finished: Callable[[Run], None],
 ) -> None:
-    """Carry out all runs, and store each when it has finished.
+    """Execute all runs, and store each run as soon as it has finished.
 
     Args:
         specifications: the specifications of the runs.
         store: stores the finished runs; only this process writes to it.
         place: data and device of the workers.
-        workers: carry out the runs.
+        workers: number and kind of the processes that execute the runs.
         on_finished: called after each run has been stored.
 
     Raises:
@@ -188,7 +187,7 @@ def sweep(
 
 
 def execute(specification: Specification, place: Place) -> Run:
-    """Carry out one run on one thread, so that sums have a fixed order and parallel runs do not compete for cores."""
+    """Execute one run on one thread, so that sums have a fixed order and parallel runs do not compete for cores."""
     with one_torch_thread():
         start = time.monotonic()
         records = specification.run(place)

@@ -1,4 +1,4 @@
-"""Define runs on a table: training networks with one hidden layer for several seeds and losses at once."""
+"""Define runs on a table: each run trains networks with one hidden layer for several seeds and losses at once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SCALINGS = ("standard", "pixels")  # see `TableRun.scaling`
 
 
 class Outputs(NamedTuple):
-    """The logits (seeds, losses, n, k) of networks, and the labels of the rows (seeds, n), on the CPU."""
+    """The logits of networks for each seed, loss, row and class, and the labels for each seed and row, on the CPU."""
 
     logits: Tensor
     target: Tensor
@@ -34,7 +34,7 @@ class Outputs(NamedTuple):
 
 @dataclass(frozen=True)
 class TableRun(ABC):
-    """The base class of runs on a table: networks trained at one noise rate; the defaults are those of the paper.
+    """The base class of runs on a table: networks trained at one noise rate; the default settings are the paper's.
 
     A run trains a group of networks for each seed, with one member for each loss.
 
@@ -47,17 +47,18 @@ class TableRun(ABC):
         rows: number of rows to use, a random sample that is the same for all seeds; None uses all rows.
         scaling: "standard" scales features by `preprocessor`. "pixels" divides them by 255 and subtracts their means
             over the training rows.
-        random_test: whether test rows are chosen at random by the seed even if a test part is published.
+        random_test: whether test rows are drawn at random by the seed even if the data set has a published test part.
         test_size: fraction of test rows, if they are chosen by the seed.
         validation_size: fraction of the training rows that is held out to select the best epoch.
         hidden: number of units of the hidden layer.
         epochs, batch_size, lr, momentum, l1, l1_on, max_norm: as in `TrainingSettings`.
         smoke: for a smoke run, the table or protocol that it is a miniature of; "" for other runs.
-        hyperparameters: the published hyperparameters, by the name of the loss; all others are defaults. They are
-            computed from the losses, the data set and the noise, and may change with the version of this package.
+        hyperparameters: the published hyperparameters, by the name of the loss; all other hyperparameters are defaults.
+            The published ones are looked up by loss, data set and noise, and may change with the version of this
+            package.
 
     Raises:
-        TypeError, ValueError: if a field is not one of those above.
+        TypeError, ValueError: if a field does not have the type or domain described above.
     """
 
     kind: ClassVar[str]

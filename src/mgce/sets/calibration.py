@@ -1,4 +1,4 @@
-"""Compute thresholds of prediction sets from labelled rows, whose labels are right or wrong in a known way."""
+"""Compute thresholds of conformal prediction sets from rows with right labels, or with noise of a known kind."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def calibrate(
     transition: Any = None,  # (k, k)
     delta: float = 0.05,
 ) -> ConformalSets:
-    r"""Find thresholds such that prediction sets contain the right class with probability at least 1 - alpha.
+    r"""Return thresholds such that prediction sets contain the right class with probability at least 1 - alpha.
 
     .. math:: \hat q = \text{the } \lceil (n + 1)(1 - \alpha) \rceil \text{-th smallest } s_{y_i}(x_i)
 
-    if all labels are right, where :math:`s_y(x)` is the score of class y (:func:`conformal_scores`). This probability
-    is an average over calibration samples as well. If at most a share eta of the labels is wrong, no matter which
+    if all n labels are right. :math:`s_y(x)` is the score of class y (:func:`conformal_scores`). The probability is
+    also over the random choice of the calibration rows. If at most a share eta of the labels is wrong, no matter which
     (`noise_type="any"`), alpha is replaced by alpha - eta.
 
     For a transition matrix T, or symmetric noise at a rate that is exactly known, the mean of
@@ -57,28 +57,29 @@ def calibrate(
 
     is an unbiased estimate of the share of rows whose set misses the right class. Thresholds q are tried in descending
     order, from the largest sets on, as long as the test of :func:`~mgce.risk.betting_upper` rejects that this share is
-    alpha or more. The share only grows along this order. So the probability that any threshold passes wrongly
-    is at most delta: the guarantee holds with confidence 1 - delta over the calibration sample. With `per_class`, each
-    class is tested on its own terms of z, with delta / k.
+    alpha or more. The share can only grow in this order. So the probability that any threshold passes wrongly is at
+    most delta: the guarantee holds with confidence 1 - delta over the calibration sample. With `per_class`, each of the
+    k classes has its own threshold and test, with delta / k.
 
-    Give `logits` where the classifier gives many classes probability 0, as MGCE does. No threshold tells such classes
-    apart by their probability. If more than alpha of the right classes have probability 0, every set holds all classes,
-    and a warning says so. By logits the sets of the same classifier are small.
+    Pass `logits` if the classifier predicts probability 0 for many classes, as MGCE does: no threshold separates such
+    classes by their probability. If more than a share alpha of the right classes have probability 0, every set contains
+    all classes, and a warning says so. With logits the sets of the same classifier are small.
 
     Args:
-        target: labels in 0..k-1, shape (n,), of examples that the classifier has not seen; -1 is none of the classes.
-        probs: its probabilities (p for MGCE), shape (n, k), array or tensor.
-        logits: in place of `probs`, its logits, shape (n, k), array or tensor; -inf masks a class.
+        target: labels in 0..k-1 of n examples that the classifier has not seen, shape (n,); -1 is none of the k
+            classes.
+        probs: the classifier's probabilities (p for MGCE), shape (n, k), array or tensor.
+        logits: the classifier's logits instead of `probs`, shape (n, k), array or tensor; -inf masks a class.
         alpha: probability in (0, 1) with which a set may miss the right class.
         score: `"least_ambiguous"` or `"adaptive"`, as in :func:`conformal_scores`.
-        per_class: whether to guarantee the coverage given each right class.
+        per_class: whether to guarantee the coverage for the rows of each right class separately.
         noise_rate: rate of symmetric noise, or the largest share of wrong labels for `noise_type="any"`.
         noise_type: `"symmetric"` or `"any"`.
-        transition: T, shape (k, k), in place of a rate.
-        delta: probability with which the guarantee may fail where T or a rate is stated.
+        transition: T, shape (k, k), with probabilities of given labels by right label, instead of `noise_rate`.
+        delta: probability with which the guarantee may fail if `transition` or `noise_rate` is stated.
 
     Returns:
-        The sets' thresholds. An infinite one says that the sample is too small: the class is in every set.
+        The thresholds of the sets. An infinite threshold means that the sample is too small: the class is in every set.
 
     Raises:
         ValueError: if shapes or values do not fit together, or the noise leaves nothing to guarantee.
@@ -130,7 +131,7 @@ def calibrate(
 
 
 def _warn_of_zeros(sample: Sample, inverse: FloatArray, alpha: float, per_class: bool) -> None:
-    """Warn if so many right classes have probability 0 that every set must hold all classes."""
+    """Warn if so many right classes have probability 0 that every set must contain all classes."""
     known = sample.labels != UNSEEN
     weight = inverse[sample.labels[known]]  # its mean is the share of each right class, whatever the noise
     of_class, zero = weight.sum(0), (weight * (sample.probs[known] == 0)).sum(0)
@@ -149,7 +150,7 @@ def _warn_of_zeros(sample: Sample, inverse: FloatArray, alpha: float, per_class:
 
 
 def _thresholds(scores: FloatArray, y: IntArray, alpha: float, per_class: bool) -> FloatArray:
-    """Return the conformal quantile of the labels' scores, for all classes together or for each, shape (k,)."""
+    """Return for each class the conformal quantile of the labels' scores, over all rows or those of the class."""
     k = scores.shape[1]
     own = np.where(y == UNSEEN, np.inf, scores[np.arange(len(y)), np.maximum(y, 0)])
     if per_class:
@@ -171,13 +172,13 @@ def _noisy_thresholds(
     per_class: bool,
     delta: float,
 ) -> FloatArray:
-    """Return the last threshold that passes the test, for each class, shape (k,); inf if none does."""
+    """Return for each class the last threshold that passes the test; inf if no threshold passes."""
     k, y = sample.n_classes, sample.labels
     unseen = y == UNSEEN
     weight = np.where(unseen[:, None], 0.0, inverse[np.maximum(y, 0)])
 
     def last_passed(classes: slice, unseen: Any, delta: float) -> float:
-        """Return the last threshold that passes the test for these classes together."""
+        """Return the last threshold that passes the test for all of these classes together."""
         terms = _Terms(scores[:, classes], weight[:, classes], inverse[:, classes], unseen, alpha)
         return _last_passed(terms, candidates, sample, delta)
 
@@ -188,7 +189,7 @@ def _noisy_thresholds(
 
 @dataclass(frozen=True, eq=False)
 class _Terms:
-    """The terms `weight (1{score > q} - alpha)`. A threshold q passes if their mean is proved below zero."""
+    """The terms `weight (1{score > q} - alpha)`. A threshold q passes if the mean of its terms is proved below zero."""
 
     scores: FloatArray  # (n, classes)
     weight: FloatArray  # (n, classes)
@@ -197,7 +198,7 @@ class _Terms:
     alpha: float
 
     def at(self, q: float) -> FloatArray:
-        """Return the terms for the threshold q, one for each row, shape (n,)."""
+        """Return the terms `weight (1{score > q} - alpha)` for the threshold q, one for each row."""
         terms = (self.weight * ((self.scores > q) - self.alpha)).sum(1)
         return np.where(self.unseen, 1 - self.alpha, terms)
 

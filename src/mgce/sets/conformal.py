@@ -1,4 +1,4 @@
-"""Prediction sets: all classes of a row whose score is at most a threshold."""
+"""Compute prediction sets: all classes of a row whose score is at most a threshold."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHARE, REST = 1e-4, 1e-12
 
 @dataclass(frozen=True)
 class ConformalSets:
-    """Thresholds that define prediction sets: a set contains every class whose score is at most its threshold."""
+    """Thresholds of prediction sets: a set contains every class whose score is at most the threshold of the class."""
 
     thresholds: tuple[float, ...]  # (k,); infinite where a class is in every set
     score: str
@@ -35,14 +35,15 @@ class ConformalSets:
     of_logits: bool = False  # whether the scores are those of logits
 
     def predict(self, probs: Any = None, *, logits: Any = None) -> NDArray[np.bool_]:
-        """Return the sets of examples from their probabilities or logits (n, k), as truth values (n, k).
+        """Return for each example and class whether the class is in the example's prediction set.
 
-        Sets that were calibrated on logits take `logits`, others take `probs`.
+        `probs` or `logits`, and the result, have shape (n, k): n examples, k classes. Pass `logits` if the thresholds
+        were calibrated on logits, otherwise `probs`.
 
         The class of largest probability is always in the set, so no set is empty. Comparisons with the threshold have a
-        relative tolerance of a ten-thousandth. Reason: the threshold is the score of a row of the calibration sample,
-        and in a table of categories many rows have exactly this score. In another batch the last digit of such a score
-        can differ. The tolerance only makes sets larger, so the guarantee holds whatever the batches and the precision.
+        relative tolerance of a ten-thousandth. Reason: the threshold is the score of a row of the calibration sample.
+        In a table of categories many rows have exactly this score, and its last digit can differ between batches. The
+        tolerance only makes sets larger, so the guarantee holds for all batches and every precision.
         """
         name, other = ("logits", "probs") if self.of_logits else ("probs", "logits")
         rows = checked_rows(probs, logits)
@@ -71,7 +72,7 @@ class ConformalSets:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields as plain values; an infinite threshold is None, and `of_logits` is there if true."""
+        """Return the fields as plain values; an infinite threshold is None, and a false `of_logits` is left out."""
         fields = asdict(self)
         if not self.of_logits:
             del fields["of_logits"]  # earlier versions read model files with sets of probabilities
@@ -86,7 +87,7 @@ class ConformalSets:
 
 
 def checked_rows(probs: Any, logits: Any) -> FloatArray:
-    """Return the one that is given of probabilities and logits, as an array (n, k) of two classes or more."""
+    """Return the probabilities or the logits, whichever are given, as an array with a column for each class."""
     if (probs is None) == (logits is None):
         got = "neither" if probs is None else "both"
         raise ValueError(_validation.expected("probs", "given, or `logits` in place of it", got))
@@ -101,28 +102,30 @@ def checked_rows(probs: Any, logits: Any) -> FloatArray:
 
 
 def conformal_scores(probs: Any = None, score: str = "least_ambiguous", *, logits: Any = None) -> FloatArray:
-    r"""Return a score for each example and class: the higher, the less probable is the class.
+    r"""Return a score for each example and class: the higher the score, the less probable the class.
 
     .. math:: s_y = 1 - p_y \ \text{(least ambiguous)}, \qquad
         s_y = \sum_{j: p_j > p_y} p_j \ \text{(adaptive)}
 
-    Of probabilities p the scores are in [0, 1]. Of logits f they are :math:`-\log(1 - s_y)` with the softmax of f as p,
-    in [0, inf]: the same order, computed from margins, so that no two classes are level because both have rounded to 0.
+    For probabilities p the scores are in [0, 1]. For logits f the scores are :math:`-\log(1 - s_y)` with the softmax of
+    f as p, in [0, inf]. The order is the same, but two classes do not tie because both probabilities have rounded to 0.
 
     The least ambiguous sets are the smallest on average; the adaptive ones are larger for hard examples and smaller for
-    easy ones, so that both have similar coverage. The published adaptive score adds p_y itself, or a random part of it.
-    With that, a right class of probability 1 would have the score 1, like all classes of probability zero.
+    easy ones, so that both have similar coverage. The published adaptive score adds p_y itself, or a random part of
+    p_y. Then a right class of probability 1 would have the score 1, like all classes of probability zero.
 
     The adaptive score treats probabilities as equal if they differ by less than a ten-thousandth of their size, since
     rounding in a batch can decide which one is larger.
 
-    Classes of one score are in a set together. MGCE's h and p are zero for many classes; where more than alpha of the
-    right classes are among those, sets have to hold them all. Logits order these classes.
+    Classes with equal scores are in a set together. MGCE's probabilities h and p are zero for many classes. If more
+    than a share alpha of the right classes has probability zero, every set contains all such classes. Logits order
+    these classes.
 
     Args:
-        probs: probabilities, shape (n, k), array or tensor.
+        probs: probabilities, shape (n, k): n examples, k classes; array or tensor.
         score: `"least_ambiguous"` or `"adaptive"`.
-        logits: in place of `probs`, shape (n, k), array or tensor; -inf masks a class, not all of a row.
+        logits: logits instead of `probs`, shape (n, k), array or tensor; -inf masks a class, but not all classes of a
+            row.
 
     Returns:
         Scores, shape (n, k).
@@ -160,7 +163,7 @@ def conformal_scores(probs: Any = None, score: str = "least_ambiguous", *, logit
 
 
 def _log_of_the_rest(log_p: FloatArray) -> FloatArray:
-    """Return for each class the log of the sum of the probabilities that are not larger than its own."""
+    """Return for each class the log of the sum of all probabilities that are not larger than that of the class."""
     # Sort the probabilities of a row from below, and among them, after equal ones, the largest that counts as equal to
     # each: how many probabilities come before that is how many are in the sum.
     k = log_p.shape[1]
@@ -173,5 +176,5 @@ def _log_of_the_rest(log_p: FloatArray) -> FloatArray:
 
 
 def _reaches(values: FloatArray, least: FloatArray) -> NDArray[np.bool_]:
-    """Return which entries of `values` are at least those of `least`, with a tolerance for rounding; all in [0, 1]."""
+    """Return whether each entry of `values` is at least that of `least`, up to rounding; all are in [0, 1]."""
     return np.asarray(values >= least * (1 - SHARE) - REST)

@@ -13,7 +13,7 @@ SHARES = tuple((share / 5, f"{share * 20}%") for share in range(6))  # marks of 
 
 
 def calibration_section(fit: TableFit) -> str:
-    """Return the section as HTML: the calibration errors of h and p, and their reliability diagram."""
+    """Return the section as HTML: calibration errors of the probabilities h and p, and a reliability diagram."""
     words = (
         "<p>The model gives two probabilities for every class. The minimax probability <span class=key-h>h</span> is "
         "the one by which it predicts: it is sharp, often exactly 0 or 1. The worst-case probability "
@@ -29,7 +29,7 @@ def calibration_section(fit: TableFit) -> str:
 
 
 def _right_labels(fit: TableFit) -> str:
-    """Say what the third output is, and how often it takes the model for right."""
+    """Return HTML that explains q, the probabilities of the right label, and how often the model is right by q."""
     found = fit.model.right_labels
     if found is None:
         return ""
@@ -40,7 +40,7 @@ def _right_labels(fit: TableFit) -> str:
 
 
 def _reliability_diagram(fit: TableFit) -> str:
-    """Draw accuracy against confidence, with a circle for each bin."""
+    """Return an SVG plot of accuracy against confidence, with a circle for each bin."""
     series, distances = [], []
     for output in "hp":
         confidence, accuracy, share = pool([fit.quality[f"reliability_{output}"]])

@@ -1,4 +1,4 @@
-"""The candidate models among which a fit to a table chooses, and the baselines that it reports beside them."""
+"""Define the models among which a fit to a table chooses, and the baselines that are reported beside them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ SLOW_WITH_CLASSES = ("boosting", "fourier")
 
 @dataclass(frozen=True)
 class Candidate:
-    """A model with its hyperparameters that may be chosen, as two estimators that are not fitted."""
+    """A model with its hyperparameters that may be chosen: two unfitted estimators, for trials and the final fit."""
 
     model: str  # a key of `MODELS`
     settings: str  # the hyperparameters that tell it from other candidates of the same model, as text
@@ -74,13 +74,13 @@ class Candidate:
 
     @property
     def name(self) -> str:
-        """The name of the model with its settings, unique among the candidates."""
+        """The name of the candidate's model with its settings, unique among the candidates."""
         return f"{self.model}, {self.settings}"
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """A model that is tried and reported for comparison, and chosen only where the others are clearly behind."""
+    """A model that is tried and reported for comparison. It is chosen only if all candidates are clearly worse."""
 
     name: str
     quick: Any  # the estimator for trials, named as in `Candidate`
@@ -94,10 +94,10 @@ class Baseline:
 
 
 class Logistic(BaseEstimator):  # type: ignore[misc]
-    """Logistic regression as scikit-learn fits it: a linear model of MGCE at beta = inf, with another penalty."""
+    """Fit scikit-learn's logistic regression: a linear model of MGCE at beta = inf, with another penalty."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MGCEClassifier:
-        """Fit, and return the linear model that has the coefficients."""
+        """Fit the logistic regression; return an `MGCEClassifier` that has the fitted coefficients."""
         fitted = LogisticRegression(max_iter=LOGISTIC_STEPS).fit(X, y, sample_weight)
         linear = MGCEClassifier(math.inf)
         linear.classes_, linear.beta_, linear.n_features_in_ = fitted.classes_, math.inf, X.shape[1]
@@ -111,7 +111,7 @@ class Logistic(BaseEstimator):  # type: ignore[misc]
 def candidates(
     model: str, beta: float | None, seed: int, n_rows: int, n_classes: int, jobs: int = 1
 ) -> list[Candidate]:
-    """Return the candidates of one model, or of all.
+    """Return the candidates (models with hyperparameters) of one model, or of all models.
 
     Args:
         model: a key of `MODELS`, or `AUTO` for all models.
@@ -137,10 +137,10 @@ def candidates(
 def forest(n_rows: int, seed: int, jobs: int = 1, beta: float = DEFAULT_BETA) -> MGCEForestClassifier:
     r"""Return an unfitted forest: 100 trees for up to `TREE_ROWS` rows, fewer for more rows, at least 37.
 
-    A tree draws :math:`m = \min(n, 10^5)` of n rows with replacement, and misses a given one with
-    probability :math:`(1 - 1/n)^m`. For m = n that is about 1/e, so 37 of 100 trees are out-of-bag trees of a row, by
-    which its label is judged. The larger n is compared with m, the more trees miss a row, and the fewer trees must be
-    grown for the same number of out-of-bag trees.
+    A tree draws :math:`m = \min(n, 10^5)` of n rows with replacement, and misses a given row with probability :math:`(1
+    - 1/n)^m`. For m = n this is about 1/e. So 37 of 100 trees are out-of-bag trees of a row, which judge its label. The
+    larger n is compared with m, the more trees miss a row. Then fewer trees are enough for the same number of
+    out-of-bag trees.
     """
     missed = (1 - 1 / n_rows) ** min(n_rows, TREE_ROWS) if n_rows > 1 else 0.0
     trees = min(TREES, math.ceil(TREES * math.exp(-1) / missed)) if missed else TREES
@@ -148,7 +148,7 @@ def forest(n_rows: int, seed: int, jobs: int = 1, beta: float = DEFAULT_BETA) ->
 
 
 def baselines(seed: int, n_classes: int) -> list[Baseline]:
-    """Return the models of scikit-learn that are most often used for tables; boosting only where classes are few."""
+    """Return scikit-learn's models that are most often used for tables; boosting is left out for many classes."""
     logistic = Baseline("logistic regression", LogisticRegression(max_iter=LOGISTIC_STEPS), Logistic())
     quick, final = HistGradientBoostingClassifier(random_state=seed), MGCEBoostingClassifier(math.inf, correct=False)
     boosting = Baseline("gradient boosting", quick, final.set_params(random_state=seed), BOOSTING_ROWS)
@@ -183,7 +183,7 @@ def _candidates_of(
 
 
 def _convex(model: str, estimator: Any, penalty: float) -> Candidate:
-    """Return the candidate of a convex model with one value of the penalty."""
+    """Return the candidate of a model with a convex loss, with one value of the penalty."""
     values = PENALTIES[model]
     end = {values[0]: "smallest", values[-1]: "largest"}.get(penalty, "")
     edge = f"The penalty that was chosen, {penalty:g}, is the {end} that was tried." if end else ""

@@ -33,7 +33,7 @@ class Checked:
 
     Attributes:
         decisions: the decisions by row number, from 0.
-        given: the table with its labels as they were reviewed, even if they have been corrected since.
+        given: the table with the labels that the person saw, even if the labels have been corrected since.
         n: number of rows that a person decided on, not counting copies of these rows.
     """
 
@@ -92,12 +92,12 @@ class Checked:
         return replace(self, decisions={**self.decisions, **copies})
 
     def by_row(self, rows: Rows) -> dict[int, Decision]:
-        """Return the decisions by the index of the row in `rows`, which holds only rows whose label is a class."""
+        """Return the decisions by the index of the row in `rows`, which contains only rows whose label is a class."""
         place = {int(row): index for index, row in enumerate(rows.frame.index)}
         return {place[row]: one for row, one in self.decisions.items() if row in place}
 
     def mended(self, rows: Rows) -> Rows:
-        """Return the rows with corrected labels; dropped rows are neither trained on nor held out.
+        """Return the rows with corrected labels; rows that a person dropped are neither trained on nor held out.
 
         Raises:
             ValueError: if a label is not one of the classes, or a class is left with fewer than two training rows.
@@ -134,18 +134,18 @@ class Checked:
 
 @dataclass(frozen=True)
 class Findings:
-    """Results of a review: what the decisions changed, and the bounds from rows drawn at random.
+    """Results of a review of labels: what the decisions changed, and bounds from rows that were drawn at random.
 
     Attributes:
         n: number of decisions.
         changed: number of labels that were corrected.
         dropped: number of rows that were left out.
         skipped: number of rows that were skipped.
-        drawn: number of random draws up to the last one that was checked.
+        drawn: number of rows in the random order, up to the last row that was checked.
         error: bound on the errors, against right labels, of the model fitted to the training rows; None if unknown.
         left: with probability 1 - delta, at most this share of the table's labels is still wrong; None if unknown.
-        delta: probability with which each of the two may fail.
-        note: why there are no bounds; "" if there are.
+        delta: probability with which each of the two bounds may fail.
+        note: why there are no bounds; "" if there are bounds.
         audit: counts of the rows drawn at random, by right label (row) and given label (column), in the order of the
             classes; `mgce certify --audit` accepts such counts.
     """
@@ -162,7 +162,7 @@ class Findings:
     audit: tuple[tuple[int, ...], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the findings as plain values for JSON."""
+        """Return the results of the review as plain values for JSON."""
         counts = {name: getattr(self, name) for name in ("n", "changed", "dropped", "skipped", "drawn")}
         error = None if self.error is None else vars(self.error)
         bounds = {"error": error, "wrong_left_at_most": self.left, "delta": self.delta, "note": self.note}
@@ -178,10 +178,10 @@ def findings(
         checked: the decisions.
         rows: the rows with the labels that were reviewed.
         draws: the random order of these rows.
-        predicted: classes of the held-out rows that the model fitted to the training rows predicts, in the order of
-            `rows.held_out`.
+        predicted: predicted classes of the held-out rows, in the order of `rows.held_out`, by the model fitted to the
+            training rows.
         delta: probability with which each bound may fail.
-        independent: whether the rows held out are independent draws.
+        independent: whether the held-out rows are independent draws.
     """
     decided = checked.by_row(rows)
     every = [*checked.decisions.values()]
@@ -211,13 +211,13 @@ def findings(
 
 
 def _audit(drawn: Sequence[Decision], classes: Sequence[str]) -> tuple[tuple[int, ...], ...]:
-    """Return counts of the drawn rows by right label (row) and given label (column)."""
+    """Return a matrix of counts of the drawn rows, by right label (row) and given label (column)."""
     pairs = Counter((one.label, one.given) for one in drawn)
     return tuple(tuple(pairs[right, given] for given in classes) for right in classes)
 
 
 def _left(drawn: Sequence[Decision | None], draws: Draws, order: Sequence[int], delta: float) -> float:
-    """Bound the share of wrong labels that are not corrected; a drawn row without a decision counts as skipped."""
+    """Bound the share of labels that are wrong and not corrected; a drawn row without a decision counts as skipped."""
     skipped = [one is None or not one.is_settled for one in drawn]
     # What was shown as a suspect was mended before it was drawn.
     found = [

@@ -1,4 +1,4 @@
-"""Choose models by cross-validated accuracy: try all candidates on few rows, then only the best on more rows."""
+"""Choose models by cross-validated accuracy: try all candidates on few rows, then only the best ones on more rows."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Part = tuple[NDArray[Any], NDArray[Any], Weight]  # features (n, d), labels (n,)
 
 @dataclass(frozen=True)
 class Average:
-    """The average of one candidate of each of several models."""
+    """An ensemble that averages the outputs of several candidates, one for each kind of model."""
 
     members: tuple[Candidate, ...]
     beta: float  # of its links
@@ -56,13 +56,13 @@ class Average:
 
     @property
     def edge(self) -> str:
-        """What there is to say of the members' hyperparameters: see :class:`Candidate`."""
+        """Notes on the hyperparameters of the averaged models, such as a value at the edge: see :class:`Candidate`."""
         return " ".join(f"{member.model}: {member.edge}" for member in self.members if member.edge)
 
 
 @dataclass(frozen=True)
 class Trial:
-    """The result of a candidate or a baseline on the last and largest set of rows that it was tried on."""
+    """The result of one model, a candidate or a baseline, on the largest set of rows that it was tried on."""
 
     name: str
     candidate: Candidate | Average | None  # None for a baseline
@@ -81,7 +81,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Margins:
-    """Margins of what was chosen, for rows that it was not fitted to, and the given labels of these rows."""
+    """Margins (logits) of the chosen model for rows that it was not fitted to, and the given labels of these rows."""
 
     margins: NDArray[np.float64]  # (n, k)
     target: NDArray[np.int64]  # (n,), positions in the classes
@@ -89,7 +89,7 @@ class Margins:
 
 @dataclass(frozen=True)
 class Choice:
-    """What was chosen, fitted to all training rows, and the trials that it was chosen from."""
+    """The chosen model, fitted to all training rows, and the trials of all models."""
 
     fitted: Any  # the estimator
     trial: Trial  # of what was chosen
@@ -100,7 +100,7 @@ class Choice:
 
     @property
     def candidate(self) -> Candidate | Average:
-        """The candidate that was chosen."""
+        """The chosen candidate, or the chosen average of candidates."""
         assert self.trial.candidate is not None
         return self.trial.candidate
 
@@ -120,29 +120,31 @@ def choose(
 ) -> Choice:
     """Try all candidates on few rows, the best ones on more rows, and average the best ones of several models.
 
-    Averaged are the best candidate of each model, if its accuracy is at most `BEHIND` below the best of all. Choosing
-    the best one alone was worse: by 0.8 points of accuracy with right labels and by 3.2 with 40 % wrong ones, on ten
-    tables of 1,000 rows. Wrong labels make accuracies too uncertain to choose by.
+    The best candidate of each model is averaged, if its accuracy is at most `BEHIND` below the best of all. Choosing
+    only the best candidate was worse on ten tables of 1,000 rows: by 0.8 points of accuracy with right labels and by
+    3.2 with 40 % wrong labels. Wrong labels make accuracies too uncertain to choose by.
 
     Args:
-        X: training rows, shape (n, d).
-        y: their labels, shape (n,).
+        X: features of the training rows, shape (n, d): n rows, d features.
+        y: labels of the training rows, shape (n,).
         candidates: models to choose from, at least one.
-        baselines: models to report beside them, tried on the rows of the last rung. One is chosen alone if it is right
-            on more of these rows than what the candidates make, and by more than chance: see `SIGNIFICANCE`.
-        beta: loss parameter of an average's links; the models that it consists of have their own.
+        baselines: models to report beside the candidates, tried on the rows of the last rung. A baseline is chosen
+            alone if it is right on more of these rows than the candidates' average, and by more than chance: see
+            `SIGNIFICANCE`.
+        beta: loss parameter of the link (map from logits to probabilities) of an average; each averaged model has its
+            own.
         budget: seconds of processor time (not of the clock, so that other programs on the machine do not use it up)
-            for trials and final fit. A candidate is not tried if its trial is expected to end beyond the budget; the
-            first always is. From the time that its trial took, the time of each candidate's final fit is estimated; one
-            that would need more than the rest of the budget is left out, and of those to average the least accurate
-            that do not fit into it. The rest counts as at least half of the budget, however long the trials took; if
-            every candidate is too slow, the quickest is chosen. With `inf` the choice depends on the rows and the seed
-            alone.
-        seed: for drawing the rows of each rung and the folds.
+            for trials and final fit. A candidate is not tried if its trial is expected to end after the budget; the
+            first candidate is always tried. The time of each final fit is estimated from the time of the trial. A
+            candidate whose final fit exceeds the rest of the budget is left out. If the averaged ones together exceed
+            it, the least accurate are left out. The rest is taken as at least half of the budget. If every candidate is
+            too slow, the quickest is chosen. With `inf` the choice depends only on the rows and the seed.
+        seed: seed for drawing the rows of each rung (set of rows for trials) and the folds.
         on_fit: called before each fit with a description of it.
-        weight: of each row in the fits, shape (n,); None where all weigh the same. In accuracies all count the same.
-        balanced: whether accuracies are balanced, the mean of those of the rows of each label. Then no baseline is
-            chosen.
+        weight: weight of each row in the fits, shape (n,); None for equal weights. In accuracies all rows count the
+            same.
+        balanced: whether accuracy is the balanced accuracy: the mean over labels of the accuracy on rows of one label.
+            Then no baseline is chosen.
 
     Returns:
         The fitted estimator of the chosen candidate, and all trials.
@@ -191,7 +193,7 @@ def choose(
 def fit_candidate(
     candidate: Candidate | Average, X: NDArray[Any], y: NDArray[Any], seed: int, weight: Weight = None
 ) -> Any:
-    """Fit a candidate's final estimator to the rows, or to a random `most_rows` of them if there are more."""
+    """Fit a candidate's final estimator to all rows, or to `most_rows` random rows if there are more."""
     if isinstance(candidate, Average):
         members = [(member.model, fit_candidate(member, X, y, seed, weight)) for member in candidate.members]
         options: dict[str, Any] = {"beta": candidate.beta, "scale": candidate.scale, "powers": candidate.powers}
@@ -201,7 +203,7 @@ def fit_candidate(
 
 
 def _fitted(estimator: Any, rows: Part, some: NDArray[np.int64]) -> Any:
-    """Return a clone of an estimator, fitted to some of the rows."""
+    """Return a clone of an estimator, fitted to the rows with indices `some`."""
     X, y, weight = rows
     options = {} if weight is None else {"sample_weight": weight[some]}
     return clone(estimator).fit(X[some], y[some], **options)
@@ -213,7 +215,7 @@ def count_fits(candidates: Sequence[Candidate], baselines: Sequence[Baseline]) -
 
 
 def folds(y: NDArray[Any], seed: int) -> StratifiedKFold:
-    """Return three stratified folds, or two if the rarest class has only two rows."""
+    """Return a splitter into three stratified folds, or two if the rarest class has only two rows."""
     least = np.unique(y, return_counts=True)[1].min()
     return StratifiedKFold(int(np.clip(least, 2, FOLDS)), shuffle=True, random_state=seed)
 
@@ -234,7 +236,7 @@ def _try_in_time(
 
 
 def _try(step: str, model: Candidate | Baseline, rows: Part, seed: int, on_fit: OnFit, score: Score) -> Trial:
-    """Measure a model by cross-validation."""
+    """Measure the accuracy of a model by cross-validation on these rows."""
     on_fit(step)
     start = time.process_time()
     X, y, _ = rows
@@ -258,24 +260,25 @@ def _accuracy(probs: NDArray[Any], y: NDArray[Any]) -> float:
 
 
 def _balanced(probs: NDArray[Any], y: NDArray[Any]) -> float:
-    """Return the mean over the labels of the share of its rows for which it is predicted."""
+    """Return the balanced accuracy: the mean over labels of the accuracy on rows of one label."""
     right = _is_right(probs, y)
     return float(np.mean([right[y == label].mean() for label in np.unique(y)]))
 
 
 def _is_right(probs: NDArray[Any], y: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return of which rows (n,) the label is predicted."""
+    """Return for each of n rows whether the predicted class equals the label."""
     return np.asarray(np.unique(y)[probs.argmax(1)] == y)
 
 
 def _combined(trials: list[Trial], rows: Part, beta: float, score: Score) -> tuple[Trial, Margins | None]:
-    """Return the one trial there is, or the result of the average of several, from the probabilities of theirs.
+    """Return the trial of the average of several models, from their probabilities; a single trial is returned as it is.
 
-    The probabilities of each member are raised to the power, at most 1, of least cross-entropy on the test rows of the
-    folds. Then no member outvotes the others for being too sure of itself.
+    The probabilities of each averaged model are raised to a power of at most 1 that minimises cross-entropy on the test
+    rows of the folds. So no overconfident model outvotes the others.
 
     Returns:
-        The trial; and the margins of an average for the rows of the trials, by members that were not fitted to them.
+        The trial; and the margins (logits) of an average for the rows of the trials, each computed by models that were
+        not fitted to the row.
     """
     if len(trials) == 1:
         return trials[0], None
@@ -294,7 +297,7 @@ def _combined(trials: list[Trial], rows: Part, beta: float, score: Score) -> tup
 
 
 def _ahead(compared: list[Trial], best: Trial, y: NDArray[Any]) -> list[Trial]:
-    """Return the trials that are right on more of the same rows than the best, by McNemar's exact test; best first."""
+    """Return the trials significantly more accurate than `best` on the same rows (McNemar's exact test); best first."""
     assert best.probs is not None
     right, ahead = _is_right(best.probs, y), []
     for trial in compared:
@@ -318,7 +321,7 @@ def _survivors(trials: list[Trial]) -> list[Trial]:
 
 
 def _seconds_of_fit(trial: Trial, n: int) -> float:
-    """Estimate the additional seconds for fitting a candidate to all n rows, beyond work that is needed anyway."""
+    """Estimate the seconds that fitting a tried candidate to all n rows adds to work that is needed anyway."""
     assert isinstance(trial.candidate, Candidate)
     if trial.model == "forest":  # one is grown on all rows anyway, to judge the labels
         return 0.0
@@ -336,7 +339,7 @@ def _left_out_if_slow(trial: Trial, n: int, left: float) -> Trial:
 
 
 def _in_time(trials: list[Trial], n: int, left: float) -> list[Trial]:
-    """Return the most accurate trial, and all others that can be fitted together with it within `left` seconds."""
+    """Return the most accurate trial, and all others that can be fitted with it within `left` seconds."""
     first, *others = sorted(trials, key=lambda trial: -trial.accuracy)
     left -= _seconds_of_fit(first, n)
     chosen = [first]
@@ -348,7 +351,7 @@ def _in_time(trials: list[Trial], n: int, left: float) -> list[Trial]:
 
 
 def _draw_rows(y: NDArray[Any], most: int, seed: int) -> NDArray[np.int64]:
-    """Draw at most `most` rows at random; return their indices, sorted."""
+    """Draw at most `most` of the rows at random; return their indices, sorted."""
     rows = np.arange(len(y))
     if len(rows) <= most:
         return rows

@@ -14,7 +14,7 @@ N_COLUMNS = 20  # show only this many columns, the most important ones: one scre
 
 
 def class_sections(fit: TableFit) -> dict[str, str]:
-    """Return the HTML of each section, by its heading."""
+    """Return the HTML of the sections on single classes and columns, by their headings."""
     return {
         "Class by class": _beside_the_simplest(fit) + _by_class(fit) + _confusion(fit),
         "Which columns matter": _importance(fit),
@@ -22,9 +22,9 @@ def class_sections(fit: TableFit) -> dict[str, str]:
 
 
 def never_predicted(fit: TableFit) -> str:
-    """Return a sentence on the classes that the model predicts for none of the rows held out, "" if there are none.
+    """Return a sentence on classes that the model predicts for none of the held-out rows; "" if there are none.
 
-    Only those count that are the given label of rows held out.
+    Only classes that occur as given labels of held-out rows are considered.
     """
     counts = fit.measures.confusion
     never = np.flatnonzero((counts.sum(0) == 0) & (counts.sum(1) > 0))
@@ -38,7 +38,7 @@ def never_predicted(fit: TableFit) -> str:
 
 
 def _beside_the_simplest(fit: TableFit) -> str:
-    """Compare the accuracy with that of always predicting the most frequent label."""
+    """Return HTML that compares the accuracy with that of always predicting the most frequent label."""
     measures = fit.measures
     text = (
         f"The model agrees with the given label in {fit.quality['accuracy']:.1%} of the rows held out; always "
@@ -71,7 +71,7 @@ def _by_class(fit: TableFit) -> str:
 
 
 def _confusion(fit: TableFit) -> str:
-    """Return HTML with the confusion matrix, or for many classes with the pairs that are confused most often."""
+    """Return HTML with the confusion matrix; for many classes, only the pairs of classes confused most often."""
     counts, classes = fit.measures.confusion, [str(label) for label in fit.model.classes]
     if len(classes) <= MOST_CLASSES:
         rows = [[label, *(f"{count:,}" for count in counts[i])] for i, label in enumerate(classes)]

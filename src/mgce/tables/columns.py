@@ -1,4 +1,4 @@
-"""The columns that a model is fitted to: infer the kind of each, and read them from other tables in the same way."""
+"""Infer the kind of each column of a table, and read the same columns from other tables in the same way."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ MAX_LATER_MISFITS = 0.2
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of a table: the features and their kinds, the target, and the column that names the rows."""
+    """The columns of a table: the features with their kinds (number, text ...), the target, and the column of names."""
 
     kinds: Mapping[str, str]  # from the name of a feature to its kind, one of `KINDS`
     target: str  # the column of the labels
@@ -76,11 +76,11 @@ class Columns:
         text: Collection[str] = (),
         category: Collection[str] = (),
     ) -> Columns:
-        """Infer each column's kind from its values.
+        """Infer the kind of each column (number, date, text or category) from its values.
 
-        Numbers, and also true and false, make a column of numbers; dates of one format with the year first make a
-        column of dates; many different values of several words make a column of text; everything else is a column of
-        categories. At most 5 % of the values in a column of numbers or dates may be something else. Columns without any
+        A column of numbers holds numbers, or true and false. A column of dates holds dates of one format with the year
+        first. A column of text holds many different values of several words. Every other column holds categories. At
+        most 5 % of the values in a column of numbers or dates may be something else. Columns without any
         value are left out.
 
         Args:
@@ -108,8 +108,8 @@ class Columns:
     def select(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the features of a table, in the order and with the types that the model was fitted to.
 
-        Categories and texts become text, numbers float64, and dates the number of days since 1970 as float64; missing
-        values and misfits are NaN.
+        Categories and texts become text, numbers float64, and dates the number of days since 1970 as float64. Missing
+        values, and values that do not fit the column's kind, become NaN.
 
         Raises:
             ValueError: if a column is missing, a column of numbers holds an infinite number, or more than 20 % of the
@@ -143,7 +143,7 @@ def unseen_categories(selected: pd.DataFrame, known: Mapping[str, Collection[Any
 
     Args:
         selected: features, as :meth:`Columns.select` returns them.
-        known: from the name of each column of categories to the categories of the training rows.
+        known: the categories of the training rows, by name of the column.
     """
     sentences = []
     for column, categories in known.items():
@@ -190,7 +190,7 @@ def _require(frame: pd.DataFrame, names: Iterable[str]) -> None:
 
 
 def _kind(column: pd.Series[Any]) -> tuple[str, str | None]:
-    """Infer the kind of a column from its values, and the format in which it is written; None for the plain one."""
+    """Infer from its values the kind of a column and the format in which it is written; None for the plain format."""
     allowed = column.isna().sum() + MAX_MISFITS * column.notna().sum()  # NaNs after reading it as numbers or dates
 
     def fits(kind: str, form: str) -> bool:
@@ -217,7 +217,7 @@ def _number_format(column: pd.Series[Any]) -> str | None:
 
 
 def _holds_codes(column: pd.Series[Any]) -> bool:
-    """Return whether a text column has a value like "007": leading zeros are written in codes, not in numbers."""
+    """Return whether a text column has a value like "007": codes have leading zeros, numbers have not."""
     if types.is_numeric_dtype(column) or types.is_datetime64_any_dtype(column):
         return False
     return bool(_text(column).astype("str").str.fullmatch(r"0\d+").fillna(False).any())
@@ -228,7 +228,7 @@ def _is_number(column: pd.Series[Any]) -> bool:
 
 
 def _read(column: pd.Series[Any], kind: str, form: str | None = None) -> pd.Series[Any]:
-    """Read a column as numbers or dates.
+    """Convert a column to numbers, or dates to days since 1970.
 
     Args:
         column: values of any type.
@@ -262,10 +262,10 @@ def _dates_of_digits(numbers: pd.Series[Any]) -> pd.Series[Any]:
 def _numbers(column: pd.Series[Any], kind: str, form: str) -> pd.Series[Any]:
     """Read a column that was inferred to be of numbers or dates when the model was fitted.
 
-    Dates of all formats are read, whichever the training rows had.
+    Dates are read in every format, whatever the format in the training rows.
 
     Raises:
-        ValueError: if it holds an infinite number or too many misfits.
+        ValueError: if the column has an infinite number, or too many values that are no number or date.
     """
     numbers = _read(column, kind, form if kind == NUMBER else None)
     misfits = np.flatnonzero(numbers.isna() & column.notna())

@@ -1,4 +1,4 @@
-r"""Find rows of a table that are copies of one another, instead of independent rows that are equal by chance."""
+r"""Find rows of a table that are copies of one another, as opposed to independent rows that are equal by chance."""
 
 from __future__ import annotations
 
@@ -30,18 +30,19 @@ ALPHA = 1e-3  # probability that a Poisson number of equal rows passes for copie
 def copies(selected: pd.DataFrame, labels: pd.Series[Any]) -> IntArray:
     r"""Return a number for each row; rows have the same number if and only if they are copies of one another.
 
-    Copies are rows that are equal in all features and the label, more often than chance explains:
+    Copies are rows that are equal in all features and the label more often than chance explains. Two rules decide:
 
     1. Equal rows are ordinary draws if, in two columns or more, another row differs from them in that column alone, or
-       in that column and the label. Rows of a few categories have such similar rows, those of continuous numbers not.
-    2. All other equal rows are copies if there are too many of them. Their number, without one row of each kind, is
-       compared with the number that a Poisson variable exceeds with probability `ALPHA`. The mean of this variable has
-       two terms: `DEPENDENCE` times the number of equal pairs that chance makes,
+       in that column and the label. Rows of a few categories have such similar rows, rows of continuous numbers have
+       not.
+    2. All other equal rows are copies if there are too many of them. Their number, less one for each set of equal rows,
+       is compared with the number that a Poisson variable exceeds with probability `ALPHA`. The mean of this variable
+       has two terms: `DEPENDENCE` times the number of equal pairs that chance makes,
 
        .. math:: \frac{1}{2} \sum_a \max\Big(u \prod_j f_j(a),\ \max_j N_j(a) \frac{f_j(a)}{1 - f_j(a)}\Big)
 
        and `BORDER` times the number of ordinary equal rows. There are u different rows in all. The sum is over the
-       different rows a without similar ones in two columns. :math:`f_j(a)` is the share of other rows with the value of
+       different rows a without similar rows (rule 1). :math:`f_j(a)` is the share of other rows with the value of
        a in column j, and :math:`N_j(a)` the number of those that differ from a in column j alone. The first argument of
        max is right if columns are independent of one another, the second if a column is independent of the others near
        the row.
@@ -82,10 +83,10 @@ def copies(selected: pd.DataFrame, labels: pd.Series[Any]) -> IntArray:
 
 
 def things_and_copies(selected: pd.DataFrame, labels: pd.Series[Any]) -> tuple[IntArray, IntArray]:
-    """Return for each row the number of the thing that it describes, and the number of its set of copies.
+    """Number the things that rows describe, and the sets of copies; return both numbers for each row.
 
     If rows are equal in all features more often than by chance, they describe one thing that was labelled several
-    times. Those of these rows with the same label are copies, even if other labels disagree. All rows that
+    times. Of these rows, those with the same label are copies, even if other labels disagree. All rows that
     :func:`copies` finds are copies too.
 
     Args:
@@ -111,14 +112,14 @@ def things_and_copies(selected: pd.DataFrame, labels: pd.Series[Any]) -> tuple[I
 
 
 def _numbers_as_float(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Return a column of numbers of any type as float64, and any other as it is."""
+    """Return a column of numbers of any type as float64, and any other column unchanged."""
     if not pd.api.types.is_numeric_dtype(column):
         return column
     return pd.Series(column.to_numpy(dtype=float, na_value=np.nan), index=column.index)
 
 
 def _copied(parts: list[IntArray], label: IntArray, size: IntArray) -> NDArray[np.bool_]:
-    """Return which of the u different rows have copies, given their parts and labels (u,) and how often each occurs."""
+    """Return for each different row whether it has copies, from its parts and label and how often it occurs."""
     if len(parts) < 2:  # one category, of which all rows are equal
         return np.zeros(len(size), bool)
     label_key, keys = _mixed(label, len(parts)), [_mixed(part, place) for place, part in enumerate(parts)]
@@ -144,7 +145,7 @@ def numbered(values: Any) -> IntArray:
 
 
 def _mixed(code: IntArray, place: int) -> Keys:
-    """Hash a column's numbers to 64 bits, such that sums of hashes over columns hardly ever agree by accident."""
+    """Hash a column's numbers to 64 bits, so that sums of hashes over columns hardly ever agree by accident."""
     start = np.array(place * GOLDEN % 2**64, dtype=np.uint64)
     return np.asarray(pd.util.hash_array(code.astype(np.uint64) + start), dtype=np.uint64)
 
@@ -161,7 +162,7 @@ def _others(keys: Any) -> IntArray:
 
 
 def _parts(columns: list[Coded]) -> list[IntArray]:
-    """Group the features of the u different rows into parts, shape (u,) each; a single category is one part."""
+    """Group the features of the different rows into parts, each coded as integers; a single category is one part."""
     whole, digits = [], []
     columns = _one_hot_together(_without_recodes(columns))
     for column, code in columns:
@@ -182,7 +183,7 @@ def _parts(columns: list[Coded]) -> list[IntArray]:
 def _without_recodes(columns: list[Coded]) -> list[Coded]:
     """Keep only one of each set of columns that determine one another.
 
-    The column that is kept is the one whose values chance can least repeat.
+    The column kept is the one whose values are least likely to repeat by chance.
     """
     best: dict[bytes, tuple[float, int]] = {}
     for place, (column, code) in enumerate(columns):
@@ -192,7 +193,7 @@ def _without_recodes(columns: list[Coded]) -> list[Coded]:
 
 
 def _density(column: pd.Series[Any]) -> float:
-    """Return the share of grid points that occur as values: 0 for numbers on no grid, 2 for columns of no numbers."""
+    """Return the share of points on a column's grid that occur as values; 0 without a grid, 2 if it has no numbers."""
     if column.dtype.kind != "f" or column.nunique() < FEW_VALUES:
         return 2.0
     grid = _on_grid(column)
@@ -220,7 +221,7 @@ def _one_hot_together(columns: list[Coded]) -> list[Coded]:
 
 
 def _on_grid(column: pd.Series[Any]) -> IntArray | None:
-    """Convert numbers to whole steps of a power of ten, 1 for the least; None if there is no such grid, or few numbers.
+    """Convert numbers to multiples of a power of ten, counted from 1; None if there is no such grid, or few numbers.
 
     A missing value becomes 0.
     """

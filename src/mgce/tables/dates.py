@@ -1,4 +1,4 @@
-"""Read cells as dates of ISO 8601: days since 1970, for every year of four digits."""
+"""Convert cells with ISO 8601 dates to days since 1970, for every year of four digits."""
 
 from __future__ import annotations
 
@@ -33,11 +33,12 @@ UNITS = {"s": 10**6, "ms": 10**3, "us": 1}  # in microseconds
 def days_of_text(text: pd.Series[Any], forms: Collection[str] = tuple(FORMS)) -> pd.Series[Any]:
     """Convert cells of text to days since 1970, with fractions, as float64; NaN for cells that are no date.
 
-    A date may be followed by a T or a blank and a time, with a time zone or in UTC. Only seconds may have fractions.
+    A date may be followed by a T or a blank, and a time. A time without a zone is in UTC. Only seconds may have
+    fractions.
 
     Args:
         text: cells of text; some may be missing.
-        forms: keys of `FORMS`, the forms in which dates are recognised.
+        forms: keys of `FORMS`, the formats of dates that are recognised.
     """
     codes, different = pd.factorize(text.astype("str"))  # most columns hold a date many times
     days = np.full(len(different) + 1, np.nan)  # the last for a missing cell, whose code is -1
@@ -55,7 +56,7 @@ def days_of_text(text: pd.Series[Any], forms: Collection[str] = tuple(FORMS)) ->
 
 
 def days_of_dates(dates: pd.Series[Any]) -> pd.Series[Any]:
-    """Convert a column of dates, of any unit and with or without a zone, to days since 1970 with fractions."""
+    """Convert a column of pandas dates, of any unit, with or without a time zone, to days since 1970 with fractions."""
     values = (dates.dt.tz_convert(None) if dates.dt.tz is not None else dates).to_numpy()
     counts, unit = values.astype(np.int64), np.datetime_data(values.dtype)[0]
     if unit == "ns":
@@ -67,7 +68,7 @@ def days_of_dates(dates: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def _days_of_parts(parts: pd.DataFrame, form: str, name: str) -> NDArray[np.float64]:
-    """Return days since 1970 for cells that were split into the named groups of their form and of `TIME`."""
+    """Return days since 1970 for cells split by a regular expression into parts: year, month, day and time."""
     n_groups = parts.shape[1] - (0 if form == MONTH else N_TIME)
     year = parts[0].astype(int)
     repetitions = (year - FIRST_YEAR) // 400
@@ -87,7 +88,7 @@ def _days_of_parts(parts: pd.DataFrame, form: str, name: str) -> NDArray[np.floa
 
 
 def _time(parts: pd.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return the times of day in UTC, in microseconds, and whether each is a valid time."""
+    """Return the time of day of each cell in UTC, in microseconds, and whether it is a valid time."""
     parts = parts.set_axis(["hour", "minute", "second", "fraction", "zone", "zone_minute", "zone_second"], axis=1)
     fraction = parts.pop("fraction").fillna("").str.ljust(6, "0").str[:6].astype(int).to_numpy()
     west = parts["zone"].str.startswith("-", na=False).to_numpy(dtype=bool)

@@ -1,4 +1,4 @@
-"""Report signs that rows depend on one another, because a certificate on them may then be too low."""
+"""Report signs that rows depend on one another: certified bounds computed from such rows may be too low."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TIME_NAME = r"(?i)(.*[^a-z])?(date|datetime|day|month|quarter|time|timestamp|wee
 
 @dataclass(frozen=True)
 class Dependence:
-    """A sign that rows depend on one another."""
+    """A sign that rows depend on one another, described for the user."""
 
     what: str  # a clause that follows "rows may depend on one another, since"
     note: str  # a sentence or two: what was found, and what to do
@@ -42,7 +42,7 @@ class Dependence:
 def dependence(
     selected: pd.DataFrame, kinds: Mapping[str, str], labels: pd.Series[Any], n_copies: int, in_use: bool
 ) -> list[Dependence]:
-    """Look for nearly equal rows, rows that are sorted in time, and columns that look like groups.
+    """Search a table for nearly equal rows, rows that are sorted in time, and columns that look like groups.
 
     - Rows are nearly equal if :func:`~mgce.tables.copies.copies` considers them copies after numbers are rounded to a
       twentieth of their standard deviation. Dates, and columns that may name the rows, such as a counter or a random
@@ -50,12 +50,12 @@ def dependence(
     - Rows are multiplied if too many different rows occur exactly j times, for some j, compared with the numbers of
       rows that occur j - 1 and j + 1 times.
     - Rows are sorted in time if a column of dates, or of numbers with the name of a time, has a rank correlation of
-      `IN_ORDER` with the row number. If no column has, they are also sorted if neighbouring rows with the same label
-      are alike in half of the columns of numbers, where there are two or more such columns.
-    - A column of categories or whole numbers looks like groups if two conditions hold. It has more different values
-      than the square root of the number of rows, each on two rows or more on average. Rows with the same value are
-      alike in half of the other columns, where there are two or more. Tables of more than `MOST_COLUMNS` columns are
-      not searched for groups.
+      `IN_ORDER` with the row number. Without such a column, rows are sorted in time if neighbouring rows with the same
+      label are alike in half of the columns of numbers. This test needs two or more such columns.
+    - A column of categories or whole numbers looks like groups if two conditions hold. First, it has more different
+      values than the square root of the number of rows, each in two rows or more on average. Second, rows with the same
+      value are alike in half of the other columns; two or more are needed. Tables of more than `MOST_COLUMNS` columns
+      are not searched for groups.
 
     Args:
         selected: features, as :meth:`~mgce.tables.columns.Columns.select` returns them, in the order of the file.
@@ -97,7 +97,7 @@ def _nearly_equal(
 
 
 def _multiplied(selected: pd.DataFrame, labels: pd.Series[Any], n_copies: int) -> Iterator[Dependence]:
-    r"""Look for tables of few categories whose rows were all repeated alike, which `copies` takes for draws in part.
+    r"""Look for tables of few categories in which all rows were repeated equally often; `copies` may miss these.
 
     Let :math:`N_j` different rows occur j times. For independent draws, :math:`j!\, E N_j` are moments of a measure,
     so that :math:`(E N_j)^2 \le \frac{j+1}{j} E N_{j-1} E N_{j+1}`, whatever the distribution. Where each row was
@@ -127,14 +127,14 @@ def _multiplied(selected: pd.DataFrame, labels: pd.Series[Any], n_copies: int) -
 
 
 def _names_rows(column: pd.Series[Any], kind: str) -> bool:
-    """Return whether a column may tell copies of a row apart: a date, or a name or whole number nearly of its own."""
+    """Return whether a column may differ between copies: dates, or names or whole numbers nearly all different."""
     if kind == DATE:
         return True
     return bool(column.nunique() > OWN * len(column) and (kind in AS_WRITTEN or (column.dropna() % 1 == 0).all()))
 
 
 def _rounded(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Round numbers to whole steps of a twentieth of their standard deviation."""
+    """Round the numbers of a column to multiples of a twentieth of their standard deviation."""
     step = float(column.std()) / STEPS
     return (column / step).round() if 0 < step < np.inf and column.nunique() > FEW_VALUES else column
 
@@ -172,7 +172,7 @@ def _order(column: pd.Series[Any]) -> float:
 
 
 def _differ(values: FloatArray, target: NDArray[np.int64], pairs: NDArray[np.int64]) -> float:
-    """Return the mean squared difference of neighbouring rows with equal labels, divided by that of random ones."""
+    """Return the mean squared difference of neighbouring rows with equal labels, divided by that of random pairs."""
     present = ~np.isnan(values)
     counts = np.bincount(target, present)
     means = np.bincount(target, np.where(present, values, 0)) / np.maximum(counts, 1)

@@ -1,4 +1,4 @@
-"""Fit a robust classifier to a table, certify it on rows held out, and judge the labels."""
+"""Fit a robust classifier to a table, certify it on held-out rows, and judge which labels are wrong."""
 
 from __future__ import annotations
 
@@ -54,7 +54,8 @@ DISTINCT = (
 class FitPlan(Split):
     """The settings of a fit.
 
-    A fit depends on these settings and the table, and, unless `budget` is inf, on the speed of the processor.
+    The result depends only on these settings and the table, if `budget` is inf. Otherwise it also depends on the speed
+    of the processor.
 
     Attributes:
         model: a key of :data:`~mgce.tables.candidates.MODELS`, or "auto" for all of them.
@@ -64,8 +65,9 @@ class FitPlan(Split):
         coverage: share of rows whose label prediction sets are to contain, in (0, 1).
         delta: probability with which the certificate may fail.
         budget: seconds of processor time for choice and fit of the model: see :func:`mgce.tables.choice.choose`.
-        metric: what the model is chosen by, and fitted for: "accuracy", or "balanced" for the mean of the accuracies on
-            the rows of each label. Then each row has a weight, such that the rows of all labels weigh the same.
+        metric: the measure by which the model is chosen and fitted: "accuracy" or "balanced". Balanced accuracy is the
+            mean over labels of the accuracy on rows of one label. For it rows are weighted, so that all labels have
+            equal weight.
     """
 
     model: str = AUTO
@@ -93,7 +95,7 @@ class FitPlan(Split):
 
 @dataclass(frozen=True)
 class TableFit:
-    """A model that was fitted to a table, with the certificate and all measurements of the same model on fewer rows."""
+    """A model fitted to all rows, with certificate and measurements of the same model fitted to the training rows."""
 
     model: TableModel  # what was chosen, fitted to all rows: the one to use
     measured: TableModel  # the same, fitted to the training rows: the one that the certificate and all figures are of
@@ -126,22 +128,22 @@ def run(
     reading: Reading | None = None,
     decisions: Sequence[Decision] = (),
 ) -> TableFit:
-    """Choose and fit a model on the training rows, certify and measure it on rows held out, and judge all labels.
+    """Choose and fit a model on the training rows, certify and measure it on held-out rows, and judge all labels.
 
-    At the end, what was chosen is fitted once more to all rows.
+    At the end, the chosen model is fitted once more to all rows.
 
     Args:
-        frame: the table: a frame of pandas or polars.
+        frame: the table: a DataFrame of pandas or polars.
         plan: the settings.
         on_step: called at the beginning of each step with its description, its number from 1, and the largest possible
             number of steps.
         jobs: number of trees that a forest grows at once; -1 for one on each core.
-        reading: the account of the table's file, if it was read from one.
-        decisions: of a person on rows: they mend the labels that are learnt from. Which rows are held out, and what is
-            measured on these, depends on the labels that were reviewed, so that decisions cannot flatter the model.
+        reading: the description of the table's file, if the table was read from a file.
+        decisions: a person's decisions on labels: they correct the labels of training rows. Held-out rows are drawn and
+            measured with the labels before the review, so that decisions cannot make the model look better.
 
     Raises:
-        TypeError: if it is no table.
+        TypeError: if `frame` is no table.
         ValueError: if the table is not fit for classification, or too small to be split, or not the one that decisions
             were made on.
     """
@@ -233,7 +235,7 @@ def _learn(
     on_fit: Callable[[str], None],
     jobs: int,
 ) -> _Learnt:
-    """Choose a model by the training rows, and judge all labels."""
+    """Choose a model by cross-validation on the training rows, and judge all labels."""
     transformer = features_of(rows.selected, rows.columns.kinds, plan.seed).fit(rows.selected.iloc[rows.train])
     X, y = transformer.transform(rows.selected), rows.classes[rows.target]
     # These are many small fits, in which several threads would mostly wait for one another.
@@ -252,11 +254,11 @@ def _learn(
 
 
 def _weight(rows: Rows, some: IntArray, plan: FitPlan) -> NDArray[np.float64] | None:
-    """Return the weight of some rows in fits; None where all weigh the same.
+    """Return the weights of the rows `some` in fits; None if all weights are equal.
 
-    For the balanced metric, the rows of all given labels weigh the same. With two classes, whatever the shares of wrong
-    labels in each, the classifier of the best balanced accuracy against given labels has the best against right ones.
-    Weights by the estimated shares of the right classes would have another one, so they are not used.
+    For the balanced metric, all given labels have the same total weight. With two classes, the classifier of best
+    balanced accuracy against given labels is also the best against right labels, whatever the shares of wrong labels.
+    This is not so for weights by estimated shares of the right classes, which are not used.
 
     Reference: Menon, van Rooyen, Ong and Williamson, Learning from corrupted binary labels via class-probability
     estimation, ICML 2015.
@@ -272,13 +274,13 @@ def _weight(rows: Rows, some: IntArray, plan: FitPlan) -> NDArray[np.float64] | 
 def _certified(
     target: IntArray, h: NDArray[np.float64], plan: FitPlan, groups: NDArray[Any] | None = None
 ) -> RiskCertificate:
-    """Certify predictions under what the plan assumes of wrong labels."""
+    """Certify predictions under the plan's assumption on wrong labels."""
     return certify(target, h, delta=plan.delta, noise_rate=plan.noise_rate, noise_type=plan.noise_type, groups=groups)
 
 
 @dataclass(frozen=True)
 class _HeldOut:
-    """Predictions of the rows held out, those whose label is a class first."""
+    """Predictions of the held-out rows; rows whose label is a class come first."""
 
     known: Predictions  # of the rows whose label is a class
     target: IntArray  # of all rows held out: positions in the classes; -1, an error of any model, for other labels
@@ -307,7 +309,7 @@ def _predicted(model: TableModel, rows: Rows) -> _HeldOut:
 
 
 def _sets(held_out: _HeldOut, rows: Rows, plan: FitPlan) -> ConformalSets:
-    """Return prediction sets that are calibrated on the rows held out."""
+    """Return conformal prediction sets that are calibrated on the held-out rows."""
     sets = calibrate(held_out.target, held_out.softmax, alpha=1 - plan.coverage, **_noise_options_of_sets(plan))
     return replace(sets, assumptions=(*sets.assumptions, *([DISTINCT] if rows.n_copies else []), OF_ALL_ROWS))
 
@@ -315,9 +317,10 @@ def _sets(held_out: _HeldOut, rows: Rows, plan: FitPlan) -> ConformalSets:
 def _right_labels(
     held_out: _HeldOut, choice: Choice, rows: Rows, plan: FitPlan, certificate: RiskCertificate
 ) -> RightLabels | None:
-    """Return how q follows from margins: of the rows held out, and of an average also those out of folds.
+    """Return the map from margins (logits) to q, the probabilities of the right label; None if none can be fitted.
 
-    Margins of a model that was fitted for the balanced metric say nothing of how frequent classes are, and give no q.
+    The map is fitted to held-out rows; for an average, also to out-of-fold rows. A model fitted for the balanced metric
+    has no q, since its margins do not reflect how frequent classes are.
     """
     if plan.metric == "balanced":
         return None
@@ -336,7 +339,7 @@ def _right_labels(
 def _refitted(
     choice: Choice, rows: Rows, plan: FitPlan, sets: ConformalSets | None, right_labels: RightLabels | None
 ) -> TableModel:
-    """Return the chosen model, fitted to all distinct rows, with the sets and q of that of the training rows."""
+    """Return the chosen model fitted to all distinct rows, with the given prediction sets and the given map to q."""
     distinct = np.concatenate([rows.train, rows.held_out])
     selected, labels = rows.selected.iloc[distinct], rows.classes[rows.target[distinct]]
     transformer = features_of(rows.selected, rows.columns.kinds, plan.seed).fit(selected)
@@ -358,16 +361,16 @@ def _model(rows: Rows, transformer: Any, classifier: Any, trained: IntArray) -> 
 
 
 def _quality(f: NDArray[np.float64], target: IntArray, beta: float) -> dict[str, Any]:
-    """Measure predictions on labelled rows.
+    """Return accuracy and calibration errors of predictions on labelled rows.
 
     Args:
-        f: margins, shape (n, k).
+        f: margins (logits), shape (n, k): n rows, k classes.
         target: labels, shape (n,).
-        beta: of the probabilities h and p.
+        beta: loss parameter by which the probabilities h and p follow from f.
 
     Returns:
-        Accuracy, calibration errors ECE and SCE of h and p, and `randomized_error`, the expected error of a class that
-        is drawn from h.
+        Accuracy, calibration errors ECE and SCE of the probabilities h and p, and `randomized_error`, the expected
+        error of a class that is drawn from h.
     """
     logits, labels = torch.from_numpy(f), torch.from_numpy(target)
     h_of_label = minimax_probs(logits, beta=beta).gather(1, labels[:, None])
@@ -375,10 +378,10 @@ def _quality(f: NDArray[np.float64], target: IntArray, beta: float) -> dict[str,
 
 
 def _noise_options_of_sets(plan: FitPlan) -> dict[str, Any]:
-    """Return the options on wrong labels with which prediction sets are calibrated.
+    """Return the options on wrong labels for the calibration of prediction sets.
 
-    A share of wrong labels helps only if it is an upper bound, as with noise "any", and if it is smaller than the share
-    of rows whose set may miss the label. Else labels are taken as given.
+    The plan's share of wrong labels is used only if it is an upper bound (noise "any") and smaller than the share of
+    rows whose set may miss the label. Otherwise labels are taken as given.
     """
     if plan.noise_type == "any" and isinstance(plan.noise_rate, float) and plan.noise_rate < 1 - plan.coverage:
         return {"noise_type": plan.noise_type, "noise_rate": plan.noise_rate}
@@ -386,7 +389,7 @@ def _noise_options_of_sets(plan: FitPlan) -> dict[str, Any]:
 
 
 def _on_choice(choice: Choice) -> list[str]:
-    """Say what the user can do for a better choice."""
+    """Return notes on what the user can do for a better choice of model."""
     edges = [choice.candidate.edge] if choice.candidate.edge else []
     if choice.trial.model in BASELINES:
         edges = [f"{choice.trial.name} was clearly more accurate on the same rows than our models, so it was chosen."]
@@ -397,7 +400,7 @@ def _on_choice(choice: Choice) -> list[str]:
 
 
 class _Counter:
-    """Count the steps of a fit, and report each to `on_step`."""
+    """Count the steps of a fit, and report each step to `on_step`."""
 
     def __init__(self, on_step: OnStep | None, total: int) -> None:
         self.on_step, self.total, self.done = on_step, total, 0

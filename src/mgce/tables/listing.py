@@ -1,4 +1,4 @@
-"""The file of suspects of a table: all rows with their cells, the most suspect label first."""
+"""Write the file of suspects of a table: all rows with their cells, the most suspect label first."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LEVELS = np.array([0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99])
 
 @dataclass(frozen=True)
 class Listing:
-    """The content of the file of suspects for each of n rows, apart from the judgement of its label."""
+    """The columns of the file of suspects, for each of n rows, except the judgement of the row's label."""
 
     cells: pd.DataFrame  # (n, d), all columns but that of the labels and that of the names
     keys: list[str]  # (n,)
@@ -38,13 +38,13 @@ class Listing:
     def of(
         cls, frame: pd.DataFrame, rows: Rows, split: Split, reading: Reading | None, checked: Mapping[int, str]
     ) -> Listing:
-        """List the rows of a table whose label is one of the classes.
+        """Collect the content of all rows of a table whose label is one of the classes.
 
         Args:
             frame: the table as it was read, with rows numbered from 0.
             rows: the rows with a label, and which of them are held out.
             split: the settings.
-            reading: the account of the table's file, if it was read from one.
+            reading: the description of the table's file, if the table was read from a file.
             checked: decisions by the index of the row among `rows`.
         """
         place = rows.frame.index.to_numpy()
@@ -58,12 +58,12 @@ class Listing:
 
 
 def rounded(wrong: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Round probabilities to the coarse steps `LEVELS`, so that a fit with another seed gives the same."""
+    """Round probabilities to the coarse steps `LEVELS`, so that fits with different seeds mostly agree."""
     return np.asarray(LEVELS[np.abs(wrong[:, None] - LEVELS).argmin(1)])
 
 
 def probability_text(wrong: float) -> str:
-    """Format a probability rounded to `LEVELS`, with > or < at the largest and least step.
+    """Format the probability of a wrong label, rounded to `LEVELS`, with > or < at the largest and least step.
 
     Example:
         >>> [probability_text(wrong) for wrong in (0.9999, 0.97, 0.6, 0.001)]
@@ -76,8 +76,8 @@ def probability_text(wrong: float) -> str:
 def suspects_csv(judged: Judgement, classes: NDArray[Any], names: pd.Series[Any], listing: Listing) -> bytes:
     """Write a judgement as a CSV file with a line for every row of the table, the most suspect label first.
 
-    Its column `expected_precision` is the expected share of wrong labels from the first line to this one: who checks
-    that many rows finds so many errors, on average. `draw` is the place of the row when all rows are drawn at random.
+    The column `expected_precision` is the expected share of wrong labels among the lines from the first to the current
+    one. The column `draw` is the row's position in a random order of all rows.
 
     Args:
         judged: the judgement.

@@ -1,4 +1,4 @@
-"""Measure a model on the rows held out: confusion matrix, importance of columns, comparison with the majority class."""
+"""Measure a model on held-out rows: confusion matrix, importance of columns, comparison with the majority class."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class Importance:
 
 @dataclass(frozen=True)
 class Measures:
-    """Measurements on the rows held out.
+    """Measurements of a model on the held-out rows.
 
     Attributes:
-        confusion: number of rows by given label (first index) and predicted class (second index), (k, k).
+        confusion: number of rows by given label (first index) and predicted class (second index).
         majority: accuracy of always predicting the most frequent label of the training rows.
-        importance: of each column, the most important first; None for tables of more than `COLUMNS` columns.
+        importance: importance of each column, the most important first; None for tables of more than `COLUMNS` columns.
         clean_accuracy: estimate of the model's accuracy against right labels, computed from the rate of symmetric
             noise; None if there is no such rate.
         clean_majority: the same estimate for the accuracy `majority`.
@@ -51,7 +51,7 @@ class Measures:
 
     @property
     def balanced_accuracy(self) -> float:
-        """The mean, over the labels that occur, of the share of its rows for which it is predicted."""
+        """The mean, over the labels that occur, of the share of a label's rows for which the label is predicted."""
         counts = self.confusion.sum(1)
         return float((self.confusion.diagonal()[counts > 0] / counts[counts > 0]).mean())
 
@@ -65,7 +65,8 @@ def measure(
         pipeline: a classifier of the columns that were selected as features.
         labels: the classes that it predicts for the rows held out.
         rows: all rows and their split.
-        certificate: of the pipeline on the rows held out; its noise rate is used, unless the labels refute it.
+        certificate: certificate of the pipeline on the held-out rows; its noise rate is used, unless the labels refute
+            it.
         noise_type: what is assumed about wrong labels, "symmetric" or "any". Estimates of clean accuracies need
             "symmetric".
         seed: seed of the shuffles.

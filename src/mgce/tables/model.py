@@ -1,4 +1,4 @@
-"""A classifier of table rows, with the columns that it was fitted to; predict, certify, save and load it."""
+"""Predict with a classifier of table rows; certify, save and load it together with the columns it was fitted to."""
 
 from __future__ import annotations
 
@@ -52,15 +52,15 @@ class Predictions:
 
     @property
     def softmax(self) -> FloatArray:
-        """The softmax of the margins, (n, k), for prediction sets: it has no zeros, so classes do not tie."""
+        """The softmax of the margins, for prediction sets: softmax has no zeros, so classes do not tie."""
         return np.asarray(softmax(self.margins, axis=1))
 
 
 class TablePipeline(Pipeline):  # type: ignore[misc]
     """The content of a model file: a fitted pipeline, and a description of the table that it was fitted to.
 
-    :func:`mgce.estimators.load` returns it. It is used like any scikit-learn pipeline, on features as
-    :meth:`mgce.tables.columns.Columns.select` returns them.
+    :func:`mgce.estimators.load` returns it. Use the returned pipeline like any scikit-learn pipeline, on features that
+    :meth:`mgce.tables.columns.Columns.select` returns.
 
     Attributes:
         table_: `format`, the version of the file format; `version`, of mgce; `kinds`, `target`, `id` and `formats`, as
@@ -74,7 +74,7 @@ class TablePipeline(Pipeline):  # type: ignore[misc]
 
 @dataclass(frozen=True)
 class TableModel:
-    """A fitted classifier of the rows of a table, with the columns that it takes."""
+    """A fitted classifier of the rows of a table, with the columns that it needs."""
 
     pipeline: Any  # a fitted transformer and a fitted robust classifier
     columns: Columns
@@ -87,16 +87,16 @@ class TableModel:
 
     @property
     def classes(self) -> NDArray[Any]:
-        """The labels, sorted, shape (k,)."""
+        """The labels of the k classes, sorted, shape (k,)."""
         return np.asarray(self.pipeline[-1].classes_)
 
     @property
     def beta(self) -> float:
-        """The beta of the probabilities h and p."""
+        """The loss parameter beta, which determines the probabilities h and p."""
         return float(self.pipeline[-1].beta_)
 
     def predict(self, selected: pd.DataFrame) -> Predictions:
-        """Classify rows of features as :meth:`Columns.select` returns them."""
+        """Predict the classes of rows of features that :meth:`Columns.select` returned."""
         X, classifier = self.pipeline[:-1].transform(selected), self.pipeline[-1]
         # One call for label, h and p, as a forest's margins take long to compute.
         f = np.asarray(classifier.decision_function(X), dtype=np.float64)
@@ -106,12 +106,12 @@ class TableModel:
         return Predictions(self.classes[f.argmax(1)], h, p, q, f)
 
     def require_room(self, n: int) -> None:
-        """Require n rows times the classes to be at most `TABLE_CELLS`, the most cells of a table that is read.
+        """Raise an error if n rows times the number of classes exceeds `TABLE_CELLS`, the limit for tables.
 
         A class takes a few bytes in a model file, but eight bytes in the probabilities of every row.
 
         Raises:
-            ValueError: if they are more.
+            ValueError: if there are more.
         """
         k = len(self.classes)
         if n * k > TABLE_CELLS:
@@ -119,7 +119,7 @@ class TableModel:
             raise ValueError(expected("table", most, f"{n:,}"))
 
     def certify(self, selected: pd.DataFrame, labels: pd.Series[Any], **options: Any) -> RiskCertificate:
-        """Bound the probability of errors, from labelled rows that the model was not trained on.
+        """Bound the model's probability of errors, from labelled rows that it was not trained on.
 
         Args:
             selected: features, as :meth:`Columns.select` returns them.
@@ -133,7 +133,7 @@ class TableModel:
         return certify(predictions.target, predictions.probs, **options)
 
     def labelled_predictions(self, selected: pd.DataFrame, labels: pd.Series[Any]) -> LabelledPredictions:
-        """Predict labelled rows.
+        """Return predictions for labelled rows, together with the labels.
 
         Args:
             selected: features, as :meth:`Columns.select` returns them.
@@ -147,7 +147,7 @@ class TableModel:
         return LabelledPredictions(target, probs, [str(label) for label in self.classes], self.columns.target)
 
     def unseen_labels(self, labels: pd.Series[Any]) -> list[str]:
-        """Report, in one sentence if there are any, labels that are none of the classes."""
+        """Return a sentence on labels that are none of the model's classes; no sentence if there are none."""
         unknown = labels[~labels.isin(self.classes.tolist())]
         if unknown.empty:
             return []
@@ -167,25 +167,26 @@ class TableModel:
         return int(np.isin(row_prints(selected, labels), self.trained_rows).sum())
 
     def require_unseen(self, selected: pd.DataFrame, labels: pd.Series[Any]) -> list[str]:
-        r"""Require that no more rows equal rows that the model learnt from than equal rows are ordinary in its table.
+        r"""Raise an error if more rows equal training rows of the model than chance explains.
 
-        A fresh row equals one of the n rows learnt from with a probability that Good's formula estimates from the
-        :math:`n_1` rows among them that equal no other,
+        A new row equals one of the n training rows with a probability that Good's formula estimates. With :math:`n_1`
+        training rows that equal no other training row, this probability is
 
         .. math:: 1 - \frac{n_1}{n}.
 
-        The upper confidence bound of this estimate at `CHANCE` is the probability of a binomial number. More equal rows
-        than that number exceeds with probability `CHANCE` are the rows themselves.
+        Let the number of equal rows be binomial, with the upper confidence bound of this estimate at `CHANCE` as its
+        probability. If there are more equal rows than this number exceeds with probability `CHANCE`, they are taken for
+        training rows.
 
         Args:
             selected: m distinct rows of features, as :meth:`Columns.select` returns them.
             labels: the label of each row, as text.
 
         Returns:
-            A note, if any rows equal one that the model learnt from, as many as chance explains.
+            A note, if some rows equal training rows, but no more than chance explains.
 
         Raises:
-            ValueError: if more do.
+            ValueError: if more rows do.
 
         Reference: Good, The population frequencies of species, Biometrika, 1953.
         """
@@ -207,7 +208,7 @@ class TableModel:
         ]
 
     def with_target(self, target: str | None) -> TableModel:
-        """Return the same model for tables whose labels are in the column `target`; None keeps the model's column."""
+        """Return the same model for tables whose labels are in the column `target`; None keeps the present column."""
         return self if target is None else replace(self, columns=replace(self.columns, target=target))
 
     def to_bytes(self) -> bytes:
@@ -238,7 +239,7 @@ class TableModel:
     def load(cls, path: Path) -> TableModel:
         """Load a model from a file with the content that :meth:`to_bytes` returned.
 
-        The file may come from anybody: only checked numbers and names of it become part of the model.
+        The file may be untrusted: only checked numbers and names of the file become part of the model.
 
         Raises:
             FileNotFoundError: if there is no file at `path`.
@@ -263,10 +264,10 @@ class TableModel:
 
 
 def _built(root: Node) -> TableModel:
-    """Build the model of a file: see :mod:`mgce.tables.rebuilt`.
+    """Build the model from the content of a model file: see :mod:`mgce.tables.rebuilt`.
 
     Raises:
-        ValueError: if what the file says is not what `mgce fit` writes; damaged parts may raise other exceptions too.
+        ValueError: if the content is not what `mgce fit` writes; damaged parts may raise other exceptions too.
     """
     table = root["table_"]
     columns = _columns(table)
@@ -285,7 +286,7 @@ def _built(root: Node) -> TableModel:
 
 
 def _n_measured(table: Node, n_trained: int) -> int | None:
-    """Return the number of rows that the measured model of a file learnt from; None if it is the file's model."""
+    """Return the number of training rows of the measured model; None if the file's model itself was measured."""
     if "n_measured" not in table.fields or table["n_measured"].plain() is None:
         return None
     return int(table["n_measured"].number(1, n_trained))
@@ -323,18 +324,18 @@ def predictions_frame(
     sets: bool = False,
     clean: bool = False,
 ) -> pd.DataFrame:
-    """Return predictions as a table: the name of the row, the predicted class, and h and p of that class.
+    """Return predictions as a table: name of the row, predicted class, and the probabilities h and p of that class.
 
     Args:
         model: the model that predicted.
-        predictions: of n rows.
+        predictions: predictions for n rows.
         row_names: the name of each row; the name of the series heads the column.
         every_class: add columns of h and p for every class.
         sets: add a column with the prediction set, its classes separated by vertical bars.
         clean: add q, the probability of the right label.
 
     Raises:
-        ValueError: if `sets` or q are asked of a model that has none.
+        ValueError: if `sets` or `clean` is true and the model has no sets or no q.
     """
     predicted = np.arange(len(row_names)), np.searchsorted(model.classes, predictions.label)
     labels = [str(label) for label in predictions.label]

@@ -1,4 +1,4 @@
-"""Notes for the user on columns and labels of a table that look like mistakes."""
+"""Write notes for the user on columns and labels of a table that look like mistakes."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def without_label(n: int) -> list[str]:
 
 
 def left_out_copies(n_copies: int, n: int) -> list[str]:
-    """Report, if there are any copies among the n rows, that they were left out."""
+    """Report, if n rows include copies of other rows, that the copies were left out."""
     if not n_copies:
         return []
     return [
@@ -69,7 +69,7 @@ def left_out_copies(n_copies: int, n: int) -> list[str]:
 
 
 def held_out_together(n_copies: int, n: int) -> list[str]:
-    """Report, if there are any copies among the n rows, how they were held out."""
+    """Report, if n rows include copies of other rows, that all copies of a row were held out together or not at all."""
     if not n_copies:
         return []
     return [
@@ -100,7 +100,7 @@ def _on_names(selected: pd.DataFrame) -> Iterator[str]:
 
 
 def _on_formats(frame: pd.DataFrame, selected: pd.DataFrame, columns: Columns) -> Iterator[str]:
-    """Report columns that are read with thousands separators, or as dates though they could be codes."""
+    """Report columns of numbers read with thousands separators, and columns read as dates that could be codes."""
     for name, form in columns.formats.items():
         text, values = frame[name].astype(object).map(str), selected[name]
         if form == THOUSANDS:
@@ -114,9 +114,10 @@ def _on_formats(frame: pd.DataFrame, selected: pd.DataFrame, columns: Columns) -
 
 
 def _on_points(values: pd.Series[Any]) -> Iterator[str]:
-    """Report a column of decimal numbers whose points look like thousands separators.
+    """Report a column of decimal numbers whose decimal points look like thousands separators.
 
-    Real decimals rarely all have three digits with no last zero, in a column whose whole numbers are all below 1000.
+    Such a column has nearly always three decimals, the last not zero, and only numbers below 1000. True decimals rarely
+    have.
     """
     numbers = np.unique(values.dropna())
     whole, others = numbers[numbers % 1 == 0], numbers[numbers % 1 != 0]

@@ -46,7 +46,7 @@ def format_of_text(text: pd.Series[Any]) -> str:
 
 
 def points_between_thousands(text: pd.Series[Any]) -> bool:
-    """Return whether points in a column are thousands separators, so that 1.234 means more than a thousand."""
+    """Return whether points in a column are thousands separators, so that 1.234 means 1234."""
     decimal = _like(text, r"\s*[-+]?\d*\.\d+\s*") & ~_like(text, r"\s*[-+]?[1-9]\d{0,2}\.\d{3}\s*")
     return bool(_like(text, POINTS).any() and not decimal.any())
 

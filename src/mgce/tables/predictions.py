@@ -1,4 +1,4 @@
-"""Read labels, and predicted classes or probabilities of any model, from a table, to certify the model."""
+"""Read labels and a model's predicted classes or probabilities from a table, to certify the model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PROBABILITY = "h_"  # prefix of the names of columns of probabilities, as `mgce 
 
 @dataclass(frozen=True, eq=False)
 class LabelledPredictions:
-    """Labels of n rows, and probabilities of k classes for each row."""
+    """Labels of n rows, and predicted probabilities of k classes for each row."""
 
     target: NDArray[np.int64]  # (n,), indices into `classes`; -1 for a label that is none of the classes
     probs: NDArray[np.float64]  # (n, k)
@@ -33,8 +33,8 @@ class LabelledPredictions:
 def read_predictions(frame: pd.DataFrame, target: str, prediction: str | None = None) -> LabelledPredictions:
     """Read labels and predictions from a table.
 
-    Predictions are the probabilities in columns `h_CLASS`. If there are none, or `prediction` is given, they are
-    predicted classes, with probability 1 each.
+    Predictions are the probabilities in columns `h_CLASS`. If there are no such columns, or `prediction` is given,
+    predicted classes are read; each has probability 1.
 
     Args:
         frame: the table, its labels and predicted classes as text.
@@ -91,7 +91,7 @@ def read_class_table(path: Path, option: str, form: TextFormat) -> pd.DataFrame:
 
 
 def class_matrix(frame: pd.DataFrame, classes: list[str], option: str) -> NDArray[np.float64]:
-    """Return a matrix of numbers by right class (rows) and given class (columns), both in the order of `classes`.
+    """Return a table's numbers as a matrix by right class (rows) and given class (columns), in the order of `classes`.
 
     Args:
         frame: a table whose first column names the right class of each row, and whose other columns are named by the

@@ -47,7 +47,7 @@ def build_transformer(node: Node, columns: Columns) -> tuple[Any, pd.DataFrame]:
     """Build the fitted transformer of a file; return it with a table that it accepts.
 
     Raises:
-        ValueError: if what the file says is not what a transformer of these columns has.
+        ValueError: if the content does not fit a transformer of these columns.
     """
     texts = [name for name, kind in columns.kinds.items() if kind == TEXT]
     if not texts:
@@ -66,7 +66,7 @@ def build_transformer(node: Node, columns: Columns) -> tuple[Any, pd.DataFrame]:
 
 
 def _encoder(node: Node) -> TextEncoder:
-    """Return the encoder of a column of text."""
+    """Build the fitted encoder of a column of text from the content of a file."""
     encoder = TextEncoder()
     for name in SETTINGS:
         terms = node[f"{name}_"].labels()
@@ -84,11 +84,11 @@ def _encoder(node: Node) -> TextEncoder:
 def _preprocessor(node: Node, columns: Columns) -> tuple[Any, pd.DataFrame]:
     """Build the fitted preprocessor of columns of numbers, dates and categories.
 
-    The known preprocessor is fitted to a made-up table, so that scikit-learn itself derives what it needs of columns
-    and categories. Then it gets the medians, means and deviations of the file.
+    A new preprocessor is fitted to a made-up table, so that scikit-learn itself derives what it needs of columns and
+    categories. Then the medians, means and standard deviations of the file are stored in it.
 
     Raises:
-        ValueError: if what the file says is not what a preprocessor of these columns has.
+        ValueError: if the content does not fit a preprocessor of these columns.
     """
     categories = columns.categories
     numbers = [name for name in columns.kinds if name not in set(categories)]
@@ -121,16 +121,16 @@ def build_classifier(node: Node, n_features: int) -> Any:
     """Build the fitted classifier from the content of a file.
 
     Raises:
-        ValueError: if it is no classifier that `mgce fit` chooses, or has another number of features.
+        ValueError: if the content is no classifier that `mgce fit` chooses, or has another number of features.
     """
     return _average(node, n_features) if node.kind == AVERAGE else _single(node, n_features)
 
 
 def build_sets(text: str, n_classes: int) -> ConformalSets:
-    """Build the prediction sets of a file.
+    """Build the conformal prediction sets from the content of a model file.
 
     Raises:
-        ValueError: if they are none of so many classes.
+        ValueError: if the content does not fit prediction sets of `n_classes` classes.
     """
     fields = json.loads(text)
     if "confidence" in fields:  # of formats 3 and 4
@@ -152,10 +152,10 @@ def build_sets(text: str, n_classes: int) -> ConformalSets:
 
 
 def build_right_labels(text: str) -> RightLabels:
-    """Build what probabilities of right labels follow from, of a file.
+    """Build the calibration of the probabilities q of right labels from the content of a model file.
 
     Raises:
-        ValueError: if the numbers are not those of such probabilities.
+        ValueError: if the numbers do not fit such a calibration.
     """
     fields = json.loads(text)
     rates, sharpness, weights = (np.array(fields.pop(name), np.float64) for name in ("rates", "sharpness", "weights"))
@@ -173,13 +173,13 @@ def build_right_labels(text: str) -> RightLabels:
 
 
 def _named(item: Node) -> tuple[str, Node]:
-    """Return the first two items of a tuple, a name and an object."""
+    """Return the first two items of a tuple node: a name, and the node of an object."""
     name, part, *_ = item.items()
     return name.text(), part
 
 
 def _medians(imputer: Node, n: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return the medians of n columns (NaN without values), and the indices of columns with missing values."""
+    """Return the medians of n columns (NaN for an empty column), and the indices of columns with missing values."""
     medians = imputer["statistics_"].array(np.float64, n, nan=True)
     marked = imputer["indicator_"]["features_"].array(np.int64, None)
     if not ((marked >= 0) & (marked < n)).all() or (np.diff(marked) <= 0).any():
@@ -188,7 +188,7 @@ def _medians(imputer: Node, n: int) -> tuple[NDArray[np.float64], NDArray[np.int
 
 
 def _made_up_numbers(medians: NDArray[np.float64], marked: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return rows of numbers, with missing values in the columns that the file marks."""
+    """Return made-up rows of numbers, with missing values in the columns that the file marks."""
     values = np.tile(np.arange(MADE_UP_ROWS, dtype=np.float64)[:, None], len(medians))
     values[0, marked] = np.nan
     values[:, np.isnan(medians)] = np.nan
@@ -196,7 +196,7 @@ def _made_up_numbers(medians: NDArray[np.float64], marked: NDArray[np.int64]) ->
 
 
 def _made_up_categories(frequent: list[list[Any]]) -> NDArray[Any]:
-    """Return rows of categories in which every frequent category of the file occurs."""
+    """Return made-up rows of categories in which every frequent category of the file occurs."""
     values = np.empty((MADE_UP_ROWS, len(frequent)), dtype=object)
     for place, categories in enumerate(frequent):
         values[:, place] = (categories * MADE_UP_ROWS)[:MADE_UP_ROWS]
@@ -235,7 +235,7 @@ def _frequent(categories: list[Any], node: Node) -> list[Any]:
 
 
 def _fitted(cls: Any, node: Node, n_features: int) -> Any:
-    """Return a classifier with the attributes that all estimators have; parameters only for `fit` keep defaults."""
+    """Return a classifier with the fitted attributes of all estimators; parameters used only by `fit` keep defaults."""
     beta = node["beta_"].number(1, np.inf)
     classifier = cls(beta=beta)
     classifier.beta_, classifier.n_features_in_ = beta, n_features

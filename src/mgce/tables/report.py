@@ -1,4 +1,4 @@
-"""Write the HTML report of a fit to a table; the command line prints some of its sentences too."""
+"""Write the HTML report of a fit to a table; the command line prints some sentences of the report too."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def page(
 
     Args:
         fit: what :func:`mgce.tables.fit.run` returned.
-        plan: the settings that it was called with.
+        plan: the settings of the fit.
         name: name of the table's file.
         model_file: name of the model's file.
         environment: versions of the software, by its name.
@@ -106,7 +106,7 @@ def _measured_and_certified(fit: TableFit, plan: FitPlan) -> str:
 
 
 def which_model(fit: TableFit) -> str:
-    """Say which model is in the file, and which one the figures and the certificate are of."""
+    """Return sentences that say which model is in the file, and which model was measured and certified."""
     return (
         f"The model in the file was fitted to all {len(fit.model.trained_rows):,} rows. The figures and the bound are "
         f"of the same model fitted to {fit.n_train:,} of them; no bound is proved for the one in the file."
@@ -208,7 +208,7 @@ def _which_labels(certificate: RiskCertificate) -> str:
 
 
 def _sets(fit: TableFit) -> str:
-    """Show the guarantee of the prediction sets and their mean size."""
+    """Return HTML with the guarantee of the prediction sets and their mean size."""
     if fit.model.sets is None:
         return paragraph(NO_SETS_IN_ORDER)
     return paragraph(
@@ -219,7 +219,7 @@ def _sets(fit: TableFit) -> str:
 
 
 def _description(choice: Choice) -> str:
-    """Return a clause that describes the chosen model."""
+    """Return a clause that describes the chosen model, or the average of models."""
     if isinstance(choice.candidate, Average):
         return (
             "the mean of the probabilities of the best candidate of each model, if it is at most "
@@ -229,7 +229,7 @@ def _description(choice: Choice) -> str:
 
 
 def _choice(fit: TableFit) -> str:
-    """Show the trials, and say how the model was chosen among them."""
+    """Return HTML with the results of all tried models, and how one was chosen."""
     choice = fit.choice
     chosen = paragraph(f"Chosen: {choice.trial.name}, {_description(choice)}.")
     if isinstance(choice.candidate, Average):
@@ -251,7 +251,7 @@ def _choice(fit: TableFit) -> str:
 
 
 def _remark(trial: Trial, choice: Choice) -> str:
-    """Return a remark to print behind a model's name: that it was chosen, or why it was not."""
+    """Return a remark to print after a model's name: that the model was chosen, or why not."""
     if trial == choice.trial:
         return " (chosen)"
     if trial.candidate is None:
@@ -288,7 +288,7 @@ def _suspects(fit: TableFit, plan: FitPlan, most: int) -> str:
 
 
 def _done(fit: TableFit, plan: FitPlan, name: str, model_file: str, environment: Mapping[str, str]) -> str:
-    """Show the settings of the fit, the versions of the software, and the columns."""
+    """Return HTML with the settings of the fit, the versions of the software, and the columns."""
     settings = {
         "table": name,
         "target": f"{plan.target}, {len(fit.model.classes)} classes",

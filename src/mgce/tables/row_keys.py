@@ -1,4 +1,4 @@
-"""Keys that identify the rows of a table even after its file was sorted, edited or saved by a spreadsheet."""
+"""Compute keys that identify the rows of a table even after its file was sorted, edited or saved by a spreadsheet."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mgce.review.keys import DIGITS, example_keys, number_text
 
 
 def row_keys(frame: pd.DataFrame, target: str, id: str | None = None) -> list[str]:
-    """Return a key of each row that does not depend on its label, nor on the order of rows and columns.
+    """Return for each row a key that depends neither on the row's label nor on the order of rows and columns.
 
     If a column names the rows and has a different value in every row, the key is made from this column. Otherwise it
     is made from all cells except the label. Empty cells are ignored, so a new column without values changes no key.

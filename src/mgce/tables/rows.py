@@ -1,4 +1,4 @@
-"""Split the labelled rows of a table into training rows and rows held out."""
+"""Split the labelled rows of a table into training rows and held-out rows."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ MOST_PROBABILITIES = 10**8  # rows times classes, of which there are several arr
 
 @dataclass(frozen=True)
 class Split:
-    """The settings by which rows are held out, and the columns that are not features.
+    """The settings of a split: how to draw the held-out rows, and which columns are not features.
 
-    Without `groups` and `time`, the rows to hold out are drawn at random. Copies are held out together, or not at all,
-    as are rows that are copies but for the label.
+    Without `groups` and `time`, the rows to hold out are drawn at random. Rows that are equal in all features, with
+    equal or different labels, are held out together or not at all, if they are copies.
 
     Attributes:
         target: the column of the labels.
@@ -42,7 +42,7 @@ class Split:
             either all rows of a group are held out, or none.
         time: a column of numbers or dates by which rows are sorted: the last rows are held out.
         holdout: share of the rows, or of the groups, to hold out, in (0, 1).
-        seed: of the random draw.
+        seed: seed of the random draw.
         text: columns that are text, whatever their values look like.
         category: columns that are categories, whatever their values look like.
     """
@@ -65,13 +65,13 @@ class Split:
             raise ValueError(expected("time", "left out where there are groups", self.time))
 
     def columns(self, frame: pd.DataFrame) -> Columns:
-        """Return the columns of a table, with the kinds that its values show, or that these settings tell."""
+        """Return the columns of a table, with their kinds, inferred from the values or set by these settings."""
         told = {"text": self.text, "category": self.category}
         return Columns.of(frame, self.target, self.id, self.unlearnt, **told)
 
     @property
     def unlearnt(self) -> tuple[str, ...]:
-        """The columns that are not learnt from: neither the target nor features."""
+        """The names of the columns that the model does not use: neither target nor feature."""
         names = (self.id, *self.drop, self.groups, self.time)
         return tuple(name for name in names if name is not None)
 
@@ -97,18 +97,18 @@ class Rows:
     notes: list[str]  # sentences for the user about rows that were left out, and about copies
 
     def weight(self, rows: IntArray) -> NDArray[np.float64] | None:
-        """Return how many copies each of these rows stands for; None if there are no copies."""
+        """Return how many copies each of the given rows represents; None if there are no copies."""
         return np.bincount(self.first, minlength=len(self.first))[rows].astype(float) if self.n_copies else None
 
 
 def split_rows(frame: pd.DataFrame, split: Split) -> Rows:
-    """Leave out rows without a label, hold out some of the rest, and infer the kinds of the columns from the others.
+    """Leave out rows without a label, hold out some of the rest, and infer the columns' kinds from the training rows.
 
     The draw of rows to hold out is not stratified by class, since a certificate needs independent draws.
 
-    A label that only one training row has, or none, is more likely a typing error than a class, and cannot be learnt:
-    its rows are left out. Those of them that were held out still count in the certificate, as errors of the model.
-    Without them, the rows of the certificate would not be a random sample of the labelled rows.
+    A label of one training row, or none, is more likely a typing error than a class. Rows with such a label are left
+    out of training. Held-out rows with such a label still count in the certificate, as errors of the model. Without
+    these rows, the certificate would not be computed from a random sample of the labelled rows.
 
     Args:
         frame: the table.
@@ -163,7 +163,7 @@ def split_rows(frame: pd.DataFrame, split: Split) -> Rows:
 
 
 def _check_size(n_rows: int, n_classes: int) -> None:
-    """Refuse tables that would take hours, or too much memory.
+    """Raise an error for tables whose fit would take hours, or too much memory.
 
     Raises:
         ValueError: if there are too many classes, or too many probabilities for all rows and classes.
@@ -190,7 +190,7 @@ def _require(frame: pd.DataFrame, split: Split) -> None:
 
 @dataclass(frozen=True)
 class _Draw:
-    """Which of the n rows with a label are held out."""
+    """The split of n labelled rows: which of them are held out."""
 
     held_out: NDArray[np.bool_]  # (n,)
     order: IntArray  # (n,), the rows in an order that does not depend on the file's
@@ -199,7 +199,7 @@ class _Draw:
 
     @classmethod
     def of(cls, frame: pd.DataFrame, split: Split) -> _Draw:
-        """Draw rows or groups, or take the last in time; rows of one thing, or groups that share it, stay together."""
+        """Hold out random rows or groups, or the last in time; copies, and groups that share copies, stay together."""
         columns = split.columns(frame)
         selected, labels = columns.select(frame), columns.labels(frame)
         others = frame[[name for name in dict.fromkeys(split.unlearnt) if name in frame.columns]]
@@ -218,7 +218,7 @@ class _Draw:
 def order_of(
     selected: pd.DataFrame, labels: pd.Series[Any], others: pd.DataFrame, *times: NDArray[np.float64]
 ) -> IntArray:
-    """Return the indices of the rows sorted by `times`, if given, then by their content and that of `others`."""
+    """Return the indices that sort the rows: by `times`, if given, then by the cells of `selected` and of `others`."""
     prints = [row_prints(selected, labels)]
     if others.shape[1]:
         prints.append(np.asarray(pd.util.hash_pandas_object(others.astype(str), index=False), dtype=np.uint64))
@@ -226,7 +226,7 @@ def order_of(
 
 
 def _drawn(units: IntArray, split: Split) -> NDArray[np.bool_]:
-    """Hold out a share of the units 0, 1, ..., at random or the last ones; return whether each is held out."""
+    """Hold out a share of the units 0, 1, ..., random ones or the last; return for each whether it is held out."""
     n_units = int(units.max()) + 1
     n = round(split.holdout * n_units)
     if not 0 < n < n_units:
@@ -244,7 +244,7 @@ def _drawn(units: IntArray, split: Split) -> NDArray[np.bool_]:
 
 
 def joined_groups(groups: IntArray, same: IntArray) -> IntArray:
-    """Merge groups that share copies of a row; return the number of each row's merged group."""
+    """Merge groups that share copies of a row; return for each row the number of its merged group."""
     n_groups, n_same = int(groups.max()) + 1, int(same.max()) + 1
     if n_same == len(same):
         return groups
@@ -255,7 +255,8 @@ def joined_groups(groups: IntArray, same: IntArray) -> IntArray:
 def group_names(column: pd.Series[Any]) -> NDArray[np.str_]:
     """Return the name of each row's group.
 
-    A row without a value is a group by itself. Its name begins with a null character, as no value of a text file does.
+    A row without a value is a group by itself. The name of this group begins with a null character, so no value of a
+    text file equals it.
     """
     values = zip(column, column.notna(), strict=True)
     return np.array([str(value) if present else f"\0{row}" for row, (value, present) in enumerate(values)])
@@ -271,7 +272,7 @@ def _times(column: pd.Series[Any]) -> NDArray[np.float64]:
 
 
 def _on_rare(rare: list[str], n: int) -> list[str]:
-    """Report, if there are any rare labels, that their n rows were left out."""
+    """Report, if there are any rare labels, that the n rows with these labels were left out."""
     if not rare:
         return []
     shown = ", ".join(map(repr, rare[:LABELS_IN_NOTE]))

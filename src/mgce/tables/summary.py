@@ -1,4 +1,4 @@
-"""The results of a fit to a table as plain values for JSON."""
+"""Return the results of a fit to a table as plain values for JSON."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from mgce.tables.fit import FitPlan, TableFit
 
 
 def summary(fit: TableFit, plan: FitPlan) -> dict[str, Any]:
-    """Return the results by name; accuracies, bounds and shares are in [0, 1].
+    """Return the results of a fit by name; accuracies, bounds and shares are in [0, 1].
 
     Args:
         fit: what :func:`mgce.tables.fit.run` returned.
-        plan: the settings that it was called with.
+        plan: the settings of the fit.
     """
     classes = [str(label) for label in fit.model.classes]
     return {
@@ -48,7 +48,7 @@ def summary(fit: TableFit, plan: FitPlan) -> dict[str, Any]:
 
 
 def _right_labels(fit: TableFit) -> dict[str, Any] | None:
-    """Return what q assumes and estimates, and its mean on the rows held out."""
+    """Return the assumption and estimates behind q, the probabilities of the right label, and the accuracy by q."""
     found = fit.model.right_labels
     if found is None:
         return None
@@ -63,7 +63,7 @@ def _right_labels(fit: TableFit) -> dict[str, Any] | None:
 
 
 def columns_left_out(fit: TableFit, plan: FitPlan) -> dict[str, str]:
-    """Return by column name why a column was left out; the target and features are not listed."""
+    """Return a dictionary from each column that is neither target nor feature to the reason why it was left out."""
     asked = {plan.id: "names the rows", plan.groups: "names groups", plan.time: "orders the rows"}
     reasons = {name: reason for name, reason in asked.items() if name is not None}
     return reasons | dict.fromkeys(plan.drop, "as asked") | dict.fromkeys(fit.left_out, "no value")

@@ -30,7 +30,7 @@ EM_STEPS = 10
 
 @dataclass(frozen=True)
 class Judgement:
-    """A model's opinion on the given labels of n rows, with k classes.
+    """A model's judgement of the given labels of n rows, with k classes.
 
     Attributes:
         target: the given labels, as indices of classes, (n,).
@@ -38,8 +38,9 @@ class Judgement:
         probs: class probabilities by a model that was not fitted to the row, (n, k).
         is_issue: whether confident learning considers the given label wrong, (n,): see :func:`judge`.
         wrong: estimated probability that the given label is wrong, (n,).
-        is_distinct: whether the row is the one counted among its copies; True for a row without copies, (n,).
-        rank: place of the row when all are sorted by content, (n,); it breaks ties, whatever the order of the file.
+        is_distinct: whether the row represents its copies; True for a row without copies, (n,).
+        rank: position of the row when all rows are sorted by content, (n,); it breaks ties, whatever the order of the
+            file.
     """
 
     target: IntArray
@@ -65,7 +66,7 @@ class Judgement:
         return np.asarray(np.lexsort((self.rank, prob_given - self.probs.max(1), -self.wrong)))
 
     def suspects(self, most: int) -> IntArray:
-        """Return at most `most` distinct rows whose suggested class is not the given label, in the order of `order`."""
+        """Return at most `most` distinct rows whose suggested class is not the given label, most suspect first."""
         order = self.order()
         return np.asarray(order[(self.is_distinct & (self.suggested != self.target))[order]][:most])
 
@@ -96,30 +97,31 @@ def judge(
     weight: FloatArray | None = None,
     first: IntArray | None = None,
 ) -> Judgement:
-    r"""Judge the given label of every row by a forest that was not fitted to the row.
+    r"""Estimate how probably the given label of every row is wrong, by trees that were not fitted to the row.
 
     The forest is fitted to the training rows. Probabilities of a training row come from its out-of-bag trees, that is,
-    the trees whose bootstrap sample does not contain the row; those of all other rows come from all trees.
+    the trees whose bootstrap sample does not contain the row. Probabilities of all other rows come from all trees.
 
     A row that confidently belongs to another class than its given label is an issue: see
     :func:`mgce.noise.confident.confident_labels`.
 
     Counting the rows by confident class and given label estimates the noise matrix T, whose entry (i, j) is the
-    probability that a row of class i is given the label j. Class probabilities p, which the forest has learnt from
-    noisy labels, are about q T with probabilities q of the right classes. Some steps of expectation maximisation for q
-    find them, and Bayes' rule then gives the probability that a label is wrong.
+    probability that a row of class i is given the label j. The forest has learnt class probabilities p from noisy
+    labels. So p is about q T, where q are the probabilities of the right classes. Some steps of expectation
+    maximisation estimate q. Bayes' rule then yields the probability that a label is wrong.
 
     Args:
-        X: all rows, shape (n, d).
-        target: given labels, shape (n,), in 0..k-1.
+        X: features of all rows, shape (n, d): n rows, d features.
+        target: given labels, shape (n,), in 0..k-1 for k classes.
         train: indices of the training rows.
         seed: seed of the forest.
         jobs: number of trees grown at once; -1 for one on each core.
         fitted: models that were fitted to the training rows with this seed. If one is a forest, it judges the labels,
             and no new forest is grown.
         weight: weights of the training rows, shape (number of training rows,); None if all are equal.
-        first: for each row, the index of the row that represents all its copies, shape (n,): the only one of them that
-            may be a training row. All copies get its probabilities, so no copy is judged by trees fitted to another.
+        first: for each row, the index of the row that represents all copies of the row, shape (n,). Only the
+            representing row may be a training row. All copies get its probabilities, so no copy is judged by trees
+            fitted to another copy.
 
     Reference: Northcutt, Jiang and Chuang, Confident learning, 2021.
     """
@@ -138,10 +140,10 @@ def judge(
 def judgement(
     probs: FloatArray, target: IntArray, first: IntArray | None = None, X: NDArray[Any] | None = None
 ) -> Judgement:
-    """Judge given labels by class probabilities.
+    """Estimate from class probabilities how probable it is that each given label is wrong.
 
     Args:
-        probs: shape (n, k), by a model that was not fitted to the row: see :func:`judge`.
+        probs: class probabilities, shape (n, k), by a model that was not fitted to the row: see :func:`judge`.
         target: given labels, shape (n,), in 0..k-1.
         first: index of the row that stands for all copies of each row, shape (n,); None if there are none.
         X: the rows, shape (n, d), by whose content ties are broken; None if only their probabilities are known.
@@ -174,7 +176,7 @@ def _wrong(probs: FloatArray, target: IntArray, confident_class: IntArray) -> Fl
 
 
 def _right(probs: FloatArray, noise: FloatArray) -> FloatArray:
-    """Return probabilities q of the right classes, such that q T is near the class probabilities p."""
+    """Return probabilities q of the right classes, such that q T is near p, with the noise matrix T."""
     right = probs + 1e-6  # a class of probability zero would stay out, whatever T says
     right /= right.sum(1, keepdims=True)
     for _ in range(EM_STEPS):
@@ -184,7 +186,7 @@ def _right(probs: FloatArray, noise: FloatArray) -> FloatArray:
 
 
 def _noise_matrix(target: IntArray, confident_class: IntArray, k: int) -> FloatArray:
-    """Return the probabilities T_ij that a row of class i is given the label j, by counting."""
+    """Estimate by counting the noise matrix: the probability T_ij that a row of class i is given the label j."""
     counts = np.zeros((k, k))
     np.add.at(counts, (confident_class, target), 1)
     share = max((confident_class != target).mean(), 1 / len(target))  # not zero: no label is certain to be right

@@ -1,4 +1,4 @@
-"""Texts of the report and the terminal on suspect rows, next steps, and rows that a person has checked."""
+"""Write the texts on suspect rows, next steps, and checked rows, for the HTML report and the terminal."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def next_steps(
 
     Args:
         fit: what :func:`mgce.tables.fit.run` returned.
-        plan: the settings that it was called with.
+        plan: the settings of the fit.
         table_file: path of the table's file.
         model_file: path of the model's file.
         reviewed: the files of decisions that the fit has used.
@@ -118,7 +118,7 @@ def next_section(fit: TableFit, plan: FitPlan, steps: Mapping[str, str]) -> str:
 
 
 def widths(fit: TableFit, plan: FitPlan) -> str:
-    """Return a sentence on how tight bounds get with more checked rows; "" if rows are not independent draws."""
+    """Return a sentence on how much checking more rows tightens the bounds; "" if rows are not independent draws."""
     if plan.groups is not None or plan.time is not None:
         return ""
     delta, error = fit.certificate.delta, 1 - fit.quality["accuracy"]
@@ -131,7 +131,7 @@ def widths(fit: TableFit, plan: FitPlan) -> str:
 
 
 def checked_sentences(fit: TableFit) -> list[str]:
-    """Return sentences on the results of a review, its changes and bounds; none without decisions."""
+    """Return sentences on the changes and bounds that a review of labels yields; none without decisions."""
     found = fit.findings
     if found is None:
         return []
@@ -165,12 +165,12 @@ def checked_sentences(fit: TableFit) -> list[str]:
 
 
 def checked_section(fit: TableFit) -> str:
-    """Return HTML on the results of a review: its changes and its bounds."""
+    """Return HTML on the changes and bounds that a review of labels yields."""
     return bullets(checked_sentences(fit))
 
 
 def terminal_steps(steps: Mapping[str, str]) -> list[str]:
-    """Return the lines on what to do next for the terminal."""
+    """Return the lines for the terminal on what the user can do next."""
     return ["Do this next:", *(f"  {command}" for command in steps.values())]
 
 

@@ -1,8 +1,8 @@
-"""Features of text columns: TF-IDF of words and characters, reduced by a truncated SVD.
+"""Compute features of text columns: TF-IDF of words and characters, reduced by a truncated SVD.
 
-The sparse TF-IDF is no input of a model, since a linear model of thousands of words memorises wrong labels. On
-questions to a bank, 800 of 10 classes with 20 % wrong labels, the linear model is right on 66 to 78 % by the words
-themselves, and on 97 to 98 % by 40 or 100 features to which they are reduced.
+No model is fitted to the sparse TF-IDF itself, since a linear model of thousands of words memorises wrong labels.
+Example: 800 questions to a bank, 10 classes, 20 % wrong labels. The linear model is right on 66 to 78 % with the words
+themselves, and on 97 to 98 % with 40 or 100 reduced features.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class TextEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         random_state: seed of the SVD.
 
     Attributes:
-        words_, characters_: the learnt terms, sorted, shapes (a,) and (b,); empty if no term is in two texts.
+        words_, characters_: the learnt terms, sorted: a words, b character sequences; empty if no term is in two texts.
         words_idf_, characters_idf_: the inverse document frequency of each term.
         components_: the matrix of the reduction, shape (a + b, at most n_components), float32.
     """
@@ -64,7 +64,7 @@ class TextEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(self, X: pd.Series[Any], y: Any = None) -> TextEncoder:
-        """Learn from a column of text; missing values are treated as empty texts."""
+        """Learn terms, weights and the reduction from a column of text; missing values are treated as empty texts."""
         texts = _filled(X)
         most = min(self.n_components, max(LEAST_REDUCED, len(texts) // ROWS_TO_A_FEATURE))
         texts = texts[np.linspace(0, len(texts) - 1, min(len(texts), FITTED_ROWS)).astype(int)]
@@ -84,7 +84,7 @@ class TextEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def transform(self, X: pd.Series[Any]) -> NDArray[np.float64]:
-        """Return the reduced features of texts, shape (n, d); a column of zeros if no terms were learnt."""
+        """Return the reduced features of n texts, shape (n, d); one column of zeros if no terms were learnt."""
         reduced = np.asarray(self._weighted(_filled(X)).astype(np.float32) @ self.components_, dtype=np.float64)
         return reduced if reduced.shape[1] else np.zeros((len(X), 1))
 
@@ -103,7 +103,7 @@ class TextEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
 
 class TextTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Transform a table with columns of text; all other columns go through :func:`mgce.datasets.preprocessor`.
+    """Transform a table with columns of text; all other columns are transformed by :func:`mgce.datasets.preprocessor`.
 
     Args:
         texts: names of the columns of text.
@@ -143,7 +143,7 @@ def transformer(selected: pd.DataFrame, kinds: Mapping[str, str], seed: int) -> 
 
     Args:
         selected: features, as :meth:`~mgce.tables.columns.Columns.select` returns them.
-        kinds: from the name of each feature to its kind.
+        kinds: the kind of each feature, by its name.
         seed: seed of the reductions of text.
     """
     texts = [name for name, kind in kinds.items() if kind == TEXT]
@@ -151,12 +151,12 @@ def transformer(selected: pd.DataFrame, kinds: Mapping[str, str], seed: int) -> 
 
 
 def _filled(column: pd.Series[Any]) -> NDArray[Any]:
-    """Return the texts, with "" for missing ones, and with blanks for characters that a file of terms cannot hold."""
+    """Return the texts of a column, "" where missing; characters that a model file cannot store become blanks."""
     return np.array([re.sub(UNWRITABLE, " ", text) for text in column.fillna("")], dtype=object)
 
 
 def _learnt(texts: NDArray[Any], settings: dict[str, Any]) -> tuple[NDArray[np.str_], NDArray[np.float64]]:
-    """Return the most frequent terms among those in at least two texts, sorted, and their weights; may be empty."""
+    """Return the most frequent terms of those in at least two texts, sorted, and their weights."""
     vectorizer = TfidfVectorizer(min_df=2, max_features=MAX_TERMS, **settings)
     try:
         vectorizer.fit(texts)

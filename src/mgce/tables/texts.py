@@ -33,7 +33,7 @@ LOOKED_AT = 2_000  # different values that are looked at, evenly spaced in their
 
 
 def is_text(values: pd.Series[Any]) -> bool:
-    """Return whether a column without numbers and dates holds text, which is learnt from word by word.
+    """Return whether a column without numbers and dates is text, whose features are its words, or categories.
 
     Three conditions must hold. Most values are different, or there are more different values than categories that get a
     column of their own. Half of the values have two words or more. Words occur again in other values, unlike in
@@ -62,7 +62,7 @@ def words_on_average(values: pd.Series[Any]) -> float:
 
 
 def _words(cell: str) -> float:
-    """Count words: parts between blanks with two letters and no digit, or two characters in scripts without blanks."""
+    """Count the words of a cell. A word has two letters and no digit; in scripts without blanks, two characters."""
     characters = len(re.findall(rf"[{UNSPACED}]", cell))
     spaced = re.sub(rf"[{UNSPACED}]", " ", cell).split() if characters else cell.split()
     return characters / 2 + sum(

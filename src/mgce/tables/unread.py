@@ -1,4 +1,4 @@
-"""Notes on columns of numbers or dates in a format that is not recognised, which became categories."""
+"""Write notes on columns that were read as categories, but look like numbers or dates in an unknown format."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def unread(values: pd.Series[Any], thousands: list[str]) -> str | None:
 
 
 def _beside_marks(cells: pd.Series[Any], different: pd.Series[Any]) -> str | None:
-    """Report a column of numbers or dates with too many marks of missing values to be recognised."""
+    """Report a column of numbers or dates that was read as categories, because too many cells mark missing values."""
     for kind, read in (("numbers", numbers_of_text(different, THOUSANDS)), ("dates", days_of_text(different))):
         marks = different[read.isna()]
         holds_codes = different.str.fullmatch(r"\s*0\d+\s*").any()

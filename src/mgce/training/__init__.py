@@ -1,1 +1,1 @@
-"""Train networks: ensembles of small networks at once, and single networks for images."""
+"""Train networks: many small networks for tables at once, or one network for images."""

@@ -18,10 +18,10 @@ CONVNETS: dict[str, tuple[tuple[tuple[int, ...], ...], int]] = {
 
 
 class ConvNet(nn.Module):
-    """A convolutional network that maps images (N, in_channels, h, w) to logits (N, num_classes).
+    """A convolutional network that maps N images (N, in_channels, height, width) to logits (N, num_classes).
 
-    It consists of blocks of 3 x 3 convolutions, a hidden layer and a linear output layer. Batch normalisation and ReLU
-    follow each convolution and the hidden layer. Each block ends with max pooling over 2 x 2 pixels.
+    The network consists of blocks of 3 x 3 convolutions, a hidden layer and a linear output layer. Batch normalisation
+    and ReLU follow each convolution and the hidden layer. Each block ends with max pooling over 2 x 2 pixels.
 
     Args:
         architecture: `"convnet2"` for MNIST: two convolutions with 32 and 64 channels, and 128 hidden units.
@@ -73,7 +73,7 @@ class ConvNet(nn.Module):
 
 
 def initialize_uniformly(network: nn.Module) -> None:
-    """Draw initial weights: of convolutions by He's uniform distribution, of linear layers by Glorot's."""
+    """Draw the initial weights of convolutions by He's uniform distribution, of linear layers by Glorot's."""
     for module in network.modules():
         if isinstance(module, nn.Conv2d):
             nn.init.kaiming_uniform_(module.weight)

@@ -35,7 +35,7 @@ class EnsembleFit:
     Attributes:
         model: the networks, with the weights of the epoch with the best validation accuracy; without a validation
             split, with the weights of the last epoch.
-        best_epoch: number of this epoch for each network, (G, M), counted from 0.
+        best_epoch: number of the selected epoch for each network, (G, M), counted from 0.
         curves: accuracy after each epoch, (epochs, G, M), for `"validation"` and each name in `watch`; NaN after the
             training of a network has ended.
         objective: training objective of each epoch, (epochs, G, M); NaN after training has ended. It is the mean loss
@@ -67,17 +67,17 @@ def fit_ensemble(
     Every network gets the same weights as if it were trained alone.
 
     Args:
-        features: features of the rows of G groups, (G, n, d), float32 or float64, on the device to train on. Groups
-            with the same rows can share memory by `expand`.
-        target: class indices (G, n).
+        features: d features of the n rows of each of G groups, (G, n, d), float32 or float64, on the device to train
+            on. Groups with the same rows can share memory by `expand`.
+        target: class index of each row, (G, n).
         losses: the losses of the M members of every group. To change losses during training, pass a dict that maps the
             first epoch (from 0) of each list of losses to the list.
         settings: how to train.
         num_classes: number of classes k.
-        validation: features (G, n_v, d) and class indices (G, n_v) whose accuracy selects the best epoch. None selects
-            the last epoch.
-        watch: further named sets of the same form, whose accuracy is recorded after each epoch. Training does not
-            depend on them.
+        validation: features (G, n_v, d) and class indices (G, n_v) of n_v further rows whose accuracy selects the best
+            epoch. None selects the last epoch.
+        watch: further named sets of the form of `validation`, whose accuracy is recorded after each epoch. Training
+            does not depend on these sets.
         sample_weight: weight of each row in the loss, (G, n); None means ones.
         generators: one random generator on the CPU for each group, for its initial weights and the order of its rows.
         on_epoch: called during training with the number of finished epochs.
@@ -113,7 +113,7 @@ def fit_ensemble(
             training = Training(model, features, target, weight, own, settings)
 
             def report(done: int, before: int = number * settings.epochs) -> None:
-                """Report the progress of all parts of the ensemble, trained in turn, as that of one training."""
+                """Report the finished epochs of the parts of an ensemble, trained in turn, as those of one training."""
                 if on_epoch is not None:
                     on_epoch((before + done) // len(parts))
 
@@ -122,7 +122,7 @@ def fit_ensemble(
 
 
 def stack_groups(groups: Sequence[tuple[Tensor, Tensor]], device: str) -> tuple[Tensor, Tensor]:
-    """Stack the features (n, d_g) and class indices (n,) of G groups into tensors (G, n, d) and (G, n).
+    """Stack the features (n, d_g) and class indices (n,) of G groups of n rows into tensors (G, n, d) and (G, n).
 
     Groups may have different numbers of columns, since a category may occur in the training rows of one seed only.
     Narrower features are padded with columns of zeros.
@@ -133,7 +133,7 @@ def stack_groups(groups: Sequence[tuple[Tensor, Tensor]], device: str) -> tuple[
 
 
 def accuracy(model: EnsembleMLP, features: Tensor, target: Tensor) -> Tensor:
-    """Return the accuracy of each network, (G, M): the fraction of rows (G, n) whose class has the largest logit."""
+    """Return the accuracy of M networks in each of G groups, (G, M): the fraction of rows predicted correctly."""
     predicted: Tensor = model(features).argmax(-1)
     return (predicted == target.unsqueeze(1)).float().mean(-1)
 

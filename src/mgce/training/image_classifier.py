@@ -1,6 +1,6 @@
 """Define a network for images as a Lightning module, with its objective, learning curves and checkpoints.
 
-It needs Lightning and torchmetrics, which the extra `experiments` installs.
+This module needs Lightning and torchmetrics, which the extra `experiments` installs.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ Batch = tuple[Tensor, Tensor]
 
 
 class WeightedMean(Metric):
-    """The weighted mean of numbers, without the check for NaN of torchmetrics' own mean.
+    """The weighted mean of numbers; unlike torchmetrics' own mean it does not check for NaN.
 
-    Without this check it never waits for the GPU.
+    Without this check the mean never waits for the GPU.
 
     Example:
         >>> mean = WeightedMean()
@@ -67,15 +67,15 @@ class WeightedMean(Metric):
 
 
 class ImageClassifier(LightningModule):
-    """A Lightning module of a network for uint8 images (N, c, h, w), its loss and its penalty.
+    """A Lightning module of a network for uint8 images (N, channels, height, width), its loss and its penalty.
 
     Args:
         settings: how to train.
         loss: the loss; or, to change losses during training, a dict that maps the first epoch (from 0) of each loss to
             the loss.
         num_classes: number of classes k.
-        mean: array subtracted from images that are scaled to [0, 1], (c, h, w).
-        std: array by which the images are then divided, (c, h, w); None means ones.
+        mean: array subtracted from images that are scaled to [0, 1], (channels, height, width).
+        std: array of the same shape by which the images are then divided; None means ones.
         seed: seed of the initial weights and of the random augmentation.
         watched: names of the sets of images whose accuracy is recorded in each epoch, in the order of the data module.
         specification: everything that training depends on. A checkpoint with another specification is refused.
@@ -113,18 +113,18 @@ class ImageClassifier(LightningModule):
             self.metrics[f"sce_{output}"] = StaticCalibrationError(num_classes)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Map uint8 images (N, c, h, w) to logits (N, k); `criterion.link` turns logits into probabilities."""
+        """Map N uint8 images to logits (N, num_classes); `criterion.link` turns logits into probabilities."""
         logits: Tensor = self.network(self.preprocessing(images))
         return logits
 
     def begin(self, epoch: int) -> None:
-        """Set the loss to that of an epoch; if it is the same as before, its state (as the stored losses) is kept."""
+        """Set the loss to that of an epoch; an unchanged loss keeps its state, such as stored losses of rows."""
         loss = self.stages[max(first for first in self.stages if first <= epoch)]
         if loss != getattr(self, "_loss", None):
             self._loss, self.beta, self.criterion = loss, loss.beta, loss.module().to(self.device)
 
     def penalty(self) -> Tensor:
-        r"""Return the penalty :math:`\lambda_0 \lVert \mu \rVert_1`; `settings.l1_on` selects the weights mu."""
+        r"""Return the L1 penalty :math:`\lambda_0 \lVert \mu \rVert_1`; `settings.l1_on` selects the weights mu."""
         penalised = [self.network.fc.weight] if self.settings.l1_on == "last" else self.network.parameters()
         return self.settings.l1 * torch.stack([parameter.abs().sum() for parameter in penalised]).sum()
 
@@ -168,8 +168,8 @@ class ImageClassifier(LightningModule):
     def validation_step(self, batch: Batch, batch_idx: int, dataloader_idx: int = 0) -> None:
         """Update the accuracy with a batch; for test images also the calibration errors.
 
-        These are the errors of the minimax probabilities h and the worst-case probabilities p. This is done without
-        mixed precision, like the final evaluation.
+        The calibration errors are those of the minimax probabilities h and the worst-case probabilities p. The metrics
+        are computed without mixed precision, as in the final evaluation.
         """
         images, target = batch
         with torch.autocast(self.device.type, enabled=False):
@@ -205,7 +205,7 @@ class ImageClassifier(LightningModule):
         """Replace a checkpoint file such that the old file stays intact if the process is killed while writing.
 
         All processes write one checkpoint together, under a temporary name chosen by the first process. Then the first
-        process renames it.
+        process renames the file.
         """
         path = Path(self.trainer.default_root_dir) / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -70,11 +70,12 @@ class RowBatches(Protocol):
 class Batches:
     """An iterable of batches from images that are all stored on one device.
 
-    A batch is a pair: uint8 images (b, c, h, w) and class indices (b,).
+    A batch is a pair: b uint8 images (b, channels, height, width) and their class indices (b,).
 
     Args:
         part: the images.
-        batch_sampler: the row numbers of each batch. Lightning tells its sampler, if any, the number of the epoch.
+        batch_sampler: the row numbers of each batch. If it has a sampler, Lightning passes the number of the epoch
+            to this sampler.
         device: the device that stores all images.
     """
 
@@ -95,13 +96,13 @@ class Batches:
 
 
 class Resize:
-    """Turn a PIL image into a uint8 tensor (3, size, size)."""
+    """Turn a PIL image into a uint8 tensor of shape (3, size, size)."""
 
     def __init__(self, size: int) -> None:
         self.size = size
 
     def __call__(self, image: Any) -> Tensor:
-        """Resize an image by PIL's bilinear filter (number 2), over all pixels that a new pixel covers."""
+        """Resize an image by PIL's bilinear filter (number 2), which averages all pixels that a new pixel covers."""
         pixels = np.asarray(image.resize((self.size, self.size), resample=2)).copy()
         return torch.from_numpy(pixels).permute(2, 0, 1)
 
@@ -160,9 +161,9 @@ def evaluation_batches(rows: int, batch_size: int, rank: int, world_size: int) -
 
 
 def pixel_mean(part: Images | ImageFiles, seed: int, num_workers: int) -> Tensor:
-    """Return the mean of each pixel and channel, (c, h, w), in [0, 1].
+    """Return the mean of each pixel and channel, shape (channels, height, width), in [0, 1].
 
-    For images in files it is computed from `MEAN_ROWS` random images.
+    For images in files the mean is computed from `MEAN_ROWS` random images.
     """
     if isinstance(part, Images):
         return torch.from_numpy(part.images.mean(0, dtype=np.float64) / 255).float()
@@ -177,10 +178,10 @@ def pixel_mean(part: Images | ImageFiles, seed: int, num_workers: int) -> Tensor
 def standardizing(
     part: Images | ImageFiles, settings: ImageSettings, seed: int, num_workers: int
 ) -> tuple[Tensor, Tensor]:
-    """Return the mean and the standard deviation, (c, h, w), with which images are standardized.
+    """Return the mean and the standard deviation with which images are standardized, (channels, height, width).
 
-    `settings.standardization` says whether they are computed for each pixel (with standard deviation 1) or each
-    channel.
+    `settings.standardization` selects the mean of each pixel, with standard deviation 1, or mean and standard deviation
+    of each channel.
 
     Raises:
         ValueError: if the settings ask for standardization by channel, and the images are in files.
@@ -200,13 +201,13 @@ def standardizing(
 class Preprocessing(nn.Module):
     """Turn uint8 images into inputs of a network: scaled to [0, 1], standardized and cropped.
 
-    Padding and rotation leave empty pixels. These get the mean image if the mean of each pixel is subtracted, as in He
-    et al. They are black if channels are standardized, as in the published code of the robust losses.
+    Padding and rotation leave empty pixels. Empty pixels get the mean image if the mean of each pixel is subtracted, as
+    in He et al. Empty pixels are black if channels are standardized, as in the published code of the robust losses.
 
     Args:
-        mean: array subtracted from the images in [0, 1], (c, h, w); a buffer.
+        mean: array subtracted from the images in [0, 1], (channels, height, width); a buffer.
         settings: the settings; only `standardization`, `padding`, `crop`, `flip`, `rotation` and `jitter` are used.
-        std: array by which the images are then divided, (c, h, w); None means ones; a buffer.
+        std: array of the same shape by which the images are then divided; None means ones; a buffer.
 
     Example:
         >>> mean = torch.full((1, 3, 3), 0.5)
@@ -237,12 +238,12 @@ class Preprocessing(nn.Module):
             raise ValueError(expected("crop", what, self.crop))
 
     def forward(self, images: Tensor) -> Tensor:
-        """Map images (b, c, h, w) to their central crops (b, c, crop, crop)."""
+        """Map b images of c channels, (b, c, height, width), to their central crops (b, c, crop, crop)."""
         top, left = (torch.full((len(images),), room // 2, device=images.device) for room in self.room)
         return self.placed(images, torch.stack([top, left, torch.zeros_like(top)]))
 
     def augmented(self, images: Tensor, generator: torch.Generator) -> Tensor:
-        """Map images (b, c, h, w) to random crops (b, c, crop, crop), randomly flipped, rotated and coloured."""
+        """Map b images of c channels to random crops (b, c, crop, crop), randomly flipped, rotated and recoloured."""
         b, device = len(images), images.device
         places = _without_waiting(self.places(b, generator), device)
         pixels = images / 255
@@ -256,17 +257,17 @@ class Preprocessing(nn.Module):
         return self._changed(pixels, places, angle)
 
     def places(self, b: int, generator: torch.Generator) -> Tensor:
-        """Draw the top and the left of the crops of b images, and 1 for a flip, else 0: int64, shape (3, b)."""
+        """Draw top edge, left edge and flip (1 or 0) of the random crops of b images: int64, shape (3, b)."""
         top, left = (torch.randint(room + 1, (b,), generator=generator) for room in self.room)
         flip = torch.rand(b, generator=generator) < 0.5 * self.flip
         return torch.stack([top, left, flip.long()])
 
     def placed(self, images: Tensor, places: Tensor) -> Tensor:
-        """Map images (b, c, h, w) to the crops at `places`, flipped as `places` says, without other changes."""
+        """Map b images to the crops with the edges and flips in `places`, without rotation or change of colours."""
         return self._changed(images / 255, places)
 
     def _changed(self, pixels: Tensor, places: Tensor, angle: Tensor | None = None) -> Tensor:
-        """Standardize, crop, flip and rotate images in [0, 1].
+        """Standardize, crop, flip and rotate images with values in [0, 1].
 
         Standardization by pixel comes first, standardization by channel last.
         """
@@ -299,7 +300,7 @@ def _without_waiting(tensor: Tensor, device: torch.device) -> Tensor:
 
 
 def _rotated(images: Tensor, angle: Tensor) -> Tensor:
-    """Rotate square images (b, c, h, h) counterclockwise, each by its angle (b,) in radians."""
+    """Rotate b square images counterclockwise, each by its own angle in radians; `angle` has shape (b,)."""
     cos, sin, zero = angle.cos(), angle.sin(), torch.zeros_like(angle)
     matrix = torch.stack([torch.stack([cos, -sin, zero], 1), torch.stack([sin, cos, zero], 1)], 1)
     shape = [len(images), images.shape[1], *images.shape[2:]]
@@ -308,7 +309,7 @@ def _rotated(images: Tensor, angle: Tensor) -> Tensor:
 
 
 def _jittered(images: Tensor, brightness: Tensor, contrast: Tensor, saturation: Tensor) -> Tensor:
-    """Change the colours of images (b, 3, h, w) in [0, 1] by three factors of shape (b, 1, 1, 1).
+    """Change the colours of b images (b, 3, height, width) in [0, 1] by three factors of shape (b, 1, 1, 1).
 
     The factors are applied one after the other. A factor below 1 moves every pixel towards a reference colour, a
     factor above 1 away from it. The reference is black for brightness, the mean grey of the image for contrast, and

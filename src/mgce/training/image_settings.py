@@ -16,8 +16,8 @@ class ImageSettings(DescentSettings):
     """Settings for training a network for images by SGD; the defaults are those of the paper's section 5.1.
 
     Attributes:
-        architecture: `"resnet18"`, `"resnet34"` or `"resnet50"`; or `"convnet2"` or `"convnet6"`, see `ConvNet`, which
-            do not use `stem` and `width`.
+        architecture: `"resnet18"`, `"resnet34"` or `"resnet50"`; or `"convnet2"` or `"convnet6"`, see `ConvNet`. A
+            `ConvNet` does not use `stem` and `width`.
         stem: the first layers: `"cifar"` for small images, `"imagenet"` for large ones.
         width: number of channels of the first stage.
         initialization: initial weights of a residual network: `"normal"` as He et al. draw the convolutions, or
@@ -25,7 +25,7 @@ class ImageSettings(DescentSettings):
         standardization: `"pixel"` subtracts the mean of each pixel. `"channels"` subtracts the mean of each channel
             and divides by its standard deviation. Both are computed from the training images.
         size: height and width to which images in files are resized; None if all have the same size.
-        padding: pixels added on each side before the random crop, see
+        padding: number of pixels added on each side before the random crop, see
             :class:`~mgce.training.image_data.Preprocessing`.
         crop: height and width of the crop, at least 5 for the stem `"cifar"` and 17 for `"imagenet"`. Test images are
             cropped in the centre.

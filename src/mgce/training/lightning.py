@@ -1,6 +1,6 @@
 """Train a large network for images by Lightning, on one device or several.
 
-This needs Lightning, torchmetrics and TensorBoard, which the extra `experiments` installs.
+This module needs Lightning, torchmetrics and TensorBoard, which the extra `experiments` installs.
 """
 
 from __future__ import annotations
@@ -47,8 +47,9 @@ class ImageFit:
             validation images.
         curves: a number for each epoch, by name. `objective` is the mean loss of the training images, each computed
             before the step that uses the image, plus the penalty of the weights after the epoch. `test_accuracy` and
-            `validation_accuracy` (if there are validation images) are accuracies. `ece_h`, `ece_p`, `sce_h` and
-            `sce_p` are the expected and static calibration errors of the probabilities h and p on test images.
+            `validation_accuracy` (if there are validation images) are accuracies. `ece_h`, `ece_p`, `sce_h` and `sce_p`
+            are the expected and static calibration errors on test images, of the minimax probabilities h and the
+            worst-case probabilities p.
         checkpoint: file with the weights of the best epoch, as the `state_dict` of an `ImageClassifier`.
     """
 
@@ -76,7 +77,7 @@ class ImageData(LightningDataModule):
         self.dataset, self.settings, self.seed = dataset, settings, seed
 
     def train_dataloader(self) -> Loader:
-        """Return the training batches of this device; Lightning changes their order in every epoch."""
+        """Return the training batches of this device; Lightning changes the order of the rows in every epoch."""
         trainer, part = self._trainer, self.dataset.train
         rows = training_batches(len(part), self.settings.batch_size, self.seed, trainer.global_rank, trainer.world_size)
         return batches_of(part, rows, trainer.strategy.root_device, self._num_workers)
@@ -143,7 +144,7 @@ def train_images(
     """Train a network on images, and store the weights of its best epoch.
 
     On the CPU, stopping after an epoch and resuming changes neither the weights nor the curves, bit for bit. With
-    several devices each gets a part of every batch, and batch normalisation uses the statistics of that part.
+    several devices, each device gets a part of every batch, and batch normalisation uses the statistics of this part.
 
     Args:
         settings: how to train.
@@ -255,7 +256,7 @@ def _fit(model: ImageClassifier, data: ImageData, trainer: Trainer, resume: bool
 
 @contextlib.contextmanager
 def _without_tracebacks_of_threads() -> Iterator[None]:
-    """Hide the tracebacks of TensorBoard's threads: their errors are raised in this thread as well."""
+    """Hide the tracebacks of TensorBoard's threads, since the errors of these threads are raised in this one too."""
     shown = threading.excepthook
 
     def hook(ended: threading.ExceptHookArgs) -> None:

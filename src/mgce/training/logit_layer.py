@@ -9,11 +9,11 @@ from torch import Tensor, nn
 
 
 class LogitLayer(nn.Linear):
-    """A linear layer that ignores mixed precision, and maps features (N, in_features) to logits (N, out_features).
+    """A linear layer that ignores mixed precision, and maps N rows of features to logits (N, out_features).
 
-    Logits in bfloat16 would have only eight significant bits. Then two classes would often share the largest logit,
-    and the first would be predicted. A loss that is zero beyond a margin, such as MGCE, would become zero too early or
-    too late.
+    Logits in bfloat16 would have only eight significant bits. Then two classes would often share the largest logit, and
+    the first would be predicted. A loss that is zero once the label's logit exceeds all others by a margin, such as
+    MGCE, would become zero too early or too late.
 
     Example:
         >>> layer = LogitLayer(3, 2)

@@ -94,8 +94,8 @@ class MemberLosses:
         r"""Compute the loss :math:`\sum_i w_i \ell(f_i, y_i)` of every network.
 
         Args:
-            logits: f, shape (M*G, n, k), as returned by `EnsembleMLP.layers`: member m of group g has the index
-                `m * G + g`.
+            logits: f, shape (M*G, n, k) for M members, G groups, n rows and k classes, as returned by
+                `EnsembleMLP.layers`: member m of group g has the index `m * G + g`.
             target: class indices y, shape (G, n).
             weight: weight w of every row, shape (G, n).
             training: whether trimmed losses leave out rows. The weights of the rows kept are then scaled up to the
@@ -131,10 +131,10 @@ class _Trimmed:
         return losses
 
     def weights(self, losses: Tensor, target: Tensor, weight: Tensor, k: int) -> Tensor:
-        """Return the weights of rows (members, G, n) after trimming, flattened to one dimension.
+        """Return the weights of n rows for each member and each of G groups after trimming, in one dimension.
 
-        The weights of trimmed rows are 0; the others are scaled such that the sum over the rows of a network stays the
-        same.
+        The weights of trimmed rows are 0; all other weights are scaled such that the sum over the rows of a network
+        stays the same.
         """
         rows = target.flatten(0, 1)
         if self._recent is None:

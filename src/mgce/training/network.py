@@ -19,7 +19,7 @@ ROWS_AT_ONCE = 128
 
 
 class Scratch:
-    """Named memory buffers that are reused in the next call."""
+    """Named memory buffers that are reused by the next call with the same name."""
 
     def __init__(self) -> None:
         self._buffers: dict[str, Tensor] = {}
@@ -38,7 +38,7 @@ class EnsembleMLP(nn.Module):
     .. math:: f = W_L^\top \max(0, \dots \max(0, W_1^\top x + b_1) \dots) + b_L
 
     Args:
-        groups: number of groups G; all members of a group get the same rows.
+        groups: number of groups G; all M members of a group get the same rows.
         layers: weight (M*G, fan-in, fan-out) and bias (M*G, 1, fan-out) of each layer; member m of group g has the
             index `m * G + g`.
     """
@@ -74,7 +74,7 @@ class EnsembleMLP(nn.Module):
 
     @classmethod
     def joined(cls, models: Sequence[EnsembleMLP]) -> EnsembleMLP:
-        """Combine ensembles with the same groups into one, which has the members of all."""
+        """Combine ensembles with the same groups into one ensemble, which has the members of all of them."""
         weights = [torch.cat(layer) for layer in zip(*(model.weights for model in models), strict=True)]
         biases = [torch.cat(layer) for layer in zip(*(model.biases for model in models), strict=True)]
         return cls(models[0].groups, zip(weights, biases, strict=True))
@@ -86,12 +86,12 @@ class EnsembleMLP(nn.Module):
         return self.grid(torch.cat(parts, dim=1))
 
     def grid(self, values: Tensor) -> Tensor:
-        """Return a view of values of all networks, (M*G, ...), as (G, M, ...)."""
+        """Return a view of the values of M networks in each of G groups, (M*G, ...), as (G, M, ...)."""
         return torch.unflatten(values, 0, (-1, self.groups)).transpose(0, 1)
 
     @torch.no_grad()
     def layers(self, features: Tensor, scratch: Scratch) -> list[Tensor]:
-        """Return the outputs (M*G, n, width) of every layer, given features (G, n, d); the last are the logits."""
+        """Return the outputs of every layer, (M*G, n, width), for features (G, n, d); the last item is the logits."""
         outputs = [features.repeat(len(self.weights[0]) // self.groups, 1, 1)]
         for depth, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
             if depth > 0:

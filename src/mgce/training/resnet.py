@@ -19,16 +19,15 @@ class PaddedConv2d(nn.Conv2d):
     """A convolution without bias, padded such that stride 1 keeps height and width.
 
     For an image of one pixel, all weights but the centre of a filter are multiplied by padding. So only the centre is
-    used
-    then: the result is the same up to rounding, and is computed 1.1 times as fast. This happens in the last stage for
-    images of 32 x 32 with the ImageNet stem.
+    used for such images: the result is the same up to rounding, and is computed 1.1 times as fast. Such images occur in
+    the last stage for inputs of 32 x 32 with the ImageNet stem.
     """
 
     def __init__(self, in_channels: int, out_channels: int, size: int, stride: int = 1) -> None:
         super().__init__(in_channels, out_channels, size, stride, padding=size // 2, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map features (N, in_channels, h, w) to (N, out_channels, h / stride, w / stride)."""
+        """Map N feature maps (N, in_channels, h, w) to (N, out_channels, h / stride, w / stride)."""
         if x.shape[2:] != (1, 1):
             return super().forward(x)
         middle = self.kernel_size[0] // 2
@@ -36,7 +35,7 @@ class PaddedConv2d(nn.Conv2d):
 
 
 class BasicBlock(nn.Module):
-    """A residual block of two 3 x 3 convolutions: (N, in_channels, h, w) to (N, width, h / stride, w / stride)."""
+    """A residual block of two 3 x 3 convolutions, from (N, in_channels, h, w) to (N, width, h / stride, w / stride)."""
 
     expansion = 1
 
@@ -49,7 +48,7 @@ class BasicBlock(nn.Module):
         self.downsample = _shortcut(in_channels, width, stride)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the output of the block for features x."""
+        """Return the output of the block for feature maps x."""
         out = F.relu(self.bn1(self.conv1(x)))
         out = self.bn2(self.conv2(out))
         return F.relu(out + (x if self.downsample is None else self.downsample(x)))
@@ -58,9 +57,10 @@ class BasicBlock(nn.Module):
 class Bottleneck(nn.Module):
     """A residual block of three convolutions, 1 x 1, 3 x 3 and 1 x 1.
 
-    It maps features (N, in_channels, h, w) to (N, 4 width, h / stride, w / stride).
+    It maps N feature maps (N, in_channels, h, w) to (N, 4 width, h / stride, w / stride).
 
-    The 3 x 3 convolution has the stride, as in torchvision; in the networks of He et al. the first convolution has it.
+    The 3 x 3 convolution has the stride, as in torchvision. In the networks of He et al. the first convolution has the
+    stride.
     """
 
     expansion = 4
@@ -77,7 +77,7 @@ class Bottleneck(nn.Module):
         self.downsample = _shortcut(in_channels, out_channels, stride)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the output of the block for features x."""
+        """Return the output of the block for feature maps x."""
         out = F.relu(self.bn1(self.conv1(x)))
         out = F.relu(self.bn2(self.conv2(out)))
         out = self.bn3(self.conv3(out))
@@ -99,7 +99,7 @@ ARCHITECTURES: dict[str, tuple[Block, tuple[int, ...]]] = {
 
 
 class ResNet(nn.Module):
-    """A residual network: images (N, in_channels, h, w) to logits (N, num_classes).
+    """A residual network that maps N images (N, in_channels, height, width) to logits (N, num_classes).
 
     Its weights have the names of torchvision's networks. With the stem `"imagenet"`, torchvision's weights can be
     loaded.

@@ -1,4 +1,4 @@
-"""Derive seeds for all purposes from the one seed of an experiment."""
+"""Derive the seeds of noise, splits, weights and other random steps from the one seed of an experiment."""
 
 from __future__ import annotations
 

@@ -15,9 +15,10 @@ class DescentSettings:
     r"""Settings for minimising the objective of a network; the defaults are those of the paper.
 
     The objective is the mean loss over the rows plus a penalty,
-    :math:`\frac1n \sum_i \ell_\beta(f_i, y_i) + \lambda_0 \lVert \mu \rVert_1`, with mu the weights of the network. It
-    has the form of the paper's minimax risk :math:`V_\beta`, with a constant lambda_0 instead of the vector lambda.
-    But it is not a bound on the error, since the features are learnt and lambda_0 is not chosen for a bound.
+    :math:`\frac1n \sum_i \ell_\beta(f_i, y_i) + \lambda_0 \lVert \mu \rVert_1`, with mu the weights of the network. The
+    objective has the form of the paper's minimax risk :math:`V_\beta`, with a constant lambda_0 instead of the vector
+    lambda. But the objective is not a bound on the error, since the features are learnt and lambda_0 is not chosen for
+    a bound.
 
     Attributes:
         epochs: number of passes over the rows.
@@ -78,7 +79,7 @@ class TrainingSettings(DescentSettings):
         ties: which epoch is selected if several have the best validation accuracy: the `"first"`, or the one with the
             least validation `"loss"`. The latter suits small validation splits, where accuracies are often equal.
         n_iter_no_change: after this many epochs without improvement the best epoch of a network is final. Training
-            ends when this holds for all networks. None means to train for all epochs.
+            ends when this holds for all networks. None means that all epochs are run.
 
     The other settings are those of `DescentSettings`, except that by default the penalty is on the last layer. A batch
     has `batch_size` rows of each group; the last batch of an epoch may be smaller.

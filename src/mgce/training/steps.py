@@ -17,10 +17,10 @@ class Training:
 
     Args:
         model: the networks.
-        features: features of the rows of each group, (G, n, d).
-        target: class indices (G, n).
+        features: d features of the n rows of each of G groups, (G, n, d).
+        target: class index of each row, (G, n).
         weight: weight of each row, (G, n).
-        losses: maps the first epoch (from 0) of each set of losses to the losses of the members.
+        losses: maps the first epoch (from 0) of each set of losses to the losses of the M members of a group.
         settings: how to train.
     """
 
@@ -54,7 +54,7 @@ class Training:
 
     @torch.no_grad()
     def epoch(self, number: int, order: Tensor) -> Tensor:
-        """Train for one epoch with the rows in this order (G, n); return the objective of each network (G, M)."""
+        """Train for one epoch with the rows of each group in the order (G, n); return the objective of each network."""
         self.losses = self.stages.get(number, self.losses)
         features, n = self.data[0], order.shape[1]
         total = features.new_zeros(len(self.model.weights[0]))
@@ -67,13 +67,13 @@ class Training:
 
     @torch.no_grad()
     def loss(self, features: Tensor, target: Tensor) -> Tensor:
-        """Return the mean loss of each network (G, M) on validation rows: features (G, n, d), class indices (G, n)."""
+        """Return the mean loss of each network on validation rows: M networks in each of G groups, shape (G, M)."""
         logits = self.model(features).transpose(0, 1).flatten(0, 1)
         weight = torch.full_like(target, 1 / target.shape[1], dtype=features.dtype)
         return self.model.grid(self.losses(logits, target, weight, training=False)[0])
 
     def _step(self, rows: Tensor) -> Tensor:
-        """Make one step with rows (G, batch); return the mean loss of every network, (M*G)."""
+        """Make one training step with a batch of rows of each group; return the mean loss of every network, (M*G)."""
         group = torch.arange(len(rows), device=rows.device).unsqueeze(1)
         features, target, weight = (part[group, rows] for part in self.data)
         outputs = self.model.layers(features, self._scratch)
@@ -99,8 +99,9 @@ class Best:
     """Store each network's weights of the epoch with the best validation accuracy.
 
     Attributes:
-        epoch: the best epoch so far, (G, M).
-        stopped: whether it is final, (G, M): `n_iter_no_change` epochs have passed since without improvement.
+        epoch: the best epoch so far of M networks in each of G groups, (G, M).
+        stopped: whether the best epoch is final, (G, M): `n_iter_no_change` epochs have passed since without
+            improvement.
     """
 
     def __init__(self, model: EnsembleMLP, n_iter_no_change: int | None) -> None:

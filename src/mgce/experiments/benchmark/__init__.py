@@ -1,1 +1,1 @@
-"""Compare robust losses by published protocols (data, network and training), and by smaller protocols of ours."""
+"""Compare robust losses under published protocols (data, network, training), and under smaller ones of this package."""

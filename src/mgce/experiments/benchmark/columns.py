@@ -12,7 +12,7 @@ def without_empty(cells: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
 
 
 def filled(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return rows that all have the same columns in the same order; missing cells are "".
+    """Return the rows of a table with the same columns in the same order in all rows; missing cells become "".
 
     Example:
         >>> filled([{"loss": "ce", "last": 1}, {"loss": "mae", "best": 2, "last": 3}])

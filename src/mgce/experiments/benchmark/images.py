@@ -1,4 +1,4 @@
-"""Define the runs of the benchmark on images, each of which trains one network by one loss."""
+"""Define the runs of the benchmark on images; each run trains one network with one loss."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ KINDS = ("symmetric", "asymmetric", "human")
 
 @dataclass(frozen=True, kw_only=True)
 class LossRun(ImageNetworkRun):
-    """A run of the benchmark that trains one network on images by one loss.
+    """A run of the benchmark that trains one network on images with one loss.
 
     Attributes:
         protocol: name of the protocol, as on the command line.
         noise_type: "symmetric" or "asymmetric" noise, with a fixed number of wrong labels in each class; or "human"
             labels.
-        noise_rate: fraction of the training labels to corrupt, for asymmetric noise among the classes that are
-            confused; 0 for human labels.
+        noise_rate: fraction of the training labels to corrupt; for asymmetric noise, the fraction within the classes
+            that are confused; 0 for human labels.
         rows: number of training images, a random sample with about equally many of each class, the same for all runs.
             None uses all.
         test_rows: number of test images, sampled in the same way; None uses all.
@@ -117,11 +117,12 @@ class LossRun(ImageNetworkRun):
     def run(self, place: Place) -> list[dict[str, Any]]:
         """Train the network and return its record, measured after the last epoch.
 
-        If images are held out, the network is measured at the epoch with the best accuracy on these instead; their
-        labels are as noisy as the training labels. The record contains the noise, the seed and the loss; the test
-        accuracy after the measured epoch, at the best test epoch, and by epoch; the calibration errors ECE and SCE of
-        the minimax probabilities h and the worst-case probabilities p, and the reliability curve of h; and by epoch
-        the objective and the accuracy on held-out images. The logits of the test images are written to `place.logits`.
+        If images are held out, the network is measured at the epoch with the best accuracy on held-out images instead.
+        Labels of held-out images are as noisy as the training labels. The record contains the noise, the seed and the
+        loss; the test accuracy after the measured epoch, at the best test epoch, and by epoch; the calibration errors
+        ECE and SCE of the minimax probabilities h and the worst-case probabilities p, and the reliability curve of h;
+        and by epoch the objective and the accuracy on held-out images. The logits of the test images are written to
+        `place.logits`.
         """
         images = noisy_images(self, self.images(place))
         dataset, stages = images.dataset, self._stages(images.transition, images.frequencies)
@@ -166,7 +167,8 @@ class NoisyImages(NamedTuple):
 
     Attributes:
         dataset: the training images with noisy labels, and the test images.
-        transition: transition matrix of the noise, (k, k); for human labels it is estimated by their counts.
+        transition: transition matrix of the noise, (k, k) for k classes; for human labels estimated from counts of
+            right and human labels.
         frequencies: number of training images of each true class, (k,).
     """
 
@@ -207,7 +209,7 @@ def _asymmetric(dataset: str, k: int, rate: float) -> Tensor:
 
 
 def _sample(target: Tensor, rows: int | None) -> Tensor:
-    """Return the sorted numbers of a random sample of `rows` rows, with equally many of each class if possible."""
+    """Return the sorted indices of a random sample of `rows` rows, with equally many of each class if possible."""
     if rows is None or rows >= len(target):
         return torch.arange(len(target))
     shuffled = torch.randperm(len(target), generator=derived_generator(0, "rows"))

@@ -1,4 +1,4 @@
-"""Draw the figure of a protocol on images: the accuracy of each loss by noise."""
+"""Draw the figure of a benchmark protocol on images: the accuracy of each loss by type and rate of noise."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def noise_name(record: Record) -> str:
 
 
 def label(record: Record) -> str:
-    """Return a name for the loss of a record, with its beta and the settings in which it is a variant."""
+    """Return a name for the loss of a record, with its beta and the settings that differ from the usual ones."""
     name = Method(record["method"], float(record["beta"])).label
     name += "" if record["beta_start"] is None else f" from {record['beta_start']:g}"
     variants = {"cap_from": "epoch", "trim": "trim", "penalty": "L1"}
@@ -27,7 +27,7 @@ def label(record: Record) -> str:
 
 
 def noise_picture(protocol: str, records: Sequence[Record]) -> bytes:
-    """Draw the accuracy of each loss by noise, as PNG.
+    """Draw the accuracy of each loss by type and rate of noise, as PNG.
 
     For data sets with at least three rates of symmetric noise there is a panel of accuracy against the rate. Then
     follows a panel for each data set and noise, with a row for each loss.
@@ -87,8 +87,8 @@ def _draw_lines(axis: Any, losses: Mapping[str, Mapping[float, float]], title: s
 def draw_dots(axis: Any, losses: Mapping[str, Sequence[tuple[float, float]]], title: str, words: str) -> None:
     """Draw two accuracies of each loss as dots, averaged over the seeds.
 
-    `losses` has a pair for each seed. The first is drawn as a full dot, the second as a hollow dot. The loss with the
-    best first accuracy is at the top.
+    `losses` maps a loss to a pair of accuracies for each seed. The first is drawn as a full dot, the second as a hollow
+    dot. The loss with the best first accuracy is at the top.
     """
     mean = {name: statistics.fmean(full for full, _ in own) for name, own in losses.items()}
     names = sorted(losses, key=lambda name: (-mean[name], name))[::-1]

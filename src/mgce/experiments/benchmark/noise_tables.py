@@ -1,4 +1,4 @@
-"""Render the table of a protocol on images: the accuracy of each loss by noise."""
+"""Render the table of a benchmark protocol on images: the accuracy of each loss by type and rate of noise."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Plan the runs of each protocol of the benchmark, the most informative runs first.
 
-P1 is the protocol of published tables with artificial noise, P2 that of published tables with human labels. The other
-protocols are ours: smaller, or with other settings of training.
+P1 is the protocol of published tables with artificial noise, P2 that of published tables with human labels. All other
+protocols are this package's own: smaller, or with other settings of training.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ RATE_SMOKE: Settings = {"hidden": 16, "epochs": 3}
 
 @dataclass(frozen=True)
 class Request:
-    """The part of a protocol that the user asks for.
+    """The part of a protocol that the user wants to run.
 
     Attributes:
         datasets: names of data sets; None means those of the protocol, except for P1, where it means only MNIST.
@@ -151,10 +151,10 @@ def reduced(request: Request) -> list[Specification]:
 
 
 def training(request: Request) -> list[Specification]:
-    """Plan protocol "training": networks of the reduced protocol with one changed setting of training each.
+    """Plan protocol "training": networks of the reduced protocol, each with one changed setting of training.
 
-    There is a network for each setting, loss, noise and seed. All settings are varied for the first noise of a data
-    set; for the others only the L1 penalty, which has the largest effect.
+    There is a network for each setting, loss, noise and seed. For the first noise setting of a data set all training
+    settings are varied. For the other noise settings only the L1 penalty is varied, which has the largest effect.
     """
     datasets = request.datasets or ("mnist",)
     settings = {name: _sized(_known(REDUCED, name), request) for name in datasets}
@@ -248,8 +248,8 @@ def _loss_run(protocol: str, settings: Settings, dataset: str, method: Method, c
 def _reduced_cells(dataset: str, stage: int) -> list[Cell]:
     """Return the noise settings (type and rate) that the reduced protocol plans for a data set in a stage.
 
-    Stages are planned one after another. CIFAR has one noise setting, in the first stage. The other data sets have
-    those of protocol P1.
+    Stages are planned one after another. CIFAR has one noise setting, in the first stage. The other data sets have the
+    noise settings of protocol P1.
     """
     if dataset in ("cifar10", "cifar10n"):
         only = [_human("worst")] if dataset == "cifar10n" else _symmetric(0.4)

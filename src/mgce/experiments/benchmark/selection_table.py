@@ -36,12 +36,12 @@ ByValue = dict[float, Record]  # the networks of a loss and seed by what is to b
 
 @dataclass(frozen=True)
 class Choice:
-    """The networks that the held-out images select, for one loss and seed.
+    """The networks that are selected by accuracy on held-out images, for one loss and seed.
 
     The candidates differ in one value: the L1 penalty, the fraction to trim, or beta.
 
     Attributes:
-        by_value: the candidates by value.
+        by_value: the candidates by this value.
         last: the network with the best held-out accuracy at the last epoch; `last_value` is its value.
         stopped: the network with the best held-out accuracy at any epoch; `stopped_value` is its value.
         best: the best test accuracy at the last epoch of all candidates.
@@ -110,9 +110,9 @@ def _untrimmed(record: Record) -> Method:
 
 
 def _rows(records: Sequence[Record]) -> dict[str, list[tuple[float, Record]]]:
-    """Return the candidates of a loss as pairs of value and network, by what is to be selected.
+    """Return a loss's candidates as pairs of value and network, grouped by the hyperparameter to select.
 
-    The keys are "" for nothing but the epoch, ", L1" for the size of the penalty, and ", trim" for the fraction to
+    The keys are "" if only the epoch is selected, ", L1" for the size of the penalty, and ", trim" for the fraction to
     trim.
     """
     dataset = records[0]["dataset"]
@@ -129,7 +129,7 @@ def _rows(records: Sequence[Record]) -> dict[str, list[tuple[float, Record]]]:
 
 
 def _choices(networks: Sequence[tuple[float, Record]]) -> list[Choice]:
-    """Select a network for each seed with which all values were run."""
+    """Select a network for each seed for which all values were run."""
     values = {value for value, _ in networks}
     by_seed: dict[int, ByValue] = {}
     for value, record in networks:

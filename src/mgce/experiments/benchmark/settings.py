@@ -1,4 +1,4 @@
-"""Define the settings of the protocols by data set, and the deviations for single losses."""
+"""Define the training settings of the protocols by data set, and deviations from these for single losses."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ L1 = {"mnist": 1e-6, "cifar10": 5e-5, "cifar100": 5e-7}
 
 
 def of_method(settings: Settings, dataset: str, method: Method) -> Settings:
-    """Return the protocol's settings for a data set, with the changes that the authors of a loss made for it.
+    """Return the protocol's settings for a data set, with the changes that the authors of a loss made for this loss.
 
     Example:
         >>> of_method({"weight_decay": 1e-3, "l1": 0.0}, "mnist", Method("anl-ce"))

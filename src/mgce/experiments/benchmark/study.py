@@ -26,7 +26,7 @@ RENDERED: Mapping[str, Callable[[Sequence[Run]], Result | None]] = {
 
 
 def headline(results: Sequence[Result]) -> str:
-    """Return a sentence for each data set and noise: which loss is first, and which rank MGCE has."""
+    """Return a sentence for each data set and noise: which loss has the best accuracy, and which rank MGCE has."""
     sentences = []
     for result in results:
         cells: dict[tuple[str, ...], list[str]] = {}

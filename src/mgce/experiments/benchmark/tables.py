@@ -1,4 +1,4 @@
-"""Define the runs of the benchmark on tables: small networks with several losses, trained at once."""
+"""Define the runs of the benchmark on tables: small networks with several losses, all trained in one run."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ class RateRun(TableRun):
 
         A record contains the method, beta, noise rate, seed and learning rate; the epoch; validation and test
         accuracy; the calibration errors ECE and SCE of the minimax probabilities h and the worst-case probabilities p,
-        and the reliability curve of h; and the test accuracy by epoch. The logits of the test rows, (seeds, members,
-        n, k), are written to `place.logits` in float16.
+        and the reliability curve of h; and the test accuracy by epoch. The logits of the n test rows for k classes,
+        shape (seeds, members, n, k), are written to `place.logits` in float16.
         """
         table = self.table(place)
         told = self._told(table)

@@ -57,7 +57,7 @@ def training_table(runs: Sequence[Run]) -> Result | None:
 
 
 def _by_loss(records: Sequence[Record]) -> ByLoss:
-    """Group the records of a data set and noise by loss, the best first, and by column of the table."""
+    """Group the records of a data set and noise by loss, the most accurate first, and by column of the table."""
     table: ByLoss = {}
     for record in sorted(records, key=lambda record: (_place(record), record["seed"])):
         table.setdefault(label(record), {}).setdefault(_place(record)[-1], []).append(record)
@@ -115,7 +115,7 @@ def _changed(table: ByLoss) -> list[str]:
 
 
 def _limits(table: ByLoss) -> tuple[float, float]:
-    """Return the range of the accuracy axis, which cuts off networks far below the unchanged runs."""
+    """Return the range of the accuracy axis; networks far below the runs with unchanged settings are outside."""
     every = [own for by_column in table.values() for own in by_column.values()]
     unchanged = [by_column["reduced"] for by_column in table.values() if "reduced" in by_column] or every
     return min(map(_accuracy, unchanged)) - BELOW, max(_accuracy(own, "best_accuracy") for own in every) + 1
@@ -135,6 +135,6 @@ def _draw(axis: Any, table: ByLoss, setting: str) -> None:
 
 
 def _by_value(by_column: dict[str, list[Record]], setting: str) -> dict[float, list[Record]]:
-    """Return the records in which only this setting is changed or none, by its value in rising order."""
+    """Return the records in which only this setting or none is changed, by value of the setting in rising order."""
     shown = [own for name, own in by_column.items() if name.split(" ")[0] in ("reduced", SETTINGS[setting])]
     return {own[0][setting]: own for own in sorted(shown, key=lambda own: own[0][setting])}

@@ -69,7 +69,7 @@ class Cell:
 def plan(options: Options) -> list[Specification]:
     """Plan the runs of Table 3.
 
-    Finished runs of Table 1 are rendered too, but not planned here.
+    Finished runs of Table 1 also appear in this table, but are not planned here.
     """
     return table3.plan(options)
 
@@ -103,7 +103,7 @@ def render(runs: Sequence[Run]) -> Result | None:
 
 
 def _cells(dataset: str, noise_rate: float, block: Sequence[dict[str, Any]], others: Iterable[str]) -> list[Cell]:
-    """Compare MGCE with each other method on the seeds with which both were run."""
+    """Compare MGCE with each other method on the seeds for which both were run."""
     accuracy: dict[str, dict[int, float]] = {}
     for record in best_candidate(block):
         accuracy.setdefault(record["method"], {})[record["seed"]] = 100 * record["accuracy"]
@@ -124,7 +124,7 @@ def _corrected(cells: Sequence[Cell]) -> list[Cell]:
 
 
 def _fixed(block: Sequence[dict[str, Any]]) -> str:
-    """Return the methods that were run at only one beta, so that none was selected, such as `gce 1.4`."""
+    """Return the methods that were run at only one beta, so that no beta was selected, such as `gce 1.4`."""
     betas = {method: {record["beta"] for record in block if record["method"] == method} for method in CHOOSING}
     return ", ".join(f"{method} {next(iter(found)):g}" for method, found in betas.items() if len(found) == 1)
 

@@ -1,4 +1,4 @@
-"""Test whether our numbers agree with the paper's, and write sentences about those that do not."""
+"""Test whether our numbers agree with the paper's, and write a sentence about each number that does not."""
 
 from __future__ import annotations
 

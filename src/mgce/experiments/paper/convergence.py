@@ -100,7 +100,7 @@ def draw_curves(chart: CurveFigure, records: Sequence[dict[str, Any]], datasets:
 
 
 def _panel(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what identifies a panel: the data set and, for images, the noise rate and the network's setting."""
+    """Return the fields that identify a panel: the data set and, for images, noise rate and the network's setting."""
     panel = {"dataset": record["dataset"]}
     return {**panel, "noise_rate": record["noise_rate"], "network": record["setting"]} if "setting" in record else panel
 

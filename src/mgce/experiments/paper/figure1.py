@@ -62,7 +62,7 @@ def draw_by_beta(
 
 
 def losses(h: torch.Tensor, beta: float) -> torch.Tensor:
-    """Return the loss of label 0, given probabilities (h, 1 - h) of two classes, for each entry of h (n,)."""
+    """Return the loss of label 0 for each entry of h, given the probabilities h and 1 - h of two classes."""
     probs = torch.stack([h, 1 - h], dim=-1)
     target = torch.zeros(len(h), dtype=torch.int64)
     return alpha_loss(probs, target, beta=beta, reduction="none") + 0.0  # -0.0 + 0.0 is 0.0

@@ -32,5 +32,5 @@ def render(runs: Sequence[Run]) -> Result:
 
 
 def worst_case(h: torch.Tensor, beta: float) -> torch.Tensor:
-    """Return the worst-case probability of the first of two classes, given its minimax probability h (n,)."""
+    """Return the worst-case probability of the first of two classes for each of its minimax probabilities h."""
     return minimax_to_worst_case(torch.stack([h, 1 - h], dim=-1), beta=beta)[:, 0]

@@ -1,4 +1,4 @@
-"""Define and plan the paper's runs on images, each of which trains one residual network."""
+"""Define and plan the paper's runs on images; each run trains one residual network."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SMOKE_COUNT = 2  # of seeds, and of candidates for beta, in a smoke run at most
 
 @dataclass(frozen=True, kw_only=True)
 class ImageRun(ImageNetworkRun):
-    """A run of the paper that trains one network on images by one loss.
+    """A run of the paper's experiments that trains one network on images with one loss.
 
     The fields are those of `ImageNetworkRun`. Validation labels are corrupted too. `hyperparameters` contains the
     published hyperparameters only if the loss is not one of the paper's.
@@ -86,7 +86,7 @@ class ImageRun(ImageNetworkRun):
     def records(
         self, loss: MemberLoss, fit: ImageFit, dataset: ImageDataset, logits: Tensor, precision: str
     ) -> list[dict[str, Any]]:
-        """Return the records of a trained network, given its logits (n, k) of the test images.
+        """Return the records of a trained network, given its logits of the test images.
 
         A record contains the method, beta, noise rate and seed; the selected epoch; the validation accuracy (None if
         no images are held out); the test accuracy; the calibration errors ECE and SCE of the minimax probabilities h
@@ -178,7 +178,7 @@ def plan_images(
 
 
 def image_records(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """Return the records of all runs on images, sorted by beta, with facts about their runs.
+    """Return the records of all runs on images, sorted by beta, with facts about the runs.
 
     The facts are the data set, with the name of its human labels if it has any; the weight of the penalty; for a smoke
     run, the item it is a miniature of; whether the tables show the record; the network's stem and number of epochs;
@@ -227,7 +227,7 @@ def clean_records(runs: Sequence[Run]) -> list[dict[str, Any]]:
 
 
 def figure_records(runs: Sequence[Run], item: str, datasets: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the records for a figure of certain data sets: the runs on these, and smoke runs of the figure."""
+    """Return the records for a figure: of runs on the figure's data sets, and of smoke runs of the figure."""
     records = clean_records(runs)
     return [r for r in records if r["smoke"] == item or (not r["smoke"] and r["dataset"] in datasets)]
 

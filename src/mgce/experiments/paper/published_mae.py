@@ -1,4 +1,4 @@
-"""Compute the probabilities with which the paper's calibration errors of MAE agree, and their errors."""
+"""Compute the probabilities that reproduce the paper's calibration errors of MAE, and these errors."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from mgce.metrics.evaluation import measure
 
 
 def published_mae_probs(logits: Tensor) -> Tensor:
-    r"""Compute MAE's probabilities with the sign of the normalizer reversed, with which the paper's numbers agree.
+    r"""Compute MAE's probabilities with the sign of the normalizer reversed, which reproduce the paper's numbers.
 
     .. math:: \tilde h_y \propto (1 + f_y - \varphi_1(f))_+ \quad\text{instead of}\quad h_y = (1 + f_y + \varphi_1(f))_+
 
     Args:
-        logits: f, shape (N, k).
+        logits: f, shape (N, k): N rows, k classes.
 
     Returns:
         Probabilities, shape (N, k). The class with the largest logit has the largest probability, but hardly more than

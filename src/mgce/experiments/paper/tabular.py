@@ -1,4 +1,4 @@
-"""Define the paper's runs on tables, which train networks by the paper's methods or by other losses."""
+"""Define the paper's runs on tables, which train networks with the paper's methods or with other losses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mgce.runs.tables import TableRun
 
 @dataclass(frozen=True)
 class TabularRun(TableRun):
-    """A run of the paper that trains networks on one table at one noise rate; the defaults are the paper's.
+    """A run of the paper's experiments that trains networks on one table at one noise rate; defaults are the paper's.
 
     The fields are those of `TableRun`. `hyperparameters` contains the published hyperparameters of those losses that
     are not among the paper's methods.
@@ -71,10 +71,10 @@ class TabularRun(TableRun):
 
 
 def brier_score(probs: Tensor, target: Tensor) -> float:
-    r"""Return the Brier score, the mean of :math:`\sum_z (h_z - [z = y])^2`, of probabilities (n, k) and labels (n,).
+    r"""Return the Brier score of predicted probabilities h and labels y, the mean of :math:`\sum_z (h_z - [z = y])^2`.
 
-    It is a proper score. Unlike the losses at several beta it has the same scale for all networks, and unlike log loss
-    it is finite if h is 0.
+    The Brier score is proper. Unlike the losses at several beta, it has the same scale for all networks. Unlike log
+    loss, it is finite if h is 0.
 
     Example:
         >>> brier_score(torch.tensor([[0.5, 0.5], [1.0, 0.0]]), torch.tensor([0, 1]))
