@@ -153,7 +153,7 @@ def test_mistakes_of_a_loop_are_one_sentence():
     keeper.step()
     with pytest.raises(ValueError, match="validation"):
         keeper.end_epoch([])
-    with pytest.raises(ValueError, match="batch"):
+    with pytest.raises(TypeError, match="batch"):
         keeper.end_epoch([{"inputs": 1}])
     with pytest.raises(TypeError, match="network"):
         ModelKeeper(lambda x: x, nn.CrossEntropyLoss())

@@ -17,6 +17,7 @@ from mgce.metrics import ExpectedCalibrationError, StaticCalibrationError
 from mgce.metrics.binning import has_float64
 from mgce.metrics.evaluation import rank_classes
 from mgce.risk import RiskCertificate, certify
+from mgce.training.keeper import ModelKeeper
 
 LOGITS, TARGET = "logits", "target"
 
@@ -148,3 +149,58 @@ def _logits_and_target(outputs: Any, step: str) -> tuple[Tensor, Tensor]:
         what = f"a mapping with {LOGITS!r} and {TARGET!r}"
         raise ValueError(expected(f"what {step} returns", what, type(outputs).__name__))
     return outputs[LOGITS].detach(), outputs[TARGET]
+
+
+class KeepBest(Callback):
+    r"""Let a :class:`mgce.ModelKeeper` watch a training by Lightning, and save its state in Lightning's checkpoints.
+
+    .. math:: \bar\theta \leftarrow d\, \bar\theta + (1 - d)\, \theta \quad \text{after each step}
+
+    After each epoch the network and the average of its weights predict the rows of the trainer's validation loaders.
+    `keeper.best()` is the better one of the best epoch. The average is measured from the first epoch on, in which it
+    has already been updated.
+
+    Args:
+        keeper: a keeper of the network and the criterion inside the LightningModule. A `training_step` that returns
+            `"logits"` and `"target"` beside `"loss"` lets the keeper say whether training labels are memorised.
+
+    Raises:
+        ValueError: if the trainer has no validation rows.
+
+    Example:
+        >>> keeper = ModelKeeper(nn.Linear(2, 2), nn.CrossEntropyLoss())
+        >>> callback = KeepBest(keeper)  # Trainer(callbacks=[callback]).fit(module, train_loader, validation_loader)
+        >>> print(callback.keeper)
+        Nothing is kept before the first epoch has ended.
+
+    Reference: :class:`mgce.ModelKeeper`.
+    """
+
+    def __init__(self, keeper: ModelKeeper) -> None:
+        self.keeper = keeper
+
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        """Take the weights into the average."""
+        told = outputs if isinstance(outputs, Mapping) else {}
+        self.keeper.step(told.get(LOGITS), told.get(TARGET))
+
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Measure network and average on the validation rows."""
+        loaders = trainer.val_dataloaders
+        if not loaders:
+            raise ValueError(expected("trainer", "fitted with a validation loader, by which a keeper chooses", loaders))
+        several = loaders.values() if isinstance(loaders, Mapping) else loaders
+        several = several if isinstance(loaders, Mapping | list | tuple) else [loaders]
+        epoch = self.keeper.end_epoch([batch for loader in several for batch in loader])
+        for name in ("network", "average"):
+            pl_module.log(f"val_accuracy_{name}", getattr(epoch, name))
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the keeper's state, for a checkpoint of Lightning."""
+        return self.keeper.state_dict()
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take the keeper's state from a checkpoint of Lightning."""
+        self.keeper.load_state_dict(state_dict)

@@ -6,11 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from skorch import NeuralNetClassifier
+from skorch.callbacks import Callback
 from torch import Tensor
 
 from mgce._validation import expected
 from mgce.losses.modules import MGCELoss
 from mgce.losses.protocol import own_link
+from mgce.training.keeper import ModelKeeper
 
 
 class MGCENet(NeuralNetClassifier):  # type: ignore[misc]
@@ -58,3 +60,49 @@ class MGCENet(NeuralNetClassifier):  # type: ignore[misc]
             what = "a loss with a `link`, as mgce.MGCELoss"
             raise TypeError(expected("criterion", what, type(self.criterion_).__name__))
         return link
+
+
+class KeepBest(Callback):  # type: ignore[misc]
+    r"""Let a :class:`mgce.ModelKeeper` watch a training by skorch; at the end the network has the weights it kept.
+
+    .. math:: \bar\theta \leftarrow d\, \bar\theta + (1 - d)\, \theta \quad \text{after each step}
+
+    The rows that `train_split` of the net sets aside are the noisy validation set.
+
+    Attributes:
+        keeper_: the keeper, after the training has begun.
+
+    Raises:
+        ValueError: if the net has no validation rows.
+
+    Example:
+        >>> import numpy as np
+        >>> X, y = np.eye(2, dtype=np.float32).repeat(10, 0), np.arange(2).repeat(10)
+        >>> net = MGCENet(torch.nn.Linear(2, 2), lr=1.0, callbacks=[("keep", KeepBest())], verbose=0).fit(X, y)
+        >>> len(dict(net.callbacks_)["keep"].keeper_.epochs)
+        10
+
+    Reference: :class:`mgce.ModelKeeper`.
+    """
+
+    def on_train_begin(self, net: Any, X: Any = None, y: Any = None, **kwargs: Any) -> None:
+        """Construct a keeper of the net's module and criterion."""
+        self.keeper_ = ModelKeeper(net.module_, net.criterion_)
+
+    def on_batch_end(
+        self, net: Any, batch: Any = None, training: bool = False, y_pred: Any = None, **kwargs: Any
+    ) -> None:
+        """Take the weights into the average after a step of training."""
+        if training:
+            self.keeper_.step(y_pred, batch[1].to(y_pred.device))
+
+    def on_epoch_end(self, net: Any, dataset_train: Any = None, dataset_valid: Any = None, **kwargs: Any) -> None:
+        """Measure network and average on the validation rows."""
+        if dataset_valid is None:
+            raise ValueError(expected("train_split", "one that sets validation rows aside", None))
+        self.keeper_.end_epoch(net.get_iterator(dataset_valid, training=False))
+
+    def on_train_end(self, net: Any, X: Any = None, y: Any = None, **kwargs: Any) -> None:
+        """Give the network the weights that were kept."""
+        if self.keeper_.epochs:
+            net.module_.load_state_dict(self.keeper_.best().state_dict())

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import nullcontext
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import ImageClassificationPipeline, Pipeline, TextClassificationPipeline, TokenClassificationPipeline
+from transformers import (
+    ImageClassificationPipeline,
+    Pipeline,
+    TextClassificationPipeline,
+    TokenClassificationPipeline,
+    TrainerCallback,
+)
 from transformers import pipeline as make_pipeline
 
 from mgce._validation import check_choice, expected
 from mgce.losses.modules import MGCELoss, MinimaxLink
 from mgce.losses.protocol import evaluating, ignore_index_of, with_reduction
+from mgce.training.keeper import ModelKeeper
 
 TASKS = ("sequence", "token", "causal_lm")
 
@@ -145,3 +153,37 @@ def pipeline(task: str, link: nn.Module | None = None, **kwargs: Any) -> Pipelin
     linked: Any = make_pipeline(task, pipeline_class=PIPELINES[task], **kwargs)
     linked.link = MinimaxLink() if link is None else link
     return linked
+
+
+class KeepBest(TrainerCallback):  # type: ignore[misc]
+    r"""Let a :class:`mgce.ModelKeeper` watch a training by the Trainer.
+
+    .. math:: \bar\theta \leftarrow d\, \bar\theta + (1 - d)\, \theta \quad \text{after each step}
+
+    After each epoch the model and the average of its weights predict the labels of the validation rows.
+    `keeper.best()` is the better one of the best epoch.
+
+    Args:
+        keeper: a keeper of the model and its criterion.
+        validation: batches of the noisy validation set, mappings with `labels`; `trainer.get_eval_dataloader()` after
+            which `trainer.add_callback` adds this callback.
+
+    Example:
+        >>> keeper = ModelKeeper(nn.Linear(2, 2), nn.CrossEntropyLoss())
+        >>> callback = KeepBest(keeper, [])  # trainer.add_callback(KeepBest(keeper, trainer.get_eval_dataloader()))
+        >>> print(callback.keeper)
+        Nothing is kept before the first epoch has ended.
+
+    Reference: :class:`mgce.ModelKeeper`.
+    """
+
+    def __init__(self, keeper: ModelKeeper, validation: Iterable[Any]) -> None:
+        self.keeper, self.validation = keeper, validation
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Take the weights into the average."""
+        self.keeper.step()
+
+    def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Measure model and average on the validation rows."""
+        self.keeper.end_epoch(self.validation)

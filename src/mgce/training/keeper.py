@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -11,7 +11,6 @@ import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
-from mgce import _validation
 from mgce._validation import expected
 from mgce.training.memorising import diagnosis
 
@@ -56,7 +55,7 @@ class ModelKeeper:
         others: anything else with a `state_dict`, by name, to be saved and restored with the rest: an optimizer, a
             scheduler.
         predict: function from a model and a batch of the validation set to logits (n, k) and labels (n,). By default a
-            batch is a tuple that begins with inputs and labels.
+            batch is a tuple that begins with inputs and labels, or a mapping with `labels` as Hugging Face has it.
 
     Attributes:
         epochs: an :class:`Epoch` for each epoch so far.
@@ -100,7 +99,7 @@ class ModelKeeper:
             if not (hasattr(other, "state_dict") and hasattr(other, "load_state_dict")):
                 raise TypeError(expected(name, "an object with state_dict and load_state_dict", other))
         self.network, self.criterion, self.others = network, criterion, others
-        self.predict = _of_pairs if predict is None else predict
+        self.predict = _of_batch if predict is None else predict
         self.epochs: list[Epoch] = []
         self._average = AveragedModel(network, multi_avg_fn=self._averaged, use_buffers=True)
         self._average.requires_grad_(False)
@@ -263,12 +262,16 @@ class ModelKeeper:
         return self._kept
 
 
-def _of_pairs(model: nn.Module, batch: Any) -> tuple[Tensor, Tensor]:
-    """Return the logits and labels of a batch whose first two parts are inputs and labels."""
-    _validation.check_choice("batch", type(batch).__name__, ("tuple", "list"))
-    inputs, target, *_ = batch
+def _of_batch(model: nn.Module, batch: Any) -> tuple[Tensor, Tensor]:
+    """Return the logits and labels of a batch: inputs, labels, ...; or, of Hugging Face, a mapping with `labels`."""
     device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
-    return model(inputs.to(device)), target
+    if isinstance(batch, Mapping) and "labels" in batch:
+        inputs = {name: value.to(device) for name, value in batch.items() if name != "labels"}
+        return model(**inputs).logits, batch["labels"]
+    if not isinstance(batch, tuple | list) or len(batch) < 2:
+        what = "a tuple of inputs and labels, or a mapping with `labels`; else pass `predict`"
+        raise TypeError(expected("batch", what, type(batch).__name__))
+    return model(batch[0].to(device)), batch[1]
 
 
 def _copied(model: nn.Module) -> dict[str, Any]:
