@@ -133,7 +133,7 @@ def test_what_is_learnt_by_heart_is_said():
     [
         ((0.98, 0.41, 80, 20), "It memorises"),
         ((0.98, 0.41, 21, 20), "begins to memorise"),
-        ((0.62, 0.60, 21, 20), "No robust loss is needed"),
+        ((0.62, 0.60, 21, 20), "No other loss is needed"),
         ((float("nan"), 0.60, 80, 20), "It memorises"),
         ((float("nan"), 0.60, 21, 20), "would tell"),
     ],

@@ -83,7 +83,7 @@ class ModelKeeper:
         >>> print(keeper)  # doctest: +NORMALIZE_WHITESPACE
         The network after epoch 3 of 3 is kept: it predicts 100.0% of the validation labels, the network after the last
         epoch 100.0%. It does not memorise: it predicts 98% of the training labels, and loses no validation labels. No
-        robust loss is needed.
+        other loss is needed.
 
     References: Izmailov et al., Averaging weights leads to wider optima and better generalization, 2018; Polyak and
     Juditsky, Acceleration of stochastic approximation by averaging, 1992.
@@ -163,6 +163,12 @@ class ModelKeeper:
         model.load_state_dict(kept["state"])
         return model.eval()
 
+    @property
+    def average(self) -> nn.Module:
+        """The network with averaged weights, as of the last step."""
+        module: nn.Module = self._average.module
+        return module
+
     def state_dict(self) -> dict[str, Any]:
         """Return all that training needs to go on with equal bits: tensors, numbers and texts only.
 
@@ -218,7 +224,7 @@ class ModelKeeper:
 
     def _models(self) -> dict[str, nn.Module]:
         """Return the two candidates by name."""
-        return {NETWORK: self.network, AVERAGE: self._average.module}
+        return {NETWORK: self.network, AVERAGE: self.average}
 
     def _averaged(self, average: Any, network: Any, steps: Any) -> None:
         """Move tensors of the average towards those of the network, in place; copy what is no real number."""

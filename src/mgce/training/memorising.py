@@ -43,5 +43,5 @@ training labels. Keep a checkpoint, and compare a robust loss such as ELRLoss or
             "checkpoint or a robust loss."
         )
     if known:
-        return f"It does not memorise: {known}, and loses no validation labels. No robust loss is needed."
+        return f"It does not memorise: {known}, and loses no validation labels. No other loss is needed."
     return "It loses no validation labels. Whether it memorises, `step(logits, target)` would tell."
