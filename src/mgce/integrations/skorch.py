@@ -103,6 +103,6 @@ class KeepBest(Callback):  # type: ignore[misc]
         self.keeper_.end_epoch(net.get_iterator(dataset_valid, training=False))
 
     def on_train_end(self, net: Any, X: Any = None, y: Any = None, **kwargs: Any) -> None:
-        """Give the network the weights that were kept."""
+        """Load the weights that were kept into the network."""
         if self.keeper_.epochs:
             net.module_.load_state_dict(self.keeper_.best().state_dict())
