@@ -68,9 +68,11 @@ def render(
 
 def _answer(summary: dict[str, float]) -> str:
     return (
-        "On a CPU, the MGCE loss by the fused kernel takes less time than `F.cross_entropy`. At `beta=1.4` it takes "
+        "On a CPU, the MGCE loss by the fused kernel takes less time than `F.cross_entropy`. At `beta=1.4` the loss "
+        "takes "
         f"{summary['beta = 1.4, geometric mean']:.2f} of the time of `F.cross_entropy`, as geometric mean over many "
-        f"shapes of the logits. For the slowest shape it takes {summary['beta = 1.4, worst cell']:.2f} of the time."
+        f"shapes of the logits. For the slowest shape the loss takes {summary['beta = 1.4, worst cell']:.2f} "
+        f"of the time."
     )
 
 
@@ -99,10 +101,10 @@ def _before_and_after(kernels: dict[str, Any], machine: dict[str, Any]) -> str:
     ]
     rows.append(["geometric mean", "", f"{kernels['means']['other']:.2f}", f"{kernels['means']['this']:.2f}"])
     return (
-        "The CPU kernel was first written for numba, and is now written in C++. The kernel of before, the present "
-        "kernel and `F.cross_entropy` took turns. Each cell divides the time of `mgce_loss` at `beta=1.4` by the time "
-        "of `F.cross_entropy`. `python -m benchmarks.against FOLDER` compares the present kernel with the kernel in "
-        "the `src` folder of another checkout."
+        "The CPU kernel was first written for numba, and is now written in C++. The numba kernel (before), "
+        "the C++ kernel (after) and `F.cross_entropy` took turns. Each cell divides the time of `mgce_loss` at "
+        "`beta=1.4` by the time of `F.cross_entropy`. `python -m benchmarks.against FOLDER` compares the present "
+        "kernel with the kernel in the `src` folder of another checkout."
         + _elsewhere(kernels["machine"], machine)
         + "\n\n"
         + table(["n x k", "s", "before", "after"], rows)

@@ -14,7 +14,7 @@ BAD = ("crash", "hang", "memory", "traceback")
 FILES = """
 damaged files were opened by the readers of the package. The damaged files were made from good files by changes of
 bytes, numbers, words, lengths and members, also inside archives whose checksums were then corrected. A reader may
-return a value, or refuse the file in one sentence.
+return a value, or refuse a damaged file in one sentence.
 """
 HAND_MADE = """
 Some small files were made by hand to fill the memory or to crash the reader. Each of these files was opened in a

@@ -39,11 +39,11 @@ def render(results: Results) -> str:
     parts = [
         "# Reliability",
         "We tried to make the library fail in five ways: difficult logits, damaged files, faults of the system, load, "
-        "and wrong changes of its source. For each way this page says what was tried, how often, and what happened.",
+        "and wrong changes of its source. This page says what was tried in each way, how often, and what happened.",
         "## No wrong numbers",
         f"Every backend computed the loss, its gradient and the probabilities for {results['rows']:,} rows of "
-        "difficult logits. The results were compared with the true values. The true values come from separate code in "
-        "extended precision (80 bits), which proves each root by an interval around it. "
+        "difficult logits. The results of every backend were compared with the true values. The true values come from "
+        "separate code in extended precision (80 bits), which proves each root by an interval around it. "
         + (f"**Beyond their limits: {over}.**" if over else "**No error was above its limit.**"),
         machine_line(results["machine"]) + f" Seed {results['seed']}, {results['minutes']:.0f} minutes of one process. "
         f"`python -m soak numerics --rows {results['planned']} --record` measures all errors again and writes this "
