@@ -69,10 +69,9 @@ def render(
 def _answer(summary: dict[str, float]) -> str:
     return (
         "On a CPU, the MGCE loss by the fused kernel takes less time than `F.cross_entropy`. At `beta=1.4` the loss "
-        "takes "
-        f"{summary['beta = 1.4, geometric mean']:.2f} of the time of `F.cross_entropy`, as geometric mean over many "
-        f"shapes of the logits. For the slowest shape the loss takes {summary['beta = 1.4, worst cell']:.2f} "
-        f"of the time."
+        f"takes {summary['beta = 1.4, geometric mean']:.2f} of the time of `F.cross_entropy`, as geometric mean over "
+        "many shapes of the logits. For the slowest shape the loss takes "
+        f"{summary['beta = 1.4, worst cell']:.2f} of the time of `F.cross_entropy`."
     )
 
 
