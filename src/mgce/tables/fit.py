@@ -52,7 +52,7 @@ DISTINCT = (
 
 @dataclass(frozen=True)
 class FitPlan(Split):
-    """The settings of a fit.
+    """The settings of :func:`run`, which fits a classifier to a table.
 
     The result depends only on these settings and the table, if `budget` is inf. Otherwise it also depends on the speed
     of the processor.
