@@ -47,7 +47,7 @@ class ByCoefficients:
         self.factor = linalg.cho_factor(matrix, check_finite=False)
 
     def solve(self, right: FloatArray) -> FloatArray:
-        """Return the step dmu of the coefficients for the right-hand side `right`; both are (classes, features)."""
+        """Return the step dmu of the coefficients for the right-hand side `right`; both have shape (k, d)."""
         from scipy import linalg
 
         flat = right.ravel()
@@ -101,7 +101,7 @@ class ByMargins:
             raise np.linalg.LinAlgError
 
     def solve(self, right: FloatArray) -> FloatArray:
-        """Return the step dmu of the coefficients for the right-hand side `right`; both are (classes, features)."""
+        """Return the step dmu of the coefficients for the right-hand side `right`; both have shape (k, d)."""
         coef = self._solve_once(right)
         for _ in range(REFINEMENTS_BY_MARGINS):
             coef += self._solve_once(right - self._apply(coef))
