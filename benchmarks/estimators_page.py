@@ -83,7 +83,7 @@ def _linear(results: list[dict[str, Any]]) -> str:
             rows.append([shown, f"{result['target']:g}", str(iterations[name]), f"{taken:.2f}", f"{taken / saga:.2f}"])
     text = (
         "The table compares linear models with an L1 penalty. Each fit stops at the same relative distance from the "
-        "optimum of its own objective. The size of the penalty is the same for all models."
+        "optimum of its own objective. The mean size of the penalty is the same for all models."
     )
     return text + "\n\n" + table(["", "above the optimum", "iterations", "seconds", "over saga"], rows)
 
