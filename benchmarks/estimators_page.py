@@ -26,19 +26,20 @@ def render(noisy_tables: Sequence[dict[str, Any]], fit_times: dict[str, Any]) ->
         "# Estimators",
         "## Tables with wrong labels",
         "The tables compare estimators trained on labels of which 40 % are wrong, by symmetric noise. The test labels "
-        "are right. Every estimator gets the same rows and labels, and keeps the settings of its library, with two "
-        "exceptions: both multilayer perceptrons use many hidden units (`1024`) and early stopping, and "
-        "`LogisticRegression` takes `max_iter=1000`.",
+        "are right. Every estimator is trained on the same rows and labels, with the default settings of its library. "
+        "Two settings differ from the defaults: both multilayer perceptrons use many hidden units (`1024`) and early "
+        "stopping, and `LogisticRegression` has `max_iter=1000`.",
         "![Accuracy of each estimator, on letter and on adult](images/estimators-accuracy.svg)",
-        "Figures are percent, mean ± standard deviation over the seeds. ECE is the calibration error of the top label. "
-        "h are the minimax, p the worst-case probabilities; p is calibrated for labels as noisy as the training "
-        "labels. Seconds are the median of a fit, one after the other on two cores. "
-        "`python -m benchmarks.noisy_tables` measures again.",
+        "Accuracies and calibration errors are percentages, mean ± standard deviation over the seeds. ECE is the "
+        "expected calibration error of the predicted class. h are the minimax probabilities of an estimator, and p its "
+        "worst-case probabilities; p is calibrated for labels as noisy as the training labels. Seconds are the median "
+        "time of a fit, one fit after the other on two cores. `python -m benchmarks.noisy_tables` measures all "
+        "estimators again.",
         f"Measured on: `{noisy_tables[0]['machine']}`.",
         *(_noisy(dataset, list(rows)) for dataset, rows in groupby(noisy_tables, key=lambda row: row["dataset"])),
         "## Time of fits",
-        "The times are medians on all rows of letter; the compared estimators took turns. `python -m "
-        "benchmarks.fit_times` measures again.",
+        "The times of fits are medians on all rows of letter; the compared estimators took turns. `python -m "
+        "benchmarks.fit_times` measures the times of fits again.",
         machine_line(fit_times["machine"]),
         _linear(fit_times["linear"]),
         _at_once(fit_times["cv"], fit_times["batched"]),
@@ -59,7 +60,10 @@ def _noisy(dataset: str, rows: list[dict[str, Any]]) -> str:
     header = [dataset, "beta", "accuracy", "ECE (h)", "ECE (p)", "seconds", "seeds"]
     accuracy = {n: statistics.fmean(row["accuracy"] for row in rows if row["estimator"] == n) for n in names}
     ranked = ", ".join(f"`{name}`" for name in sorted(accuracy, key=accuracy.__getitem__, reverse=True))
-    return table(header, lines) + f"\n\nBy mean accuracy: {ranked}."
+    return (
+        table(header, lines)
+        + f"\n\nThe estimators on {dataset}, from the highest to the lowest mean accuracy: {ranked}."
+    )
 
 
 def _percent(values: list[float]) -> str:
@@ -78,8 +82,8 @@ def _linear(results: list[dict[str, Any]]) -> str:
             shown = "L1 `LogisticRegression`, saga" if name == "LogisticRegression" else f"`MGCEClassifier`, {name}"
             rows.append([shown, f"{result['target']:g}", str(iterations[name]), f"{taken:.2f}", f"{taken / saga:.2f}"])
     text = (
-        "Each fit stops at the same relative distance from the optimum of its own objective. "
-        "The mean penalty is the same."
+        "The table compares linear models with an L1 penalty. Each fit stops at the same relative distance from the "
+        "optimum of its own objective. The mean size of the penalty is the same for all models."
     )
     return text + "\n\n" + table(["", "above the optimum", "iterations", "seconds", "over saga"], rows)
 
@@ -103,8 +107,8 @@ def _at_once(cv: dict[str, Any], batched: dict[str, Any]) -> str:
     ):
         rows.append([job, str(epochs), f"{together:.2f} s", f"{alone:.2f} s", f"{alone / together:.1f}"])
     text = (
-        "Many networks at once take less time than one after the other. The networks of the paper's tables are "
-        "compared with PyTorch's modules and optimizer."
+        "Training many networks at once takes less time than training one network after the other. In the row of "
+        "Table 3, “one at a time” means PyTorch's modules and optimizer."
     )
     return text + "\n\n" + table(["job", "epochs", "at once", "one at a time", "times faster"], rows)
 

@@ -32,14 +32,14 @@ def render(
     parts = [
         "# Performance",
         _answer(results["grid"]["summary"]),
-        "A ratio compares the median times of forward and backward. The compared functions take turns within one run. "
-        "Margins are normal, with a standard deviation of s, or 1 where no s is named. "
-        "`python -m benchmarks` measures everything again and writes this page. "
-        "A section that was measured on another machine says so.",
+        "A ratio compares the median times of forward and backward of two functions, which take turns within one run. "
+        "The logits are drawn from a normal distribution with standard deviation s, or 1 where no s is named. "
+        "`python -m benchmarks` measures all tables of this page again and writes the page. "
+        "A section of this page that was measured on another machine says so.",
         machine_line(results["machine"]),
         "## Against `F.cross_entropy`",
         'Each cell divides the time of `mgce_loss(..., backend="cpu")` by the time of `F.cross_entropy`. A ratio below '
-        "1 is faster.",
+        "1 means that `mgce_loss` is faster than `F.cross_entropy`.",
         _grid(results["grid"]["cells"]),
         _summary(results["grid"]["summary"]),
         "## Before and after",
@@ -68,9 +68,10 @@ def render(
 
 def _answer(summary: dict[str, float]) -> str:
     return (
-        "The fused kernel is fast on a processor. Its time at `beta=1.4` is "
-        f"{summary['beta = 1.4, geometric mean']:.2f} of the time of `F.cross_entropy`, as geometric mean over many "
-        f"shapes, and {summary['beta = 1.4, worst cell']:.2f} in the worst of them."
+        "On a CPU, the MGCE loss by the fused kernel takes less time than `F.cross_entropy`. At `beta=1.4` the loss "
+        f"takes {summary['beta = 1.4, geometric mean']:.2f} of the time of `F.cross_entropy`, as geometric mean over "
+        "many shapes of the logits. For the slowest shape the loss takes "
+        f"{summary['beta = 1.4, worst cell']:.2f} of the time of `F.cross_entropy`."
     )
 
 
@@ -99,9 +100,10 @@ def _before_and_after(kernels: dict[str, Any], machine: dict[str, Any]) -> str:
     ]
     rows.append(["geometric mean", "", f"{kernels['means']['other']:.2f}", f"{kernels['means']['this']:.2f}"])
     return (
-        "The CPU kernel was written for numba first, and is C++ now. Both ran in turns with each other and with "
-        "`F.cross_entropy`. Each cell divides the time of `mgce_loss` at `beta=1.4` by the time of `F.cross_entropy`. "
-        "`python -m benchmarks.against FOLDER` compares with the `src` folder of another checkout."
+        "The CPU kernel was first written for numba, and is now written in C++. The numba kernel (before), "
+        "the C++ kernel (after) and `F.cross_entropy` took turns. Each cell divides the time of `mgce_loss` at "
+        "`beta=1.4` by the time of `F.cross_entropy`. `python -m benchmarks.against FOLDER` compares the present "
+        "kernel with the kernel in the `src` folder of another checkout."
         + _elsewhere(kernels["machine"], machine)
         + "\n\n"
         + table(["n x k", "s", "before", "after"], rows)
@@ -128,9 +130,10 @@ def _named(named: dict[str, Any], machine: dict[str, Any]) -> str:
         rows.append([f"`{name}`", *("" if time is None else f"{time / base:.1f}" for time, base in times)])
     text = (
         "Each cell divides the time of [a loss](losses.md) with its defaults by the time of `F.cross_entropy`. All "
-        "except MGCE are plain operations. With so many losses taking turns, none finds its code and its memory in a "
-        "cache. The same happens after the pass through a network. MGCE therefore takes longer on small batches here "
-        "than in the first table. `python -m benchmarks.named` measures them again."
+        "losses except MGCE are computed by plain PyTorch operations. Many losses take turns, so no loss finds its "
+        "code and its memory in a cache. A pass through a network also empties the cache. On small batches, MGCE "
+        "therefore takes longer in this table than in the first table. `python -m benchmarks.named` measures "
+        "all losses again."
     )
     heads = [f"{cell['n']} x {cell['k']}" for cell in cells]
     return text + _elsewhere(named["machine"], machine) + "\n\n" + table(["loss", *heads], rows)
@@ -147,9 +150,9 @@ def _probs(probs: dict[str, Any], machine: dict[str, Any]) -> str:
             rows.append([f"{cell['n']} x {cell['k']}", shown, f"{1e3 * base:.3f} ms", *ratios])
     text = (
         f"Each cell divides the time of a function by the time of `torch.softmax`, at `beta={probs['beta']:g}`. "
-        "`entmax_bisect` and `normmax_bisect` come from the `entmax` package. Each gives the same numbers as the "
-        "function before it. *Plain* is the function by plain operations, without the kernel. "
-        "`python -m benchmarks.probs` measures them again."
+        "`entmax_bisect` and `normmax_bisect` come from the `entmax` package. Both return the same numbers as the "
+        "function in the column before them. *Plain* means plain PyTorch operations, without the kernel. "
+        "`python -m benchmarks.probs` measures all functions again."
     )
     shown_names = [f"`{name}`".replace(", plain`", "`, plain") for name in names]
     return text + _elsewhere(probs["machine"], machine) + "\n\n" + table(["n x k", "", "softmax", *shown_names], rows)
@@ -169,9 +172,9 @@ def _bandwidth(bandwidth: dict[str, Any]) -> str:
     speed = bandwidth["copy_bytes_per_second"] / 1e9
     shares = [f"{share:.0%}" for share in bandwidth["share"].values()]
     text = (
-        f"The logits must be read once and the gradient written once. A copy of memory reaches {speed:.1f} GB/s here, "
-        "read and written. The table shows what share of this speed the loss reaches, for logits of shape 512 x 32000 "
-        "at `beta=1.4`:"
+        "Any kernel must read the logits once and write the gradient once, as a copy of memory does. On this machine a "
+        f"copy of memory reads and writes {speed:.1f} GB/s. The table shows what share of the speed of a copy the loss "
+        "reaches, for logits of shape 512 x 32000 at `beta=1.4`:"
     )
     scales = [f"s = {float(s):g}" for s in bandwidth["share"]]
     return text + "\n\n" + table(["", *scales], [["share of a copy", *shares]])
@@ -184,7 +187,7 @@ def _head(head: dict[str, Any]) -> str:
         base = cell["seconds"]["F.linear_cross_entropy"]
         rows.append([f"{cell['scale']:g}", *(f"{cell['seconds'][name] / base:.2f}" for name in names)])
     text = (
-        "Each cell divides a time by the time of `F.linear_cross_entropy`, for "
+        "Each cell divides the time of a linear layer and a loss by the time of `F.linear_cross_entropy`, for "
         f"`n={head['n']}`, `d={head['d']}`, `k={head['k']}` and `beta={head['beta']}`."
     )
     return text + "\n\n" + table(["s of the margins", *names], rows)
@@ -194,9 +197,9 @@ def _memory(memory: dict[str, Any]) -> str:
     scales = list(next(iter(memory["mebibytes"].values())))
     rows = [[name, *(f"{values[s]:.0f} MiB" for s in scales)] for name, values in memory["mebibytes"].items()]
     text = (
-        "The table has the peak resident memory of the same call beyond its inputs. The returned gradients take "
-        f"{memory['gradients']:.0f} MiB of each cell. They take less where few classes have a gradient, since pages of "
-        "zeros that nobody wrote to take no memory."
+        "The next table shows the peak resident memory of a linear layer and a loss, beyond their inputs. In each "
+        f"cell, {memory['gradients']:.0f} MiB are for the returned gradients. If few classes have a gradient, the "
+        "gradients take less memory, because the operating system stores no pages of zeros."
     )
     return text + "\n\n" + table(["", *(f"s = {float(s):g}" for s in scales)], rows)
 
@@ -204,7 +207,9 @@ def _memory(memory: dict[str, Any]) -> str:
 def _first_call(first_call: dict[str, Any]) -> str:
     seconds = first_call["seconds"]
     rows = [[f"`{name}`", f"{1e3 * value:.0f} ms"] for name, value in seconds.items()]
-    return "The first forward and backward of a process takes:\n\n" + table(["loss", "time"], rows)
+    return "The table shows the time of the first forward and backward pass of a process:\n\n" + table(
+        ["loss", "time"], rows
+    )
 
 
 def main() -> None:

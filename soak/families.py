@@ -53,7 +53,7 @@ def ladders(generator: Generator, n: int, k: int, beta: float, dtype: torch.dtyp
 
 
 def clusters(generator: Generator, n: int, k: int, beta: float, dtype: torch.dtype) -> Tensor:
-    """Clusters near the edge of the support: each has twice the classes of the one before, at half its distance."""
+    """Clusters near the edge of the support: each has twice the classes of the last, at half the distance."""
     j = torch.arange(k, dtype=torch.float64)
     width = _width(beta) * _choice(generator, n, (1, 1 - 1e-6, 1 + 1e-6, 0.5))
     return _cast(_shuffled(generator, -width * (1 - 2.0 ** -torch.floor(torch.log2(j + 1)))), dtype)
@@ -72,10 +72,10 @@ def constant(generator: Generator, n: int, k: int, beta: float, dtype: torch.dty
 
 
 def edge(generator: Generator, n: int, k: int, beta: float, dtype: torch.dtype) -> Tensor:
-    """One logit beta above all others: the others are at the edge of the support, or a unit in the last place off.
+    """One logit lies beta above all others, which are at the edge of the support, or a unit in the last place off.
 
-    In a third of the rows all others are at the edge. In a third of the rows each
-    other logit is off by -1, 0 or 1 units. In the rest a quarter of the other logits lies within the support.
+    In a third of the rows all smaller logits are at the edge. In a third of the rows each smaller logit is off the edge
+    by -1, 0 or 1 units. In the other rows a quarter of the smaller logits lies within the support.
     """
     top = _choice(generator, n, (0, 1, -3.3, 1000))
     at_edge = _cast((top - _width(beta)).expand(n, k), dtype)
@@ -88,14 +88,14 @@ def edge(generator: Generator, n: int, k: int, beta: float, dtype: torch.dtype) 
 
 
 def lead(generator: Generator, n: int, k: int, beta: float, dtype: torch.dtype) -> Tensor:
-    """One logit beta above the others; the others are equal up to rounding, or a little more."""
+    """One logit lies beta above the others, which are equal up to rounding, or nearly equal."""
     f = _choice(generator, n, (1e-6, 1e-3, torch.finfo(dtype).eps)) * _randn(generator, n, k)
     f[:, 0] += _width(beta)
     return _cast(_shuffled(generator, f), dtype)
 
 
 def part_at_edge(generator: Generator, n: int, k: int, beta: float, dtype: torch.dtype) -> Tensor:
-    """Some logits drawn from N(0, beta^2), and all others at the edge of the support of these, or a unit off."""
+    """Some logits drawn from N(0, beta^2), and all others at the edge of their support, or a unit off."""
     part = 1 + int((k - 1) ** torch.rand((), generator=generator).item()) if k > 2 else 1
     scale = _width(beta) * _choice(generator, n, (1, 1, 0.25))
     f = _cast(scale * _randn(generator, n, k), dtype)
@@ -107,9 +107,9 @@ def part_at_edge(generator: Generator, n: int, k: int, beta: float, dtype: torch
 
 
 def tied_near_edge(generator: Generator, n: int, k: int, beta: float, dtype: torch.dtype) -> Tensor:
-    """Up to four logits, and all others equal, near the edge: 1 to 2048 units off, in half precision 1 to 32.
+    """Up to four logits, and equal others, 1 to 2048 units (in half precision 1 to 32) off the edge of the support.
 
-    For a step of t smaller than the dtype can show, all the equal logits enter the support.
+    If t changes by less than the dtype can represent, all the equal logits enter the support.
     """
     part = min(k, 1 + int(torch.randint(4, (), generator=generator)))
     scale = _width(beta) * _choice(generator, n, (0.05, 0.2, 1))

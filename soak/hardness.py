@@ -14,45 +14,47 @@ BAD = ("crash", "hang", "memory", "traceback")
 FILES = """
 damaged files were opened by the readers of the package. The damaged files were made from good files by changes of
 bytes, numbers, words, lengths and members, also inside archives whose checksums were then corrected. A reader may
-return a value, or refuse the file in one sentence.
+return a value, or refuse a damaged file in one sentence.
 """
 HAND_MADE = """
-Some small files were made by hand to fill the memory or to crash the reader. Each was opened in a process of its own,
-with 6 GB of memory and one minute of time. “Before” and “after” are the outcomes before and after the reader was
-mended:
+Some small files were made by hand to fill the memory or to crash the reader. Each of these files was opened in a
+separate process, with 6 GB of memory and one minute of time. “Before” and “after” are the outcomes before and after
+the reader was repaired:
 """
 MATLAB = """
-The row `mat` is a reader of MATLAB files that the package has no longer. SciPy now reads MATLAB files, and only files
-with the published checksum. A changed file is refused before it is read.
+The row `mat` of the table is a reader of MATLAB files that the package no longer contains. SciPy now reads MATLAB
+files, and only files with the published checksum. A changed MATLAB file is refused before it is read.
 """
 FAULTS = """
 A library between Python and the operating system counts the calls by which a command changes files: create, write,
 sync, rename and remove. At one of these calls the library kills the process in the middle of a write, or reports a
-full disk from then on. Every call is tried, or an evenly spaced part of the calls if there are many. Afterwards, no
-file may be incomplete. The same command, run again, has to produce exactly the files of a run without faults. The
-command must not repeat a finished run.
+full disk from then on. The fault is tried at every call, or at evenly spaced calls if a command makes many. After the
+fault, no file may be incomplete. The command, run again, has to produce exactly the files of a run without faults,
+and must not repeat a finished run.
 """
-OTHER_BYTES = " Before the mending, every fit wrote different bytes, so each of its faults counts as bad."
+OTHER_BYTES = (
+    " Before the repair, every fit wrote different bytes, so each fault of `mgce fit` before the repair counts as bad."
+)
 FORK = """
 **Do not fork after PyTorch has used threads.** The forked process has no threads, and waits for ever when PyTorch
 asks for them. A loss or prediction of this package asks for threads if it is large: for the estimators, above ten
-million numbers. Start workers by `spawn` or `forkserver`. Or call `torch.set_num_threads(1)` first in a forked
-worker.
+million numbers. Start worker processes by `spawn` or `forkserver`. Alternatively, call `torch.set_num_threads(1)`
+first in a forked worker.
 """
 MUTANTS = """
-This is mutation testing: a copy of the source gets one small wrong change at a time, and the tests should fail. A
-change replaces an operator, moves a number by one, swaps `and` and `or`, negates a condition, or swaps `max` and
-`min`. Other changes alter a returned value or a default, or leave a statement out. A *room* is a subpackage of
-`mgce`. Only those tests of the room ran that execute the changed line. A test that exceeds its time limit counts as a
-failure. A change that only tests of other rooms would notice counts as not noticed.
+The tests were checked by mutation testing: a copy of the source gets one small wrong change at a time, and the tests
+should fail. A change replaces an operator, moves a number by one, swaps `and` and `or`, negates a condition, or swaps
+`max` and `min`. Other changes alter a returned value or a default, or leave a statement out. A *room* is a subpackage
+of `mgce`. For each change, only tests of the room that execute the changed line were run. A test that exceeds its
+time limit counts as a failure. A change that only tests of other rooms would notice counts as not noticed.
 """
 DRAWN = """
-The changes are a random sample of all such changes in a room. “Noticed before” is the share of the first changes of
-the sample that the tests noticed at the start. The interval in brackets (95 %, Clopper and Pearson) holds for all
-changes of the room. Later, tests were added for the changes that mattered. “Noticed after” therefore describes the
-sample, and not the whole room. “Equivalent” changes are changes that no test could notice. Equivalent changes were
-judged by hand and are not counted; `soak/equivalent_mutants.json` lists them with reasons. The quick tier is `pytest
--m 'not slow and not nightly'`.
+The wrong changes are a random sample of all possible changes in a room. “Noticed before” is the share of the first
+changes of the sample that the tests noticed at the start. The interval in brackets (95 %, Clopper and Pearson) holds
+for all changes of the room. Later, tests were added for the unnoticed changes that mattered. “Noticed after”
+therefore describes the sample, and not the whole room. “Equivalent” changes are changes that no test could notice.
+Equivalent changes were judged by hand and are not counted; `soak/equivalent_mutants.json` lists them with reasons.
+The quick tier is `pytest -m 'not slow and not nightly'`.
 """
 
 
@@ -83,9 +85,9 @@ def _files(before: Results, after: Results) -> list[str]:
         "## No file does harm",
         f"{sum(part['files'] for part in tried):,} {_joined(FILES)} **{failures or 'None'} of the files** caused a "
         "crash or a traceback, or took more than 20 seconds or 1.5 GB.",
-        f"{_machine(after)} `python -m soak files --files 1e5 --guided 1e4 --jobs 2 --record after` measures again and "
-        "writes this page. “Failed before” counts failures before the readers were mended. The changes of the *guided* "
-        "files were chosen by the fuzzer atheris, by the code that they reach.",
+        f"{_machine(after)} `python -m soak files --files 1e5 --guided 1e4 --jobs 2 --record after` repeats this test "
+        "and writes this page. “Failed before” counts failures before the readers were repaired. The changes of the "
+        "*guided* files were chosen by the fuzzer atheris, by the code that they reach.",
         table(["reader", "failed before", "files", "read", "refused", "failed", "failed, guided"], rows),
         _joined(HAND_MADE),
         table(["file", "bytes", "before", "after"], attacks),
@@ -122,11 +124,11 @@ def _faults(before: Results, after: Results) -> list[str]:
         "## No fault loses a result",
         f"{_joined(FAULTS)} **{lost or 'None'}** of the faults was bad. A fault is bad if a file is lost or left over, "
         "or if the command ends in anything other than one sentence.",
-        f"{_machine(after)} `python -m soak faults --faults 100 --record after` measures again. “Bad before” counts "
-        "bad faults before the commands were mended.",
+        f"{_machine(after)} `python -m soak faults --faults 100 --record after` repeats this test. “Bad before” counts "
+        "bad faults before the commands were repaired.",
         table(["command", "bad before", "calls", "kills", "full disks", "bad", "in a place of another user"], rows),
-        f"A model was fitted with one seed and saved under two conditions. Its file under each condition: {same}."
-        + ("" if all(before.get("determinism", {}).values()) else OTHER_BYTES),
+        f"A model was fitted with one seed and saved twice more, under two other conditions. The saved file under each "
+        f"condition: {same}." + ("" if all(before.get("determinism", {}).values()) else OTHER_BYTES),
     ]
 
 
@@ -142,8 +144,9 @@ def _load(before: Results, after: Results) -> list[str]:
         rows.append([str(LOADS[name].__doc__).split("\n")[0], _figures(then), _figures(one)])
     return [
         "## Load",
-        f"{_machine(after)} `python -m soak load --scale 1 --record after` measures again, at the sizes in the first "
-        "column. The other columns name the sizes that were measured here, before and after the mending.",
+        f"{_machine(after)} `python -m soak load --scale 1 --record after` measures the load again, at the sizes "
+        "in the first column. The columns “before” and “after” name the measured sizes, before and after the code was "
+        "repaired.",
         table(["load", "before", "after"], rows),
         _joined(FORK),
     ]
@@ -166,7 +169,7 @@ def _mutants(before: Results, after: Results) -> list[str]:
         "## Tests that notice",
         _joined(MUTANTS),
         f"{_joined(DRAWN)} {_machine(after)} `python -m soak mutants --per-room {max(_drawn(after))} --seed "
-        f"{after['seed']} --record after` measures again, and continues after an interruption.",
+        f"{after['seed']} --record after` repeats the test, and continues after an interruption.",
         table(["room", "changes", "equivalent", "noticed before", "noticed after", "by the quick tier"], rows),
     ]
 

@@ -15,7 +15,7 @@ from soak.plan import BETAS, BETAS_OF_A_ROW, FAMILY_WEIGHTS, SIZES
 
 RESULTS, PAGE = Path("results/reliability/numerics.json"), Path("docs/reliability.md")
 MAIN = ("t", "loss", "h", "p", "gradient")
-ADDED = " This family was added after the run, which did not try it."
+ADDED = " This family of rows was added after the run, so the run did not try it."
 Results = dict[str, Any]
 
 
@@ -39,39 +39,41 @@ def render(results: Results) -> str:
     parts = [
         "# Reliability",
         "We tried to make the library fail in five ways: difficult logits, damaged files, faults of the system, load, "
-        "and wrong changes of its source. For each way this page says what was tried, how often, and what happened.",
+        "and wrong changes of its source. This page says what was tried in each way, how often, and what happened.",
         "## No wrong numbers",
         f"Every backend computed the loss, its gradient and the probabilities for {results['rows']:,} rows of "
-        "difficult logits. The results were compared with the true values. The true values come from separate code in "
-        "extended precision (80 bits), which proves each root by an interval around it. "
+        "difficult logits. The results of every backend were compared with the true values. The true values come from "
+        "separate code in extended precision (80 bits), which proves each root by an interval around it. "
         + (f"**Beyond their limits: {over}.**" if over else "**No error was above its limit.**"),
         machine_line(results["machine"]) + f" Seed {results['seed']}, {results['minutes']:.0f} minutes of one process. "
-        f"`python -m soak numerics --rows {results['planned']} --record` measures again and writes this page. After an "
-        "interruption, the same command continues."
+        f"`python -m soak numerics --rows {results['planned']} --record` measures all errors again and writes this "
+        "page. After an interruption, the same command continues."
         + ("" if results["rows"] >= results["planned"] else " **It was stopped before its last row.**")
         + (f" {results['remark']}" if "remark" in results else ""),
         "### Worst errors",
-        "Each cell is the largest error of any row, in units of eps: the spacing of floating-point numbers at 1 in the "
-        "dtype of the result. [The next table](#what-was-measured-and-what-is-allowed) says what each column measures.",
+        "Each cell is the largest error in any row of logits, in units of eps: the spacing of floating-point numbers "
+        "at 1 in the dtype of the result. [The next table](#what-was-measured-and-what-is-allowed) says what "
+        "each column measures.",
         _by_backend(results),
-        "- `linear` is the fused linear head (`LinearMGCELoss`): its weight or its input is an identity matrix, "
-        "whichever is smaller. `linear` computed a quarter of all rows: rows without masks and with at most 4097 "
-        "classes.\n"
-        "- `cuda` is the Triton kernel. Without a GPU it runs in Triton's interpreter. `compile` is the plain "
-        "operations after PyTorch's compiler. `cuda` and `compile` are slow here and computed few rows.\n"
+        "- The backend `linear` is the fused linear head (`LinearMGCELoss`): its weight or its input is an identity "
+        "matrix, whichever is smaller. `linear` computed a quarter of all rows: rows without masks and with at most "
+        "4097 classes.\n"
+        "- The backend `cuda` is the Triton kernel, which runs in Triton's interpreter if there is no GPU. The backend "
+        "`compile` consists of plain operations, compiled by PyTorch. Both `cuda` and `compile` were slow in this test "
+        "and computed few rows.\n"
         "- h and p have one implementation, shown under `torch`.",
         "### What was measured, and what is allowed",
-        "In this table, f are the logits of a row and y is the label. phi is the [normalizer](numerics.md) and t = phi "
-        "+ max f the root. h and p are the two probability vectors. e_y is 1 at the label and 0 elsewhere. An "
-        "error d means d eps.",
+        "In the table of limits, f are the logits of a row and y is the label. phi is the [normalizer](numerics.md), "
+        "and t = phi + max f is the root of its equation. h and p are the two probability vectors of MGCE. e_y is the "
+        "vector that is 1 at the label and 0 elsewhere. An error of d in the table means d eps.",
         _limits(),
         "### What was tried",
         _shares(results),
         "\n".join(_described(name) + ("" if _tried(name, results) else ADDED) for name in FAMILIES),
-        "The largest error in each family of rows, and the backend that made this error:",
+        "The table shows the largest error in each family of rows, and the backend that made this error:",
         _by_family(results),
         "### The worst rows",
-        "`python -m soak numerics --replay CASE` computes a case again. The name of a case holds its family, dtype, "
+        "`python -m soak numerics --replay CASE` computes a case again. The name of a case contains its family, dtype, "
         "number of rows, number of classes, beta and seed.",
         _worst_rows(results),
         *hardness.sections(),
@@ -112,7 +114,8 @@ def _shares(results: Results) -> str:
         f"{table(['classes', 'share of the rows'], sizes)}\n\n"
         f"Beta is one of `{', '.join(f'{beta:.13g}' for beta in BETAS)}`. The families {often} were "
         f"drawn three times as often as the other families. Each row of the family `betas` was solved at "
-        f"{BETAS_OF_A_ROW} neighbouring betas, and counts as {BETAS_OF_A_ROW} rows. The families of rows:"
+        f"{BETAS_OF_A_ROW} neighbouring betas, and counts as {BETAS_OF_A_ROW} rows. These are the families of "
+        f"rows of logits:"
     )
 
 

@@ -44,10 +44,10 @@ def render(results: Mapping[str, Any]) -> str:
             _tests(cells["tests"]),
             *(stage["note"] for stage in results.values() if "note" in stage),
             "### Losses",
-            "Each cell divides a time of forward and backward by the time of `F.cross_entropy`, on the device and with "
-            "an empty cache. “Of a copy” is the share of the bandwidth of a plain copy that the kernel reaches at "
-            "`beta=1.4`. *One pass* is the kernel that reads long rows once. It reads rows with many candidates few at "
-            "a time, from the cache.",
+            "Each cell divides the time of forward and backward of a loss by the time of `F.cross_entropy`, on the GPU "
+            "and with an empty cache. “Of a copy” is the share of the bandwidth of a plain copy that the kernel "
+            "reaches at `beta=1.4`. *One pass* is the kernel that reads long rows once. If many classes of a row may "
+            "have a positive probability, the one-pass kernel computes few rows at a time, which stay in the cache.",
             _losses(cells["losses"]),
             _summary(cells["losses"]),
             _heads(cells["losses"]),
@@ -60,7 +60,8 @@ def render(results: Mapping[str, Any]) -> str:
 
 def _machine(results: Mapping[str, Any]) -> str:
     command = (
-        "`python -m benchmarks gpu` fills these tables in where there is a GPU, in three stages that can be stopped."
+        "On a machine with a GPU, `python -m benchmarks gpu` measures the tables of this section, in three stages that "
+        "can be stopped."
     )
     machines = {name: stage["machine"] for name, stage in results.items()}
     if not machines:

@@ -66,7 +66,7 @@ def spreadsheet_cell(text: str) -> str:
 
 
 def spreadsheet_text(cell: str) -> str:
-    """Undo :func:`spreadsheet_cell`: return the text from which it made a cell.
+    """Undo :func:`spreadsheet_cell`: return the text that was turned into the spreadsheet cell.
 
     Example:
         >>> [spreadsheet_text(cell) for cell in ("'=1+1", "x;'=1", "'tis")]

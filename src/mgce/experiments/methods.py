@@ -1,4 +1,4 @@
-"""Define the losses in comparisons: their betas, their hyperparameters, and what they are told of the noise."""
+"""Define the losses in comparisons: their betas, their hyperparameters, and what they know of the noise."""
 
 from __future__ import annotations
 

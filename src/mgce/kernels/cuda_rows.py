@@ -54,9 +54,9 @@ def spread_target(
     PROBS: tl.constexpr,
     WEIGHTED: tl.constexpr,
 ) -> tl.tensor:
-    """Return the part of the target that all classes can have: given probabilities and smoothing, times class weights.
+    """Return the given probabilities plus label smoothing, times class weights: the target without the hard label.
 
-    It is zero outside of the mask `inside`.
+    The result is zero outside of the mask `inside`.
     """
     q = tl.where(inside, uniform_share, 0.0)
     if PROBS:

@@ -187,7 +187,7 @@ def _obstacle_of_tensor(kernel: str, tensor: Tensor, compiling: bool) -> str | N
 
 
 def _obstacle_of_context(input: Tensor) -> str | None:
-    """Return why this context rules out a fused kernel, which autograd cannot trace; None if it does not.
+    """Return why this context rules out a fused kernel, which autograd cannot trace; None if a kernel can run.
 
     A kernel has a backward pass, but no forward-mode derivative.
     """

@@ -47,7 +47,7 @@ class ByCoefficients:
         self.factor = linalg.cho_factor(matrix, check_finite=False)
 
     def solve(self, right: FloatArray) -> FloatArray:
-        """Return the step dmu of the coefficients for the right-hand side `right`; both are (classes, features)."""
+        """Return the step dmu of the coefficients for the right-hand side `right`; both have shape (k, d)."""
         from scipy import linalg
 
         flat = right.ravel()
@@ -101,7 +101,7 @@ class ByMargins:
             raise np.linalg.LinAlgError
 
     def solve(self, right: FloatArray) -> FloatArray:
-        """Return the step dmu of the coefficients for the right-hand side `right`; both are (classes, features)."""
+        """Return the step dmu of the coefficients for the right-hand side `right`; both have shape (k, d)."""
         coef = self._solve_once(right)
         for _ in range(REFINEMENTS_BY_MARGINS):
             coef += self._solve_once(right - self._apply(coef))
@@ -128,15 +128,19 @@ class ByMargins:
 
 
 def coef_system(features: FloatArray, pairs: Iterable[FloatArray], spread: FloatArray) -> ByCoefficients | ByMargins:
-    """Factorise the equations in the module's docstring; return an object whose method `solve` solves them.
+    """Factorise the linear system for a step of the k d coefficients; return an object with a method `solve`.
+
+    The module's docstring has the system. `solve(right)` returns the step for a right-hand side of shape (k, d).
 
     Args:
         features: psi, shape (n, d) for n rows and d features.
         pairs: yields for each of k classes y the entries (y, 0..y-1) of the matrices C_i of all rows i, shape (n, y).
-        spread: shape (k, d), positive, or zero for a coefficient without L1 term.
+            C_i is the k x k matrix of row i in the system, which is symmetric.
+        spread: for each coefficient the inverse of the number that its L1 term adds to the diagonal of the system,
+            shape (k, d); zero for a coefficient without L1 term.
 
     Raises:
-        numpy.linalg.LinAlgError: if rounding errors make the equations unsolvable.
+        numpy.linalg.LinAlgError: if rounding errors make the system unsolvable.
     """
     k, d = spread.shape
     size = Size(features.shape[0], k, d, int((spread == 0).sum()))

@@ -147,7 +147,10 @@ class _Run:
                 raise _StopError
 
     def bound(self) -> None:
-        """Compute lower bounds of the objective from the last p and, for small beta, from the running average of p."""
+        """Compute lower bounds on the minimum of the objective from the last p; for small beta, also from a mean of p.
+
+        The bounds are stored in `progress`, and the mean of p is a running average.
+        """
         self.progress.dual.update(self.p)
         if self.averaged:
             self.progress.dual.update(self.average_p)

@@ -137,7 +137,7 @@ class TemperatureScaling(nn.Module):
         return self
 
     def _slope(self, f: Tensor, target: Tensor, inverse: float) -> float:
-        """Return the derivative of the mean loss with respect to the inverse temperature; it never decreases."""
+        """Return the derivative of the mean loss in the inverse temperature; it never decreases as `inverse` grows."""
         p = worst_case_probs(inverse * f, beta=self.link.beta)
         p[torch.arange(len(p), device=p.device), target] -= 1
         return float((p * torch.where(f > -math.inf, f, 0)).sum(1).mean())

@@ -60,7 +60,7 @@ class RecentLosses(nn.Module):
         self.share = self._share()
 
     def reset_parameters(self) -> None:
-        """Discard all stored losses; call it after a module made on the device `meta` was given memory."""
+        """Discard all stored losses; call this method after giving memory to a module made on the device `meta`."""
         self.losses.fill_(torch.inf)
         self.count.zero_()
         self.share = self._share()

@@ -1,1 +1,1 @@
-"""Let a person review suspect labels: read and write the files and the HTML page, and compute bounds from decisions."""
+"""Let a person review suspect labels: read and write the files and the page, and bound errors from the decisions."""

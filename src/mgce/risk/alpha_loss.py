@@ -1,4 +1,7 @@
-r"""Compute the alpha-loss `beta (1 - h_y^(1/beta))` of predicted probabilities h for label y, and error bounds."""
+r"""Define constants of the alpha-loss `beta (1 - h_y^(1/beta))`, bounds on a classifier's error, and margin losses.
+
+In the alpha-loss, h are the predicted probabilities of the classes, and y is the label.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Certify any fitted model that predicts classes: estimators, pipelines, searches."""
+"""Bound the errors of any fitted model that predicts classes: estimators, pipelines, searches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Certify each part of a sample separately: each class, each predicted class, or each group of a column."""
+"""Bound the error rate in each part of a sample: each class, each predicted class, or each value of a column."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from mgce._arrays import FloatArray, as_array
 
 
 def clopper_pearson_upper(errors: int, n: int, delta: float = 0.05) -> float:
-    r"""Bound a probability of error from a count of errors, by Clopper and Pearson.
+    r"""Return an upper bound on a probability of error from a count of errors, by Clopper and Pearson.
 
     .. math:: U = \mathrm{BetaInv}(1 - \delta;\ e + 1,\ n - e), \qquad U = 1 \text{ if } e = n
 

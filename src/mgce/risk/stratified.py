@@ -141,7 +141,7 @@ class _Cells:
         return min(1.0, best)
 
     def _p_values(self, first: FloatArray, second: FloatArray) -> FloatArray:
-        """Return for each pair of error rates the probability p_K of x and y errors with y at most `outcomes[x]`."""
+        """Return p_K: the probability, for each pair of error rates, of x and y errors with y at most `outcomes[x]`."""
         from scipy import special
 
         m1, m2 = self.looked_up
@@ -161,7 +161,7 @@ class _Cells:
 
     @cached_property
     def outcomes(self) -> IntArray:
-        """For each number of errors in the first cell, the largest number in the second with T at most as observed."""
+        """For each number of errors in the first cell, the most in the second that keep T at most as observed."""
         first = np.arange(self.looked_up[0] + 1)
         own = self._order(*(np.array([k]) for k in self.errors))[0] * (1 + 1e-12)
         low, high = np.full(first.size, -1), np.full(first.size, self.looked_up[1])
@@ -190,7 +190,12 @@ class _Cells:
     def _largest(
         self, p: FloatArray, corner: tuple[FloatArray, FloatArray], far: tuple[FloatArray, FloatArray]
     ) -> FloatArray:
-        """Bound the accepted error rate theta in each rectangle between two corners, where p_K is at most p."""
+        """Return for each rectangle of pairs (e_1, e_2) an upper bound on the error rates theta that are not refuted.
+
+        e_1 and e_2 are error rates of the two cells, and theta is their weighted mean. `corner` holds the lower ends of
+        the rectangles, and `far` the upper ends. `p` holds the largest value of p_K in each rectangle;
+        :func:`stratified_upper` defines p_K.
+        """
         from scipy import special
 
         (a, b), (far_a, far_b) = corner, far
@@ -211,7 +216,7 @@ class _Cells:
         return np.asarray(np.sqrt(self.share) * gap / 2 / np.sqrt(variance + 1 / (self.share * sum(self.rows))))
 
     def _weight_deviation(self, r: FloatArray, deviation: FloatArray) -> FloatArray:
-        """Return how many standard deviations from n_1 / n a cell's weight may be, if p_K has the given deviation."""
+        """Return how many standard deviations from n_1 / n a cell's weight may be, if p_K is Phi(-`deviation`)."""
         from scipy import special
 
         rest = -special.ndtri(self.delta) * np.sqrt(1 + r * r) - deviation
@@ -219,7 +224,7 @@ class _Cells:
             return np.where(rest > 0, np.inf, -np.inf) if not r.any() else np.asarray(rest / np.maximum(r, 1e-300))
 
     def _weights(self, deviation: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the least and the largest accepted weight of a cell; deviations are rounded up to those in a table."""
+        """Return the least and the largest weight of a cell that is not refuted; deviations are rounded up."""
         place = np.ceil((np.clip(deviation, -GOOD, self._levels[-1]) + GOOD) / STEPS).astype(np.int64)
         low, high = self._table
         place = np.minimum(place, low.size - 1)

@@ -29,7 +29,7 @@ def calibration_section(fit: TableFit) -> str:
 
 
 def _right_labels(fit: TableFit) -> str:
-    """Return HTML that explains q, the probabilities of the right label, and how often the model is right by q."""
+    """Return HTML that explains q, the estimated probabilities of the right label, and an accuracy estimated from q."""
     found = fit.model.right_labels
     if found is None:
         return ""

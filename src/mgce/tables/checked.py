@@ -134,7 +134,7 @@ class Checked:
 
 @dataclass(frozen=True)
 class Findings:
-    """Results of a review of labels: what the decisions changed, and bounds from rows that were drawn at random.
+    """Results of a review of labels: what the decisions changed, and bounds on errors from randomly drawn rows.
 
     Attributes:
         n: number of decisions.
@@ -172,7 +172,7 @@ class Findings:
 def findings(
     checked: Checked, rows: Rows, draws: Draws, predicted: NDArray[Any], delta: float, *, independent: bool
 ) -> Findings:
-    """Return the results of a review: counts of decisions, and bounds from the rows drawn at random.
+    """Return the results of a review: counts of decisions, and bounds on errors from the rows drawn at random.
 
     Args:
         checked: the decisions.

@@ -236,7 +236,7 @@ def _try_in_time(
 
 
 def _try(step: str, model: Candidate | Baseline, rows: Part, seed: int, on_fit: OnFit, score: Score) -> Trial:
-    """Measure the accuracy of a model by cross-validation on these rows."""
+    """Measure the accuracy of a model by cross-validation on the given rows."""
     on_fit(step)
     start = time.process_time()
     X, y, _ = rows

@@ -1,4 +1,4 @@
-"""Fit a robust classifier to a table, certify it on held-out rows, and judge which labels are wrong."""
+"""Fit a robust classifier to a table, bound its errors from held-out rows, and estimate which labels are wrong."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ DISTINCT = (
 
 @dataclass(frozen=True)
 class FitPlan(Split):
-    """The settings of a fit.
+    """The settings of :func:`run`, which fits a classifier to a table.
 
     The result depends only on these settings and the table, if `budget` is inf. Otherwise it also depends on the speed
     of the processor.
@@ -274,7 +274,7 @@ def _weight(rows: Rows, some: IntArray, plan: FitPlan) -> NDArray[np.float64] | 
 def _certified(
     target: IntArray, h: NDArray[np.float64], plan: FitPlan, groups: NDArray[Any] | None = None
 ) -> RiskCertificate:
-    """Certify predictions under the plan's assumption on wrong labels."""
+    """Bound how often predictions are wrong, under the plan's assumption on wrong labels."""
     return certify(target, h, delta=plan.delta, noise_rate=plan.noise_rate, noise_type=plan.noise_type, groups=groups)
 
 

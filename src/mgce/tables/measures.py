@@ -59,17 +59,17 @@ class Measures:
 def measure(
     pipeline: Any, labels: NDArray[Any], rows: Rows, certificate: RiskCertificate, noise_type: str, seed: int
 ) -> Measures:
-    """Measure a fitted pipeline on the rows held out.
+    """Compute the confusion matrix, accuracies and importances of columns of a fitted pipeline on the held-out rows.
 
     Args:
         pipeline: a classifier of the columns that were selected as features.
         labels: the classes that it predicts for the rows held out.
         rows: all rows and their split.
         certificate: certificate of the pipeline on the held-out rows; its noise rate is used, unless the labels refute
-            it.
+            the rate.
         noise_type: what is assumed about wrong labels, "symmetric" or "any". Estimates of clean accuracies need
             "symmetric".
-        seed: seed of the shuffles.
+        seed: seed of the shuffles of a column's values, from which importances are computed.
     """
     selected, target = rows.selected.iloc[rows.held_out], rows.target[rows.held_out]
     predicted = np.searchsorted(rows.classes, labels)

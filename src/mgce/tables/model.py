@@ -1,4 +1,4 @@
-"""Predict with a classifier of table rows; certify, save and load it together with the columns it was fitted to."""
+"""Predict with a classifier of table rows, bound its errors, and save it with the columns it was fitted to."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Predictions:
-    """A model's predictions for n rows, with k classes."""
+    """A model's predicted classes, probabilities and margins (logits) for n rows and k classes."""
 
     label: NDArray[Any]  # (n,), the predicted classes
     h: FloatArray  # (n, k), minimax probabilities

@@ -263,7 +263,7 @@ def group_names(column: pd.Series[Any]) -> NDArray[np.str_]:
 
 
 def _times(column: pd.Series[Any]) -> NDArray[np.float64]:
-    """Return a column of numbers or dates as numbers; a missing value is -inf, before all others."""
+    """Return a column of numbers or dates as numbers; a missing value becomes -inf, which sorts first."""
     columns = Columns.of(column.to_frame("time").assign(target=0), "target")
     if columns.kinds.get("time", "category") == "category":
         raise ValueError(expected("time", "a column of numbers, or of dates like 2024-05-31", column.iloc[0]))

@@ -48,7 +48,7 @@ def summary(fit: TableFit, plan: FitPlan) -> dict[str, Any]:
 
 
 def _right_labels(fit: TableFit) -> dict[str, Any] | None:
-    """Return the assumption and estimates behind q, the probabilities of the right label, and the accuracy by q."""
+    """Return what q, the probabilities of the right label, are estimated from, and an accuracy estimated from q."""
     found = fit.model.right_labels
     if found is None:
         return None

@@ -112,7 +112,7 @@ def _option(name: str) -> str:
 
 
 def next_section(fit: TableFit, plan: FitPlan, steps: Mapping[str, str]) -> str:
-    """Return HTML on what to do next, and on the bounds that checking rows would yield."""
+    """Return HTML on what to do next, and on the bounds on errors that checking rows would yield."""
     foretold = widths(fit, plan)
     return commands(steps) + (paragraph(foretold) if foretold else "")
 
@@ -131,7 +131,7 @@ def widths(fit: TableFit, plan: FitPlan) -> str:
 
 
 def checked_sentences(fit: TableFit) -> list[str]:
-    """Return sentences on the changes and bounds that a review of labels yields; none without decisions."""
+    """Return sentences on what a review of labels changed, and on its bounds on errors; none without decisions."""
     found = fit.findings
     if found is None:
         return []
@@ -165,7 +165,7 @@ def checked_sentences(fit: TableFit) -> list[str]:
 
 
 def checked_section(fit: TableFit) -> str:
-    """Return HTML on the changes and bounds that a review of labels yields."""
+    """Return HTML on what a review of labels changed, and on its bounds on errors."""
     return bullets(checked_sentences(fit))
 
 

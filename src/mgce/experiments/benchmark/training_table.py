@@ -86,7 +86,8 @@ def _numbers(words: dict[str, str], records: Sequence[Record]) -> dict[str, Any]
 def _picture(tables: dict[str, ByLoss], miniature: bool) -> bytes | None:
     """Draw the accuracy of each loss at the last and the best epoch against each changed setting.
 
-    Each data set has a panel for each setting. The result is None if no setting was changed.
+    Each data set has a panel for each setting. Return the image as PNG, or None if no setting was changed. If
+    `miniature`, the figure is marked as one of runs on small data.
     """
     changed = {where: _changed(table) for where, table in tables.items()}
     panels = sum(map(len, changed.values()))

@@ -118,7 +118,7 @@ def _cells(dataset: str, noise_rate: float, block: Sequence[dict[str, Any]], oth
 
 
 def _corrected(cells: Sequence[Cell]) -> list[Cell]:
-    """Return the comparisons with p-values corrected by Holm's method for the number of tests."""
+    """Return the comparisons with p-values corrected by Holm's method, because many tests are made."""
     tested = iter(holm([cell.found.p for cell in cells if cell.seeds > 1]))
     return [replace(cell, corrected=next(tested)) if cell.seeds > 1 else cell for cell in cells]
 
