@@ -33,7 +33,7 @@ fault, no file may be incomplete. The command, run again, has to produce exactly
 and must not repeat a finished run.
 """
 OTHER_BYTES = (
-    " Before the repair, every fit wrote different bytes, so each fault of `mgce fit` before the repair counts as bad."
+    " Earlier versions wrote different bytes in every fit. So each injected fault of `mgce fit` counts as bad for them."
 )
 FORK = """
 **Do not fork after PyTorch has used threads.** The forked process has no threads, and waits for ever when PyTorch

@@ -177,7 +177,7 @@ def fill_row(
     elsewhere: tl.tensor,
     BLOCK: tl.constexpr,
 ) -> None:
-    """Write the gradient that all classes of a row have if none is a candidate."""
+    """Fill a row of the gradient with `elsewhere`, and with `at_label` at the label: no class is a candidate."""
     col = tl.arange(0, BLOCK)[None, :]
     for start in range(0, k, BLOCK):
         at = start + col
@@ -245,7 +245,12 @@ def stream_kernel(
     LIST: tl.constexpr,
     CAPACITY: tl.constexpr,
 ) -> None:
-    """Compute every num_programs-th row, and mark the rows that must be computed by the kernel that reads chunks."""
+    """Write the losses of rows and, with GRAD, their gradients, reading each row once.
+
+    A program computes every num_programs-th row. A row with more than CAPACITY candidates, the classes that may have a
+    nonzero probability, is left out and marked: the kernel that reads chunks computes it afterwards. `values` and
+    `places` are memory for the candidates of one row.
+    """
     values += tl.program_id(0).to(tl.int64) * CAPACITY
     places += tl.program_id(0).to(tl.int64) * CAPACITY
     for index in range(tl.program_id(0), n, tl.num_programs(0)):

@@ -103,7 +103,7 @@ def prove_kernel(
 
 
 def ways() -> tuple[str, ...]:
-    """Return the names of the methods of reading rows that are in use: "rows", and "chunks" or "one pass"."""
+    """Return the names of the CUDA kernels in use: "rows" for short rows, and "chunks" or "one pass" for long ones."""
     return "rows", "one pass" if cuda_plan.ONE_PASS else "chunks"
 
 

@@ -130,14 +130,15 @@ class ByMargins:
 def coef_system(features: FloatArray, pairs: Iterable[FloatArray], spread: FloatArray) -> ByCoefficients | ByMargins:
     """Factorise the linear system for a step of the k d coefficients; return an object with a method `solve`.
 
-    The module's docstring has the system. `solve(right)` returns the step for a right-hand side of shape (k, d).
+    The system is `sum_i C_i dmu psi_i psi_i' + dmu / spread = right`: see the module. `solve(right)` returns the step
+    `dmu` for a right-hand side of shape (k, d).
 
     Args:
         features: psi, shape (n, d) for n rows and d features.
-        pairs: yields for each of k classes y the entries (y, 0..y-1) of the matrices C_i of all rows i, shape (n, y).
-            C_i is the k x k matrix of row i in the system, which is symmetric.
-        spread: for each coefficient the inverse of the number that its L1 term adds to the diagonal of the system,
-            shape (k, d); zero for a coefficient without L1 term.
+        pairs: yields for each of k classes y the entries of the symmetric matrices C_i (k, k) left of the diagonal,
+            (y, 0..y-1), for all rows i, shape (n, y). The rows of C_i sum to zero, which gives the diagonal.
+        spread: 1 / a, where a is what the L1 term of a coefficient adds to the diagonal, shape (k, d). For a
+            coefficient without L1 term it is 0 by convention: nothing is added.
 
     Raises:
         numpy.linalg.LinAlgError: if rounding errors make the system unsolvable.
