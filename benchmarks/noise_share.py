@@ -245,8 +245,8 @@ def measured(found: NoiseShare, right: Any, given: Any) -> dict[str, Any]:
         "classes": int(right.max()) + 1,
         "true": round(float((given != right).mean()), 4),
         "form": "interval" if found.supported else "range",
-        "low": round(found.low, 4),
-        "high": round(found.high, 4),
+        "low": round(found.lower, 4),
+        "high": round(found.upper, 4),
         "disagreement": round(found.disagreement, 4),
         "reason": found.reason,
     }

@@ -70,18 +70,18 @@ def test_classes_that_part_get_an_interval_that_holds_the_share(rate):
     given, right, probs = table(np.random.default_rng(1), 1000, rate, CLEAR)
     found = noise_share(given, probs)
     assert found.supported and found.reason == "" and len(found.assumptions) == 2
-    assert found.low <= (given != right).mean() <= found.high and found.low <= found.share <= found.high
-    assert found.high - found.low < 0.15 and found.rate_low < rate < found.rate_high
+    assert found.lower <= (given != right).mean() <= found.upper and found.lower <= found.share <= found.upper
+    assert found.upper - found.lower < 0.15 and found.rate_lower < rate < found.rate_upper
 
 
 @pytest.mark.parametrize("steepness", [CLEAR, OVERLAPPING])
 def test_right_labels_get_a_range_from_0(steepness):
     given, _, probs = table(np.random.default_rng(2), 1000, 0.0, steepness)
     found = noise_share(given, probs)
-    assert not found.supported and found.share is None and found.low == found.rate_low == 0
+    assert not found.supported and found.share is None and found.lower == found.rate_lower == 0
     assert "hard rows look like wrong labels" in found.reason
     differ = (probs.argmax(1) != given).sum()
-    assert found.high == pytest.approx(stats.binomtest(differ, 1000, alternative="less").proportion_ci(0.95).high)
+    assert found.upper == pytest.approx(stats.binomtest(differ, 1000, alternative="less").proportion_ci(0.95).high)
 
 
 def test_labels_wrong_on_hard_rows_alone_get_a_range_that_holds_their_share():
@@ -89,7 +89,7 @@ def test_labels_wrong_on_hard_rows_alone_get_a_range_that_holds_their_share():
     hard = np.argsort(probs.max(1))[:500]
     given[hard] = np.where(np.random.default_rng(4).random(500) < 0.4, 1 - right[hard], right[hard])
     found = noise_share(given, probs)
-    assert not found.supported and 0 < (given != right).mean() <= found.high
+    assert not found.supported and 0 < (given != right).mean() <= found.upper
 
 
 def test_other_reasons_for_a_range():
@@ -103,7 +103,7 @@ def test_other_reasons_for_a_range():
     sure = np.where(right == 0, 0.9, 0.6) + 0.05 * rng.random(1000)
     probs = np.stack([np.where(right == 0, sure, 1 - sure), np.where(right == 0, 1 - sure, sure)], 1)
     found = noise_share(given, probs)
-    assert not found.supported and found.high >= (given != right).mean()
+    assert not found.supported and found.upper >= (given != right).mean()
 
 
 def test_the_order_of_rows_does_not_matter_even_where_confidences_tie():
@@ -116,13 +116,13 @@ def test_the_order_of_rows_does_not_matter_even_where_confidences_tie():
 def test_more_rows_than_were_measured_make_no_narrower_rate():
     given, _, probs = table(np.random.default_rng(8), 2000, 0.2, CLEAR)
     once, often = noise_share(given, probs), noise_share(np.tile(given, 10), np.tile(probs, (10, 1)))
-    assert (often.rate_low, often.rate_high) == pytest.approx((once.rate_low, once.rate_high), abs=0.002)
+    assert (often.rate_lower, often.rate_upper) == pytest.approx((once.rate_lower, once.rate_upper), abs=0.002)
 
 
 def test_the_width_after_checked_rows_is_that_of_clopper_and_pearson():
     given, _, probs = table(np.random.default_rng(9), 1000, 0.0, OVERLAPPING)
     found = noise_share(given, probs)
-    wrong = round(50 * found.high)
+    wrong = round(50 * found.upper)
     expected = stats.beta.ppf(0.975, wrong + 1, 50 - wrong) - stats.beta.ppf(0.025, wrong, 51 - wrong)
     assert found.width_after(50) == pytest.approx(expected)
 

@@ -31,8 +31,8 @@ LOG_SLOPE, MIDDLE = (1.4, 0.6), (0.03, 0.12)
 STEPS = 13  # values of either, within this many standard deviations of the mean
 SPREAD = 2.5
 RATES, MOST = 191, 0.95  # rates that are compared: up to this part of the one at which labels say nothing, 1 - 1/k
-# "Does not overlap where the model is surest": its curve of errors ends at PURE or below, with a probability of at least
-# SURE given the data. On the tables that this was chosen on, 32 of 35 intervals under symmetric and pair noise hold
+# "Does not overlap where the model is surest": its curve of errors ends at PURE or below, with a probability of SURE or
+# more given the data. On the tables that this was chosen on, 32 of 35 intervals under symmetric and pair noise hold
 # the truth. With SURE at 0.83 40 of 44 do, and are 10 points wide in place of 7; with 0.97 29 of 31.
 PURE, SURE = 0.1, 0.95
 LEAST_SHARE = 0.01  # on tables with right labels, a forest's surest rows are wrong in less than this
@@ -45,8 +45,8 @@ class NoiseShare:
 
     Attributes:
         share: the estimate; None in a range.
-        low, high: ends of the interval, or 0 and an upper bound.
-        rate_low, rate_high: ends for the rate at which labels like these are wrong, rather than for these labels.
+        lower, upper: ends of the interval, or 0 and an upper bound.
+        rate_lower, rate_upper: ends for the rate at which labels like these are wrong, rather than for these labels.
         supported: whether the data support the assumptions of an interval; False for a range.
         reason: why there is only a range, as a clause; "" for an interval.
         disagreement: share of rows whose given label is not the most probable class.
@@ -55,10 +55,10 @@ class NoiseShare:
     """
 
     share: float | None
-    low: float
-    high: float
-    rate_low: float
-    rate_high: float
+    lower: float
+    upper: float
+    rate_lower: float
+    rate_upper: float
     supported: bool
     reason: str
     disagreement: float
@@ -76,7 +76,7 @@ class NoiseShare:
         The width is that of a Clopper-Pearson interval, if as many checked labels are wrong as the upper end says, or
         half of them where that is more.
         """
-        wrong = round(checked * min(self.high, 0.5))
+        wrong = round(checked * min(self.upper, 0.5))
         ends = binomtest(wrong, checked).proportion_ci(1 - self.delta)
         return float(ends.high - ends.low)
 
@@ -122,7 +122,7 @@ def noise_share(target: Any, probs: Any, *, delta: float = 0.05) -> NoiseShare:
         >>> right = (rng.random(2000) < expit(score)).astype(int)
         >>> given = np.where(rng.random(2000) < 0.2, 1 - right, right)
         >>> found = noise_share(given, np.stack([expit(-score), expit(score)], 1))
-        >>> found.supported, round(found.low, 2), round(found.high, 2)
+        >>> found.supported, round(found.lower, 2), round(found.upper, 2)
         (True, 0.16, 0.24)
 
     Reference: Wichmann and Hill (2001), The psychometric function, Perception & Psychophysics 63, whose lapse rate
