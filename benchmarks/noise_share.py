@@ -1,8 +1,8 @@
-"""The estimated share of wrong labels against the true one: `python -m benchmarks.noise_share` measures and prints.
+"""The estimated share of wrong labels against the true one: `python -m benchmarks.noise_share` measures, prints, and writes a page.
 
 Tables get wrong labels of several kinds, a forest judges the labels as in `mgce fit`, and `mgce.noise.share` estimates
 their share. The constants of the estimate were chosen on the tables of `CHOSEN_ON`; those of `READ_ONCE` were measured
-after that. Results are one line a cell in results/noise_share/cells.jsonl.
+after that. Results are one line a cell in results/noise_share/cells.jsonl; the table of docs/certificates.md is made of them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from mgce.estimators import MGCEForestClassifier
 from mgce.noise.share import NoiseShare, noise_share
 from mgce.tables.suspects import judge
 
-RESULTS = Path("results/noise_share/cells.jsonl")
+RESULTS, PAGE = Path("results/noise_share/cells.jsonl"), Path("docs/certificates.md")
+BEGIN, END = "<!-- share -->\n", "<!-- end of share -->\n"
 TRAIN = 0.75  # of the rows: `mgce fit` holds out a quarter
 KINDS = (
     ("none", 0.0),
@@ -208,7 +209,11 @@ def main() -> None:
                 print(json.dumps(record), flush=True)
                 with options.results.open("a") as out:
                     out.write(json.dumps(record) + "\n")
-    print(render([json.loads(line) for line in options.results.read_text().splitlines()]))
+    figures = render([json.loads(line) for line in options.results.read_text().splitlines()])
+    print(figures)
+    if options.results == RESULTS:
+        before, _, rest = PAGE.read_text().partition(BEGIN)
+        PAGE.write_text(f"{before}{BEGIN}{figures}{END}{rest.partition(END)[2]}")
 
 
 def wrong_labels(X: Any, right: Any, kind: str, rate: float, seed: int) -> Any:
@@ -277,7 +282,7 @@ def render(records: Sequence[dict[str, Any]]) -> str:
                     holds = f"{sum(r['low'] <= r['true'] <= r['high'] for r in of)} of {len(of)}" if of else ""
                     sizes = [r["high"] - (r["low"] if width == "width" else 0) for r in of]
                     lines[-1] += [str(len(of)), holds, f"{statistics.mean(sizes):.3f}" if of else ""]
-    return table(head, lines)
+    return table(head, lines) + "\n"
 
 
 def _indices(labels: Any) -> Any:

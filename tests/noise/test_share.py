@@ -29,7 +29,7 @@ def test_the_posterior_is_that_of_bayes_rule_by_enumeration(monkeypatch):
     got = share._fitted(differs, confidence, k)
     ordered = differs[np.argsort(confidence)]
     weight, mean = np.empty((4, 3, 3)), np.empty((4, 3, 3))
-    for i, rate in enumerate(np.linspace(0, 0.95 * 2 / 3, 4)):
+    for i, rate in enumerate(np.linspace(0, min(0.95 * 2 / 3, differs.mean() + 5 / 2 / math.sqrt(30)), 4)):
         for j, a in enumerate((-2.5, 0, 2.5)):
             for m, b in enumerate((-2.5, 0, 2.5)):
                 density, wrong = stats.norm.pdf(a) * stats.norm.pdf(b), 0.0
