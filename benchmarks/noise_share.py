@@ -1,8 +1,9 @@
-"""The estimated share of wrong labels against the true one: `python -m benchmarks.noise_share` measures, prints, and writes a page.
+"""The estimated share of wrong labels against the true one: `python -m benchmarks.noise_share` measures and prints.
 
 Tables get wrong labels of several kinds, a forest judges the labels as in `mgce fit`, and `mgce.noise.share` estimates
 their share. The constants of the estimate were chosen on the tables of `CHOSEN_ON`; those of `READ_ONCE` were measured
-after that. Results are one line a cell in results/noise_share/cells.jsonl; the table of docs/certificates.md is made of them.
+after that (messages, embeddings, steps and digits, even or odd, once before the last limit too). Results are one line a cell in results/noise_share/cells.jsonl, of which the table of docs/noise-share.md
+is made.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from mgce.estimators import MGCEForestClassifier
 from mgce.noise.share import NoiseShare, noise_share
 from mgce.tables.suspects import judge
 
-RESULTS, PAGE = Path("results/noise_share/cells.jsonl"), Path("docs/certificates.md")
+RESULTS, PAGE = Path("results/noise_share/cells.jsonl"), Path("docs/noise-share.md")
 BEGIN, END = "<!-- share -->\n", "<!-- end of share -->\n"
 TRAIN = 0.75  # of the rows: `mgce fit` holds out a quarter
 KINDS = (

@@ -1,4 +1,4 @@
-"""The figures on the page of the share of wrong labels are those of the records, and on right labels each form holds 0."""
+"""The figures on the page of the share of wrong labels are those of the records, which keep what is promised."""
 
 import json
 
