@@ -2,8 +2,8 @@
 
 Tables get wrong labels of several kinds, a forest judges the labels as in `mgce fit`, and `mgce.noise.share` estimates
 their share. The constants of the estimate were chosen on the tables of `CHOSEN_ON`; those of `READ_ONCE` were measured
-after that (messages, embeddings, steps and digits, even or odd, once before the last limit too). Results are one line a cell in results/noise_share/cells.jsonl, of which the table of docs/noise-share.md
-is made.
+after that, but for one seed of messages, embeddings, steps and digits, which was seen before the last limit was set.
+Results are one line a cell in results/noise_share/cells.jsonl, of which the table of docs/noise-share.md is made.
 """
 
 from __future__ import annotations
