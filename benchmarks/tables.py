@@ -116,14 +116,14 @@ def _fit(rows: Rows, seed: int) -> dict[str, Any]:
     predictions = fit.model.predict(fit.model.columns.select(rows.test_frame))
     found = np.empty(len(rows.y))
     found[fit.judgement.order()] = -np.arange(len(rows.y))  # the most suspect has the highest score
-    share, right = fit.judgement.share_wrong()[0], fit.model.right_labels
+    share, right = fit.judgement.share, fit.model.right_labels
     assert right is not None  # as the metric is accuracy
     return {
         **_quality(predictions.h, rows, seconds),
         "ece_p": _ece(predictions.p, rows),
         "ece_q": _ece(right.probs(predictions.margins), rows),
         **_ranking(found, rows),
-        "share_wrong": round(share, 4),
+        "share_wrong": [share.share, share.lower, share.upper],
         "noise_rate": [round(value, 4) for value in (right.noise_rate, right.lower, right.upper)],
         "chosen": fit.choice.trial.name,
     }

@@ -20,7 +20,8 @@ ROOMS = {
         "losses",
         "functional",
         "linear",
-        "metrics noise risk datasets pages",
+        "metrics noise datasets pages",
+        "risk",
         "sets",
         "training",
         "estimators review",
@@ -69,7 +70,7 @@ ROOMS = {
         "solver",
     ),
     "mgce.metrics": ("binning bootstrap", "calibration streaming", "evaluation"),
-    "mgce.noise": ("confident corruption right_labels transition", "instances"),
+    "mgce.noise": ("confident corruption right_labels share transition", "instances"),
     "mgce.risk": (
         "alpha_loss concentration",
         "betting stratified",

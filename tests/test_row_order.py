@@ -244,6 +244,7 @@ CASES = {
     "noise_rate_interval": lambda r: risk.noise_rate_interval(r.y, r.h),
     "repeated_labels_interval": lambda r: risk.repeated_labels_interval(r.y, r.h.argmax(1), n_classes=K),
     "estimate_transition": lambda r: risk.estimate_transition(r.y, r.h),
+    "noise_share": lambda r: noise.noise_share(r.y, r.h),
     "confident_labels": lambda r: PerRow(confident_labels(r.h, r.y)),
     "hoeffding_upper": lambda r: risk.hoeffding_upper(r.h[:, 0]),
     "hoeffding_bentkus_upper": lambda r: risk.hoeffding_bentkus_upper(r.h[:, 0]),
@@ -341,6 +342,7 @@ ORDERED = {
 }
 # They take no rows: numbers, names, counts, classes of results, and rooms.
 NO_ROWS = {
+    "NoiseShare",
     *("argmax_factor", "asymmetric_noise_bounds", "symmetric_noise_bounds", "clean_risk_bound", "loss_sum_bounds"),
     *("clopper_pearson_lower", "clopper_pearson_upper", "hoeffding_radius", "maurer_pontil_radius", "mae_bounds"),
     *(

@@ -71,7 +71,7 @@ def test_every_format_gives_the_same_fit(mgce, tickets, tmp_path, suffix):
     found, _ = fitted(mgce, tmp_path, *sheet, "--cleaned", "clean.csv", table=f"t.{suffix}")
     for same in ("accuracy", "columns", "certificate", "wrong_labels", "confusion"):
         assert found[same] == csv[same]
-    n_wrong = round(found["wrong_labels"]["all"]["share"] * 160)
+    n_wrong = round(found["wrong_labels"]["all"]["look_wrong"] * 160)
     assert len(pd.read_csv(tmp_path / "clean.csv", dtype=str)) == 160 - n_wrong
     code, _, errors = mgce("predict", "t.skops", f"t.{suffix}", *sheet)
     assert code == 0, errors

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from mgce.noise import noise_share
 from mgce.risk import certify, estimate_transition, noise_rate_interval, repeated_labels_interval
 
 K, DELTA = 4, 0.1
@@ -25,33 +26,33 @@ def classifier(rng, y, sure_error):
 @pytest.mark.parametrize("rate", [0.05, 0.3])
 def test_the_interval_holds_the_rate_where_the_classifier_is_right_when_sure(rate):
     rng, misses, above = np.random.default_rng(0), 0, 0
-    for _ in range(200):
+    for _ in range(30):
         y = rng.integers(0, K, 1000)
         probs, _ = classifier(rng, y, 0.0)
         interval = noise_rate_interval(flip(rng, y, rate), probs, delta=DELTA)
         misses += not interval.lower <= rate <= interval.upper
         probs, _ = classifier(rng, y, 0.3)  # the upper end needs no classifier that is right
         above += noise_rate_interval(flip(rng, y, rate), probs, delta=DELTA).upper < rate
-    assert 0 < misses <= stats.binom.ppf(0.999, 200, DELTA) and above == 0
+    assert misses <= stats.binom.ppf(0.999, 30, DELTA) and above == 0
 
 
 def test_the_certificate_by_an_estimated_rate_is_valid_and_breaks_with_its_assumption():
     rng, missed = np.random.default_rng(1), {0.0: 0, 0.1: 0}
     for sure_error in missed:
-        for _ in range(100):
+        for _ in range(30):
             y = rng.integers(0, K, 2000)
             probs, _ = classifier(rng, y, sure_error)
             truth = 0.4 * sure_error + 0.06
             certificate = certify(flip(rng, y, 0.2), probs, noise_rate="auto", bounds=["argmax"], delta=DELTA)
             missed[sure_error] += certificate.argmax_error < truth
-    assert missed[0.0] <= stats.binom.ppf(0.999, 100, DELTA)
-    assert missed[0.1] > 30  # wrong where it is sure: the page says so
+    assert missed[0.0] <= stats.binom.ppf(0.999, 30, DELTA)
+    assert missed[0.1] > 9  # wrong where it is sure: the page says so
 
 
 def test_a_file_sorted_by_its_labels_gives_the_rate_that_it_has_as_drawn():
     # Equally sure rows, as h of MGCE has them at 1: the first of a sorted file all have one label, here the rarer one.
     missed = 0
-    for seed in range(60):
+    for seed in range(12):
         rng = np.random.default_rng(seed)
         y, sure = (rng.random(2000) >= 0.4).astype(int), rng.random(2000) < 0.5
         predicted = np.where(~sure & (rng.random(2000) < 0.3), 1 - y, y)  # right wherever it is sure
@@ -62,7 +63,7 @@ def test_a_file_sorted_by_its_labels_gives_the_rate_that_it_has_as_drawn():
         certificate = certify(given[order], probs[order], noise_rate="auto", bounds=["argmax"])
         missed += certificate.refuted is None and certificate.argmax_error < 0.15
         assert certificate == certify(given, probs, noise_rate="auto", bounds=["argmax"])
-    assert missed <= stats.binom.ppf(0.999, 60, 0.05)
+    assert missed <= stats.binom.ppf(0.999, 12, 0.05)
 
 
 def test_repeated_labels():
@@ -85,9 +86,17 @@ def test_the_estimate_is_that_of_cleanlab():
     ours = estimate.matrix
     theirs = (joint / joint.sum(0)).T
     np.testing.assert_allclose(ours, theirs, atol=0.02)
-    assert estimate.noise_rate == pytest.approx(1 - np.trace(joint), abs=0.01)
-    assert estimate.noise_rate_interval[0] < estimate.noise_rate < estimate.noise_rate_interval[1]
     assert (estimate.lower <= ours).all() and (ours <= estimate.upper).all()
+    found = noise_share(noisy, probs)  # nearer to the truth than the trace of the joint distribution
+    assert (estimate.noise_rate, estimate.noise_rate_interval) == (found.share, (found.lower, found.upper))
+    assert abs(estimate.noise_rate - (noisy != y).mean()) < abs(1 - np.trace(joint) - (noisy != y).mean())
+
+
+def test_the_rate_of_overlapping_classes_has_the_lower_end_0():
+    rng = np.random.default_rng(0)
+    p = 1 / (1 + np.exp(-1.5 * rng.normal(size=1000)))
+    interval = noise_rate_interval((rng.random(1000) < p).astype(int), np.stack([1 - p, p], 1))
+    assert interval.lower == 0 and interval.upper > 0.2
 
 
 def test_errors():

@@ -64,7 +64,7 @@ def test_decisions_mend_what_is_learnt_from_and_leave_what_is_measured(first, fr
     probs = second.model.pipeline.predict_proba(split.selected.iloc[split.held_out])
     assert second.certificate.argmax_error == certify(split.target[split.held_out], probs).argmax_error
     assert not set(second.judgement.suspects(N)) & decided and (second.judgement.wrong[list(decided)] == 0).all()
-    assert second.judgement.share_wrong()[0] < first.judgement.share_wrong()[0]
+    assert second.judgement.share.disagreement < first.judgement.share.disagreement
 
 
 def test_the_bounds_are_those_of_the_draws_counted_by_hand(first, frame, right):

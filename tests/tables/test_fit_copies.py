@@ -63,7 +63,7 @@ def test_it_says_that_its_bounds_are_for_distinct_rows(fit):
     )
     assert "240 of the 540 rows are copies" in fit.notes[0]
     assert DISTINCT in str(fit.certificate) and DISTINCT in str(fit.model.sets)
-    assert "labels of 300 distinct rows" in wrong_labels(fit)
+    assert "300 labels of distinct rows" in wrong_labels(fit)
     text = page(fit, plan, "t.csv", "m", {}).decode()
     assert "Disagreements on distinct rows like the 75 distinct rows held out" in text and "240 of the 540 rows" in text
     found = json.loads(json.dumps(summary(fit, plan)))
@@ -92,8 +92,7 @@ def test_copies_are_judged_by_trees_that_have_seen_none_of_them(fit, table):
     assert rare.sum() == 270 and agrees[rare].mean() < 0.5
     leaking = RandomForestClassifier(oob_score=True, random_state=0).fit(table[list("abcde")], table["y"])
     assert (leaking.oob_decision_function_.argmax(1) == rare)[rare].mean() > 0.95
-    share, low, high = judged.share_wrong()
-    assert share == judged.is_issue[judged.is_distinct].mean() and low < share < high
+    assert judged.share.n == 300 and judged.share.disagreement == (~agrees)[judged.is_distinct].mean()
     assert judged.is_distinct.sum() == judged.n_distinct == 300
     listed = judged.suspects(540)
     assert len(np.unique(rows.first[listed])) == len(listed) <= 300

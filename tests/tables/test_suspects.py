@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from scipy.stats import beta
 from sklearn.datasets import load_digits, load_iris
 from sklearn.metrics import average_precision_score
 
 from mgce.estimators import MGCEForestClassifier
 from mgce.noise.confident import confident_labels
+from mgce.noise.share import noise_share
 from mgce.tables import suspects
 from mgce.tables.suspects import judge, judgement
 
@@ -67,15 +67,6 @@ def test_rare_classes_do_not_spoil_the_ranking():
     assert average_precision_score(bad, found.wrong) > average_precision_score(bad, -margin) - 0.03
 
 
-def test_intervals_are_those_of_clopper_and_pearson():
-    target = np.repeat([0, 1], 50)
-    probs = np.where(target[:, None] == [0, 1], 0.9, 0.1)
-    probs[:7] = [0.1, 0.9]
-    found = judgement(probs, target)
-    assert found.share_wrong() == pytest.approx((0.07, beta.ppf(0.025, 7, 94), beta.ppf(0.975, 8, 93)))
-    assert found.share_wrong(1)[:2] == (0, 0) and found.share_wrong(0)[0] == pytest.approx(0.14)
-
-
 @pytest.mark.parametrize("kind", ["symmetric", "pair"])
 def test_wrong_labels_are_found_and_counted(kind):
     X, y = load_digits(return_X_y=True)
@@ -87,8 +78,8 @@ def test_wrong_labels_are_found_and_counted(kind):
     held_out = np.setdiff1d(np.arange(len(y)), train)
     for rows in (train, held_out):
         assert average_precision_score(bad[rows], found.wrong[rows]) > 0.95
-    share, low, high = found.share_wrong()
-    assert low < share < high and abs(share - 0.2) < 0.05
+    assert found.share == noise_share(given, found.probs)
+    assert found.share.lower <= bad.mean() <= found.share.upper and abs(found.share.share - 0.2) < 0.03
     assert bad[found.suspects(50)].mean() > 0.95
 
 

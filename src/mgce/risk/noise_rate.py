@@ -11,6 +11,7 @@ import numpy as np
 from mgce import _validation
 from mgce._arrays import FloatArray, IntArray, as_array, as_labels
 from mgce._row_order import content_order
+from mgce.noise.share import noise_share
 from mgce.risk.concentration import check_delta, clopper_pearson_lower, clopper_pearson_upper
 from mgce.risk.sample import checked_probs
 
@@ -44,12 +45,15 @@ class TransitionEstimate:
     matrix: FloatArray  # (k, k)
     lower: FloatArray  # (k, k)
     upper: FloatArray  # (k, k)
-    noise_rate: float  # share of wrong labels
-    noise_rate_interval: tuple[float, float]
+    noise_rate: float | None  # share of wrong labels; None where the data give only a range
+    noise_rate_interval: tuple[float, float]  # both are those of `mgce.noise.noise_share`
 
 
 def noise_rate_interval(target: Any, probs: Any, *, delta: float = 0.05) -> NoiseRateInterval:
     r"""Bound the rate of symmetric noise by the labels of the examples on which a classifier is most confident.
+
+    The interval holds whatever either of two methods says. One is :func:`mgce.noise.noise_share`, whose lower end is 0
+    where hard examples and wrong labels cannot be told apart. The other is
 
     .. math:: \hat\eta_{\text{low}} = \mathrm{BetaInv}(\delta/2;\ d, m - d + 1), \qquad
         \hat\eta_{\text{high}} = \mathrm{BetaInv}(1 - \delta/2;\ d + 1, m - d)
@@ -91,9 +95,10 @@ def noise_rate_interval(target: Any, probs: Any, *, delta: float = 0.05) -> Nois
     top = h.max(1)
     sure = np.flatnonzero(top >= np.sort(top)[-math.ceil(SURE_SHARE * len(h))] - SAME)
     wrong = int((h[sure].argmax(1) != y[sure]).sum())
+    found = noise_share(y, h, delta=delta)
     return NoiseRateInterval(
-        lower=clopper_pearson_lower(wrong, sure.size, delta / 2),
-        upper=clopper_pearson_upper(wrong, sure.size, delta / 2),
+        lower=min(found.rate_lower, clopper_pearson_lower(wrong, sure.size, delta / 2)),
+        upper=max(found.rate_upper, clopper_pearson_upper(wrong, sure.size, delta / 2)),
         n=sure.size,
         disagreements=wrong,
         assumptions=(
@@ -158,7 +163,8 @@ def estimate_transition(
         T_{ij} \propto C_{ji} \frac{n_j}{\sum_l C_{jl}}
 
     with t_l the mean probability of class l among the examples labelled l, and n_j the number of examples labelled j.
-    This estimate has no guarantee: it is good only if the model ranks the classes of most examples correctly.
+    This estimate has no guarantee: it is good only if the model ranks the classes of most examples correctly. The share
+    of wrong labels and its interval do not come from the matrix, but from :func:`mgce.noise.noise_share`.
     For a guarantee, look up the right labels of some examples and pass the counts as `audit` to
     :func:`~mgce.certify`.
 
@@ -198,10 +204,8 @@ def estimate_transition(
     )
     ends = (delta / 2, 1 - delta / 2)
     low, high = np.quantile(np.stack([_rows(joint) for joint in draws]), ends, axis=0)
-    rates = 1 - np.trace(draws, axis1=1, axis2=2)
-    return TransitionEstimate(
-        _rows(best), low, high, float(1 - np.trace(best)), tuple(np.quantile(rates, ends).tolist())
-    )
+    found = noise_share(y, p, delta=delta)
+    return TransitionEstimate(_rows(best), low, high, found.share, (found.lower, found.upper))
 
 
 def _confident_joint(y: IntArray, p: FloatArray) -> FloatArray:

@@ -34,6 +34,7 @@ NOISE_LIMITS = {
 }
 NO_SETS_IN_ORDER = "None: prediction sets need rows held out at random, not by groups or in the order of time."
 PLURALS = {NUMBER: "numbers", CATEGORY: "categories", DATE: "dates", TEXT: "text"}
+CHECKED_ROWS = 50  # of which the report says what they would tell: half an hour's work
 N_TRIALS = 12  # trials in the report, those on the most rows and with the highest accuracy first: one screen
 
 
@@ -124,13 +125,17 @@ def reading(fit: TableFit, plan: FitPlan) -> str:
 
 
 def wrong_labels(fit: TableFit) -> str:
-    """Return a sentence on the estimated share of wrong labels."""
-    share, low, high = fit.judgement.share_wrong()
-    labels = f"labels of {fit.judgement.n_distinct:,} distinct rows" if fit.n_copies else None
-    labels = labels or f"{len(fit.judgement.target):,} labels"
+    """Return sentences on the share of wrong labels: an interval or a range, and what it assumes."""
+    found = fit.judgement.share
+    labels = f"{found.n:,} labels{' of distinct rows' if fit.n_copies else ''}"
+    assumed = f"This assumes that {', and that '.join(found.assumptions)}."
+    ends = f"{percent_down(found.lower)} to {percent_up(found.upper)}"
+    if found.share is not None:
+        return f"About {found.share:.1%} of the {labels} are wrong ({ends}, nominally {1 - found.delta:.0%}). {assumed}"
     return (
-        f"About {share:.1%} of the {labels} look wrong ({percent_down(low)} to {percent_up(high)}, which allows for "
-        "the number of rows, but not for errors of the forest that judges them)."
+        f"Of the {labels}, {ends} are wrong. {assumed} The range begins at 0%, since {found.reason}. If you check "
+        f"{CHECKED_ROWS} rows drawn at random, an interval is at most {100 * found.width_after(CHECKED_ROWS):.0f} "
+        "points wide."
     )
 
 
@@ -260,19 +265,22 @@ def _remark(trial: Trial, choice: Choice) -> str:
 
 
 def _suspects(fit: TableFit, plan: FitPlan, most: int) -> str:
-    """Return HTML with the share of wrong labels in every class, and the rows with the most suspect labels."""
+    """Return HTML with the share of wrong labels, the number that look wrong by class, and the most suspect rows."""
     judgement = fit.judgement
     words = paragraph(
         "A forest of decision trees judges the label of each row, using only trees that were not fitted to this row. A "
         "place at the top of the list is a reason to check a label, not a proof that it is wrong."
     ) + paragraph(wrong_labels(fit))
-    shares = [
-        [str(label), f"{int(count):,}", *(f"{share:.1%}" for share in judgement.share_wrong(index))]
+    counts = [
+        [str(label), f"{int(given.sum()):,}", f"{int(judgement.is_issue[given].sum()):,}"]
         for index, label in enumerate(fit.model.classes)
-        if (count := (judgement.target == index).sum())
+        if (given := judgement.is_distinct & (judgement.target == index)).any()
     ]
     words += table(
-        "Labels that look wrong, by the class that was given.", ["given", "rows", "wrong", "from", "to"], shares
+        "Rows that the forest confidently puts into another class, by the class that was given. They look wrong; how "
+        "many are, the paragraph above says.",
+        ["given", "rows", "look wrong"],
+        counts,
     )
     suspects = judgement.suspects(most)
     if not suspects.size:

@@ -36,7 +36,7 @@ def summary(fit: TableFit, plan: FitPlan) -> dict[str, Any]:
         "importance": {each.column: each.mean for each in fit.measures.importance or []},
         "calibration": {name: fit.quality[name] for name in ("ece_h", "ece_p", "sce_h", "sce_p")},
         "certificate": fit.certificate.to_dict(),
-        "wrong_labels": {"all": _share(fit, None)} | {name: _share(fit, index) for index, name in enumerate(classes)},
+        "wrong_labels": {"all": _share(fit)} | {name: _looks_wrong(fit, index) for index, name in enumerate(classes)},
         "checked": None if fit.findings is None else fit.findings.to_dict(),
         "candidates": [
             {"model": trial.name, "rows": trial.rows, "accuracy": trial.accuracy, "seconds": trial.seconds}
@@ -69,8 +69,22 @@ def columns_left_out(fit: TableFit, plan: FitPlan) -> dict[str, str]:
     return reasons | dict.fromkeys(plan.drop, "as asked") | dict.fromkeys(fit.left_out, "no value")
 
 
-def _share(fit: TableFit, label: int | None) -> dict[str, float] | None:
-    """Return the estimated share of wrong labels among rows with this given label; None if there are no such rows."""
-    if label is not None and not (fit.judgement.target == label).any():
-        return None
-    return dict(zip(("share", "low", "high"), fit.judgement.share_wrong(label), strict=True))
+def _share(fit: TableFit) -> dict[str, Any]:
+    """Return the share of wrong labels, its form and assumptions, and the share of rows that look wrong."""
+    found = fit.judgement.share
+    return {
+        "share": found.share,
+        "low": found.lower,
+        "high": found.upper,
+        "form": "interval" if found.supported else "range from 0",
+        "assumptions": list(found.assumptions),
+        "reason": found.reason,
+        "disagreement": found.disagreement,
+        "look_wrong": _looks_wrong(fit, None),
+    }
+
+
+def _looks_wrong(fit: TableFit, label: int | None) -> float | None:
+    """Return the share of distinct rows with this given label that look wrong; None if there are no such rows."""
+    counted = fit.judgement.is_distinct & (True if label is None else fit.judgement.target == label)
+    return float(fit.judgement.is_issue[counted].mean()) if counted.any() else None

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binomtest
 
 from mgce._row_order import content_order
 from mgce.estimators import MGCEForestClassifier
 from mgce.noise.confident import confident_labels
+from mgce.noise.share import NoiseShare, noise_share
 from mgce.tables.candidates import forest
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-CONFIDENCE = 0.95  # of the intervals around estimated shares of wrong labels
 # Rows of each class that the estimate of the noise matrix is given beforehand, with wrong labels spread evenly: a class
 # of few rows says little about its noise. And steps of expectation maximisation: many more would fit q to the noise of
 # the probabilities. On ten tables of 1,000 rows with 20 % and 40 % of the labels wrong at random, and 40 % wrong as
@@ -70,20 +70,10 @@ class Judgement:
         order = self.order()
         return np.asarray(order[(self.is_distinct & (self.suggested != self.target))[order]][:most])
 
-    def share_wrong(self, label: int | None = None) -> tuple[float, float, float]:
-        """Estimate the share of wrong labels by the share of issues among distinct rows.
-
-        Args:
-            label: count only rows with this given label; None for all rows.
-
-        Returns:
-            The estimate, and both ends of its Clopper-Pearson confidence interval. The interval allows for the number
-            of rows, but not for errors of the model that judges the labels.
-        """
-        counted = self.is_distinct if label is None else self.is_distinct & (self.target == label)
-        issues = self.is_issue[counted]
-        interval = binomtest(int(issues.sum()), len(issues)).proportion_ci(CONFIDENCE)
-        return float(issues.mean()), float(interval.low), float(interval.high)
+    @cached_property
+    def share(self) -> NoiseShare:
+        """The estimated share of wrong labels among distinct rows: see :func:`mgce.noise.noise_share`."""
+        return noise_share(self.target[self.is_distinct], self.probs[self.is_distinct])
 
 
 def judge(
