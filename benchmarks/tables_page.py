@@ -1,4 +1,4 @@
-"""The results of `mgce fit` beside other methods as a page: `python -m benchmarks.tables_page`."""
+"""The results of `mgce fit` on public tables, beside other methods, as a page: `python -m benchmarks.tables_page`."""
 
 from __future__ import annotations
 
@@ -126,9 +126,10 @@ def _verdict(cells: Cells, methods: Sequence[str]) -> str:
     behind = 100 * (accuracy[first] - accuracy[OURS])
     distance = f"{abs(behind):.1f} points {'behind' if behind > 0 else 'ahead of'}"
     better = "better" if ranks[OURS] < ranks[rival] else "no better"
+    p = [shown_p(p_values(part, others)[other]) for part, other in ((noisy, rival), (clean, first))]
     return (
-        f"With wrong labels `{OURS}` is {better} in mean rank than {rival}, the best of the others. With right labels "
-        f"`{OURS}` is {distance} the most accurate of the others, {first}."
+        f"With wrong labels `{OURS}` is {better} in mean rank than {rival}, the best of the others (p {p[0]}). With "
+        f"right labels `{OURS}` is {distance} the most accurate of the others, {first} (p {p[1]})."
     )
 
 

@@ -64,8 +64,8 @@ def render(results: Records, text: Records) -> str:
         "is rather too small.",
         _against(noisy, others),
         "### Each table",
-        f"Means over the kinds of wrong labels: `{OURS}` and the best of the others on that table, which it takes all "
-        "others to be. The better figure is bold.",
+        f"Means over the kinds of wrong labels: `{OURS}` and the best of the others, which differs from table to "
+        "table. The better figure is bold.",
         _each_table(noisy, others, tables),
         _texts(text),
     ]
@@ -104,8 +104,8 @@ def _of_right_labels(cells: Cells, methods: Sequence[str]) -> str:
     said = []
     for key in ("accuracy", "log_loss"):
         order = sorted(methods, key=lambda name: mean_rank(clean, methods, name, key))
-        said.append(f"{code(order[0])} in {NAMES[key]}, where `{OURS}` is number {order.index(OURS) + 1}")
-    return f"With right labels the best mean rank has {said[0]}. It is {said[1]}."
+        said.append(f"in {NAMES[key]} is {code(order[0])}, and `{OURS}` is in place {order.index(OURS) + 1}.")
+    return f"With right labels, first in mean rank {said[0]} First {said[1]}"
 
 
 def _reached(what: bool) -> str:
