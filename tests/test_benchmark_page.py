@@ -72,9 +72,9 @@ def test_page_of_the_tables_is_the_rendering_of_their_results():
     page = (ROOT / tables_page.PAGE).read_text()
     assert page == tables_page.render(results, unseen, text)
     for records in (results, unseen, text):
-        records[0]["accuracy"] += 0.1
+        records[1]["accuracy"] += 0.1
         assert page != tables_page.render(results, unseen, text)
-        records[0]["accuracy"] -= 0.1
+        records[1]["accuracy"] -= 0.1
     cells, methods = tables_page.whole_cells(results[:-1])
     assert all(len(by_method) == len(methods) for by_method in cells.values())
 

@@ -139,3 +139,7 @@ def test_a_goal_that_is_missed_is_said():
     page = unseen_page.render(_records({"mgce fit": 0.6, "other": 0.95}), [])
     assert "| first in mean rank in accuracy | **no** | 2.00, place 2 | other: 1.00, p 0.031 |" in page
     assert "| other | 0 / 0 / 12 | 0.031 |" in page
+    clean = _records({"mgce fit": 0.6, "other": 0.95}, noise=("symmetric", 0.0))
+    page = unseen_page.render([*clean, *_records({"mgce fit": 0.9, "other": 0.85})], [])
+    assert "in mean rank in accuracy is other, and `mgce fit` is in place 2." in page
+    assert "1.00, place 1" in page
