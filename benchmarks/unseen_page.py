@@ -38,10 +38,12 @@ def render(results: Records, text: Records) -> str:
     noisy = with_wrong_labels(cells)
     tables = list(dict.fromkeys(cell[0] for cell in cells))
     others = [name for name in methods if name != OURS]
+    begun = sorted({result["table"] for result in results} - {*tables})
+    left = f" Not finished in time, and not counted: {', '.join(begun)}." if begun else ""
     parts = [
         "## Tables that nothing was chosen on",
         f"Nothing of `{OURS}` was chosen on these {len(tables)} tables. They were named before a result was seen, and "
-        f"measured once, with one seed: {', '.join(tables)}.",
+        f"measured once, with one seed: {', '.join(tables)}.{left}",
         _goals(cells, methods),
         _of_right_labels(cells, methods),
         "Every method gets the same rows and labels: up to 1,000 for training, and others with right labels for the "
@@ -186,7 +188,10 @@ def _texts(results: Records) -> str:
         (
             "### Tables with text",
             "Questions to a bank and what they are about: ten of 77 intents, the same beside eight columns of "
-            "numbers, questions about cards or not, and all intents. `python -m benchmarks.unseen_text` measures them.",
+            "numbers, questions about cards or not, and all intents. Accuracy is in percent. `python -m "
+            "benchmarks.unseen_text` measures them.",
             table(["", "", *heads, "seconds"], rows),
+            f"Cells with wrong labels in which `{OURS}` is better, equal and worse, with the same test:",
+            _against(with_wrong_labels(cells), [name for name in methods if name != OURS]),
         )
     )

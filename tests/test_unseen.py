@@ -131,6 +131,8 @@ def test_a_table_that_is_not_finished_is_not_on_the_page():
     assert methods == ["mgce fit", "other"]
     assert {cell[0] for cell in found} == {f"t{i}" for i in range(6)}
     assert len(found) == 2 * 12 - 1
+    assert "Not finished in time, and not counted: t6." in unseen_page.render([*whole, *begun], [])
+    assert "Not finished" not in unseen_page.render(whole, [])
 
 
 def test_a_goal_that_is_missed_is_said():
