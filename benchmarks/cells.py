@@ -16,6 +16,7 @@ OURS = "mgce fit"
 # since, and both records together are that of `OURS`.
 APART = "mgce fit --refit"
 SIGNS = {"accuracy": 1, "balanced": 1, "log_loss": -1}  # of the measures, such that more is better
+TABLE, PAIR, CELL = slice(1), slice(3), slice(4)  # parts of a cell by which results are put together
 Cell = tuple[str, str, float, int]  # table, kind of noise, rate, seed
 Cells = dict[Cell, dict[str, dict[str, Any]]]  # of each cell, the result of each method
 
@@ -61,28 +62,29 @@ def gaps(cells: Cells, other: str, key: str = "accuracy") -> list[float]:
     return [SIGNS[key] * (cell[OURS][key] - cell[other][key]) for cell in cells.values()]
 
 
-def won(cells: Cells, other: str, key: str = "accuracy") -> str:
-    """Return the numbers of cells in which ours is better, equal and worse."""
-    found = gaps(cells, other, key)
+def won(cells: Cells, other: str, key: str = "accuracy", unit: slice = CELL) -> str:
+    """Return the numbers of cells, or of tables, in which ours is better, equal and worse."""
+    found = means_of_gaps(cells, other, key, unit)
     return " / ".join(str(sum(which)) for which in zip(*((d > 0, d == 0, d < 0) for d in found), strict=True))
 
 
-def p_values(cells: Cells, others: Sequence[str], key: str = "accuracy") -> dict[str, float]:
+def p_values(cells: Cells, others: Sequence[str], key: str = "accuracy", unit: slice = PAIR) -> dict[str, float]:
     """Test ours against each other method by Wilcoxon's signed-rank test, corrected by Holm's method.
 
-    Seeds of a table and noise are one pair, their mean. Tables with several kinds of noise are several pairs, which
-    makes p smaller than as many tables would.
+    A pair is the mean over seeds of a table and noise, or, by the unit `TABLE`, the mean over all cells of a table.
+    Cells of a table are alike, which makes p of the former smaller than as many tables would.
     """
-    found = [_mean_of_seeds(cells, gaps(cells, other, key)) for other in others]
+    found = [means_of_gaps(cells, other, key, unit) for other in others]
     corrected = holm([float(wilcoxon(each).pvalue) if any(each) else 1.0 for each in found])
     return dict(zip(others, corrected, strict=True))
 
 
-def _mean_of_seeds(cells: Cells, found: Sequence[float]) -> list[float]:
-    by_pair: defaultdict[tuple[str, str, float], list[float]] = defaultdict(list)
-    for (*pair, _), value in zip(cells, found, strict=True):
-        by_pair[tuple(pair)].append(value)
-    return [statistics.fmean(values) for values in by_pair.values()]
+def means_of_gaps(cells: Cells, other: str, key: str, unit: slice) -> list[float]:
+    """Return by how much ours is better than another method in the mean over the cells of each unit."""
+    by_unit: defaultdict[tuple[Any, ...], list[float]] = defaultdict(list)
+    for cell, value in zip(cells, gaps(cells, other, key), strict=True):
+        by_unit[cell[unit]].append(value)
+    return [statistics.fmean(values) for values in by_unit.values()]
 
 
 def shown_p(p: float) -> str:

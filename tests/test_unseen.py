@@ -122,6 +122,10 @@ def test_p_values_are_those_of_all_signs_and_of_means_over_seeds():
     least = min(ranks[gaps > 0].sum(), ranks[gaps < 0].sum())
     assert p["c"] == pytest.approx(max(p["b"], 2 * np.mean(np.array(sums) <= least)))
     assert cells_of.won(found, "c") == "8 / 0 / 4"
+    assert cells_of.won(found, "c", unit=cells_of.TABLE) == "4 / 0 / 2"
+    both = found | {(cell[0], "pair", *cell[2:]): by_method for cell, by_method in found.items()}
+    assert cells_of.p_values(both, ["b", "c"], unit=cells_of.TABLE) == p
+    assert cells_of.p_values(both, ["b", "c"])["b"] < p["b"]
 
 
 def test_a_table_that_is_not_finished_is_not_on_the_page():
@@ -137,10 +141,16 @@ def test_a_table_that_is_not_finished_is_not_on_the_page():
 
 def test_a_goal_that_is_missed_is_said():
     page = unseen_page.render(_records({"mgce fit": 0.9, "other": 0.85}), [])
-    assert "| first in mean rank in accuracy | yes | 1.00, place 1 | other: 2.00, p 0.031 |" in page
+    assert (
+        "| first in mean rank in accuracy | yes | 1.00, place 1 | other: 2.00, p 0.031 by cell, 0.031 by table |"
+        in page
+    )
     page = unseen_page.render(_records({"mgce fit": 0.6, "other": 0.95}), [])
-    assert "| first in mean rank in accuracy | **no** | 2.00, place 2 | other: 1.00, p 0.031 |" in page
-    assert "| other | 0 / 0 / 12 | 0.031 |" in page
+    assert (
+        "| first in mean rank in accuracy | **no** | 2.00, place 2 | other: 1.00, p 0.031 by cell, 0.031 by table |"
+        in page
+    )
+    assert "| other | 0 / 0 / 6 | 0.031 |" in page
     clean = _records({"mgce fit": 0.6, "other": 0.95}, noise=("symmetric", 0.0))
     page = unseen_page.render([*clean, *_records({"mgce fit": 0.9, "other": 0.85})], [])
     assert "in mean rank in accuracy is other, and `mgce fit` is in place 2." in page
