@@ -16,6 +16,7 @@ from benchmarks import (
     page,
     tables_page,
     tables_picture,
+    unseen_page,
 )
 from benchmarks.gpu import page as gpu_page
 
@@ -65,8 +66,15 @@ def test_a_changed_result_changes_the_page():
 
 
 def test_page_of_the_tables_is_the_rendering_of_their_results():
-    results = [json.loads(line) for line in (ROOT / tables_page.RESULTS).read_text().splitlines()]
-    assert (ROOT / tables_page.PAGE).read_text() == tables_page.render(results)
+    results, unseen, text = (
+        tables_page.records(ROOT / path) for path in (tables_page.RESULTS, unseen_page.RESULTS, unseen_page.TEXT)
+    )
+    page = (ROOT / tables_page.PAGE).read_text()
+    assert page == tables_page.render(results, unseen, text)
+    for records in (results, unseen, text):
+        records[1]["accuracy"] += 0.1
+        assert page != tables_page.render(results, unseen, text)
+        records[1]["accuracy"] -= 0.1
     cells, methods = tables_page.whole_cells(results[:-1])
     assert all(len(by_method) == len(methods) for by_method in cells.values())
 
