@@ -21,7 +21,7 @@ ROOMS = {
         "functional",
         "linear",
         "metrics noise risk datasets pages",
-        "sets",
+        "sets encoders",
         "training",
         "estimators review",
         "tables integrations runs",
@@ -92,6 +92,7 @@ ROOMS = {
     ),
     "mgce.pages": ("png svg web_page script_page",),
     "mgce.review": ("keys draws rows_of_csv bounds", "decision_file", "suspect_file", "sheet"),
+    "mgce.encoders": ("card pictures", "encoder", "inputs feature_files libraries", "embedding"),
     "mgce.sets": ("conformal", "calibration"),
     "mgce.training": (
         "logit_layer member_losses network seeds settings",
@@ -149,8 +150,8 @@ ROOMS = {
     ),
     "mgce.cli": (
         "changed_tables commands env list_options noise_options outputs terminal",
-        "table_options",
-        "certify compare fit predict reproduce review",
+        "table_options encoding",
+        "certify compare embed fit predict reproduce review",
         "benchmark demo report",
         "main",
     ),

@@ -12,6 +12,7 @@ TESTED_IN = {
     "_text": "cli/test_hostile_names.py",
     "functional": "test_public_api.py",
     "cli/changed_tables": "cli/test_fit.py",
+    "cli/encoding": "cli/test_embed.py",
     "cli/env": "cli/test_compare.py",
     "cli/list_options": "cli/test_compare.py",
     "cli/main": "cli/test_commands.py",

@@ -16,6 +16,7 @@ COMMANDS = {
     "demo": "Run mgce fit on a table whose labels are made wrong, and count what was found by the right labels.",
     "fit": "Fit a classifier to a table whose labels may be partly wrong, and bound how often it disagrees with them.",
     "review": "Write a page on which a person goes through suspect labels with the keyboard.",
+    "embed": "Turn pictures or texts into features by a pretrained encoder.",
     "predict": "Classify the rows of a table.",
     "certify": "Bound the errors of a model on the distribution that labelled rows come from.",
     "compare": "Train a network by each loss on rows with wrong labels, and compare the networks on test rows with "
@@ -32,6 +33,7 @@ EXAMPLES = {
     "demo": "mgce demo",
     "fit": "mgce fit customers.csv --target churned",
     "review": "mgce review customers.suspects.csv",
+    "embed": "mgce embed photos --out photos.npz",
     "predict": "mgce predict customers.skops new.csv",
     "certify": "mgce certify customers.skops labelled.csv",
     "compare": "mgce compare digits --noise-rate 0.4 --methods ce,gce,mgce",
