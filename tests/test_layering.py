@@ -82,7 +82,7 @@ ROOMS = {
         "any_model breakdown linear_bound",
     ),
     "mgce.datasets": (
-        "images separators sources splits",
+        "images separators sources splits vectors",
         "reading",
         "typed_tables",
         "cifar idx image_folders svhn table_files",
@@ -110,14 +110,14 @@ ROOMS = {
         "mlp",
     ),
     "mgce.tables": (
-        "dates numbers",
+        "dates numbers embeddings",
         "candidates predictions copies unread",
         "texts",
         "columns",
         "text_features",
         "rebuilt",
         "choice suspects model notes dependence",
-        "rows",
+        "rows heads",
         "measures row_keys",
         "listing checked",
         "fit",
@@ -151,6 +151,7 @@ ROOMS = {
     "mgce.cli": (
         "changed_tables commands env list_options noise_options outputs terminal",
         "table_options encoding",
+        "embedded",
         "certify compare embed fit predict reproduce review",
         "benchmark demo report",
         "main",

@@ -33,6 +33,7 @@ TRUSTED = frozenset(
         "mgce.tables.model.TablePipeline",
         "mgce.tables.text_features.TextEncoder",
         "mgce.tables.text_features.TextTransformer",
+        "mgce.tables.text_features.VectorTransformer",
         "numpy.dtype",
         # Of CalibratedClassifierCV, ColumnTransformer, searches, VotingClassifier and StackingClassifier.
         "sklearn.calibration._CalibratedClassifier",

@@ -131,9 +131,9 @@ def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]], word
     )
 
 
-def image(png: bytes, text: str) -> str:
-    """Return the HTML of an embedded PNG, with an alternative text for screen readers."""
-    return f'<img alt="{html_text(text)}" src="data:image/png;base64,{base64.b64encode(png).decode()}">'
+def image(content: bytes, text: str, kind: str = "png") -> str:
+    """Return the HTML of an embedded picture, PNG or JPEG, with an alternative text for screen readers."""
+    return f'<img alt="{html_text(text)}" src="data:image/{kind};base64,{base64.b64encode(content).decode()}">'
 
 
 def figure(drawing: str, caption: str) -> str:

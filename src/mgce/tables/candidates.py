@@ -28,6 +28,8 @@ MODELS = {  # the quickest first: when the time for trials is over, those left a
     "boosting": "gradient boosting on labels that a forest has corrected",
     "fourier": "MGCE that is linear in 500 random Fourier features, convex",
 }
+HEAD = "head"
+HEADS = {HEAD: "linear classifier of embeddings, whose penalty is chosen in folds"}  # by name, what they are
 BASELINES = {  # by name, what they are
     "logistic regression": "logistic regression of scikit-learn",
     "gradient boosting": "gradient boosting of scikit-learn, on the labels as given",
@@ -96,9 +98,12 @@ class Baseline:
 class Logistic(BaseEstimator):  # type: ignore[misc]
     """Logistic regression as scikit-learn fits it: a linear model of MGCE at beta = inf, with another penalty."""
 
+    def __init__(self, C: float = 1.0) -> None:
+        self.C = C
+
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MGCEClassifier:
         """Fit, and return the linear model that has the coefficients."""
-        fitted = LogisticRegression(max_iter=LOGISTIC_STEPS).fit(X, y, sample_weight)
+        fitted = LogisticRegression(max_iter=LOGISTIC_STEPS, C=self.C).fit(X, y, sample_weight)
         linear = MGCEClassifier(math.inf)
         linear.classes_, linear.beta_, linear.n_features_in_ = fitted.classes_, math.inf, X.shape[1]
         linear.coef_, linear.intercept_ = fitted.coef_, fitted.intercept_
@@ -132,6 +137,11 @@ def candidates(
             for candidate in _candidates_of(name, (beta,) if beta else betas[name], seed, n_rows, jobs, FEW_FOURIER)
         ]
     return _candidates_of(model, (beta,) if beta else BETAS, seed, n_rows, jobs)
+
+
+def head(seed: int) -> Any:
+    """Return the unfitted classifier of embeddings."""
+    return Logistic(C=1e-3)
 
 
 def forest(n_rows: int, seed: int, jobs: int = 1, beta: float = DEFAULT_BETA) -> MGCEForestClassifier:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from mgce._validation import expected
 from mgce.datasets.tables import MAX_CATEGORIES, preprocessor
+from mgce.datasets.vectors import vectors
 from mgce.estimators import (
     MGCEBoostingClassifier,
     MGCEClassifier,
@@ -34,7 +35,7 @@ from mgce.noise.right_labels import RATES, SHARPNESS, RightLabels
 from mgce.sets import ConformalSets
 from mgce.sets.conformal import SCORES
 from mgce.tables.columns import TEXT, Columns
-from mgce.tables.text_features import MAX_TERMS, REDUCED, SETTINGS, TextEncoder, TextTransformer
+from mgce.tables.text_features import MAX_TERMS, REDUCED, SETTINGS, TextEncoder, TextTransformer, VectorTransformer
 
 LEAST, MOST = sys.float_info.min, sys.float_info.max  # of positive numbers
 # Layers of a network; `mgce fit` trains two. A layer that is another one again costs a file 300 bytes, but each
@@ -49,6 +50,10 @@ def build_transformer(node: Node, columns: Columns) -> tuple[Any, pd.DataFrame]:
     Raises:
         ValueError: if what the file says is not what a transformer of these columns has.
     """
+    if columns.width:
+        (name,) = columns.kinds
+        made_up = vectors(np.zeros((MADE_UP_ROWS, columns.width), np.float32))
+        return VectorTransformer(columns.width), pd.DataFrame({name: pd.Series(made_up, dtype=object)})
     texts = [name for name, kind in columns.kinds.items() if kind == TEXT]
     if not texts:
         return _preprocessor(node, columns)

@@ -8,7 +8,8 @@ from dataclasses import fields
 from pathlib import Path
 
 from mgce._rounding import confidence_text, percent_up
-from mgce.pages.web_page import bullets, commands, paragraph, table
+from mgce._text import html_text
+from mgce.pages.web_page import bullets, commands, figure, image, paragraph, table
 from mgce.review.bounds import width_after
 from mgce.review.decision_file import saved_as
 from mgce.review.draws import HELD_OUT
@@ -43,8 +44,8 @@ def line_cells(fit: TableFit, row: int) -> list[str]:
     return [] if fit.listing.lines is None else [str(fit.listing.lines[row])]
 
 
-def worst_rows(fit: TableFit, plan: FitPlan) -> str:
-    """Return HTML with the rows whose labels are most suspect, with all cells."""
+def worst_rows(fit: TableFit, plan: FitPlan, pictures: Mapping[int, bytes]) -> str:
+    """Return HTML with the rows whose labels are most suspect, with their pictures if there are any, and all cells."""
     worst = fit.judgement.suspects(WORST)
     if not worst.size:
         return paragraph("None: every label is the one the forest would give.")
@@ -57,7 +58,12 @@ def worst_rows(fit: TableFit, plan: FitPlan) -> str:
         [*suspect_cells(fit, row), *line_cells(fit, row), *map(_short, texts.iloc[place])]
         for place, row in enumerate(worst.tolist())
     ]
-    return table(
+    shelf = "".join(
+        figure(image(pictures[row], f"picture of row {cells[0]}", "jpeg"), _caption(*cells[:3]))
+        for row, cells in zip(worst.tolist(), rows, strict=True)
+        if row in pictures
+    )
+    return shelf + table(
         f"The {len(rows)} rows with the most suspect labels. Probabilities are rounded, as fits with other seeds move "
         f"them.{lines}{more}",
         [*suspect_head(fit, plan), *shown],
@@ -172,6 +178,10 @@ def checked_section(fit: TableFit) -> str:
 def terminal_steps(steps: Mapping[str, str]) -> list[str]:
     """Return the lines on what to do next for the terminal."""
     return ["Do this next:", *(f"  {command}" for command in steps.values())]
+
+
+def _caption(name: str, given: str, suggested: str) -> str:
+    return html_text(f"{name}: {given}, or {suggested}?")
 
 
 def _short(cell: object) -> str:
