@@ -43,7 +43,7 @@ def beside(frame: pd.DataFrame, features: Features, id: str | None) -> tuple[pd.
     Args:
         frame: the table, with rows numbered from 0.
         features: of its rows; more than it has rows, if they are matched by name.
-        id: the column of the names; None to look for one whose values all are names of features.
+        id: the column of the names; None to look for one whose values are names of features.
 
     Returns:
         The table; the column of the names, if they were matched by one; and notes for the user.
@@ -78,10 +78,12 @@ def as_table(features: Features, id: str | None) -> pd.DataFrame:
 
 
 def _names(frame: pd.DataFrame, names: Any) -> str | None:
-    """Return the first column of texts whose values all are names of features; None if there is none."""
+    """Return the column of texts with the most values that are names of features; None if no text is one."""
     known = set(names.tolist())
-    texts = (name for name in frame.columns if not pd.api.types.is_numeric_dtype(frame[name]))
-    return next((str(name) for name in texts if frame[name].astype(str).isin(known).all()), None)
+    texts = [str(name) for name in frame.columns if not pd.api.types.is_numeric_dtype(frame[name])]
+    found = {name: int(frame[name].astype(str).isin(known).sum()) for name in texts}
+    best = max(found, key=lambda name: found[name], default=None)
+    return best if best is not None and found[best] else None
 
 
 def _places(column: pd.Series[Any], names: Any) -> Any:

@@ -28,7 +28,7 @@ from mgce.review.suspect_file import PICTURE
 from mgce.risk import RiskCertificate, certify
 from mgce.risk.any_model import label_indices
 from mgce.sets import ConformalSets, calibrate
-from mgce.tables.candidates import AUTO, BASELINES, FEW_BETAS, MODELS, Baseline, Candidate, baselines, candidates
+from mgce.tables.candidates import AUTO, BASELINES, FEW_BETAS, HEADS, MODELS, Baseline, Candidate, baselines, candidates
 from mgce.tables.checked import Checked, Findings, findings
 from mgce.tables.choice import Choice, choose, count_fits, fit_candidate
 from mgce.tables.dependence import Dependence, dependence
@@ -119,6 +119,11 @@ class TableFit:
     reading: Reading | None = None  # the account of the table's file, if it was read from one
     checked: Checked | None = None  # decisions of a person on rows
     findings: Findings | None = None  # what they did and tell
+
+    @property
+    def judge(self) -> str:
+        """What judges the labels: the head that was chosen for embeddings, or a forest."""
+        return self.choice.trial.model if self.choice.trial.model in HEADS else "forest"
 
 
 def run(
@@ -258,7 +263,7 @@ def _learn(
             choice = choose_head(X[rows.train], y[rows.train], seed=plan.seed, on_fit=on_fit, weight=weight)
             on_fit("Judging the labels")
             judged = judge_by_head(choice, X, rows.target, rows.train, rows.first)
-            return _Learnt(transformer, choice, judged, list(dict.fromkeys(str(one.message) for one in caught)))
+            return _Learnt(transformer, choice, judged, [])
         choice = choose(X[rows.train], y[rows.train], among, compared, **settings, on_fit=on_fit)
         on_fit("Judging the labels")
         others: dict[str, Any] = {"weight": copied, "first": rows.first}

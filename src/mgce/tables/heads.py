@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mgce.tables.candidates import HEAD, Candidate, head
-from mgce.tables.choice import Choice, Margins, OnFit, Trial, Weight, folds, try_candidate
+from mgce.tables.choice import Choice, Margins, OnFit, Trial, Weight
 from mgce.tables.suspects import Judgement, judgement
 
-HEAD_FITS = 2  # calls of `on_fit` that the choice makes
+HEAD_FITS = 1  # calls of `on_fit` that the choice makes
 
 
 def choose_head(X: NDArray[Any], y: NDArray[Any], *, seed: int, on_fit: OnFit, weight: Weight = None) -> Choice:
@@ -28,15 +28,15 @@ def choose_head(X: NDArray[Any], y: NDArray[Any], *, seed: int, on_fit: OnFit, w
     start = time.process_time()
     estimator = head(seed)
     candidate = Candidate(HEAD, "", estimator, estimator)
-    trial = try_candidate("Trying the head in folds", candidate, (X, y, weight), seed, on_fit)
     on_fit("Fitting the head")
     fitted = estimator.fit(X, y, **({} if weight is None else {"sample_weight": weight}))
-    assert trial.probs is not None
+    probs = fitted.oof_proba_
     target = np.unique(y, return_inverse=True)[1]
-    # A class that a fold has not learnt has the probability zero there: as much as one row of all says.
-    margins = np.log(np.maximum(trial.probs.astype(np.float64), 1 / len(y)))
-    trial = Trial(HEAD, candidate, len(y), trial.accuracy, time.process_time() - start, probs=trial.probs)
-    measured_on = f"in {folds(y, seed).n_splits}-fold cross-validation on {len(y):,} training rows"
+    # A class that a fold has not learnt may have the probability zero there: as much as one row of all says.
+    margins = np.log(np.maximum(probs, 1 / len(y)))
+    accuracy, seconds = float((probs.argmax(1) == target).mean()), time.process_time() - start
+    trial = Trial(HEAD, candidate, len(y), accuracy, seconds, probs=probs.astype(np.float32))
+    measured_on = f"in {estimator.cv}-fold cross-validation on {len(y):,} training rows"
     return Choice(fitted, trial, [trial], measured_on, [], Margins(margins, target.astype(np.int64)))
 
 

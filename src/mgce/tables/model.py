@@ -163,8 +163,10 @@ class TableModel:
     def unseen(self, selected: pd.DataFrame) -> list[str]:
         """Return a sentence on each column with categories that no training row had."""
         names = self.columns.categories
+        if not names:
+            return []
         encoder = self.pipeline[0].named_transformers_["categories"]
-        return unseen_categories(selected, dict(zip(names, encoder.categories_, strict=True))) if names else []
+        return unseen_categories(selected, dict(zip(names, encoder.categories_, strict=True)))
 
     def count_trained(self, selected: pd.DataFrame, labels: pd.Series[Any]) -> int:
         """Return the number of rows that equal a training row in all features and the label."""

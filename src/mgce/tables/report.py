@@ -132,7 +132,7 @@ def wrong_labels(fit: TableFit) -> str:
     labels = labels or f"{len(fit.judgement.target):,} labels"
     return (
         f"About {share:.1%} of the {labels} look wrong ({percent_down(low)} to {percent_up(high)}, which allows for "
-        "the number of rows, but not for errors of the forest that judges them)."
+        f"the number of rows, but not for errors of the {fit.judge} that judges them)."
     )
 
 
@@ -266,9 +266,11 @@ def _remark(trial: Trial, choice: Choice) -> str:
 def _suspects(fit: TableFit, plan: FitPlan, most: int) -> str:
     """Return HTML with the share of wrong labels in every class, and the rows with the most suspect labels."""
     judgement = fit.judgement
+    judged_by = "A forest of decision trees judges the label of each row, using only trees that were not fitted to it."
+    if fit.judge in HEADS:
+        judged_by = "A head judges the label of each row, of its fold: it was not fitted to the row."
     words = paragraph(
-        "A forest of decision trees judges the label of each row, using only trees that were not fitted to this row. A "
-        "place at the top of the list is a reason to check a label, not a proof that it is wrong."
+        f"{judged_by} A place at the top of the list is a reason to check a label, not a proof that it is wrong."
     ) + paragraph(wrong_labels(fit))
     shares = [
         [str(label), f"{int(count):,}", *(f"{share:.1%}" for share in judgement.share_wrong(index))]
@@ -280,7 +282,7 @@ def _suspects(fit: TableFit, plan: FitPlan, most: int) -> str:
     )
     suspects = judgement.suspects(most)
     if not suspects.size:
-        return words + paragraph("None: every label is the one the forest would give.")
+        return words + paragraph(f"None: every label is the one the {fit.judge} would give.")
     numbers = "" if plan.id else " Rows are numbered from 1; lines are those of a spreadsheet."
     return words + table(
         f"The most suspect rows, {len(suspects)} of them. Of their labels, "

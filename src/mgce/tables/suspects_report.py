@@ -13,6 +13,7 @@ from mgce.pages.web_page import bullets, commands, figure, image, paragraph, tab
 from mgce.review.bounds import width_after
 from mgce.review.decision_file import saved_as
 from mgce.review.draws import HELD_OUT
+from mgce.review.suspect_file import PICTURE
 from mgce.tables.fit import FitPlan, TableFit
 from mgce.tables.listing import probability_text
 
@@ -48,7 +49,7 @@ def worst_rows(fit: TableFit, plan: FitPlan, pictures: Mapping[int, bytes]) -> s
     """Return HTML with the rows whose labels are most suspect, with their pictures if there are any, and all cells."""
     worst = fit.judgement.suspects(WORST)
     if not worst.size:
-        return paragraph("None: every label is the one the forest would give.")
+        return paragraph(f"None: every label is the one the {fit.judge} would give.")
     cells = fit.listing.cells
     shown = list(cells.columns[:CELLS])
     more = f" {cells.shape[1] - CELLS} more columns are in the file of suspects." if cells.shape[1] > CELLS else ""
@@ -109,8 +110,15 @@ def next_steps(
             ["mgce", "review", f"{stem}.suspects.csv"]
         ),
         "Mend the table with the decisions, and fit a better model.": shlex.join(again),
-        "Classify new rows.": shlex.join(["mgce", "predict", model_file, "NEW.csv"]),
+        "Classify new rows.": shlex.join(["mgce", "predict", model_file, _new_rows(fit)]),
     }
+
+
+def _new_rows(fit: TableFit) -> str:
+    """Return what new rows may be called: a table, features or a folder of pictures."""
+    if PICTURE in fit.listing.cells.columns and fit.model.columns.width:
+        return "NEW-PICTURES"
+    return "NEW.npz" if fit.model.columns.width else "NEW.csv"
 
 
 def _option(name: str) -> str:
