@@ -69,7 +69,7 @@ ROOMS = {
         "solver",
     ),
     "mgce.metrics": ("binning bootstrap", "calibration streaming", "evaluation"),
-    "mgce.noise": ("confident corruption right_labels transition", "instances"),
+    "mgce.noise": ("confident corruption mixture right_labels transition", "instances"),
     "mgce.risk": (
         "alpha_loss concentration",
         "betting stratified",
@@ -103,9 +103,9 @@ ROOMS = {
         "lightning",
     ),
     "mgce.estimators": (
-        "archive base folds log_margins trees",
-        "persistence stochastic torch_modules unbuilt",
-        "forest linear voting",
+        "archive base directions folds log_margins trees",
+        "penalized persistence stochastic torch_modules unbuilt",
+        "embedding forest linear voting",
         "boosting fourier linear_cv",
         "mlp",
     ),

@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # what type checkers see; `as` says that it is public
     from mgce.estimators import MGCEBoostingClassifier as MGCEBoostingClassifier
     from mgce.estimators import MGCEClassifier as MGCEClassifier
     from mgce.estimators import MGCEClassifierCV as MGCEClassifierCV
+    from mgce.estimators import MGCEEmbeddingClassifier as MGCEEmbeddingClassifier
     from mgce.estimators import MGCEForestClassifier as MGCEForestClassifier
     from mgce.estimators import MGCEFourierClassifier as MGCEFourierClassifier
     from mgce.estimators import MGCEMLPClassifier as MGCEMLPClassifier
@@ -53,6 +54,7 @@ _NAMES = {  # by the module that defines them
         "MGCEBoostingClassifier",
         "MGCEClassifier",
         "MGCEClassifierCV",
+        "MGCEEmbeddingClassifier",
         "MGCEForestClassifier",
         "MGCEFourierClassifier",
         "MGCEMLPClassifier",

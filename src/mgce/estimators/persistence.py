@@ -21,6 +21,7 @@ MADE_OF = "estimators of mgce, or of scikit-learn without compiled parts"
 TRUSTED = frozenset(
     {
         "mgce.estimators.boosting.MGCEBoostingClassifier",
+        "mgce.estimators.embedding.MGCEEmbeddingClassifier",
         "mgce.estimators.forest.MGCEForestClassifier",
         "mgce.estimators.fourier.MGCEFourierClassifier",
         "mgce.estimators.linear.MGCEClassifier",
