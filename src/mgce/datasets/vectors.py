@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
@@ -12,19 +13,24 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class Vector(bytes):
-    """The numbers of a row as float32, in a cell that pandas can compare and hash as it does texts."""
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """The numbers of a row in a cell, which pandas compares and hashes as it does any object.
 
-    __slots__ = ()
+    Attributes:
+        raw: the numbers as float32.
+    """
+
+    raw: bytes
 
     def __str__(self) -> str:
         """Return a name for the content, which files show instead of the numbers."""
-        return blake2b(self, digest_size=8).hexdigest()
+        return blake2b(self.raw, digest_size=16).hexdigest()
 
     @property
     def width(self) -> int:
         """The number of numbers."""
-        return len(self) // 4
+        return len(self.raw) // 4
 
 
 def vectors(values: NDArray[Any]) -> list[Vector]:
@@ -39,7 +45,7 @@ def vectors(values: NDArray[Any]) -> list[Vector]:
 
 def matrix(cells: pd.Series[Any]) -> NDArray[np.float32]:
     """Return a column of vectors of one width as a matrix, one row for each cell."""
-    flat = np.frombuffer(b"".join(cells), dtype="<f4")
+    flat = np.frombuffer(b"".join([cell.raw for cell in cells]), dtype="<f4")
     return flat.reshape(len(cells), cells.iloc[0].width if len(cells) else 0).astype(np.float32, copy=False)
 
 
