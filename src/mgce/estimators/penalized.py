@@ -15,7 +15,7 @@ from mgce.estimators.directions import SingleArray
 CURVATURE = 0.1
 # From a neighbouring penalty, 10 to 20 steps reach the tolerance; on CIFAR-10 features no head needed more than 25.
 MAX_STEPS = 60
-# Of the loss, relative: what is left changes the predictions of about one row in 10,000.
+# A step that lowers the mean loss, of order 1, by less is the last.
 TOLERANCE = 1e-5
 
 
@@ -46,12 +46,7 @@ def fit_head(
     scale = torch.from_numpy(1 / np.sqrt(np.append(CURVATURE * spread + l2, CURVATURE)).astype(np.float32))[:, None]
     variables = (torch.from_numpy(start) / scale).requires_grad_()
     optimizer = torch.optim.LBFGS(
-        [variables],
-        max_iter=1,
-        history_size=10,
-        tolerance_grad=0.0,
-        tolerance_change=0.0,
-        line_search_fn="strong_wolfe",
+        [variables], max_iter=MAX_STEPS, history_size=10, tolerance_change=TOLERANCE, line_search_fn="strong_wolfe"
     )
 
     def objective() -> Tensor:
@@ -61,12 +56,7 @@ def fit_head(
         value.backward()  # type: ignore[no-untyped-call]
         return value
 
-    before = np.inf
-    for _ in range(MAX_STEPS):
-        value = float(optimizer.step(objective).detach())  # the value at the start of the step
-        if before - value <= TOLERANCE * abs(value):
-            break
-        before = value
+    optimizer.step(objective)
     return np.asarray((scale * variables).detach().numpy())
 
 
