@@ -16,6 +16,7 @@ from mgce.tables.fit import FitPlan, TableFit
 from mgce.tables.numbers import PLAIN, TRUTH
 from mgce.tables.summary import columns_left_out
 from mgce.tables.suspects_report import (
+    NO_PICTURES,
     checked_section,
     line_cells,
     next_section,
@@ -61,7 +62,7 @@ def page(
     """
     checked = {"What checked rows tell": checked_section(fit)} if fit.findings else {}
     sections = {
-        "The ten most suspect labels": worst_rows(fit, plan, pictures or {}),
+        "The ten most suspect labels": worst_rows(fit, plan, pictures or NO_PICTURES),
         "Do this next": next_section(fit, plan, steps or next_steps(fit, plan, name, model_file)),
         **checked,
         "The bounds": _certificate(fit),

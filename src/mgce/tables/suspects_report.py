@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
+from types import MappingProxyType
 
 from mgce._rounding import confidence_text, percent_up
 from mgce._text import html_text
@@ -17,6 +18,7 @@ from mgce.review.suspect_file import PICTURE
 from mgce.tables.fit import FitPlan, TableFit
 from mgce.tables.listing import probability_text
 
+NO_PICTURES: Mapping[int, bytes] = MappingProxyType({})
 WORST = 10  # rows with their cells on the first page: what fits on a screen
 CELLS = 12  # columns of these rows: more are not read across; the file has all
 LONGEST = 60  # characters of a cell there: a line of a phone, or half of one elsewhere
@@ -45,7 +47,7 @@ def line_cells(fit: TableFit, row: int) -> list[str]:
     return [] if fit.listing.lines is None else [str(fit.listing.lines[row])]
 
 
-def worst_rows(fit: TableFit, plan: FitPlan, pictures: Mapping[int, bytes]) -> str:
+def worst_rows(fit: TableFit, plan: FitPlan, pictures: Mapping[int, bytes] = NO_PICTURES) -> str:
     """Return HTML with the rows whose labels are most suspect, with their pictures if there are any, and all cells."""
     worst = fit.judgement.suspects(WORST)
     if not worst.size:
