@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from mgce._rounding import confidence_text, percent_up
 from mgce._text import html_text
-from mgce.pages.web_page import bullets, commands, figure, image, paragraph, table
+from mgce.pages.web_page import bullets, commands, figure, image, paragraph, shelf, table
 from mgce.review.bounds import width_after
 from mgce.review.decision_file import saved_as
 from mgce.review.draws import HELD_OUT
@@ -52,7 +52,7 @@ def worst_rows(fit: TableFit, plan: FitPlan, pictures: Mapping[int, bytes] = NO_
     worst = fit.judgement.suspects(WORST)
     if not worst.size:
         return paragraph(f"None: every label is the one the {fit.judge} would give.")
-    cells = fit.listing.cells
+    cells = fit.listing.cells.drop(columns=PICTURE) if pictures else fit.listing.cells
     shown = list(cells.columns[:CELLS])
     more = f" {cells.shape[1] - CELLS} more columns are in the file of suspects." if cells.shape[1] > CELLS else ""
     lines = " Lines are those of a spreadsheet." if fit.listing.lines is not None else ""
@@ -61,12 +61,12 @@ def worst_rows(fit: TableFit, plan: FitPlan, pictures: Mapping[int, bytes] = NO_
         [*suspect_cells(fit, row), *line_cells(fit, row), *map(_short, texts.iloc[place])]
         for place, row in enumerate(worst.tolist())
     ]
-    shelf = "".join(
+    seen = shelf(
         figure(image(pictures[row], f"picture of row {cells[0]}", "jpeg"), _caption(*cells[:3]))
         for row, cells in zip(worst.tolist(), rows, strict=True)
         if row in pictures
     )
-    return shelf + table(
+    return seen + table(
         f"The {len(rows)} rows with the most suspect labels. Probabilities are rounded, as fits with other seeds move "
         f"them.{lines}{more}",
         [*suspect_head(fit, plan), *shown],
