@@ -15,6 +15,7 @@ from mgce.tables.model import TableModel
 
 CARD = Card("tiny:net", "pictures", "ab" * 32, "4 x 4", 8)
 N = 150
+PLAN = FitPlan("y", "file")
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +38,7 @@ def features(X, names=None, card=CARD):
 def fitted(data):
     X, _, _, frame = data
     table, _, _ = beside(frame, features(X, frame["file"]), "file")
-    return run(table, FitPlan("y", "file"), encoder=CARD)
+    return run(table, PLAN, encoder=CARD)
 
 
 def test_rows_are_matched_by_name_whatever_the_order(data):
@@ -120,6 +121,16 @@ def test_wrong_labels_are_found_by_heads_that_have_not_seen_the_row(fitted, data
     assert fitted.judge == "head"
 
 
+@pytest.mark.slow
+def test_the_order_of_the_rows_does_not_matter(fitted, data):
+    X, _, _, frame = data
+    mixed = np.random.default_rng(2).permutation(N)
+    again = run(beside(frame.iloc[mixed].reset_index(drop=True), features(X, frame["file"]), "file")[0], PLAN)
+    assert again.certificate == fitted.certificate and again.quality == fitted.quality
+    suspects = [fit.row_names.iloc[fit.judgement.order()].tolist() for fit in (fitted, again)]
+    assert suspects[0] == suspects[1]
+
+
 def test_a_file_gives_back_the_model_with_the_card(fitted, data, tmp_path):
     path = tmp_path / "m.skops"
     path.write_bytes(fitted.model.to_bytes())
@@ -135,7 +146,7 @@ def test_a_file_gives_back_the_model_with_the_card(fitted, data, tmp_path):
 @pytest.mark.parametrize(
     "attribute, value",
     [
-        ("scales_", np.zeros(8, np.float32)),
+        ("scales_", -np.ones(8, np.float32)),
         ("means_", np.ones(7, np.float32)),
         ("coefs_", np.ones((40, 3, 8), np.float32)),
         ("coefs_", np.full((4, 3, 8), np.nan, np.float32)),
