@@ -116,7 +116,7 @@ ROOMS = {
         "text_features",
         "rebuilt",
         "choice suspects model notes dependence",
-        "rows",
+        "embedding_suspects rows",
         "measures row_keys",
         "listing checked",
         "fit",
