@@ -219,12 +219,12 @@ def page(lines: list[dict[str, Any]]) -> str:
         for name in (OURS, *SUSPECTS)
     ]
     paired = [[NOISES[noise], *difference(cells, sets, noise)] for noise in NOISES]
-    text = {"columns": list(NOISES.values()), "sets": len(sets)}
     return "\n".join(
         [
             "# Heads on frozen features",
             "",
-            f"Percent right on 20,000 test rows of CIFAR-10; mean of {text['sets']} disjoint training sets of 6,000 rows.",
+            "Percent right on 20,000 test rows of CIFAR-10.",
+            f"Each figure is the mean of {len(sets)} disjoint training sets of 6,000 rows.",
             "The features come from EfficientNet-Lite0, which was trained on ImageNet.",
             "All penalties and counts are chosen by accuracy on noisy folds. One thread.",
             "",

@@ -117,7 +117,7 @@ ROOMS = {
         "text_features",
         "rebuilt",
         "choice suspects model notes dependence",
-        "rows heads",
+        "embedding_suspects rows heads",
         "measures row_keys",
         "listing checked",
         "fit",

@@ -46,6 +46,7 @@ if TYPE_CHECKING:  # what type checkers see; `as` says that it is public
     from mgce.losses.trimmed import TrimmedLoss as TrimmedLoss
     from mgce.risk import RiskCertificate as RiskCertificate
     from mgce.risk import certify as certify
+    from mgce.tables.embedding_suspects import find_suspects as find_suspects
 
 __version__ = "0.2.0"
 _ROOMS = ("datasets", "estimators", "functional", "metrics", "noise", "risk", "sets")
@@ -77,6 +78,7 @@ _NAMES = {  # by the module that defines them
     "mgce.losses.tempered": ("BiTemperedLoss", "TemperedSoftmax"),
     "mgce.losses.trimmed": ("TrimmedLoss",),
     "mgce.risk": ("RiskCertificate", "certify"),
+    "mgce.tables.embedding_suspects": ("find_suspects",),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}
 __all__ = sorted((*_ROOMS, *_HOMES))

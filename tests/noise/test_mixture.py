@@ -29,7 +29,13 @@ def test_it_is_the_most_likely_matrix():
         T = softmax(flat.reshape(3, 3), axis=1)
         return -np.log((probs @ T)[np.arange(2000), target]).mean()
 
-    assert cost(np.log(found).ravel()) < minimize(cost, np.zeros(9)).fun + 1e-3
+    assert cost(np.log(found).ravel()) < minimize(cost, np.eye(3).ravel()).fun + 1e-3
+
+
+def test_no_class_gives_most_of_its_labels_to_another():
+    probs, target = np.eye(2)[np.repeat([0, 1], 100)], np.repeat([0, 1, 1], [30, 70, 100])
+    found = fitted_transition(probs, target, np.ones(200))
+    np.testing.assert_allclose(found[0], [0.6, 0.4])
 
 
 def test_weights_count_rows():

@@ -51,9 +51,9 @@ class MGCEEmbeddingClassifier(RobustClassifier):
     - `corrected`: cross-entropy with the probabilities of the right classes in place of labels;
     - `corrected_robust`: the same with generalised cross-entropy, and a quarter of the penalty.
 
-    The first two have their penalties chosen by accuracy on noisy folds, and `corrected` has that of `robust`. All start
-    at a cross-entropy head, `logistic`, chosen alike. T is estimated from the predictions of `robust` on rows that it was
-    not fitted to.
+    The first two have their penalties chosen by accuracy on noisy folds, and `corrected` has that of `robust`. All
+    start at a cross-entropy head, `logistic`, chosen alike. T is estimated from the predictions of `robust` on rows
+    that it was not fitted to.
 
     Rows and intermediate results are held in float32: fitting needs about 3 n d + 2 d^2 + 10 n k numbers of 4 bytes
     besides X, or n^2 for d^2 if n < d. One million rows of 1,280 features and 10 classes take some 16 GB.
@@ -245,7 +245,7 @@ def _heads(
 
     forward_l2, forward_probs, _ = search.choose("forward", forward, starts, noise)
     oof = (robust_probs + forward_probs) / 2
-    right = torch.from_numpy(right_class(oof, target, noise).astype(np.float32))
+    right = torch.from_numpy(right_class(robust_probs, target, noise).astype(np.float32))
     weak_l2 = robust_l2 / WEAKER
     heads = {
         "robust": (robust_l2, search.fit(gce(labels, ROBUST_BETA)(every), robust_l2, logistic)),

@@ -8,6 +8,10 @@ from numpy.typing import NDArray
 # Each class counts this many rows besides its own, with all wrong labels equally probable. They keep a rare class from
 # a noise matrix of two or three chance labels.
 PRIOR_ROWS = 2
+# Of the rows of a class with its own label or that of one other class, the other gets at most this share. Two classes
+# that are confused half and half can be exchanged, and nothing in the labels says so: at 40 % the estimate reached .47,
+# and a head fitted through it was 6 points worse.
+MOST_TO_ONE = 0.4
 STEPS = 50  # after 20 steps no entry changes by more than .01 on features of CIFAR-10
 
 
@@ -18,7 +22,8 @@ def fitted_transition(
 
     .. math:: \max_T\ \sum_i w_i \log \sum_c p_{ic}\, T_{c y_i}
 
-    The maximisation starts at the counts of the most probable class against the noisy label.
+    The maximisation starts at the counts of the most probable class against the noisy label. Each class keeps at least
+    half as many labels again as it gives to any one other class.
 
     Args:
         probs: p, probabilities of the right class by a model that was not trained on the row, shape (n, k).
@@ -59,10 +64,17 @@ def right_class(
 
 
 def _with_prior(counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the rows of counts (k, k) as probabilities, with `PRIOR_ROWS` rows of even noise of the same rate."""
+    """Return counts (k, k) as a noise matrix, with `PRIOR_ROWS` of even noise, and `MOST_TO_ONE` at most to one class."""
     k, n = len(counts), counts.sum()
     share = min(max(1 - np.trace(counts) / n, 1 / n), 1 - 1 / k)  # no label is certain to be right
     even = np.full((k, k), share / (k - 1))
     np.fill_diagonal(even, 1 - share)
     smoothed = counts + PRIOR_ROWS * even
-    return np.asarray(smoothed / smoothed.sum(1, keepdims=True))
+    noise = np.asarray(smoothed / smoothed.sum(1, keepdims=True))
+    for own, row in enumerate(noise):
+        others = np.where(np.arange(k) == own, -1.0, row)
+        other = int(others.argmax())
+        both = row[own] + row[other]
+        if row[other] > MOST_TO_ONE * both:
+            row[own], row[other] = (1 - MOST_TO_ONE) * both, MOST_TO_ONE * both
+    return noise
