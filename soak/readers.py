@@ -64,7 +64,45 @@ def _models() -> list[bytes]:
         pipeline = Pipeline([("columns", preprocessor(selected)), ("classifier", classifier)])
         pipeline.fit(selected, labels.to_numpy(dtype=str))
         contents.append(TableModel(pipeline, columns, np.sort(row_prints(selected, labels))).to_bytes())
-    return [*contents, _model_of_text()]
+    return [*contents, _model_of_text(), _model_of_embeddings()]
+
+
+def _model_of_embeddings() -> bytes:
+    """Return a model of a column of embeddings, which names their encoder."""
+    from sklearn.pipeline import Pipeline
+
+    from mgce.datasets.table_files import accounted
+    from mgce.encoders.card import Card
+    from mgce.estimators import MGCEEmbeddingClassifier
+    from mgce.tables.columns import Columns
+    from mgce.tables.model import TableModel, row_prints
+    from mgce.tables.text_features import transformer
+
+    frame = accounted(_frame().assign(vector=RNG.normal(size=(40, 3)).tolist()))[0]
+    columns = Columns.of(frame, "y", "id")
+    selected, labels = columns.select(frame), columns.labels(frame)
+    fitted = transformer(selected, columns.kinds, 0)
+    pipeline = Pipeline([("columns", fitted), ("classifier", MGCEEmbeddingClassifier(random_state=0))])
+    pipeline.fit(selected, labels.to_numpy(dtype=str))
+    card = Card("tiny:net", "texts", "ab" * 32, "none", 3)
+    return TableModel(pipeline, columns, np.sort(row_prints(selected, labels)), encoder=card).to_bytes()
+
+
+@cache
+def _features() -> list[bytes]:
+    """Return files of features, the first as `mgce embed` writes it."""
+    from mgce.encoders.card import Card
+    from mgce.encoders.feature_files import write_features
+
+    X, card = RNG.normal(size=(5, 3)).astype(np.float32), Card("tiny:net", "texts", "ab" * 32, "none", 3)
+    ours = _bytes_of(lambda path: write_features(path, [X], X.shape, "float32", [*"abcde"], card, ""), "f.npz")
+    return [ours, _bytes_of(lambda path: np.savez_compressed(path, x=X), "f.npz")]
+
+
+def _read_features(path: Path) -> float:
+    from mgce.encoders.feature_files import read_features
+
+    return float(np.asarray(read_features(path).values).astype(float).sum())
 
 
 def _model_of_text() -> bytes:
@@ -113,10 +151,17 @@ def _estimators() -> list[bytes]:
 
 
 def _use_model(path: Path) -> Any:
+    import pandas as pd
+
+    from mgce.datasets.vectors import vectors
     from mgce.tables.model import TableModel
 
     model = TableModel.load(path)
-    selected = model.columns.select(_frame())
+    frame = _frame()
+    if model.columns.width:
+        zeros = vectors(np.zeros((len(frame), model.columns.width)))
+        frame = frame.assign(**{model.columns.embedding: pd.Series(zeros, dtype=object)})
+    selected = model.columns.select(frame)
     try:
         return model.predict(selected), model.unseen(selected)
     except ValueError as error:  # scikit-learn's own sentence on what the numbers of the model make of a table
@@ -328,6 +373,7 @@ def readers() -> dict[str, Reader]:
     return {
         "model": Reader("m.skops", _models, _use_model),
         "estimator": Reader("m.skops", _estimators, _use_estimator),
+        "features": Reader("f.npz", _features, _read_features),
         "csv": Reader("t.csv", _csv, _read_frame),
         "parquet": Reader("t.parquet", _parquet, _read_frame),
         "arrow": Reader("t.feather", _arrow, _read_frame),

@@ -16,6 +16,7 @@ MADE = {
     },
     "MGCEClassifier": {},
     "MGCEClassifierCV": {"betas": (1.4, 5.0), "lambda0s": (1e-2,), "cv": 2},
+    "MGCEEmbeddingClassifier": {"random_state": 0},
     "MGCEForestClassifier": {"n_estimators": 8, "min_samples_leaf": 5, "random_state": 0},
     "MGCEFourierClassifier": {"n_components": 50, "random_state": 0},
     "MGCEMLPClassifier": {

@@ -65,7 +65,9 @@ def test_every_option_under_a_heading_is_one_of_some_command():
 
 def test_defaults_groups_and_literals(command_text):
     made = {one.name.split()[0]: one for one in command_text.parameters("fit")}
-    assert made["TABLE"].group is None and made["--target"].required
+    assert made["TABLE"].group is None and made["--target"].default == "of a folder of classes: label"
+    (out,) = [one for one in command_text.parameters("embed") if one.name.startswith("--out ")]
+    assert out.required
     assert made["--delta"].default == "`0.05`" and made["--delta"].name == "--delta NUMBER"
     assert made["--out"].default == "TABLE's name with .skops"
     assert made["--formulas"].default is None and made["--formulas"].name == "--formulas"
@@ -74,6 +76,6 @@ def test_defaults_groups_and_literals(command_text):
     assert groups == ["Options", "The model", "Wrong labels", "Reading the table", "Writing the results"]
     assert "`--cleaned`" in made["--formulas"].help
     assert "`mgce certify PREDICTIONS.csv --target COLUMN`" in command_text.page("certify")
-    assert command_text.synopsis("fit") == "mgce fit TABLE --target TEXT [OPTIONS]"
+    assert command_text.synopsis("fit") == "mgce fit TABLE [OPTIONS]"
     assert command_text.synopsis("certify") == "mgce certify MODEL [TABLE] [OPTIONS]"
     assert command_text.synopsis("env") == "mgce env"

@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # what type checkers see; `as` says that it is public
     from mgce.estimators import MGCEBoostingClassifier as MGCEBoostingClassifier
     from mgce.estimators import MGCEClassifier as MGCEClassifier
     from mgce.estimators import MGCEClassifierCV as MGCEClassifierCV
+    from mgce.estimators import MGCEEmbeddingClassifier as MGCEEmbeddingClassifier
     from mgce.estimators import MGCEForestClassifier as MGCEForestClassifier
     from mgce.estimators import MGCEFourierClassifier as MGCEFourierClassifier
     from mgce.estimators import MGCEMLPClassifier as MGCEMLPClassifier
@@ -48,6 +49,7 @@ if TYPE_CHECKING:  # what type checkers see; `as` says that it is public
     from mgce.losses.trimmed import TrimmedLoss as TrimmedLoss
     from mgce.risk import RiskCertificate as RiskCertificate
     from mgce.risk import certify as certify
+    from mgce.tables.embedding_suspects import find_suspects as find_suspects
     from mgce.training.indexed_dataset import IndexedDataset as IndexedDataset
     from mgce.training.keeper import ModelKeeper as ModelKeeper
 
@@ -58,6 +60,7 @@ _NAMES = {  # by the module that defines them
         "MGCEBoostingClassifier",
         "MGCEClassifier",
         "MGCEClassifierCV",
+        "MGCEEmbeddingClassifier",
         "MGCEForestClassifier",
         "MGCEFourierClassifier",
         "MGCEMLPClassifier",
@@ -83,6 +86,7 @@ _NAMES = {  # by the module that defines them
     "mgce.losses.tempered": ("BiTemperedLoss", "TemperedSoftmax"),
     "mgce.losses.trimmed": ("TrimmedLoss",),
     "mgce.risk": ("RiskCertificate", "certify"),
+    "mgce.tables.embedding_suspects": ("find_suspects",),
     "mgce.training.indexed_dataset": ("IndexedDataset",),
     "mgce.training.keeper": ("ModelKeeper",),
 }

@@ -17,7 +17,9 @@ pytest.importorskip("skops")
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 
-@pytest.mark.parametrize("name", ["idx", "xz", "labels", "gz table", "record", "packed machines", "reasons", "csv"])
+@pytest.mark.parametrize(
+    "name", ["idx", "xz", "labels", "gz table", "record", "packed machines", "reasons", "features"]
+)
 def test_no_reader_fails(name, tmp_path):
     result = files.try_files(name, readers.readers()[name], range(60), tmp_path)
     assert result["bad"] == [] and sum(result["outcomes"].values()) == 60

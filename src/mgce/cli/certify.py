@@ -13,6 +13,7 @@ from rich.table import Table as Grid
 
 from mgce._rounding import confidence_text, rounded_up
 from mgce._validation import expected
+from mgce.cli.embedded import EMBEDDINGS, read_new
 from mgce.cli.list_options import parse_names
 from mgce.cli.noise_options import NOISE_RATE, NOISE_TYPE, parse_rate
 from mgce.cli.outputs import STDOUT, Json, Quiet, check_json, write_json
@@ -70,6 +71,7 @@ def certify(
         str | None, typer.Option(help="Column of group names: rows of one group depend on one another.")
     ] = None,
     delta: Annotated[float, typer.Option(help="Probability with which the certificate may fail.")] = 0.05,
+    embeddings: Annotated[str | None, typer.Option(help=EMBEDDINGS)] = None,
     sep: Sep = None,
     decimal: Decimal = ".",
     encoding: Encoding = "utf-8",
@@ -90,7 +92,7 @@ def certify(
         frame, predictions, notes = _read_predictions(model, table, target, prediction, named, form)
         clusters = None if groups is None else group_names(_column(frame, groups, "groups"))
     else:
-        frame, clusters, predictions, notes = _predict(model, table, target, named, groups, form)
+        frame, clusters, predictions, notes = _predict(model, table, target, named, groups, form, embeddings)
     options: dict[str, Any] = {"bounds": None if bounds is None else parse_names(bounds)}
     options |= _noise_options(predictions.classes, parse_rate(noise_rate), noise_type, transition, audit, form)
     if clusters is not None:
@@ -108,7 +110,13 @@ def certify(
 
 
 def _predict(
-    model: Path, table: Path | None, target: str | None, named: list[str], groups: str | None, form: TextFormat
+    model: Path,
+    table: Path | None,
+    target: str | None,
+    named: list[str],
+    groups: str | None,
+    form: TextFormat,
+    embeddings: str | None,
 ) -> tuple[pd.DataFrame, NDArray[Any] | None, LabelledPredictions, list[str]]:
     """Read a model and a table; return the labelled rows, their groups, the model's predictions for them, and notes.
 
@@ -120,9 +128,11 @@ def _predict(
     # A column of parts or groups that is a feature too is read as the model has it.
     named = [name for name in named if name not in fitted.columns.kinds]
     classes = [fitted.columns.target, *named]
-    frame, reading = read_accounted(table, "table", text=[*fitted.columns.text, *named], classes=classes, form=form)
+    text = [*fitted.columns.text, *named]
+    source = read_new(Terminal(quiet=True), fitted, table, text, classes, form, embeddings, None)
+    frame = source.frame
     fitted.require_room(len(frame))
-    notes = [*reading.notes, *cells_with_line_breaks(frame)]
+    notes = [*source.reading.notes, *source.notes, *cells_with_line_breaks(frame)]
     n, labels = len(frame), fitted.columns.labels(frame)
     frame, labels = frame[labels.notna()], labels[labels.notna()]
     if frame.empty:

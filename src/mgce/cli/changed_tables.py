@@ -28,7 +28,7 @@ def changed_table(
     """
     if out.suffix.lower() == ".parquet":
         return to_parquet(_changed_frame(frame, rows, labels, target)), []
-    if not is_text_file(table):
+    if table.is_dir() or not is_text_file(table):
         changed = _changed_frame(frame, rows, labels, target)
         as_they_are, safe = (to_csv(changed, None, formulas=raw) for raw in (True, False))
     else:

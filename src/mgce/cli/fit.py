@@ -9,7 +9,6 @@ from time import monotonic
 from typing import Annotated
 
 import numpy as np
-import pandas as pd
 import typer
 from numpy.typing import NDArray
 from rich import box
@@ -21,24 +20,25 @@ from rich.text import Text as Plain
 from mgce._files import write_files
 from mgce._validation import check_count, expected
 from mgce.cli.changed_tables import changed_table
+from mgce.cli.embedded import EMBEDDINGS, LABEL, Source, read_folder, read_source
 from mgce.cli.list_options import parse_names
 from mgce.cli.noise_options import NOISE_RATE, NOISE_TYPE, parse_rate
 from mgce.cli.outputs import STDOUT, Json, Quiet, check_json, check_output, check_table, write_json
 from mgce.cli.table_options import TABLE, Category, Decimal, Drop, Encoding, Sep, Sheet, Text, columns_of
 from mgce.cli.terminal import Terminal, nothing_written_if_interrupted
-from mgce.datasets.reading import Reading
-from mgce.datasets.table_files import (
-    TextFormat,
-    read_accounted,
-    table_name,
-)
+from mgce.datasets.table_files import TextFormat, table_name
+from mgce.encoders.libraries import BUILT_IN
+from mgce.encoders.pictures import thumbnail
 from mgce.review.decision_file import Decision, read_decisions
+from mgce.review.suspect_file import PICTURE
 from mgce.runs.machine import describe
 from mgce.tables import report as fit_report
+from mgce.tables.embeddings import COLUMN
 from mgce.tables.fit import FitPlan, TableFit, run
 from mgce.tables.listing import suspects_csv
 from mgce.tables.summary import summary
 from mgce.tables.suspects_report import (
+    WORST,
     checked_sentences,
     line_cells,
     next_steps,
@@ -52,8 +52,10 @@ SHOWN_SUSPECTS = 10  # suspect rows that are printed: half a screen; the report 
 
 
 def fit(
-    table: Annotated[Path, typer.Argument(help=TABLE)],
-    target: Annotated[str, typer.Option(help="Column with the labels.")],
+    table: Annotated[Path, typer.Argument(help=f"{TABLE} Or a folder of pictures.")],
+    target: Annotated[
+        str | None, typer.Option(help=f"Column with the labels [of a folder of classes: {LABEL}].")
+    ] = None,
     beta: Annotated[str, typer.Option(help="A number in [1, inf], or cv: chosen by accuracy on training rows.")] = "cv",
     model: Annotated[
         str,
@@ -74,6 +76,12 @@ def fit(
     delta: Annotated[float, typer.Option(help="Probability with which the certificate may fail.")] = 0.05,
     holdout: Annotated[float, typer.Option(help="Share of the rows kept for the certificate.")] = 0.25,
     id: Annotated[str | None, typer.Option(help="Column that names the rows; it is no feature.")] = None,
+    embeddings: Annotated[str | None, typer.Option(help=EMBEDDINGS)] = None,
+    target_file: Annotated[
+        Path | None,
+        typer.Option(help="Table of the labels of a folder of pictures, with their paths [the folders are classes]."),
+    ] = None,
+    encoder: Annotated[str | None, typer.Option(help=f"Encoder of a folder of pictures [{BUILT_IN}].")] = None,
     drop: Drop = None,
     text: Text = None,
     category: Category = None,
@@ -119,6 +127,11 @@ def fit(
     person's decisions replace labels; checked rows that were drawn at random then bound the errors against right
     labels.
     """
+    is_folder = _is_folder(table, {"target_file": target_file, "encoder": encoder}, embeddings)
+    if target is None:
+        if not is_folder or target_file is not None:
+            raise ValueError(expected("target", "a column with the labels", target))
+        target = LABEL
     plan = FitPlan(
         target,
         id,
@@ -141,7 +154,10 @@ def fit(
     form = TextFormat(sep, decimal, encoding, sheet)
     reviewed = () if checked is None else parse_names(checked)
     outputs = _Outputs(out or Path(f"{table_name(table)}.skops"), cleaned, mended, reviewed)
-    outputs.check(table, json_file)
+    labels = target_file if is_folder and target_file is not None else table
+    outputs.check(labels, json_file)
+    if is_folder:
+        check_output("out", outputs.features, labels)
     if mended is not None and not reviewed:
         raise ValueError(expected("mended", "given with decisions, see --checked", str(mended)))
     if jobs == 0 or jobs < -1:
@@ -151,18 +167,27 @@ def fit(
     start = monotonic()
     with nothing_written_if_interrupted(console):
         named = [name for name in (id, groups, *plan.text, *plan.category) if name is not None]
-        frame, reading = read_accounted(table, "table", text=[target, *named], classes=[target], form=form)
+        if is_folder:
+            used = encoder or BUILT_IN
+            source = read_folder(console, table, target_file, target, form, id, used, outputs.features)
+        else:
+            source = read_source(table, [target, *named], target, form, embeddings, id)
+        plan = replace(plan, id=source.id)
         decisions, replaced = read_decisions(*map(Path, reviewed))
-        result = _run_with_progress(console, frame, plan, jobs, reading, decisions)
+        result = _run_with_progress(console, source, plan, jobs, decisions)
+        result = replace(result, notes=[*source.notes, *result.notes])
         if replaced:
             said = f"{replaced:,} {'decision was' if replaced == 1 else 'decisions were'} replaced by a later one."
             result = replace(result, notes=[*result.notes, said])
         form_options = {"--sep": sep, "--sheet": sheet, "--out": None if out is None else str(out)}
+        form_options |= {"--embeddings": embeddings, "--encoder": encoder}
+        form_options |= {"--target-file": None if target_file is None else str(target_file)}
         steps = next_steps(result, plan, str(table), str(outputs.model), reviewed, form_options)
         files = outputs.contents(result, plan, table.name, suspects, steps)
     write_files(outputs.model.parent, files)
-    for path, rows, labels in outputs.tables(result):
-        content, marked = changed_table(table, frame, rows, labels, plan.target, path, form, formulas=formulas)
+    for path, rows, decided in outputs.tables(result):
+        frame = source.frame.drop(columns=[COLUMN, PICTURE], errors="ignore")
+        content, marked = changed_table(labels, frame, rows, decided, plan.target, path, form, formulas=formulas)
         write_files(path.parent, {path.name: content})
         result = replace(result, notes=[*result.notes, *marked])
     write_json(json_file, {"table": table.name, "files": [*files], **summary(result, plan)})
@@ -186,6 +211,11 @@ class _Outputs:
     def report(self) -> Path:
         """The path of the HTML report, beside the model."""
         return self.model.with_suffix(".html")
+
+    @property
+    def features(self) -> Path:
+        """The path of the features of a folder of pictures."""
+        return self.model.with_suffix(".features.npz")
 
     @property
     def suspects(self) -> Path:
@@ -224,7 +254,16 @@ class _Outputs:
         """Return the content of the model, the report and the file of suspects, by file name."""
         return {
             self.model.name: result.model.to_bytes(),
-            self.report.name: fit_report.page(result, plan, table, self.model.name, describe(), n_suspects, steps),
+            self.report.name: fit_report.page(
+                result,
+                plan,
+                table,
+                self.model.name,
+                describe(),
+                n_suspects,
+                steps,
+                _thumbnails(result, self.model.parent),
+            ),
             self.suspects.name: suspects_csv(result.judgement, result.model.classes, result.row_names, result.listing),
         }
 
@@ -237,20 +276,39 @@ class _Outputs:
         )
 
 
+def _thumbnails(result: TableFit, folder: Path) -> dict[int, bytes]:
+    """Return small pictures of the most suspect rows, by row; none where the table has no column of pictures."""
+    cells = result.listing.cells
+    if PICTURE not in cells.columns:
+        return {}
+    return {row: thumbnail(folder / str(cells[PICTURE].iloc[row])) for row in result.judgement.suspects(WORST).tolist()}
+
+
 def _run_with_progress(
-    console: Console, frame: pd.DataFrame, plan: FitPlan, jobs: int, reading: Reading, decisions: list[Decision]
+    console: Console, source: Source, plan: FitPlan, jobs: int, decisions: list[Decision]
 ) -> TableFit:
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("Fitting", total=None)
         return run(
-            frame,
+            source.frame,
             plan,
             lambda step, number, total: progress.update(task, description=step, completed=number, total=total),
             jobs,
-            reading,
+            source.reading,
             decisions,
+            source.card,
         )
+
+
+def _is_folder(table: Path, of_folders: Mapping[str, object], embeddings: str | None) -> bool:
+    """Return whether the table is a folder of pictures, after checking that options for another kind were left out."""
+    wrong = {"embeddings": embeddings} if table.is_dir() else of_folders
+    for option, value in wrong.items():
+        if value is not None:
+            what = "left out for a folder of pictures" if table.is_dir() else "given with a folder of pictures"
+            raise ValueError(expected(option, what, str(value)))
+    return table.is_dir()
 
 
 def _print_summary(console: Console, result: TableFit, plan: FitPlan) -> None:

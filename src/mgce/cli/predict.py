@@ -8,18 +8,26 @@ from typing import Annotated
 import typer
 
 from mgce._files import write_files
+from mgce.cli.embedded import EMBEDDINGS, read_new
 from mgce.cli.outputs import STDOUT, Json, Quiet, check_json, check_output, check_table, write_json
 from mgce.cli.table_options import TABLE, Decimal, Encoding, Sep, Sheet
 from mgce.cli.terminal import Terminal
 from mgce.datasets.reading import cells_with_line_breaks
-from mgce.datasets.table_files import TextFormat, read_accounted, table_name, to_csv, to_parquet
+from mgce.datasets.table_files import TextFormat, table_name, to_csv, to_parquet
+from mgce.encoders.libraries import BUILT_IN
 from mgce.tables.columns import unlike_their_column
 from mgce.tables.model import TableModel, predictions_frame
 
 
 def predict(
     model: Annotated[Path, typer.Argument(help="A file that `mgce fit` has written.")],
-    table: Annotated[Path, typer.Argument(help=f"{TABLE} It needs the columns that the model was fitted to.")],
+    table: Annotated[
+        Path,
+        typer.Argument(
+            help=f"{TABLE} It needs the columns that the model was fitted to. Or a file of features, or a folder of "
+            "pictures."
+        ),
+    ],
     out: Annotated[
         Path | None, typer.Option(help="File for the result, .csv or .parquet [TABLE's name-predictions.csv].")
     ] = None,
@@ -34,6 +42,10 @@ def predict(
         bool,
         typer.Option("--formulas", help="Write names and labels as they are, even if a spreadsheet would run them."),
     ] = False,
+    embeddings: Annotated[str | None, typer.Option(help=EMBEDDINGS)] = None,
+    encoder: Annotated[
+        str | None, typer.Option(help=f"Encoder of a folder of pictures, if it is not {BUILT_IN}.")
+    ] = None,
     sep: Sep = None,
     decimal: Decimal = ".",
     encoding: Encoding = "utf-8",
@@ -53,7 +65,9 @@ def predict(
     check_table("out", out)
     check_json(json_file, table, model, out)
     fitted = TableModel.load(model)
-    frame, reading = read_accounted(table, "table", text=fitted.columns.text, form=form)
+    console = Terminal(quiet=quiet or json_file == STDOUT)
+    source = read_new(console, fitted, table, fitted.columns.text, (), form, embeddings, encoder)
+    frame = source.frame
     fitted.require_room(len(frame))
     selected = fitted.columns.select(frame)
     predictions = fitted.predict(selected)
@@ -62,14 +76,14 @@ def predict(
     result = predictions_frame(fitted, predictions, names, every_class=probabilities, sets=sets, clean=clean_probs)
     write_files(out.parent, {out.name: to_parquet(result) if parquet else to_csv(result, formulas=formulas)})
     notes = [
-        *reading.notes,
+        *source.reading.notes,
+        *source.notes,
         *cells_with_line_breaks(frame),
         *unlike_their_column(frame, selected, fitted.columns.kinds),
         *fitted.unseen(selected),
     ]
     counts = {str(label): int((predictions.label == label).sum()) for label in fitted.classes}
     write_json(json_file, {"file": out.name, "rows": len(frame), "predictions": counts, "notes": notes})
-    console = Terminal(quiet=quiet or json_file == STDOUT)
     if clean_probs:
         console.print(str(fitted.right_labels), markup=False)
     if sets:

@@ -12,8 +12,8 @@ from mgce._validation import check_count, expected
 from mgce.cli.outputs import Quiet, check_output
 from mgce.cli.terminal import Terminal
 from mgce.review.decision_file import saved_as
-from mgce.review.sheet import check_column, chosen, read_pictures, sheet
-from mgce.review.suspect_file import read_suspects
+from mgce.review.sheet import check_column, chosen, read_pictures, sheet, small_pictures
+from mgce.review.suspect_file import PICTURE, read_suspects
 
 ENDING = ".suspects"
 
@@ -23,7 +23,11 @@ def review(
     most: Annotated[int, typer.Option("--suspects", help="Suspects to show, at most.")] = 5000,
     random: Annotated[int, typer.Option(help="Rows drawn at random from all rows, to mix in.")] = 100,
     image: Annotated[
-        str | None, typer.Option(help="Column with image files, relative to the folder of the file of suspects.")
+        str | None,
+        typer.Option(
+            help="Column with image files, relative to the folder of the file of suspects [the column "
+            f"{PICTURE} of small pictures, which mgce fit writes for a folder]."
+        ),
     ] = None,
     text: Annotated[str | None, typer.Option(help="Column whose text is shown large.")] = None,
     quiet: Quiet = False,
@@ -47,7 +51,10 @@ def review(
     shown = chosen(every, most, random)
     if not shown:
         raise ValueError(expected("suspects", "a file with rows to review", "none that is not checked yet"))
-    pictures = read_pictures(shown, image, suspects.parent) if image is not None else []
+    if image is not None:
+        pictures = read_pictures(shown, image, suspects.parent)
+    else:
+        pictures = small_pictures(shown, suspects.parent)
     decisions = saved_as(name, sum(one.is_checked for one in every))
     write_files(page.parent, {page.name: sheet(shown, f"Labels of {name}", decisions, text=text, pictures=pictures)})
     drawn = sum(one.is_random for one in shown)

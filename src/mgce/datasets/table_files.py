@@ -26,6 +26,7 @@ from mgce.datasets.typed_tables import (
     read_python_frame,
     reader_of_content,
 )
+from mgce.datasets.vectors import with_vectors
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -170,7 +171,7 @@ def _checked(frame: pd.DataFrame, names: list[str], name: str) -> pd.DataFrame:
             sentence = f"Expected `{name}` to have columns of different names, but got {n} columns named {column!r}."
             raise ValueError(printable(sentence))
     frame.columns = frame.columns.map(str)
-    return frame.reset_index(drop=True)
+    return with_vectors(frame.reset_index(drop=True))
 
 
 def require_column(frame: pd.DataFrame, name: object, option: str, table: str = "the table") -> None:

@@ -1,6 +1,7 @@
 """Classifiers for noisy labels with the interface of scikit-learn; `save` and `load` keep them in files."""
 
 from mgce.estimators.boosting import MGCEBoostingClassifier
+from mgce.estimators.embedding import MGCEEmbeddingClassifier
 from mgce.estimators.forest import MGCEForestClassifier
 from mgce.estimators.fourier import MGCEFourierClassifier
 from mgce.estimators.linear import MGCEClassifier
@@ -13,6 +14,7 @@ __all__ = [
     "MGCEBoostingClassifier",
     "MGCEClassifier",
     "MGCEClassifierCV",
+    "MGCEEmbeddingClassifier",
     "MGCEForestClassifier",
     "MGCEFourierClassifier",
     "MGCEMLPClassifier",

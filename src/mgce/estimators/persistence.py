@@ -21,6 +21,7 @@ MADE_OF = "estimators of mgce, or of scikit-learn without compiled parts"
 TRUSTED = frozenset(
     {
         "mgce.estimators.boosting.MGCEBoostingClassifier",
+        "mgce.estimators.embedding.MGCEEmbeddingClassifier",
         "mgce.estimators.forest.MGCEForestClassifier",
         "mgce.estimators.fourier.MGCEFourierClassifier",
         "mgce.estimators.linear.MGCEClassifier",
@@ -33,6 +34,7 @@ TRUSTED = frozenset(
         "mgce.tables.model.TablePipeline",
         "mgce.tables.text_features.TextEncoder",
         "mgce.tables.text_features.TextTransformer",
+        "mgce.tables.text_features.VectorTransformer",
         "numpy.dtype",
         # Of CalibratedClassifierCV, ColumnTransformer, searches, VotingClassifier and StackingClassifier.
         "sklearn.calibration._CalibratedClassifier",

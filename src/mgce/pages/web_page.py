@@ -28,6 +28,8 @@ pre { margin: .2rem 0 .6rem; padding: .4rem .6rem; background: var(--box); white
 .lead { font-size: 1.1rem; background: var(--box); border-left: 4px solid var(--h); padding: .8rem 1rem;
   margin: 0 0 1rem; }
 figure { margin: 1rem 0; }
+.shelf { display: flex; flex-wrap: wrap; gap: 0 1rem; } .shelf figure { width: 8rem; overflow-wrap: anywhere; }
+.shelf img { height: 7rem; max-width: 8rem; object-fit: contain; }
 figcaption { font-size: .9rem; margin: .3rem 0; }
 figcaption, dt { color: var(--quiet); }
 .wide { overflow-x: auto; }
@@ -131,9 +133,15 @@ def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]], word
     )
 
 
-def image(png: bytes, text: str) -> str:
-    """Return the HTML of an embedded PNG, with an alternative text for screen readers."""
-    return f'<img alt="{html_text(text)}" src="data:image/png;base64,{base64.b64encode(png).decode()}">'
+def image(content: bytes, text: str, kind: str = "png") -> str:
+    """Return the HTML of an embedded picture, PNG or JPEG, with an alternative text for screen readers."""
+    return f'<img alt="{html_text(text)}" src="data:image/{kind};base64,{base64.b64encode(content).decode()}">'
+
+
+def shelf(figures: Iterable[str]) -> str:
+    """Return the HTML of small figures side by side, as many in a line as fit; "" for none."""
+    content = "".join(figures)
+    return f'<div class="shelf">{content}</div>' if content else ""
 
 
 def figure(drawing: str, caption: str) -> str:

@@ -16,14 +16,16 @@ import numpy as np
 
 from mgce._text import html_text, printable, spreadsheet_cell
 from mgce._validation import expected
+from mgce.encoders.pictures import thumbnail
 from mgce.pages.script_page import script_page
 from mgce.pages.web_page import STYLE
 from mgce.review.decision_file import COLUMNS, DROP, KEEP, RANDOM, SKIP, SUGGESTION, SUSPECT
-from mgce.review.suspect_file import Suspect
+from mgce.review.suspect_file import PICTURE, Suspect
 from mgce.training.seeds import derived_seed
 
 NUMBER_KEYS = 9  # classes that have a key of their own, 1 to 9; of more, one is chosen by its name
 PICTURES = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif"}  # the first bytes of each format
+SHOWN_PIXELS = 320  # of small pictures: a person judges them one by one
 PICTURE_BYTES = 1 << 28  # of all pictures on a page: browsers open pages of some hundred megabytes in seconds
 BUTTONS = (
     (KEEP, "Keep", "K"),
@@ -138,6 +140,27 @@ def read_pictures(shown: Sequence[Shown], column: str, folder: Path) -> list[byt
             raise ValueError(expected("image", most, f"more, up to row {one.suspect.name}"))
         pictures.append(path.read_bytes())
     return pictures
+
+
+def small_pictures(shown: Sequence[Shown], folder: Path) -> list[bytes]:
+    """Return small JPEGs of the examples, if they have a column of pictures as `mgce fit` writes it; else none.
+
+    Args:
+        shown: the examples.
+        folder: the folder to which the paths refer.
+
+    Raises:
+        ValueError: if a file is missing.
+        OSError: if a file is no picture.
+    """
+    if any(PICTURE not in dict(one.suspect.cells) for one in shown):
+        return []
+    paths = [folder / dict(one.suspect.cells)[PICTURE] for one in shown]
+    for path, one in zip(paths, shown, strict=True):
+        if not path.is_file():
+            what = "left out where the pictures are that mgce fit has seen; give another column"
+            raise ValueError(expected("image", what, f"none, and {path} is gone, of row {one.suspect.name}"))
+    return [thumbnail(path, SHOWN_PIXELS) for path in paths]
 
 
 def check_column(option: str, column: str | None, suspects: Sequence[Suspect]) -> None:

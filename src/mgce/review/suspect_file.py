@@ -14,6 +14,7 @@ COLUMNS = (
     *("rank", "", "line", "key", "given", "suggested", "alternative", "p_wrong", "p_given", "p_suggested"),
     *("is_issue", "expected_precision", "checked", "draw", "draw_probability"),
 )
+PICTURE = "picture"  # the column of files of pictures that `mgce fit` writes for a folder of pictures
 NAME = 1  # place of the column that names the examples
 
 

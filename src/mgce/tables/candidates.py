@@ -14,6 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from mgce.estimators import (
     MGCEBoostingClassifier,
     MGCEClassifier,
+    MGCEEmbeddingClassifier,
     MGCEForestClassifier,
     MGCEFourierClassifier,
     MGCEMLPClassifier,
@@ -28,6 +29,10 @@ MODELS = {  # the quickest first: when the time for trials is over, those left a
     "boosting": "gradient boosting on labels that a forest has corrected",
     "fourier": "MGCE that is linear in 500 random Fourier features, convex",
 }
+HEAD = "head"
+HEADS = {
+    HEAD: "mean of linear heads on the embeddings, with robust losses and the noise estimated"
+}  # by name, what they are
 BASELINES = {  # by name, what they are
     "logistic regression": "logistic regression of scikit-learn",
     "gradient boosting": "gradient boosting of scikit-learn, on the labels as given",
@@ -101,10 +106,10 @@ class Logistic(BaseEstimator):  # type: ignore[misc]
         fitted = LogisticRegression(max_iter=LOGISTIC_STEPS).fit(X, y, sample_weight)
         linear = MGCEClassifier(math.inf)
         linear.classes_, linear.beta_, linear.n_features_in_ = fitted.classes_, math.inf, X.shape[1]
-        linear.coef_, linear.intercept_ = fitted.coef_, fitted.intercept_
+        coef, intercept = fitted.coef_.astype(float), fitted.intercept_.astype(float)  # of float32 for such features
         if len(fitted.classes_) == 2:  # one row, of the second class
-            linear.coef_ = np.concatenate([np.zeros_like(fitted.coef_), fitted.coef_])
-            linear.intercept_ = np.concatenate([[0.0], fitted.intercept_])
+            coef, intercept = np.concatenate([0 * coef, coef]), np.concatenate([[0.0], intercept])
+        linear.coef_, linear.intercept_ = coef, intercept
         return linear
 
 
@@ -132,6 +137,11 @@ def candidates(
             for candidate in _candidates_of(name, (beta,) if beta else betas[name], seed, n_rows, jobs, FEW_FOURIER)
         ]
     return _candidates_of(model, (beta,) if beta else BETAS, seed, n_rows, jobs)
+
+
+def head(seed: int) -> Any:
+    """Return the unfitted classifier of embeddings."""
+    return MGCEEmbeddingClassifier(random_state=seed)
 
 
 def forest(n_rows: int, seed: int, jobs: int = 1, beta: float = DEFAULT_BETA) -> MGCEForestClassifier:

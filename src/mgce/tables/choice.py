@@ -165,7 +165,7 @@ def choose(
         remaining = tried if rung == rungs[-1] else _survivors(tried)
         dropped += [trial for trial in (*late, *tried) if trial.rows and trial not in remaining]
     compared = [
-        _try(f"Trying {baseline.name}", baseline, part, seed, on_fit, score)
+        try_candidate(f"Trying {baseline.name}", baseline, part, seed, on_fit, score)
         for baseline in baselines
         if time.process_time() < start + budget
     ]
@@ -231,11 +231,13 @@ def _try_in_time(
         alike = [each.seconds for each in tried if each.model == trial.model]
         expected = max(alike, default=trial.seconds * len(rows[1]) / max(1, trial.rows))
         if not tried or time.process_time() + expected <= deadline:
-            tried.append(_try(f"Trying {trial.model}", trial.candidate, rows, seed, on_fit, score))
+            tried.append(try_candidate(f"Trying {trial.model}", trial.candidate, rows, seed, on_fit, score))
     return tried
 
 
-def _try(step: str, model: Candidate | Baseline, rows: Part, seed: int, on_fit: OnFit, score: Score) -> Trial:
+def try_candidate(
+    step: str, model: Candidate | Baseline, rows: Part, seed: int, on_fit: OnFit, score: Score | None = None
+) -> Trial:
     """Measure the accuracy of a model by cross-validation on the given rows."""
     on_fit(step)
     start = time.process_time()
@@ -252,7 +254,7 @@ def _try(step: str, model: Candidate | Baseline, rows: Part, seed: int, on_fit: 
             probs[np.ix_(test, np.searchsorted(classes, fitted.classes_))] = fitted.predict_proba(X[test])
     seconds = time.process_time() - start
     candidate = model if isinstance(model, Candidate) else None
-    return Trial(model.name, candidate, len(y), score(probs, y), seconds, probs=probs)
+    return Trial(model.name, candidate, len(y), (score or _accuracy)(probs, y), seconds, probs=probs)
 
 
 def _accuracy(probs: NDArray[Any], y: NDArray[Any]) -> float:

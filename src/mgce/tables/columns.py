@@ -14,6 +14,7 @@ from mgce._text import printable
 from mgce._validation import expected, listed, nearest
 from mgce.datasets.reading import row_number
 from mgce.datasets.table_files import require_column
+from mgce.datasets.vectors import Vector, matrix
 from mgce.tables.dates import CALENDAR, DIGITS, FORMS, MONTH, ORDINAL, days_of_dates, days_of_text
 from mgce.tables.numbers import (
     GROUPED,
@@ -27,12 +28,12 @@ from mgce.tables.numbers import (
 )
 from mgce.tables.texts import is_text
 
-NUMBER, CATEGORY, DATE, TEXT = "number", "category", "date", "text"
-KINDS = (NUMBER, CATEGORY, DATE, TEXT)
-AS_WRITTEN = (CATEGORY, TEXT)  # kinds whose values are text
+NUMBER, CATEGORY, DATE, TEXT, EMBEDDING = "number", "category", "date", "text", "embedding"
+KINDS = (NUMBER, CATEGORY, DATE, TEXT, EMBEDDING)
+AS_WRITTEN = (CATEGORY, TEXT, EMBEDDING)  # kinds whose values are not converted to numbers
 LIKELY_DAYS = (-62_091, 84_006)  # days since 1970 of 1800 and of 2200
 # The formats in which a column of each kind may be written.
-FORMATS = {NUMBER: NUMBER_FORMATS, CATEGORY: (), DATE: tuple(FORMS), TEXT: ()}
+FORMATS = {NUMBER: NUMBER_FORMATS, CATEGORY: (), DATE: tuple(FORMS), TEXT: (), EMBEDDING: ()}
 # A misfit is a value that is not of the kind of its column, such as "unknown" in a column of numbers; it counts as
 # missing. A column is inferred to be of numbers or dates if at most this share of its values are misfits, else of
 # categories. One in twenty leaves room for typing errors and marks of missing values.
@@ -53,6 +54,7 @@ class Columns:
     # From the name of a feature to the format of its training rows, one of `FORMATS`; numbers without one are plain.
     # Numbers are read in this format only, dates in all: what a date means depends on no other cell.
     formats: Mapping[str, str] = field(default_factory=dict)
+    width: int = 0  # number of features in the column of embeddings, which is then the only feature; else 0
 
     @property
     def categories(self) -> list[str]:
@@ -60,9 +62,14 @@ class Columns:
         return [name for name, kind in self.kinds.items() if kind == CATEGORY]
 
     @property
+    def embedding(self) -> str:
+        """The name of the column of embeddings, if there is one."""
+        return next(name for name, kind in self.kinds.items() if kind == EMBEDDING)
+
+    @property
     def text(self) -> list[str]:
         """The columns whose values must be read from a text file as written, so that "007" does not become 7."""
-        written = [name for name, kind in self.kinds.items() if kind in AS_WRITTEN]
+        written = [name for name, kind in self.kinds.items() if kind in (CATEGORY, TEXT)]
         return [name for name in (*written, self.target, self.id) if name is not None]
 
     @classmethod
@@ -81,7 +88,7 @@ class Columns:
         A column of numbers holds numbers, or true and false. A column of dates holds dates of one format with the year
         first. A column of text holds many different values of several words. Every other column holds categories. At
         most 5 % of the values in a column of numbers or dates may be something else. Columns without any
-        value are left out.
+        value are left out. In a table with a column of embeddings, this column is the only feature.
 
         Args:
             frame: the table.
@@ -101,6 +108,9 @@ class Columns:
             raise ValueError(expected("id", "another column than the target", id))
         features = [name for name in frame.columns if name not in (target, id, *drop) and frame[name].notna().any()]
         told = {**dict.fromkeys(text, (TEXT, None)), **dict.fromkeys(category, (CATEGORY, None))}
+        embeddings = [name for name in features if _is_embedding(frame[name])]
+        if embeddings:
+            return _of_embedding(frame, embeddings, target, id)
         found = {name: told[name] if name in told else _kind(frame[name]) for name in features}
         kinds = {name: kind for name, (kind, _) in found.items()}
         return cls(kinds, target, id, {name: form for name, (_, form) in found.items() if form is not None})
@@ -116,6 +126,9 @@ class Columns:
                 values in a column of numbers or dates are something else.
         """
         _require(frame, self.kinds)
+        if self.width:
+            (name,) = self.kinds
+            return frame[[name]].set_axis([name], axis=1).pipe(_checked_vectors, self.width)
         values = {
             name: _text(column) if kind in AS_WRITTEN else _numbers(column, kind, self.formats.get(name, PLAIN))
             for name, kind, column in ((name, kind, frame[name]) for name, kind in self.kinds.items())
@@ -136,6 +149,37 @@ class Columns:
         if self.id is not None and self.id in frame.columns:
             return _text(frame[self.id]).fillna("")
         return pd.Series(range(1, len(frame) + 1), index=frame.index, name="row").astype(str)
+
+
+def _is_embedding(column: pd.Series[Any]) -> bool:
+    """Return whether the first value of a column is a vector."""
+    return column.dtype == object and isinstance(column[column.notna()].iloc[0], Vector)
+
+
+def _of_embedding(frame: pd.DataFrame, names: list[str], target: str, id: str | None) -> Columns:
+    """Return the columns of a table with a column of embeddings, of which there may be one."""
+    if len(names) > 1:
+        what = "a table with one column of embeddings; see --drop"
+        raise ValueError(expected("table", what, f"{len(names)}: {', '.join(names)}"))
+    cells = frame[names[0]]
+    return Columns({names[0]: EMBEDDING}, target, id, width=cells[cells.notna()].iloc[0].width)
+
+
+def _checked_vectors(frame: pd.DataFrame, width: int) -> pd.DataFrame:
+    """Return a column of embeddings, after checking that every row has one of this width, of finite numbers."""
+    (name,) = frame.columns
+    for cell, row in zip(frame[name], range(len(frame)), strict=True):
+        what = f"a column of embeddings of {width:,} numbers"
+        if not isinstance(cell, Vector):
+            raise ValueError(expected(name, what, f"none in row {row_number(frame[name], row)}"))
+        if cell.width != width:
+            raise ValueError(expected(name, what, f"{cell.width:,} in row {row_number(frame[name], row)}"))
+    finite = np.isfinite(matrix(frame[name])).all(1)
+    if not finite.all():
+        place = int(np.flatnonzero(~finite)[0])
+        what = f"a column of finite numbers, but that of row {row_number(frame[name], place)} has others"
+        raise ValueError(f"Expected `{name}` to be {what}.")
+    return frame
 
 
 def unseen_categories(selected: pd.DataFrame, known: Mapping[str, Collection[Any]]) -> list[str]:

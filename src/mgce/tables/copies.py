@@ -9,6 +9,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import poisson
 
+from mgce.datasets.vectors import Vector
+
 IntArray = NDArray[np.int64]
 Keys = NDArray[np.uint64]
 Coded = tuple["pd.Series[Any]", IntArray]  # a column, and numbers that are equal where its values are
@@ -194,6 +196,8 @@ def _without_recodes(columns: list[Coded]) -> list[Coded]:
 
 def _density(column: pd.Series[Any]) -> float:
     """Return the share of points on a column's grid that occur as values; 0 without a grid, 2 if it has no numbers."""
+    if isinstance(column.iloc[0], Vector):
+        return 0.0
     if column.dtype.kind != "f" or column.nunique() < FEW_VALUES:
         return 2.0
     grid = _on_grid(column)

@@ -18,18 +18,21 @@ from mgce._threads import one_blas_thread, one_torch_thread
 from mgce._validation import check_beta, check_choice, expected, expected_share
 from mgce.datasets.reading import Reading
 from mgce.datasets.table_files import accounted
+from mgce.encoders.card import Card
 from mgce.estimators import MGCEVotingClassifier
 from mgce.functional import minimax_probs
 from mgce.metrics.evaluation import evaluate
 from mgce.noise.right_labels import RightLabels, estimate_right_labels
 from mgce.review.decision_file import Decision
+from mgce.review.suspect_file import PICTURE
 from mgce.risk import RiskCertificate, certify
 from mgce.risk.any_model import label_indices
 from mgce.sets import ConformalSets, calibrate
-from mgce.tables.candidates import AUTO, BASELINES, FEW_BETAS, MODELS, Baseline, Candidate, baselines, candidates
+from mgce.tables.candidates import AUTO, BASELINES, FEW_BETAS, HEADS, MODELS, Baseline, Candidate, baselines, candidates
 from mgce.tables.checked import Checked, Findings, findings
 from mgce.tables.choice import Choice, choose, count_fits, fit_candidate
 from mgce.tables.dependence import Dependence, dependence
+from mgce.tables.heads import HEAD_FITS, choose_head, judge_by_head
 from mgce.tables.listing import Listing
 from mgce.tables.measures import Measures, measure
 from mgce.tables.model import Predictions, TableModel, row_prints
@@ -119,6 +122,11 @@ class TableFit:
     checked: Checked | None = None  # decisions of a person on rows
     findings: Findings | None = None  # what they did and tell
 
+    @property
+    def judge(self) -> str:
+        """What judges the labels: the head that was chosen for embeddings, or a forest."""
+        return self.choice.trial.model if self.choice.trial.model in HEADS else "forest"
+
 
 def run(
     frame: Any,
@@ -127,6 +135,7 @@ def run(
     jobs: int = 1,
     reading: Reading | None = None,
     decisions: Sequence[Decision] = (),
+    encoder: Card | None = None,
 ) -> TableFit:
     """Choose and fit a model on the training rows, certify and measure it on held-out rows, and judge all labels.
 
@@ -141,6 +150,7 @@ def run(
         reading: the description of the table's file, if the table was read from a file.
         decisions: a person's decisions on labels: they correct the labels of training rows. Held-out rows are drawn and
             measured with the labels before the review, so that decisions cannot make the model look better.
+        encoder: the card of the encoder that made the table's embeddings, for the model's file.
 
     Raises:
         TypeError: if `frame` is no table.
@@ -156,11 +166,12 @@ def run(
     learnt_from = rows if checked is None else checked.mended(rows)
     # Certify one made-up row: an invalid option raises its error now, not after all fits.
     _certified(np.zeros(1, np.int64), np.full((1, len(rows.classes)), 1 / len(rows.classes)), plan)
-    among = candidates(plan.model, plan.beta, plan.seed, len(rows.train), len(rows.classes), jobs)
-    compared = baselines(plan.seed, len(rows.classes))
+    by_head = rows.columns.width > 0 and plan.model == AUTO
+    among = [] if by_head else candidates(plan.model, plan.beta, plan.seed, len(rows.train), len(rows.classes), jobs)
+    compared = [] if by_head else baselines(plan.seed, len(rows.classes))
     if plan.model != AUTO:  # then baselines are reported alone
         compared = [replace(baseline, final=None) for baseline in compared]
-    on_fit = _Counter(on_step, count_fits(among, compared) + OTHER_STEPS)
+    on_fit = _Counter(on_step, (HEAD_FITS if by_head else count_fits(among, compared)) + OTHER_STEPS)
     learnt = _learn(learnt_from, plan, among, compared, on_fit, jobs)
     choice = learnt.choice
     measured = _model(learnt_from, learnt.transformer, choice.fitted, learnt_from.train)
@@ -178,6 +189,7 @@ def run(
     with one_blas_thread(), one_torch_thread():
         on_fit("Fitting to all rows")
         model = _refitted(choice, learnt_from, plan, sets, _right_labels(held_out, choice, rows, plan, certificate))
+    model = replace(model, encoder=encoder)
     decided = {} if checked is None else {row: one.decision for row, one in checked.by_row(rows).items()}
     listing = Listing.of(frame, rows, plan, reading, decided)
     found, judgement = None, learnt.judgement
@@ -201,7 +213,11 @@ def run(
         set_size=set_size,
         n_missing={name: int(rows.selected[name].isna().sum()) for name in rows.columns.kinds},
         dependence=dependent,
-        left_out=[name for name in frame.columns if name not in (*rows.columns.kinds, plan.target, *plan.unlearnt)],
+        left_out=[
+            name
+            for name in frame.columns
+            if name not in (*rows.columns.kinds, plan.target, *plan.unlearnt) and not rows.columns.width
+        ],
         reading=reading,
         checked=checked,
         findings=found,
@@ -210,6 +226,7 @@ def run(
             *rows.notes,
             *notes_on(rows.frame, rows.selected, rows.labels, rows.columns),
             *(each.note for each in dependent),
+            *_beside_embeddings(frame, rows, plan),
             *learnt.warned,
             *_on_choice(choice),
             *([found.note] if found and found.note else []),
@@ -244,6 +261,11 @@ def _learn(
         settings: dict[str, Any] = {"beta": plan.beta or FEW_BETAS[0], "budget": plan.budget, "seed": plan.seed}
         copied, weight = rows.weight(rows.train), _weight(rows, rows.train, plan)
         settings |= {"weight": weight, "balanced": plan.metric == "balanced"}
+        if not among:  # embeddings
+            choice = choose_head(X[rows.train], y[rows.train], seed=plan.seed, on_fit=on_fit, weight=weight)
+            on_fit("Judging the labels")
+            judged = judge_by_head(choice, X, rows.target, rows.train, rows.first)
+            return _Learnt(transformer, choice, judged, [])
         choice = choose(X[rows.train], y[rows.train], among, compared, **settings, on_fit=on_fit)
         on_fit("Judging the labels")
         others: dict[str, Any] = {"weight": copied, "first": rows.first}
@@ -386,6 +408,15 @@ def _noise_options_of_sets(plan: FitPlan) -> dict[str, Any]:
     if plan.noise_type == "any" and isinstance(plan.noise_rate, float) and plan.noise_rate < 1 - plan.coverage:
         return {"noise_type": plan.noise_type, "noise_rate": plan.noise_rate}
     return {}
+
+
+def _beside_embeddings(frame: pd.DataFrame, rows: Rows, plan: FitPlan) -> list[str]:
+    """Say which columns are not learnt from, because the table has a column of embeddings."""
+    learnt = *rows.columns.kinds, plan.target, *plan.unlearnt, PICTURE
+    others = [name for name in frame.columns if name not in learnt]
+    if not rows.columns.width or not others:
+        return []
+    return [f"The embeddings alone are learnt from, not the columns beside them: {', '.join(others)}."]
 
 
 def _on_choice(choice: Choice) -> list[str]:

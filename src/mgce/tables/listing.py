@@ -52,7 +52,8 @@ class Listing:
         keys = [every[row] for row in place]
         held_out = np.zeros(len(place), dtype=bool)
         held_out[rows.held_out] = True
-        others = [name for name in frame.columns if name not in (split.target, split.id)]
+        embeddings = rows.columns.kinds if rows.columns.width else ()
+        others = [name for name in frame.columns if name not in (split.target, split.id, *embeddings)]
         lines = None if reading is None else reading.spreadsheet_lines(place)
         return cls(rows.frame[others], keys, lines, draw(keys, held_out, split.seed), checked)
 

@@ -18,6 +18,8 @@ from sklearn.pipeline import Pipeline
 import mgce
 from mgce._limits import TABLE_CELLS, read_at_most
 from mgce._validation import check_choice, expected
+from mgce.encoders.card import Card
+from mgce.encoders.feature_files import MOST_WIDTH
 from mgce.estimators import save
 from mgce.estimators.base import link_probs
 from mgce.estimators.unbuilt import Node, read
@@ -26,14 +28,14 @@ from mgce.noise.right_labels import RightLabels
 from mgce.risk import RiskCertificate, certify
 from mgce.risk.any_model import label_indices
 from mgce.sets import ConformalSets
-from mgce.tables.columns import FORMATS, KINDS, Columns, unseen_categories
+from mgce.tables.columns import EMBEDDING, FORMATS, KINDS, Columns, unseen_categories
 from mgce.tables.predictions import LabelledPredictions
 from mgce.tables.rebuilt import build_classifier, build_right_labels, build_sets, build_transformer
 
-FORMAT = 6  # version of the format of model files, to be increased when `TablePipeline` stores something else
-# Formats that are read: 3 has no formats of columns, sets of 3 and 4 say 1 - `delta`, and all before 6 have no column
-# of text, no number of measured rows and no q.
-READABLE = (3, 4, 5, 6)
+FORMAT = 7  # version of the format of model files, to be increased when `TablePipeline` stores something else
+# Formats that are read: 3 has no formats of columns, sets of 3 and 4 say 1 - `delta`, all before 6 have no column of
+# text, no number of measured rows and no q, and all before 7 no embeddings.
+READABLE = (3, 4, 5, 6, 7)
 # Probability of taking rows that are equal by chance for rows of the training: rare enough for an error. Without equal
 # rows among 569 that a model learnt from, 8 of 142 in a new table are one.
 CHANCE = 1e-3
@@ -66,7 +68,8 @@ class TablePipeline(Pipeline):  # type: ignore[misc]
         table_: `format`, the version of the file format; `version`, of mgce; `kinds`, `target`, `id` and `formats`, as
             in :class:`~mgce.tables.columns.Columns`; `trained_rows`, a hash of each row that the model learnt
             from; `n_measured`, the number of rows that the model of the figures and the certificate learnt from, or
-            None; `sets` and `right_labels`, the prediction sets and what q follows from as JSON, or None.
+            None; `sets` and `right_labels`, the prediction sets and what q follows from as JSON, or None; `width`, the
+            number of features of the column of embeddings, or 0; `encoder`, the card of their encoder as JSON, or None.
     """
 
     table_: dict[str, Any]
@@ -84,6 +87,7 @@ class TableModel:
     # Number of rows that the model of the fit's figures and certificate learnt from; None if this is that model.
     n_measured: int | None = None
     right_labels: RightLabels | None = None  # how q follows from margins; None in formats before 6
+    encoder: Card | None = None  # of the encoder that made the embeddings; None if it is not known, or there are none
 
     @property
     def classes(self) -> NDArray[Any]:
@@ -159,8 +163,10 @@ class TableModel:
     def unseen(self, selected: pd.DataFrame) -> list[str]:
         """Return a sentence on each column with categories that no training row had."""
         names = self.columns.categories
+        if not names:
+            return []
         encoder = self.pipeline[0].named_transformers_["categories"]
-        return unseen_categories(selected, dict(zip(names, encoder.categories_, strict=True))) if names else []
+        return unseen_categories(selected, dict(zip(names, encoder.categories_, strict=True)))
 
     def count_trained(self, selected: pd.DataFrame, labels: pd.Series[Any]) -> int:
         """Return the number of rows that equal a training row in all features and the label."""
@@ -229,6 +235,8 @@ class TableModel:
             "n_measured": self.n_measured,
             "sets": None if self.sets is None else json.dumps(self.sets.to_dict()),
             "right_labels": None if self.right_labels is None else json.dumps(asdict(self.right_labels)),
+            "width": self.columns.width,
+            "encoder": None if self.encoder is None else self.encoder.to_json(),
         }
         with TemporaryDirectory() as folder:
             path = Path(folder, "model.skops")
@@ -281,6 +289,11 @@ def _built(root: Node) -> TableModel:
         model = replace(model, sets=build_sets(table["sets"].text(), len(model.classes)))
     if "right_labels" in table.fields and table["right_labels"].plain() is not None:
         model = replace(model, right_labels=build_right_labels(table["right_labels"].text()))
+    if "encoder" in table.fields and table["encoder"].plain() is not None:
+        card = Card.from_dict(json.loads(table["encoder"].text()))
+        if card.width != columns.width:
+            raise ValueError(expected("encoder", f"one of {columns.width} features", card.width))
+        model = replace(model, encoder=card)
     model.predict(made_up[:1])  # as all parts are of one size, this works
     return model
 
@@ -296,7 +309,10 @@ def _columns(table: Node) -> Columns:
     """Build the description of the columns from the content of a model file."""
     id_column = None if table["id"].plain() is None else table["id"].text()
     formats = table["formats"].texts() if "formats" in table.fields else {}
-    columns = Columns(table["kinds"].texts(), table["target"].text(), id_column, formats)
+    width = int(table["width"].number(0, MOST_WIDTH)) if "width" in table.fields else 0
+    columns = Columns(table["kinds"].texts(), table["target"].text(), id_column, formats, width)
+    if (EMBEDDING in columns.kinds.values()) != bool(width) or (width and len(columns.kinds) > 1):
+        raise ValueError(expected("width", "that of a column of embeddings alone", width))
     if not columns.kinds or not set(columns.kinds.values()) <= {*KINDS}:
         raise ValueError(expected("kinds", f"columns of {KINDS}", columns.kinds))
     for name, form in formats.items():

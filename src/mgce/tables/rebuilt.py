@@ -20,9 +20,11 @@ from numpy.typing import NDArray
 
 from mgce._validation import expected
 from mgce.datasets.tables import MAX_CATEGORIES, preprocessor
+from mgce.datasets.vectors import vectors
 from mgce.estimators import (
     MGCEBoostingClassifier,
     MGCEClassifier,
+    MGCEEmbeddingClassifier,
     MGCEForestClassifier,
     MGCEFourierClassifier,
     MGCEMLPClassifier,
@@ -34,12 +36,13 @@ from mgce.noise.right_labels import RATES, SHARPNESS, RightLabels
 from mgce.sets import ConformalSets
 from mgce.sets.conformal import SCORES
 from mgce.tables.columns import TEXT, Columns
-from mgce.tables.text_features import MAX_TERMS, REDUCED, SETTINGS, TextEncoder, TextTransformer
+from mgce.tables.text_features import MAX_TERMS, REDUCED, SETTINGS, TextEncoder, TextTransformer, VectorTransformer
 
 LEAST, MOST = sys.float_info.min, sys.float_info.max  # of positive numbers
 # Layers of a network; `mgce fit` trains two. A layer that is another one again costs a file 300 bytes, but each
 # prediction the work of all its weights.
 LAYERS = 8
+HEADS = 8  # heads of embeddings that are averaged; `mgce fit` averages four
 MADE_UP_ROWS = MAX_CATEGORIES - 1  # one for each frequent category where there are rare ones, which share a column
 
 
@@ -49,6 +52,10 @@ def build_transformer(node: Node, columns: Columns) -> tuple[Any, pd.DataFrame]:
     Raises:
         ValueError: if the content does not fit a transformer of these columns.
     """
+    if columns.width:
+        (name,) = columns.kinds
+        made_up = vectors(np.zeros((MADE_UP_ROWS, columns.width), np.float32))
+        return VectorTransformer(columns.width), pd.DataFrame({name: pd.Series(made_up, dtype=object)})
     texts = [name for name, kind in columns.kinds.items() if kind == TEXT]
     if not texts:
         return _preprocessor(node, columns)
@@ -279,6 +286,18 @@ def _linear(classifier: Any, node: Node, d: int, k: int) -> None:
     classifier.coef_, classifier.intercept_ = node["coef_"].array(np.float64, k, d), node["intercept_"].array(float, k)
 
 
+def _embedding(classifier: Any, node: Node, d: int, k: int) -> None:
+    classifier.rooted_ = node["rooted_"].plain() is True
+    for name in ("means", "scales", "center"):
+        setattr(classifier, f"{name}_", node[f"{name}_"].array(np.float32, d))
+    if not (classifier.scales_ > 0).all():
+        raise ValueError(expected("scales_", "positive", classifier.scales_.min()))
+    classifier.coefs_ = node["coefs_"].array(np.float32, None, k, d)
+    if not 1 <= len(classifier.coefs_) <= HEADS:
+        raise ValueError(expected("coefs_", f"those of 1 to {HEADS} heads", len(classifier.coefs_)))
+    classifier.intercepts_ = node["intercepts_"].array(np.float32, len(classifier.coefs_), k)
+
+
 def _fourier(classifier: Any, node: Node, d: int, k: int) -> None:
     classifier.random_weights_ = node["random_weights_"].array(np.float64, d, None)
     m = classifier.random_weights_.shape[1]
@@ -329,6 +348,7 @@ AVERAGE = "mgce.estimators.voting.MGCEVotingClassifier"
 # From the name in a file to the class, and what takes its numbers from there, given the features d and the classes k.
 SINGLE: dict[str, tuple[Any, Callable[[Any, Node, int, int], None]]] = {
     "mgce.estimators.boosting.MGCEBoostingClassifier": (MGCEBoostingClassifier, _boosting),
+    "mgce.estimators.embedding.MGCEEmbeddingClassifier": (lambda beta: MGCEEmbeddingClassifier(), _embedding),
     "mgce.estimators.forest.MGCEForestClassifier": (MGCEForestClassifier, _forest),
     "mgce.estimators.fourier.MGCEFourierClassifier": (MGCEFourierClassifier, _fourier),
     "mgce.estimators.linear.MGCEClassifier": (MGCEClassifier, _linear),

@@ -8,14 +8,15 @@ from mgce._rounding import confidence_text, percent_down, percent_up, rate_down,
 from mgce.pages.web_page import bullets, document, facts, paragraph, table
 from mgce.risk import RiskCertificate
 from mgce.tables.calibration_report import calibration_section
-from mgce.tables.candidates import BASELINES, MODELS
+from mgce.tables.candidates import BASELINES, HEADS, MODELS
 from mgce.tables.choice import BEHIND, Average, Choice, Trial
 from mgce.tables.class_report import class_sections, never_predicted
-from mgce.tables.columns import CATEGORY, DATE, KINDS, NUMBER, TEXT
+from mgce.tables.columns import CATEGORY, DATE, EMBEDDING, KINDS, NUMBER, TEXT
 from mgce.tables.fit import FitPlan, TableFit
 from mgce.tables.numbers import PLAIN, TRUTH
 from mgce.tables.summary import columns_left_out
 from mgce.tables.suspects_report import (
+    NO_PICTURES,
     checked_section,
     line_cells,
     next_section,
@@ -33,7 +34,7 @@ NOISE_LIMITS = {
     "bounds are too low.",
 }
 NO_SETS_IN_ORDER = "None: prediction sets need rows held out at random, not by groups or in the order of time."
-PLURALS = {NUMBER: "numbers", CATEGORY: "categories", DATE: "dates", TEXT: "text"}
+PLURALS = {NUMBER: "numbers", CATEGORY: "categories", DATE: "dates", TEXT: "text", EMBEDDING: "embeddings"}
 CHECKED_ROWS = 50  # of which the report says what they would tell: half an hour's work
 N_TRIALS = 12  # trials in the report, those on the most rows and with the highest accuracy first: one screen
 
@@ -46,6 +47,7 @@ def page(
     environment: Mapping[str, str],
     n_suspects: int = 50,
     steps: Mapping[str, str] | None = None,
+    pictures: Mapping[int, bytes] | None = None,
 ) -> bytes:
     """Return the report as an HTML page in UTF-8.
 
@@ -57,10 +59,11 @@ def page(
         environment: versions of the software, by its name.
         n_suspects: rows with the most suspect labels to show, at most.
         steps: sentences with commands for what to do next; None to build them from the file names.
+        pictures: small JPEGs of rows, by the index of the row; None for none.
     """
     checked = {"What checked rows tell": checked_section(fit)} if fit.findings else {}
     sections = {
-        "The ten most suspect labels": worst_rows(fit, plan),
+        "The ten most suspect labels": worst_rows(fit, plan, pictures or NO_PICTURES),
         "Do this next": next_section(fit, plan, steps or next_steps(fit, plan, name, model_file)),
         **checked,
         "The bounds": _certificate(fit),
@@ -230,7 +233,7 @@ def _description(choice: Choice) -> str:
             "the mean of the probabilities of the best candidate of each model, if it is at most "
             f"{100 * BEHIND:g} points of accuracy behind the best of all"
         )
-    return f"the {(MODELS | BASELINES)[choice.trial.model]}"
+    return f"the {(MODELS | HEADS | BASELINES)[choice.trial.model]}"
 
 
 def _choice(fit: TableFit) -> str:
@@ -240,9 +243,11 @@ def _choice(fit: TableFit) -> str:
     if isinstance(choice.candidate, Average):
         chosen += bullets([f"{member.name}: {MODELS[member.model]}" for member in choice.candidate.members])
     words = (
-        f"All candidates were tried on few rows first, and then the best candidate of each model {choice.measured_on}. "
-        "Labels that are wrong at random lower the accuracy of all candidates alike. A smaller beta makes a model more "
-        "robust to wrong labels; with infinity, its loss is cross-entropy."
+        f"Its accuracy was measured {choice.measured_on}. Labels that are wrong at random lower it."
+        if choice.trial.model in HEADS
+        else "All candidates were tried on few rows first, and then the best candidate of each model "
+        f"{choice.measured_on}. Labels that are wrong at random lower the accuracy of all candidates alike. A smaller "
+        "beta makes a model more robust to wrong labels; with infinity, its loss is cross-entropy."
     )
     rows = [
         [trial.name + _remark(trial, choice), f"{trial.rows:,}", f"{trial.accuracy:.1%}", f"{trial.seconds:.1f}"]
@@ -267,9 +272,11 @@ def _remark(trial: Trial, choice: Choice) -> str:
 def _suspects(fit: TableFit, plan: FitPlan, most: int) -> str:
     """Return HTML with the share of wrong labels, the number that look wrong by class, and the most suspect rows."""
     judgement = fit.judgement
+    judged_by = "A forest of decision trees judges the label of each row, using only trees that were not fitted to it."
+    if fit.judge in HEADS:
+        judged_by = "A head judges the label of each row, of its fold: it was not fitted to the row."
     words = paragraph(
-        "A forest of decision trees judges the label of each row, using only trees that were not fitted to this row. A "
-        "place at the top of the list is a reason to check a label, not a proof that it is wrong."
+        f"{judged_by} A place at the top of the list is a reason to check a label, not a proof that it is wrong."
     ) + paragraph(wrong_labels(fit))
     counts = [
         [str(label), f"{int(given.sum()):,}", f"{int(judgement.is_issue[given].sum()):,}"]
@@ -284,7 +291,7 @@ def _suspects(fit: TableFit, plan: FitPlan, most: int) -> str:
     )
     suspects = judgement.suspects(most)
     if not suspects.size:
-        return words + paragraph("None: every label is the one the forest would give.")
+        return words + paragraph(f"None: every label is the one the {fit.judge} would give.")
     numbers = "" if plan.id else " Rows are numbered from 1; lines are those of a spreadsheet."
     return words + table(
         f"The most suspect rows, {len(suspects)} of them. Of their labels, "

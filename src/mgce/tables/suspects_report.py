@@ -6,15 +6,19 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
+from types import MappingProxyType
 
 from mgce._rounding import confidence_text, percent_up
-from mgce.pages.web_page import bullets, commands, paragraph, table
+from mgce._text import html_text
+from mgce.pages.web_page import bullets, commands, figure, image, paragraph, shelf, table
 from mgce.review.bounds import width_after
 from mgce.review.decision_file import saved_as
 from mgce.review.draws import HELD_OUT
+from mgce.review.suspect_file import PICTURE
 from mgce.tables.fit import FitPlan, TableFit
 from mgce.tables.listing import probability_text
 
+NO_PICTURES: Mapping[int, bytes] = MappingProxyType({})
 WORST = 10  # rows with their cells on the first page: what fits on a screen
 CELLS = 12  # columns of these rows: more are not read across; the file has all
 LONGEST = 60  # characters of a cell there: a line of a phone, or half of one elsewhere
@@ -43,12 +47,12 @@ def line_cells(fit: TableFit, row: int) -> list[str]:
     return [] if fit.listing.lines is None else [str(fit.listing.lines[row])]
 
 
-def worst_rows(fit: TableFit, plan: FitPlan) -> str:
-    """Return HTML with the rows whose labels are most suspect, with all cells."""
+def worst_rows(fit: TableFit, plan: FitPlan, pictures: Mapping[int, bytes] = NO_PICTURES) -> str:
+    """Return HTML with the rows whose labels are most suspect, with their pictures if there are any, and all cells."""
     worst = fit.judgement.suspects(WORST)
     if not worst.size:
-        return paragraph("None: every label is the one the forest would give.")
-    cells = fit.listing.cells
+        return paragraph(f"None: every label is the one the {fit.judge} would give.")
+    cells = fit.listing.cells.drop(columns=PICTURE) if pictures else fit.listing.cells
     shown = list(cells.columns[:CELLS])
     more = f" {cells.shape[1] - CELLS} more columns are in the file of suspects." if cells.shape[1] > CELLS else ""
     lines = " Lines are those of a spreadsheet." if fit.listing.lines is not None else ""
@@ -57,7 +61,12 @@ def worst_rows(fit: TableFit, plan: FitPlan) -> str:
         [*suspect_cells(fit, row), *line_cells(fit, row), *map(_short, texts.iloc[place])]
         for place, row in enumerate(worst.tolist())
     ]
-    return table(
+    seen = shelf(
+        figure(image(pictures[row], f"picture of row {cells[0]}", "jpeg"), _caption(*cells[:3]))
+        for row, cells in zip(worst.tolist(), rows, strict=True)
+        if row in pictures
+    )
+    return seen + table(
         f"The {len(rows)} rows with the most suspect labels. Probabilities are rounded, as fits with other seeds move "
         f"them.{lines}{more}",
         [*suspect_head(fit, plan), *shown],
@@ -103,8 +112,15 @@ def next_steps(
             ["mgce", "review", f"{stem}.suspects.csv"]
         ),
         "Mend the table with the decisions, and fit a better model.": shlex.join(again),
-        "Classify new rows.": shlex.join(["mgce", "predict", model_file, "NEW.csv"]),
+        "Classify new rows.": shlex.join(["mgce", "predict", model_file, _new_rows(fit)]),
     }
+
+
+def _new_rows(fit: TableFit) -> str:
+    """Return what new rows may be called: a table, features or a folder of pictures."""
+    if PICTURE in fit.listing.cells.columns and fit.model.columns.width:
+        return "NEW-PICTURES"
+    return "NEW.npz" if fit.model.columns.width else "NEW.csv"
 
 
 def _option(name: str) -> str:
@@ -172,6 +188,10 @@ def checked_section(fit: TableFit) -> str:
 def terminal_steps(steps: Mapping[str, str]) -> list[str]:
     """Return the lines for the terminal on what the user can do next."""
     return ["Do this next:", *(f"  {command}" for command in steps.values())]
+
+
+def _caption(name: str, given: str, suggested: str) -> str:
+    return html_text(f"{name}: {given}, or {suggested}?")
 
 
 def _short(cell: object) -> str:

@@ -20,7 +20,8 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.utils.extmath import randomized_svd
 
 from mgce.datasets.tables import preprocessor
-from mgce.tables.columns import TEXT
+from mgce.datasets.vectors import matrix
+from mgce.tables.columns import EMBEDDING, TEXT
 from mgce.tables.texts import TOKEN
 
 # Words and pairs of neighbouring words; and two to four characters within words, which survive typing errors and
@@ -138,6 +139,28 @@ class TextTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return {} if self.others_ is None else self.others_.named_transformers_
 
 
+class VectorTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Return a column of embeddings as the matrix of its numbers; there is nothing to learn.
+
+    Args:
+        width: number of features.
+    """
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+
+    def fit(self, X: pd.DataFrame, y: Any = None) -> VectorTransformer:
+        """Do nothing."""
+        return self
+
+    def transform(self, X: pd.DataFrame) -> NDArray[np.float32]:
+        """Return the features of n rows, shape (n, width)."""
+        return matrix(X.iloc[:, 0])
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+
 def transformer(selected: pd.DataFrame, kinds: Mapping[str, str], seed: int) -> Any:
     """Return an unfitted transformer for the features of a table.
 
@@ -146,6 +169,8 @@ def transformer(selected: pd.DataFrame, kinds: Mapping[str, str], seed: int) -> 
         kinds: the kind of each feature, by its name.
         seed: seed of the reductions of text.
     """
+    if EMBEDDING in kinds.values():
+        return VectorTransformer(matrix(selected.iloc[:1, 0]).shape[1])
     texts = [name for name, kind in kinds.items() if kind == TEXT]
     return TextTransformer(texts, seed) if texts else preprocessor(selected)
 

@@ -1,0 +1,61 @@
+"""Load an encoder for a command, and encode with a progress bar."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from mgce.encoders.embedding import embed
+from mgce.encoders.encoder import Encoder
+from mgce.encoders.inputs import Inputs
+from mgce.encoders.libraries import load_encoder
+
+
+def loaded_encoder(name: str, kind: str, **options: Any) -> Encoder:
+    """Load an encoder; a library that is not installed is an error in the input, told in one sentence.
+
+    Args:
+        name: of the encoder.
+        kind: what it is to encode.
+        **options: of :func:`mgce.encoders.libraries.load_encoder`.
+
+    Raises:
+        ValueError: if it cannot be loaded.
+    """
+    try:
+        return load_encoder(name, kind, **options)
+    except ImportError as error:
+        raise ValueError(str(error)) from error
+
+
+def embed_with_progress(console: Console, encoder: Encoder, inputs: Inputs, out: Path, **options: Any) -> bool:
+    """Encode all inputs into a file; after Ctrl-C, the same command goes on.
+
+    Args:
+        console: shows the progress, if it is a terminal.
+        encoder: the encoder.
+        inputs: what it encodes.
+        out: the file of features.
+        **options: of :func:`mgce.encoders.embedding.embed`.
+
+    Returns:
+        Whether anything had to be encoded.
+    """
+    columns = (TextColumn("Encoding"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("", total=None)
+
+        def told(done: int, total: int) -> None:
+            progress.update(task, completed=done, total=total)
+
+        try:
+            return embed(encoder, inputs, out, on_rows=told, **options)
+        except ImportError as error:
+            raise ValueError(str(error)) from error
+        except KeyboardInterrupt:
+            console.print("Interrupted: the same command goes on from here.")
+            raise typer.Exit(130) from None

@@ -1,0 +1,64 @@
+"""Prepare pictures for a network: upright, the central square, scaled, normalised."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from mgce.datasets.images import ImageFiles
+
+# Means and deviations of ImageNet's pixels, as networks that were trained on them expect.
+THUMBNAIL = 160  # pixels: a person sees what it is, in about 5 kB
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+
+
+def upright(image: Any) -> Any:
+    """Return a PIL image turned as its camera says (EXIF), in RGB."""
+    from PIL import ImageOps
+
+    return ImageOps.exif_transpose(image).convert("RGB")
+
+
+@dataclass(frozen=True)
+class CentralSquare:
+    """From a PIL image to a tensor (3, size, size): its shorter side becomes `size`, and the ends of the longer go."""
+
+    size: int
+
+    def __call__(self, image: Any) -> Tensor:
+        """Return the tensor of a picture, normalised by `MEAN` and `STD`."""
+        pixels = torch.from_numpy(np.asarray(upright(image)).copy()).permute(2, 0, 1).float() / 255
+        side = min(pixels.shape[1:])
+        top, left = ((length - side) // 2 for length in pixels.shape[1:])
+        square = (pixels[:, top : top + side, left : left + side] - _column(MEAN)) / _column(STD)
+        # Without antialiasing, a picture that shrinks loses the pixels between those that are read.
+        shrinks = side > self.size
+        made = F.interpolate(square[None], size=self.size, mode="bicubic", align_corners=False, antialias=shrinks)
+        return made[0]
+
+    def __str__(self) -> str:
+        return f"upright, central square, {self.size} x {self.size} bicubic, mean {MEAN}, deviation {STD}"
+
+
+def thumbnail(path: Path, size: int = THUMBNAIL) -> bytes:
+    """Return a small JPEG of the picture in a file: at most `size` pixels wide and high.
+
+    Raises:
+        OSError: if the file is no picture that can be read.
+    """
+    image = ImageFiles((path,), np.zeros(1, np.int64), upright)[0][0]
+    image.thumbnail((size, size))
+    content = io.BytesIO()
+    image.save(content, "JPEG", quality=85)
+    return content.getvalue()
+
+
+def _column(values: tuple[float, ...]) -> Tensor:
+    return torch.tensor(values)[:, None, None]

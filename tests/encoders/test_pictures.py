@@ -1,0 +1,32 @@
+"""Pictures before a network."""
+
+import numpy as np
+import torch
+from PIL import Image
+
+from mgce.encoders.pictures import MEAN, STD, CentralSquare
+
+
+def test_a_picture_is_turned_as_its_camera_says(tmp_path):
+    pixels = np.zeros((8, 8, 3), np.uint8)
+    pixels[:4] = 200
+    plain = Image.fromarray(pixels)
+    told = Image.Exif()
+    told[274] = 6  # to be turned clockwise
+    plain.save(tmp_path / "x.png", exif=told)
+    turned = CentralSquare(8)(Image.open(tmp_path / "x.png"))
+    torch.testing.assert_close(turned, CentralSquare(8)(plain.transpose(Image.Transpose.ROTATE_270)))
+    assert not torch.allclose(turned, CentralSquare(8)(plain))
+
+
+def test_the_ends_of_the_longer_side_go():
+    pixels = np.full((4, 10, 3), 255, np.uint8)
+    pixels[:, 3:7] = np.arange(48, dtype=np.uint8).reshape(4, 4, 3)
+    found = CentralSquare(4)(Image.fromarray(pixels))
+    raw = (found * torch.tensor(STD)[:, None, None] + torch.tensor(MEAN)[:, None, None]) * 255
+    np.testing.assert_allclose(raw.permute(1, 2, 0).numpy(), pixels[:, 3:7], atol=1e-3)
+
+
+def test_grey_and_see_through_pictures_become_colours():
+    for mode in ("L", "RGBA", "P"):
+        assert CentralSquare(4)(Image.new(mode, (6, 5))).shape == (3, 4, 4)
