@@ -64,6 +64,7 @@ ROOMS = {
         "dual coef_system linear_program",
         "interior_point",
         "progress",
+        "tilting",
         "first_order",
         "columns",
         "solver",
