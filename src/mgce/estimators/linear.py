@@ -45,7 +45,6 @@ from mgce.linear.objective import trivial_value
 from mgce.linear.plan import QUICK, Size, interior_is_affordable, plan
 from mgce.numerics.root import DEFAULT_BETA
 
-
 LEAST_LAMBDA0 = 1e-3  # of "auto": chosen on tables with few features, where a larger one costs accuracy
 
 
