@@ -2,7 +2,7 @@
 
 `python -m benchmarks.convex_heads EMBEDDINGS CIFARN TEXT --out FILE` reads frozen features of two parts of CIFAR-10's
 training set, `train-0-6000.npz` and `held-6000-9000.npz` with arrays x and y, `CIFAR-10_human.pt`, and
-`banking77-train.csv` and `banking77-test.csv`. It writes a record, and prints the tables of `docs/embeddings-convex.md`.
+`banking77-train.csv` and `banking77-test.csv`. It writes a record, and prints the tables of its page.
 `--read` prints the tables of a record that is there.
 """
 
@@ -29,7 +29,7 @@ from sklearn.preprocessing import StandardScaler
 from benchmarks.markdown import machine_line, table
 from mgce import MGCEClassifier
 from mgce.estimators.linear import automatic_lambda0
-from mgce.linear import fit_linear
+from mgce.linear import EmptyUncertaintySetError, fit_linear
 from mgce.linear.objective import trivial_value
 from mgce.runs.machine import describe
 
@@ -134,7 +134,7 @@ def theory(noise: str, features: Any, right: Any, given: Any) -> dict[str, Any]:
 
 
 def corrected(train: Any, test: Any, given: Any, truth: Any) -> dict[str, Any]:
-    """Return the accuracy by width where the moments are corrected for symmetric noise of the known rate.
+    """Return the accuracy by width where the moments are corrected for symmetric noise of the known rate, or "empty".
 
     The moments of noisy labels are (1 - c) tau + c psi_mean / k, with c = rate k / (k - 1). Corrected moments have
     1 / (1 - c) times the error, and their width is as much larger.
@@ -143,10 +143,15 @@ def corrected(train: Any, test: Any, given: Any, truth: Any) -> dict[str, Any]:
     psi, held = (np.hstack([x, np.ones((len(x), 1))]) for x in (train, test))
     noisy, share = np.eye(k)[given].T @ psi / len(psi), RATE * k / (k - 1)
     deviation = np.sqrt(np.eye(k)[given].T @ psi**2 / len(psi) - noisy**2)
-    tau, coef, scores = (noisy - share * psi.mean(0) / k) / (1 - share), None, {}
+    tau, coef = (noisy - share * psi.mean(0) / k) / (1 - share), None
+    scores: dict[str, Any] = {}
     for width in WIDTHS[:5]:
         lambda_ = width * deviation / (1 - share)
-        fit = fit_linear(psi, tau=tau, beta=1.4, lambda_=lambda_, mu0=coef, tol=1e-3, max_iter=100, method="lbfgs")
+        try:
+            fit = fit_linear(psi, tau=tau, beta=1.4, lambda_=lambda_, mu0=coef, tol=1e-3, max_iter=100, method="lbfgs")
+        except EmptyUncertaintySetError:
+            scores[str(width)] = "empty"
+            continue
         coef = fit.coef
         scores[str(width)] = percent(((held @ coef.T).argmax(1) == truth).mean())
     return scores
@@ -235,13 +240,8 @@ def print_tables(record: dict[str, Any]) -> None:
     print(table(header, rows), end="\n\n")
     rows = [[r["noise"], *(f"{v:g}" for v in r["moved"].values())] for r in record["theory"]]
     print(table(["labels", "half", "9 of 10", "99 of 100", "all"], rows), end="\n\n")
-    print(
-        table(
-            ["width", *record["corrected"]],
-            [["corrected moments", *(f"{a:.1f}" for a in record["corrected"].values())]],
-        )
-    )
-    print()
+    rows = [["corrected moments", *(f"{a}" for a in record["corrected"].values())]]
+    print(table(["width", *record["corrected"]], rows), end="\n\n")
     names = ("right labels", "20 % wrong", "40 % wrong")
     by_data: dict[str, list[Any]] = {}
     for r in record["tables"]:

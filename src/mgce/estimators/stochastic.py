@@ -44,7 +44,7 @@ Read = Callable[[], Iterator[Rows]]  # starts a pass over all chunks
 
 @dataclass(eq=False)
 class FeatureMoments:
-    """Sums over the rows seen so far: the number of rows, weighted sums of `e_y (x) psi`, its square, and 1, and w^2."""
+    """Sums over the rows seen so far: of 1, w and w^2, and weighted sums of `e_y (x) psi` and its square."""
 
     rows: int
 
