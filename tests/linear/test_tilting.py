@@ -13,7 +13,7 @@ from mgce.linear.moments import moments
 from mgce.linear.objective import LinearProblem
 from mgce.linear.progress import Progress
 from mgce.linear.solver import fit_linear
-from mgce.linear.tilting import tilt
+from mgce.linear.tilting import newton_tilts, tilt
 
 
 def wide(n=200, d=40, k=3, beta=1.4, width=0.1):
@@ -42,6 +42,22 @@ def test_a_tilt_to_equal_moments_is_the_projection_in_kullback_leibler_divergenc
     expected = p * np.exp(problem.features @ a.T)
     expected /= expected.sum(1, keepdims=True)
     np.testing.assert_allclose(tilted, expected, atol=1e-4)
+
+
+def test_the_equations_of_a_step_are_solved():
+    problem, labels = wide(d=5)
+    p = np.random.default_rng(1).dirichlet(np.ones(3), 200)
+    outside = np.random.default_rng(2).random((3, 5)) < 0.7
+    moves = np.einsum("iy,yz->iyz", p, np.eye(3)) - p[:, :, None] * p[:, None]
+
+    def moved(tilts):
+        each = problem.weight, moves, tilts, problem.features, problem.features
+        return np.where(outside, np.einsum("i,iyz,zl,il,ij->yj", *each), 0) / problem.scale
+
+    lack = moved(np.where(outside, np.random.default_rng(3).normal(size=(3, 5)) / problem.scale, 0))
+    tilts = newton_tilts(Progress(problem, labels, 1e-3), p, lack * problem.scale, outside)
+    assert np.linalg.norm(moved(tilts) - lack) < 0.0101 * np.linalg.norm(lack)
+    assert not tilts[~outside].any()
 
 
 @pytest.mark.parametrize("beta", [1.4, 2.0, 5.0, math.inf])

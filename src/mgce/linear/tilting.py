@@ -43,7 +43,7 @@ def tilt(progress: Progress, p: FloatArray) -> FloatArray:
         residual = problem.residual(p)
         outside |= np.abs(residual) > limit
         lack = np.where(outside, np.clip(residual, -limit, limit) - residual, 0)
-        change = margins(problem.features, _tilts(progress, p, lack, outside))
+        change = margins(problem.features, newton_tilts(progress, p, lack, outside))
         with np.errstate(over="ignore", invalid="ignore"):
             tilted = p * np.exp(change - change.max(1, keepdims=True))
             tilted /= tilted.sum(1, keepdims=True)
@@ -56,7 +56,7 @@ def tilt(progress: Progress, p: FloatArray) -> FloatArray:
     return p
 
 
-def _tilts(progress: Progress, p: FloatArray, lack: FloatArray, outside: FloatArray) -> FloatArray:
+def newton_tilts(progress: Progress, p: FloatArray, lack: FloatArray, outside: FloatArray) -> FloatArray:
     """Return the tilts a (k, d) of a Newton step, by conjugate gradients for the scaled tilts `a scale`."""
     problem = progress.problem
     scale = problem.scale
