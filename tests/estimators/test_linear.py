@@ -219,9 +219,10 @@ def test_no_intercept():
 
 
 def test_the_automatic_penalty_follows_the_numbers_of_rows_and_coefficients():
-    # Coefficients as many as rows, or more: one standard error. A fifth as many: a 25th of it. Few: the least one.
-    assert automatic_lambda0(400, 4, 100) == automatic_lambda0(400, 4, 1000) == 1 / 20
-    assert automatic_lambda0(400, 4, 20) == pytest.approx(1 / 20 / 25)
+    # Coefficients as many as rows, or more: one standard error. A fifth as many: a 25th of it. Then the two limits.
+    assert automatic_lambda0(2500, 4, 625) == automatic_lambda0(2500, 4, 5000) == 1 / 50
+    assert automatic_lambda0(1000, 4, 50) == pytest.approx(1000**-0.5 / 25)
+    assert automatic_lambda0(4, 2, 2) == 0.06
     assert automatic_lambda0(10**4, 2, 5) == 1e-3
     X, y = blobs(90)
     X = np.hstack([X, np.random.default_rng(0).normal(size=(90, 40))])
@@ -236,7 +237,6 @@ def test_the_automatic_penalty_follows_the_numbers_of_rows_and_coefficients():
 
 def test_the_automatic_penalty_counts_rows_by_their_weights():
     X, y = blobs(60)
-    X = np.hstack([X, np.random.default_rng(0).normal(size=(60, 40))])
     one = MGCEClassifier(tol=1e-2).fit(X, y).lambda0_
     assert MGCEClassifier(tol=1e-2).fit(X, y, np.full(60, 1 / 60)).lambda0_ == pytest.approx(one)  # they sum to one
     thrice = MGCEClassifier(tol=1e-2).fit(np.repeat(X, 3, 0), np.repeat(y, 3)).lambda0_

@@ -46,12 +46,13 @@ from mgce.linear.plan import QUICK, Size, interior_is_affordable, plan
 from mgce.numerics.root import DEFAULT_BETA
 
 LEAST_LAMBDA0 = 1e-3  # of "auto": chosen on tables with few features, where a larger one costs accuracy
+MOST_LAMBDA0 = 0.06  # of "auto": more shrinks all coefficients of a table with few rows to zero
 
 
 def automatic_lambda0(n_rows: float, n_classes: int, n_features: int) -> float:
     r"""Return the strength of the penalty that suits the size of a table: a rule of thumb, found by trial.
 
-    .. math:: \lambda_0 = \max\big(10^{-3},\ \min(1, (kd/n)^2) / \sqrt n\big)
+    .. math:: \lambda_0 = \max\big(10^{-3},\ \min(0.06,\ \min(1, (kd/n)^2) / \sqrt n)\big)
 
     The width `s / sqrt(n)` is one standard error of a moment of the labels. A model with a coefficient for each row can
     fit wrong labels, and needs about this width: on 6,000 rows of 1,280 image features, with labels by people of which
@@ -69,7 +70,8 @@ def automatic_lambda0(n_rows: float, n_classes: int, n_features: int) -> float:
         >>> round(automatic_lambda0(6000, 10, 1281), 4)
         0.0129
     """
-    return max(LEAST_LAMBDA0, min(1.0, (n_classes * n_features / n_rows) ** 2) / math.sqrt(n_rows))
+    width = min(1.0, (n_classes * n_features / n_rows) ** 2) / math.sqrt(n_rows)
+    return min(max(LEAST_LAMBDA0, width), MOST_LAMBDA0)
 
 
 class MGCEClassifier(RobustClassifier):
@@ -92,9 +94,9 @@ class MGCEClassifier(RobustClassifier):
         lambda0: strength of the penalty, not negative, or "auto" for :func:`automatic_lambda0` of the numbers of
             rows, classes and features. This is 1e-3 where rows are many, about as strong as the L1 penalty of
             scikit-learn's LogisticRegression at C = 1 on 1,000 rows. Where coefficients are as many as rows, it is
-            1/sqrt(n): with less, a linear model fits most wrong labels. It is a rule of thumb, which looks neither at
-            the noise nor at the classes: :class:`MGCEClassifierCV` chooses by cross-validation. The paper uses 1e-5,
-            which hardly regularises.
+            1/sqrt(n), at most 0.06: with less, a linear model fits most wrong labels. It is a rule of thumb, which
+            looks neither at the noise nor at the classes: :class:`MGCEClassifierCV` chooses by cross-validation. The
+            paper uses 1e-5, which hardly regularises.
         fit_intercept: whether to append the 1 to x; its coefficients are penalised like all others.
         class_weight: None, "balanced", or a dict of factors for classes, finite and not negative.
         solver: "lbfgs"; "interior" (an interior-point method, exact, for small problems); "lp" (a linear program,
