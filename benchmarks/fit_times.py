@@ -28,7 +28,7 @@ from mgce.training.ensemble import fit_ensemble
 from mgce.training.member_losses import MemberLoss
 from mgce.training.settings import TrainingSettings
 
-LAMBDA0 = 1e-3  # the default of MGCEClassifier
+LAMBDA0 = 1e-3  # the automatic one of MGCEClassifier for letter
 TARGETS = (1e-3, 1e-4)  # how far above its optimum an objective may end, as a share of it
 LINEAR_BETAS = (1.4, 2.0)
 EPOCHS = 2  # few, since all take the same time

@@ -65,6 +65,7 @@ ROOMS = {
         "dual coef_system linear_program",
         "interior_point",
         "progress",
+        "tilting",
         "first_order",
         "columns",
         "solver",

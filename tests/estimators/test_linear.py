@@ -13,6 +13,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from contracts.estimator_contract import EstimatorContract
 from mgce.estimators import MGCEClassifier
+from mgce.estimators.linear import automatic_lambda0
 from mgce.risk import fit_linear
 
 
@@ -215,3 +216,43 @@ def test_no_intercept():
     assert not clf.intercept_.any()
     s = np.sqrt((np.eye(3)[y].T @ X**2) / 150 - (np.eye(3)[y].T @ X / 150) ** 2)
     assert clf.minimax_risk_ == pytest.approx(fit_linear(X, labels=y, beta=1.4, lambda_=0.01 * s).value, abs=1e-4)
+
+
+def test_the_automatic_penalty_follows_the_numbers_of_rows_and_coefficients():
+    # Coefficients as many as rows, or more: one standard error. A fifth as many: a 25th of it. Then the two limits.
+    assert automatic_lambda0(2500, 4, 625) == automatic_lambda0(2500, 4, 5000) == 1 / 50
+    assert automatic_lambda0(1000, 4, 50) == pytest.approx(1000**-0.5 / 25)
+    assert automatic_lambda0(4, 2, 2) == 0.06
+    assert automatic_lambda0(10**4, 2, 5) == 1e-3
+    X, y = blobs(90)
+    X = np.hstack([X, np.random.default_rng(0).normal(size=(90, 40))])
+    clf = MGCEClassifier().fit(X, y)
+    assert clf.lambda0_ == automatic_lambda0(90, 3, X.shape[1] + 1) > 1e-3
+    explicit = MGCEClassifier(lambda0=clf.lambda0_).fit(X, y)
+    np.testing.assert_array_equal(clf.coef_, explicit.coef_)
+    streamed = MGCEClassifier(random_state=0, tol=1).fit_chunks([(X[:50], y[:50]), (X[50:], y[50:])])
+    assert streamed.lambda0_ == clf.lambda0_
+    assert MGCEClassifier().partial_fit(X, y, classes=[0, 1, 2]).lambda0_ == clf.lambda0_
+
+
+def test_the_automatic_penalty_counts_rows_by_their_weights():
+    X, y = blobs(60)
+    one = MGCEClassifier(tol=1e-2).fit(X, y).lambda0_
+    assert MGCEClassifier(tol=1e-2).fit(X, y, np.full(60, 1 / 60)).lambda0_ == pytest.approx(one)  # they sum to one
+    thrice = MGCEClassifier(tol=1e-2).fit(np.repeat(X, 3, 0), np.repeat(y, 3)).lambda0_
+    assert MGCEClassifier(tol=1e-2).fit(X, y, np.full(60, 3.0)).lambda0_ == pytest.approx(thrice)
+    assert thrice == automatic_lambda0(180, 3, X.shape[1] + 1) < one
+
+
+def test_the_default_does_not_fit_wrong_labels_where_features_are_many():
+    rng = np.random.default_rng(0)
+    means = rng.normal(size=(4, 150)) * 0.3
+    y = rng.integers(0, 4, 1300)
+    X = means[y] + rng.normal(size=(1300, 150))
+    given = np.where(rng.random(300) < 0.4, rng.integers(0, 4, 300), y[:300])
+    scores = {
+        lambda0: MGCEClassifier(lambda0=lambda0, tol=1e-2).fit(X[:300], given).score(X[300:], y[300:])
+        for lambda0 in ("auto", 1e-3, 1e-2, 3e-2, 6e-2, 1e-1)
+    }
+    assert scores["auto"] > scores[1e-3] + 0.05
+    assert scores["auto"] > max(scores.values()) - 0.05

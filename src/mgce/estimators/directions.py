@@ -140,4 +140,5 @@ class MeanSoftmax(nn.Module):
     def forward(self, rows: Tensor) -> Tensor:
         """Return the log probabilities, shape (n, k), of rows (n, d)."""
         logits = self.linear(rows).unflatten(1, self.shape)
-        return logits.log_softmax(2).logsumexp(1) - float(np.log(self.shape[0]))
+        mean: Tensor = logits.log_softmax(2).logsumexp(1) - float(np.log(self.shape[0]))
+        return mean

@@ -27,7 +27,7 @@ from mgce.estimators.torch_modules import dense_layers
 
 # As many as the paper has for its cross-validation, from nearly MAE to nearly cross-entropy.
 BETAS = (1.05, 1.2, 1.4, 1.7, 2.0, 3.0, 5.0, 11.0)
-LAMBDA0S = (1e-4, 1e-3, 1e-2)  # the default of MGCEClassifier, and a factor of ten on either side
+LAMBDA0S = (1e-4, 1e-3, 1e-2)  # the least automatic one of MGCEClassifier, and a factor of ten on either side
 Part = tuple[Any, NDArray[Any], FloatArray | None]  # X, y and weights of the rows to fit to, or to score on, in a fold
 
 

@@ -56,7 +56,7 @@ def fit_head(
         value.backward()  # type: ignore[no-untyped-call]
         return value
 
-    optimizer.step(objective)
+    optimizer.step(objective)  # type: ignore[no-untyped-call]
     return np.asarray((scale * variables).detach().numpy())
 
 

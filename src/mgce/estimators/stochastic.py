@@ -44,7 +44,7 @@ Read = Callable[[], Iterator[Rows]]  # starts a pass over all chunks
 
 @dataclass(eq=False)
 class FeatureMoments:
-    """Sums over the rows seen so far: their number, and weighted sums of `e_y (x) psi`, of its square, and of 1.
+    """Sums over the rows seen so far: of 1, of weights w and w^2, and weighted sums of `e_y (x) psi` and its square.
 
     The array `e_y (x) psi` has the features psi in the row of class y and zeros elsewhere.
     """
@@ -54,11 +54,12 @@ class FeatureMoments:
     first: FloatArray  # (k, d), sum of w e_y (x) psi
     second: FloatArray  # (k, d), sum of w (e_y (x) psi)^2
     weight: FloatArray  # (k,), sum of w over the rows of each class
+    squares: FloatArray  # (k,), sum of w^2 over the rows of each class
 
     @classmethod
     def empty(cls, k: int, d: int) -> FeatureMoments:
         """Return sums that are all zero, for k classes and d features."""
-        return cls(0, np.zeros((k, d)), np.zeros((k, d)), np.zeros(k))
+        return cls(0, np.zeros((k, d)), np.zeros((k, d)), np.zeros(k), np.zeros(k))
 
     def add(self, psi: Any, index: IntArray, weight: FloatArray) -> None:
         """Add n rows psi of d features, with class indices (n,) and weights (n,), to the sums."""
@@ -68,12 +69,26 @@ class FeatureMoments:
         self.first += moments(psi, labels, weight)
         self.second += moments(squares, labels, weight)
         self.weight += np.bincount(index, weight, minlength=k)
+        with np.errstate(over="ignore"):
+            self.squares += np.bincount(index, np.square(weight), minlength=k)
         self.rows += index.size
 
     def scaled(self, factors: FloatArray) -> FeatureMoments:
         """Return the sums after multiplying the weights of all rows of class y by `factors[y]`, for k classes."""
         by_class = factors[:, None]
-        return FeatureMoments(self.rows, self.first * by_class, self.second * by_class, self.weight * factors)
+        first, second = self.first * by_class, self.second * by_class
+        return FeatureMoments(self.rows, first, second, self.weight * factors, self.squares * factors**2)
+
+    @property
+    def effective_rows(self) -> float:
+        """Return how many rows of weight one say as much: the sum of w, or (sum w)^2 / sum w^2 if that is more.
+
+        The first is the number of rows where each weight counts the copies of a row, the second where the weights were
+        scaled to sum to one. There is always at least one row.
+        """
+        total, squares = self.weight.sum(), self.squares.sum()
+        equal = total / squares * total if 0 < squares < np.inf else 1.0
+        return float(max(total, equal, 1.0))
 
     @property
     def length(self) -> float:

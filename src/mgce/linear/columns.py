@@ -47,7 +47,7 @@ def run_columns(progress: Progress, max_iter: int) -> None:
             lambda_=problem.lambda_[:, columns],
         )
         inner = Progress(part, progress.dual.anchor, share * progress.tol)
-        averaged = minimise(inner, coef[:, columns], max_iter)
+        in_set = minimise(inner, coef[:, columns], max_iter)
         progress.n_iter += inner.n_iter
         progress.stalled = inner.stalled
         coef = np.zeros((k, d))
@@ -55,8 +55,7 @@ def run_columns(progress: Progress, max_iter: int) -> None:
         progress.offer(coef, inner.value)
         _, p = problem.link(np.ascontiguousarray(part.margins(inner.coef)), problem.beta)
         progress.dual.update(p)
-        if problem.beta < 2 and averaged.shape == p.shape:
-            progress.dual.update(averaged)
+        progress.dual.update(in_set)
         if progress.closed:
             return
         wider = _with_missing(columns, _violation(progress, p), max(FIRST, int(GROWTH * columns.size)))

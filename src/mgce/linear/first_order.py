@@ -2,27 +2,33 @@ r"""Minimise linear MGCE by L-BFGS-B, for problems of any size; the result is ac
 
 The L1 term is not differentiable at zero, so a smooth minimiser cannot handle it. Each penalised coefficient is
 therefore split into `plus - minus`, both bounded below by zero. The L1 term is then `lambda (plus + minus)`, which is
-linear.
+linear. All variables are multiplied by the scales of the coefficients, so that those of features in small units are not
+found last.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from mgce._arrays import FloatArray
-from mgce._threads import one_blas_thread
+from mgce._threads import SERIAL_WORK, one_blas_thread
 from mgce.linear.progress import Progress
+from mgce.linear.tilting import tilt
 
 # Every smaller beta is replaced by this one. At beta = 1 the objective F has kinks beside those of the L1 term, at
 # which L-BFGS-B stalls; at 1.02 it has none. The least value V rises by at most 0.02, V_1 <= V_1.02 <= V_1 + 0.02, as
 # does the loss of every probability h: beta (1 - h^(1/beta)) exceeds 1 - h by at most beta - 1.
 SMOOTHED_BETA = 1.02
 CHECK_EVERY = 10  # iterations between two checks of the gap, each of which may compute a lower bound
-STALLED = 0.1  # share of the gap asked for: to stop where F fell by less than that between two checks
+# Shares of the gap asked for: where F fell by less than that between two checks, p is tilted into the uncertainty set
+# for a better lower bound. The run goes on to the second share if the first left a gap of at most `WITHIN_REACH` times
+# the one asked for: ten times the accuracy of the value brings about three times that of the bound.
+STALLED = (0.1, 0.01, 0.001)
+WITHIN_REACH = 5.0
 OUT_OF_ITERATIONS = 1  # SciPy's status where `maxiter` or `maxfun` ended the run
 # Where F nearly has kinks, p jumps from one iteration to the next, and its average over the path is nearer to the
 # solution of the dual than the last p is. The newest p has a weight of 1/20, so that the average is in effect over the
@@ -48,9 +54,10 @@ def run_lbfgs(progress: Progress, start: FloatArray, max_iter: int) -> None:
 
 
 def minimise(progress: Progress, start: FloatArray, max_iter: int) -> FloatArray:
-    """Run L-BFGS-B, store its result in `progress`, and return the worst-case probabilities p of n rows, (n, k).
+    """Run L-BFGS-B, store its result in `progress`, and return worst-case probabilities p (n, k) for a lower bound.
 
-    For beta below `AVERAGED_BELOW` this is a running average of p over the iterations, otherwise the last p.
+    They are tilted into the uncertainty set if F stalled with a gap. Otherwise they are the last ones, or for beta
+    below `AVERAGED_BELOW` a running average over the iterations.
     """
     from scipy.optimize import minimize
 
@@ -72,11 +79,15 @@ def minimise(progress: Progress, start: FloatArray, max_iter: int) -> FloatArray
         # than its line search takes. It remembers 20 steps, twice its default.
         "options": {"maxcor": 20, "maxiter": max_iter, "maxfun": 4 * max_iter, "ftol": 1e-12, "gtol": 1e-10},
     }
-    with suppress(_StopError), one_blas_thread():  # L-BFGS-B multiplies tiny matrices
+    # L-BFGS-B multiplies tiny matrices itself: only products with many features are worth several threads.
+    threads = one_blas_thread() if progress.problem.size.entries <= SERIAL_WORK else nullcontext()
+    with suppress(_StopError), threads:
         result = minimize(**settings)
         progress.stalled = result.status != OUT_OF_ITERATIONS
         run.bound()
-    return run.average_p
+        if progress.stalled and not progress.closed:
+            run.tilt()
+    return run.in_set
 
 
 class _StopError(Exception):
@@ -86,13 +97,14 @@ class _StopError(Exception):
 class _Run:
     """The problem in the form that SciPy needs: a function of one vector x, and a callback after each iteration.
 
-    Each penalised coefficient is `plus - minus`, with both at least 0. x contains `plus` of all penalised
-    coefficients, then `minus` of all, then the coefficients without L1 term.
+    Each penalised coefficient, times its scale, is `plus - minus`, with both at least 0. x contains `plus` of all
+    penalised coefficients, then `minus` of all, then the coefficients without L1 term, times their scales.
 
     Attributes:
         on: (k, d) for k classes and d features, true for penalised coefficients.
         lambda_: the penalties of these coefficients, a vector.
         p, average_p: (n, k) for n rows, the latest worst-case probabilities, and their running average.
+        tilted: (n, k), p or their average tilted into the uncertainty set at the last stall, or None.
         checked_value: the least value of the objective F at the last check.
     """
 
@@ -103,12 +115,20 @@ class _Run:
         self.lambda_ = problem.lambda_[self.on]
         self.averaged = problem.beta < AVERAGED_BELOW
         self.p = self.average_p = np.empty(0)
+        self.tilted: FloatArray | None = None
+        self.stalls = 0
         self.checked_value = np.inf
+
+    @property
+    def in_set(self) -> FloatArray:
+        """The probabilities (n, k) that are nearest to the uncertainty set."""
+        return self.average_p if self.tilted is None else self.tilted
 
     def split(self, coef: FloatArray) -> FloatArray:
         """Return the vector x that represents the coefficients of k classes and d features."""
-        on = coef[self.on]
-        return np.concatenate([np.maximum(on, 0), np.maximum(-on, 0), coef[~self.on]])
+        scaled = coef * self.problem.scale
+        on = scaled[self.on]
+        return np.concatenate([np.maximum(on, 0), np.maximum(-on, 0), scaled[~self.on]])
 
     def objective(self, x: FloatArray) -> tuple[float, FloatArray]:
         """Return the value and the gradient of the objective at x; store the best coefficients and the average of p.
@@ -120,12 +140,14 @@ class _Run:
         coef = np.zeros_like(self.problem.tau)
         coef[self.on] = x[:m] - x[m : 2 * m]
         coef[~self.on] = x[2 * m :]
+        coef /= self.problem.scale
         value, gradient, p = self.problem.smooth(coef)
         self.progress.offer(coef, value + float(self.lambda_ @ np.abs(coef[self.on])))
         self._remember(p)
-        on = gradient[self.on]
-        split_gradient = np.concatenate([self.lambda_ + on, self.lambda_ - on, gradient[~self.on]])
-        return value + float(self.lambda_ @ (x[:m] + x[m : 2 * m])), split_gradient
+        gradient = gradient / self.problem.scale
+        on, limit = gradient[self.on], self.lambda_ / self.problem.scale[self.on]
+        split_gradient = np.concatenate([limit + on, limit - on, gradient[~self.on]])
+        return value + float(limit @ (x[:m] + x[m : 2 * m])), split_gradient
 
     def count(self, _: FloatArray) -> None:
         """Count an iteration; every `CHECK_EVERY` iterations, decide whether to stop.
@@ -142,7 +164,10 @@ class _Run:
             self.checked_value = progress.value
             if decrease < progress.aim:
                 self.bound()
-            progress.stalled = decrease < STALLED * progress.aim
+            if not progress.closed and decrease < STALLED[self.stalls] * progress.aim:
+                self.tilt()
+                self.stalls += 1
+                progress.stalled = self.stalls == len(STALLED) or progress.gap > WITHIN_REACH * progress.aim
             if progress.closed or progress.stalled:
                 raise _StopError
 
@@ -154,6 +179,10 @@ class _Run:
         self.progress.dual.update(self.p)
         if self.averaged:
             self.progress.dual.update(self.average_p)
+
+    def tilt(self) -> None:
+        """Compute a lower bound from the last probabilities, or their mean, after they are tilted into the set."""
+        self.tilted = tilt(self.progress, self.average_p)
 
     def _remember(self, p: FloatArray) -> None:
         self.p = p

@@ -1,27 +1,22 @@
-"""Compute the mean features of each class under given probabilities (moments), and the products that they need."""
+"""Compute margins, the mean features of each class under given probabilities (moments), and products of blocks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 import numpy as np
-import torch
 
 from mgce._arrays import FloatArray, Matrix
 
-SMALL_PRODUCT = 2e7  # multiplications below which a product stays on one thread: about a millisecond's work
 
+def margins(features: Matrix, coef: FloatArray) -> FloatArray:
+    """Return the margins `features @ coef'`, shape (n, k), of coefficients (k, d).
 
-def product(matrix: Matrix, right: FloatArray) -> FloatArray:
-    """Return `matrix @ right`, by PyTorch for large dense matrices, otherwise by NumPy or SciPy.
-
-    The loss is computed in PyTorch's threads, and threads of NumPy's BLAS would compete with these for the cores. A
-    small product stays on one thread: if another program uses a core, several threads would wait longer than they
-    compute.
+    The product is computed as `coef @ features'` where the features are dense. A few rows times a wide matrix take BLAS
+    half the time of a tall matrix times a few columns.
     """
-    if not isinstance(matrix, np.ndarray) or matrix.size * right.shape[1] < SMALL_PRODUCT:
-        return np.ascontiguousarray(matrix @ right)
-    return np.asarray(torch.mm(torch.from_numpy(matrix), torch.from_numpy(right)).numpy())
+    product = (coef @ features.T).T if isinstance(features, np.ndarray) else features @ coef.T
+    return np.ascontiguousarray(product)
 
 
 def moments(features: Matrix, probs: FloatArray, weight: FloatArray) -> FloatArray:
@@ -30,7 +25,9 @@ def moments(features: Matrix, probs: FloatArray, weight: FloatArray) -> FloatArr
     w_i are the weights of the rows, k is the number of classes and d that of features. Row y of the result is the
     weighted mean of p_iy psi_i.
     """
-    return product(features.T, weight[:, None] * probs).T
+    weighted = weight[:, None] * probs
+    product = weighted.T @ features if isinstance(features, np.ndarray) else (features.T @ weighted).T
+    return np.ascontiguousarray(product)
 
 
 def block_gram(features: Matrix, pairs: Iterable[FloatArray], k: int, d: int) -> FloatArray:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
 
 from mgce._arrays import FloatArray, Matrix
 from mgce.kernels.options import LossArguments, LossOptions
-from mgce.linear.moments import moments, product
+from mgce.linear.moments import margins, moments
 from mgce.linear.plan import Size
 from mgce.losses.fused import loss_and_gradient
+
+SCALES = 10.0  # how far the scale of a coefficient may be from that of its feature, as a factor
 
 Link = Callable[[FloatArray, float], tuple[FloatArray, FloatArray]]
 
@@ -64,9 +67,26 @@ class LinearProblem:
         """The value F(0) of the objective at coefficients 0, where all predicted probabilities are uniform."""
         return trivial_value(self.tau.shape[0], self.beta)
 
+    @cached_property
+    def scale(self) -> FloatArray:
+        r"""The scales s (k, d) of the coefficients: minimisers find s mu rather than mu, so that units do not matter.
+
+        The scale of a feature is its root mean square, divided by the root of k. For a coefficient with a penalty it is
+        multiplied by its lambda as a share of this, to the limits `SCALES`. Then s is about proportional to lambda, and
+        all moments reach their limits at about the same time.
+        """
+        psi, k = self.features, self.tau.shape[0]
+        squares = np.asarray((psi.multiply(psi) if hasattr(psi, "multiply") else psi**2).T @ self.weight)
+        scale = np.sqrt(np.broadcast_to(squares / k, self.tau.shape))
+        scale = np.where(scale > 0, scale, 1.0)
+        share, on = self.lambda_ / scale, self.lambda_ > 0
+        if on.any():
+            scale[on] *= np.clip(share[on] / np.median(share[on]), 1 / SCALES, SCALES)
+        return scale
+
     def margins(self, coef: FloatArray) -> FloatArray:
         """Return the logits (margins) f of all n rows and k classes for the coefficients `coef`, shape (n, k)."""
-        return product(self.features, coef.T)
+        return margins(self.features, coef)
 
     def smooth(self, coef: FloatArray) -> tuple[float, FloatArray, FloatArray]:
         """Return the objective F without its L1 term, the gradient of this part, and the worst-case probabilities."""

@@ -53,8 +53,9 @@ def fit_linear(
     The gap is the value found minus the lower bound. With method "auto", an interior-point method closes the gap for
     every beta. This method takes 10 to 150 steps at a cost of `n (k d)^2` each, or of `(n k)^3` if there are more
     features than rows. For beta = 1 a linear program is tried first. If the problem is too large for both, only
-    L-BFGS-B is used. L-BFGS-B closes the gap to about 1e-5 for beta >= 2. For beta < 1.4 the gap stays wide, though the
-    value is accurate to about 1e-3.
+    L-BFGS-B is used. L-BFGS-B closes the gap to about 1e-5 for beta >= 2, and to 1e-3 for beta = 1.4 with thousands of
+    coefficients, unless lambda is so small that nearly all of them are used. For beta < 1.4 the gap stays at about
+    1e-2, though the value is accurate to about 1e-3.
 
     Args:
         features: psi, shape (n, d) for n rows and d features, dense or sparse; include a column of ones for an
