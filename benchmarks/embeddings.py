@@ -31,7 +31,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 
 from benchmarks.markdown import table
-from mgce import MGCEEmbeddingClassifier
+from mgce import MGCEEmbeddingClassifier, find_suspects
 
 ROOT = Path(__file__).parents[1]
 RESULTS, PAGE = ROOT / "results" / "embeddings", ROOT / "docs" / "embeddings.md"
@@ -107,6 +107,7 @@ def main() -> None:
     parser.add_argument("--cifarn", type=Path, help="folder of CIFAR-10_human.pt")
     parser.add_argument("--sets", type=int, nargs="+", default=list(range(1, SETS + 1)))
     parser.add_argument("--models", nargs="+", default=list(MODELS), choices=list(MODELS))
+    parser.add_argument("--noises", nargs="+", default=list(NOISES), choices=list(NOISES))
     parser.add_argument("--page", action="store_true", help="write docs/embeddings.md")
     options = parser.parse_args()
     if options.features is not None:
@@ -124,7 +125,7 @@ def _run(options: argparse.Namespace) -> None:
     RESULTS.mkdir(parents=True, exist_ok=True)
     for number in options.sets:
         done = {(line["noise"], line["model"]) for line in records() if line["set"] == number}
-        for noise in NOISES:
+        for noise in options.noises:
             for name in options.models:
                 if (noise, name) not in done:
                     line = {"set": number, "noise": noise, "model": name}
@@ -186,13 +187,13 @@ def measured(X: Any, right: Any, human: Any, number: int, noise: str, name: str)
 
 
 def score(probs: Any, given: Any, ours: bool) -> Any:
-    """Return how suspect each label is: our default, or the margin of the label, the best of a library."""
-    own = probs[np.arange(len(given)), given]
+    """Return how suspect each label is: by `find_suspects`, or by the margin of the label, the best of a library."""
     if ours:
-        return -own
+        return find_suspects(probs, given, given="probs").score
+    rows = np.arange(len(given))
     others = probs.copy()
-    others[np.arange(len(given)), given] = -1
-    return others.max(1) - own
+    others[rows, given] = -1
+    return others.max(1) - probs[rows, given]
 
 
 def records() -> list[dict[str, Any]]:

@@ -186,6 +186,9 @@ class _Search:
     ) -> tuple[float, FloatArray, list[SingleArray]]:
         """Return the penalty of the best accuracy on noisy folds, the probabilities there and the heads of the folds.
 
+        Each penalty starts anew. A loss that is not convex would carry a class that a large penalty has lost along the
+        whole path: on CIFAR-10 two classes were never predicted again, at the best accuracy on noisy folds.
+
         Args:
             name: name of the head in the results.
             make: from row numbers to the loss of their logits.
@@ -195,9 +198,9 @@ class _Search:
         best: tuple[float, float, FloatArray, list[SingleArray]] | None = None
         since = 0
         for l2 in L2S:
-            starts = [self.fit(make(part), l2, start, part) for part, start in zip(self._parts, starts, strict=True)]
+            heads = [self.fit(make(part), l2, start, part) for part, start in zip(self._parts, starts, strict=True)]
             probs = np.full((len(self._target), self._k), 1 / self._k)
-            for part, head in zip(self._parts, starts, strict=True):
+            for part, head in zip(self._parts, heads, strict=True):
                 others = np.setdiff1d(np.arange(len(probs)), part)
                 probs[others] = softmax(margins(self.space.rows[others], head))
             predicted = (probs if noisy is None else probs @ noisy).argmax(1)
@@ -205,7 +208,7 @@ class _Search:
             for column, value in zip(self.results.values(), (name, l2, accuracy), strict=True):
                 column.append(value)
             if best is None or accuracy > best[0]:
-                best, since = (accuracy, l2, probs, starts), 0
+                best, since = (accuracy, l2, probs, heads), 0
             else:
                 since += 1
                 if since == PATIENCE:

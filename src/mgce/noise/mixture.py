@@ -64,7 +64,7 @@ def right_class(
 
 
 def _with_prior(counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return counts (k, k) as a noise matrix, with `PRIOR_ROWS` of even noise, and `MOST_TO_ONE` at most to one class."""
+    """Return counts (k, k) as a noise matrix: with `PRIOR_ROWS` of even noise, at most `MOST_TO_ONE` to one class."""
     k, n = len(counts), counts.sum()
     share = min(max(1 - np.trace(counts) / n, 1 / n), 1 - 1 / k)  # no label is certain to be right
     even = np.full((k, k), share / (k - 1))
