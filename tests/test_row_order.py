@@ -119,7 +119,7 @@ def fitted(model, *, weighted=False, sparse=False):
 
         X = csr_matrix(r.X) if sparse else r.X
         clf = model().fit(X, r.y, r.weight) if weighted else model().fit(X, r.y)
-        judged = [getattr(clf, name) for name in ("oob_decision_function_", "labels_") if hasattr(clf, name)]
+        judged = [getattr(clf, name) for name in ("oob_decision_function_", "labels_", "oof_proba_") if hasattr(clf, name)]
         kept = []  # of training rows, of which equal ones are interchangeable
         for values in judged:
             table = np.column_stack([r.X, r.y, r.weight, values])
@@ -286,6 +286,8 @@ CASES = {
     "MGCEClassifierCV": fitted(lambda: estimators.MGCEClassifierCV(**CV)),
     "MGCEClassifierCV, sparse": fitted(lambda: estimators.MGCEClassifierCV(cv=3, **CV), sparse=True),
     "MGCEForestClassifier": fitted(forest, weighted=True),
+    "MGCEEmbeddingClassifier": fitted(lambda: estimators.MGCEEmbeddingClassifier(random_state=0), weighted=True),
+    "find_suspects": lambda r: PerRow(mgce.find_suspects(r.h, r.y, given="probs").score),
     "MGCEBoostingClassifier": fitted(
         lambda: estimators.MGCEBoostingClassifier(max_iter=5, forest=forest(min_samples_leaf=5, splitter="best"))
     ),
@@ -369,6 +371,7 @@ ELSEWHERE = {
     "fit": "tests/tables",
     "predict": "row by row: tests/tables",
     "review": "tests/review/test_sheet.py",
+    "embed": "row by row: tests/encoders/test_embedding.py",
 }
 COMMANDS_HERE = {"certify", "compare"}
 
