@@ -275,6 +275,7 @@ CASES = {
     "MGCEBoostingClassifier": fitted(
         lambda: estimators.MGCEBoostingClassifier(max_iter=5, forest=forest(min_samples_leaf=5, splitter="best"))
     ),
+    "MGCEEmbeddingClassifier": fitted(lambda: estimators.MGCEEmbeddingClassifier(random_state=0)),
     "MGCEFourierClassifier": fitted(lambda: estimators.MGCEFourierClassifier(n_components=20, random_state=0)),
     "MGCEMLPClassifier": fitted(network, weighted=True),
     "MGCEVotingClassifier": fitted(voting),
