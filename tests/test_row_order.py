@@ -19,7 +19,7 @@ from torch import nn
 
 import commands
 import mgce
-from mgce import estimators, functional, metrics, noise, risk, sets
+from mgce import estimators, find_suspects, functional, metrics, noise, risk, sets
 from mgce._row_order import content_order
 from mgce.cli.commands import COMMANDS
 from mgce.datasets import Table
@@ -136,6 +136,11 @@ def suspects(model):
         return r.X[ranked], r.y[ranked]  # the rows in their rank, equal rows being interchangeable
 
     return case
+
+
+def found_suspects(r):
+    found = find_suspects(r.h, r.y, given="probs")
+    return r.h[found.order], r.y[found.order], PerRow(found.score.round(9))
 
 
 def metric_class(name, *arguments):
@@ -291,11 +296,13 @@ CASES = {
     "MGCEBoostingClassifier": fitted(
         lambda: estimators.MGCEBoostingClassifier(max_iter=5, forest=forest(min_samples_leaf=5, splitter="best"))
     ),
+    "MGCEEmbeddingClassifier": fitted(lambda: estimators.MGCEEmbeddingClassifier(random_state=0)),
     "MGCEFourierClassifier": fitted(lambda: estimators.MGCEFourierClassifier(n_components=20, random_state=0)),
     "MGCEMLPClassifier": fitted(network, weighted=True),
     "MGCEVotingClassifier": fitted(voting),
     "suspect_labels": suspects(estimators.MGCEClassifier),
     "suspect_labels, with ties": suspects(lambda: forest(min_samples_leaf=20, splitter="best")),
+    "find_suspects": found_suspects,
     "untied_probs": lambda r: PerRow(untied_probs(r.margins)),
     "UntiedClassifier": fitted(lambda: UntiedClassifier(estimators.MGCEClassifier())),
     "LinearMGCELoss": linear_module,
