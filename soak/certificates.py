@@ -184,17 +184,6 @@ def transition(rng: np.random.Generator, w: World, n: int, delta: float) -> Draw
     return {"bound": c.argmax_error or 0.0, "truth": w.error, "miss": _missed(c, w.error), **others}
 
 
-def audit(rng: np.random.Generator, w: World, n: int, delta: float) -> Draw:
-    """Pair noise, and counts of other rows."""
-    atoms, y = w.sample(rng, n)
-    k = w.probs.shape[1]
-    right = np.repeat(np.arange(k), 200)
-    counts = np.zeros((k, k))
-    np.add.at(counts, (right, _pair(rng, right, k)), 1)
-    c = certify(_pair(rng, y, k), w.probs[atoms], delta=delta, audit=counts, bounds=["argmax"])
-    return {"bound": c.argmax_error or 0.0, "truth": w.error, "miss": _missed(c, w.error)}
-
-
 def _missed(c: Any, truth: float) -> bool:
     return c.refuted is not None or c.argmax_error < truth
 
@@ -296,7 +285,6 @@ KINDS: dict[str, tuple[str, Callable[[np.random.Generator, World, int, float], D
     "symmetric-lower": ("noise_rate=0.1, true rate 0.2", _noisy(0.1)),
     "any": ("noise_type=any, noise_rate=0.1, a tenth of the labels hides errors", any_noise),
     "transition": ("transition=T, pair noise 0.3", transition),
-    "audit": ("audit=counts, 200 checked rows a class, pair noise 0.3", audit),
     "auto": ("noise_rate=auto, true rate 0.2", auto),
     "clusters": ("groups of 10 rows", clusters),
     "parts": ("certify_each, three parts", parts),
@@ -308,9 +296,6 @@ KINDS: dict[str, tuple[str, Callable[[np.random.Generator, World, int, float], D
     "sets-any": ("sets, noise_type=any, noise_rate = alpha/2, alpha = delta", sets_any),
     "sets-transition": ("sets, transition=T, pair noise 0.3, alpha 0.1", sets_transition),
 }
-# The linear programs of an audit of 100 classes take half a minute, and 200 audited rows a class say nothing there: the
-# bound is 1.
-FEWER = {("audit", 100): 0}
 
 
 def main() -> None:
@@ -333,11 +318,11 @@ def main() -> None:
 def run(kind: str, aim: int, sizes: tuple[int, ...], record: dict[str, Any]) -> None:
     """Bring the cells of a kind at some sizes to `aim` draws."""
     for k in CLASSES:
-        world, most = World.of(k), min(aim, FEWER.get((kind, k), aim))
+        world = World.of(k)
         for n in sizes:
             for delta in DELTAS:
                 cell = record.setdefault(f"{kind}/{k}/{n}/{delta}", {"draws": 0, "misses": 0.0, "sums": {}})
-                while cell["draws"] < most:
+                while cell["draws"] < aim:
                     extend(cell, kind, world, (k, n, delta))
         RECORD.parent.mkdir(parents=True, exist_ok=True)
         part = RECORD.with_suffix(".part")

@@ -76,7 +76,7 @@ ROOMS = {
         "sample",
         "noise_rate refutation sequential uncertainty",
         "label_noise minimax",
-        "audit looked_up noise_robustness",
+        "looked_up noise_robustness",
         "stated_noise",
         "certificate",
         "any_model breakdown linear_bound",

@@ -31,7 +31,6 @@ from mgce.risk import UncertaintySet
 
 N, K, D = 150, 3, 4
 RATE = {"noise_rate": 0.1}
-AUDIT = [[40, 3, 2], [1, 50, 4], [2, 2, 45]]
 T = noise.symmetric(K, 0.1).numpy()
 
 
@@ -219,7 +218,6 @@ CASES = {
     "certify, rate estimated": certified(noise_rate="auto"),
     "certify, any noise": certified(noise_type="any", **RATE),
     "certify, known matrix": certified(transition=T),
-    "certify, audit": certified(audit=AUDIT),
     "certify, looked-up rows": lambda r: risk.certify(
         r.y, r.h, beta=1.4, checked=(np.flatnonzero(r.group % 3 == 0), r.y[r.group % 3 == 0])
     ),
@@ -330,7 +328,6 @@ NO_ROWS = {
     *("clopper_pearson_lower", "clopper_pearson_upper", "hoeffding_radius", "maurer_pontil_radius", "mae_bounds"),
     *(
         "optimal_margins",
-        "transition_region",
         "stratified_upper",
         "symmetric",
         "asymmetric",

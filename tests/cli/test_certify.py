@@ -131,10 +131,8 @@ def test_classes_alone_are_one_bound(mgce, predicted, tmp_path):
 def test_noise_of_every_kind(mgce, predicted, certificate, tmp_path, model_file):
     order = ["yes", "no"]  # not that of the model
     pd.DataFrame([[0.9, 0.1], [0.05, 0.95]], index=order, columns=order).to_csv("t.csv")
-    pd.DataFrame([[90, 10], [5, 95]], index=order, columns=order).to_csv("a.csv")
     cases = {
         ("--transition", "t.csv"): {"transition": [[0.95, 0.05], [0.1, 0.9]]},
-        ("--audit", "a.csv"): {"audit": [[95, 5], [10, 90]]},
         ("--noise-type", "any", "--noise-rate", "0.05"): {"noise_type": "any", "noise_rate": 0.05},
         ("--noise-rate", "auto"): {"noise_rate": "auto"},
         ("--bounds", "argmax", "--groups", "job"): {

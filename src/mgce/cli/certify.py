@@ -59,7 +59,7 @@ def certify(
     ] = None,
     audit: Annotated[
         Path | None,
-        typer.Option(help="A table of how many other rows had each given class (columns) by right class (rows)."),
+        typer.Option(hidden=True, help="Gone: --checked takes the rows that were looked up."),
     ] = None,
     bounds: Annotated[str | None, typer.Option(help="argmax, randomized, or both with a comma between [both].")] = None,
     by: Annotated[
@@ -81,7 +81,10 @@ def certify(
     chosen by them among other models. Rows that the model has learnt from are refused.
     `mgce certify PREDICTIONS.csv --target COLUMN` takes the predictions of any model instead.
     """
-    check_json(json_file, *(path for path in (table, model, transition, audit) if path is not None))
+    if audit is not None:
+        what = "left out: --checked takes the file of rows that were looked up, and assumes nothing of the noise"
+        raise ValueError(expected("audit", what, audit.name))
+    check_json(json_file, *(path for path in (table, model, transition) if path is not None))
     form = TextFormat(sep, decimal, encoding, sheet)
     named = [name for name in (by, groups) if name is not None]
     if is_table(model):
@@ -90,7 +93,7 @@ def certify(
     else:
         frame, clusters, predictions, notes = _predict(model, table, target, named, groups, form)
     options: dict[str, Any] = {"bounds": None if bounds is None else parse_names(bounds)}
-    options |= _noise_options(predictions.classes, parse_rate(noise_rate), noise_type, transition, audit, form)
+    options |= _noise_options(predictions.classes, parse_rate(noise_rate), noise_type, transition, form)
     if clusters is not None:
         options["groups"] = clusters
     certificate = certify_probs(predictions.target, predictions.probs, delta=delta, **options)
@@ -179,16 +182,14 @@ def _noise_options(
     rate: float | str,
     noise_type: str,
     transition: Path | None,
-    audit: Path | None,
     form: TextFormat,
 ) -> dict[str, Any]:
     """Return the arguments of :func:`mgce.certify` on wrong labels that differ from their default values."""
     options: dict[str, Any] = {}
     if rate != 0 or noise_type != "symmetric":
         options |= {"noise_rate": rate, "noise_type": noise_type}
-    for name, path in (("transition", transition), ("audit", audit)):
-        if path is not None:
-            options[name] = class_matrix(read_class_table(path, name, form), classes, name)
+    if transition is not None:
+        options["transition"] = class_matrix(read_class_table(transition, "transition", form), classes, "transition")
     return options
 
 

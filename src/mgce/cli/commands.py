@@ -45,7 +45,7 @@ EXAMPLES = {
 PANELS = {
     "The model": ("model", "beta", "metric", "budget", "seed"),
     "The losses and their networks": ("methods", "betas", "trims", "seeds", "epochs", "hidden", "batch_size", "lr"),
-    "Wrong labels": ("noise_rate", "noise_type", "transition", "audit"),
+    "Wrong labels": ("noise_rate", "noise_type", "transition"),
     "The review": ("checked", "mended", "random", "image"),
     "The certificate": ("delta", "coverage", "bounds", "by", "holdout", "groups", "time"),
     "Reading the table": ("prediction", "id", "drop", "text", "category", "sep", "decimal", "encoding", "sheet"),

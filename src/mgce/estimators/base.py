@@ -154,7 +154,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
             X: fresh rows, shape (n, d).
             y: their labels, shape (n,); one that is not among `classes_` counts as an error.
             options: those of :func:`mgce.certify`: `delta`, `bounds`, `beta`, what is known of wrong labels
-                (`noise_rate`, `noise`, `transition`, `audit`), and `groups` of dependent rows.
+                (`noise_rate`, `noise_type`, `transition`, `checked`), and `groups` of dependent rows.
 
         Returns:
             The certificate; without options, with the bounds on the argmax error and the randomised error.

@@ -3,7 +3,6 @@
 from mgce.linear import EmptyUncertaintySetError, LinearFit, fit_linear
 from mgce.risk.alpha_loss import argmax_factor, composite_losses, loss_sum_bounds, mae_bounds, optimal_margins
 from mgce.risk.any_model import certify_model
-from mgce.risk.audit import transition_region
 from mgce.risk.betting import betting_intervals, betting_upper
 from mgce.risk.breakdown import certify_each
 from mgce.risk.certificate import RiskCertificate, certify
@@ -68,5 +67,4 @@ __all__ = [
     "stochastic_gradient",
     "stratified_upper",
     "symmetric_noise_bounds",
-    "transition_region",
 ]

@@ -26,7 +26,7 @@ from mgce.risk.label_noise import (
 from mgce.risk.looked_up import LookedUp, probabilities, right_labels
 from mgce.risk.refutation import TEST_SHARE, examine_noise
 from mgce.risk.sample import UNSEEN, Sample, checked_probs, cluster_indices
-from mgce.risk.stated_noise import StatedNoise
+from mgce.risk.stated_noise import StatedNoise, check_gone
 
 SHUFFLED = "the losses are shuffled with a seed computed from the sample itself, so that a sorted sample does no harm"
 CLUSTERED = (
@@ -125,7 +125,7 @@ def certify(
     noise_rate: float | str = 0.0,
     noise_type: str = "symmetric",
     transition: Any = None,  # (k, k)
-    audit: Any = None,  # (k, k)
+    audit: None = None,
     checked: Any = None,
     checked_with: Any = None,  # (n,)
     groups: Any = None,  # (n,)
@@ -148,7 +148,7 @@ def certify(
     probable class by whether the given label agrees with it. It is never much wider than Clopper and Pearson's bound of
     the looked-up rows. The other two bounds use only these rows.
 
-    Otherwise wrong labels are corrected for under one of four assumptions; docs/certificates.md says what breaks each.
+    Otherwise wrong labels are corrected for under one of three assumptions; docs/certificates.md says what breaks each.
 
     - `noise_rate` eta alone: a label was replaced, with probability eta or more whatever the example, by one of the
       k - 1 others, all equally likely. A bound U on an error becomes `(U - eta) / (1 - eta k/(k-1))`. Let l(j) be the
@@ -158,8 +158,6 @@ def certify(
       U + eta.
     - `transition` T: label y was replaced by z with probability T[y, z], whatever the example. The mean of
       `sum_j (T^-1)[y_i, j] l(j)` is bounded by betting.
-    - `audit`: T is unknown, but the right labels of some other examples were looked up and counted.
-      :func:`~mgce.risk.transition_region` of the counts uses delta / 2, and the bounds share the rest.
 
     Where the labels contradict the assumption, the certificate says so in `refuted`, and its bounds are against the
     labels as given. That is wrong with probability delta at most. A fiftieth of delta is for a test of all but the
@@ -180,7 +178,7 @@ def certify(
             bounds.
         noise_type: `"symmetric"` or `"any"`.
         transition: T, shape (k, k), rows (true classes) that sum to one.
-        audit: counts of right and given labels, shape (k, k), of examples that are not among these.
+        audit: gone; pass the rows that were looked up as `checked`.
         checked: right labels that were looked up, as `{row: label}` or a pair of arrays (rows, labels); rows are
             places in `target`, drawn at random without regard to right labels, and -1 is a label that is no class.
         checked_with: the probability with which each row was looked up, shape (n,), independently of the others; None
@@ -211,7 +209,8 @@ def certify(
     h = checked_probs(probs)
     n, k = h.shape
     sample = sampled(checked_target(target, n, k), h, cluster_indices(groups, n), checked, checked_with)
-    stated = StatedNoise(noise_rate, noise_type, transition, audit, checked is not None)
+    check_gone(audit)
+    stated = StatedNoise(noise_rate, noise_type, transition, checked is not None)
     return judge(sample, Request.of(h, bounds, beta, stated), delta)
 
 

@@ -159,7 +159,7 @@ def estimate_transition(
 
     with t_l the mean probability of class l among the examples labelled l, and n_j the number of examples labelled j.
     This estimate has no guarantee: it is good only if the model ranks the classes of most examples correctly.
-    For a guarantee, look up the right labels of some examples and pass the counts as `audit` to
+    For a guarantee, look up the right labels of some examples and pass them as `checked` to
     :func:`~mgce.certify`.
 
     Args:
