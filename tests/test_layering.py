@@ -75,11 +75,12 @@ ROOMS = {
         "betting stratified",
         "sample",
         "noise_rate refutation sequential uncertainty",
+        "looking_up",
         "label_noise minimax",
         "looked_up noise_robustness",
         "stated_noise",
         "certificate",
-        "any_model breakdown linear_bound",
+        "any_model breakdown check_plan linear_bound",
     ),
     "mgce.datasets": (
         "images separators sources splits",

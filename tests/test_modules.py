@@ -68,6 +68,7 @@ TESTED_IN = {
     "review/rows_of_csv": "review/test_suspect_file.py",
     "risk/alpha_loss": "risk/test_paper_theorems.py",
     "risk/any_model": "risk/test_label_noise.py",
+    "risk/check_plan": "risk/test_looking_up.py",
     "risk/breakdown": "risk/test_label_noise.py",
     "risk/noise_robustness": "risk/test_paper_theorems.py",
     "risk/sample": "risk/test_label_noise.py",

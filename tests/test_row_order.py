@@ -314,6 +314,8 @@ ORDERED = {
     "betting_intervals": "the same",
     "betting_upper_sequence": "a bound after every look",
     "drift_upper_sequence": "a bound after every look",
+    "looked_up_upper_sequence": "a bound after every look",
+    "rows_to_check": "a draw, of places in the order given",
     "TrimmedLoss": "a window of the last batches",
     "corrupt": "row i gets draw i of the caller's generator: simulated noise, whose draws published results rest on",
     "corrupt_by_features": "the same",

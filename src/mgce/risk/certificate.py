@@ -128,6 +128,7 @@ def certify(
     audit: None = None,
     checked: Any = None,
     checked_with: Any = None,  # (n,)
+    anytime: bool = False,
     groups: Any = None,  # (n,)
 ) -> RiskCertificate:
     r"""Bound the errors of a fixed classifier on the distribution that the examples come from.
@@ -146,7 +147,8 @@ def certify(
     If the right labels of some rows, drawn at random, were looked up, pass them as `checked`. The bound then assumes
     nothing of the other labels, and uses them: :func:`~mgce.risk.stratified_upper` bounds the error of the most
     probable class by whether the given label agrees with it. It is never much wider than Clopper and Pearson's bound of
-    the looked-up rows. The other two bounds use only these rows.
+    the looked-up rows. The other two bounds use only these rows. With `anytime`, bounds hold at all looks at once, by
+    :func:`~mgce.risk.looked_up_upper_sequence`.
 
     Otherwise wrong labels are corrected for under one of three assumptions; docs/certificates.md says what breaks each.
 
@@ -184,6 +186,9 @@ def certify(
         checked_with: the probability with which each row was looked up, shape (n,), independently of the others; None
             if all rows had the same chance. If it differs among rows whose given label agrees with the classifier, or
             among the others, the bound is a betting bound, and wider.
+        anytime: whether `checked` holds rows in the order in which they were looked up, and the bounds must hold at
+            every look. Then you may certify after each look, and stop when a bound is good enough. Rows of
+            :func:`~mgce.risk.rows_to_check` give the narrowest bound.
         groups: name of the cluster of each example, shape (n,), where examples of one cluster depend on one another.
             Not with `checked`. A cluster counts as one draw, its mean loss.
 
@@ -208,21 +213,27 @@ def certify(
     """
     h = checked_probs(probs)
     n, k = h.shape
-    sample = sampled(checked_target(target, n, k), h, cluster_indices(groups, n), checked, checked_with)
+    sample = sampled(checked_target(target, n, k), h, cluster_indices(groups, n), checked, checked_with, anytime)
     check_gone(audit)
     stated = StatedNoise(noise_rate, noise_type, transition, checked is not None)
     return judge(sample, Request.of(h, bounds, beta, stated), delta)
 
 
-def sampled(labels: IntArray, h: FloatArray, clusters: IntArray | None, checked: Any, checked_with: Any) -> Sample:
+def sampled(
+    labels: IntArray, h: FloatArray, clusters: IntArray | None, checked: Any, checked_with: Any, anytime: bool = False
+) -> Sample:
     """Return the labelled rows as a sample, in which the rows that a person looked up have their right labels."""
+    if anytime and (checked is None or checked_with is not None):
+        what = "left out without `checked`, or with `checked_with`"
+        raise ValueError(_validation.expected("anytime", what, anytime))
     if checked is None:
         if checked_with is not None:
             raise ValueError(_validation.expected("checked_with", "left out without `checked`", "probabilities"))
         return Sample(labels, h, clusters)
     if clusters is not None:
         raise ValueError(_validation.expected("groups", "left out where right labels are given as `checked`", "groups"))
-    return Sample(labels, h, None, right_labels(checked, *h.shape), probabilities(checked_with, len(h)))
+    right, rows = right_labels(checked, *h.shape)
+    return Sample(labels, h, None, right, probabilities(checked_with, len(h)), rows if anytime else None)
 
 
 @dataclass(frozen=True, eq=False)

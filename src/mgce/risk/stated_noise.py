@@ -52,7 +52,7 @@ class StatedNoise:
         k = sample.n_classes
         if self.checked:
             assert sample.right is not None
-            return LookedUp(int((sample.right != NOT_LOOKED_UP).sum())), delta
+            return LookedUp(int((sample.right != NOT_LOOKED_UP).sum()), sample.looks is not None), delta
         if self.transition is not None:
             return checked_transition(self.transition, k), delta
         if self.rate == AUTO:
