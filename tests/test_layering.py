@@ -92,7 +92,7 @@ ROOMS = {
         "registry",
     ),
     "mgce.pages": ("png svg web_page script_page",),
-    "mgce.review": ("keys draws rows_of_csv bounds", "decision_file", "suspect_file", "sheet"),
+    "mgce.review": ("keys draws rows_of_csv bounds cleaning", "decision_file", "suspect_file", "sheet"),
     "mgce.sets": ("conformal", "calibration"),
     "mgce.training": (
         "logit_layer member_losses network seeds settings",

@@ -16,6 +16,7 @@ COMMANDS = {
     "demo": "Run mgce fit on a table whose labels are made wrong, and count what was found by the right labels.",
     "fit": "Fit a classifier to a table whose labels may be partly wrong, and bound how often it disagrees with them.",
     "review": "Write a page on which a person goes through suspect labels with the keyboard.",
+    "clean": "Say which labels to look up, and write the mended table once few of its labels can be wrong.",
     "predict": "Classify the rows of a table.",
     "certify": "Bound the errors of a model on the distribution that labelled rows come from.",
     "compare": "Train a network by each loss on rows with wrong labels, and compare the networks on test rows with "
@@ -32,6 +33,7 @@ EXAMPLES = {
     "demo": "mgce demo",
     "fit": "mgce fit customers.csv --target churned",
     "review": "mgce review customers.suspects.csv",
+    "clean": "mgce clean customers.suspects.csv --at-most 0.05",
     "predict": "mgce predict customers.skops new.csv",
     "certify": "mgce certify customers.skops labelled.csv",
     "compare": "mgce compare digits --noise-rate 0.4 --methods ce,gce,mgce",
@@ -47,7 +49,7 @@ PANELS = {
     "The losses and their networks": ("methods", "betas", "trims", "seeds", "epochs", "hidden", "batch_size", "lr"),
     "Wrong labels": ("noise_rate", "noise_type", "transition"),
     "The review": ("checked", "mended", "random", "image"),
-    "The certificate": ("delta", "coverage", "bounds", "by", "holdout", "groups", "time"),
+    "The certificate": ("delta", "at_most", "drop_share", "coverage", "bounds", "by", "holdout", "groups", "time"),
     "Reading the table": ("prediction", "id", "drop", "text", "category", "sep", "decimal", "encoding", "sheet"),
     "Where and how it runs": ("data_dir", "download", "device", "precision", "jobs", "smoke", "backend", "scheduler"),
     "Writing the results": (
