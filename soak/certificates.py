@@ -133,9 +133,9 @@ def all_three(rng: np.random.Generator, w: World, n: int, delta: float) -> Draw:
     atoms, y = w.sample(rng, n)
     c = certify(y, w.probs[atoms], delta=delta, beta=BETA)
     truths = w.error, 1 - w.own.mean(), (BETA * (1 - w.own ** (1 / BETA))).mean()
-    bounds = c.argmax_error, c.randomized_error, c.alpha_risk
+    bounds = c.assumed.argmax_error, c.assumed.randomized_error, c.assumed.alpha_risk
     miss = any(b is not None and b < t for b, t in zip(bounds, truths, strict=True))
-    return {"bound": c.argmax_error or 0.0, "truth": w.error, "miss": miss}
+    return {"bound": c.assumed.argmax_error or 0.0, "truth": w.error, "miss": miss}
 
 
 def one_hot(rng: np.random.Generator, w: World, n: int, delta: float) -> Draw:
@@ -151,10 +151,10 @@ def _noisy(stated: float) -> Callable[[np.random.Generator, World, int, float], 
         noisy = flip(rng, y, w.probs.shape[1], 0.2)
         c = certify(noisy, w.probs[atoms], delta=delta, noise_rate=stated, beta=BETA)
         truths = w.error, 1 - w.own.mean(), (BETA * (1 - w.own ** (1 / BETA))).mean()
-        bounds = c.argmax_error, c.randomized_error, c.alpha_risk
+        bounds = c.assumed.argmax_error, c.assumed.randomized_error, c.assumed.alpha_risk
         # A refuted certificate speaks of the labels as given; it is wrong to refute what is true.
         miss = c.refuted is not None or any(b is not None and b < t for b, t in zip(bounds, truths, strict=True))
-        return {"bound": c.argmax_error or 0.0, "truth": w.error, "miss": miss}
+        return {"bound": c.assumed.argmax_error or 0.0, "truth": w.error, "miss": miss}
 
     return draw
 
@@ -180,12 +180,12 @@ def transition(rng: np.random.Generator, w: World, n: int, delta: float) -> Draw
     k = w.probs.shape[1]
     c = certify(_pair(rng, y, k), w.probs[atoms], delta=delta, transition=pair_flip(k, 0.3), bounds=["argmax"])
     wrong_model = certify(_pair(rng, y, k), w.probs[atoms], delta=delta, noise_rate=0.3, bounds=["argmax"])
-    others = {"symmetric, wrongly": wrong_model.argmax_error or 0.0}
-    return {"bound": c.argmax_error or 0.0, "truth": w.error, "miss": _missed(c, w.error), **others}
+    others = {"symmetric, wrongly": wrong_model.assumed.argmax_error or 0.0}
+    return {"bound": c.assumed.argmax_error or 0.0, "truth": w.error, "miss": _missed(c, w.error), **others}
 
 
 def _missed(c: Any, truth: float) -> bool:
-    return c.refuted is not None or c.argmax_error < truth
+    return c.refuted is not None or c.assumed.argmax_error < truth
 
 
 def auto(rng: np.random.Generator, w: World, n: int, delta: float) -> Draw:
@@ -194,7 +194,7 @@ def auto(rng: np.random.Generator, w: World, n: int, delta: float) -> Draw:
     atoms, y = w.sample(rng, n)
     noisy = flip(rng, y, w.probs.shape[1], 0.2)
     c = certify(noisy, w.probs[atoms], delta=delta, noise_rate="auto", bounds=["argmax"])
-    return {"bound": c.argmax_error or 0.0, "truth": w.error, "miss": _missed(c, w.error)}
+    return {"bound": c.assumed.argmax_error or 0.0, "truth": w.error, "miss": _missed(c, w.error)}
 
 
 def clusters(rng: np.random.Generator, w: World, n: int, delta: float) -> Draw:
@@ -204,7 +204,11 @@ def clusters(rng: np.random.Generator, w: World, n: int, delta: float) -> Draw:
     y, names = w.label[atoms], np.arange(size).repeat(CLUSTER)
     c = certify(y, w.probs[atoms], delta=delta, groups=names, bounds=["argmax"])
     alone = certify(y, w.probs[atoms], delta=delta, bounds=["argmax"])
-    return {"bound": c.argmax_error or 0.0, "truth": w.error, "rows as independent, wrongly": alone.argmax_error or 0.0}
+    return {
+        "bound": c.assumed.argmax_error or 0.0,
+        "truth": w.error,
+        "rows as independent, wrongly": alone.assumed.argmax_error or 0.0,
+    }
 
 
 def parts(rng: np.random.Generator, w: World, n: int, delta: float) -> Draw:
@@ -214,8 +218,12 @@ def parts(rng: np.random.Generator, w: World, n: int, delta: float) -> Draw:
     found = certify_each(y, w.probs[atoms], column[atoms], delta=delta, bounds=["argmax"])
     wrong = w.probs.argmax(1) != w.label
     truths = {part: float(wrong[column == part].mean()) for part in found}
-    miss = any((c.argmax_error or 0.0) < truths[part] for part, c in found.items())
-    return {"bound": float(np.mean([c.argmax_error for c in found.values()])), "truth": w.error, "miss": miss}
+    miss = any((c.assumed.argmax_error or 0.0) < truths[part] for part, c in found.items())
+    return {
+        "bound": float(np.mean([c.assumed.argmax_error for c in found.values()])),
+        "truth": w.error,
+        "miss": miss,
+    }
 
 
 def anytime(rng: np.random.Generator, w: World, n: int, delta: float) -> Draw:

@@ -31,8 +31,10 @@ def test_symmetric_correction_misses_pair_noise_and_the_matrix_does_not():
     for _ in range(repetitions):
         noisy, probs, _ = pair_world(rng, 2000)
         options = {"bounds": ["argmax"], "delta": DELTA}
-        bounds["noise_rate"].append(certify(noisy, probs, noise_rate=0.4, **options).argmax_error)
-        bounds["transition"].append(certify(noisy, probs, transition=pair_flip(10, 0.4), **options).argmax_error)
+        bounds["noise_rate"].append(certify(noisy, probs, noise_rate=0.4, **options).assumed.argmax_error)
+        bounds["transition"].append(
+            certify(noisy, probs, transition=pair_flip(10, 0.4), **options).assumed.argmax_error
+        )
         bounds["any"].append(certify(noisy, probs, noise_rate=0.4, noise_type="any", **options).argmax_error)
     misses = {name: sum(bound < 0.15 for bound in values) for name, values in bounds.items()}
     assert misses["noise_rate"] >= 95  # the wrong assumption
@@ -75,7 +77,7 @@ def test_unbiased_losses_have_the_expectation_of_the_clean_loss_for_every_class(
     exact = counts / counts.sum()
     matrix[2] = exact
     certificate = certify(rows, np.tile(h[0], (len(rows), 1)), transition=matrix, beta=1.4, delta=0.5, bounds=["alpha"])
-    assert certificate.alpha_risk >= table[0, 2] - 0.05
+    assert certificate.assumed.alpha_risk >= table[0, 2] - 0.05
     assert certificate.condition_number == pytest.approx(np.linalg.cond(matrix))
 
 
@@ -126,12 +128,12 @@ def test_alpha_risk_where_a_lower_bound_of_the_rate_is_not_enough():
         clean = sure.astype(int)
         noisy = np.where(rng.random(5000) < 0.4, 1 - clean, clean)
         probs = np.where(sure[:, None], [0.99, 0.01], [0.51, 0.49])
-        assert certify(noisy, probs, noise_rate=0.3, beta=1.4).alpha_risk == 1.4
+        assert certify(noisy, probs, noise_rate=0.3, beta=1.4).assumed.alpha_risk == 1.4
     # Where R <= S/k is visible, the bound stays sharp.
     clean = rng.integers(0, 2, 5000)
     noisy = np.where(rng.random(5000) < 0.3, 1 - clean, clean)
     good = certify(noisy, np.eye(2)[clean] * 0.8 + 0.1, noise_rate=0.3, beta=1.4)
-    assert 1.4 * (1 - 0.9 ** (1 / 1.4)) <= good.alpha_risk < 0.25
+    assert 1.4 * (1 - 0.9 ** (1 / 1.4)) <= good.assumed.alpha_risk < 0.25
 
 
 @pytest.mark.parametrize(
@@ -198,7 +200,7 @@ def test_unseen_labels_are_errors_under_every_assumption():
     plain = certify(y, probs, beta=1.4)
     assert plain.argmax_error == clopper_pearson_upper(240, 400, 0.05 / 3) and plain.alpha_risk > 0.7
     for options in ({"noise_rate": 0.1}, {"transition": symmetric(2, 0.1)}):
-        assert certify(y, probs, **options).argmax_error > 0.5
+        assert certify(y, probs, **options).assumed.argmax_error > 0.5
     assert any("none of the classes" in text for text in plain.assumptions)
 
 

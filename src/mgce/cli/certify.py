@@ -222,6 +222,8 @@ def _grid(parts: dict[str, RiskCertificate], by: str, delta: float) -> Grid:
     """Return a table to print, with the bounds of every part of the rows."""
     against_given = any(part.against_given for part in parts.values())
     what = "Disagrees with the given label" if against_given else "Wrong"
+    if any(part.conditional is not None for part in parts.values()):
+        what = f"If labels are wrong as stated, whatever the row: {what.lower()}"
     title = (
         f"{what} with probability at most, by {by}; all bounds hold at once with confidence "
         f"{confidence_text(1 - delta)}"
@@ -230,6 +232,9 @@ def _grid(parts: dict[str, RiskCertificate], by: str, delta: float) -> Grid:
     for name in (by, "rows", "most probable class", "class drawn"):
         grid.add_column(name, justify="left" if name == by else "right")
     for name, part in parts.items():
-        errors = ("" if error is None else rounded_up(error) for error in (part.argmax_error, part.randomized_error))
+        errors = (
+            "" if error is None else rounded_up(error)
+            for error in (part.assumed.argmax_error, part.assumed.randomized_error)
+        )
         grid.add_row(name, f"{part.n:,}", *errors)
     return grid

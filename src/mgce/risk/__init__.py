@@ -5,7 +5,7 @@ from mgce.risk.alpha_loss import argmax_factor, composite_losses, loss_sum_bound
 from mgce.risk.any_model import certify_model
 from mgce.risk.betting import betting_intervals, betting_upper
 from mgce.risk.breakdown import certify_each
-from mgce.risk.certificate import RiskCertificate, certify
+from mgce.risk.certificate import Bounds, RiskCertificate, certify
 from mgce.risk.check_plan import rows_to_check
 from mgce.risk.concentration import (
     clopper_pearson_lower,
@@ -32,6 +32,7 @@ from mgce.risk.stratified import stratified_upper
 from mgce.risk.uncertainty import UncertaintySet
 
 __all__ = [
+    "Bounds",
     "EmptyUncertaintySetError",
     "LinearFit",
     "MinimaxRisk",

@@ -48,11 +48,20 @@ FRESH = unseen_examples("independent draws from the distribution of interest")
 
 
 @dataclass(frozen=True)
+class Bounds:
+    """Upper bounds on errors; None for those that were not asked for."""
+
+    argmax_error: float | None = None
+    randomized_error: float | None = None
+    alpha_risk: float | None = None
+
+
+@dataclass(frozen=True)
 class RiskCertificate:
     """Upper bounds that hold all at once, with probability at least `1 - delta` over the draw of the examples."""
 
     argmax_error: float | None  # probability that the most probable class is wrong, or, if `against_given`, that it
-    # disagrees with the given label; None if not asked for
+    # disagrees with the given label; None if not asked for, or if it holds only under a condition: see `conditional`
     randomized_error: float | None  # that a class drawn from the probabilities h is wrong, 1 - E h_y; None likewise
     alpha_risk: float | None  # expected alpha-loss, E beta (1 - h_y^(1/beta)); None if `beta` is
     delta: float  # probability with which any of them may fail
@@ -67,6 +76,15 @@ class RiskCertificate:
     looked_up: int | None = None  # examples whose right labels were looked up; None if none were given
     noise_tested: bool | None = None  # whether the labels could have refuted the noise assumed; None where the right
     # label alone is not said to determine it
+    conditional: Bounds | None = (
+        None  # bounds that hold only if labels are wrong as stated, whatever the example; these
+    )
+    # are not under the plain names
+
+    @property
+    def assumed(self) -> Bounds:
+        """The bounds, among them those that hold only if labels are wrong as stated, whatever the example."""
+        return self.conditional or Bounds(self.argmax_error, self.randomized_error, self.alpha_risk)
 
     @property
     def against_given(self) -> bool:
@@ -78,16 +96,18 @@ class RiskCertificate:
         """Return the certificate as sentences, with what it assumes."""
         fails = "disagrees with the given label" if self.against_given else "is wrong"
         start = f"With confidence {confidence_text(1 - self.delta)} over n = {self.n} examples"
-        parts = []
-        if self.argmax_error is not None:
-            parts.append(f"the most probable class {fails} with probability at most {rounded_up(self.argmax_error)}")
-        if self.randomized_error is not None:
+        if self.conditional is not None:
+            start = f"If labels are wrong as stated, whatever the example, then w{start[1:]}"
+        parts, bounds = [], self.assumed
+        if bounds.argmax_error is not None:
+            parts.append(f"the most probable class {fails} with probability at most {rounded_up(bounds.argmax_error)}")
+        if bounds.randomized_error is not None:
             verb = "a class drawn from the probabilities"
             verb += " with probability" if parts else f" {fails} with probability"
-            parts.append(f"{verb} at most {rounded_up(self.randomized_error)}")
-        if self.alpha_risk is not None:
+            parts.append(f"{verb} at most {rounded_up(bounds.randomized_error)}")
+        if bounds.alpha_risk is not None:
             link = "and " if parts else ""
-            parts.append(f"{link}the alpha-risk at beta = {self.beta:g} is at most {rounded_up(self.alpha_risk)}")
+            parts.append(f"{link}the alpha-risk at beta = {self.beta:g} is at most {rounded_up(bounds.alpha_risk)}")
         if self.refuted is not None:
             start += f", the labels refute {self.refuted}. No correction was made: against the labels as given"
         return f"{start}: {', '.join(parts)}. {self._basis}This assumes that {'; '.join(self.assumptions)}."
@@ -100,8 +120,8 @@ class RiskCertificate:
         if self.noise_tested is None or self.refuted is not None:
             return ""
         if not self.noise_tested:
-            return "Whether wrong labels depend on the example was not tested. "
-        return "The labels on which the classifier is most sure do not refute the noise assumed, nor do they prove it. "
+            return "Whether that is so was not tested. "
+        return "The labels on which the classifier is most sure do not refute the condition, nor do they prove it. "
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain values."""
@@ -160,6 +180,9 @@ def certify(
       U + eta.
     - `transition` T: label y was replaced by z with probability T[y, z], whatever the example. The mean of
       `sum_j (T^-1)[y_i, j] l(j)` is bounded by betting.
+
+    All but the second hold only if the noise ignores the example. People's noise does not, and these bounds are then
+    often false. So they are in `conditional`, and not under the plain names.
 
     Where the labels contradict the assumption, the certificate says so in `refuted`, and its bounds are against the
     labels as given. That is wrong with probability delta at most. A fiftieth of delta is for a test of all but the
@@ -271,10 +294,14 @@ def judge(sample: Sample, request: Request, delta: float) -> RiskCertificate:
         upper = {name: RightLabels().upper(sample, loss, share) for name, loss in losses.items()}
     if request.one_hot:
         upper = {name: upper["argmax"] * (beta or 1.0 if name == "alpha" else 1.0) for name in chosen}
+    found = Bounds(upper.get("argmax"), upper.get("randomized"), upper.get("alpha"))
+    # No test of so few labels has the power to exclude what makes these bounds false: people's noise often does.
+    conditional = request.stated.by_class and refuted is None
+    plain = Bounds() if conditional else found
     return RiskCertificate(
-        argmax_error=upper.get("argmax"),
-        randomized_error=upper.get("randomized"),
-        alpha_risk=upper.get("alpha"),
+        argmax_error=plain.argmax_error,
+        randomized_error=plain.randomized_error,
+        alpha_risk=plain.alpha_risk,
         delta=delta,
         n=sample.labels.size,
         n_classes=sample.n_classes,
@@ -285,6 +312,7 @@ def judge(sample: Sample, request: Request, delta: float) -> RiskCertificate:
         condition_number=assumed.condition_number if isinstance(assumed, KnownTransition) else None,
         looked_up=assumed.n if isinstance(assumed, LookedUp) else None,
         noise_tested=finding.tested if request.stated.by_class else None,
+        conditional=found if conditional else None,
     )
 
 
