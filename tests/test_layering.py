@@ -119,7 +119,7 @@ ROOMS = {
         "choice suspects model notes dependence",
         "rows",
         "measures row_keys",
-        "listing checked",
+        "listing checked looked_up",
         "fit",
         "calibration_report class_report summary suspects_report",
         "report",

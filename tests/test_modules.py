@@ -78,6 +78,7 @@ TESTED_IN = {
     "tables/calibration_report": "tables/test_report.py",
     "tables/candidates": "tables/test_choice.py",
     "tables/class_report": "tables/test_report.py",
+    "tables/looked_up": "cli/test_certify.py",
     "tables/predictions": "cli/test_certify.py",
     "tables/rebuilt": "tables/test_model.py",
     "tables/summary": "cli/test_fit.py",

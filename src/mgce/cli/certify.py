@@ -11,21 +11,24 @@ from numpy.typing import NDArray
 from rich import box
 from rich.table import Table as Grid
 
+from mgce._files import write_files
 from mgce._rounding import confidence_text, rounded_up
 from mgce._validation import expected
 from mgce.cli.list_options import parse_names
 from mgce.cli.noise_options import NOISE_RATE, NOISE_TYPE, parse_rate
-from mgce.cli.outputs import STDOUT, Json, Quiet, check_json, write_json
+from mgce.cli.outputs import STDOUT, Json, Quiet, check_json, check_output, write_json
 from mgce.cli.table_options import TABLE, Decimal, Encoding, Sep, Sheet
 from mgce.cli.terminal import Terminal
 from mgce.datasets.reading import cells_with_line_breaks
 from mgce.datasets.table_files import TextFormat, is_table, read_accounted, require_column
+from mgce.review.decision_file import read_decisions
 from mgce.risk import RiskCertificate, certify_each
 from mgce.risk import certify as certify_probs
 from mgce.risk.breakdown import LABEL
 from mgce.risk.breakdown import PREDICTION as PREDICTED
 from mgce.tables.columns import unlike_their_column
 from mgce.tables.copies import numbered, things_and_copies
+from mgce.tables.looked_up import looked_up, order_to_check, to_check_csv
 from mgce.tables.model import TableModel
 from mgce.tables.notes import left_out_copies, without_label
 from mgce.tables.predictions import (
@@ -61,6 +64,17 @@ def certify(
         Path | None,
         typer.Option(hidden=True, help="Gone: --checked takes the rows that were looked up."),
     ] = None,
+    checked: Annotated[
+        str | None,
+        typer.Option(help="Files of decisions on the rows of --to-check, as `mgce review` saves them: right labels."),
+    ] = None,
+    anytime: Annotated[
+        bool, typer.Option("--anytime", help="With --checked: the bound holds at every look, whenever you stop.")
+    ] = False,
+    to_check: Annotated[
+        Path | None, typer.Option(help="File for the rows to look up next, for `mgce review`: NAME.suspects.csv.")
+    ] = None,
+    width: Annotated[float, typer.Option(help="Wanted width of the bound by the rows of --to-check.")] = 0.05,
     bounds: Annotated[str | None, typer.Option(help="argmax, randomized, or both with a comma between [both].")] = None,
     by: Annotated[
         str | None,
@@ -85,6 +99,8 @@ def certify(
         what = "left out: --checked takes the file of rows that were looked up, and assumes nothing of the noise"
         raise ValueError(expected("audit", what, audit.name))
     check_json(json_file, *(path for path in (table, model, transition) if path is not None))
+    if to_check is not None:
+        check_output("to_check", to_check, *(path for path in (table, model, transition) if path is not None))
     form = TextFormat(sep, decimal, encoding, sheet)
     named = [name for name in (by, groups) if name is not None]
     if is_table(model):
@@ -94,9 +110,12 @@ def certify(
         frame, clusters, predictions, notes = _predict(model, table, target, named, groups, form)
     options: dict[str, Any] = {"bounds": None if bounds is None else parse_names(bounds)}
     options |= _noise_options(predictions.classes, parse_rate(noise_rate), noise_type, transition, form)
+    if checked is not None:
+        decisions, _ = read_decisions(*map(Path, parse_names(checked)))
+        options["checked"] = looked_up(frame, predictions, decisions, delta)
     if clusters is not None:
         options["groups"] = clusters
-    certificate = certify_probs(predictions.target, predictions.probs, delta=delta, **options)
+    certificate = certify_probs(predictions.target, predictions.probs, delta=delta, anytime=anytime, **options)
     parts = {} if by is None else _certify_parts(frame, predictions, by, delta, options)
     source = {"model": model.name, "table": (table or model).name}
     write_json(json_file, {**source, **certificate.to_dict(), **_parts_document(parts, by), "notes": notes})
@@ -106,6 +125,23 @@ def certify(
         console.print(_grid(parts, by or "", delta))
     for sentence in notes:
         console.print(f"Note: {sentence}", markup=False)
+    if certificate.looked_up is None and clusters is None:
+        console.print(_rows_to_check(frame, predictions, width, delta, to_check), markup=False)
+
+
+def _rows_to_check(
+    frame: pd.DataFrame, predictions: LabelledPredictions, width: float, delta: float, to_check: Path | None
+) -> str:
+    """Say how many rows to look up for a bound on errors against right labels; write them if a file is named."""
+    rows = order_to_check(frame, predictions, width, delta)
+    said = (
+        f"If labels may be wrong, look up {rows.size:,} rows drawn at random: the bound on errors against right labels "
+        f"is then about {width:g} above the share of errors found, whatever the wrong labels."
+    )
+    if to_check is None:
+        return f"{said} --to-check FILE writes them for mgce review, and --checked takes the decisions."
+    write_files(to_check.parent, {to_check.name: to_check_csv(frame, predictions, rows)})
+    return f"{said} They are in {to_check}:\n  mgce review {to_check} --suspects 0 --random {rows.size}"
 
 
 def _predict(

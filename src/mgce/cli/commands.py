@@ -48,7 +48,7 @@ PANELS = {
     "The model": ("model", "beta", "metric", "budget", "seed"),
     "The losses and their networks": ("methods", "betas", "trims", "seeds", "epochs", "hidden", "batch_size", "lr"),
     "Wrong labels": ("noise_rate", "noise_type", "transition"),
-    "The review": ("checked", "mended", "random", "image"),
+    "The review": ("checked", "anytime", "to_check", "width", "mended", "random", "image"),
     "The certificate": ("delta", "at_most", "drop_share", "coverage", "bounds", "by", "holdout", "groups", "time"),
     "Reading the table": ("prediction", "id", "drop", "text", "category", "sep", "decimal", "encoding", "sheet"),
     "Where and how it runs": ("data_dir", "download", "device", "precision", "jobs", "smoke", "backend", "scheduler"),
