@@ -87,8 +87,9 @@ def measure(options: argparse.Namespace, cells: list[dict[str, Any]]) -> None:
             probs = model().fit(seen, given[:TRAINED]).predict_proba(unseen)
             world = y[TRAINED:], given[TRAINED : y.size], probs
             cells.append({CELLS: f"{labels}, {name}"} | cell(*world, options.draws, options.looks))
+            cells[-1] |= {"draws": options.draws, "looks": options.looks}
             print(json.dumps(cells[-1]), flush=True)
-            document = {"draws": options.draws, "looks": options.looks, "delta": DELTA, "cells": cells}
+            document = {"delta": DELTA, "cells": cells}
             OUT.write_text(json.dumps(document, indent=1) + "\n")
 
 
@@ -161,10 +162,10 @@ def ppi_upper(wrong: Any, proxy: Any, m: int) -> float:
     return float(mean + stats.norm.isf(DELTA) * error)
 
 
-def significant(cells: list[dict[str, Any]], looks: int, m: int, kind: str = "false") -> int:
+def significant(cells: list[dict[str, Any]], m: int, kind: str = "false") -> int:
     """Return in how many cells a bound is false significantly more often than delta: one-sided binomial, Holm."""
-    counts = [round(w[kind] * looks) for c in cells for w in c["widths"] if w["looked up"] == m]
-    p = np.sort([stats.binom.sf(count - 1, looks, DELTA) for count in counts])
+    found = [(w[kind] * c["looks"], c["looks"]) for c in cells for w in c["widths"] if w["looked up"] == m]
+    p = np.sort([stats.binom.sf(round(count) - 1, looks, DELTA) for count, looks in found])
     beyond = p > 0.05 / np.arange(len(p), 0, -1)
     return int(beyond.argmax()) if beyond.any() else len(p)
 
