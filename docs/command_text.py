@@ -44,7 +44,8 @@ class Parameter:
 def parameters(command: str) -> list[Parameter]:
     """Return the arguments and options of a command in the order in which it lists them."""
     hints = typing.get_type_hints(getattr(import_module(f"mgce.cli.{command}"), command))
-    return [_parameter(one, hints[one.name]) for one in load_command(command).params if one.name in hints]
+    shown = [one for one in load_command(command).params if one.name in hints and not getattr(one, "hidden", False)]
+    return [_parameter(one, hints[one.name]) for one in shown]
 
 
 def _parameter(one: Any, hint: Any) -> Parameter:

@@ -16,7 +16,8 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00")
 
 def write(record: dict[str, Any], kinds: dict[str, str]) -> None:
     """Write the tables and pictures of a record; `kinds` has a title for each kind."""
-    drawn = {name: cell for name, cell in record.items() if cell["draws"]}
+    # The record also keeps cells of kinds that are gone.
+    drawn = {name: cell for name, cell in record.items() if cell["draws"] and name.split("/")[0] in kinds}
     found = [kind for kind in kinds if any(name.startswith(f"{kind}/") for name in drawn)]
     for kind in found:
         picture(drawn, kind, kinds[kind])

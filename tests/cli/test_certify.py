@@ -1,3 +1,4 @@
+import csv
 import json
 import math
 
@@ -7,7 +8,10 @@ import pytest
 
 from mgce import certify
 from mgce.estimators import load
-from mgce.risk import clopper_pearson_upper
+from mgce.review.decision_file import COLUMNS
+from mgce.review.sheet import chosen
+from mgce.review.suspect_file import read_suspects
+from mgce.risk import clopper_pearson_upper, rows_to_check
 
 
 @pytest.fixture
@@ -131,10 +135,8 @@ def test_classes_alone_are_one_bound(mgce, predicted, tmp_path):
 def test_noise_of_every_kind(mgce, predicted, certificate, tmp_path, model_file):
     order = ["yes", "no"]  # not that of the model
     pd.DataFrame([[0.9, 0.1], [0.05, 0.95]], index=order, columns=order).to_csv("t.csv")
-    pd.DataFrame([[90, 10], [5, 95]], index=order, columns=order).to_csv("a.csv")
     cases = {
         ("--transition", "t.csv"): {"transition": [[0.95, 0.05], [0.1, 0.9]]},
-        ("--audit", "a.csv"): {"audit": [[95, 5], [10, 90]]},
         ("--noise-type", "any", "--noise-rate", "0.05"): {"noise_type": "any", "noise_rate": 0.05},
         ("--noise-rate", "auto"): {"noise_rate": "auto"},
         ("--bounds", "argmax", "--groups", "job"): {
@@ -319,3 +321,46 @@ def test_a_label_that_is_no_class_is_an_error(mgce, model_file, fresh, tmp_path,
 )
 def test_bad_predictions_are_refused(refuses, predicted, arguments, sentence):
     refuses(sentence, "certify", *arguments)
+
+
+def test_rows_are_written_for_a_review_and_its_decisions_bound_errors(mgce, tmp_path):
+    rng = np.random.default_rng(0)
+    right = rng.choice(["a", "b"], 600)
+    given, guess = (np.where(rng.random(600) < share, np.where(right == "a", "b", "a"), right) for share in (0.2, 0.1))
+    frame = pd.DataFrame({"x": np.arange(600), "label": given, "prediction": guess})
+    frame.to_csv(tmp_path / "p.csv", index=False)
+    call = ("certify", "p.csv", "--target", "label", "--json", "c.json")
+    code, output, errors = mgce(*call, "--to-check", "p.suspects.csv", "--width", "0.1")
+    said = " ".join(output.split())
+    assert code == 0, errors
+    n = len(rows_to_check(np.zeros(600), np.where((given != guess)[:, None], [0.4, 0.6], [0.6, 0.4]), 0.1))
+    assert f"look up {n} rows drawn at random" in said and "mgce review p.suspects.csv --suspects 0" in said
+    shown = chosen(read_suspects(tmp_path / "p.suspects.csv"), 0, 600)
+    assert [one.suspect.draw for one in shown] == list(range(1, n + 1))
+    places = [int(one.suspect.name) - 1 for one in shown]
+    assert [one.suspect.given for one in shown] == given[places].tolist()
+    # The third was skipped, and the last was not looked at.
+    with (tmp_path / "d.csv").open("w", newline="") as file:
+        lines = csv.writer(file)
+        lines.writerow(COLUMNS)
+        for one, place in zip(shown[:-1], places, strict=False):
+            each, label = one.suspect, str(right[place])
+            what = ("skip", "") if each.draw == 3 else ("keep" if label == each.given else "suggestion", label)
+            lines.writerow([each.key, each.name, "", each.given, *what, "random", each.draw, each.draw_probability])
+    labels = np.array([-1 if place == places[2] else int(right[place] == "b") for place in places[:-1]])
+    probs = np.eye(2)[(guess == "b").astype(int)]
+    for anytime in (True, False):
+        assert mgce(*call, "--checked", "d.csv", *["--anytime"] * anytime)[0] == 0
+        document = json.loads((tmp_path / "c.json").read_text())
+        expected = certify((given == "b").astype(int), probs, checked=(places[:-1], labels))
+        assert document["looked_up"] == n - 1
+        assert (document["argmax_error"] > expected.argmax_error + 0.01) == anytime
+        assert anytime or document["argmax_error"] == expected.argmax_error
+    frame.sample(frac=1, random_state=1).to_csv(tmp_path / "p.csv", index=False)
+    assert mgce(*call, "--checked", "d.csv")[0] == 0
+    assert json.loads((tmp_path / "c.json").read_text())["argmax_error"] == expected.argmax_error
+    (tmp_path / "d.csv").write_text((tmp_path / "d.csv").read_text().replace(",random,1,", ",random,2,"))
+    code, _, errors = mgce(*call, "--checked", "d.csv")
+    assert code == 2 and "1 on other rows" in errors
+    code, _, errors = mgce("certify", "p.csv", "--target", "label", "--audit", "a.csv")
+    assert code == 2 and "--checked takes the file" in " ".join(errors.split())

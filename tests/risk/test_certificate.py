@@ -80,9 +80,17 @@ def test_rounding_does_no_harm_where_all_examples_have_the_same_probabilities():
 def test_it_prints_itself_with_its_assumptions(outputs):
     c = certify(*outputs, beta=1.4, noise_rate=0.2)
     text = str(c)
-    assert text.startswith("With confidence 0.95 over n = 400 examples: the most probable class is wrong with")
+    assert text.startswith(
+        "If labels are wrong as stated, whatever the example, then with confidence 0.95 over n = 400 examples: the "
+        "most probable class is wrong with"
+    )
     argmax, randomized, alpha = (
-        f"{math.ceil(1e4 * bound) / 1e4:.4f}" for bound in (c.argmax_error, c.randomized_error, c.alpha_risk)
+        f"{math.ceil(1e4 * bound) / 1e4:.4f}"
+        for bound in (
+            c.assumed.argmax_error,
+            c.assumed.randomized_error,
+            c.assumed.alpha_risk,
+        )
     )
     for part in (argmax, randomized, f"beta = 1.4 is at most {alpha}"):
         assert part in text
@@ -142,7 +150,7 @@ def test_alpha_risk_under_noise_is_unbiased_and_in_its_range(beta, monkeypatch):
     target = np.concatenate([np.concatenate([np.full(7, y), np.delete(np.arange(K), y)]) for y in clean])
     probs = np.repeat(base, 10, 0)
     risk = (beta * (1 - base[np.arange(len(base)), clean] ** (1 / beta))).mean()
-    assert certify(target, probs, transition=transition, beta=beta).alpha_risk == pytest.approx(risk, abs=1e-9)
+    assert certify(target, probs, transition=transition, beta=beta).assumed.alpha_risk == pytest.approx(risk, abs=1e-9)
     (low, high), (least, most) = list(seen.items())[-1]
     assert low <= least
     assert most <= high
@@ -157,13 +165,13 @@ def test_alpha_risk_under_noise_is_unbiased_and_in_its_range(beta, monkeypatch):
 def test_noise_lowers_the_bound_on_the_clean_error(outputs):
     target, probs = outputs
     plain, corrected = certify(target, probs), certify(target, probs, noise_rate=0.2)
-    assert corrected.argmax_error < plain.argmax_error
+    assert corrected.assumed.argmax_error < plain.assumed.argmax_error
     assert certify(target, probs, noise_rate=0.0) == plain
 
 
 def test_a_bound_above_chance_stays_trivial_under_noise():
     probs = np.tile([1.0, 0.0], (30, 1))
-    assert certify(np.ones(30), probs, noise_rate=0.1).argmax_error == 1.0
+    assert certify(np.ones(30), probs, noise_rate=0.1).assumed.argmax_error == 1.0
 
 
 @pytest.mark.parametrize("beta", [1, 1.05, 1.4, 2, 5, math.inf])

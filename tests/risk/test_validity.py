@@ -112,14 +112,14 @@ def test_certify(n, rate, stated):
         flipped = (labels + rng.integers(1, K, n)) % K
         labels = np.where(rng.random(n) < rate, flipped, labels)
         c = certify(labels, h[atoms], delta=DELTA, noise_rate=stated, beta=BETA)
-        missed = np.array([c.argmax_error, c.randomized_error, c.alpha_risk]) < risks
+        missed = np.array([c.assumed.argmax_error, c.assumed.randomized_error, c.assumed.alpha_risk]) < risks
         misses += missed
         any_miss += missed.any()
     assert_valid(any_miss, repetitions)
     for miss in misses:
         assert_valid(miss, repetitions, DELTA / 3)
     if n == 2000 and rate == stated:
-        bounds = np.array([c.argmax_error, c.randomized_error, c.alpha_risk])
+        bounds = np.array([c.assumed.argmax_error, c.assumed.randomized_error, c.assumed.alpha_risk])
         assert (bounds < risks + 0.15).all()  # and says something
 
 
@@ -171,6 +171,6 @@ def test_linear_bound(n):
         margins = with_intercept(psi) @ mu.T
         h = np.maximum((margins + phi_and_p(margins, BETA)[0][:, None]) / BETA + 1, 0) ** BETA
         risks = true_risks(marginal, truth, h / h.sum(1, keepdims=True))
-        misses += np.array([c.argmax_error, c.randomized_error, c.alpha_risk]) < risks
+        misses += np.array([c.assumed.argmax_error, c.assumed.randomized_error, c.assumed.alpha_risk]) < risks
     for miss in misses:
         assert_valid(miss, repetitions)

@@ -84,9 +84,6 @@ def test_the_bounds_are_those_of_the_draws_counted_by_hand(first, frame, right):
     assert second.findings.left == pytest.approx(left) and second.findings.drawn == last
     mended = second.checked.mended(split_rows(frame, PLAN)).labels
     assert (mended != right["y"]).mean() <= second.findings.left
-    known = [row for row in order[:last] if row not in skipped]
-    counts = pd.crosstab(right["y"][known].to_numpy(), frame["y"][known].to_numpy()).loc[["no", "yes"], ["no", "yes"]]
-    assert np.array(second.findings.audit).tolist() == counts.to_numpy().tolist()
     said = " ".join(checked_sentences(second))
     assert f"Of {last} rows drawn at random, {len(ours)} were held out" in said and "if the decisions are right" in said
     assert "holds the model of all rows" in said

@@ -88,7 +88,7 @@ def test_rows_held_out_change_the_certificate_and_nothing_of_the_measured_model(
     other = run(changed, plan)
     np.testing.assert_array_equal(other.measured.pipeline[-1].coef_, fit.measured.pipeline[-1].coef_)
     np.testing.assert_array_equal(other.measured.trained_rows, fit.measured.trained_rows)
-    assert other.certificate.argmax_error > fit.certificate.argmax_error + 0.2
+    assert other.certificate.assumed.argmax_error > fit.certificate.assumed.argmax_error + 0.2
 
 
 def test_rows_held_out_whose_label_is_no_class_are_errors(in_time):
@@ -99,13 +99,13 @@ def test_rows_held_out_whose_label_is_no_class_are_errors(in_time):
     assert again.certificate.n == fit.certificate.n == len(LATE)
     right = fit.measured.predict(fit.measured.columns.select(frame)).label[LATE] == frame["y"][LATE]
     errors = int((~right[5:]).sum()) + 5
-    assert again.certificate.argmax_error >= fit.certificate.argmax_error
-    assert again.certificate.argmax_error == pytest.approx(
+    assert again.certificate.assumed.argmax_error >= fit.certificate.assumed.argmax_error
+    assert again.certificate.assumed.argmax_error == pytest.approx(
         certify(
             np.r_[np.ones(errors, int), np.zeros(len(LATE) - errors, int)],
             np.tile([0.9, 0.1], (len(LATE), 1)),
             delta=PLAN.delta,
-        ).argmax_error
+        ).assumed.argmax_error
     )
 
 
@@ -245,11 +245,11 @@ def test_steps_are_counted_to_their_end(noisy):
 @pytest.mark.slow
 def test_a_noise_rate_that_is_too_high_is_refuted_in_the_headline_too(frame):
     plain = run(frame, FitPlan("y", model="linear", beta=1.4))
-    plan = FitPlan("y", model="linear", beta=1.4, noise_rate=plain.certificate.argmax_error + 0.05)
+    plan = FitPlan("y", model="linear", beta=1.4, noise_rate=plain.certificate.assumed.argmax_error + 0.05)
     refuted = run(frame, plan)
     # As without the rate, but that a fiftieth of delta went to the test of the rate.
     without = run(frame, FitPlan("y", model="linear", beta=1.4, delta=0.98 * plan.delta))
-    assert refuted.certificate.argmax_error == pytest.approx(without.certificate.argmax_error)
+    assert refuted.certificate.assumed.argmax_error == pytest.approx(without.certificate.assumed.argmax_error)
     said = headline(refuted, plan)
     assert "refute that a share" in said and "The model disagrees with the given label in at most" in said
     text = page(refuted, plan, "t.csv", "m", {}).decode()

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from mgce.risk import Bounds
 from mgce.tables import report as fit_report
 from mgce.tables.candidates import MODELS
 from mgce.tables.choice import Average
@@ -131,10 +132,10 @@ def test_with_a_noise_rate_the_model_is_wrong_and_the_condition_stands_beside(fi
 
 def test_the_headline_never_understates_the_bound(fit):
     for error in (0.10001, 0.1, 0.0999999):
-        certificate = replace(fit.certificate, argmax_error=error)
+        certificate = replace(fit.certificate, conditional=Bounds(error))
         (bound,) = re.findall(r"at most ([\d.]+)%", fit_report.headline(replace(fit, certificate=certificate), PLAN))
         assert error * 100 <= float(bound) <= error * 100 + 0.1
-    nothing = replace(fit, certificate=replace(fit.certificate, argmax_error=1.0))
+    nothing = replace(fit, certificate=replace(fit.certificate, conditional=Bounds(1.0)))
     assert fit_report.headline(nothing, PLAN).endswith("These rows do not suffice for a bound.")
 
 

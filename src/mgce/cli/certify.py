@@ -11,22 +11,25 @@ from numpy.typing import NDArray
 from rich import box
 from rich.table import Table as Grid
 
+from mgce._files import write_files
 from mgce._rounding import confidence_text, rounded_up
 from mgce._validation import expected
 from mgce.cli.embedded import EMBEDDINGS, read_new
 from mgce.cli.list_options import parse_names
 from mgce.cli.noise_options import NOISE_RATE, NOISE_TYPE, parse_rate
-from mgce.cli.outputs import STDOUT, Json, Quiet, check_json, write_json
+from mgce.cli.outputs import STDOUT, Json, Quiet, check_json, check_output, write_json
 from mgce.cli.table_options import TABLE, Decimal, Encoding, Sep, Sheet
 from mgce.cli.terminal import Terminal
 from mgce.datasets.reading import cells_with_line_breaks
 from mgce.datasets.table_files import TextFormat, is_table, read_accounted, require_column
+from mgce.review.decision_file import read_decisions
 from mgce.risk import RiskCertificate, certify_each
 from mgce.risk import certify as certify_probs
 from mgce.risk.breakdown import LABEL
 from mgce.risk.breakdown import PREDICTION as PREDICTED
 from mgce.tables.columns import unlike_their_column
 from mgce.tables.copies import numbered, things_and_copies
+from mgce.tables.looked_up import looked_up, order_to_check, to_check_csv
 from mgce.tables.model import TableModel
 from mgce.tables.notes import left_out_copies, without_label
 from mgce.tables.predictions import (
@@ -60,8 +63,19 @@ def certify(
     ] = None,
     audit: Annotated[
         Path | None,
-        typer.Option(help="A table of how many other rows had each given class (columns) by right class (rows)."),
+        typer.Option(hidden=True, help="Gone: --checked takes the rows that were looked up."),
     ] = None,
+    checked: Annotated[
+        str | None,
+        typer.Option(help="Files of decisions on the rows of --to-check, as `mgce review` saves them: right labels."),
+    ] = None,
+    anytime: Annotated[
+        bool, typer.Option("--anytime", help="With --checked: the bound holds at every look, whenever you stop.")
+    ] = False,
+    to_check: Annotated[
+        Path | None, typer.Option(help="File for the rows to look up next, for `mgce review`: NAME.suspects.csv.")
+    ] = None,
+    width: Annotated[float, typer.Option(help="Wanted width of the bound by the rows of --to-check.")] = 0.05,
     bounds: Annotated[str | None, typer.Option(help="argmax, randomized, or both separated by a comma [both].")] = None,
     by: Annotated[
         str | None,
@@ -85,7 +99,12 @@ def certify(
     nor chosen by them. Training rows of the model are refused. `mgce certify PREDICTIONS.csv --target COLUMN` reads the
     predictions of any model instead.
     """
-    check_json(json_file, *(path for path in (table, model, transition, audit) if path is not None))
+    if audit is not None:
+        what = "left out: --checked takes the file of rows that were looked up, and assumes nothing of the noise"
+        raise ValueError(expected("audit", what, audit.name))
+    check_json(json_file, *(path for path in (table, model, transition) if path is not None))
+    if to_check is not None:
+        check_output("to_check", to_check, *(path for path in (table, model, transition) if path is not None))
     form = TextFormat(sep, decimal, encoding, sheet)
     named = [name for name in (by, groups) if name is not None]
     if is_table(model):
@@ -94,10 +113,13 @@ def certify(
     else:
         frame, clusters, predictions, notes = _predict(model, table, target, named, groups, form, embeddings)
     options: dict[str, Any] = {"bounds": None if bounds is None else parse_names(bounds)}
-    options |= _noise_options(predictions.classes, parse_rate(noise_rate), noise_type, transition, audit, form)
+    options |= _noise_options(predictions.classes, parse_rate(noise_rate), noise_type, transition, form)
+    if checked is not None:
+        decisions, _ = read_decisions(*map(Path, parse_names(checked)))
+        options["checked"] = looked_up(frame, predictions, decisions, delta)
     if clusters is not None:
         options["groups"] = clusters
-    certificate = certify_probs(predictions.target, predictions.probs, delta=delta, **options)
+    certificate = certify_probs(predictions.target, predictions.probs, delta=delta, anytime=anytime, **options)
     parts = {} if by is None else _certify_parts(frame, predictions, by, delta, options)
     source = {"model": model.name, "table": (table or model).name}
     write_json(json_file, {**source, **certificate.to_dict(), **_parts_document(parts, by), "notes": notes})
@@ -107,6 +129,23 @@ def certify(
         console.print(_grid(parts, by or "", delta))
     for sentence in notes:
         console.print(f"Note: {sentence}", markup=False)
+    if certificate.looked_up is None and clusters is None:
+        console.print(_rows_to_check(frame, predictions, width, delta, to_check), markup=False)
+
+
+def _rows_to_check(
+    frame: pd.DataFrame, predictions: LabelledPredictions, width: float, delta: float, to_check: Path | None
+) -> str:
+    """Say how many rows to look up for a bound on errors against right labels; write them if a file is named."""
+    rows = order_to_check(frame, predictions, width, delta)
+    said = (
+        f"If labels may be wrong, look up {rows.size:,} rows drawn at random: the bound on errors against right labels "
+        f"is then about {width:g} above the share of errors found, whatever the wrong labels."
+    )
+    if to_check is None:
+        return f"{said} --to-check FILE writes them for mgce review, and --checked takes the decisions."
+    write_files(to_check.parent, {to_check.name: to_check_csv(frame, predictions, rows)})
+    return f"{said} They are in {to_check}:\n  mgce review {to_check} --suspects 0 --random {rows.size}"
 
 
 def _predict(
@@ -191,16 +230,14 @@ def _noise_options(
     rate: float | str,
     noise_type: str,
     transition: Path | None,
-    audit: Path | None,
     form: TextFormat,
 ) -> dict[str, Any]:
     """Return the arguments of :func:`mgce.certify` on wrong labels that differ from their default values."""
     options: dict[str, Any] = {}
     if rate != 0 or noise_type != "symmetric":
         options |= {"noise_rate": rate, "noise_type": noise_type}
-    for name, path in (("transition", transition), ("audit", audit)):
-        if path is not None:
-            options[name] = class_matrix(read_class_table(path, name, form), classes, name)
+    if transition is not None:
+        options["transition"] = class_matrix(read_class_table(transition, "transition", form), classes, "transition")
     return options
 
 
@@ -233,6 +270,8 @@ def _grid(parts: dict[str, RiskCertificate], by: str, delta: float) -> Grid:
     """Return a table to print, with the bounds of every part of the rows."""
     against_given = any(part.against_given for part in parts.values())
     what = "Disagrees with the given label" if against_given else "Wrong"
+    if any(part.conditional is not None for part in parts.values()):
+        what = f"If labels are wrong as stated, whatever the row: {what.lower()}"
     title = (
         f"{what} with probability at most, by {by}; all bounds hold at once with confidence "
         f"{confidence_text(1 - delta)}"
@@ -241,6 +280,9 @@ def _grid(parts: dict[str, RiskCertificate], by: str, delta: float) -> Grid:
     for name in (by, "rows", "most probable class", "class drawn"):
         grid.add_column(name, justify="left" if name == by else "right")
     for name, part in parts.items():
-        errors = ("" if error is None else rounded_up(error) for error in (part.argmax_error, part.randomized_error))
+        errors = (
+            "" if error is None else rounded_up(error)
+            for error in (part.assumed.argmax_error, part.assumed.randomized_error)
+        )
         grid.add_row(name, f"{part.n:,}", *errors)
     return grid

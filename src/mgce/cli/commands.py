@@ -16,6 +16,7 @@ COMMANDS = {
     "demo": "Run mgce fit on a table with some labels made wrong, and compare the results with the right labels.",
     "fit": "Fit a classifier to a table whose labels may be partly wrong, and bound how often it disagrees with them.",
     "review": "Write an HTML page on which you review suspect labels with the keyboard.",
+    "clean": "Say which labels to look up, and write the mended table once few of its labels can be wrong.",
     "embed": "Turn pictures or texts into features by a pretrained encoder.",
     "predict": "Predict the classes of the rows of a table.",
     "certify": "Bound the errors of a model on future rows, from labelled rows that it has not seen.",
@@ -32,6 +33,7 @@ EXAMPLES = {
     "demo": "mgce demo",
     "fit": "mgce fit customers.csv --target churned",
     "review": "mgce review customers.suspects.csv",
+    "clean": "mgce clean customers.suspects.csv --at-most 0.05",
     "embed": "mgce embed photos --out photos.npz",
     "predict": "mgce predict customers.skops new.csv",
     "certify": "mgce certify customers.skops labelled.csv",
@@ -46,9 +48,9 @@ EXAMPLES = {
 PANELS = {
     "The model": ("model", "beta", "metric", "budget", "seed"),
     "The losses and their networks": ("methods", "betas", "trims", "seeds", "epochs", "hidden", "batch_size", "lr"),
-    "Wrong labels": ("noise_rate", "noise_type", "transition", "audit"),
-    "The review": ("checked", "mended", "random", "image"),
-    "The certificate": ("delta", "coverage", "bounds", "by", "holdout", "groups", "time"),
+    "Wrong labels": ("noise_rate", "noise_type", "transition"),
+    "The review": ("checked", "anytime", "to_check", "width", "mended", "random", "image"),
+    "The certificate": ("delta", "at_most", "drop_share", "coverage", "bounds", "by", "holdout", "groups", "time"),
     "Reading the table": (
         "prediction",
         "id",

@@ -155,7 +155,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
             X: n rows of d features that no step of training has used, shape (n, d).
             y: the label of each row, shape (n,); a label that is not among `classes_` counts as an error.
             options: options of :func:`mgce.certify`: `delta`, `bounds`, `beta`, what is known of wrong labels
-                (`noise_rate`, `noise`, `transition`, `audit`), and `groups` of dependent rows.
+                (`noise_rate`, `noise_type`, `transition`, `checked`), and `groups` of dependent rows.
 
         Returns:
             The certificate. Without options it has bounds on the errors of :meth:`predict` (argmax error) and of

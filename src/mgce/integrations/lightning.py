@@ -31,7 +31,8 @@ class RobustMetrics(Callback):
     classes, and `"target"`, shape (N,). After each validation and test epoch, `val_` or `test_` and these names are
     logged: `objective`, `accuracy`, `ece_h`, `sce_h`, `ece_p`, `sce_p`; ECE and SCE are calibration errors. Testing
     also logs `test_argmax_error_bound` and `test_randomized_error_bound`, and stores the whole certificate in
-    `certificate`. Call `Trainer.test` with rows that no part of training has used, early stopping included.
+    `certificate`. With `noise_rate` the names end in `_conditional_bound`, unless the labels refute the rate. Call
+    `Trainer.test` with rows that no part of training has used, early stopping included.
 
     Args:
         num_classes: number k of classes.
@@ -118,8 +119,12 @@ class RobustMetrics(Callback):
         self._log(pl_module, "test")
         probs, target = (torch.cat(parts) for parts in zip(*self._tested, strict=True))
         self.certificate = certify(target, probs, delta=self.delta, noise_rate=self.noise_rate)
+        bounds, kind = (
+            self.certificate.assumed,
+            "" if self.certificate.conditional is None else "_conditional",
+        )
         for name in ("argmax_error", "randomized_error"):
-            pl_module.log(f"test_{name}_bound", getattr(self.certificate, name))
+            pl_module.log(f"test_{name}{kind}_bound", getattr(bounds, name))
 
     def _reset(self, pl_module: LightningModule) -> None:
         for metric in self._metrics.values():

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import csv
+import io
+from collections.abc import Set
 from dataclasses import dataclass
 from pathlib import Path
 
+from mgce._text import spreadsheet_cell
 from mgce._validation import expected
 from mgce.review.decision_file import SKIP
 from mgce.review.rows_of_csv import number, rows_of_csv
@@ -34,6 +38,9 @@ class Suspect:
         draw: position of the example in a random order of all examples, from 1.
         draw_probability: probability with which the example is the first draw: see :class:`mgce.review.draws.Draws`.
         cells: content of the example, as pairs of a column's name and its value.
+        p_wrong: estimated probability that the given label is wrong.
+        p_given: the model's probability of the given label.
+        p_suggested: the model's probability of the suggested class.
     """
 
     rank: int
@@ -47,6 +54,17 @@ class Suspect:
     draw: int
     draw_probability: float
     cells: tuple[tuple[str, str], ...]
+    p_wrong: float = 0.0
+    p_given: float = 0.0
+    p_suggested: float = 0.0
+
+    @property
+    def proposal(self) -> tuple[str, float, float]:
+        """The likelier one of the given and the suggested label; how probably it is wrong; and what breaks ties."""
+        other = self.p_wrong * min(1.0, self.p_suggested / max(1e-6, 1 - self.p_given))
+        if self.suggested != self.given and other > 1 - self.p_wrong:
+            return self.suggested, 1 - other, 1 - self.p_suggested
+        return self.given, self.p_wrong, 1 - self.p_given
 
 
 def read_suspects(path: Path) -> list[Suspect]:
@@ -74,8 +92,9 @@ def _suspect(row: list[str], head: list[str], place: int, path: Path) -> Suspect
     cell = dict(zip(COLUMNS, row, strict=False))
     try:
         rank, drawn, probability = int(cell["rank"]), int(cell["draw"]), number(cell["draw_probability"])
+        opinion = {name: number(cell[name]) for name in ("p_wrong", "p_given", "p_suggested")}
     except ValueError:
-        what = "a file with numbers in the columns rank, draw and draw_probability"
+        what = "a file with numbers in the columns rank, draw, draw_probability, p_wrong, p_given and p_suggested"
         raise ValueError(expected("suspects", what, f"row {place} of {path.name}")) from None
     content = zip(head[len(COLUMNS) :], row[len(COLUMNS) :], strict=True)
     return Suspect(
@@ -90,4 +109,15 @@ def _suspect(row: list[str], head: list[str], place: int, path: Path) -> Suspect
         draw=drawn,
         draw_probability=probability,
         cells=((head[NAME], row[NAME]), *content),
+        **opinion,
     )
+
+
+def some_suspects(path: Path, keys: Set[str]) -> bytes:
+    """Return the content of a file of suspects with only the examples that have one of these keys."""
+    head, *rows = rows_of_csv(path, "suspects")
+    place = COLUMNS.index("key")
+    buffer = io.StringIO()
+    lines = csv.writer(buffer, lineterminator="\n")
+    lines.writerows([spreadsheet_cell(cell) for cell in row] for row in [head, *(r for r in rows if r[place] in keys)])
+    return buffer.getvalue().encode()

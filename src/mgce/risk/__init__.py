@@ -3,10 +3,10 @@
 from mgce.linear import EmptyUncertaintySetError, LinearFit, fit_linear
 from mgce.risk.alpha_loss import argmax_factor, composite_losses, loss_sum_bounds, mae_bounds, optimal_margins
 from mgce.risk.any_model import certify_model
-from mgce.risk.audit import transition_region
 from mgce.risk.betting import betting_intervals, betting_upper
 from mgce.risk.breakdown import certify_each
-from mgce.risk.certificate import RiskCertificate, certify
+from mgce.risk.certificate import Bounds, RiskCertificate, certify
+from mgce.risk.check_plan import rows_to_check
 from mgce.risk.concentration import (
     clopper_pearson_lower,
     clopper_pearson_upper,
@@ -17,6 +17,7 @@ from mgce.risk.concentration import (
     maurer_pontil_upper,
 )
 from mgce.risk.linear_bound import linear_risk_bound
+from mgce.risk.looking_up import looked_up_upper_sequence
 from mgce.risk.minimax import MinimaxRisk, minimax_risk, stochastic_gradient
 from mgce.risk.noise_rate import (
     NoiseRateInterval,
@@ -31,6 +32,7 @@ from mgce.risk.stratified import stratified_upper
 from mgce.risk.uncertainty import UncertaintySet
 
 __all__ = [
+    "Bounds",
     "EmptyUncertaintySetError",
     "LinearFit",
     "MinimaxRisk",
@@ -57,6 +59,7 @@ __all__ = [
     "hoeffding_radius",
     "hoeffding_upper",
     "linear_risk_bound",
+    "looked_up_upper_sequence",
     "loss_sum_bounds",
     "mae_bounds",
     "maurer_pontil_radius",
@@ -65,8 +68,8 @@ __all__ = [
     "noise_rate_interval",
     "optimal_margins",
     "repeated_labels_interval",
+    "rows_to_check",
     "stochastic_gradient",
     "stratified_upper",
     "symmetric_noise_bounds",
-    "transition_region",
 ]

@@ -26,7 +26,7 @@ from mgce.risk.label_noise import (
 from mgce.risk.looked_up import LookedUp, probabilities, right_labels
 from mgce.risk.refutation import TEST_SHARE, examine_noise
 from mgce.risk.sample import UNSEEN, Sample, checked_probs, cluster_indices
-from mgce.risk.stated_noise import StatedNoise
+from mgce.risk.stated_noise import StatedNoise, check_gone
 
 SHUFFLED = "the losses are shuffled with a seed computed from the sample itself, so that a sorted sample does no harm"
 CLUSTERED = (
@@ -48,11 +48,20 @@ FRESH = unseen_examples("independent draws from the distribution of interest")
 
 
 @dataclass(frozen=True)
+class Bounds:
+    """Upper bounds on errors; None for those that were not asked for."""
+
+    argmax_error: float | None = None
+    randomized_error: float | None = None
+    alpha_risk: float | None = None
+
+
+@dataclass(frozen=True)
 class RiskCertificate:
     """Upper bounds on a classifier's errors; all hold at once, with probability `1 - delta` over the drawn examples."""
 
     argmax_error: float | None  # probability that the most probable class is wrong, or, if `against_given`, that it
-    # disagrees with the given label; None if not asked for
+    # disagrees with the given label; None if not asked for, or if it holds only under a condition: see `conditional`
     randomized_error: float | None  # that a class drawn from the probabilities h is wrong, 1 - E h_y; None likewise
     alpha_risk: float | None  # expected alpha-loss, E beta (1 - h_y^(1/beta)); None if `beta` is
     delta: float  # probability with which any of them may fail
@@ -67,6 +76,15 @@ class RiskCertificate:
     looked_up: int | None = None  # examples whose right labels were looked up; None if none were given
     noise_tested: bool | None = None  # whether the labels could have refuted the noise assumed; None where the right
     # label alone is not said to determine it
+    conditional: Bounds | None = (
+        None  # bounds that hold only if labels are wrong as stated, whatever the example; these
+    )
+    # are not under the plain names
+
+    @property
+    def assumed(self) -> Bounds:
+        """The bounds, among them those that hold only if labels are wrong as stated, whatever the example."""
+        return self.conditional or Bounds(self.argmax_error, self.randomized_error, self.alpha_risk)
 
     @property
     def against_given(self) -> bool:
@@ -78,16 +96,18 @@ class RiskCertificate:
         """Return the certificate as sentences, with its assumptions."""
         fails = "disagrees with the given label" if self.against_given else "is wrong"
         start = f"With confidence {confidence_text(1 - self.delta)} over n = {self.n} examples"
-        parts = []
-        if self.argmax_error is not None:
-            parts.append(f"the most probable class {fails} with probability at most {rounded_up(self.argmax_error)}")
-        if self.randomized_error is not None:
+        if self.conditional is not None:
+            start = f"If labels are wrong as stated, whatever the example, then w{start[1:]}"
+        parts, bounds = [], self.assumed
+        if bounds.argmax_error is not None:
+            parts.append(f"the most probable class {fails} with probability at most {rounded_up(bounds.argmax_error)}")
+        if bounds.randomized_error is not None:
             verb = "a class drawn from the probabilities"
             verb += " with probability" if parts else f" {fails} with probability"
-            parts.append(f"{verb} at most {rounded_up(self.randomized_error)}")
-        if self.alpha_risk is not None:
+            parts.append(f"{verb} at most {rounded_up(bounds.randomized_error)}")
+        if bounds.alpha_risk is not None:
             link = "and " if parts else ""
-            parts.append(f"{link}the alpha-risk at beta = {self.beta:g} is at most {rounded_up(self.alpha_risk)}")
+            parts.append(f"{link}the alpha-risk at beta = {self.beta:g} is at most {rounded_up(bounds.alpha_risk)}")
         if self.refuted is not None:
             start += f", the labels refute {self.refuted}. No correction was made: against the labels as given"
         return f"{start}: {', '.join(parts)}. {self._basis}This assumes that {'; '.join(self.assumptions)}."
@@ -100,8 +120,8 @@ class RiskCertificate:
         if self.noise_tested is None or self.refuted is not None:
             return ""
         if not self.noise_tested:
-            return "Whether wrong labels depend on the example was not tested. "
-        return "The labels on which the classifier is most sure do not refute the noise assumed, nor do they prove it. "
+            return "Whether that is so was not tested. "
+        return "The labels on which the classifier is most sure do not refute the condition, nor do they prove it. "
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields of the certificate as a dictionary of plain Python values."""
@@ -125,9 +145,10 @@ def certify(
     noise_rate: float | str = 0.0,
     noise_type: str = "symmetric",
     transition: Any = None,  # (k, k)
-    audit: Any = None,  # (k, k)
+    audit: None = None,
     checked: Any = None,
     checked_with: Any = None,  # (n,)
+    anytime: bool = False,
     groups: Any = None,  # (n,)
 ) -> RiskCertificate:
     r"""Bound the errors of a fixed classifier on future examples, from labelled examples that it was not made from.
@@ -147,9 +168,10 @@ def certify(
     If the right labels of some rows, drawn at random, were looked up, pass them as `checked`. The bound then assumes
     nothing of the other labels. It still uses them: :func:`~mgce.risk.stratified_upper` treats rows whose given label
     agrees with the most probable class apart from the others. This bound is never much wider than Clopper and Pearson's
-    bound of the looked-up rows. The other two bounds use only these rows.
+    bound of the looked-up rows. The other two bounds use only these rows. With `anytime`, bounds hold at all looks at
+    once, by :func:`~mgce.risk.looked_up_upper_sequence`.
 
-    Otherwise wrong labels are corrected for under one of four assumptions; docs/certificates.md says what breaks each.
+    Otherwise wrong labels are corrected for under one of three assumptions; docs/certificates.md says what breaks each.
 
     - `noise_rate` eta alone: a label was replaced, with probability eta or more whatever the example, by any of the
       other k - 1 classes, all equally likely. A bound U on an error becomes `(U - eta) / (1 - eta k/(k-1))`. Let l(j)
@@ -160,8 +182,9 @@ def certify(
       U + eta.
     - `transition` T: label y was replaced by z with probability T[y, z], whatever the example. The mean of
       `sum_j (T^-1)[y_i, j] l(j)` is bounded by betting.
-    - `audit`: T is unknown, but the right labels of some other examples were looked up and counted.
-      :func:`~mgce.risk.transition_region` of the counts uses delta / 2, and the bounds share the rest.
+
+    All but the second hold only if the noise ignores the example. People's noise does not, and these bounds are then
+    often false. So they are in `conditional`, and not under the plain names.
 
     Where the labels contradict the assumption, the certificate says so in `refuted`, and its bounds are against the
     labels as given. That is wrong with probability delta at most. A fiftieth of delta is for a test of every assumption
@@ -182,12 +205,15 @@ def certify(
             bounds.
         noise_type: `"symmetric"` or `"any"`.
         transition: T, shape (k, k), rows (true classes) that sum to one.
-        audit: counts of right and given labels, shape (k, k), of examples that are not among these.
+        audit: gone; pass the rows that were looked up as `checked`.
         checked: right labels that were looked up, as `{row: label}` or a pair of arrays (rows, labels); rows are
             indices into `target`, drawn at random without regard to right labels, and -1 is a label that is no class.
         checked_with: the probability with which each row was looked up, shape (n,), independently of the other rows;
             None if all rows had the same chance. If it differs among rows whose given label agrees with the classifier,
             or among the others, the bound is a betting bound, and wider.
+        anytime: whether `checked` holds rows in the order in which they were looked up, and the bounds must hold at
+            every look. Then you may certify after each look, and stop when a bound is good enough. Rows of
+            :func:`~mgce.risk.rows_to_check` give the narrowest bound.
         groups: name of the cluster of each example, shape (n,), where examples of one cluster depend on one another.
             Not with `checked`. A cluster counts as one draw, its mean loss.
 
@@ -212,20 +238,27 @@ def certify(
     """
     h = checked_probs(probs)
     n, k = h.shape
-    sample = sampled(checked_target(target, n, k), h, cluster_indices(groups, n), checked, checked_with)
-    stated = StatedNoise(noise_rate, noise_type, transition, audit, checked is not None)
+    sample = sampled(checked_target(target, n, k), h, cluster_indices(groups, n), checked, checked_with, anytime)
+    check_gone(audit)
+    stated = StatedNoise(noise_rate, noise_type, transition, checked is not None)
     return judge(sample, Request.of(h, bounds, beta, stated), delta)
 
 
-def sampled(labels: IntArray, h: FloatArray, clusters: IntArray | None, checked: Any, checked_with: Any) -> Sample:
+def sampled(
+    labels: IntArray, h: FloatArray, clusters: IntArray | None, checked: Any, checked_with: Any, anytime: bool = False
+) -> Sample:
     """Return the labelled rows as a :class:`Sample`, with the right labels of the rows that a person looked up."""
+    if anytime and (checked is None or checked_with is not None):
+        what = "left out without `checked`, or with `checked_with`"
+        raise ValueError(_validation.expected("anytime", what, anytime))
     if checked is None:
         if checked_with is not None:
             raise ValueError(_validation.expected("checked_with", "left out without `checked`", "probabilities"))
         return Sample(labels, h, clusters)
     if clusters is not None:
         raise ValueError(_validation.expected("groups", "left out where right labels are given as `checked`", "groups"))
-    return Sample(labels, h, None, right_labels(checked, *h.shape), probabilities(checked_with, len(h)))
+    right, rows = right_labels(checked, *h.shape)
+    return Sample(labels, h, None, right, probabilities(checked_with, len(h)), rows if anytime else None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,10 +296,14 @@ def judge(sample: Sample, request: Request, delta: float) -> RiskCertificate:
         upper = {name: RightLabels().upper(sample, loss, share) for name, loss in losses.items()}
     if request.one_hot:
         upper = {name: upper["argmax"] * (beta or 1.0 if name == "alpha" else 1.0) for name in chosen}
+    found = Bounds(upper.get("argmax"), upper.get("randomized"), upper.get("alpha"))
+    # No test of so few labels has the power to exclude what makes these bounds false: people's noise often does.
+    conditional = request.stated.by_class and refuted is None
+    plain = Bounds() if conditional else found
     return RiskCertificate(
-        argmax_error=upper.get("argmax"),
-        randomized_error=upper.get("randomized"),
-        alpha_risk=upper.get("alpha"),
+        argmax_error=plain.argmax_error,
+        randomized_error=plain.randomized_error,
+        alpha_risk=plain.alpha_risk,
         delta=delta,
         n=sample.labels.size,
         n_classes=sample.n_classes,
@@ -277,6 +314,7 @@ def judge(sample: Sample, request: Request, delta: float) -> RiskCertificate:
         condition_number=assumed.condition_number if isinstance(assumed, KnownTransition) else None,
         looked_up=assumed.n if isinstance(assumed, LookedUp) else None,
         noise_tested=finding.tested if request.stated.by_class else None,
+        conditional=found if conditional else None,
     )
 
 

@@ -11,9 +11,12 @@ import numpy as np
 from mgce import _validation
 from mgce._arrays import FloatArray, IntArray, as_array, as_labels
 from mgce.risk.label_noise import Losses, RightLabels
+from mgce.risk.looking_up import looked_up_upper_sequence, reserved
 from mgce.risk.sample import UNSEEN, Sample
+from mgce.risk.sequential import betting_upper_sequence
 from mgce.risk.stratified import stratified_upper
 
+LOOKS = "the order in which rows were looked up was drawn too; the bound holds at every look, whenever the looks end"
 NOT_LOOKED_UP = -2  # the right label of a row that was not looked up
 
 
@@ -22,16 +25,18 @@ class LookedUp:
     """The assumption that right labels of randomly drawn rows are known; nothing is assumed of other labels."""
 
     n: int  # rows that were looked up
+    anytime: bool = False  # whether the bound holds at every look, in the order of the looks
 
     most_agreement = None
 
     @property
     def assumptions(self) -> tuple[str, ...]:
         """Return clauses that state how rows were drawn for looking up, and that the looked-up labels are right."""
-        return (
+        clauses = (
             "the rows to look up were drawn at random, without regard to their right labels",
             "the labels that were looked up are right",
         )
+        return (*clauses, LOOKS) if self.anytime else clauses
 
     def upper(self, sample: Sample, losses: Losses, delta: float) -> float:
         """Bound the mean loss against right labels by the looked-up rows; for errors, also use the other labels."""
@@ -39,6 +44,8 @@ class LookedUp:
         known = sample.right != NOT_LOOKED_UP
         if not known.any():
             return losses.top
+        if sample.looks is not None:
+            return _at_every_look(sample, losses, delta)
         chance = sample.looked_up_with
         if losses.binary:
             cells = np.where(sample.own(losses.table, 1.0) > 0, 1, 0)
@@ -56,6 +63,19 @@ class LookedUp:
         return min(losses.top, sample.mean_upper(draws, delta, (0.0, losses.top / float(chance.min()))))
 
 
+def _at_every_look(sample: Sample, losses: Losses, delta: float) -> float:
+    """Bound the mean loss after the last look, such that the bounds after all looks hold at once."""
+    rows, right = sample.looks, sample.right
+    assert rows is not None and right is not None
+    own = Sample(right[rows], sample.probs[rows]).own(losses.table[rows], losses.top)
+    kept = reserved(right.size)
+    if losses.binary and kept.any() and not kept[rows].any():
+        disagrees = sample.own(losses.table, 1.0)
+        others = int(disagrees[kept].sum()), int(kept.sum())
+        return float(looked_up_upper_sequence(own, disagrees[rows], others, delta)[-1])
+    return float(betting_upper_sequence(own, delta, limits=(0.0, losses.top))[-1])
+
+
 def _by_cells(cells: IntArray, sample: Sample, losses: Losses, delta: float, **design: Any) -> float:
     """Bound an error rate by two groups of rows: 0, whose given label agrees with the classifier, and 1, all others."""
     assert sample.right is not None
@@ -68,8 +88,8 @@ def _by_cells(cells: IntArray, sample: Sample, losses: Losses, delta: float, **d
     return stratified_upper(both(cells[known][wrong]), both(cells[known]), both(cells), delta, **design)
 
 
-def right_labels(checked: Any, n: int, k: int) -> IntArray:
-    """Return an array of n right labels, from {row: label} or (rows, labels); `NOT_LOOKED_UP` where unknown."""
+def right_labels(checked: Any, n: int, k: int) -> tuple[IntArray, IntArray]:
+    """Return n right labels from {row: label} or (rows, labels), `NOT_LOOKED_UP` where unknown, and the given rows."""
     pair = (list(checked), list(checked.values())) if isinstance(checked, Mapping) else checked
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
         what = "a mapping of rows to right labels, or a pair of arrays (rows, labels)"
@@ -84,7 +104,7 @@ def right_labels(checked: Any, n: int, k: int) -> IntArray:
     unseen = labels == UNSEEN
     right = np.full(n, NOT_LOOKED_UP, dtype=np.int64)
     right[rows] = np.where(unseen, UNSEEN, as_labels(np.where(unseen, 0, labels), rows.size, k, "checked, labels"))
-    return right
+    return right, rows
 
 
 def probabilities(checked_with: Any, n: int) -> FloatArray | None:

@@ -84,7 +84,7 @@ def noise_rate_interval(target: Any, probs: Any, *, delta: float = 0.05) -> Nois
         >>> noisy = np.where(rng.random(5000) < 0.2, 1 - y, y)
         >>> interval = noise_rate_interval(noisy, np.eye(2)[y] * 0.9 + 0.05)
         >>> round(interval.lower, 2), round(interval.upper, 2)
-        (0.2, 0.22)
+        (0.18, 0.22)
 
     Reference: Clopper and Pearson (1934); for the upper end, the noisy error under symmetric noise, Ghosh, Kumar and
     Sastry (2017).
@@ -165,7 +165,7 @@ def estimate_transition(
     with t_l the mean probability of class l among the examples labelled l, and n_j the number of examples labelled j.
     This estimate has no guarantee: it is good only if the model ranks the classes of most examples correctly. The share
     of wrong labels and its interval do not come from the matrix, but from :func:`mgce.noise.noise_share`.
-    For a guarantee, look up the right labels of some examples and pass the counts as `audit` to
+    For a guarantee, look up the right labels of some examples and pass them as `checked` to
     :func:`~mgce.certify`.
 
     Args:

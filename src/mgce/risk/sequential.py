@@ -52,21 +52,31 @@ def betting_upper_sequence(sample: Any, delta: float = 0.05, *, limits: tuple[fl
     """
     check_delta(delta)
     low, high = limits
-    z = unit_sample(sample, limits)
+    return np.asarray(low + (high - low) * refuted_from(unit_sample(sample, limits), delta))
+
+
+def refuted_from(z: FloatArray, delta: float, *, largest: float | FloatArray = 1.0) -> FloatArray:
+    """Return after each draw the least candidate for the mean that betting refutes, rounded up to the grid.
+
+    Args:
+        z: draws whose expectation given earlier draws is in [0, 1] and the same for all, shape (n,).
+        delta: probability with which any of the results may be too small.
+        largest: how large each draw may be, a number or shape (n,); it may depend on earlier draws.
+    """
     goal = -math.log(delta)
     stakes = _open_ended_stakes(z, goal)
+    top = np.broadcast_to(largest, z.shape)
     means = np.arange(1, GRID + 1) / GRID
-    with np.errstate(divide="ignore"):
-        most = MOST_OF_WEALTH / (1 - means)
     wealth, first = np.zeros(GRID), np.empty(z.size)
     for start in range(0, z.size, CHUNK):
         part = slice(start, start + CHUNK)
-        stake = np.minimum(stakes[part, None], most)
+        with np.errstate(divide="ignore"):
+            stake = np.minimum(stakes[part, None], MOST_OF_WEALTH / (top[part, None] - means))
         logs = wealth + np.log1p(stake * (means - z[part, None])).cumsum(0)
         # The capital rises with m: the refuted candidates are those from the first one on.
         first[part] = np.where(logs[:, -1] >= goal, GRID - (logs >= goal).sum(1), GRID - 1)
         wealth = logs[-1]
-    return np.asarray(low + (high - low) * means[np.minimum.accumulate(first.astype(np.int64))])
+    return np.asarray(means[np.minimum.accumulate(first.astype(np.int64))])
 
 
 def drift_upper_sequence(sample: Any, delta: float = 0.05, *, limits: tuple[float, float] = (0.0, 1.0)) -> FloatArray:

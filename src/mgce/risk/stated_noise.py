@@ -9,7 +9,6 @@ import numpy as np
 
 from mgce import _validation
 from mgce._rounding import rounded_down, rounded_up
-from mgce.risk.audit import audited
 from mgce.risk.label_noise import AnyNoise, LabelNoise, RightLabels, SymmetricNoise, checked_transition
 from mgce.risk.looked_up import NOT_LOOKED_UP, LookedUp
 from mgce.risk.noise_rate import noise_rate_interval
@@ -26,7 +25,6 @@ class StatedNoise:
     rate: Any = 0.0
     kind: str = "symmetric"
     transition: Any = None  # (k, k)
-    audit: Any = None  # (k, k)
     checked: bool = False  # whether right labels were looked up
 
     def __post_init__(self) -> None:
@@ -34,11 +32,9 @@ class StatedNoise:
         if self.rate != AUTO if isinstance(self.rate, str) else np.ndim(self.rate) != 0:
             what = f"a number or {AUTO!r}; a matrix goes to `transition`"
             raise TypeError(_validation.expected("noise_rate", what, type(self.rate).__name__))
-        others = (self.transition is not None) + (self.audit is not None) + self.checked
+        others = (self.transition is not None) + self.checked
         if others > 1 or (others and not (self.kind == "symmetric" and self.rate == 0)):
-            raise ValueError(
-                _validation.expected("noise_rate, transition, audit, checked", "stated one at a time", "several")
-            )
+            raise ValueError(_validation.expected("noise_rate, transition, checked", "stated one at a time", "several"))
 
     @property
     def present(self) -> bool:
@@ -49,18 +45,16 @@ class StatedNoise:
     def by_class(self) -> bool:
         """Whether the statement is that the right label alone determines the noise, which the labels may refute."""
         symmetric = self.rate != 0 and self.kind == "symmetric"
-        return symmetric or self.transition is not None or self.audit is not None
+        return symmetric or self.transition is not None
 
     def assume(self, sample: Sample, delta: float) -> tuple[LabelNoise, float]:
         """Return the stated assumption on wrong labels, and the part of delta that is left for the bounds."""
         k = sample.n_classes
         if self.checked:
             assert sample.right is not None
-            return LookedUp(int((sample.right != NOT_LOOKED_UP).sum())), delta
+            return LookedUp(int((sample.right != NOT_LOOKED_UP).sum()), sample.looks is not None), delta
         if self.transition is not None:
             return checked_transition(self.transition, k), delta
-        if self.audit is not None:
-            return audited(self.audit, k, delta / 2), delta / 2
         if self.rate == AUTO:
             return _estimated(sample, delta / 2), delta / 2
         rate = float(self.rate)
@@ -72,6 +66,13 @@ class StatedNoise:
             what = f"in [0, {k - 1}/{k}), since from (k-1)/k on noisy labels say nothing about clean ones"
             raise ValueError(_validation.expected_share("noise_rate", what, rate))
         return (SymmetricNoise(rate, k) if rate else RightLabels()), delta
+
+
+def check_gone(audit: object) -> None:
+    """Refuse counts of looked-up rows, which earlier builds took in place of the rows themselves."""
+    if audit is not None:
+        what = "left out: pass the rows that were looked up as `checked`, which assumes nothing of the noise"
+        raise ValueError(_validation.expected("audit", what, "counts"))
 
 
 def _estimated(sample: Sample, delta: float) -> SymmetricNoise:

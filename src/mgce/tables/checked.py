@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -146,8 +145,6 @@ class Findings:
         left: with probability 1 - delta, at most this share of the table's labels is still wrong; None if unknown.
         delta: probability with which each of the two bounds may fail.
         note: why there are no bounds; "" if there are bounds.
-        audit: counts of the rows drawn at random, by right label (row) and given label (column), in the order of the
-            classes; `mgce certify --audit` accepts such counts.
     """
 
     n: int
@@ -159,14 +156,13 @@ class Findings:
     left: float | None
     delta: float
     note: str = ""
-    audit: tuple[tuple[int, ...], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the results of the review as plain values for JSON."""
         counts = {name: getattr(self, name) for name in ("n", "changed", "dropped", "skipped", "drawn")}
         error = None if self.error is None else vars(self.error)
         bounds = {"error": error, "wrong_left_at_most": self.left, "delta": self.delta, "note": self.note}
-        return {**counts, **bounds, "audit": [list(row) for row in self.audit]}
+        return {**counts, **bounds}
 
 
 def findings(
@@ -206,14 +202,7 @@ def findings(
         left=_left(drawn, draws, order, delta) if last else None,
         delta=delta,
         note="" if independent else DEPENDENT,
-        audit=_audit([one for one in drawn if one is not None and one.label], rows.classes.tolist()),
     )
-
-
-def _audit(drawn: Sequence[Decision], classes: Sequence[str]) -> tuple[tuple[int, ...], ...]:
-    """Return a matrix of counts of the drawn rows, by right label (row) and given label (column)."""
-    pairs = Counter((one.label, one.given) for one in drawn)
-    return tuple(tuple(pairs[right, given] for given in classes) for right in classes)
 
 
 def _left(drawn: Sequence[Decision | None], draws: Draws, order: Sequence[int], delta: float) -> float:

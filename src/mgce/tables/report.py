@@ -92,7 +92,10 @@ def _measured_and_certified(fit: TableFit, plan: FitPlan) -> str:
         f"On {certificate.n:,} {rows} that it had not seen, the model agrees with the given label in "
         f"{fit.quality['accuracy']:.1%}."
     )
-    error, confidence = certificate.argmax_error, f"With confidence {confidence_text(1 - certificate.delta)}"
+    error, confidence = (
+        certificate.assumed.argmax_error,
+        f"With confidence {confidence_text(1 - certificate.delta)}",
+    )
     if certificate.refuted is not None:
         return (
             f"{measured} {confidence}, these labels refute {certificate.refuted}. The model disagrees with the "
@@ -175,12 +178,12 @@ def _certificate(fit: TableFit) -> str:
             [
                 f"the most probable class {fails}",
                 f"{1 - fit.quality['accuracy']:.1%}",
-                _bound(certificate.argmax_error),
+                _bound(certificate.assumed.argmax_error),
             ],
             [
                 f"a class drawn from h {fails}",
                 f"{fit.quality['randomized_error']:.1%}",
-                _bound(certificate.randomized_error),
+                _bound(certificate.assumed.randomized_error),
             ],
         ],
     )
@@ -208,10 +211,11 @@ def _which_labels(certificate: RiskCertificate) -> str:
             "The bounds are on disagreements with the labels as given. They bound errors of the model if the labels "
             "are right. If some are wrong, --noise-rate says how many, and the bounds are then against right labels."
         )
+    only_if = "" if certificate.conditional is None else ", and hold only if labels are wrong whatever the row"
     return (
         "The bounds are on errors against right labels: they are corrected for a noise rate of "
-        f"{rate_up(certificate.noise_rate)}. All other figures on this page, accuracy and calibration among them, are "
-        "against the labels as given."
+        f"{rate_up(certificate.noise_rate)}{only_if}. All other figures on this page, accuracy and calibration among "
+        "them, are against the labels as given."
     )
 
 

@@ -1,0 +1,88 @@
+"""Rows of a table to look up for a bound on errors, as a file for `mgce review`; and the labels that were found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from mgce._validation import expected
+from mgce.datasets.table_files import to_csv
+from mgce.review.decision_file import Decision
+from mgce.review.suspect_file import COLUMNS, NAME
+from mgce.risk import rows_to_check
+from mgce.risk.sample import UNSEEN
+from mgce.tables.predictions import LabelledPredictions
+from mgce.tables.row_keys import row_keys
+
+EVERY = 1e-6  # a width that no table is large enough for: all rows are to be looked up
+ROW = "row"  # the column that numbers the rows, as `mgce fit` names it
+
+
+def order_to_check(
+    frame: pd.DataFrame, predictions: LabelledPredictions, width: float, delta: float
+) -> NDArray[np.int64]:
+    """Return the rows to look up for a bound of a wanted width; sorting the table does not change their order.
+
+    Args:
+        frame: the table.
+        predictions: its labels and predictions.
+        width: as in :func:`~mgce.risk.rows_to_check`.
+        delta: probability with which the bound may fail.
+    """
+    by_key = np.argsort(np.array(row_keys(frame, predictions.column)), kind="stable")
+    return by_key[rows_to_check(predictions.target[by_key], predictions.probs[by_key], width, delta=delta)]
+
+
+def to_check_csv(frame: pd.DataFrame, predictions: LabelledPredictions, rows: NDArray[np.int64]) -> bytes:
+    """Return the content of a file of suspects with these rows, the first one to look up first."""
+    labels, probs, n = predictions.target[rows], predictions.probs[rows], rows.size
+    classes = np.array([*predictions.classes, ""], dtype=object)  # the last for a label that is no class
+    best = np.argsort(-probs, axis=1, kind="stable")[:, :2]
+    given = frame[predictions.column].astype(str).to_numpy(dtype=object)[rows]
+    values = {
+        "rank": np.arange(1, n + 1),
+        "": rows + 1,
+        "line": "",
+        "key": np.array(row_keys(frame, predictions.column), dtype=object)[rows],
+        "given": given,
+        "suggested": classes[best[:, 0]],
+        "alternative": classes[np.where(best[:, 0] == labels, best[:, 1], best[:, 0])],
+        "p_wrong": 0.5,
+        "p_given": np.where(labels == UNSEEN, 0.0, probs[np.arange(n), labels]).round(2),
+        "p_suggested": probs.max(1).round(2),
+        "is_issue": False,
+        "expected_precision": 0.5,
+        "checked": "",
+        "draw": np.arange(1, n + 1),
+        "draw_probability": 1 / len(frame),
+    }
+    cells = frame.drop(columns=predictions.column).iloc[rows].reset_index(drop=True)
+    table = pd.concat([pd.DataFrame({name: values[name] for name in COLUMNS}), cells], axis=1)
+    return to_csv(table.set_axis([*COLUMNS[:NAME], ROW, *table.columns[NAME + 1 :]], axis=1), None)
+
+
+def looked_up(
+    frame: pd.DataFrame, predictions: LabelledPredictions, decisions: Sequence[Decision], delta: float
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the rows that were looked up, in the order of the draws, and their right labels.
+
+    A row that was drawn before the last decision and has none counts as an error. So does one that was dropped or
+    skipped, or whose label is none of the classes.
+
+    Raises:
+        ValueError: if a decision is on no row of this table, or its draw is not the one of this row.
+    """
+    order = order_to_check(frame, predictions, EVERY, delta)
+    keys = row_keys(frame, predictions.column)
+    draw = {keys[row]: place for place, row in enumerate(order.tolist(), 1)}
+    other = sum(one.draw is None or draw.get(one.key) != one.draw for one in decisions)
+    if other:
+        what = "decisions on the rows that --to-check has written for this table"
+        raise ValueError(expected("checked", what, f"{other:,} on other rows"))
+    place = {label: index for index, label in enumerate(predictions.classes)}
+    found = {one.draw: place.get(one.label, UNSEEN) for one in decisions}
+    last = max(draw or 0 for draw in found)
+    return order[:last], np.array([found.get(number, UNSEEN) for number in range(1, last + 1)], dtype=np.int64)
