@@ -19,6 +19,7 @@ SOURCE = ROOT / "src" / "mgce"
 # Every estimator checks its parameters as those of scikit-learn do. There is no public way to take part in that.
 CHECKED = {
     "estimators/boosting.py",
+    "estimators/embedding.py",
     "estimators/forest.py",
     "estimators/fourier.py",
     "estimators/linear.py",
@@ -30,7 +31,8 @@ CHECKED = {
 USED = {
     "sklearn.base._fit_context": CHECKED,
     "sklearn.utils._param_validation.Interval": CHECKED,
-    "sklearn.utils._param_validation.StrOptions": CHECKED - {"estimators/boosting.py", "integrations/boosting.py"},
+    "sklearn.utils._param_validation.StrOptions": CHECKED
+    - {"estimators/boosting.py", "estimators/embedding.py", "integrations/boosting.py"},
     "_parameter_constraints": CHECKED,
     # Weights, batches and indices, checked in the words of scikit-learn.
     "sklearn.utils.validation._check_sample_weight": {"estimators/base.py", "estimators/linear_cv.py"},

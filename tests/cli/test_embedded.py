@@ -35,7 +35,8 @@ def test_a_folder_of_classes_to_a_model_and_back(mgce, tmp_path, photos):
     assert code == 0, errors
     words = " ".join(output.split())
     assert "mgce fit photos --target label --id path --encoder tiny:net --checked" in words
-    assert "mgce predict photos.skops NEW-PICTURES" in words and "errors of the head that judges them" in words
+    assert "mgce predict photos.skops NEW-PICTURES" in words
+    assert "A head judges the label of each row" in (tmp_path / "photos.html").read_text()
     suspects = pd.read_csv(tmp_path / "photos.suspects.csv")
     assert {*suspects["path"][:2]} == {"light/004.png", "light/010.png"}
     assert suspects["picture"][0] == f"photos/{suspects['path'][0]}"

@@ -13,7 +13,8 @@ from mgce.tables.suspects import judgement
 
 
 def listing(frame, target="y", id=None, held_out=(0,)):
-    rows = SimpleNamespace(frame=frame, held_out=np.array(held_out))
+    columns = SimpleNamespace(width=0)
+    rows = SimpleNamespace(frame=frame, held_out=np.array(held_out), columns=columns)
     return Listing.of(frame, rows, Split(target, id), None, {1: "keep"})
 
 

@@ -45,7 +45,13 @@ def embed_with_progress(console: Console, encoder: Encoder, inputs: Inputs, out:
     Returns:
         Whether anything had to be encoded.
     """
-    columns = (TextColumn("Encoding"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("Encoding", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("", total=None)
 
