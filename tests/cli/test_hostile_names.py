@@ -235,6 +235,7 @@ CSV = {
     "review/suspect_file.py",
     "cli/predict.py",
     "cli/changed_tables.py",
+    "cli/clean.py",
     "cli/demo.py",
     "cli/fit.py",
     "experiments/compared.py",
