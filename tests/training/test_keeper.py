@@ -34,7 +34,7 @@ class Loop:
     def __init__(self):
         self.network, self.criterion = network(), ELRLoss(N, K)
         self.optimizer = torch.optim.Adam(self.network.parameters(), 0.05)
-        self.keeper = ModelKeeper(self.network, self.criterion, optimizer=self.optimizer)
+        self.keeper = ModelKeeper(self.network, self.criterion, others={"optimizer": self.optimizer})
         self.after_steps = []
 
     def run(self, epochs):
@@ -158,9 +158,10 @@ def test_mistakes_of_a_loop_are_one_sentence():
     with pytest.raises(TypeError, match="network"):
         ModelKeeper(lambda x: x, nn.CrossEntropyLoss())
     with pytest.raises(TypeError, match="optimizer"):
-        ModelKeeper(model, nn.CrossEntropyLoss(), optimizer=3)
+        ModelKeeper(model, nn.CrossEntropyLoss(), others={"optimizer": 3})
     with pytest.raises(ValueError, match="optimizer"):
-        keeper.load_state_dict(ModelKeeper(model, model, optimizer=torch.optim.SGD(model.parameters())).state_dict())
+        others = {"optimizer": torch.optim.SGD(model.parameters())}
+        keeper.load_state_dict(ModelKeeper(model, model, others=others).state_dict())
     found = keeper.end_epoch(validation())
     assert isinstance(found, Epoch)
     assert found.training != found.training  # no predictions were given

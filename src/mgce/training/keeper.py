@@ -52,7 +52,7 @@ class ModelKeeper:
     Args:
         network: the network that is trained. It is neither moved nor changed.
         criterion: the loss, whose buffers belong to :meth:`state_dict`.
-        others: anything else with a `state_dict`, by name, to be saved and restored with the rest: an optimizer, a
+        others: other objects with a `state_dict`, by name, to be saved and restored with the rest: the optimizer, a
             scheduler.
         predict: function from a model and a batch of the validation set to logits (n, k) and labels (n,). By default a
             batch is a tuple that begins with inputs and labels, or a mapping with `labels` as Hugging Face has it.
@@ -70,7 +70,7 @@ class ModelKeeper:
         >>> network, criterion = nn.Linear(2, 2), nn.CrossEntropyLoss()
         >>> _ = nn.init.zeros_(network.weight), nn.init.zeros_(network.bias)
         >>> optimizer = torch.optim.SGD(network.parameters(), lr=0.5)
-        >>> keeper = ModelKeeper(network, criterion, optimizer=optimizer)
+        >>> keeper = ModelKeeper(network, criterion, others={"optimizer": optimizer})
         >>> for epoch in range(3):
         ...     for inputs, target in torch.utils.data.DataLoader(train, batch_size=30):
         ...         logits = network(inputs)
@@ -90,15 +90,21 @@ class ModelKeeper:
     """
 
     def __init__(
-        self, network: nn.Module, criterion: nn.Module, *, predict: Predict | None = None, **others: Any
+        self,
+        network: nn.Module,
+        criterion: nn.Module,
+        *,
+        others: Mapping[str, Any] | None = None,
+        predict: Predict | None = None,
     ) -> None:
         for name, module in (("network", network), ("criterion", criterion)):
             if not isinstance(module, nn.Module):
                 raise TypeError(expected(name, "a module", module))
-        for name, other in others.items():
+        self.others = dict(others or {})
+        for name, other in self.others.items():
             if not (hasattr(other, "state_dict") and hasattr(other, "load_state_dict")):
                 raise TypeError(expected(name, "an object with state_dict and load_state_dict", other))
-        self.network, self.criterion, self.others = network, criterion, others
+        self.network, self.criterion = network, criterion
         self.predict = _of_batch if predict is None else predict
         self.epochs: list[Epoch] = []
         self._average = AveragedModel(network, multi_avg_fn=self._averaged, use_buffers=True)
