@@ -26,6 +26,11 @@ class TestContract(EstimatorContract):
     def make(**parameters):
         return MGCEEmbeddingClassifier(**{"random_state": 0, **parameters})
 
+    @pytest.mark.slow
+    @pytest.mark.nightly
+    def test_scikit_learn_checks(self):
+        super().test_scikit_learn_checks()
+
     def test_impossible_labels_are_ranked_by_their_margin(self, fitted, data):
         assert fitted.predict_proba(data[0]).min() > 0  # a mean of softmax calls no label impossible
 

@@ -46,6 +46,7 @@ def test_triton_is_not_imported_before_the_first_call() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_each_kernel_fits_a_device() -> None:
     variants = compiled("some")
     assert {variant["kernel"] for variant in variants} == SPILLED.keys()

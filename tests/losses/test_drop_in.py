@@ -138,6 +138,7 @@ def test_a_second_derivative_through_a_compiled_call_is_right_or_refused(loss, t
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_compiled_with_dynamic_shapes(loss):
     torch._dynamo.reset()
     compiled = torch.compile(lambda f, y: loss(f, y), backend="aot_eager", fullgraph=True, dynamic=True)

@@ -42,6 +42,7 @@ def test_compile():
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning", "ignore::DeprecationWarning")  # of PyTorch's exporter
 def test_onnx():
     pytest.importorskip("onnxscript", reason="needs onnxscript")

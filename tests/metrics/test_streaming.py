@@ -194,6 +194,7 @@ def test_sce_refuses_another_number_of_classes(validate_args):
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_two_processes_agree_with_the_function(rows, tmp_path):
     torch.save({"probs": rows[0], "target": rows[1]}, tmp_path / "rows.pt")
     worker = Path(__file__).with_name("sync_worker.py")
