@@ -2,7 +2,7 @@
 
 `python -m benchmarks.loop --data-dir DATA` trains what has no record yet in `results/loop/runs.jsonl`, and prints a
 table. A network is trained on 3,200 rows; 800 noisy rows choose the epoch; all test rows have right labels. Images are
-halved. The recipe of `docs` was chosen on the columns of `DEVELOPMENT`; the others were read afterwards.
+halved. A default recipe is to be chosen on the columns of `DEVELOPMENT`; the other columns are to be read once, then.
 """
 
 from __future__ import annotations

@@ -113,7 +113,9 @@ class ModelKeeper:
         self._lost = torch.zeros(2, dtype=torch.int64)  # of the validation rows: see `memorising.diagnosis`
         self._right_at_best: Tensor | None = None
         self._total, self._steps, self._steps_of_epoch = 0, 0, 0
-        self._trained: list[Tensor] = []  # numbers of training labels predicted in each step, and rows; read at the end
+        self._trained: list[
+            Tensor
+        ] = []  # of each step: training labels predicted, and rows; read at the end of the epoch
 
     def step(self, logits: Tensor | None = None, target: Tensor | None = None) -> None:
         """Take the network's weights into the average; call it after each step of the optimizer.
@@ -225,7 +227,7 @@ class ModelKeeper:
         return (
             f"{what} after epoch {kept['epoch']} of {len(self.epochs)} is kept: it predicts {kept['accuracy']:.1%} of "
             f"the validation labels, the network after the last epoch {last.network:.1%}. "
-            f"{diagnosis(self.epochs[-1].training, last.network, *self._lost.tolist())}"
+            f"{diagnosis(last.training, last.network, *self._lost.tolist())}"
         )
 
     def _models(self) -> dict[str, nn.Module]:
@@ -234,9 +236,8 @@ class ModelKeeper:
 
     def _averaged(self, average: Any, network: Any, steps: Any) -> None:
         """Move tensors of the average towards those of the network, in place; copy what is no real number."""
-        decay = (1 + self._total) / (
-            10 + self._total
-        )  # at first the average would remember the initial weights for too long
+        # Fewer steps count at first, or the average would remember the initial weights for too long.
+        decay = (1 + self._total) / (10 + self._total)
         if self._steps_of_epoch:
             decay = min(decay, 1 - 1 / (HORIZON * self._steps_of_epoch))
         for ours, theirs in zip(average, network, strict=True):
@@ -247,7 +248,7 @@ class ModelKeeper:
 
     @torch.inference_mode()
     def _right(self, model: nn.Module, validation: Iterable[Any]) -> Tensor:
-        """Return of each validation row whether the model, in evaluation mode, predicts its given label."""
+        """Return for each validation row whether the model, in evaluation mode, predicts its given label."""
         modes = [(part, part.training) for part in model.modules()]
         model.eval()
         try:
@@ -261,7 +262,7 @@ class ModelKeeper:
         return torch.cat(right).clone()
 
     def _note_losses(self, right: Tensor) -> None:
-        """Count the validation rows that the network predicts now and did not at its own best epoch, and vice versa."""
+        """Count validation labels that the network predicted at its best epoch and does not now, and the opposite."""
         best = max(epoch.network for epoch in self.epochs)
         if self._right_at_best is None or self.epochs[-1].network == best:
             self._right_at_best = right
