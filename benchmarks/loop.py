@@ -8,6 +8,7 @@ halved. A default recipe is to be chosen on the columns of `DEVELOPMENT`; the ot
 from __future__ import annotations
 
 import argparse
+import base64
 import csv
 import json
 import time
@@ -130,7 +131,7 @@ def _generator(seed: int) -> torch.Generator:
 def _given(noise: str, x: Tensor, right: Tensor, noisy: dict[str, Tensor], seed: int) -> Tensor:
     """Return labels that are wrong by a kind of noise."""
     if noise in ("people", "one person"):
-        return noisy[{"people": "worse_label", "one person": "random_label1"}[noise]]
+        return noisy[{"people": "worst", "one person": "random1"}[noise]]
     matrices = {
         "symmetric": symmetric(10, 0.4),
         "weak": symmetric(10, 0.2),
@@ -242,6 +243,8 @@ def trained(data: Data, column: Column, recipe: str, seed: int) -> dict[str, Any
     n = data.n_train
     validation = DataLoader(TensorDataset(data.x[n:], data.given[n:]), 500)
     best: dict[str, tuple[float, Tensor]] = {}
+    kept: list[tuple[int, str]] = []  # where it changes: after which epoch, and which validation labels are predicted
+    kept_epochs = []  # after each epoch
     for _ in range(EPOCHS):
         model.train()
         for index in torch.randperm(n, generator=generator).split(BATCH):
@@ -255,6 +258,9 @@ def trained(data: Data, column: Column, recipe: str, seed: int) -> dict[str, Any
             optimizer.step()
             keeper.step(logits, y)
         epoch = keeper.end_epoch(validation)
+        if not kept or kept[-1][1] != _packed(keeper.kept_right):
+            kept.append((len(keeper.epochs), _packed(keeper.kept_right)))
+        kept_epochs.append(keeper.kept_epoch)
         for name, accuracy, network_ in (
             ("checkpoint", epoch.network, model),
             ("average", epoch.average, keeper.average),
@@ -263,15 +269,19 @@ def trained(data: Data, column: Column, recipe: str, seed: int) -> dict[str, Any
                 best[name] = accuracy, right_rows(network_, data)
     found = {"last": right_rows(model, data), "kept": right_rows(keeper.best(), data)}
     found |= {name: rows for name, (_, rows) in best.items()}
+    stored = {name: _packed(found[name]) for name in ("checkpoint", "kept")}  # of paired tests
     record: dict[str, Any] = {name: 100 * rows.double().mean().item() for name, rows in found.items()}
-    record["rows"] = {name: _packed(rows) for name, rows in found.items()}
+    record |= {"rows": stored, "validation": kept, "kept_epochs": kept_epochs}
+    share = keeper.noise_share()
+    record["share"] = {"lower": share.lower, "upper": share.upper, "supported": share.supported}
+    record["share"] |= {"reason": share.reason, "true": (data.given != data.right)[n:].double().mean().item()}
     record |= {"said": str(keeper), "training": keeper.epochs[-1].training, "seconds": time.process_time() - start}
     return record
 
 
 def _packed(rows: Tensor) -> str:
-    """Return truth values as hexadecimal digits, for paired tests later."""
-    return np.packbits(rows.numpy()).tobytes().hex()
+    """Return truth values as text."""
+    return base64.b85encode(np.packbits(rows.numpy()).tobytes()).decode()
 
 
 def missing(columns: dict[str, Column], recipes: list[str], seeds: int) -> Iterator[tuple[str, str, int]]:

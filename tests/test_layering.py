@@ -100,7 +100,7 @@ ROOMS = {
     "mgce.training": (
         "indexed_dataset logit_layer member_losses memorising network seeds settings",
         "keeper convnet resnet steps",
-        "ensemble image_settings",
+        "ensemble image_settings recipes",
         "image_data",
         "image_classifier",
         "lightning",

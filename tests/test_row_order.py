@@ -368,6 +368,7 @@ NO_ROWS = {
     *("env", "report"),  # versions, and records of finished runs
     "prove_kernel",  # a device
     "IndexedDataset",  # it gives each row its place
+    "choose_recipe",  # trains by a function of the caller
     "ModelKeeper",  # of a loop, whose steps have an order
     "demo",  # a table that the command writes itself
 }

@@ -52,6 +52,7 @@ if TYPE_CHECKING:  # what type checkers see; `as` says that it is public
     from mgce.tables.embedding_suspects import find_suspects as find_suspects
     from mgce.training.indexed_dataset import IndexedDataset as IndexedDataset
     from mgce.training.keeper import ModelKeeper as ModelKeeper
+    from mgce.training.recipes import choose_recipe as choose_recipe
 
 __version__ = "0.2.0"
 _ROOMS = ("datasets", "estimators", "functional", "metrics", "noise", "risk", "sets")
@@ -89,6 +90,7 @@ _NAMES = {  # by the module that defines them
     "mgce.tables.embedding_suspects": ("find_suspects",),
     "mgce.training.indexed_dataset": ("IndexedDataset",),
     "mgce.training.keeper": ("ModelKeeper",),
+    "mgce.training.recipes": ("choose_recipe",),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}
 __all__ = sorted((*_ROOMS, *_HOMES))

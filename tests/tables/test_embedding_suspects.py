@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+import torch
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
-from sklearn.model_selection import cross_val_predict
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
 from mgce import MGCEEmbeddingClassifier, find_suspects
 from mgce.tables.suspects import judgement
@@ -39,6 +40,30 @@ def test_probabilities_are_taken_as_they_are(data):
     found = find_suspects(probs, labels, given="probs")
     np.testing.assert_array_equal(found.suggested, np.array(["ant", "bee", "cat"])[probs.argmax(1)])
     assert average_precision_score(wrong, found.score) > 0.8
+
+
+def test_a_function_trains_on_the_other_rows_and_gets_the_same_suspects(data):
+    X, labels, wrong, _ = data
+    classes = np.unique(labels)
+    seen = []
+
+    def train(rows, held_out):
+        assert not set(rows) & set(held_out)
+        seen.append(held_out)
+        return torch.from_numpy(LogisticRegression().fit(X[rows], labels[rows]).predict_proba(X[held_out]))
+
+    found = find_suspects(train, labels, n_folds=4, random_state=0)
+    assert len(seen) == 4 and sorted(np.concatenate(seen)) == list(range(300))
+    folds = StratifiedKFold(4, shuffle=True, random_state=0)
+    probs = cross_val_predict(LogisticRegression(), X, labels, cv=folds, method="predict_proba")
+    np.testing.assert_array_equal(found.order, find_suspects(probs, labels, given="probs").order)
+    np.testing.assert_allclose(found.share_by_label, [found.score[labels == name].mean() for name in classes])
+    assert abs(found.score.mean() - wrong.mean()) < 0.06
+
+
+def test_a_function_that_returns_another_shape_is_named(data):
+    with pytest.raises(ValueError, match="Expected `rows` to be a function that returns probabilities of shape"):
+        find_suspects(lambda rows, others: np.full((len(others), 2), 0.5), data[1])
 
 
 @pytest.mark.parametrize(

@@ -106,6 +106,15 @@ class IndexedLoss(Wrapper):
         return f"num_rows={self.num_rows}, num_classes={self.num_classes}"
 
 
+class AcceptsIndex(Wrapper):
+    """A loss that accepts the index of each row and ignores it, so that one training loop serves all losses."""
+
+    def forward(self, input: Tensor, target: Tensor, index: Tensor | None = None) -> Tensor:
+        """Compute the inner loss of logits against targets."""
+        value: Tensor = self.loss(input, target)
+        return value
+
+
 def probabilities(target: Tensor, num_classes: int, rows: Tensor) -> Tensor:
     """Return targets as class probabilities (n, k) in float32; all zero for rows (n,) whose label is ignored."""
     if target.is_floating_point():

@@ -136,21 +136,35 @@ def noise_share(target: Any, probs: Any, *, delta: float = 0.05) -> NoiseShare:
     if p.ndim != 2 or p.shape[1] < 2:
         raise ValueError(expected("probs", "of shape (n, k) with k of at least 2", p.shape))
     y = as_labels(target, len(p), p.shape[1], "target")
-    n, k = p.shape
-    predicted, top = p.argmax(1), np.round(p.max(1) / SAME) * SAME
-    differs = predicted != y
+    return share_of_predictions(y, p.argmax(1), p.max(1), p.shape[1], delta=delta)
+
+
+def share_of_predictions(
+    target: IntArray, predicted: IntArray, confidence: FloatArray, n_classes: int, *, delta: float = 0.05
+) -> NoiseShare:
+    """Estimate the share of wrong labels as :func:`noise_share` does, from predictions ranked by confidence.
+
+    Args:
+        target: given labels in 0..n_classes-1, shape (n,).
+        predicted: predicted classes, shape (n,), each by a model that was not fitted to the row.
+        confidence: any number that grows with the confidence of a prediction, shape (n,).
+        n_classes: number of classes.
+        delta: nominal probability in (0, 1) with which the truth is outside.
+    """
+    n, top = len(target), np.round(confidence / SAME) * SAME
+    differs = predicted != target
     upper = float(beta.ppf(1 - delta, differs.sum() + 1, n - differs.sum())) if not differs.all() else 1.0
     disagreement = float(differs.mean())
     if n < LEAST_ROWS:
         return _range(f"there are fewer than {LEAST_ROWS} rows", upper, disagreement, n, delta)
-    fit = _fitted(differs, top, k)
+    fit = _fitted(differs, top, n_classes)
     low, share, high = fit.quantiles(delta)
     reason = ""
     if low < LEAST_SHARE or share < disagreement / 2:
         reason = "most disagreements are where the model is unsure, and there hard rows look like wrong labels"
     elif fit.pure < SURE:
         reason = "the model seems to err on its surest rows too"
-    elif not low <= _fitted(differs, _within(predicted, top), k).quantiles(delta)[1] <= high:
+    elif not low <= _fitted(differs, _within(predicted, top), n_classes).quantiles(delta)[1] <= high:
         reason = "labels seem to be wrong more often in some classes than in others"
     if reason:
         return _range(reason, upper, disagreement, n, delta)

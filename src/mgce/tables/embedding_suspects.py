@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.model_selection import StratifiedKFold
 
 from mgce import _validation
 from mgce._arrays import FloatArray, IntArray, as_probs
 from mgce.estimators.base import sorted_classes
 from mgce.estimators.embedding import MGCEEmbeddingClassifier
+from mgce.noise.share import NoiseShare
 from mgce.tables.suspects import judgement
 
 
@@ -24,15 +27,27 @@ class Suspects:
         score: estimated probability that the label of each row is wrong, shape (n,).
         suggested: the most probable class of each row, shape (n,).
         is_issue: whether confident learning considers the label wrong, shape (n,).
+        classes: the k classes, sorted.
+        share: the share of wrong labels: an interval where the data support its assumption, elsewhere a range from 0.
+        share_by_label: the estimated share of wrong labels among the rows that are given each class, shape (k,): the
+            mean of their `score`. It is an estimate without an interval. :class:`mgce.TrimmedLoss` takes it as `trim`.
     """
 
     order: IntArray
     score: FloatArray
     suggested: NDArray[Any]
     is_issue: NDArray[np.bool_]
+    classes: NDArray[Any]
+    share: NoiseShare
+    share_by_label: FloatArray
 
 
-def find_suspects(rows: Any, labels: Any, *, given: str = "features", random_state: Any = None) -> Suspects:
+Train = Callable[[IntArray, IntArray], Any]  # from rows to train on and others to the others' probabilities
+
+
+def find_suspects(
+    rows: Any, labels: Any, *, given: str = "features", n_folds: int = 3, random_state: Any = None
+) -> Suspects:
     r"""Rank labels by how probable it is that they are wrong, from features or from probabilities.
 
     .. math:: \text{score}_i = 1 - \frac{q_{i y_i} T_{y_i y_i}}{\sum_c q_{ic}\, T_{c y_i}}
@@ -42,12 +57,16 @@ def find_suspects(rows: Any, labels: Any, *, given: str = "features", random_sta
     :class:`mgce.MGCEEmbeddingClassifier`, so no row is judged by a model that was fitted to its label.
 
     Args:
-        rows: features, shape (n, d), or probabilities, shape (n, k), with columns in the order of the sorted labels.
-            Probabilities must come from a model that was not fitted to the row, as by
-            :func:`sklearn.model_selection.cross_val_predict`.
+        rows: one of three.
+            Features, shape (n, d), of any model.
+            Probabilities, shape (n, k), with columns in the order of the sorted labels. They must come from a model
+            that was not fitted to the row, as by :func:`sklearn.model_selection.cross_val_predict`.
+            A function that trains a model of your own. It is called with the indices of rows to train on and of other
+            rows, and returns class probabilities of the other rows, such as `criterion.link(model(x[others]))`.
         labels: the labels in doubt, shape (n,), of at least 2 classes.
-        given: what `rows` are: `"features"` or `"probs"`.
-        random_state: seed of the folds, for features.
+        given: what `rows` are, if they are no function: `"features"` or `"probs"`.
+        n_folds: number of trainings by a function; each leaves out another part of the rows.
+        random_state: seed of the folds, for features and functions.
 
     Returns:
         The ranking, with suggested labels.
@@ -60,19 +79,40 @@ def find_suspects(rows: Any, labels: Any, *, given: str = "features", random_sta
         >>> suspects = find_suspects(probs, ["ant", "ant", "bee", "bee"], given="probs")
         >>> suspects.order.tolist(), str(suspects.suggested[3])
         ([3, 2, 1, 0], 'ant')
+        >>> suspects.share_by_label.round(2)
+        array([0.  , 0.51])
 
     Reference: Northcutt, Jiang and Chuang, Confident learning, 2021.
     """
-    if given not in ("features", "probs"):
+    classes, target = sorted_classes(np.asarray(labels))
+    if callable(rows):
+        probs = _out_of_fold(rows, target, len(classes), n_folds, random_state)
+    elif given not in ("features", "probs"):
         raise ValueError(_validation.expected("given", "'features' or 'probs'", given))
-    if given == "features":
+    elif given == "features":
         model = MGCEEmbeddingClassifier(random_state=random_state).fit(rows, labels)
-        probs, classes, target = model.oof_proba_, model.classes_, model._label_indices(labels, len(model.oof_proba_))
+        probs = model.oof_proba_
     else:
-        classes, target = sorted_classes(np.asarray(labels))
         probs = as_probs(rows, "rows")
         if probs.shape != (len(target), len(classes)):
             what = f"of shape ({len(target)}, {len(classes)}), a row for each label and a column for each class"
             raise ValueError(_validation.expected("rows", what, probs.shape))
     found = judgement(probs, target.astype(np.int64))
-    return Suspects(found.order(), found.wrong, classes[found.suggested], found.is_issue)
+    by_label = np.bincount(target, found.wrong) / np.bincount(target)
+    return Suspects(
+        found.order(), found.wrong, classes[found.suggested], found.is_issue, classes, found.share, by_label
+    )
+
+
+def _out_of_fold(train: Train, target: IntArray, n_classes: int, n_folds: int, random_state: Any) -> FloatArray:
+    """Return for each row the probabilities of a model that was trained without it, shape (n, k)."""
+    _validation.check_count("n_folds", n_folds, 2)
+    probs = np.empty((len(target), n_classes))
+    folds = StratifiedKFold(n_folds, shuffle=True, random_state=random_state)
+    for others, held_out in folds.split(target, target):
+        found = as_probs(train(others, held_out), "rows")
+        if found.shape != (len(held_out), n_classes):
+            what = f"a function that returns probabilities of shape ({len(held_out)}, {n_classes}) here"
+            raise ValueError(_validation.expected("rows", what, found.shape))
+        probs[held_out] = found
+    return probs

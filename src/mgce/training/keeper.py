@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -12,12 +12,13 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
 from mgce._validation import expected
-from mgce.training.memorising import diagnosis
+from mgce.noise.share import NoiseShare, share_of_predictions
+from mgce.training.memorising import diagnosis, shown_better, wrong_labels
+from mgce.training.validation import Predict, of_batch, predictions
 
 # Weights are averaged over about this many epochs, so that the average does not depend on the size of a batch.
 HORIZON = 2.0
 NETWORK, AVERAGE = "network", "average"
-Predict = Callable[[nn.Module, Any], tuple[Tensor, Tensor]]  # from a model and a batch to logits (n, k) and labels (n,)
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,8 @@ class ModelKeeper:
         >>> print(keeper)  # doctest: +NORMALIZE_WHITESPACE
         The network after epoch 3 of 3 is kept: it predicts 100.0% of the validation labels, the network after the last
         epoch 100.0%. It does not memorise: it predicts 98% of the training labels, and loses no validation labels. No
-        other loss is needed.
+        other loss is needed. At most 6% of the validation labels are wrong, if on every row the right label is at least
+        as likely as any one wrong label.
 
     References: Izmailov et al., Averaging weights leads to wider optima and better generalization, 2018; Polyak and
     Juditsky, Acceleration of stochastic approximation by averaging, 1992.
@@ -105,17 +107,15 @@ class ModelKeeper:
             if not (hasattr(other, "state_dict") and hasattr(other, "load_state_dict")):
                 raise TypeError(expected(name, "an object with state_dict and load_state_dict", other))
         self.network, self.criterion = network, criterion
-        self.predict = _of_batch if predict is None else predict
+        self.predict = of_batch if predict is None else predict
         self.epochs: list[Epoch] = []
         self._average = AveragedModel(network, multi_avg_fn=self._averaged, use_buffers=True)
         self._average.requires_grad_(False)
-        self._kept: dict[str, Any] | None = None
-        self._lost = torch.zeros(2, dtype=torch.int64)  # of the validation rows: see `memorising.diagnosis`
-        self._right_at_best: Tensor | None = None
+        self._best: dict[str, dict[str, Any]] = {}  # of either candidate, its best epoch
+        self._lost = [0, 0]  # of the validation rows: see `memorising.diagnosis`
         self._total, self._steps, self._steps_of_epoch = 0, 0, 0
-        self._trained: list[
-            Tensor
-        ] = []  # of each step: training labels predicted, and rows; read at the end of the epoch
+        # Of each step: training labels predicted, and rows. They are read at the end of the epoch.
+        self._trained: list[Tensor] = []
 
     def step(self, logits: Tensor | None = None, target: Tensor | None = None) -> None:
         """Take the network's weights into the average; call it after each step of the optimizer.
@@ -147,16 +147,17 @@ class ModelKeeper:
         """
         if self._steps == 0:
             raise RuntimeError("Expected `step` to be called after each step of the optimizer, but it never was.")
-        right = {name: self._right(model, validation) for name, model in self._models().items()}
         trained = torch.stack(self._trained).sum(0).tolist() if self._trained else [0, 0]
-        accuracy = {name: float(found.double().mean()) for name, found in right.items()}
+        found = {name: predictions(model, validation, self.predict) for name, model in self._models().items()}
+        accuracy = {name: float(one.right.double().mean()) for name, one in found.items()}
         epoch = Epoch(**accuracy, training=trained[0] / trained[1] if trained[1] else float("nan"))
         self.epochs.append(epoch)
-        name = max(accuracy, key=lambda name: accuracy[name])  # the network, if both are equal
-        if self._kept is None or accuracy[name] > self._kept["accuracy"]:
-            model = self._models()[name]
-            self._kept = {"epoch": len(self.epochs), "of": name, "accuracy": accuracy[name], "state": _copied(model)}
-        self._note_losses(right[NETWORK])
+        for name, model in self._models().items():
+            if name not in self._best or accuracy[name] > self._best[name]["accuracy"]:
+                self._best[name] = {"epoch": len(self.epochs), "of": name, "accuracy": accuracy[name]}
+                self._best[name] |= {"state": _copied(model), **asdict(found[name])}
+        before, now = _right(self._best[NETWORK]), found[NETWORK].right
+        self._lost = [int((before & ~now).sum()), int((now & ~before).sum())]
         self._steps_of_epoch, self._steps, self._trained = self._steps, 0, []
         return epoch
 
@@ -177,6 +178,42 @@ class ModelKeeper:
         module: nn.Module = self._average.module
         return module
 
+    @property
+    def kept_epoch(self) -> int:
+        """The epoch whose weights are kept, counted from 1.
+
+        Raises:
+            RuntimeError: before the first epoch has ended.
+        """
+        epoch: int = self._require_kept()["epoch"]
+        return epoch
+
+    @property
+    def kept_right(self) -> Tensor:
+        """Whether the kept weights predict the given label of each validation row, shape (n,), bool.
+
+        Raises:
+            RuntimeError: before the first epoch has ended.
+        """
+        return _right(self._require_kept())
+
+    def noise_share(self, *, delta: float = 0.05) -> NoiseShare:
+        """Estimate the share of wrong labels among the validation rows, by the kept weights.
+
+        Args:
+            delta: nominal probability in (0, 1) with which the truth is outside the ends.
+
+        Returns:
+            An interval where the data support its assumptions, elsewhere a range from 0: see
+            :func:`mgce.noise.noise_share`. Rows are ranked by the difference of their two largest logits.
+
+        Raises:
+            RuntimeError: before the first epoch has ended.
+        """
+        kept = self._require_kept()
+        target, predicted, margin = (kept[name].numpy() for name in ("target", "predicted", "margin"))
+        return share_of_predictions(target, predicted, margin.astype(float), kept["num_classes"], delta=delta)
+
     def state_dict(self) -> dict[str, Any]:
         """Return all that training needs to go on with equal bits: tensors, numbers and texts only.
 
@@ -190,9 +227,8 @@ class ModelKeeper:
             AVERAGE: self._average.state_dict(),
             "others": {name: other.state_dict() for name, other in self.others.items()},
             "epochs": [asdict(epoch) for epoch in self.epochs],
-            "kept": self._kept,
+            "best": self._best,
             "lost": self._lost,
-            "right_at_best": self._right_at_best,
             "steps": [self._total, self._steps_of_epoch],
             "random": [torch.get_rng_state(), *cuda],
         }
@@ -211,7 +247,7 @@ class ModelKeeper:
         for name, other in self.others.items():
             other.load_state_dict(state["others"][name])
         self.epochs = [Epoch(**epoch) for epoch in state["epochs"]]
-        self._kept, self._lost, self._right_at_best = state["kept"], state["lost"], state["right_at_best"]
+        self._best, self._lost = state["best"], state["lost"]
         (self._total, self._steps_of_epoch), self._steps, self._trained = state["steps"], 0, []
         cpu, *cuda = state["random"]
         torch.set_rng_state(cpu)
@@ -220,14 +256,14 @@ class ModelKeeper:
 
     def __str__(self) -> str:
         """Say in a few sentences what is kept, why, and whether the network memorises."""
-        if self._kept is None:
+        if not self._best:
             return "Nothing is kept before the first epoch has ended."
-        kept, last = self._kept, self.epochs[-1]
+        kept, last = self._require_kept(), self.epochs[-1]
         what = "The average of the weights" if kept["of"] == AVERAGE else "The network"
         return (
             f"{what} after epoch {kept['epoch']} of {len(self.epochs)} is kept: it predicts {kept['accuracy']:.1%} of "
             f"the validation labels, the network after the last epoch {last.network:.1%}. "
-            f"{diagnosis(last.training, last.network, *self._lost.tolist())}"
+            f"{diagnosis(last.training, last.network, *self._lost)} {wrong_labels(self.noise_share())}"
         )
 
     def _models(self) -> dict[str, nn.Module]:
@@ -246,45 +282,12 @@ class ModelKeeper:
             else:
                 ours.copy_(theirs)
 
-    @torch.inference_mode()
-    def _right(self, model: nn.Module, validation: Iterable[Any]) -> Tensor:
-        """Return for each validation row whether the model, in evaluation mode, predicts its given label."""
-        modes = [(part, part.training) for part in model.modules()]
-        model.eval()
-        try:
-            pairs = [self.predict(model, batch) for batch in validation]
-        finally:
-            for part, mode in modes:
-                part.training = mode
-        right = [logits.argmax(1).cpu() == target.cpu() for logits, target in pairs]
-        if not sum(map(len, right)):
-            raise ValueError(expected("validation", "batches with rows", "none"))
-        return torch.cat(right).clone()
-
-    def _note_losses(self, right: Tensor) -> None:
-        """Count validation labels that the network predicted at its best epoch and does not now, and the opposite."""
-        best = max(epoch.network for epoch in self.epochs)
-        if self._right_at_best is None or self.epochs[-1].network == best:
-            self._right_at_best = right
-        before = self._right_at_best
-        self._lost = torch.stack([(before & ~right).sum(), (right & ~before).sum()])
-
     def _require_kept(self) -> dict[str, Any]:
-        if self._kept is None:
+        """Return the best epoch of the average, or that of the network if it is shown to be better."""
+        if not self._best:
             raise RuntimeError("Expected `end_epoch` to be called before, but no epoch has ended.")
-        return self._kept
-
-
-def _of_batch(model: nn.Module, batch: Any) -> tuple[Tensor, Tensor]:
-    """Return the logits and labels of a batch: inputs, labels, ...; or, of Hugging Face, a mapping with `labels`."""
-    device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
-    if isinstance(batch, Mapping) and "labels" in batch:
-        inputs = {name: value.to(device) for name, value in batch.items() if name != "labels"}
-        return model(**inputs).logits, batch["labels"]
-    if not isinstance(batch, tuple | list) or len(batch) < 2:
-        what = "a tuple of inputs and labels, or a mapping with `labels`; else pass `predict`"
-        raise TypeError(expected("batch", what, type(batch).__name__))
-    return model(batch[0].to(device)), batch[1]
+        network, average = self._best[NETWORK], self._best[AVERAGE]
+        return network if shown_better(_right(network), _right(average)) else average
 
 
 def _copied(model: nn.Module) -> dict[str, Any]:
@@ -293,3 +296,9 @@ def _copied(model: nn.Module) -> dict[str, Any]:
         name: value.detach().clone() if isinstance(value, Tensor) else copy.deepcopy(value)
         for name, value in model.state_dict().items()
     }
+
+
+def _right(best: dict[str, Any]) -> Tensor:
+    """Return whether the best epoch of a candidate predicts the given label of each validation row, (n,)."""
+    right: Tensor = best["predicted"] == best["target"]
+    return right

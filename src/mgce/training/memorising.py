@@ -5,10 +5,15 @@ from __future__ import annotations
 import math
 
 from scipy.stats import binomtest
+from torch import Tensor
+
+from mgce.noise.share import NoiseShare
 
 # Of McNemar's test that the last epoch predicts fewer validation labels than the best one. The best epoch is the best
 # of several, so later ones lose labels by chance too: the level is stricter than the usual 0.05 for that.
 LEVEL = 0.01
+# Of the test that the network is better than the average of its weights, which is better more often.
+CHOICE_LEVEL = 0.05
 # By so much more of the training labels than of the validation labels. It is a rule of thumb: a network of few epochs
 # predicts about as many of both.
 GAP = 0.2
@@ -29,7 +34,7 @@ def diagnosis(training: float, validation: float, lost: int, gained: int) -> str
 training labels. Keep a checkpoint, and compare a robust loss such as ELRLoss or SoftBootstrapLoss.'
     """
     fits = not math.isnan(training) and training - validation > GAP
-    declines = lost > gained and binomtest(lost, lost + gained, alternative="greater").pvalue < LEVEL
+    declines = _more(lost, gained, LEVEL)
     known = "" if math.isnan(training) else f"it predicts {training:.0%} of the training labels"
     if declines:
         also = f", and {known}" if known else ""
@@ -45,3 +50,39 @@ training labels. Keep a checkpoint, and compare a robust loss such as ELRLoss or
     if known:
         return f"It does not memorise: {known}, and loses no validation labels. No other loss is needed."
     return "It loses no validation labels. Whether it memorises, `step(logits, target)` would tell."
+
+
+def shown_better(right: Tensor, others: Tensor) -> bool:
+    """Return whether one model is shown to predict more labels than another, by McNemar's exact test.
+
+    Args:
+        right: whether the model predicts the label of each row, shape (n,), bool.
+        others: whether the other model does, shape (n,), bool.
+
+    Reference: McNemar, Note on the sampling error of the difference between correlated proportions, 1947.
+    """
+    return _more(int((right & ~others).sum()), int((others & ~right).sum()), CHOICE_LEVEL)
+
+
+def _more(one: int, other: int, level: float) -> bool:
+    """Return whether one count is larger than the other beyond chance, if either was equally probable."""
+    return one > other and binomtest(one, one + other, alternative="greater").pvalue < level
+
+
+def wrong_labels(share: NoiseShare) -> str:
+    """Say in a sentence how many of the validation labels are wrong, as far as they tell.
+
+    Example:
+        >>> wrong_labels(NoiseShare(0.4, 0.36, 0.44, 0.35, 0.45, True, "", 0.45, 800, 0.05))
+        'Between 36% and 44% of the validation labels are wrong, if wrong labels are equally common on all rows and in \
+all classes.'
+    """
+    if share.supported:
+        return (
+            f"Between {share.lower:.0%} and {share.upper:.0%} of the validation labels are wrong, if wrong labels are "
+            "equally common on all rows and in all classes."
+        )
+    return (
+        f"At most {share.upper:.0%} of the validation labels are wrong, if on every row the right label is at least as "
+        "likely as any one wrong label."
+    )

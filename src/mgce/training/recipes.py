@@ -1,0 +1,210 @@
+"""Choose among recipes, that is, losses with all their settings, by noisy validation labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from statistics import NormalDist
+
+from torch import Tensor, nn
+
+from mgce import _validation
+from mgce._validation import expected
+from mgce.losses.early_learning import ELRLoss
+from mgce.losses.indexed import AcceptsIndex, IndexedLoss
+from mgce.losses.modules import MGCELoss
+from mgce.losses.presets import robust_loss
+from mgce.training.keeper import ModelKeeper
+
+Recipe = Callable[[int, int], nn.Module]  # from the numbers of training rows and of classes to a loss
+Train = Callable[[nn.Module], Iterable[ModelKeeper]]
+
+# The recipe to keep where the validation rows cannot tell: the first in the mean over the development columns of
+# `benchmarks/loop.py`, of those that need to be told nothing of the noise.
+DEFAULT = "ELR"
+RECIPES: dict[str, Recipe] = {
+    "cross-entropy": lambda num_rows, num_classes: nn.CrossEntropyLoss(),
+    "MGCE": lambda num_rows, num_classes: MGCELoss(beta=1.05),
+    "SCE": lambda num_rows, num_classes: robust_loss("sce", "cifar10"),
+    "ELR": lambda num_rows, num_classes: ELRLoss(num_rows, num_classes),
+}
+# A training stops when its best epoch lies this many epochs back. See `choose_recipe`.
+PATIENCE = 5
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What one recipe reached.
+
+    Attributes:
+        right: whether the kept weights predict the given label of each validation row, shape (n,), bool.
+        epochs: number of epochs that were trained.
+        network: the network with the kept weights, in evaluation mode.
+        summary: what the keeper says of the training.
+    """
+
+    right: Tensor
+    epochs: int
+    network: nn.Module = field(repr=False)
+    summary: str
+
+    @property
+    def accuracy(self) -> float:
+        """The share of the validation labels that is predicted."""
+        return float(self.right.double().mean())
+
+
+@dataclass(frozen=True)
+class RecipeChoice:
+    """The recipe that was chosen, and what the validation labels say of all of them.
+
+    Attributes:
+        name: the chosen recipe.
+        default: the recipe that is chosen unless another one is shown to be better.
+        trials: a :class:`Trial` for each recipe, in the order of training.
+        delta: probability that the interval of any recipe misses its difference.
+    """
+
+    name: str
+    default: str
+    trials: dict[str, Trial]
+    delta: float
+
+    @property
+    def network(self) -> nn.Module:
+        """The network of the chosen recipe, with the weights that were kept, in evaluation mode."""
+        return self.trials[self.name].network
+
+    def difference(self, name: str) -> tuple[float, float, float]:
+        """Return how many more of the validation labels a recipe predicts than the default one, and an interval for it.
+
+        The interval is for the share of labels like these, and nominal. The intervals of all recipes hold together with
+        a probability of about 1 - :attr:`delta`.
+        """
+        right, others = self.trials[name].right, self.trials[self.default].right
+        return paired_interval(right, others, self.delta / max(len(self.trials) - 1, 1))
+
+    def __str__(self) -> str:
+        """Say of each recipe what it reached, and which differences the validation labels can tell."""
+        lines = [f"{'recipe':20} {'labels predicted':>16} {'against ' + self.default:>26} {'epochs':>7}"]
+        for name, trial in self.trials.items():
+            against = "" if name == self.default else "{:+.1%} ({:+.1%} to {:+.1%})".format(*self.difference(name))
+            lines.append(f"{name:20} {trial.accuracy:>16.1%} {against:>26} {trial.epochs:>7}")
+        others = [name for name in self.trials if name != self.default]
+        better = [name for name in others if self.difference(name)[1] > 0]
+        open_ = [name for name in others if name not in better and self.difference(name)[2] > 0]
+        if self.name == self.default:
+            lines.append(f"{self.name} is chosen: no recipe is shown to predict more of the validation labels.")
+        else:
+            lines.append(f"{self.name} is chosen: it is shown to predict more of the validation labels.")
+        if open_:
+            n = len(self.trials[self.default].right)
+            lines.append(f"These {n} labels cannot tell whether other recipes are better: {', '.join(open_)}.")
+        return "\n".join([*lines, self.trials[self.name].summary])
+
+
+def choose_recipe(
+    train: Train,
+    num_rows: int,
+    num_classes: int,
+    *,
+    recipes: Mapping[str, Recipe] | None = None,
+    default: str = DEFAULT,
+    patience: int = PATIENCE,
+    delta: float = 0.05,
+) -> RecipeChoice:
+    r"""Train with each of a few losses, and choose one by noisy validation labels.
+
+    The choice is the default recipe, unless another one predicts more validation labels by an interval for the
+    difference of two shares, measured on the same n rows. With b rows whose label only the other recipe predicts, and c
+    rows whose label only the default predicts, that is
+
+    .. math:: \frac{b - c}{n + 2} \pm z \sqrt{\frac{p + q - (p - q)^2}{n + 2}}, \qquad
+        p = \frac{b + 1}{n + 2}, \quad q = \frac{c + 1}{n + 2}.
+
+    A few hundred noisy labels rarely tell recipes apart. So the default matters: it is the recipe with the best mean
+    over data sets that were kept for this choice.
+
+    Args:
+        train: a function of a criterion. It trains a new network, and yields a :class:`mgce.ModelKeeper` after each
+            call of `end_epoch`. The criterion is called with logits, targets and the indices of the rows in the
+            training set: see :class:`mgce.IndexedDataset`. All keepers see the same validation rows.
+        num_rows: number of training rows.
+        num_classes: number of classes.
+        recipes: functions of `num_rows` and `num_classes` that return a loss, by name, in the order of training;
+            :data:`RECIPES` if None.
+        default: the recipe that is chosen unless another one is shown to be better.
+        patience: a training stops when this many epochs have not changed what is kept.
+        delta: probability that an interval misses its difference, for all recipes together.
+
+    Returns:
+        The choice, with the network.
+
+    Raises:
+        ValueError: if `default` is not in `recipes`, if a training yields no epoch, or if the validation sets differ.
+
+    Example:
+        >>> import torch
+        >>> x = torch.randn(300, 2, generator=torch.Generator().manual_seed(0))
+        >>> y = (x[:, 0] > 0).long()
+        >>> def train(criterion):
+        ...     network = nn.Linear(2, 2)
+        ...     _ = nn.init.zeros_(network.weight), nn.init.zeros_(network.bias)
+        ...     optimizer = torch.optim.SGD(network.parameters(), lr=1.0)
+        ...     keeper = ModelKeeper(network, criterion)
+        ...     for epoch in range(20):
+        ...         logits = network(x[:200])
+        ...         criterion(logits, y[:200], torch.arange(200)).backward()
+        ...         optimizer.step()
+        ...         optimizer.zero_grad()
+        ...         keeper.step(logits, y[:200])
+        ...         _ = keeper.end_epoch([(x[200:], y[200:])])
+        ...         yield keeper
+        >>> choice = choose_recipe(train, num_rows=200, num_classes=2, patience=3)
+        >>> choice.name, choice.network
+        ('ELR', Linear(in_features=2, out_features=2, bias=True))
+
+    Reference: Bonett and Price, Adjusted Wald confidence interval for a difference of binomial proportions based on
+    paired data, Journal of Educational and Behavioral Statistics 2012.
+    """
+    recipes = dict(RECIPES if recipes is None else recipes)
+    _validation.check_choice("default", default, list(recipes))
+    _validation.check_count("patience", patience)
+    trials = {}
+    for name, make in recipes.items():
+        trials[name] = _tried(train, make(num_rows, num_classes), patience)
+        if len(trials[name].right) != len(next(iter(trials.values())).right):
+            what = "keepers that all see the same validation rows"
+            raise ValueError(expected("train", f"a function that yields {what}", "validation sets of unequal size"))
+    choice = RecipeChoice(default, default, trials, delta)
+    better = [name for name in trials if name != default and choice.difference(name)[1] > 0]
+    return replace(choice, name=max(better, key=lambda name: trials[name].accuracy, default=default))
+
+
+def _tried(train: Train, criterion: nn.Module, patience: int) -> Trial:
+    """Train with a criterion until nothing better was kept for some epochs."""
+    runs = iter(train(criterion if isinstance(criterion, IndexedLoss) else AcceptsIndex(criterion)))
+    keeper = None
+    for keeper in runs:
+        if not isinstance(keeper, ModelKeeper):
+            raise TypeError(expected("train", "a function that yields a ModelKeeper after each epoch", keeper))
+        if len(keeper.epochs) - keeper.kept_epoch >= patience:
+            break
+    if keeper is None:
+        raise ValueError(expected("train", "a function that yields a ModelKeeper after each epoch", "none"))
+    return Trial(keeper.kept_right, len(keeper.epochs), keeper.best(), str(keeper))
+
+
+def paired_interval(first: Tensor, second: Tensor, delta: float) -> tuple[float, float, float]:
+    """Return the difference of two shares of the same rows, and an interval that misses with probability delta.
+
+    Args:
+        first: whether each of n rows counts, shape (n,), bool.
+        second: the same of the share to compare with.
+        delta: nominal probability.
+    """
+    n = len(first) + 2
+    p, q = (int((one & ~other).sum()) + 1 for one, other in ((first, second), (second, first)))
+    difference, disagreeing = (p - q) / n, (p + q) / n
+    half = NormalDist().inv_cdf(1 - delta / 2) * ((disagreeing - difference**2) / n) ** 0.5
+    return difference, max(-1.0, difference - half), min(1.0, difference + half)

@@ -1,0 +1,123 @@
+"""The choice of a recipe by trainings whose predictions are known, and its interval by repeated draws."""
+
+import pytest
+import torch
+from torch import nn
+
+from mgce import ELRLoss, ModelKeeper
+from mgce.losses.indexed import AcceptsIndex
+from mgce.training.recipes import DEFAULT, RECIPES, choose_recipe, paired_interval
+
+N = 200
+RIGHT = torch.randint(2, (N,), generator=torch.Generator().manual_seed(0))
+
+
+class Recalled(nn.Module):
+    """A network that predicts the right label of a row, unless the row is among the first `wrong`."""
+
+    def __init__(self, wrong):
+        super().__init__()
+        self.wrong = nn.Parameter(torch.tensor(float(wrong)))
+
+    def forward(self, row):
+        return torch.nn.functional.one_hot(RIGHT[row] ^ (row < self.wrong), 2).float()
+
+
+def recipes(**wrong):
+    """Return recipes whose networks err on as many rows as each epoch of `wrong` says."""
+    return {name: lambda rows, classes, one=one: Told(one) for name, one in wrong.items()}
+
+
+class Told(nn.CrossEntropyLoss):
+    def __init__(self, wrong):
+        super().__init__()
+        self.of_epochs = wrong
+
+
+def train(criterion):
+    of_epochs = criterion.loss.of_epochs
+    network = Recalled(of_epochs[0])
+    keeper = ModelKeeper(network, criterion)
+    for wrong in of_epochs:
+        with torch.no_grad():
+            network.wrong.fill_(wrong)
+        keeper.step()
+        keeper.end_epoch([(torch.arange(N), RIGHT)])
+        yield keeper
+
+
+def chosen(default="a", patience=3, **wrong):
+    return choose_recipe(train, N, 2, recipes=recipes(**wrong), default=default, patience=patience)
+
+
+def test_the_default_is_chosen_unless_another_recipe_is_shown_to_be_better():
+    assert chosen(a=[60], b=[58]).name == "a"
+    assert chosen(a=[60], b=[10]).name == "b"
+    assert chosen(a=[10], b=[60]).name == "a"
+    assert chosen(a=[60], b=[20], c=[10]).name == "c"
+
+
+def test_more_recipes_need_a_larger_difference():
+    differ = {"a": [60], "b": [54]}  # 6 rows of 200 where only b is right, 2.3 standard errors
+    assert chosen(**differ).difference("b")[1] > 0
+    many = differ | {f"c{i}": [60] for i in range(30)}
+    assert chosen(**many).difference("b")[1] < 0
+
+
+def test_a_training_stops_when_nothing_better_was_kept_and_keeps_its_best_network():
+    choice = chosen(a=[50, 30, 40, 40, 40, 20], patience=3)
+    assert choice.trials["a"].epochs == 5
+    assert choice.trials["a"].accuracy == pytest.approx(1 - 30 / N)
+    assert choice.network.wrong.item() == 30
+
+
+def test_the_interval_covers_the_difference_of_paired_shares():
+    generator = torch.Generator().manual_seed(0)
+    covered = 0
+    for _ in range(2000):
+        draws = torch.rand(150, generator=generator)
+        first, second = draws < 0.7, (draws > 0.06) & (draws < 0.72)  # shares 0.70 and 0.66
+        _, low, high = paired_interval(first, second, 0.05)
+        covered += low <= 0.04 <= high
+    assert 0.93 <= covered / 2000 <= 0.985  # 0.95, with five standard errors and the rounding of counts
+
+
+def test_the_sentence_names_what_the_labels_cannot_tell():
+    said = str(chosen(a=[60], b=[58], c=[120]))
+    assert "a is chosen" in said and "cannot tell whether other recipes are better: b." in said
+
+
+def test_a_recipe_that_remembers_rows_is_called_as_it_is():
+    assert isinstance(RECIPES[DEFAULT](10, 3), nn.Module)
+    seen = []
+
+    def spy(criterion):
+        seen.append(criterion)
+        yield from train(AcceptsIndex(Told([10])))
+
+    made = {"ELR": RECIPES["ELR"], "ce": RECIPES["cross-entropy"]}
+    choose_recipe(spy, N, 2, recipes=made, default="ELR")
+    assert isinstance(seen[0], ELRLoss) and isinstance(seen[1], AcceptsIndex)
+
+
+def test_a_loss_that_accepts_an_index_is_the_loss_inside():
+    logits, target = torch.randn(5, 3, requires_grad=True), torch.tensor([0, 1, 2, 0, 1])
+    criterion = AcceptsIndex(nn.CrossEntropyLoss(label_smoothing=0.1))
+    expected = nn.functional.cross_entropy(logits, target, label_smoothing=0.1)
+    torch.testing.assert_close(criterion(logits, target, torch.arange(5)), expected, rtol=0, atol=0)
+    torch.testing.assert_close(criterion(logits, target), expected, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"recipes": {"ce": RECIPES["cross-entropy"]}}, "default"),
+        ({"train": lambda criterion: iter(())}, "train"),
+        ({"train": lambda criterion: iter([0.5])}, "train"),
+        ({"patience": 0}, "patience"),
+    ],
+)
+def test_bad_input_is_named(arguments, message):
+    given = {"train": train, "num_rows": N, "num_classes": 2} | arguments
+    with pytest.raises((TypeError, ValueError), match=f"`{message}`"):
+        choose_recipe(**given)
