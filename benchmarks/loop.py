@@ -1,8 +1,9 @@
 """Training loops on wrong labels: the last epoch, the checkpoint and the average of the weights, for each recipe.
 
-`python -m benchmarks.loop --data-dir DATA` trains what has no record yet in `results/loop/runs.jsonl`, and prints a
-table. A network is trained on 3,200 rows; 800 noisy rows choose the epoch; all test rows have right labels. Images are
-halved. A default recipe is to be chosen on the columns of `DEVELOPMENT`; the other columns are to be read once, then.
+`python -m benchmarks.loop --data-dir DATA` trains what has no record yet in `results/loop/runs.jsonl`, and writes
+`docs/training-loops.md`. A network is trained on 3,200 rows; 800 noisy rows choose the epoch; all test rows have right
+labels. Images are halved. The default recipe was chosen on the columns of `DEVELOPMENT`; the other columns were read
+once, then.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
@@ -26,14 +28,23 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
 
-from benchmarks.markdown import table
-from mgce import ELRLoss, MGCELoss, ModelKeeper, SelfAdaptiveLoss, SoftBootstrapLoss, TrimmedLoss, robust_loss
+from benchmarks.loop_page import page
+from mgce import (
+    ELRLoss,
+    MGCELoss,
+    ModelKeeper,
+    SelfAdaptiveLoss,
+    SoftBootstrapLoss,
+    TrimmedLoss,
+    find_suspects,
+    robust_loss,
+)
 from mgce.datasets import load_images
 from mgce.losses.indexed import IndexedLoss
 from mgce.noise import asymmetric, corrupt, inverse_noise_matrix, pair_flip, symmetric
 from mgce.runs.machine import describe
 
-RECORDS = Path("results/loop/runs.jsonl")
+RECORDS, PAGE = Path("results/loop/runs.jsonl"), Path("docs/training-loops.md")
 ROWS, EPOCHS, BATCH = 4000, 20, 64
 VALIDATION = 0.2  # share of the rows
 # T-shirt to shirt, pullover to coat, sandal to sneaker, dress to T-shirt, boot to sneaker: what people confuse.
@@ -216,6 +227,10 @@ RECIPES: dict[str, Callable[[Data, Column], nn.Module]] = {
 }
 
 
+# Trimmed with what `find_suspects` says of networks trained by this recipe; three more trainings.
+ESTIMATED, ESTIMATOR = "trimmed by label, estimated", "ELR"
+
+
 def augmented(x: Tensor, generator: torch.Generator) -> Tensor:
     """Return images shifted by up to two pixels, all alike, each mirrored with probability 1/2."""
     height, width = x.shape[2:]
@@ -232,19 +247,14 @@ def right_rows(model: nn.Module, data: Data) -> Tensor:
     return torch.cat([model(part).argmax(1) for part in data.x_test.split(1000)]) == data.y_test
 
 
-def trained(data: Data, column: Column, recipe: str, seed: int) -> dict[str, Any]:
-    """Train a network, and return what its last epoch, its checkpoint, its average and the kept one reach."""
-    start = time.process_time()
+def epochs(data: Data, column: Column, criterion: nn.Module, seed: int) -> Iterator[ModelKeeper]:
+    """Train a network with a criterion, and yield its keeper after each epoch."""
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
-    model, criterion = network(data), RECIPES[recipe](data, column)
+    model, n = network(data), data.n_train
     optimizer = torch.optim.Adam(model.parameters(), 0.001)
     keeper = ModelKeeper(model, criterion)
-    n = data.n_train
     validation = DataLoader(TensorDataset(data.x[n:], data.given[n:]), 500)
-    best: dict[str, tuple[float, Tensor]] = {}
-    kept: list[tuple[int, str]] = []  # where it changes: after which epoch, and which validation labels are predicted
-    kept_epochs = []  # after each epoch
     for _ in range(EPOCHS):
         model.train()
         for index in torch.randperm(n, generator=generator).split(BATCH):
@@ -257,24 +267,56 @@ def trained(data: Data, column: Column, recipe: str, seed: int) -> dict[str, Any
             criterion(logits, y, *told).backward()
             optimizer.step()
             keeper.step(logits, y)
-        epoch = keeper.end_epoch(validation)
+        keeper.end_epoch(validation)
+        yield keeper
+
+
+def estimated_shares(data: Data, column: Column, seed: int) -> list[float]:
+    """Return the share of wrong labels by label as `find_suspects` estimates it, from three trainings by ELR."""
+    x, given, right = (part[: data.n_train] for part in (data.x, data.given, data.right))
+
+    def train(rows: NDArray[np.int64], others: NDArray[np.int64]) -> Tensor:
+        both = torch.from_numpy(np.concatenate([rows, others]))
+        part = Data(x[both], given[both], right[both], data.x_test, data.y_test, data.num_classes, len(rows))
+        *_, keeper = epochs(part, column, RECIPES[ESTIMATOR](part, column), seed)
+        with torch.inference_mode():
+            return keeper.best()(x[torch.from_numpy(others)]).softmax(1)
+
+    shares: list[float] = find_suspects(train, given.numpy(), random_state=seed).share_by_label.tolist()
+    return shares
+
+
+def trained(data: Data, column: Column, recipe: str, seed: int) -> dict[str, Any]:
+    """Train a network, and return what its last epoch, its checkpoint, its average and the kept one reach."""
+    start = time.process_time()
+    if recipe == ESTIMATED:
+        shares = estimated_shares(data, column, seed)
+        criterion: nn.Module = TrimmedLoss(CE(reduction="none"), shares, data.num_classes)
+    else:
+        criterion = RECIPES[recipe](data, column)
+    best: dict[str, tuple[float, Tensor]] = {}
+    kept: list[tuple[int, str]] = []  # where it changes: after which epoch, and which validation labels are predicted
+    kept_epochs = []  # after each epoch
+    for keeper in epochs(data, column, criterion, seed):
+        kept_epochs.append(keeper.kept_epoch)
         if not kept or kept[-1][1] != _packed(keeper.kept_right):
             kept.append((len(keeper.epochs), _packed(keeper.kept_right)))
-        kept_epochs.append(keeper.kept_epoch)
-        for name, accuracy, network_ in (
-            ("checkpoint", epoch.network, model),
+        epoch = keeper.epochs[-1]
+        for name, accuracy, model in (
+            ("checkpoint", epoch.network, keeper.network),
             ("average", epoch.average, keeper.average),
         ):
             if name not in best or accuracy > best[name][0]:
-                best[name] = accuracy, right_rows(network_, data)
-    found = {"last": right_rows(model, data), "kept": right_rows(keeper.best(), data)}
+                best[name] = accuracy, right_rows(model, data)
+    found = {"last": right_rows(keeper.network, data), "kept": right_rows(keeper.best(), data)}
     found |= {name: rows for name, (_, rows) in best.items()}
-    stored = {name: _packed(found[name]) for name in ("checkpoint", "kept")}  # of paired tests
     record: dict[str, Any] = {name: 100 * rows.double().mean().item() for name, rows in found.items()}
-    record |= {"rows": stored, "validation": kept, "kept_epochs": kept_epochs}
-    share = keeper.noise_share()
+    record["rows"] = {name: _packed(found[name]) for name in ("checkpoint", "kept")}  # of paired tests
+    record |= {"validation": kept, "kept_epochs": kept_epochs}
+    record |= {"n_validation": len(data.x) - data.n_train, "n_test": len(data.y_test)}
+    share, wrong = keeper.noise_share(), (data.given != data.right)[data.n_train :]
     record["share"] = {"lower": share.lower, "upper": share.upper, "supported": share.supported}
-    record["share"] |= {"reason": share.reason, "true": (data.given != data.right)[n:].double().mean().item()}
+    record["share"] |= {"reason": share.reason, "true": wrong.double().mean().item()}
     record |= {"said": str(keeper), "training": keeper.epochs[-1].training, "seconds": time.process_time() - start}
     return record
 
@@ -284,10 +326,14 @@ def _packed(rows: Tensor) -> str:
     return base64.b85encode(np.packbits(rows.numpy()).tobytes()).decode()
 
 
+def records() -> list[dict[str, Any]]:
+    """Return all records."""
+    return [json.loads(line) for line in RECORDS.read_text().splitlines()] if RECORDS.exists() else []
+
+
 def missing(columns: dict[str, Column], recipes: list[str], seeds: int) -> Iterator[tuple[str, str, int]]:
     """Yield what has no record yet: one seed of all columns before the next."""
-    lines = RECORDS.read_text().splitlines() if RECORDS.exists() else []
-    done = {(one["column"], one["recipe"], one["seed"]) for one in map(json.loads, lines)}
+    done = {(one["column"], one["recipe"], one["seed"]) for one in records()}
     for seed in range(seeds):
         for column in columns:
             for recipe in recipes:
@@ -301,7 +347,7 @@ def main() -> None:
     parser.add_argument("--data-dir", type=Path)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--development", action="store_true", help="the columns that the recipe was chosen on")
-    parser.add_argument("--recipes", nargs="+", default=list(RECIPES), choices=RECIPES)
+    parser.add_argument("--recipes", nargs="+", default=[*RECIPES, ESTIMATED], choices=[*RECIPES, ESTIMATED])
     options = parser.parse_args()
     torch.set_num_threads(1)
     columns = DEVELOPMENT if options.development else COLUMNS
@@ -316,25 +362,8 @@ def main() -> None:
         with RECORDS.open("a") as file:
             file.write(json.dumps(record | {"machine": describe()["processor"]}) + "\n")
         print(name, recipe, seed, *(f"{key} {record[key]:.1f}" for key in ("last", "checkpoint", "average", "kept")))
-    print(summary(columns))
-
-
-def summary(columns: dict[str, Column]) -> str:
-    """Return a Markdown table: for each recipe and column, the means over seeds of last, checkpoint, average, kept."""
-    records = [json.loads(line) for line in RECORDS.read_text().splitlines()]
-    kinds = ("last", "checkpoint", "average", "kept")
-    lines = []
-    for recipe in RECIPES:
-        means = {}
-        for column in columns:
-            of_cell = [one for one in records if (one["column"], one["recipe"]) == (column, recipe)]
-            if of_cell:
-                means[column] = [float(np.mean([one[kind] for one in of_cell])) for kind in kinds]
-        cells = ["/".join(f"{value:.1f}" for value in means[column]) if column in means else "" for column in columns]
-        whole = len(means) == len(columns)
-        mean = "/".join(f"{value:.1f}" for value in np.mean(list(means.values()), axis=0)) if whole else ""
-        lines.append([recipe, *cells, mean])
-    return table(["last / checkpoint / average / kept", *columns, "mean"], lines)
+    if not options.development:
+        PAGE.write_text(page(records()))
 
 
 if __name__ == "__main__":

@@ -65,7 +65,7 @@ def test_more_recipes_need_a_larger_difference():
 
 
 def test_a_training_stops_when_nothing_better_was_kept_and_keeps_its_best_network():
-    choice = chosen(a=[50, 30, 40, 40, 40, 20], patience=3)
+    choice = chosen(a=[150, 30, 80, 80, 80, 20], patience=3)
     assert choice.trials["a"].epochs == 5
     assert choice.trials["a"].accuracy == pytest.approx(1 - 30 / N)
     assert choice.network.wrong.item() == 30

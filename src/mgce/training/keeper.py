@@ -43,8 +43,11 @@ class ModelKeeper:
 
     .. math:: \bar\theta \leftarrow d\, \bar\theta + (1 - d)\, \theta, \qquad d = 1 - \frac{1}{2 m}
 
-    after each step, with m steps in an epoch. The running statistics of batch normalisation are averaged too. The
-    validation labels may be as wrong as the training labels: a network that memorises wrong labels of training rows
+    after each step, with m steps in an epoch. The running statistics of batch normalisation are averaged too. The best
+    epoch of the average is kept, unless the best epoch of the network is shown to predict more validation labels: the
+    average is better more often than a few hundred rows can show.
+
+    The validation labels may be as wrong as the training labels: a network that memorises wrong labels of training rows
     predicts fewer labels of other rows.
 
     Call :meth:`step` after each step of the optimizer, and :meth:`end_epoch` after each epoch. Then :meth:`best` is the
@@ -65,15 +68,15 @@ class ModelKeeper:
         TypeError: if `network` or `criterion` is no module.
 
     Example:
-        >>> x = torch.randn(200, 2, generator=torch.Generator().manual_seed(0))
+        >>> x = torch.randn(400, 2, generator=torch.Generator().manual_seed(0))
         >>> rows = torch.utils.data.TensorDataset(x, (x[:, 0] > 0).long())
-        >>> train, noisy = (torch.utils.data.Subset(rows, part) for part in (range(150), range(150, 200)))
+        >>> train, noisy = (torch.utils.data.Subset(rows, part) for part in (range(200), range(200, 400)))
         >>> network, criterion = nn.Linear(2, 2), nn.CrossEntropyLoss()
         >>> _ = nn.init.zeros_(network.weight), nn.init.zeros_(network.bias)
-        >>> optimizer = torch.optim.SGD(network.parameters(), lr=0.5)
+        >>> optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
         >>> keeper = ModelKeeper(network, criterion, others={"optimizer": optimizer})
-        >>> for epoch in range(3):
-        ...     for inputs, target in torch.utils.data.DataLoader(train, batch_size=30):
+        >>> for epoch in range(5):
+        ...     for inputs, target in torch.utils.data.DataLoader(train, batch_size=40):
         ...         logits = network(inputs)
         ...         criterion(logits, target).backward()
         ...         optimizer.step()
@@ -82,10 +85,10 @@ class ModelKeeper:
         ...     epoch = keeper.end_epoch(torch.utils.data.DataLoader(noisy, batch_size=50))
         >>> network = keeper.best()
         >>> print(keeper)  # doctest: +NORMALIZE_WHITESPACE
-        The network after epoch 3 of 3 is kept: it predicts 100.0% of the validation labels, the network after the last
-        epoch 100.0%. It does not memorise: it predicts 98% of the training labels, and loses no validation labels. No
-        other loss is needed. At most 6% of the validation labels are wrong, if on every row the right label is at least
-        as likely as any one wrong label.
+        The average of the weights after epoch 4 of 5 is kept: it predicts 96.0% of the validation labels. The network
+        predicts 96.0% at its best, and 96.0% after the last epoch. It does not memorise: it predicts 97% of the
+        training labels, and loses no validation labels. No other loss is needed. At most 7% of the validation labels
+        are wrong, if on every row the right label is at least as likely as any one wrong label.
 
     References: Izmailov et al., Averaging weights leads to wider optima and better generalization, 2018; Polyak and
     Juditsky, Acceleration of stochastic approximation by averaging, 1992.
@@ -262,7 +265,8 @@ class ModelKeeper:
         what = "The average of the weights" if kept["of"] == AVERAGE else "The network"
         return (
             f"{what} after epoch {kept['epoch']} of {len(self.epochs)} is kept: it predicts {kept['accuracy']:.1%} of "
-            f"the validation labels, the network after the last epoch {last.network:.1%}. "
+            f"the validation labels. The network predicts {self._best[NETWORK]['accuracy']:.1%} at its best, and "
+            f"{last.network:.1%} after the last epoch. "
             f"{diagnosis(last.training, last.network, *self._lost)} {wrong_labels(self.noise_share())}"
         )
 

@@ -39,14 +39,14 @@ class Trial:
     Attributes:
         right: whether the kept weights predict the given label of each validation row, shape (n,), bool.
         epochs: number of epochs that were trained.
-        network: the network with the kept weights, in evaluation mode.
+        network: the network with the kept weights, in evaluation mode; None if only predictions are known.
         summary: what the keeper says of the training.
     """
 
     right: Tensor
     epochs: int
-    network: nn.Module = field(repr=False)
-    summary: str
+    network: nn.Module | None = field(default=None, repr=False)
+    summary: str = ""
 
     @property
     def accuracy(self) -> float:
@@ -73,7 +73,9 @@ class RecipeChoice:
     @property
     def network(self) -> nn.Module:
         """The network of the chosen recipe, with the weights that were kept, in evaluation mode."""
-        return self.trials[self.name].network
+        network = self.trials[self.name].network
+        assert network is not None
+        return network
 
     def difference(self, name: str) -> tuple[float, float, float]:
         """Return how many more of the validation labels a recipe predicts than the default one, and an interval for it.
@@ -176,6 +178,11 @@ def choose_recipe(
         if len(trials[name].right) != len(next(iter(trials.values())).right):
             what = "keepers that all see the same validation rows"
             raise ValueError(expected("train", f"a function that yields {what}", "validation sets of unequal size"))
+    return chosen(trials, default, delta)
+
+
+def chosen(trials: dict[str, Trial], default: str = DEFAULT, delta: float = 0.05) -> RecipeChoice:
+    """Choose among recipes that were tried: see :func:`choose_recipe`."""
     choice = RecipeChoice(default, default, trials, delta)
     better = [name for name in trials if name != default and choice.difference(name)[1] > 0]
     return replace(choice, name=max(better, key=lambda name: trials[name].accuracy, default=default))

@@ -1,0 +1,199 @@
+"""The page of training loops: tables of what each recipe reaches, of the choice among them, and of wrong labels."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from benchmarks.markdown import table
+from mgce.training.recipes import DEFAULT, PATIENCE, RECIPES, RecipeChoice, Trial, chosen
+
+Record = dict[str, Any]
+TEST = 1.96  # normal quantile of a 95 % interval
+ROWS = 10_000  # with right labels
+CHECKPOINT = "cross-entropy, best epoch"
+
+
+def unpacked(text: str, n: int) -> NDArray[np.bool_]:
+    """Return n truth values from their text."""
+    return np.unpackbits(np.frombuffer(base64.b85decode(text), np.uint8))[:n].astype(bool)
+
+
+def choice(records: Sequence[Record]) -> RecipeChoice:
+    """Return what `choose_recipe` chooses, from records of one column and seed."""
+    return chosen({record["recipe"]: trial(record) for record in records if record["recipe"] in RECIPES})
+
+
+def trial(record: Record) -> Trial:
+    """Return what `choose_recipe` sees of a training: it stops when what is kept has not changed for some epochs."""
+    after = enumerate(record["kept_epochs"], 1)
+    epochs = next((epoch for epoch, kept in after if epoch - kept >= PATIENCE), len(record["kept_epochs"]))
+    text = [text for epoch, text in record["validation"] if epoch <= epochs][-1]
+    return Trial(torch.from_numpy(unpacked(text, record["n_validation"])), epochs)
+
+
+class Results:
+    """Records by column, recipe and seed."""
+
+    def __init__(self, records: Sequence[Record]) -> None:
+        self.records = {(one["column"], one["recipe"], one["seed"]): one for one in records}
+        self.columns, self.recipes, self.seeds = (list(dict.fromkeys(key[i] for key in self.records)) for i in range(3))
+
+    def cell(self, column: str, recipe: str) -> list[Record]:
+        """Return the records of all seeds."""
+        return [self.records[column, recipe, seed] for seed in self.seeds if (column, recipe, seed) in self.records]
+
+    def mean(self, column: str, recipe: str, kind: str) -> float:
+        """Return the mean accuracy over seeds, in percent."""
+        return float(np.mean([record[kind] for record in self.cell(column, recipe)]))
+
+    def choices(self, column: str) -> list[RecipeChoice]:
+        """Return the choice of each seed."""
+        return [choice([self.records[column, recipe, seed] for recipe in RECIPES]) for seed in self.seeds]
+
+    def right(self, column: str, contestant: str) -> NDArray[np.float64]:
+        """Return for each test image the share of seeds that are right, of a recipe, the chooser or the checkpoint."""
+        kind, names = "kept", [contestant] * len(self.seeds)
+        if contestant == CHECKPOINT:
+            kind, names = "checkpoint", ["cross-entropy"] * len(self.seeds)
+        elif contestant == "chooser":
+            names = [one.name for one in self.choices(column)]
+        rows = [
+            unpacked(record["rows"][kind], record["n_test"])
+            for record in (self.records[column, name, seed] for name, seed in zip(names, self.seeds, strict=True))
+        ]
+        return np.mean(rows, axis=0)
+
+    def difference(self, column: str, one: str, other: str) -> tuple[float, float, float]:
+        """Return the paired difference of two contestants in points, and an interval over the test images."""
+        gaps = 100 * (self.right(column, one) - self.right(column, other))
+        half = TEST * gaps.std(ddof=1) / len(gaps) ** 0.5
+        return float(gaps.mean()), float(gaps.mean() - half), float(gaps.mean() + half)
+
+
+def page(records: Sequence[Record]) -> str:
+    """Return docs/training-loops.md."""
+    results = Results(records)
+    untold = [recipe for recipe in results.recipes if "told" not in recipe]
+    means = {
+        recipe: float(np.mean([results.mean(column, recipe, "kept") for column in results.columns]))
+        for recipe in results.recipes
+    }
+    best = max(untold, key=lambda recipe: means[recipe])
+    return "\n".join([*_start(results), *_kept(results, means), *_compared(results, best), *_shares(results), ""])
+
+
+def _start(results: Results) -> list[str]:
+    return [
+        "# Training loops on wrong labels",
+        "",
+        "A network of your own, and labels of which some are wrong: which loss, which epoch, which weights? This page",
+        "shows what each choice is worth. `python -m benchmarks.loop --data-dir DATA` trains all networks again.",
+        "",
+        "A small network is trained for 20 epochs by Adam on 3,200 rows.",
+        "800 more rows, with labels as wrong, choose the epoch and the weights: see [`ModelKeeper`](own-data.md).",
+        f"Accuracies are percentages of right test labels, means over {len(results.seeds)} seeds.",
+        "Nothing was chosen on these columns.",
+        "The default recipe and the rules of the keeper come from four other columns (`--development`).",
+        "",
+    ]
+
+
+def _kept(results: Results, means: dict[str, float]) -> list[str]:
+    order = sorted(results.recipes, key=lambda recipe: -means[recipe])
+    kept = [
+        [recipe, *(f"{results.mean(column, recipe, 'kept'):.1f}" for column in results.columns), f"{means[recipe]:.1f}"]
+        for recipe in order
+    ]
+    kinds = ("last", "checkpoint", "average")
+    each = [
+        [
+            recipe,
+            *(" / ".join(f"{results.mean(column, recipe, kind):.1f}" for kind in kinds) for column in results.columns),
+        ]
+        for recipe in order
+    ]
+    return [
+        "## What the keeper keeps",
+        "",
+        "Recipes with “told” were told the true share of wrong labels, which nobody knows. The others were told",
+        "nothing.",
+        "",
+        table(["recipe", *results.columns, "mean"], kept),
+        "",
+        "## Last epoch, best epoch, average of the weights",
+        "",
+        "Validation labels choose the epoch of the second and the third number.",
+        "",
+        table(["recipe", *results.columns], each),
+        "",
+    ]
+
+
+def _compared(results: Results, best: str) -> list[str]:
+    contestants = (DEFAULT, "chooser", best, CHECKPOINT)
+    rows = []
+    for column in results.columns:
+        accuracies = [f"{100 * results.right(column, one).mean():.1f}" for one in contestants]
+        gaps = [
+            "{:+.1f} ({:+.1f} to {:+.1f})".format(*results.difference(column, one, CHECKPOINT))
+            for one in (DEFAULT, "chooser")
+        ]
+        named = sorted({one.name for one in results.choices(column)})
+        rows.append([column, *accuracies, *gaps, ", ".join(named)])
+    of_all = [np.mean([100 * results.right(column, one).mean() for column in results.columns]) for one in contestants]
+    rows.append(["mean", *(f"{value:.1f}" for value in of_all), "", "", ""])
+    trials = [trial for column in results.columns for one in results.choices(column) for trial in one.trials.values()]
+    epochs = len(next(iter(results.records.values()))["kept_epochs"])
+    cost = sum(trial.epochs for trial in trials) / epochs / len(results.columns) / len(results.seeds)
+    return [
+        "## One recipe for all, or a choice",
+        "",
+        f"`choose_recipe` trains with {len(RECIPES)} recipes: {', '.join(RECIPES)}.",
+        f"It stops a training when {PATIENCE} epochs change nothing.",
+        f"That costs {cost:.1f} whole trainings on average.",
+        f"It keeps its default, {DEFAULT}, unless validation labels show another recipe to be better.",
+        "The best single recipe was read from these columns afterwards.",
+        "",
+        table(
+            [
+                "column",
+                f"default: {DEFAULT}",
+                "chooser",
+                f"best single: {best}",
+                CHECKPOINT,
+                "default minus checkpoint",
+                "chooser minus checkpoint",
+                "chosen",
+            ],
+            rows,
+        ),
+        "",
+        "Differences are paired by seed and test row. Their intervals of 95 % are over test rows, not over seeds.",
+        "",
+    ]
+
+
+def _shares(results: Results) -> list[str]:
+    rows = []
+    for column in results.columns:
+        found = [record["share"] for record in results.cell(column, DEFAULT)]
+        said = [
+            f"{one['lower']:.0%} to {one['upper']:.0%}" if one["supported"] else f"at most {one['upper']:.0%}"
+            for one in found
+        ]
+        true = [f"{one['true']:.0%}" for one in found]
+        rows.append([column, "; ".join(true), "; ".join(said)])
+    return [
+        "## How many labels are wrong",
+        "",
+        "What `print(keeper)` says of the validation labels, for each seed of the default recipe. An interval is given",
+        "where the rows support its assumption, else an upper limit.",
+        "",
+        table(["column", "wrong", "said"], rows),
+    ]
