@@ -30,11 +30,8 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from benchmarks.loop_page import page
 from mgce import (
-    ELRLoss,
-    MGCELoss,
     ModelKeeper,
     SelfAdaptiveLoss,
-    SoftBootstrapLoss,
     TrimmedLoss,
     find_suspects,
     robust_loss,
@@ -43,6 +40,7 @@ from mgce.datasets import load_images
 from mgce.losses.indexed import IndexedLoss
 from mgce.noise import asymmetric, corrupt, inverse_noise_matrix, pair_flip, symmetric
 from mgce.runs.machine import describe
+from mgce.training import recipes
 
 RECORDS, PAGE = Path("results/loop/runs.jsonl"), Path("docs/training-loops.md")
 ROWS, EPOCHS, BATCH = 4000, 20, 64
@@ -214,14 +212,14 @@ def _share(data: Data) -> float:
 
 CE = nn.CrossEntropyLoss
 RECIPES: dict[str, Callable[[Data, Column], nn.Module]] = {
-    "cross-entropy": lambda data, column: CE(),
-    "MGCE 1.05": lambda data, column: MGCELoss(beta=1.05),
+    **{
+        name: lambda data, column, make=make: make(data.n_train, data.num_classes)
+        for name, make in recipes.RECIPES.items()
+    },
     "SCE preset": lambda data, column: robust_loss("sce", _preset(column)),
     "NCE+AGCE preset": lambda data, column: robust_loss("nce+agce", _preset(column)),
     "GCE": lambda data, column: robust_loss("gce"),
-    "ELR": lambda data, column: ELRLoss(data.n_train, data.num_classes),
     "self-adaptive": lambda data, column: SelfAdaptiveLoss(data.n_train, data.num_classes),
-    "soft bootstrap": lambda data, column: SoftBootstrapLoss(data.n_train, data.num_classes),
     "trimmed, told": lambda data, column: TrimmedLoss(CE(reduction="none"), _share(data), data.num_classes),
     "trimmed by label, told": lambda data, column: TrimmedLoss(CE(reduction="none"), _shares(data), data.num_classes),
 }
