@@ -90,21 +90,26 @@ class RecipeChoice:
 
     def __str__(self) -> str:
         """Say of each recipe what it reached, and which differences the validation labels can tell."""
-        lines = [f"{'recipe':20} {'labels predicted':>16} {'against ' + self.default:>26} {'epochs':>7}"]
+        return f"{self.table()}\n{self.sentence()}"
+
+    def table(self) -> str:
+        """Return a line for each recipe: validation labels that it predicts, against the default, and its epochs."""
+        lines = [f"{'recipe':15} {'predicted':>9} {'against ' + self.default:>26} {'epochs':>6}"]
         for name, trial in self.trials.items():
             against = "" if name == self.default else "{:+.1%} ({:+.1%} to {:+.1%})".format(*self.difference(name))
-            lines.append(f"{name:20} {trial.accuracy:>16.1%} {against:>26} {trial.epochs:>7}")
+            lines.append(f"{name:15} {trial.accuracy:>9.1%} {against:>26} {trial.epochs:>6}")
+        return "\n".join(lines)
+
+    def sentence(self) -> str:
+        """Say which recipe is chosen, what the validation labels cannot tell, and how its training went."""
+        shown = "no recipe is shown" if self.name == self.default else "it is shown"
+        parts = [f"{self.name} is chosen: {shown} to predict more of the validation labels."]
         others = [name for name in self.trials if name != self.default]
-        better = [name for name in others if self.difference(name)[1] > 0]
-        open_ = [name for name in others if name not in better and self.difference(name)[2] > 0]
-        if self.name == self.default:
-            lines.append(f"{self.name} is chosen: no recipe is shown to predict more of the validation labels.")
-        else:
-            lines.append(f"{self.name} is chosen: it is shown to predict more of the validation labels.")
-        if open_:
+        unknown = [name for name in others if self.difference(name)[1] <= 0 < self.difference(name)[2]]
+        if unknown:
             n = len(self.trials[self.default].right)
-            lines.append(f"These {n} labels cannot tell whether other recipes are better: {', '.join(open_)}.")
-        return "\n".join([*lines, self.trials[self.name].summary])
+            parts.append(f"These {n} labels cannot tell whether other recipes are better: {', '.join(unknown)}.")
+        return " ".join([*parts, self.trials[self.name].summary])
 
 
 def choose_recipe(
