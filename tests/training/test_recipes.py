@@ -6,7 +6,7 @@ from torch import nn
 
 from mgce import ELRLoss, ModelKeeper
 from mgce.losses.indexed import AcceptsIndex
-from mgce.training.recipes import DEFAULT, RECIPES, choose_recipe, paired_interval
+from mgce.training.recipes import RECIPES, choose_recipe, paired_interval
 
 N = 200
 RIGHT = torch.randint(2, (N,), generator=torch.Generator().manual_seed(0))
@@ -46,22 +46,21 @@ def train(criterion):
         yield keeper
 
 
-def chosen(default="a", patience=3, **wrong):
-    return choose_recipe(train, N, 2, recipes=recipes(**wrong), default=default, patience=patience)
+def chosen(patience=3, **wrong):
+    return choose_recipe(train, N, 2, recipes=recipes(**wrong), patience=patience)
 
 
-def test_the_default_is_chosen_unless_another_recipe_is_shown_to_be_better():
-    assert chosen(a=[60], b=[58]).name == "a"
-    assert chosen(a=[60], b=[10]).name == "b"
-    assert chosen(a=[10], b=[60]).name == "a"
+def test_the_recipe_that_predicts_most_labels_is_chosen_and_the_first_of_several():
+    assert chosen(a=[60], b=[58]).name == "b"
+    assert chosen(a=[60], b=[60]).name == "a"
     assert chosen(a=[60], b=[20], c=[10]).name == "c"
 
 
 def test_more_recipes_need_a_larger_difference():
     differ = {"a": [60], "b": [54]}  # 6 rows of 200 where only b is right, 2.3 standard errors
-    assert chosen(**differ).difference("b")[1] > 0
+    assert chosen(**differ).difference("a")[2] < 0
     many = differ | {f"c{i}": [60] for i in range(30)}
-    assert chosen(**many).difference("b")[1] < 0
+    assert chosen(**many).difference("a")[2] > 0
 
 
 def test_a_training_stops_when_nothing_better_was_kept_and_keeps_its_best_network():
@@ -83,12 +82,11 @@ def test_the_interval_covers_the_difference_of_paired_shares():
 
 
 def test_the_sentence_names_what_the_labels_cannot_tell():
-    said = str(chosen(a=[60], b=[58], c=[120]))
+    said = str(chosen(a=[58], b=[60], c=[120]))
     assert "a is chosen" in said and "cannot tell whether other recipes are better: b." in said
 
 
 def test_a_recipe_that_remembers_rows_is_called_as_it_is():
-    assert isinstance(RECIPES[DEFAULT](10, 3), nn.Module)
     seen = []
 
     def spy(criterion):
@@ -96,7 +94,7 @@ def test_a_recipe_that_remembers_rows_is_called_as_it_is():
         yield from train(AcceptsIndex(Told([10])))
 
     made = {"ELR": RECIPES["ELR"], "ce": RECIPES["cross-entropy"]}
-    choose_recipe(spy, N, 2, recipes=made, default="ELR")
+    choose_recipe(spy, N, 2, recipes=made)
     assert isinstance(seen[0], ELRLoss) and isinstance(seen[1], AcceptsIndex)
 
 
@@ -111,7 +109,7 @@ def test_a_loss_that_accepts_an_index_is_the_loss_inside():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"recipes": {"ce": RECIPES["cross-entropy"]}}, "default"),
+        ({"recipes": {}}, "recipes"),
         ({"train": lambda criterion: iter(())}, "train"),
         ({"train": lambda criterion: iter([0.5])}, "train"),
         ({"patience": 0}, "patience"),
