@@ -28,7 +28,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
 
-from benchmarks.loop_page import page
+from benchmarks.loop_page import page, summary
 from mgce import (
     ModelKeeper,
     SelfAdaptiveLoss,
@@ -43,6 +43,7 @@ from mgce.runs.machine import describe
 from mgce.training import recipes
 
 RECORDS, PAGE = Path("results/loop"), Path("docs/training-loops.md")
+CHOOSING, BEGIN, END = Path("docs/choosing.md"), "<!-- loops -->\n", "<!-- /loops -->"
 ROWS, EPOCHS, BATCH = 4000, 20, 64
 VALIDATION = 0.2  # share of the rows
 # T-shirt to shirt, pullover to coat, sandal to sneaker, dress to T-shirt, boot to sneaker: what people confuse.
@@ -377,7 +378,14 @@ def main() -> None:
         with (RECORDS / f"{part}.jsonl").open("a") as file:
             file.write(json.dumps(record | {"machine": describe()["processor"]}) + "\n")
         print(name, recipe, seed, *(f"{key} {record[key]:.1f}" for key in ("last", "checkpoint", "average", "kept")))
-    PAGE.write_text(page(records("runs"), records("development")))
+    write(records("runs"), records("development"))
+
+
+def write(runs: list[dict[str, Any]], development: list[dict[str, Any]]) -> None:
+    """Write the page, and the short table of another one."""
+    PAGE.write_text(page(runs, development))
+    before, _, rest = CHOOSING.read_text().partition(BEGIN)
+    CHOOSING.write_text(f"{before}{BEGIN}\n{summary(runs)}\n\n{END}{rest.partition(END)[2]}")
 
 
 if __name__ == "__main__":

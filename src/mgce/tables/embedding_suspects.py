@@ -30,7 +30,7 @@ class Suspects:
         classes: the k classes, sorted.
         share: the share of wrong labels: an interval where the data support its assumption, elsewhere a range from 0.
         share_by_label: the estimated share of wrong labels among the rows that are given each class, shape (k,): the
-            mean of their `score`. It is an estimate without an interval. :class:`mgce.TrimmedLoss` takes it as `trim`.
+            mean of their `score`. It has no interval, and is too large where the model often errs.
     """
 
     order: IntArray
