@@ -1,6 +1,7 @@
 """ModelKeeper against an average and a choice made by hand."""
 
 import copy
+from xml.etree import ElementTree
 
 import pytest
 import torch
@@ -9,8 +10,8 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from mgce import ELRLoss, ModelKeeper
-from mgce.training.keeper import Epoch
 from mgce.training.memorising import diagnosis
+from mgce.training.validation import Epoch
 
 N, D, K = 60, 5, 3
 
@@ -171,3 +172,30 @@ def test_mistakes_of_a_loop_are_one_sentence():
     found = keeper.end_epoch(validation())
     assert isinstance(found, Epoch)
     assert found.training != found.training  # no predictions were given
+
+
+def test_the_picture_has_every_epoch_where_it_belongs():
+    loop = Loop().run(5)
+    drawn = ElementTree.fromstring(loop.keeper.to_svg())
+    points = [one for one in drawn.iter("{http://www.w3.org/2000/svg}circle") if float(one.get("cy")) < 300]
+    for name in ("training", "network", "average"):
+        own = [one for one in points if one.get("class") == name]
+        heights = [float(one.get("cy")) for one in own]
+        shares = [getattr(epoch, name) for epoch in loop.keeper.epochs]
+        # 0 and 100 % are drawn at heights 256 and 10.
+        assert heights == pytest.approx([256 - 246 * share for share in shares], abs=0.1)
+        assert [float(one.get("cx")) for one in own] == sorted(float(one.get("cx")) for one in own)
+    (large,) = [one for one in points if float(one.get("r")) > 2]
+    kept = loop.keeper._require_kept()
+    assert large.get("class") == kept["of"]
+    assert f"kept: epoch {kept['epoch']}" in loop.keeper.to_svg()
+
+
+def test_a_training_of_one_epoch_without_predictions_is_drawn():
+    keeper = ModelKeeper(nn.Linear(D, K), nn.CrossEntropyLoss())
+    assert keeper._repr_svg_() is None
+    keeper.step()
+    keeper.end_epoch(validation())
+    drawn = keeper._repr_svg_()
+    assert "training labels" not in drawn and drawn.count("<polyline") == 2
+    ElementTree.fromstring(drawn)

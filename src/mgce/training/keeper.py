@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import torch
@@ -14,26 +14,12 @@ from torch.optim.swa_utils import AveragedModel
 from mgce._validation import expected
 from mgce.noise.share import NoiseShare, share_of_predictions
 from mgce.training.memorising import diagnosis, shown_better, wrong_labels
-from mgce.training.validation import Predict, of_batch, predictions
+from mgce.training.picture import picture
+from mgce.training.validation import Epoch, Predict, of_batch, predictions
 
 # Weights are averaged over about this many epochs, so that the average does not depend on the size of a batch.
 HORIZON = 2.0
 NETWORK, AVERAGE = "network", "average"
-
-
-@dataclass(frozen=True)
-class Epoch:
-    """What an epoch of training reached: shares of given labels that are predicted.
-
-    Attributes:
-        network: of the validation rows, by the network as it is.
-        average: of the validation rows, by the average of the weights.
-        training: of the training rows, by the network while it trained; NaN if no predictions were given.
-    """
-
-    network: float
-    average: float
-    training: float
 
 
 class ModelKeeper:
@@ -216,6 +202,20 @@ class ModelKeeper:
         kept = self._require_kept()
         target, predicted, margin = (kept[name].numpy() for name in ("target", "predicted", "margin"))
         return share_of_predictions(target, predicted, margin.astype(float), kept["num_classes"], delta=delta)
+
+    def to_svg(self) -> str:
+        """Return a picture of the training as an SVG document: accuracies by epoch, and what is kept.
+
+        A notebook shows this picture of a keeper. Elsewhere write it to a file, by :meth:`pathlib.Path.write_text`.
+
+        Raises:
+            RuntimeError: before the first epoch has ended.
+        """
+        kept = self._require_kept()
+        return picture(self.epochs, kept["epoch"], kept["of"])
+
+    def _repr_svg_(self) -> str | None:
+        return self.to_svg() if self._best else None
 
     def state_dict(self) -> dict[str, Any]:
         """Return all that training needs to go on with equal bits: tensors, numbers and texts only.

@@ -15,6 +15,21 @@ Predict = Callable[[nn.Module, Any], tuple[Tensor, Tensor]]  # from a model and 
 
 
 @dataclass(frozen=True)
+class Epoch:
+    """What an epoch of training reached: shares of given labels that are predicted.
+
+    Attributes:
+        network: of the validation rows, by the network as it is.
+        average: of the validation rows, by the average of the weights.
+        training: of the training rows, by the network while it trained; NaN if no predictions were given.
+    """
+
+    network: float
+    average: float
+    training: float
+
+
+@dataclass(frozen=True)
 class Predicted:
     """What a model predicts for n validation rows.
 
