@@ -31,7 +31,7 @@ def diagnosis(training: float, validation: float, lost: int, gained: int) -> str
     Example:
         >>> diagnosis(0.98, 0.41, 80, 20)
         'It memorises: since its best epoch it has lost 60 of the validation labels, and it predicts 98% of the \
-training labels. Keep a checkpoint, and compare a robust loss such as ELRLoss or SoftBootstrapLoss.'
+training labels. Keep the best epoch; `choose_recipe` compares other losses.'
     """
     fits = not math.isnan(training) and training - validation > GAP
     declines = _more(lost, gained, LEVEL)
@@ -39,8 +39,8 @@ training labels. Keep a checkpoint, and compare a robust loss such as ELRLoss or
     if declines:
         also = f", and {known}" if known else ""
         return (
-            f"It memorises: since its best epoch it has lost {lost - gained} of the validation labels{also}. Keep a "
-            "checkpoint, and compare a robust loss such as ELRLoss or SoftBootstrapLoss."
+            f"It memorises: since its best epoch it has lost {lost - gained} of the validation labels{also}. Keep the "
+            "best epoch; `choose_recipe` compares other losses."
         )
     if fits:
         return (
