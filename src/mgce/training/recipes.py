@@ -118,7 +118,9 @@ def choose_recipe(
     r"""Train with each of a few losses, and choose one by noisy validation labels.
 
     The recipe that predicts most validation labels is chosen. A few hundred noisy labels rarely show that it is better,
-    but on seven data sets this choice was in the mean within half a point of the best single recipe. An interval says what n labels can tell. With b rows whose label only the other recipe predicts, and c rows whose
+    but on seven data sets this choice was in the mean within half a point of the best single recipe.
+
+    An interval says what n labels can tell. With b rows whose label only the other recipe predicts, and c rows whose
     label only the chosen one predicts, that is
 
     .. math:: \frac{b - c}{n + 2} \pm z \sqrt{\frac{p + q - (p - q)^2}{n + 2}}, \qquad
