@@ -110,7 +110,7 @@ def share_left_sequence(
 
     Example:
         >>> share_left_sequence([False] * 50, [0.01] * 50, 100, least=0.01)[[9, 49]].tolist()
-        [0.319, 0.077]
+        [0.318, 0.077]
     """
     q = np.asarray(probability, dtype=float)
     if not (0 < least <= q.min(initial=1.0) and q.max(initial=least) <= 1):

@@ -213,11 +213,13 @@ def _error(
     order: Sequence[int], decided: Mapping[int, Decision], guesses: Mapping[int, Any], delta: float
 ) -> ErrorBound | None:
     """Bound the errors of a model from held-out rows in the order of the draws; None if no row is checked."""
+    if not order:
+        return None
     right = [(decided[row].label or None) if row in decided else None for row in order]
     guessed = [guesses[row] for row in order]
     wrong = [label is None or label != guess for label, guess in zip(right, guessed, strict=True)]
-    upper = betting_upper_sequence(np.array(wrong, dtype=float), delta) if wrong else []
-    n = counted(upper, [row not in decided for row in order])
+    upper = betting_upper_sequence(np.array(wrong, dtype=float), delta)
+    n = counted(upper.tolist(), [row not in decided for row in order])
     return error_bound(right[:n], guessed[:n], delta) if n else None
 
 
