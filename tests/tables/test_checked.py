@@ -12,6 +12,7 @@ from mgce.review.decision_file import Decision
 from mgce.review.draws import draw
 from mgce.tables.checked import DEPENDENT, OTHER_DRAWS, Checked, findings
 from mgce.tables.fit import FitPlan, run
+from mgce.tables.report import against_given, headline, page, wrong_labels
 from mgce.tables.rows import split_rows
 from mgce.tables.suspects_report import checked_sentences, widths
 
@@ -87,9 +88,23 @@ def test_the_bounds_are_those_of_the_draws_counted_by_hand(first, frame, right):
     assert second.findings.left == pytest.approx(left) and second.findings.drawn == last
     mended = second.checked.mended(split_rows(frame, PLAN)).labels
     assert (mended != right["y"]).mean() <= second.findings.left
-    said = " ".join(checked_sentences(second))
-    assert f"Of {last} rows drawn at random, {len(ours)} were held out" in said and "if the decisions are right" in said
-    assert "holds the model of all rows" in said
+    error = second.findings.error
+    said = f"The model is right on {error.n - error.errors} of {error.n} checked rows, drawn at random"
+    assert headline(second, PLAN).startswith(said) and "if the decisions are right" in headline(second, PLAN)
+    assert "1 of them" in headline(second, PLAN) or error.unsettled != 1
+    assert "agrees with the label given before the review" in against_given(second, PLAN)
+    assert "2 skipped. Skipped rows keep their given label" in " ".join(checked_sentences(second)) or len(skipped) != 2
+
+
+def test_one_figure_says_how_many_labels_are_still_wrong(first, frame, right):
+    second = run(frame, PLAN, decisions=decide(first, frame, right, [], 40))
+    for left, useful in ((0.1, True), (0.3, False)):
+        fit = replace(second, findings=replace(second.findings, left=left, before=0.2))
+        said, shown = wrong_labels(fit), page(fit, PLAN, "t.csv", "t.skops", {}).decode()
+        assert ("at most 10.0% of the labels" in said) == useful and ("as the model estimates" in said) != useful
+        assert said.count("still wrong") == 1 and "mgce clean bounds this share" in said and shown.count(said) == 1
+        assert "30.0% of the labels" not in shown and "of the labels for wrong" not in shown
+    assert "mgce clean" not in wrong_labels(first) and "still" not in wrong_labels(first)
 
 
 def test_draws_that_are_missing_count_as_errors(first, frame, right):
@@ -184,6 +199,7 @@ def test_draws_of_another_seed_give_no_bound(first, frame, right):
     found = run(frame, plan, decisions=decisions)
     assert found.findings.note == OTHER_DRAWS in found.notes and found.findings.error is found.findings.left is None
     assert found.findings.changed > 0 and len(checked_sentences(found)) == 1
+    assert headline(found, plan).startswith("On 40 rows") and "the label given before" in headline(found, plan)
 
 
 def test_rows_of_groups_give_no_bound_on_errors(frame, right):

@@ -104,7 +104,8 @@ def clean(
     write_json(json_file, {**document, "rows": len(labels), "wrong_at_most": share})
     console.print(
         f"With confidence {confidence_text(1 - delta)}, at most {_most(share, at_most)} of {bounded:,} labels in "
-        f"{table} are wrong. {len(found):,} labels were looked up. {_rows(len(read) - len(labels))} dropped and left out."
+        f"{table} are wrong. {len(found):,} labels were looked up. {_rows(len(read) - len(labels))} dropped "
+        "and left out."
         + (f" {_rows(skipped)} skipped: the given label stays, and is not among those bounded." if skipped else "")
         + " This assumes that the decisions are right, and that the file of suspects was made before them.",
         markup=False,
