@@ -114,7 +114,7 @@ def clean(
 
 def _most(share: float, at_most: float) -> str:
     """Return a bound that is at most `at_most`, rounded up, but not above what was asked for."""
-    return f"{at_most:g}" if float(rounded_up(share)) > at_most else rounded_up(share)
+    return str(at_most) if float(rounded_up(share)) > at_most else rounded_up(share)
 
 
 def _rows(n: int) -> str:
@@ -132,9 +132,9 @@ def _again(
     suspects: Path, at_most: float, drop_share: float, delta: float, out: Path | None, decisions: Sequence[Path]
 ) -> str:
     """Return the command that takes the decisions."""
-    options = ["--at-most", f"{at_most:g}"]
-    options += ["--drop-share", f"{drop_share:g}"] if drop_share else []
-    options += ["--delta", f"{delta:g}"] if delta != DELTA else []
+    options = ["--at-most", str(at_most)]
+    options += ["--drop-share", str(drop_share)] if drop_share else []
+    options += ["--delta", str(delta)] if delta != DELTA else []
     options += [] if out is None else ["--out", str(out)]
     return shlex.join(["mgce", "clean", str(suspects), *options, "--checked", ",".join(map(str, decisions))])
 

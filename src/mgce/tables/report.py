@@ -19,7 +19,6 @@ from mgce.tables.suspects_report import (
     FEW_LOOKS,
     NO_PICTURES,
     checked_section,
-    left_estimated,
     left_wrong,
     line_cells,
     next_section,
@@ -156,10 +155,14 @@ def wrong_labels(fit: TableFit) -> str:
         return left_wrong(review)
     assumed = f"This assumes that {', and that '.join(found.assumptions)}."
     ends = f"{percent_down(found.lower)} to {percent_up(found.upper)}"
-    if review is not None:
-        return f"{left_estimated(found, labels)} {assumed} {FEW_LOOKS}"
+    wrong, few = (
+        ("wrong", "") if review is None else ("still wrong after the review, as the model estimates", FEW_LOOKS)
+    )
     if found.share is not None:
-        return f"About {found.share:.1%} of the {labels} are wrong ({ends}, nominally {1 - found.delta:.0%}). {assumed}"
+        sure = f"{ends}, nominally {1 - found.delta:.0%}"
+        return f"About {found.share:.1%} of the {labels} are {wrong} ({sure}). {assumed} {few}".rstrip()
+    if review is not None:
+        return f"Of the {labels}, {ends} are {wrong}. {assumed} {few}"
     return (
         f"Of the {labels}, {ends} are wrong. {assumed} The range begins at 0%, since {found.reason}. If you check "
         f"{CHECKED_ROWS} rows drawn at random, an interval is at most {100 * found.width_after(CHECKED_ROWS):.0f} "

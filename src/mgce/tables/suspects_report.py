@@ -8,9 +8,8 @@ from dataclasses import fields
 from pathlib import Path
 from types import MappingProxyType
 
-from mgce._rounding import confidence_text, percent_down, percent_up
+from mgce._rounding import confidence_text, percent_up
 from mgce._text import html_text
-from mgce.noise.share import NoiseShare
 from mgce.pages.web_page import bullets, commands, figure, image, paragraph, shelf, table
 from mgce.review.bounds import width_after
 from mgce.review.decision_file import saved_as
@@ -178,17 +177,6 @@ def left_wrong(review: Findings) -> str:
         f"With confidence {confidence_text(1 - review.delta)}, at most {percent_up(review.left)} of the labels in the "
         "mended table are still wrong, if the decisions are right. You may check more rows and look again: this bound "
         f"holds at all looks together. {FEW_LOOKS}"
-    )
-
-
-def left_estimated(share: NoiseShare, labels: str) -> str:
-    """Return a sentence on the model's estimate of the labels that are still wrong."""
-    ends = f"{percent_down(share.lower)} to {percent_up(share.upper)}"
-    if share.share is None:
-        return f"Of the {labels}, {ends} are still wrong after the review, as the model estimates."
-    return (
-        f"About {share.share:.1%} of the {labels} are still wrong after the review, as the model estimates "
-        f"({ends}, nominally {1 - share.delta:.0%})."
     )
 
 
