@@ -21,7 +21,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.model_selection import KFold, cross_val_predict
 
 from benchmarks.human_noise import features
-from mgce.review.bounds import share_left_bound
+from mgce.review.bounds import share_left_sequence
 from mgce.review.cleaning import clean_labels
 from mgce.risk import clopper_pearson_upper
 
@@ -125,7 +125,7 @@ def paired(doubt: Any, wrong: Any, rng: np.random.Generator) -> int:
         mended = np.zeros(N, dtype=np.int64) + N
         mended[suspects[:pairs]] = np.arange(pairs)
         found = wrong[draws[:pairs]] & (mended[draws[:pairs]] > np.arange(pairs))
-        if share_left_bound(found.tolist(), [1 / N] * pairs, N, least=1 / N) <= AT_MOST:
+        if share_left_sequence(found.tolist(), [1 / N] * pairs, N, least=1 / N)[-1] <= AT_MOST:
             return np.union1d(suspects[:pairs], draws[:pairs]).size
     return N
 

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shlex
 
 import numpy as np
 import pandas as pd
@@ -35,14 +36,14 @@ def right(tmp_path):
     return dict(zip(frame["key"], labels, strict=True))
 
 
-def decide(folder, right, path, skip=0):
+def decide(folder, right, path, asked="t-to-check", skip=0, drop=0):
     """Write the decisions of a person who knows the right labels on the rows that are asked for."""
     with (folder / path).open("w", newline="") as file:
         lines = csv.writer(file)
         lines.writerow(DECISION)
-        for place, one in enumerate(read_suspects(folder / "t-to-check.suspects.csv")):
+        for place, one in enumerate(read_suspects(folder / f"{asked}.suspects.csv")):
             what, label = ("keep" if right[one.key] == one.given else "suggestion"), right[one.key]
-            what, label = ("skip", "") if place < skip else (what, label)
+            what, label = ("skip" if place < skip else "drop", "") if place < skip + drop else (what, label)
             draws = ["random", one.draw, one.draw_probability]
             lines.writerow([one.key, one.name, one.line, one.given, what, label, *draws])
 
@@ -59,18 +60,86 @@ def test_the_loop_ends_with_a_table_in_which_few_labels_are_wrong(mgce, right, t
     assert code == 0 and "most doubtful" in output, errors
     second = json.loads((tmp_path / "c.json").read_text())
     assert 0 < second["to_check"] < N / 2
-    decide(tmp_path, right, "second.csv", skip=2)
+    decide(tmp_path, right, "second.csv", f"t-to-check-after-{first}", skip=2, drop=1)
     code, output, errors = mgce(*options, "--checked", "first.csv,second.csv")
     said = " ".join(output.split())
-    assert code == 0 and "With confidence 0.95, at most" in said and "2 rows were left out" in said, errors
+    assert code == 0 and "With confidence 0.95, at most 0.0983 of 397 labels" in said, errors
+    assert "1 row was dropped and left out. 2 rows were skipped: the given label stays" in said
     mended = pd.read_csv(tmp_path / "t.mended.csv")
-    assert list(mended.columns) == ["name", "x", "label"] and len(mended) == N - 2
-    wrong = sum(right[f"r{name[1:]}"] != label for name, label in zip(mended["name"], mended["label"], strict=True))
+    assert list(mended.columns) == ["name", "x", "label"] and len(mended) == N - 1
+    given = pd.read_csv(tmp_path / "t.suspects.csv").set_index("name")["given"]
+    decisions = pd.read_csv(tmp_path / "second.csv").set_index("row")["decision"]
+    skipped, dropped = (decisions.index[decisions == what] for what in ("skip", "drop"))
+    labels = mended.set_index("name")["label"]
+    assert (labels[skipped] == given[skipped]).all() and not set(dropped) & set(labels.index)
+    wrong = sum(right[f"r{name[1:]}"] != label for name, label in labels.drop(skipped).items())
     document = json.loads((tmp_path / "c.json").read_text())
-    assert wrong <= 0.1 * N and document["wrong_at_most"] == 40 / (N - 2)
+    assert wrong <= 0.1 * N and document["wrong_at_most"] == 39 / (N - 3)
+    assert (document["rows"], document["skipped"], document["dropped"]) == (N - 1, 2, 1)
     assert (mended["x"] == "'=1+1").all() and mended["name"].tolist() == sorted(
         mended["name"], key=lambda n: int(n[1:])
     )
+
+
+def test_no_page_overwrites_another_and_no_file_is_named_twice(mgce, right, tmp_path):
+    asked, given = [], []
+    for at_most in ("0.1", "0.1", "0.03", "0.01"):
+        options = ("--checked", ",".join(given)) if given else ()
+        code, output, errors = mgce("clean", "t.suspects.csv", "--at-most", at_most, *options)
+        assert code == 0, errors
+        if "Do this next" not in output:
+            break
+        review, again = (shlex.split(line) for line in output.splitlines()[-2:])
+        assert review[:2] == ["mgce", "review"] and again[:3] == ["mgce", "clean", "t.suspects.csv"]
+        files = again[-1].split(",")
+        assert files[:-1] == given and len({*files}) == len(files) and review[2] not in asked
+        asked.append(review[2])
+        given = files
+        decide(tmp_path, right, given[-1], review[2].removesuffix(".suspects.csv"))
+    assert len(asked) >= 3
+    # The command that was printed gives the same as the same files in another order, or named twice.
+    said = [
+        mgce("clean", "t.suspects.csv", "--at-most", "0.1", "--checked", ",".join(files))[1]
+        for files in (given, given[::-1], [*given, given[0]])
+    ]
+    assert len({*said}) == 1 and "With confidence" in said[0]
+
+
+@pytest.mark.parametrize("at_most", ["0.1", "0.033"])
+def test_no_more_is_claimed_than_asked_whatever_is_skipped(mgce, right, tmp_path, at_most):
+    given = []
+    for _ in range(9):
+        options = ("--checked", ",".join(given)) if given else ()
+        code, output, errors = mgce("clean", "t.suspects.csv", "--at-most", at_most, "--json", "c.json", *options)
+        assert code == 0, errors
+        if "Do this next" not in output:
+            break
+        given.append(output.split(",")[-1].split("--checked ")[-1].strip())
+        decide(tmp_path, right, given[-1], output.split("mgce review ")[1].split(".suspects")[0], skip=9, drop=5)
+    document = json.loads((tmp_path / "c.json").read_text())
+    assert document["skipped"] >= 9 and 0 < document["wrong_at_most"] <= float(at_most)
+    assert float(output.split("at most ")[1].split(" of")[0]) <= float(at_most)
+
+
+@pytest.mark.parametrize("where", ["file", "decisions", "both"])
+def test_a_dropped_row_stays_dropped(mgce, right, tmp_path, where):
+    """The drop is in the file of suspects, as fit writes it after a review; or only in the decisions; or in both."""
+    frame = pd.read_csv(tmp_path / "t.suspects.csv", dtype=str, keep_default_na=False)
+    if where != "decisions":
+        frame.loc[0, "checked"] = "drop"
+        frame.to_csv(tmp_path / "t.suspects.csv", index=False)
+    one = frame.iloc[0]
+    line = [one["key"], one["name"], one["line"], one["given"], "drop", "", "suspect", "1", one["draw_probability"]]
+    (tmp_path / "old.csv").write_text(",".join(DECISION) + "\n" + ",".join(line) + "\n")
+    old = [] if where == "file" else ["old.csv"]
+    assert mgce("clean", "t.suspects.csv", "--at-most", "0.9", *(["--checked", *old] if old else []))[0] == 0
+    (asked,) = tmp_path.glob("t-to-check*.suspects.csv")
+    assert one["key"] not in {each.key for each in read_suspects(asked)}
+    decide(tmp_path, right, "new.csv", asked.name.removesuffix(".suspects.csv"))
+    code, output, errors = mgce("clean", "t.suspects.csv", "--at-most", "0.9", "--checked", ",".join([*old, "new.csv"]))
+    assert code == 0 and "1 row was dropped and left out" in " ".join(output.split()), errors
+    mended = pd.read_csv(tmp_path / "t.mended.csv")
+    assert len(mended) == N - 1 and one["name"] not in set(mended["name"])
 
 
 def test_the_order_of_the_file_changes_nothing(mgce, right, tmp_path):

@@ -62,7 +62,15 @@ def test_the_loop(mgce, fitted, tmp_path):
     code, output, errors = mgce(*again, "--beta", "1.4", "--out", "second.skops", "--json", "found.json")
     assert code == 0, errors
     words = " ".join(output.split())
-    assert "70 rows were checked" in words and "were held out. The model of the training rows is wrong on" in words
+    # The first figure is against right labels, and the same in terminal, page and JSON; given labels come below.
+    document, page = json.loads((tmp_path / "found.json").read_text()), (tmp_path / "second.html").read_text()
+    error = document["checked"]["error"]
+    first = f"The model is right on {error['n'] - error['errors']} of {error['n']} checked rows, drawn at random"
+    assert words.startswith(first) and document["headline"].startswith(first) and first in page
+    assert page.index(first) < page.index("the model agrees with the label given before the review")
+    assert words.index("agrees with the label given before the review") < words.index("70 rows were checked")
+    assert document["compared_with"] == "the label given before the review" and "accuracy against the mended" in words
+    assert "mgce clean second.suspects.csv" in words and "mgce clean" not in first
     assert "--checked people.decisions.csv,second.decisions-after-70.csv" in words
     found = json.loads((tmp_path / "found.json").read_text())["checked"]
     mended = pd.read_csv(tmp_path / "people.mended.csv", dtype=str)
@@ -75,6 +83,11 @@ def test_the_loop(mgce, fitted, tmp_path):
     assert "What checked rows tell" in page and "70 rows were checked" in page and "Do this next" in page
     suspects = pd.read_csv(tmp_path / "second.suspects.csv", dtype=str)
     assert suspects["checked"].notna().sum() == 70 and set(suspects["checked"].dropna()) == {"keep", "suggestion"}
+    # The mended table itself: what it shows is no accuracy.
+    code, output, errors = mgce("fit", "people.mended.csv", *FIT[2:])
+    said = "Agreement with mended labels is not accuracy. Fit the table of before with --checked instead."
+    assert code == 0 and said in " ".join(output.split()).split("Model:")[0], errors
+    assert said in (tmp_path / "people.mended.html").read_text() and said not in words
 
 
 def test_what_cannot_be_reviewed_is_refused(mgce, fitted, refuses, tmp_path):

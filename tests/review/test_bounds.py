@@ -3,7 +3,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from mgce.review.bounds import error_bound, share_left_bound, width_after
+from mgce.review.bounds import error_bound, share_left_sequence, width_after
 from mgce.review.draws import draw
 
 
@@ -51,7 +51,7 @@ def test_the_share_that_is_left_wrong_is_bounded_whatever_is_mended_in_between(w
                 wrong[suspects.pop()] = False
             if t in (15, 30, 60):
                 q = drawn.probability[order[:t]].tolist()
-                upper = share_left_bound(found, q, n, delta, least=drawn.probability.min())
+                upper = share_left_sequence(found, q, n, delta, least=drawn.probability.min())[-1]
                 looks.append(upper < wrong.mean() - 1e-9)
         missed += any(looks)
         widths.append(upper - wrong.mean())
@@ -61,7 +61,7 @@ def test_the_share_that_is_left_wrong_is_bounded_whatever_is_mended_in_between(w
 
 def test_draws_of_unknown_probability_are_refused():
     with pytest.raises(ValueError, match="Expected `probability` to be within"):
-        share_left_bound([True], [0.001], 100, least=0.01)
+        share_left_sequence([True], [0.001], 100, least=0.01)
 
 
 def test_the_foretold_width_is_about_the_one_that_comes():

@@ -1,10 +1,12 @@
 """Certified cleaning: how often more wrong labels are left than promised, and what it asks for."""
 
+import math
+
 import numpy as np
 import pytest
 from scipy import stats
 
-from mgce.review.cleaning import clean_labels
+from mgce.review.cleaning import allowance, clean_labels
 
 N, DELTA = 400, 0.2
 
@@ -32,6 +34,36 @@ def test_more_wrong_labels_are_left_at_most_as_often_as_delta_says(shape):
         # Exactly: at most k draws without a success before the 21st, for the largest k that delta allows.
         exact = stats.nbinom.cdf(np.arange(30), 21, 1 - 1.2 / np.sqrt(20))
         assert missed >= stats.binom.ppf(0.001, repetitions, exact[exact <= DELTA].max())
+
+
+def test_the_bound_holds_for_the_rows_that_stay_if_a_person_cannot_label_some():
+    """Whether one step or the next is reached depends on the sample: rows without an answer are as many as foreseen."""
+    rng, missed, repetitions, steps = np.random.default_rng(0), 0, 300, set()
+    for _ in range(repetitions):
+        doubt = rng.random(N)
+        wrong, silent = doubt < 0.3, rng.random(N) < 0.035
+        state, found = int(rng.integers(1 << 60)), {}
+        while True:
+            left_out = int(silent[list(found)].sum())
+            may = allowance(N, left_out, 0.05, DELTA)
+            generator = np.random.default_rng(state)
+            then = clean_labels(doubt, found, may.at_most, delta=may.delta, sampled=may.sampled, generator=generator)
+            if then.is_done:
+                break
+            found |= {int(row): bool(wrong[row] or silent[row]) for row in np.flatnonzero(then.to_check)}
+        steps.add(may.delta)
+        assert then.wrong_left <= 0.05 * (N - left_out)
+        missed += int((wrong & then.kept).sum()) > 0.05 * (N - left_out)
+    assert missed <= stats.binom.ppf(0.999, repetitions, DELTA) and len(steps) > 1
+
+
+def test_no_more_is_allowed_than_asked_and_all_steps_together_spend_delta():
+    for n in (1, 7, 100, 901):
+        each = [allowance(n, left_out, 0.07, DELTA) for left_out in range(n + 1)]
+        assert all(math.floor(may.at_most * n) <= 0.07 * (n - gone) for gone, may in enumerate(each[:-1]))
+        assert sum({may.delta for may in each}) <= DELTA + 1e-12 and len({may.sampled for may in each}) == 1
+    with pytest.raises(ValueError, match="`at_most` to be in"):
+        allowance(10, 0, 1.0, 0.05)
 
 
 def test_good_doubts_spare_looks_and_dropping_spares_more():

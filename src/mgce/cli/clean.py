@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import math
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -19,11 +21,12 @@ from mgce.cli.list_options import parse_names
 from mgce.cli.outputs import STDOUT, Json, Quiet, check_json, check_output, write_json
 from mgce.cli.review import ENDING
 from mgce.cli.terminal import Terminal
-from mgce.review.cleaning import Cleaning, clean_labels
-from mgce.review.decision_file import Decision, read_decisions, saved_as
+from mgce.review.cleaning import Cleaning, allowance, clean_labels
+from mgce.review.decision_file import DROP, Decision, read_decisions, saved_as
 from mgce.review.suspect_file import Suspect, read_suspects, some_suspects
 
 LABEL = "label"  # the column with the labels of the mended table
+DELTA = 0.05  # the default
 
 
 def clean(
@@ -35,7 +38,7 @@ def clean(
     drop_share: Annotated[
         float, typer.Option(help="Share of the rows to leave out without a look, the most doubtful ones.")
     ] = 0.0,
-    delta: Annotated[float, typer.Option(help="Probability with which more labels may be wrong.")] = 0.05,
+    delta: Annotated[float, typer.Option(help="Probability with which more labels may be wrong.")] = DELTA,
     json_file: Json = None,
     quiet: Quiet = False,
     out: Annotated[Path | None, typer.Option(help="File for the mended table [NAME.mended.csv].")] = None,
@@ -47,53 +50,76 @@ def clean(
     nothing of the wrong labels, nor of the model. It assumes that the decisions are right.
     """
     name = suspects.name.removesuffix(".csv").removesuffix(ENDING)
-    table, asked = out or suspects.parent / f"{name}.mended.csv", suspects.parent / f"{name}-to-check{ENDING}.csv"
-    check_json(json_file, suspects, table, asked)
-    check_output("out", table, suspects, asked)
-    # By key, so that the sample does not depend on how the file was sorted.
-    every = sorted(read_suspects(suspects), key=lambda one: one.key)
-    paths = [] if checked is None else [Path(path) for path in parse_names(checked)]
+    table = out or suspects.parent / f"{name}.mended.csv"
+    paths = [] if checked is None else [*dict.fromkeys(Path(path) for path in parse_names(checked))]
+    read = read_suspects(suspects)
     decided = {one.key: one for one in read_decisions(*paths)[0]} if paths else {}
-    lost = sum(key not in {one.key for one in every} for key in decided)
+    # Each call asks for a page of its own, so that no decisions are overwritten.
+    page = f"{name}-to-check-after-{len(decided)}" if decided else f"{name}-to-check"
+    asked = suspects.parent / f"{page}{ENDING}.csv"
+    check_json(json_file, suspects, table, asked, *paths)
+    check_output("out", table, suspects, asked, *paths)
+    lost = sum(one.decision != DROP for key, one in decided.items() if key not in {each.key for each in read})
     if lost:
         raise ValueError(expected("checked", "decisions on rows of this file of suspects", f"{lost:,} on other rows"))
-    found = {
-        row: one.proposal[0] != decided[one.key].label
-        for row, one in enumerate(every)
-        if one.key in decided and not one.is_checked
-    }
+    # By key, so that the sample does not depend on how the file was sorted. What was dropped before is in no sample.
+    every = sorted((one for one in read if not one.is_dropped), key=lambda one: one.key)
+    if not every:
+        raise ValueError(expected("suspects", "a file with rows that are not dropped", "none"))
+    mine = {row: decided[one.key] for row, one in enumerate(every) if one.key in decided}
+    found = {row: every[row].proposal[0] != one.label for row, one in mine.items() if not every[row].is_checked}
+    unsure = [row for row, one in mine.items() if not one.label]
+    n = len(every) - math.floor(drop_share * len(every))
+    may = allowance(n, len(unsure), at_most, delta)
     result = clean_labels(
         _doubt(every),
         found,
-        at_most,
+        may.at_most,
         drop=drop_share,
         known=np.array([one.is_checked for one in every]),
-        delta=delta,
+        delta=may.delta,
+        sampled=may.sampled,
     )
     console = Terminal(quiet=quiet or json_file == STDOUT)
     wanted = {every[row].key for row in np.flatnonzero(result.to_check).tolist()}
+    labels = _mended(every, result, mine)
+    skipped = sum(not one.is_settled for row, one in mine.items() if row in labels)
     document = {
         "to_check": len(wanted),
         "checked": len(found),
         "kept": None if result.kept is None else int(result.kept.sum()),
-        "dropped": int(result.dropped.sum()),
+        "dropped": len(read) - len(labels),
+        "skipped": skipped,
         "delta": delta,
     }
     if not result.is_done:
         write_files(asked.parent, {asked.name: some_suspects(suspects, wanted)})
         write_json(json_file, {**document, "rows": None, "wrong_at_most": None})
-        console.print(_next_step(result, len(wanted), asked, paths), markup=False)
+        command = _again(suspects, at_most, drop_share, delta, out, [*paths, asked.parent / saved_as(page, 0)])
+        console.print(_next_step(result, len(wanted), asked, command), markup=False, soft_wrap=True)
         return
-    rows = _mended(every, result, decided)
-    write_files(table.parent, {table.name: _csv(every, rows)})
-    share = min(1.0, result.wrong_left / max(1, len(rows)))
-    write_json(json_file, {**document, "rows": len(rows), "wrong_at_most": share})
+    write_files(table.parent, {table.name: _csv(every, labels)})
+    bounded = len(labels) - skipped
+    share = result.wrong_left / max(1, bounded)
+    write_json(json_file, {**document, "rows": len(labels), "wrong_at_most": share})
     console.print(
-        f"With confidence {confidence_text(1 - delta)}, at most {rounded_up(share)} of the {len(rows):,} labels in "
-        f"{table} are wrong. {len(found):,} labels were looked up, and {len(every) - len(rows):,} rows were left out. "
-        "This assumes that the decisions are right, and that the file of suspects was made before them.",
+        f"With confidence {confidence_text(1 - delta)}, at most {_most(share, at_most)} of {bounded:,} labels in "
+        f"{table} are wrong. {len(found):,} labels were looked up. {_rows(len(read) - len(labels))} dropped "
+        "and left out."
+        + (f" {_rows(skipped)} skipped: the given label stays, and is not among those bounded." if skipped else "")
+        + " This assumes that the decisions are right, and that the file of suspects was made before them.",
         markup=False,
     )
+
+
+def _most(share: float, at_most: float) -> str:
+    """Return a bound that is at most `at_most`, rounded up, but not above what was asked for."""
+    return str(at_most) if float(rounded_up(share)) > at_most else rounded_up(share)
+
+
+def _rows(n: int) -> str:
+    """Return a number of rows with its verb."""
+    return f"{n:,} row{'' if n == 1 else 's'} {'was' if n == 1 else 'were'}"
 
 
 def _doubt(every: Sequence[Suspect]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
@@ -102,26 +128,33 @@ def _doubt(every: Sequence[Suspect]) -> np.ndarray[tuple[int], np.dtype[np.float
     return np.array([places[one.proposal[1:]] for one in every], dtype=np.float64)
 
 
-def _next_step(result: Cleaning, n: int, asked: Path, paths: Sequence[Path]) -> str:
+def _again(
+    suspects: Path, at_most: float, drop_share: float, delta: float, out: Path | None, decisions: Sequence[Path]
+) -> str:
+    """Return the command that takes the decisions."""
+    options = ["--at-most", str(at_most)]
+    options += ["--drop-share", str(drop_share)] if drop_share else []
+    options += ["--delta", str(delta)] if delta != DELTA else []
+    options += [] if out is None else ["--out", str(out)]
+    return shlex.join(["mgce", "clean", str(suspects), *options, "--checked", ",".join(map(str, decisions))])
+
+
+def _next_step(result: Cleaning, n: int, asked: Path, command: str) -> str:
     """Say what to look up, and the commands for it."""
-    why = "drawn at random" if result.kept is None else "whose labels are most doubtful; then no more will be asked for"
-    page = asked.name.removesuffix(".csv").removesuffix(ENDING)
-    files = ",".join([*map(str, paths), saved_as(page, 0)])
-    return (
-        f"Look up {n:,} rows, {why}. They are in {asked}:\n"
-        f"  mgce review {asked} --suspects 0 --random {n}\n"
-        f"Save the decisions under a name of their own, and call mgce clean again with --checked {files}"
-    )
+    why = "drawn at random" if result.kept is None else "whose labels are most doubtful"
+    review = shlex.join(["mgce", "review", str(asked), "--suspects", "0", "--random", str(n)])
+    return f"Look up {n:,} rows, {why}. They are in {asked}. Do this next:\n  {review}\n  {command}"
 
 
-def _mended(every: Sequence[Suspect], result: Cleaning, decided: Mapping[str, Decision]) -> dict[int, str]:
-    """Return the label of each row of the mended table."""
+def _mended(every: Sequence[Suspect], result: Cleaning, decided: Mapping[int, Decision]) -> dict[int, str]:
+    """Return the label of each row of the mended table, by row; a skipped row keeps its given label."""
     labels = {}
     for row, one in enumerate(every):
-        if one.key in decided and not one.is_checked:
-            label = decided[one.key].label  # empty if the row was dropped or skipped
-        else:
+        decision = decided.get(row)
+        if decision is None:
             label = "" if result.dropped[row] else one.given if one.is_checked else one.proposal[0]
+        else:
+            label = decision.label or ("" if decision.decision == DROP else one.given)
         if label:
             labels[row] = label
     return labels

@@ -48,6 +48,7 @@ from mgce.tables.suspects_report import (
     widths,
 )
 
+MENDED = "mended"  # the end of the name of a mended table, as `mgce fit` and `mgce clean` write it: NAME.mended.csv
 SHOWN_SUSPECTS = 10  # suspect rows that are printed: half a screen; the report has more, and the file has all rows
 
 
@@ -175,7 +176,7 @@ def fit(
         plan = replace(plan, id=source.id)
         decisions, replaced = read_decisions(*map(Path, reviewed))
         result = _run_with_progress(console, source, plan, jobs, decisions)
-        result = replace(result, notes=[*source.notes, *result.notes])
+        result = replace(result, notes=[*source.notes, *result.notes], caution=_caution(table))
         if replaced:
             said = f"{replaced:,} {'decision was' if replaced == 1 else 'decisions were'} replaced by a later one."
             result = replace(result, notes=[*result.notes, said])
@@ -190,7 +191,8 @@ def fit(
         content, marked = changed_table(labels, frame, rows, decided, plan.target, path, form, formulas=formulas)
         write_files(path.parent, {path.name: content})
         result = replace(result, notes=[*result.notes, *marked])
-    write_json(json_file, {"table": table.name, "files": [*files], **summary(result, plan)})
+    headline = fit_report.headline(result, plan)
+    write_json(json_file, {"headline": headline, "table": table.name, "files": [*files], **summary(result, plan)})
     _print_summary(console, result, plan)
     for line in terminal_steps(steps):
         console.print(line, markup=False, soft_wrap=True)
@@ -311,19 +313,39 @@ def _is_folder(table: Path, of_folders: Mapping[str, object], embeddings: str | 
     return table.is_dir()
 
 
+def _caution(table: Path) -> str:
+    """Return sentences on what the figures of a mended table do not say; "" for another table, by its name."""
+    if table_name(table).split(".")[-1].lower() != MENDED:
+        return ""
+    return (
+        f"The labels of {table.name} are mended, by its name. Agreement with mended labels is not accuracy. Fit the "
+        "table of before with --checked instead."
+    )
+
+
 def _print_summary(console: Console, result: TableFit, plan: FitPlan) -> None:
     quality, trial = result.quality, result.choice.trial
     console.print(fit_report.headline(result, plan), markup=False)
+    learnt = "" if result.findings is None else " against the mended labels"
     console.print(
-        f"Model: {trial.name}. Its accuracy was {trial.accuracy:.1%} {result.choice.measured_on}.", markup=False
+        f"Model: {trial.name}. Its accuracy{learnt} was {trial.accuracy:.1%} {result.choice.measured_on}.",
+        markup=False,
     )
     console.print(fit_report.which_model(result), markup=False)
-    grid = Grid(title="Rows held out, %", box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
+    if of_given := fit_report.against_given(result, plan):
+        console.print(of_given, markup=False)
+    grid = Grid(
+        title="Rows held out, %" if result.findings is None else "Labels before the review, %",
+        box=box.SIMPLE_HEAD,
+        padding=0,
+        pad_edge=False,
+    )
     for name in ("accuracy", "ECE(h)", "ECE(p)", "SCE(h)", "SCE(p)"):
         grid.add_column(name, justify="right", no_wrap=True)
     grid.add_row(*(f"{100 * quality[name]:.1f}" for name in ("accuracy", "ece_h", "ece_p", "sce_h", "sce_p")))
     console.print(grid)
-    console.print(str(result.certificate), markup=False)
+    before = "" if result.findings is None else "By the labels given before the review: "
+    console.print(f"{before}{result.certificate}", markup=False)
     console.print(f"Read {fit_report.reading(result, plan)}", markup=False)
     for note in result.notes:
         console.print(f"Note: {note}", markup=False)

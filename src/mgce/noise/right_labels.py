@@ -74,7 +74,10 @@ class RightLabels:
             return f"{what}. It takes {self.noise_rate:.1%} of the labels for wrong, as stated."
         between = f"{percent_down(self.lower)} to {percent_up(self.upper)}"
         if self.is_told:
-            return f"{what}. It takes about {self.noise_rate:.1%} of the labels for wrong ({between})."
+            return (
+                f"{what}. For q alone, a noise rate of about {self.noise_rate:.1%} ({between}) was fitted to "
+                f"{self.n:,} rows."
+            )
         return (
             f"{what}. These labels do not tell wrong ones from classes that overlap: {between} of them may be wrong. q "
             "is a mean over these shares, and may be far too low or too high."

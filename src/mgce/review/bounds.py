@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mgce._arrays import FloatArray
 from mgce._validation import expected
 from mgce.risk.sequential import betting_upper_sequence
 
@@ -19,10 +20,10 @@ class ErrorBound:
 
     Attributes:
         n: number of checked examples; none was used to train or choose the model.
-        errors: number of checked examples that the model classified wrongly, or that were skipped or dropped.
-        unsettled: number of checked examples that were skipped or dropped.
+        errors: number of checked examples that the model classified wrongly, or that have no label.
+        unsettled: number of checked examples without a label: skipped, dropped, or left open between decided ones.
         upper: with probability 1 - delta, the model errs on at most this share of future examples drawn in the same
-            way.
+            way. It is not below errors / n.
         delta: probability with which the bound may fail, at any time.
     """
 
@@ -40,7 +41,8 @@ def error_bound(right: Sequence[Any], predicted: Sequence[Any], delta: float = 0
     several models, the bound of each fails with probability delta, and the best bound may fail more often.
 
     Args:
-        right: the right label of each example in the order of the draws; None if the example was skipped or dropped.
+        right: the right label of each example in the order of the draws; None if the example was skipped, dropped or
+            left open.
         predicted: the class that the model predicts for each example.
         delta: probability in (0, 1) with which the bound may fail.
 
@@ -55,13 +57,35 @@ def error_bound(right: Sequence[Any], predicted: Sequence[Any], delta: float = 0
     """
     wrong = [label is None or label != guess for label, guess in zip(right, predicted, strict=True)]
     upper = float(betting_upper_sequence(np.array(wrong, dtype=float), delta)[-1])
+    # The bound keeps its least value so far. Beside the errors of these examples, less than their share would confuse.
+    upper = max(upper, sum(wrong) / len(wrong))
     return ErrorBound(len(wrong), sum(wrong), sum(label is None for label in right), upper, delta)
 
 
-def share_left_bound(
+def counted(upper: Sequence[float], is_open: Sequence[bool]) -> int:
+    """Return how many draws to count if some of them are left open, that is without a decision.
+
+    All bounds hold at once, so the tightest one may be chosen. An open draw counts as an error. After the tightest
+    bound, draws are counted up to the next open one: later draws were perhaps never shown to the person.
+
+    Args:
+        upper: the bound after each draw, where open draws count as errors.
+        is_open: whether each draw is left open.
+
+    Example:
+        >>> counted([0.9, 0.8, 0.7, 0.7, 0.7], [False, False, False, False, True])
+        4
+        >>> counted([1.0, 1.0], [True, False])
+        0
+    """
+    best = int(np.argmin([1.0, *upper]))
+    return next((place for place in range(best, len(is_open)) if is_open[place]), len(is_open))
+
+
+def share_left_sequence(
     was_wrong: Sequence[bool], probability: Sequence[float], n: int, delta: float = 0.05, *, least: float
-) -> float:
-    r"""Bound the share of n labels that are wrong and not yet corrected, from examples drawn at random and checked.
+) -> FloatArray:
+    r"""Bound the share of n labels that are wrong and not yet corrected, after each example drawn and checked.
 
     .. math:: P(\exists t: U_t < W_t / n) \le \delta, \qquad
         U_t \text{ of the draws } z_j = \frac{w_j}{n q_j}, \quad j \le t
@@ -70,8 +94,8 @@ def share_left_bound(
     nobody had corrected before, and q_j is the probability of that draw. W_t is the number of wrong labels left
     uncorrected after t draws. W_t never increases, and examples are drawn without replacement. So :math:`E[z_j \mid
     z_1, \dots, z_{j-1}] \ge W_t / n` for all j up to t. A bet against a mean of :math:`W_t / n` or more is then not
-    favourable, so the bound by betting holds at any time. The bound stays valid if suspect labels are corrected between
-    the draws.
+    favourable, so the bounds by betting hold at all times at once. They stay valid if suspect labels are corrected
+    between the draws.
 
     Args:
         was_wrong: whether each draw found a wrong label that was not corrected before, in the order of the draws. A
@@ -85,16 +109,15 @@ def share_left_bound(
         ValueError: if there is no draw, or a probability is not in [least, 1].
 
     Example:
-        >>> share_left_bound([False] * 50, [0.01] * 50, 100, least=0.01)
-        0.077
+        >>> share_left_sequence([False] * 50, [0.01] * 50, 100, least=0.01)[[9, 49]].tolist()
+        [0.318, 0.077]
     """
     q = np.asarray(probability, dtype=float)
     if not (0 < least <= q.min(initial=1.0) and q.max(initial=least) <= 1):
         raise ValueError(expected("probability", f"within [{least:g}, 1]", probability))
     top = 1 / (n * least)
     z = np.minimum(np.asarray(was_wrong, dtype=float) / (n * q), top)
-    upper = betting_upper_sequence(z, delta, limits=(0.0, top))[-1]
-    return min(1.0, float(upper))
+    return np.minimum(1.0, betting_upper_sequence(z, delta, limits=(0.0, top)))
 
 
 def width_after(checked: int, error: float, delta: float = 0.05) -> float:

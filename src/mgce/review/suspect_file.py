@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mgce._text import spreadsheet_cell
 from mgce._validation import expected
-from mgce.review.decision_file import SKIP
+from mgce.review.decision_file import DROP, SKIP
 from mgce.review.rows_of_csv import number, rows_of_csv
 
 # The second column names the examples and bears a name of its own. All columns behind these are the example's content.
@@ -35,6 +35,7 @@ class Suspect:
         suggested: the most probable class of the example.
         alternative: the most probable class other than the given label.
         is_checked: whether a person has already decided on the example; skipping it is no decision.
+        is_dropped: whether a person has decided to drop the example.
         draw: position of the example in a random order of all examples, from 1.
         draw_probability: probability with which the example is the first draw: see :class:`mgce.review.draws.Draws`.
         cells: content of the example, as pairs of a column's name and its value.
@@ -57,6 +58,7 @@ class Suspect:
     p_wrong: float = 0.0
     p_given: float = 0.0
     p_suggested: float = 0.0
+    is_dropped: bool = False
 
     @property
     def proposal(self) -> tuple[str, float, float]:
@@ -106,6 +108,7 @@ def _suspect(row: list[str], head: list[str], place: int, path: Path) -> Suspect
         suggested=cell["suggested"],
         alternative=cell["alternative"],
         is_checked=cell["checked"] not in ("", SKIP),
+        is_dropped=cell["checked"] == DROP,
         draw=drawn,
         draw_probability=probability,
         cells=((head[NAME], row[NAME]), *content),

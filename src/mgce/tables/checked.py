@@ -11,9 +11,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mgce._validation import expected
-from mgce.review.bounds import ErrorBound, error_bound, share_left_bound
+from mgce.review.bounds import ErrorBound, counted, error_bound, share_left_sequence
 from mgce.review.decision_file import DROP, Decision
 from mgce.review.draws import Draws
+from mgce.risk.sequential import betting_upper_sequence
 from mgce.tables.columns import Columns
 from mgce.tables.row_keys import row_keys
 from mgce.tables.rows import Rows, Split
@@ -140,9 +141,10 @@ class Findings:
         changed: number of labels that were corrected.
         dropped: number of rows that were left out.
         skipped: number of rows that were skipped.
-        drawn: number of rows in the random order, up to the last row that was checked.
+        drawn: number of rows drawn at random that `left` and `before` are computed from.
         error: bound on the errors, against right labels, of the model fitted to the training rows; None if unknown.
         left: with probability 1 - delta, at most this share of the table's labels is still wrong; None if unknown.
+        before: estimated share of the table's labels that were wrong before the review; None if unknown.
         delta: probability with which each of the two bounds may fail.
         note: why there are no bounds; "" if there are bounds.
     """
@@ -156,13 +158,19 @@ class Findings:
     left: float | None
     delta: float
     note: str = ""
+    before: float | None = None
+
+    @property
+    def left_is_useful(self) -> bool:
+        """Whether the bound on labels still wrong is below the share that was wrong before the review."""
+        return self.left is not None and self.before is not None and self.left < self.before
 
     def to_dict(self) -> dict[str, Any]:
         """Return the results of the review as plain values for JSON."""
         counts = {name: getattr(self, name) for name in ("n", "changed", "dropped", "skipped", "drawn")}
         error = None if self.error is None else vars(self.error)
         bounds = {"error": error, "wrong_left_at_most": self.left, "delta": self.delta, "note": self.note}
-        return {**counts, **bounds}
+        return {**counts, **bounds, "wrong_before": self.before}
 
 
 def findings(
@@ -188,34 +196,61 @@ def findings(
     if other or last > len(draws.number):
         return Findings(**told, drawn=0, error=None, left=None, delta=delta, note=OTHER_DRAWS)
     order = np.argsort(draws.number)[:last].tolist()
-    drawn = [decided.get(row) for row in order]
     guesses = dict(zip(rows.held_out.tolist(), predicted.tolist(), strict=True))
-    ours = [(one, guesses[row]) for row, one in zip(order, drawn, strict=True) if row in guesses]
-    error = None
-    if ours and independent:
-        right = [(one.label or None) if one else None for one, _ in ours]
-        error = error_bound(right, [guess for _, guess in ours], delta)
+    drawn, left, before = _left(order, decided, draws, delta)
     return Findings(
         **told,
-        drawn=last,
-        error=error,
-        left=_left(drawn, draws, order, delta) if last else None,
+        drawn=drawn,
+        error=_error([row for row in order if row in guesses], decided, guesses, delta) if independent else None,
+        left=left,
         delta=delta,
         note="" if independent else DEPENDENT,
+        before=before,
     )
 
 
-def _left(drawn: Sequence[Decision | None], draws: Draws, order: Sequence[int], delta: float) -> float:
-    """Bound the share of labels that are wrong and not corrected; a drawn row without a decision counts as skipped."""
-    skipped = [one is None or not one.is_settled for one in drawn]
+def _error(
+    order: Sequence[int], decided: Mapping[int, Decision], guesses: Mapping[int, Any], delta: float
+) -> ErrorBound | None:
+    """Bound the errors of a model from held-out rows in the order of the draws; None if no row is checked."""
+    if not order:
+        return None
+    right = [(decided[row].label or None) if row in decided else None for row in order]
+    guessed = [guesses[row] for row in order]
+    wrong = [label is None or label != guess for label, guess in zip(right, guessed, strict=True)]
+    upper = betting_upper_sequence(np.array(wrong, dtype=float), delta)
+    n = counted(upper.tolist(), [row not in decided for row in order])
+    return error_bound(right[:n], guessed[:n], delta) if n else None
+
+
+def _left(
+    order: Sequence[int], decided: Mapping[int, Decision], draws: Draws, delta: float
+) -> tuple[int, float | None, float | None]:
+    """Bound the share of labels that are wrong and not corrected.
+
+    A row that was skipped or left open counts as a wrong label.
+
+    Returns:
+        The number of draws that count, the bound, and the estimated share of labels that were wrong before the review.
+    """
+    drawn = [decided.get(row) for row in order]
+    unsettled = np.array([one is None or not one.is_settled for one in drawn], dtype=bool)
+    changed = np.array([one is not None and one.label not in ("", one.given) for one in drawn], dtype=bool)
     # What was shown as a suspect was mended before it was drawn.
-    found = [
-        left or (one is not None and one.is_random and one.label != one.given)
-        for left, one in zip(skipped, drawn, strict=True)
-    ]
-    n, probability = len(draws.number), draws.probability
-    upper = share_left_bound(found, probability[list(order)].tolist(), n, delta, least=float(probability.min()))
-    return min(1.0, upper + sum(skipped) / n)
+    found = unsettled | np.array(
+        [one is not None and one.is_random and one.label != one.given for one in drawn], dtype=bool
+    )
+    total, q = len(draws.number), draws.probability[list(order)]
+    if not drawn:
+        return 0, None, None
+    upper = share_left_sequence(found.tolist(), q.tolist(), total, delta, least=float(draws.probability.min()))
+    upper = np.minimum(1.0, upper + unsettled.cumsum() / total)
+    n = counted(upper.tolist(), [one is None for one in drawn])
+    if not n:
+        return 0, None, None
+    settled = ~unsettled[:n]
+    before = float(np.average(changed[:n][settled], weights=1 / q[:n][settled])) if settled.any() else None
+    return n, float(upper[:n].min()), before
 
 
 def _refusal(n: int, lost: int, changed: int, id: str | None) -> str:

@@ -121,6 +121,12 @@ class TableFit:
     reading: Reading | None = None  # the account of the table's file, if it was read from one
     checked: Checked | None = None  # decisions of a person on rows
     findings: Findings | None = None  # what they did and tell
+    caution: str = ""  # what the headline has to add, of what is known of the table's file
+
+    @property
+    def given_label(self) -> str:
+        """The label of held-out rows that accuracies, bounds and calibration errors compare with."""
+        return "the given label" if self.findings is None else "the label given before the review"
 
     @property
     def judge(self) -> str:

@@ -16,11 +16,14 @@ from mgce.tables.fit import FitPlan, TableFit
 from mgce.tables.numbers import PLAIN, TRUTH
 from mgce.tables.summary import columns_left_out
 from mgce.tables.suspects_report import (
+    FEW_LOOKS,
     NO_PICTURES,
     checked_section,
+    left_wrong,
     line_cells,
     next_section,
     next_steps,
+    right_on_checked,
     suspect_cells,
     suspect_head,
     worst_rows,
@@ -66,7 +69,7 @@ def page(
         "The ten most suspect labels": worst_rows(fit, plan, pictures or NO_PICTURES),
         "Do this next": next_section(fit, plan, steps or next_steps(fit, plan, name, model_file)),
         **checked,
-        "The bounds": _certificate(fit),
+        "The bounds": _certificate(fit, plan),
         **class_sections(fit),
         "Prediction sets": _sets(fit),
         "Calibration": calibration_section(fit),
@@ -79,17 +82,27 @@ def page(
 
 
 def headline(fit: TableFit, plan: FitPlan) -> str:
-    """Return sentences on accuracy and certified error, on classes never predicted and on rows that seem dependent."""
+    """Return sentences on accuracy and certified error, on classes never predicted and on rows that seem dependent.
+
+    If random rows were checked, the accuracy is that against their right labels: see also :func:`against_given`.
+    """
     signs = "; ".join(each.what for each in fit.dependence)
     warning = f" Rows may depend on one another, so that the bound may be too low: {signs}." if signs else ""
-    return " ".join(filter(None, [_measured_and_certified(fit, plan), never_predicted(fit)])) + warning
+    first = right_on_checked(fit) or _measured_and_certified(fit, plan)
+    return " ".join(filter(None, [first, fit.caution, never_predicted(fit)])) + warning
+
+
+def against_given(fit: TableFit, plan: FitPlan) -> str:
+    """Return sentences on the agreement with given labels if the headline has none; otherwise ""."""
+    return _measured_and_certified(fit, plan) if right_on_checked(fit) else ""
 
 
 def _measured_and_certified(fit: TableFit, plan: FitPlan) -> str:
     certificate = fit.certificate
     rows = "distinct rows" if fit.n_copies else "rows"
+    label = fit.given_label
     measured = (
-        f"On {certificate.n:,} {rows} that it had not seen, the model agrees with the given label in "
+        f"On {certificate.n:,} {rows} that it had not seen, the model agrees with {label} in "
         f"{fit.quality['accuracy']:.1%}."
     )
     error, confidence = (
@@ -98,17 +111,18 @@ def _measured_and_certified(fit: TableFit, plan: FitPlan) -> str:
     )
     if certificate.refuted is not None:
         return (
-            f"{measured} {confidence}, these labels refute {certificate.refuted}. The model disagrees with the "
-            f"given label in at most {_bound(error)} of {rows} drawn like these."
+            f"{measured} {confidence}, these labels refute {certificate.refuted}. The model disagrees with "
+            f"{label} in at most {_bound(error)} of {rows} drawn like these."
         )
     if error is None or error >= 1:
         return f"{measured} These rows do not suffice for a bound."
     condition = _condition(certificate, plan)
     if condition:
         return f"{measured} {confidence}, it is wrong on at most {_bound(error)} of {rows} drawn like these{condition}."
+    only_if = "" if right_on_checked(fit) else " That bounds its errors only if the labels are right: see --noise-rate."
     return (
-        f"{measured} {confidence}, it disagrees with the given label in at most {_bound(error)} of {rows} drawn and "
-        "labelled like these. That bounds its errors only if the labels are right: see --noise-rate."
+        f"{measured} {confidence}, it disagrees with {label} in at most {_bound(error)} of {rows} drawn and labelled "
+        f"like these.{only_if}"
     )
 
 
@@ -131,13 +145,24 @@ def reading(fit: TableFit, plan: FitPlan) -> str:
 
 
 def wrong_labels(fit: TableFit) -> str:
-    """Return sentences on the share of wrong labels: an interval or a range, and what it assumes."""
-    found = fit.judgement.share
+    """Return sentences on the share of wrong labels: an interval or a range, and what it assumes.
+
+    After a review, the share is that of labels still wrong: the bound from checked random rows, or else the estimate.
+    """
+    found, review = fit.judgement.share, fit.findings
     labels = f"{found.n:,} labels{' of distinct rows' if fit.n_copies else ''}"
+    if review is not None and review.left_is_useful:
+        return left_wrong(review)
     assumed = f"This assumes that {', and that '.join(found.assumptions)}."
     ends = f"{percent_down(found.lower)} to {percent_up(found.upper)}"
+    wrong, few = (
+        ("wrong", "") if review is None else ("still wrong after the review, as the model estimates", FEW_LOOKS)
+    )
     if found.share is not None:
-        return f"About {found.share:.1%} of the {labels} are wrong ({ends}, nominally {1 - found.delta:.0%}). {assumed}"
+        sure = f"{ends}, nominally {1 - found.delta:.0%}"
+        return f"About {found.share:.1%} of the {labels} are {wrong} ({sure}). {assumed} {few}".rstrip()
+    if review is not None:
+        return f"Of the {labels}, {ends} are {wrong}. {assumed} {few}"
     return (
         f"Of the {labels}, {ends} are wrong. {assumed} The range begins at 0%, since {found.reason}. If you check "
         f"{CHECKED_ROWS} rows drawn at random, an interval is at most {100 * found.width_after(CHECKED_ROWS):.0f} "
@@ -164,7 +189,7 @@ def _bound(probability: float | None) -> str:
     return "" if probability is None else percent_up(probability)
 
 
-def _certificate(fit: TableFit) -> str:
+def _certificate(fit: TableFit, plan: FitPlan) -> str:
     """Return HTML with the bounds on errors and their assumptions."""
     certificate = fit.certificate
     corrected = not certificate.against_given
@@ -189,8 +214,10 @@ def _certificate(fit: TableFit) -> str:
     )
     labels = _which_labels(certificate)
     notes = "".join(paragraph(f"Note: {note}") for note in fit.notes)
+    of_given = against_given(fit, plan)
     return (
-        bounds
+        (paragraph(of_given) if of_given else "")
+        + bounds
         + paragraph(which_model(fit))
         + paragraph(labels)
         + notes
@@ -257,9 +284,10 @@ def _choice(fit: TableFit) -> str:
         [trial.name + _remark(trial, choice), f"{trial.rows:,}", f"{trial.accuracy:.1%}", f"{trial.seconds:.1f}"]
         for trial in choice.trials[:N_TRIALS]
     ]
+    learnt = "given" if fit.findings is None else "mended by the review"
     caption = (
-        "Accuracy against the labels as given, on the test rows of the cross-validation, and the processor time that "
-        "it took."
+        f"Accuracy against the labels as {learnt}, on the test rows of the cross-validation, and the processor time "
+        "that it took."
     )
     return chosen + paragraph(words) + table(caption, ["model", "rows", "accuracy", "seconds"], rows)
 

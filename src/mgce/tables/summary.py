@@ -27,6 +27,8 @@ def summary(fit: TableFit, plan: FitPlan) -> dict[str, Any]:
         },
         "model": fit.choice.trial.name,
         "fitted_to": {"file": len(fit.model.trained_rows), "figures": fit.n_train, "certificate": fit.n_train},
+        "checked": None if fit.findings is None else fit.findings.to_dict(),
+        "compared_with": fit.given_label,
         "accuracy": fit.quality["accuracy"],
         "balanced_accuracy": fit.measures.balanced_accuracy,
         "clean_accuracy": fit.measures.clean_accuracy,
@@ -37,7 +39,6 @@ def summary(fit: TableFit, plan: FitPlan) -> dict[str, Any]:
         "calibration": {name: fit.quality[name] for name in ("ece_h", "ece_p", "sce_h", "sce_p")},
         "certificate": fit.certificate.to_dict(),
         "wrong_labels": {"all": _share(fit)} | {name: _looks_wrong(fit, index) for index, name in enumerate(classes)},
-        "checked": None if fit.findings is None else fit.findings.to_dict(),
         "candidates": [
             {"model": trial.name, "rows": trial.rows, "accuracy": trial.accuracy, "seconds": trial.seconds}
             for trial in fit.choice.trials

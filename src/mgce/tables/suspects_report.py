@@ -15,12 +15,14 @@ from mgce.review.bounds import width_after
 from mgce.review.decision_file import saved_as
 from mgce.review.draws import HELD_OUT
 from mgce.review.suspect_file import PICTURE
+from mgce.tables.checked import Findings
 from mgce.tables.fit import FitPlan, TableFit
 from mgce.tables.listing import probability_text
 
 NO_PICTURES: Mapping[int, bytes] = MappingProxyType({})
 WORST = 10  # rows with their cells on the first page: what fits on a screen
 CELLS = 12  # columns of these rows: more are not read across; the file has all
+FEW_LOOKS = "mgce clean bounds this share with few looks."
 LONGEST = 60  # characters of a cell there: a line of a phone, or half of one elsewhere
 CHECKED = (50, 100, 200)  # numbers of checked rows whose bound is foretold: an hour's work, and twice and half of it
 
@@ -107,11 +109,13 @@ def next_steps(
     mended = f"{stem}.mended.csv"
     decisions = ",".join([*reviewed, saved_as(stem, fit.findings.n - fit.findings.skipped if fit.findings else 0)])
     again = ["mgce", "fit", table_file, *options, "--checked", decisions, "--mended", mended]
+    clean = {"Prove that few labels are still wrong.": shlex.join(["mgce", "clean", f"{stem}.suspects.csv"])}
     return {
         "Check labels with the keyboard, on one page that works without a network, and save the decisions.": shlex.join(
             ["mgce", "review", f"{stem}.suspects.csv"]
         ),
         "Mend the table with the decisions, and fit a better model.": shlex.join(again),
+        **(clean if fit.findings else {}),
         "Classify new rows.": shlex.join(["mgce", "predict", model_file, _new_rows(fit)]),
     }
 
@@ -137,7 +141,8 @@ def widths(fit: TableFit, plan: FitPlan) -> str:
     """Return a sentence on how much checking more rows tightens the bounds; "" if rows are not independent draws."""
     if plan.groups is not None or plan.time is not None:
         return ""
-    delta, error = fit.certificate.delta, 1 - fit.quality["accuracy"]
+    checked = None if fit.findings is None else fit.findings.error
+    delta, error = fit.certificate.delta, checked.errors / checked.n if checked else 1 - fit.quality["accuracy"]
     points = [f"{100 * width_after(round(HELD_OUT * n), error, delta):.0f} points" for n in CHECKED]
     first, second, third = (f"{point} after {n}" for point, n in zip(points, CHECKED, strict=True))
     return (
@@ -146,43 +151,58 @@ def widths(fit: TableFit, plan: FitPlan) -> str:
     )
 
 
+def right_on_checked(fit: TableFit) -> str:
+    """Return sentences on the accuracy against right labels of checked rows; "" if no row held out was checked."""
+    error = None if fit.findings is None else fit.findings.error
+    if error is None:
+        return ""
+    measured = (
+        f"The model is right on {error.n - error.errors:,} of {error.n:,} checked rows, drawn at random, that it had "
+        "not seen."
+    )
+    if error.unsettled:
+        measured += f" Skipped and dropped rows count as errors: {error.unsettled:,} of them."
+    if error.upper >= 1:
+        return f"{measured} These rows do not suffice for a bound."
+    return (
+        f"{measured} With confidence {confidence_text(1 - error.delta)}, it is wrong on at most "
+        f"{percent_up(error.upper)} of rows drawn like these, if the decisions are right."
+    )
+
+
+def left_wrong(review: Findings) -> str:
+    """Return sentences on the bound on labels that are still wrong."""
+    assert review.left is not None
+    return (
+        f"With confidence {confidence_text(1 - review.delta)}, at most {percent_up(review.left)} of the labels in the "
+        "mended table are still wrong, if the decisions are right. You may check more rows and look again: this bound "
+        f"holds at all looks together. {FEW_LOOKS}"
+    )
+
+
 def checked_sentences(fit: TableFit) -> list[str]:
-    """Return sentences on what a review of labels changed, and on its bounds on errors; none without decisions."""
+    """Return sentences on what a review of labels changed; none without decisions."""
     found = fit.findings
     if found is None:
         return []
+    kept = " Skipped rows keep their given label." if found.skipped else ""
+    gone = " Dropped rows are left out." if found.dropped else ""
     sentences = [
         f"{found.n:,} rows were checked: {found.changed:,} labels mended, {found.dropped:,} rows dropped, "
-        f"{found.skipped:,} skipped."
+        f"{found.skipped:,} skipped.{gone}{kept}"
     ]
-    sure = f"With confidence {confidence_text(1 - found.delta)}"
-    error = found.error
-    if error is not None:
-        counted = f", as {error.unsettled:,} skipped or dropped ones count" if error.unsettled else ""
-        sentences.append(
-            f"Of {found.drawn:,} rows drawn at random, {error.n:,} were held out. The model of the training rows is "
-            f"wrong on {error.errors:,} of them{counted}. {sure}, this model is wrong on at most "
-            f"{percent_up(error.upper)} of rows drawn like these, if the decisions are right. The file holds the model "
-            "of all rows, which this number is not about."
-        )
-    if found.left is not None:
-        sentences.append(
-            f"{sure}, at most {percent_up(found.left)} of the labels in the mended table are still wrong, if the "
-            "decisions are right."
-        )
-    if found.left is not None:
-        sentences.append("You may check more rows and look again: the bound on labels holds at all looks together.")
-    if error is not None:
-        sentences.append(
-            "The bound on errors does so for one model. A model that is trained again with more decisions has a bound "
-            "of its own."
-        )
+    if found.error is not None:
+        sentences.append("A model that is trained again with more decisions has a bound on errors of its own.")
     return sentences
 
 
 def checked_section(fit: TableFit) -> str:
-    """Return HTML on what a review of labels changed, and on its bounds on errors."""
-    return bullets(checked_sentences(fit))
+    """Return HTML on what a review of labels changed, and on the labels that figures compare with."""
+    right = [
+        right_on_checked(fit),
+        f"All other accuracies, bounds and calibration errors compare with {fit.given_label}.",
+    ]
+    return bullets(filter(None, [*right, *checked_sentences(fit)]))
 
 
 def terminal_steps(steps: Mapping[str, str]) -> list[str]:
