@@ -58,7 +58,7 @@ def test_the_guess_can_be_overruled(mgce, tickets, tmp_path):
 )
 def test_every_format_gives_the_same_fit(mgce, tickets, tmp_path, suffix):
     if suffix == "xlsx":
-        pytest.importorskip("openpyxl", reason="needs openpyxl, of the extra excel")
+        pytest.importorskip("openpyxl", reason="needs openpyxl, of the extra cli")
         with pd.ExcelWriter(tmp_path / "t.xlsx") as book:
             pd.DataFrame({"a": [1]}).to_excel(book, sheet_name="notes", index=False)
             tickets.to_excel(book, sheet_name="rows", index=False)

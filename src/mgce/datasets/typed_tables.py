@@ -92,7 +92,7 @@ def read_excel(content: io.BytesIO, asked: Asked) -> Typed:
     try:
         from openpyxl import load_workbook
     except ImportError as error:
-        raise ImportError(not_installed("Excel files need", "openpyxl", "excel")) from error
+        raise ImportError(not_installed("Excel files need", "openpyxl", "cli")) from error
     with ZipFile(content) as archive:
         check_zip(archive)
     book = load_workbook(content, read_only=True, data_only=True, keep_links=False)
