@@ -83,3 +83,36 @@ def test_every_format_gives_the_same_fit(mgce, tickets, tmp_path, suffix):
 def test_percent_are_asked_about(mgce, tickets, tmp_path):
     code, _, errors = mgce("fit", "tickets.csv", *QUICK, "--noise-rate", "40")
     assert code == 2 and errors.rstrip().endswith("but got 40.0. Did you mean 0.4?")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("fit", "t.xlsx", "--target", "topic"),
+        ("compare", "t.xlsx", "--target", "topic"),
+        ("compare", "t.xlsx"),
+        ("predict", "MODEL", "t.xlsx"),
+        ("certify", "MODEL", "t.xlsx"),
+        ("certify", "t.xlsx", "--target", "topic"),
+        ("embed", "t.xlsx", "--column", "subject", "--encoder", "E", "--out", "e.npz"),
+    ],
+)
+def test_of_a_wrong_sheet_every_command_names_the_others(refuses, model_file, tmp_path, arguments):
+    openpyxl = pytest.importorskip("openpyxl", reason="needs openpyxl, of the extra cli")
+    book = openpyxl.Workbook()
+    book.active.title = "about"
+    book.active.append(["Read me"])
+    book.active.append(["Tickets of a year"])
+    book.create_sheet("all tickets").append(["topic", "subject"])
+    book.save(tmp_path / "t.xlsx")
+    arguments = [str(model_file) if each == "MODEL" else each for each in arguments]
+    refuses("Sheet 'about' was read. The file also has 'all tickets': add --sheet 'all tickets'.", *arguments)
+
+
+def test_an_empty_first_sheet_names_the_others_too(refuses, tmp_path):
+    openpyxl = pytest.importorskip("openpyxl", reason="needs openpyxl, of the extra cli")
+    book = openpyxl.Workbook()
+    book.create_sheet("a").append(["x"])
+    book.create_sheet("b")
+    book.save(tmp_path / "t.xlsx")
+    refuses("Sheet 'Sheet' was read. The file also has 'a', 'b': add --sheet NAME.", "fit", "t.xlsx", "--target", "x")

@@ -19,6 +19,7 @@ from mgce.datasets.reading import Reading, count_lines
 from mgce.datasets.separators import division, text_lines
 from mgce.datasets.typed_tables import (
     READERS,
+    SHEETS,
     Asked,
     Reader,
     SheetError,
@@ -165,11 +166,11 @@ def _checked(frame: pd.DataFrame, names: list[str], name: str) -> pd.DataFrame:
         name: the name of the argument, for errors.
     """
     if len(frame) == 0:
-        raise ValueError(expected(name, "a table with rows", "none"))
+        raise ValueError(expected(name, "a table with rows", "none") + sheets_of(frame))
     for column, n in Counter(names).items():
         if column and n > 1:
             sentence = f"Expected `{name}` to have columns of different names, but got {n} columns named {column!r}."
-            raise ValueError(printable(sentence))
+            raise ValueError(printable(sentence) + sheets_of(frame))
     frame.columns = frame.columns.map(str)
     return with_vectors(frame.reset_index(drop=True))
 
@@ -187,7 +188,16 @@ def require_column(frame: pd.DataFrame, name: object, option: str, table: str = 
         ValueError: if there is no such column; the message states the most similar name, and all columns.
     """
     if name not in frame.columns:
-        raise ValueError(unknown_name(option, f"a column of {table}", name, frame.columns))
+        raise ValueError(unknown_name(option, f"a column of {table}", name, frame.columns) + sheets_of(frame))
+
+
+def sheets_of(frame: pd.DataFrame) -> str:
+    """Return a sentence for the end of an error: which sheet of an Excel file was read, and which others it has.
+
+    It begins with a blank. Tables of other files, and of Excel files with one sheet, get no sentence.
+    """
+    sentence = frame.attrs.get(SHEETS)
+    return f" {sentence}" if sentence else ""
 
 
 def to_csv(frame: pd.DataFrame, digits: int | None = 6, *, formulas: bool = False) -> bytes:
@@ -267,6 +277,8 @@ def text_changed(
 def to_parquet(frame: pd.DataFrame) -> bytes:
     """Return a table as the content of a Parquet file."""
     buffer = io.BytesIO()
+    frame = frame.copy(deep=False)
+    frame.attrs.clear()  # which sheet was read is no part of the table
     frame.to_parquet(buffer, index=False)
     return buffer.getvalue()
 

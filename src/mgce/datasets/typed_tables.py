@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -11,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from zipfile import ZipFile
 
 from mgce._limits import EXPANDED_BYTES, TABLE_CELLS, TooLargeError, check_zip
-from mgce._validation import not_installed, unknown_name
+from mgce._text import printable
+from mgce._validation import listed, not_installed, unknown_name
 from mgce.datasets.reading import Reading
 
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 # Rows of a Parquet file that are read at a time, before the size of what was read is checked again: few enough that a
 # batch of ordinary columns takes some megabytes.
 PARQUET_ROWS = 10_000
+# The attribute of a frame with a sentence for errors: which sheet of several was read.
+SHEETS = "sheets"
 # What Excel shows in place of a value that it cannot compute.
 EXCEL_ERRORS = ("#DIV/0!", "#N/A", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!", "#SPILL!", "#CALC!")
 
@@ -100,9 +104,8 @@ def read_excel(content: io.BytesIO, asked: Asked) -> Typed:
     if asked.sheet is not None and asked.sheet not in names:
         raise SheetError(unknown_name("sheet", f"a sheet of {asked.file}", asked.sheet, names))
     title = asked.sheet or names[0]
-    notes = []
-    if len(names) > 1 and asked.sheet is None:
-        notes.append(f"Sheet {title!r} was read, the first of {', '.join(map(repr, names))}. See --sheet.")
+    others = _other_sheets(title, names)
+    notes = [others] if others and asked.sheet is None else []
     rows = _filled_rows(book[title])
     header = next(rows, (0, ()))[1]
     cells = [(number, row) for number, row in rows]
@@ -126,7 +129,18 @@ def read_excel(content: io.BytesIO, asked: Asked) -> Typed:
     # The names stand on line 1 and row i on line i + 2, but for the blank lines above it.
     above = [number - row - 2 for row, (number, _) in enumerate(cells)]
     before = tuple(row for row, (last, now) in enumerate(pairwise([0, *above])) for _ in range(now - last))
-    return Typed(_typed(columns, asked, EXCEL_ERRORS), written, f"sheet {title!r} of Excel", notes, before)
+    frame = _typed(columns, asked, EXCEL_ERRORS)
+    frame.attrs[SHEETS] = others
+    return Typed(frame, written, f"sheet {title!r} of Excel", notes, before)
+
+
+def _other_sheets(title: str, names: list[str]) -> str:
+    """Return a sentence that names the sheet that was read and the others; "" if there are no others."""
+    others = [name for name in names if name != title]
+    if not others:
+        return ""
+    add = f"--sheet {shlex.quote(others[0]) if len(others) == 1 else 'NAME'}"
+    return printable(f"Sheet {title!r} was read. The file also has {listed([*map(repr, others)])}: add {add}.")
 
 
 def _on_formulas(sheet: Any) -> list[str]:

@@ -13,7 +13,7 @@ from pandas.api import types
 from mgce._text import printable
 from mgce._validation import expected, listed, nearest
 from mgce.datasets.reading import row_number
-from mgce.datasets.table_files import require_column
+from mgce.datasets.table_files import require_column, sheets_of
 from mgce.datasets.vectors import Vector, matrix
 from mgce.tables.dates import CALENDAR, DIGITS, FORMS, MONTH, ORDINAL, days_of_dates, days_of_text
 from mgce.tables.numbers import (
@@ -230,7 +230,7 @@ def _require(frame: pd.DataFrame, names: Iterable[str]) -> None:
     if missing:
         noun = "a column" if len(missing) == 1 else "columns"
         sentence = printable(f"Expected {noun} {listed(missing)} in the table, but found none of that name.")
-        raise ValueError(sentence + nearest(missing[0].strip("`"), frame.columns))
+        raise ValueError(sentence + nearest(missing[0].strip("`"), frame.columns) + sheets_of(frame))
 
 
 def _kind(column: pd.Series[Any]) -> tuple[str, str | None]:
