@@ -67,7 +67,9 @@ def read_table(path: Path, target: str | None, *, drop: Collection[str] = (), fo
     frame, reading = read_accounted(path, "dataset", classes=() if target is None else [target], form=form)
     if target is None:
         columns = listed([*map(str, frame.columns)])
-        raise ValueError(printable(f"Expected `target` to name the column with the classes, one of: {columns}.") + sheets_of(frame))
+        raise ValueError(
+            printable(f"Expected `target` to name the column with the classes, one of: {columns}.") + sheets_of(frame)
+        )
     for option, name in (("target", target), *(("drop", name) for name in drop)):
         require_column(frame, name, option, path.name)
     labelled = frame[frame[target].notna()].reset_index(drop=True)
