@@ -163,6 +163,7 @@ def fit(
     if jobs == 0 or jobs < -1:
         raise ValueError(expected("jobs", "a positive number, or -1", jobs))
     check_count("suspects", suspects, minimum=0)
+    decisions, replaced = read_decisions(*map(Path, reviewed))  # before the table, which may take a while
     console = Terminal(quiet=quiet or json_file == STDOUT)
     start = monotonic()
     with nothing_written_if_interrupted(console):
@@ -173,7 +174,6 @@ def fit(
         else:
             source = read_source(table, [target, *named], target, form, embeddings, id)
         plan = replace(plan, id=source.id)
-        decisions, replaced = read_decisions(*map(Path, reviewed))
         result = _run_with_progress(console, source, plan, jobs, decisions)
         result = replace(result, notes=[*source.notes, *result.notes])
         if replaced:

@@ -19,7 +19,7 @@ from mgce._validation import expected
 from mgce.encoders.pictures import thumbnail
 from mgce.pages.script_page import script_page
 from mgce.pages.web_page import STYLE
-from mgce.review.decision_file import COLUMNS, DROP, KEEP, RANDOM, SKIP, SUGGESTION, SUSPECT
+from mgce.review.decision_file import DROP, HEAD, KEEP, RANDOM, SKIP, SUGGESTION, SUSPECT
 from mgce.review.suspect_file import PICTURE, Suspect
 from mgce.training.seeds import derived_seed
 
@@ -107,7 +107,7 @@ def sheet(
     data = {
         "id": f"mgce-review-{blake2b(content.encode(), digest_size=8).hexdigest()}",
         "file": saved_as,
-        "head": ",".join(COLUMNS),
+        "head": ",".join(HEAD),
         "keys": NUMBER_KEYS,
         "classes": [{"text": printable(label), "csv": _line([spreadsheet_cell(label)])} for label in classes],
         "columns": [printable(name) for name in columns],
@@ -179,7 +179,7 @@ def _csv_parts(one: Shown) -> tuple[str, str]:
     example = one.suspect
     before = [example.key, example.name, example.line, example.given]
     behind = [RANDOM if one.is_random else SUSPECT, str(example.draw), repr(example.draw_probability)]
-    return _line(map(spreadsheet_cell, before)), _line(behind)
+    return _line(map(spreadsheet_cell, before)), _line([*behind, spreadsheet_cell(example.alternative)])
 
 
 def _line(cells: Iterable[str]) -> str:
