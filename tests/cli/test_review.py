@@ -77,6 +77,18 @@ def test_the_loop(mgce, fitted, tmp_path):
     assert suspects["checked"].notna().sum() == 70 and set(suspects["checked"].dropna()) == {"keep", "suggestion"}
 
 
+def test_labels_typed_into_the_file_of_suspects_are_not_lost_silently(mgce, fitted, refuses, tmp_path):
+    path = tmp_path / "people.suspects.csv"
+    listed = pd.read_csv(path, dtype=str, keep_default_na=False)
+    listed.loc[0, "given"] = "no" if listed.loc[0, "given"] == "yes" else "yes"
+    listed.to_csv(path, index=False)
+    edited = f"edited in row {listed.loc[0, 'person']}. No command reads labels that are typed into this file. Decide"
+    refuses(edited, "review", "people.suspects.csv")
+    refuses(edited, "clean", "people.suspects.csv")
+    refuses(edited, *FIT)
+    assert mgce(*FIT, "--out", "other.skops")[0] == 0
+
+
 def test_what_cannot_be_reviewed_is_refused(mgce, fitted, refuses, tmp_path):
     (tmp_path / "d.csv").write_text(",".join(COLUMNS) + "\nr1,1,2,yes,keep,yes,suspect,,\n")
     refuses("1 on rows that are not found (1): they were deleted, their names were changed", *FIT, "--checked", "d.csv")

@@ -30,7 +30,7 @@ from mgce.datasets.table_files import TextFormat, table_name
 from mgce.encoders.libraries import BUILT_IN
 from mgce.encoders.pictures import thumbnail
 from mgce.review.decision_file import Decision, read_decisions
-from mgce.review.suspect_file import PICTURE
+from mgce.review.suspect_file import PICTURE, check_overwritten
 from mgce.runs.machine import describe
 from mgce.tables import report as fit_report
 from mgce.tables.embeddings import COLUMN
@@ -228,6 +228,7 @@ class _Outputs:
         check_output("out", self.model, *read)
         for path in (self.report, self.suspects):
             check_output("out", path, *read, self.model)
+        check_overwritten("out", self.suspects)
         written = [self.model, self.report, self.suspects]
         for option, changed in (("cleaned", self.cleaned), ("mended", self.mended)):
             if changed is not None:

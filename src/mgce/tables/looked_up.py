@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mgce._validation import expected
 from mgce.datasets.table_files import to_csv
 from mgce.review.decision_file import Decision
-from mgce.review.suspect_file import COLUMNS, NAME
+from mgce.review.suspect_file import CHECK, CHECKED_CELLS, COLUMNS, NAME, row_checks
 from mgce.risk import rows_to_check
 from mgce.risk.sample import UNSEEN
 from mgce.tables.predictions import LabelledPredictions
@@ -60,7 +60,9 @@ def to_check_csv(frame: pd.DataFrame, predictions: LabelledPredictions, rows: ND
         "draw_probability": 1 / len(frame),
     }
     cells = frame.drop(columns=predictions.column).iloc[rows].reset_index(drop=True)
-    table = pd.concat([pd.DataFrame({name: values[name] for name in COLUMNS}), cells], axis=1)
+    listed = pd.DataFrame({name: values[name] for name in COLUMNS})
+    checks = row_checks({name: listed[name].tolist() for name in CHECKED_CELLS}, len(COLUMNS) + 1 + cells.shape[1])
+    table = pd.concat([listed.assign(**{CHECK: checks}), cells], axis=1)
     return to_csv(table.set_axis([*COLUMNS[:NAME], ROW, *table.columns[NAME + 1 :]], axis=1), None)
 
 
