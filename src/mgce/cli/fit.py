@@ -192,8 +192,10 @@ def fit(
         result = replace(result, notes=[*result.notes, *marked])
     write_json(json_file, {"table": table.name, "files": [*files], **summary(result, plan)})
     _print_summary(console, result, plan)
-    for line in terminal_steps(steps):
-        console.print(line, markup=False, soft_wrap=True)
+    stop, *lines = terminal_steps(result, steps)
+    console.print(stop, markup=False)
+    for line in lines:
+        console.print(line, markup=False, soft_wrap=True)  # a command is copied in one piece
     console.print(f"Took {monotonic() - start:.0f} s. {outputs}", markup=False)
     return result  # to other commands that run this one; the command line leaves it
 
