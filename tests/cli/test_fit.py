@@ -152,7 +152,7 @@ def test_a_network(mgce, table, tmp_path):
         (["--suspects", "-1"], "Expected `suspects` to be an integer of at least 0, but got -1."),
         (["--cleaned", "people.csv"], "Expected `cleaned` to be the path of a file that serves for nothing else"),
         (["--cleaned", "people.html"], "Expected `cleaned` to be the path of a file that serves for nothing else"),
-        (["--cleaned", "people.txt"], "Expected `cleaned` to be the path of a .csv or .parquet file"),
+        (["--cleaned", "people.txt"], "Expected `cleaned` to be the path of a .csv, .xlsx or .parquet file"),
         (["--seed", "99999999999999999999"], "Expected `seed` to be an integer in [0, 2^32), but got 9999"),
         (["--beta", "nan"], "Expected `beta` to be a float in [1, inf], but got nan."),
         (["--beta", "low"], "Expected `beta` to be a number in [1, inf] or 'cv', but got 'low'."),

@@ -59,6 +59,8 @@ def test_the_guess_can_be_overruled(mgce, tickets, tmp_path):
 def test_every_format_gives_the_same_fit(mgce, tickets, tmp_path, suffix):
     if suffix == "xlsx":
         pytest.importorskip("openpyxl", reason="needs openpyxl, of the extra cli")
+        tickets["subject"] = "\n" + tickets["subject"]  # as people type into cells
+        tickets.to_csv(tmp_path / "tickets.csv", index=False)
         with pd.ExcelWriter(tmp_path / "t.xlsx") as book:
             pd.DataFrame({"a": [1]}).to_excel(book, sheet_name="notes", index=False)
             tickets.to_excel(book, sheet_name="rows", index=False)
@@ -68,11 +70,19 @@ def test_every_format_gives_the_same_fit(mgce, tickets, tmp_path, suffix):
         tickets.to_feather(tmp_path / "t.feather")
     sheet = ("--sheet", "rows") if suffix == "xlsx" else ()
     csv, _ = fitted(mgce, tmp_path)
-    found, _ = fitted(mgce, tmp_path, *sheet, "--cleaned", "clean.csv", table=f"t.{suffix}")
+    cleaned = ("--cleaned", "clean.xlsx" if suffix == "xlsx" else "clean.csv")
+    found, said = fitted(mgce, tmp_path, *sheet, *cleaned, table=f"t.{suffix}")
     for same in ("accuracy", "columns", "certificate", "wrong_labels", "confusion"):
         assert found[same] == csv[same]
     n_wrong = round(found["wrong_labels"]["all"]["look_wrong"] * 160)
-    assert len(pd.read_csv(tmp_path / "clean.csv", dtype=str)) == 160 - n_wrong
+    if suffix == "xlsx":
+        kept = pd.read_excel(tmp_path / "clean.xlsx", sheet_name="rows", dtype=str)
+        assert set(kept["subject"]) <= set(tickets["subject"]) and kept.columns.tolist() == tickets.columns.tolist()
+        words = " ".join(said.split())
+        assert "closing quote" not in words and "apostrophe" not in words and "--mended t.mended.xlsx" in words
+    else:
+        kept = pd.read_csv(tmp_path / "clean.csv", dtype=str)
+    assert len(kept) == 160 - n_wrong
     code, _, errors = mgce("predict", "t.skops", f"t.{suffix}", *sheet)
     assert code == 0, errors
     if sheet:

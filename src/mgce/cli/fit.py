@@ -91,13 +91,14 @@ def fit(
     time: Annotated[str | None, typer.Option(help="Column that orders the rows: the last ones are held out.")] = None,
     suspects: Annotated[int, typer.Option(help="Rows with suspect labels in the report, at most.")] = 50,
     cleaned: Annotated[
-        Path | None, typer.Option(help="File for the table without the rows whose label looks wrong, .csv or .parquet.")
+        Path | None,
+        typer.Option(help="File for the table without the rows whose label looks wrong: .csv, .xlsx or .parquet."),
     ] = None,
     checked: Annotated[
         str | None, typer.Option(help="Files of decisions that a page of `mgce review` saved, separated by commas.")
     ] = None,
     mended: Annotated[
-        Path | None, typer.Option(help="File for the table with the decisions of --checked, .csv or .parquet.")
+        Path | None, typer.Option(help="File for the table with the decisions of --checked: .csv, .xlsx or .parquet.")
     ] = None,
     formulas: Annotated[
         bool,

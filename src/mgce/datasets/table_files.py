@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 from mgce._limits import read_at_most
 from mgce._text import printable, spreadsheet_cell
 from mgce._validation import expected, unknown_name
-from mgce.datasets.reading import Reading, count_lines
-from mgce.datasets.separators import division, text_lines
+from mgce.datasets.excel_files import SUFFIX as EXCEL
+from mgce.datasets.excel_files import to_excel
+from mgce.datasets.reading import SHEETS, Reading, count_lines
+from mgce.datasets.separators import Division, division, text_lines
 from mgce.datasets.typed_tables import (
     READERS,
-    SHEETS,
     Asked,
     Reader,
     SheetError,
@@ -247,11 +248,32 @@ def text_changed(
         cells: the name of a column, and its new cells by row number.
         formulas: whether to write cells that a spreadsheet would run as formulas unchanged.
     """
-    import pandas as pd
-
     content = _content(path)
     divided = division(content, form.encoding, form.separator)
     first = next(text_lines(content, form.encoding)) if divided.excel_line else ""
+    table = _as_written(content, form, divided)
+    name, changed = cells
+    if changed:
+        place = table.iloc[0].tolist().index(name)
+        table.iloc[[row + 1 for row in changed], place] = list(changed.values())
+    table = table if formulas else _without_formulas(table)
+    kept: str = table.drop(index=[row + 1 for row in rows]).to_csv(
+        index=False, header=False, sep=divided.sep, lineterminator="\n"
+    )
+    return f"{first}{kept}".encode(form.encoding)
+
+
+def frame_as_written(path: Path, form: TextFormat) -> pd.DataFrame:
+    """Return the table of a text file with each cell as the text that the file holds, rows numbered from 0."""
+    content = _content(path)
+    table = _as_written(content, form, division(content, form.encoding, form.separator))
+    return table.iloc[1:].set_axis(table.iloc[0].tolist(), axis=1).reset_index(drop=True)
+
+
+def _as_written(content: bytes, form: TextFormat, divided: Division) -> pd.DataFrame:
+    """Return all cells of a text file as texts; the first row holds the names."""
+    import pandas as pd
+
     whole: dict[str, Any] = {
         "sep": divided.sep,
         "encoding": form.encoding,
@@ -262,16 +284,26 @@ def text_changed(
         "na_filter": False,
         "low_memory": False,
     }
-    table = pd.read_csv(io.BytesIO(content), **whole)  # the first row holds the names
-    name, changed = cells
-    if changed:
-        place = table.iloc[0].tolist().index(name)
-        table.iloc[[row + 1 for row in changed], place] = list(changed.values())
-    table = table if formulas else _without_formulas(table)
-    kept: str = table.drop(index=[row + 1 for row in rows]).to_csv(
-        index=False, header=False, sep=divided.sep, lineterminator="\n"
-    )
-    return f"{first}{kept}".encode(form.encoding)
+    table: pd.DataFrame = pd.read_csv(io.BytesIO(content), **whole)
+    return table
+
+
+def to_table_file(
+    frame: pd.DataFrame, path: Path, digits: int | None = None, *, formulas: bool = False, sheet: str | None = None
+) -> bytes:
+    """Return a table as the content of a file, in the format that the suffix of its name states.
+
+    Args:
+        frame: the table.
+        path: the path of the file: .parquet, .xlsx, or anything else for CSV.
+        digits: of numbers in a CSV file: see :func:`to_csv`.
+        formulas: of a CSV file: see :func:`to_csv`. Texts in other files are no formulas.
+        sheet: the name of the sheet of an Excel file.
+    """
+    suffix = path.suffix.lower()
+    if suffix == ".parquet":
+        return to_parquet(frame)
+    return to_excel(frame, sheet) if suffix == EXCEL else to_csv(frame, digits, formulas=formulas)
 
 
 def to_parquet(frame: pd.DataFrame) -> bytes:

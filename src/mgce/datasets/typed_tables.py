@@ -14,7 +14,7 @@ from zipfile import ZipFile
 from mgce._limits import EXPANDED_BYTES, TABLE_CELLS, TooLargeError, check_zip
 from mgce._text import printable
 from mgce._validation import listed, not_installed, unknown_name
-from mgce.datasets.reading import Reading
+from mgce.datasets.reading import SHEETS, Reading
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 # Rows of a Parquet file that are read at a time, before the size of what was read is checked again: few enough that a
 # batch of ordinary columns takes some megabytes.
 PARQUET_ROWS = 10_000
-# The attribute of a frame with a sentence for errors: which sheet of several was read.
-SHEETS = "sheets"
 # What Excel shows in place of a value that it cannot compute.
 EXCEL_ERRORS = ("#DIV/0!", "#N/A", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!", "#SPILL!", "#CALC!")
 

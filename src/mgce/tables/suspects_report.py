@@ -104,7 +104,7 @@ def next_steps(
     written |= {"--encoding": (fit.reading.encoding, "utf-8")} if fit.reading else {}
     given = {name: value for name, (value, default) in written.items() if value != default} | dict(others or {})
     options += [part for name, value in given.items() if value is not None for part in (name, value)]
-    mended = f"{stem}.mended.csv"
+    mended = f"{stem}.mended{'.xlsx' if Path(table_file).suffix.lower() in ('.xlsx', '.xlsm') else '.csv'}"
     decisions = ",".join([*reviewed, saved_as(stem, fit.findings.n - fit.findings.skipped if fit.findings else 0)])
     again = ["mgce", "fit", table_file, *options, "--checked", decisions, "--mended", mended]
     return {
