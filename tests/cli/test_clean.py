@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from mgce.review.decision_file import COLUMNS as DECISION
-from mgce.review.suspect_file import COLUMNS, read_suspects
+from mgce.review.suspect_file import CHECK, CHECKED_CELLS, COLUMNS, read_suspects, row_checks
 
 N = 400
 
@@ -71,6 +71,25 @@ def test_the_loop_ends_with_a_table_in_which_few_labels_are_wrong(mgce, right, t
     assert (mended["x"] == "'=1+1").all() and mended["name"].tolist() == sorted(
         mended["name"], key=lambda n: int(n[1:])
     )
+
+
+def test_the_mended_table_has_the_name_of_its_column_of_labels_and_may_be_an_excel_file(mgce, refuses, right, tmp_path):
+    pytest.importorskip("openpyxl", reason="needs openpyxl, of the extra cli")
+    frame = pd.read_csv(tmp_path / "t.suspects.csv", keep_default_na=False)
+    checks = row_checks(frame[[*CHECKED_CELLS]].to_dict("list"), frame.shape[1] + 2)
+    frame.insert(len(COLUMNS), f"{CHECK}Team label", checks)
+    frame.assign(zip="007").to_csv(tmp_path / "t.suspects.csv", index=False)
+    refuses("Expected `out` to be the path of a .csv, .xlsx or .parquet", "clean", "t.suspects.csv", "--out", "m.xls")
+    options = ("clean", "t.suspects.csv", "--at-most", "0.1", "--out", "m.xlsx")
+    assert mgce(*options)[0] == 0
+    decide(tmp_path, right, "1.csv")
+    assert mgce(*options, "--checked", "1.csv")[0] == 0
+    decide(tmp_path, right, "2.csv")
+    code, _, errors = mgce(*options, "--checked", "1.csv,2.csv")
+    assert code == 0, errors
+    mended = pd.read_excel(tmp_path / "m.xlsx", dtype=object)
+    assert mended.columns.tolist() == ["name", "x", "zip", "Team label"] and len(mended) == N
+    assert set(mended["x"]) == {"=1+1"} and set(mended["zip"]) == {"007"}
 
 
 def test_the_order_of_the_file_changes_nothing(mgce, right, tmp_path):

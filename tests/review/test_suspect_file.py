@@ -77,7 +77,7 @@ def written(tmp_path):
     frame["given"], frame["suggested"], frame["alternative"] = ["1.50", "yes", "True"] * 2, "no", "maybe"
     frame["rank"] = frame["draw"] = range(1, n + 1)
     frame["checked"] = ["", "keep"] * 3
-    frame[CHECK] = row_checks(
+    frame[f"{CHECK}its label"] = row_checks(
         frame[[*CHECKED_CELLS]].to_dict("list"), frame.shape[1] + 2
     )  # and this column and the next
     frame["note"] = "x"
@@ -92,6 +92,7 @@ def test_a_file_that_a_spreadsheet_sorted_and_saved_is_as_it_was_written(written
     saved.to_csv(path, index=False, sep=";")
     assert [one.name for one in read_suspects(path)] == ["n5", "n4", "n3", "n2", "n1", "n0"]
     assert read_suspects(path)[0].cells == (("person", "n5"), ("note", "x"))
+    assert read_suspects(path)[0].label_column == "its label"
     check_overwritten("out", path)
     check_overwritten("out", path.with_name("none.csv"))
 
@@ -103,7 +104,7 @@ def test_a_file_that_a_spreadsheet_sorted_and_saved_is_as_it_was_written(written
         (lambda frame: frame.assign(suggested="yes"), "were edited in row n0, n1, n2 and 3 more."),
         (lambda frame: frame.assign(checked="keep"), "were edited in row n0, n2, n4."),
         (lambda frame: frame.head(4), "It has 4 of 6 rows."),
-        (lambda frame: frame.assign(row_check=""), "The column row_check was edited."),
+        (lambda frame: frame.assign(**{f"{CHECK}its label": ""}), "The column 'row_check: its label' was edited."),
     ],
 )
 def test_edits_are_refused_with_what_to_do(written, edit, sentence):

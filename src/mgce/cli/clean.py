@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
+import pandas as pd
 import typer
 
 from mgce._files import write_files
 from mgce._rounding import confidence_text, rounded_up
-from mgce._text import spreadsheet_cell
 from mgce._validation import expected
 from mgce.cli.list_options import parse_names
-from mgce.cli.outputs import STDOUT, Json, Quiet, check_json, check_output, write_json
+from mgce.cli.outputs import STDOUT, Json, Quiet, check_json, check_output, check_table, write_json
 from mgce.cli.review import ENDING
 from mgce.cli.terminal import Terminal
+from mgce.datasets.table_files import to_table_file
 from mgce.review.cleaning import Cleaning, clean_labels
 from mgce.review.decision_file import Decision, read_decisions, saved_as
 from mgce.review.suspect_file import Suspect, read_suspects, some_suspects
 
-LABEL = "label"  # the column with the labels of the mended table
+LABEL = "label"  # the column with the labels of the mended table, if the file of suspects does not name it
 
 
 def clean(
@@ -38,7 +37,9 @@ def clean(
     delta: Annotated[float, typer.Option(help="Probability with which more labels may be wrong.")] = 0.05,
     json_file: Json = None,
     quiet: Quiet = False,
-    out: Annotated[Path | None, typer.Option(help="File for the mended table [NAME.mended.csv].")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="File for the mended table: .csv, .xlsx or .parquet [NAME.mended.csv].")
+    ] = None,
 ) -> None:
     """Say which labels to look up, and write the mended table once few of its labels can be wrong.
 
@@ -50,6 +51,7 @@ def clean(
     table, asked = out or suspects.parent / f"{name}.mended.csv", suspects.parent / f"{name}-to-check{ENDING}.csv"
     check_json(json_file, suspects, table, asked)
     check_output("out", table, suspects, asked)
+    check_table("out", table)
     # By key, so that the sample does not depend on how the file was sorted.
     every = sorted(read_suspects(suspects), key=lambda one: one.key)
     paths = [] if checked is None else [Path(path) for path in parse_names(checked)]
@@ -85,7 +87,7 @@ def clean(
         console.print(_next_step(result, len(wanted), asked, paths), markup=False)
         return
     rows = _mended(every, result, decided)
-    write_files(table.parent, {table.name: _csv(every, rows)})
+    write_files(table.parent, {table.name: _table(every, rows, table)})
     share = min(1.0, result.wrong_left / max(1, len(rows)))
     write_json(json_file, {**document, "rows": len(rows), "wrong_at_most": share})
     console.print(
@@ -127,15 +129,19 @@ def _mended(every: Sequence[Suspect], result: Cleaning, decided: Mapping[str, De
     return labels
 
 
-def _csv(every: Sequence[Suspect], labels: Mapping[int, str]) -> bytes:
-    """Return the mended table as a CSV file, in the order of the table's lines where these are known."""
+def _table(every: Sequence[Suspect], labels: Mapping[int, str], table: Path) -> bytes:
+    """Return the mended table as the content of a file, in the order of the table's lines where these are known."""
     head = [name for name, _ in every[0].cells]
-    column = LABEL
+    column = every[0].label_column or LABEL
     while column in head:
         column += "_"
-    buffer = io.StringIO()
-    lines = csv.writer(buffer, lineterminator="\n")
-    lines.writerow([spreadsheet_cell(cell) for cell in (*head, column)])
-    for row in sorted(labels, key=lambda row: (int(every[row].line or 0), every[row].key)):
-        lines.writerow([spreadsheet_cell(cell) for cell in (*(value for _, value in every[row].cells), labels[row])])
-    return buffer.getvalue().encode()
+    order = sorted(labels, key=lambda row: (int(every[row].line or 0), every[row].key))
+    rows = [[*(value for _, value in every[row].cells), labels[row]] for row in order]
+    frame = pd.DataFrame(rows, columns=[*head, column], dtype=object)
+    return to_table_file(frame if table.suffix.lower() == ".csv" else frame.apply(_numbers), table)
+
+
+def _numbers(column: pd.Series[str]) -> pd.Series[Any]:
+    """Return a column of texts as numbers if these are written as exactly the same texts."""
+    numbers = pd.to_numeric(column, errors="coerce")
+    return numbers if numbers.map(str).tolist() == column.tolist() else column

@@ -23,8 +23,9 @@ COLUMNS = (
 )
 PICTURE = "picture"  # the column of files of pictures that `mgce fit` writes for a folder of pictures
 NAME = 1  # place of the column that names the examples
-# The column behind `COLUMNS`, by which edits are noticed; files of older versions lack it.
-CHECK = "row_check"
+# How the name of the column behind `COLUMNS` begins, by which edits are noticed; files of older versions lack it. The
+# rest of the name is that of the table's column of labels.
+CHECK = "row_check: "
 CHECKED_CELLS = ("key", "given", "suggested", "alternative", "checked", "draw")  # that nobody may edit
 DIGEST = 4  # bytes: an edit of a row goes unnoticed with probability 2e-10
 NAMED = 3  # rows that an error names: enough to look them up
@@ -53,6 +54,7 @@ class Suspect:
         p_wrong: estimated probability that the given label is wrong.
         p_given: the model's probability of the given label.
         p_suggested: the model's probability of the suggested class.
+        label_column: the name of the table's column of labels; "" if the file does not say it.
     """
 
     rank: int
@@ -69,6 +71,7 @@ class Suspect:
     p_wrong: float = 0.0
     p_given: float = 0.0
     p_suggested: float = 0.0
+    label_column: str = ""
 
     @property
     def proposal(self) -> tuple[str, float, float]:
@@ -152,15 +155,20 @@ def _is_head(head: Sequence[str]) -> bool:
     return (*head[:NAME], "", *head[NAME + 1 : len(COLUMNS)]) == COLUMNS
 
 
+def _has_check(head: Sequence[str]) -> bool:
+    """Return whether a file with these names of columns has the column by which edits are noticed."""
+    return len(head) > len(COLUMNS) and head[len(COLUMNS)].startswith(CHECK)
+
+
 def _edits(head: Sequence[str], rows: Sequence[Sequence[str]], *, columns: bool = False) -> str:
     """Return a sentence on how a file of suspects was edited; "" if it was not, or has no column that tells."""
     place = len(COLUMNS)
     sizes = [re.fullmatch(r"(n(\d+)x(\d+))-.*", row[place]) if len(row) > place else None for row in rows]
-    if len(head) <= place or head[place] != CHECK:
+    if not _has_check(head):
         return ""
     whole = next((size for size in sizes if size), None)
     if whole is None:
-        return f"The column {CHECK} was edited."
+        return f"The column {head[place]!r} was edited."
     if int(whole[2]) != len(rows):
         return f"It has {len(rows):,} of {int(whole[2]):,} rows."
     if columns and int(whole[3]) != len(head):
@@ -182,7 +190,7 @@ def _suspect(row: list[str], head: list[str], place: int, path: Path) -> Suspect
     except ValueError:
         what = "a file with numbers in the columns rank, draw, draw_probability, p_wrong, p_given and p_suggested"
         raise ValueError(expected("suspects", what, f"line {place} of {path.name}")) from None
-    n = len(COLUMNS) + (head[len(COLUMNS) : len(COLUMNS) + 1] == [CHECK])
+    n = len(COLUMNS) + _has_check(head)
     content = zip(head[n:], row[n:], strict=True)
     return Suspect(
         rank=rank,
@@ -196,6 +204,7 @@ def _suspect(row: list[str], head: list[str], place: int, path: Path) -> Suspect
         draw=drawn,
         draw_probability=probability,
         cells=((head[NAME], row[NAME]), *content),
+        label_column=head[n - 1].removeprefix(CHECK) if _has_check(head) else "",
         **opinion,
     )
 
@@ -205,7 +214,7 @@ def some_suspects(path: Path, keys: Set[str]) -> bytes:
     head, *rows = rows_of_csv(path, "suspects")
     rows = [row for row in rows if row[COLUMNS.index("key")] in keys]
     place = len(COLUMNS)
-    if head[place : place + 1] == [CHECK]:
+    if _has_check(head):
         cells = {name: [row[COLUMNS.index(name)] for row in rows] for name in CHECKED_CELLS}
         checks = row_checks(cells, len(head))
         rows = [[*row[:place], check, *row[place + 1 :]] for row, check in zip(rows, checks, strict=True)]

@@ -33,6 +33,7 @@ class Listing:
     lines: NDArray[np.int64] | None  # (n,), as a spreadsheet counts them; None where the table is no text file
     draws: Draws
     checked: Mapping[int, str]  # decisions by the index of the row
+    target: str  # the column of the labels
 
     @classmethod
     def of(
@@ -55,7 +56,7 @@ class Listing:
         embeddings = rows.columns.kinds if rows.columns.width else ()
         others = [name for name in frame.columns if name not in (split.target, split.id, *embeddings)]
         lines = None if reading is None else reading.spreadsheet_lines(place)
-        return cls(rows.frame[others], keys, lines, draw(keys, held_out, split.seed), checked)
+        return cls(rows.frame[others], keys, lines, draw(keys, held_out, split.seed), checked, split.target)
 
 
 def rounded(wrong: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -115,6 +116,6 @@ def suspects_csv(judged: Judgement, classes: NDArray[Any], names: pd.Series[Any]
     }
     frame = pd.DataFrame({name: values[name] for name in COLUMNS})
     checks = row_checks(values, len(COLUMNS) + 1 + listing.cells.shape[1])
-    frame = pd.concat([frame.assign(**{CHECK: checks}), listing.cells.reset_index(drop=True)], axis=1)
+    frame = pd.concat([frame.assign(**{CHECK + listing.target: checks}), listing.cells.reset_index(drop=True)], axis=1)
     frame = frame.set_axis([*COLUMNS[:NAME], str(names.name), *frame.columns[NAME + 1 :]], axis=1)
     return to_csv(frame.iloc[order], None)

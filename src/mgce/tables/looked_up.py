@@ -62,7 +62,7 @@ def to_check_csv(frame: pd.DataFrame, predictions: LabelledPredictions, rows: ND
     cells = frame.drop(columns=predictions.column).iloc[rows].reset_index(drop=True)
     listed = pd.DataFrame({name: values[name] for name in COLUMNS})
     checks = row_checks({name: listed[name].tolist() for name in CHECKED_CELLS}, len(COLUMNS) + 1 + cells.shape[1])
-    table = pd.concat([listed.assign(**{CHECK: checks}), cells], axis=1)
+    table = pd.concat([listed.assign(**{CHECK + predictions.column: checks}), cells], axis=1)
     return to_csv(table.set_axis([*COLUMNS[:NAME], ROW, *table.columns[NAME + 1 :]], axis=1), None)
 
 
