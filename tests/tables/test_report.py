@@ -120,7 +120,7 @@ def test_without_a_noise_rate_bounds_count_disagreements(frame):
         assert (
             "disagrees with the given label" in text and "class is wrong" not in text and "it is wrong on" not in text
         )
-    assert "labelled like these. That bounds its errors only if the labels are right" in page
+    assert "labelled like these. If some of these labels are wrong, that is no bound on its errors" in page
 
 
 def test_with_a_noise_rate_the_model_is_wrong_and_the_condition_stands_beside(fit, page):

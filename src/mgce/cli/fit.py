@@ -292,7 +292,8 @@ def _run_with_progress(
     console: Console, source: Source, plan: FitPlan, jobs: int, decisions: list[Decision]
 ) -> TableFit:
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    shown = _on_a_terminal(console)
+    with Progress(*columns, console=shown, transient=True, disable=not shown.is_terminal) as progress:
         task = progress.add_task("Fitting", total=None)
         return run(
             source.frame,
@@ -303,6 +304,11 @@ def _run_with_progress(
             decisions,
             source.card,
         )
+
+
+def _on_a_terminal(console: Console) -> Console:
+    """Return the console to show progress on: that of standard error, if only standard output goes to a file."""
+    return console if console.is_terminal else Terminal(stderr=True, quiet=console.quiet)
 
 
 def _is_folder(table: Path, of_folders: Mapping[str, object], embeddings: str | None) -> bool:
@@ -316,18 +322,13 @@ def _is_folder(table: Path, of_folders: Mapping[str, object], embeddings: str | 
 
 
 def _print_summary(console: Console, result: TableFit, plan: FitPlan) -> None:
-    quality, trial = result.quality, result.choice.trial
+    trial = result.choice.trial
     console.print(fit_report.headline(result, plan), markup=False)
     console.print(
         f"Model: {trial.name}. Its accuracy was {trial.accuracy:.1%} {result.choice.measured_on}.", markup=False
     )
     console.print(fit_report.which_model(result), markup=False)
-    grid = Grid(title="Rows held out, %", box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
-    for name in ("accuracy", "ECE(h)", "ECE(p)", "SCE(h)", "SCE(p)"):
-        grid.add_column(name, justify="right", no_wrap=True)
-    grid.add_row(*(f"{100 * quality[name]:.1f}" for name in ("accuracy", "ece_h", "ece_p", "sce_h", "sce_p")))
-    console.print(grid)
-    console.print(str(result.certificate), markup=False)
+    console.print("The report lists what the bound assumes, and calibration errors of the probabilities.", markup=False)
     console.print(f"Read {fit_report.reading(result, plan)}", markup=False)
     for note in result.notes:
         console.print(f"Note: {note}", markup=False)

@@ -108,7 +108,8 @@ def _measured_and_certified(fit: TableFit, plan: FitPlan) -> str:
         return f"{measured} {confidence}, it is wrong on at most {_bound(error)} of {rows} drawn like these{condition}."
     return (
         f"{measured} {confidence}, it disagrees with the given label in at most {_bound(error)} of {rows} drawn and "
-        "labelled like these. That bounds its errors only if the labels are right: see --noise-rate."
+        "labelled like these. If some of these labels are wrong, that is no bound on its errors: check random rows "
+        "with mgce review, or state a --noise-rate."
     )
 
 
@@ -139,9 +140,9 @@ def wrong_labels(fit: TableFit) -> str:
     if found.share is not None:
         return f"About {found.share:.1%} of the {labels} are wrong ({ends}, nominally {1 - found.delta:.0%}). {assumed}"
     return (
-        f"Of the {labels}, {ends} are wrong. {assumed} The range begins at 0%, since {found.reason}. If you check "
-        f"{CHECKED_ROWS} rows drawn at random, an interval is at most {100 * found.width_after(CHECKED_ROWS):.0f} "
-        "points wide."
+        f"Of the {labels}, {ends} are wrong. {assumed} The range begins at 0%, since {found.reason}. Check "
+        f"{CHECKED_ROWS} rows drawn at random with mgce review: the share is then known to within an interval of at "
+        f"most {100 * found.width_after(CHECKED_ROWS):.0f} percentage points."
     )
 
 

@@ -187,8 +187,7 @@ def checked_sentences(fit: TableFit) -> list[str]:
         sentences.append("You may check more rows and look again: the bound on labels holds at all looks together.")
     if error is not None:
         sentences.append(
-            "The bound on errors does so for one model. A model that is trained again with more decisions has a bound "
-            "of its own."
+            "The bound on errors is that of this fit. A model fitted again with more decisions gets a new bound."
         )
     return sentences
 
