@@ -134,11 +134,11 @@ def test_unseen_categories_are_taken_with_a_note(mgce, model_file, fresh, tmp_pa
         (lambda f: f.drop(columns=["age", "job"]), "Expected columns `age`, `job` in the table, but found none"),
         (
             lambda f: f.assign(age=[*f["age"].astype(str)[:2], *["old"] * 10, *f["age"].astype(str)[12:]]),
-            "Expected `age` to be a column of finite numbers, but got 'old' in row 3.",
+            "Expected `age` to be a column of finite numbers, but got 'old' in data row 3.",
         ),
         (
             lambda f: f.assign(age=[np.inf, *f["age"][1:]]),
-            "Expected `age` to be a column of finite numbers, but got inf in row 1.",
+            "Expected `age` to be a column of finite numbers, but got inf in data row 1.",
         ),
         (
             lambda f: f.assign(smoker="perhaps"),

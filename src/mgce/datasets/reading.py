@@ -168,8 +168,8 @@ def cells_with_line_breaks(frame: pd.DataFrame) -> Iterator[str]:
             lines = int(broken.str.count(LINE_BREAK).sum())
             cells = "1 cell holds" if len(broken) == 1 else f"{len(broken):,} cells hold"
             yield (
-                f"In column `{name}`, {cells} {_count(lines, 'line break')} (that of row {row_number(broken, 0)}, for "
-                f"one: {broken.iloc[0][:SHOWN]!r}). If they hold rows, a closing quote is missing there."
+                f"In column `{name}`, {cells} {_count(lines, 'line break')} (that of data row {row_number(broken, 0)}, "
+                f"for one: {broken.iloc[0][:SHOWN]!r}). If they hold rows, a closing quote is missing there."
             )
 
 

@@ -105,8 +105,8 @@
       ? `Finished: all ${n} rows are decided. Save the decisions, then close this page.`
       : `${n} of ${rows.length} decided`;
     at("count").classList.toggle("finished", finished);
-    const line = row.line ? `, line ${row.line}` : "";
-    at("where").textContent = `Row ${row.name}${line} · ${state.place + 1} of ${rows.length}`;
+    const line = row.line ? `, line ${row.line} of the file` : "";
+    at("where").textContent = `${data.named} ${row.name}${line} · ${state.place + 1} of ${rows.length} on this page`;
     at("given").textContent = classes[row.given].text;
     at("alternative").textContent = classes[row.alternative].text;
     at("cells").replaceChildren(...data.columns.flatMap((name, i) => [element("dt", name), element("dd", row.cells[i])]));

@@ -110,6 +110,7 @@ def sheet(
         "head": ",".join(HEAD),
         "keys": NUMBER_KEYS,
         "classes": [{"text": printable(label), "csv": _line([spreadsheet_cell(label)])} for label in classes],
+        "named": printable(examples[0].cells[0][0]),
         "columns": [printable(name) for name in columns],
         "rows": rows,
     }

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mgce._validation import expected
+from mgce._validation import expected, listed
 from mgce.datasets.table_files import to_csv
 from mgce.review.decision_file import Decision
 from mgce.review.suspect_file import CHECK, CHECKED_CELLS, COLUMNS, NAME, row_checks
@@ -80,10 +80,10 @@ def looked_up(
     order = order_to_check(frame, predictions, EVERY, delta)
     keys = row_keys(frame, predictions.column)
     draw = {keys[row]: place for place, row in enumerate(order.tolist(), 1)}
-    other = sum(one.draw is None or draw.get(one.key) != one.draw for one in decisions)
+    other = [one.name for one in decisions if one.draw is None or draw.get(one.key) != one.draw]
     if other:
         what = "decisions on the rows that --to-check has written for this table"
-        raise ValueError(expected("checked", what, f"{other:,} on other rows"))
+        raise ValueError(expected("checked", what, f"{len(other):,} on other rows: {listed(other, 3)}"))
     place = {label: index for index, label in enumerate(predictions.classes)}
     found = {one.draw: place.get(one.label, UNSEEN) for one in decisions}
     last = max(draw or 0 for draw in found)
