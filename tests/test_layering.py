@@ -85,7 +85,7 @@ ROOMS = {
         "any_model breakdown check_plan linear_bound",
     ),
     "mgce.datasets": (
-        "images separators sources splits vectors",
+        "excel_files images separators sources splits vectors",
         "reading",
         "typed_tables",
         "cifar idx image_folders svhn table_files",

@@ -12,7 +12,10 @@ from html import escape
 
 # Spreadsheets in East Asia read the full-width signs as the usual ones.
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-_SUSPECT = re.compile(f"[{re.escape(''.join(_FORMULA))}]|^[\\t\\r\\n]")
+_SUSPECT = re.compile(f"[{re.escape(''.join(_FORMULA))}]|^[\\t\\r]")
+# What a spreadsheet may leave out at the beginning of a cell. It keeps a line break, and a formula behind a line break
+# gets an apostrophe of its own.
+_LEFT_OUT = re.compile(r"\t|\r(?!\n)")
 # Not formulas: signs alone, and numbers. A number may have spaces between thousands, a percent sign, or the closing
 # bracket of an interval.
 _NUMBER = re.compile(r"[+-]+|[+-]?([0-9][0-9 \u00a0\u202f']*(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?%?[\])]?")
@@ -53,7 +56,7 @@ def spreadsheet_cell(text: str) -> str:
 
     A spreadsheet does not show an apostrophe at the beginning of a cell. An apostrophe is also put before a formula
     that follows a separator inside the text, because a spreadsheet with other settings splits the text there. Positive
-    and negative numbers are not formulas.
+    and negative numbers are not formulas. A line break at the beginning of a text is none either.
 
     Example:
         >>> [spreadsheet_cell(text) for text in ("=1+1", "-1.5", "-1+1", "@SUM", "plain", "x;=1", "(-1, -0.5]")]
@@ -62,7 +65,7 @@ def spreadsheet_cell(text: str) -> str:
     if not _SUSPECT.search(text):  # a quick test that most texts of a long table pass
         return text
     cell = "".join(f"'{part}" if _is_formula(part) else part for part in _SEPARATOR.split(text))
-    return f"'{cell}" if text.startswith(("\t", "\r", "\n")) else cell
+    return f"'{cell}" if _LEFT_OUT.match(text) else cell
 
 
 def spreadsheet_text(cell: str) -> str:

@@ -59,15 +59,15 @@ def unknown_name(option: str, what: str, got: object, known: Iterable[object]) -
     return expected(option, f"{what} ({listed(names)})", got) + nearest(got, names)
 
 
-def listed(names: Sequence[str]) -> str:
-    """Return names separated by commas: at most the first `NAMES_IN_ERRORS`, and how many more there are.
+def listed(names: Sequence[str], most: int = NAMES_IN_ERRORS) -> str:
+    """Return names separated by commas: at most the first `most`, and how many more there are.
 
     Example:
-        >>> listed(["a", "b"]), listed([str(i) for i in range(100)])[-18:]
-        ('a, b', '18, 19 and 80 more')
+        >>> listed(["a", "b"]), listed([str(i) for i in range(100)])[-18:], listed(["a", "b", "c"], 2)
+        ('a, b', '18, 19 and 80 more', 'a, b and 1 more')
     """
-    more = f" and {len(names) - NAMES_IN_ERRORS} more" if len(names) > NAMES_IN_ERRORS else ""
-    return ", ".join(names[:NAMES_IN_ERRORS]) + more
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def nearest(got: object, known: Iterable[object]) -> str:

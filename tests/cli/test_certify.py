@@ -82,7 +82,7 @@ def test_few_rows_that_the_model_learnt_from_are_counted(mgce, model_file, peopl
             [],
             "Expected `sick` to be labels of the classes that the model knows ('no', 'yes'), but got 'none of these",
         ),
-        ({"age": "old"}, [], "Expected `age` to be a column of finite numbers, but got 'old' in row 1."),
+        ({"age": "old"}, [], "Expected `age` to be a column of finite numbers, but got 'old' in data row 1."),
         ({}, ["--delta", "0"], "Expected `delta` to be "),
         ({}, ["--noise-rate", "0.5"], "Expected `noise_rate` to be in [0, 1/2)"),
         ({}, ["--json", "fresh.csv"], "Expected `json` to be the path of a file that serves for nothing else"),

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from mgce.review.decision_file import COLUMNS as DECISION
-from mgce.review.suspect_file import COLUMNS, read_suspects
+from mgce.review.suspect_file import CHECK, CHECKED_CELLS, COLUMNS, read_suspects, row_checks
 
 N = 400
 
@@ -140,6 +140,26 @@ def test_a_dropped_row_stays_dropped(mgce, right, tmp_path, where):
     assert code == 0 and "1 row was dropped and left out" in " ".join(output.split()), errors
     mended = pd.read_csv(tmp_path / "t.mended.csv")
     assert len(mended) == N - 1 and one["name"] not in set(mended["name"])
+
+
+def test_the_mended_table_has_the_name_of_its_column_of_labels_and_may_be_an_excel_file(mgce, refuses, right, tmp_path):
+    pytest.importorskip("openpyxl", reason="needs openpyxl, of the extra cli")
+    frame = pd.read_csv(tmp_path / "t.suspects.csv", keep_default_na=False)
+    checks = row_checks(frame[[*CHECKED_CELLS]].to_dict("list"), frame.shape[1] + 2)
+    frame.insert(len(COLUMNS), f"{CHECK}Team label", checks)
+    frame.assign(zip="007").to_csv(tmp_path / "t.suspects.csv", index=False)
+    refuses("Expected `out` to be the path of a .csv, .xlsx or .parquet", "clean", "t.suspects.csv", "--out", "m.xls")
+    options = ("clean", "t.suspects.csv", "--at-most", "0.1", "--out", "m.xlsx")
+    assert mgce(*options)[0] == 0
+    decide(tmp_path, right, "1.csv")
+    assert mgce(*options, "--checked", "1.csv")[0] == 0
+    (second,) = tmp_path.glob("t-to-check-after-*.suspects.csv")
+    decide(tmp_path, right, "2.csv", second.name.removesuffix(".suspects.csv"))
+    code, _, errors = mgce(*options, "--checked", "1.csv,2.csv")
+    assert code == 0, errors
+    mended = pd.read_excel(tmp_path / "m.xlsx", dtype=object)
+    assert mended.columns.tolist() == ["name", "x", "zip", "Team label"] and len(mended) == N
+    assert set(mended["x"]) == {"=1+1"} and set(mended["zip"]) == {"007"}
 
 
 def test_the_order_of_the_file_changes_nothing(mgce, right, tmp_path):

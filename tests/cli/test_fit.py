@@ -8,9 +8,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from rich.progress import Progress
 from sklearn.metrics import accuracy_score
 
 from mgce import certify
+from mgce._rounding import percent_up
+from mgce.cli.fit import _on_a_terminal
+from mgce.cli.terminal import Terminal
 from mgce.datasets.table_files import read_frame
 from mgce.estimators import load
 from mgce.tables.fit import FitPlan, run
@@ -48,14 +52,16 @@ def test_the_summary_is_of_the_model_of_the_training_rows_and_the_file_holds_tha
     assert "The model in the file was fitted to all 240 rows. The figures and the bound are of the same model" in words
     assert f"agrees with the given label in {accuracy_score(given, pipeline.predict(features)):.1%}" in words
     certificate = certify(np.searchsorted(pipeline.classes_, given), pipeline.predict_proba(features))
-    assert str(certificate) in words
+    assert fit.certificate.argmax_error == certificate.argmax_error
+    assert f"it disagrees with the given label in at most {percent_up(certificate.argmax_error)}" in words
+    assert "ECE" not in words and "(ECE)" in (tmp_path / "results" / "model.html").read_text()  # for experts
     assert re.search(
         r"Model: linear, beta [\d.]+, penalty [\d.]+\. Its accuracy was [\d.]+% in 3-fold cross-validation", words
     )
     assert re.search(r"(About [\d.]+% of|Of) the [\d,]+ labels", words)
     judged = pd.read_csv(tmp_path / "results" / "model.suspects.csv", dtype={"person": str})
     assert sorted(judged["person"]) == people["person"].tolist() and judged["p_wrong"].is_monotonic_decreasing
-    for text in ("ECE(h)", "SCE(p)", "Most suspect labels", "person", "results/model.html"):
+    for text in ("Most suspect labels", "person", "results/model.html"):
         assert text in words
 
 
@@ -114,8 +120,11 @@ def test_csv_and_parquet_give_the_same_model(mgce, people, table, tmp_path):
 
 
 def test_a_noise_rate_lowers_the_bound_as_certify_does(mgce, table, tmp_path):
-    outputs = [" ".join(mgce(*FIT, "--beta", "1.4", "--noise-rate", rate)[1].split()) for rate in ("0", "0.05")]
-    bounds = [float(re.search(r"with probability at most ([\d.]+)", output)[1]) for output in outputs]
+    outputs, bounds = [], []
+    for rate in ("0", "0.05"):
+        outputs.append(" ".join(mgce(*FIT, "--beta", "1.4", "--noise-rate", rate, "--json", "c.json")[1].split()))
+        found = json.loads((tmp_path / "c.json").read_text())["certificate"]
+        bounds.append((found["conditional"] or found)["argmax_error"])
     assert abs(bounds[1] - (bounds[0] - 0.05) / (1 - 2 * 0.05)) < 1e-3
     assert "if 0.05 or more of the given labels are wrong" in outputs[1]
     assert "corrected for a noise rate of 0.05" in (tmp_path / "people.html").read_text()
@@ -152,7 +161,7 @@ def test_a_network(mgce, table, tmp_path):
         (["--suspects", "-1"], "Expected `suspects` to be an integer of at least 0, but got -1."),
         (["--cleaned", "people.csv"], "Expected `cleaned` to be the path of a file that serves for nothing else"),
         (["--cleaned", "people.html"], "Expected `cleaned` to be the path of a file that serves for nothing else"),
-        (["--cleaned", "people.txt"], "Expected `cleaned` to be the path of a .csv or .parquet file"),
+        (["--cleaned", "people.txt"], "Expected `cleaned` to be the path of a .csv, .xlsx or .parquet file"),
         (["--seed", "99999999999999999999"], "Expected `seed` to be an integer in [0, 2^32), but got 9999"),
         (["--beta", "nan"], "Expected `beta` to be a float in [1, inf], but got nan."),
         (["--beta", "low"], "Expected `beta` to be a number in [1, inf] or 'cv', but got 'low'."),
@@ -196,7 +205,7 @@ def test_bad_options_are_refused(refuses, people, table, options, sentence):
         (
             "t.csv",
             b"x,sick\n" + b"1,a\ninf,b\n" * 9,
-            "Expected `x` to be a column of finite numbers, but got inf in row",
+            "Expected `x` to be a column of finite numbers, but got inf in data row",
         ),
         ("t.parquet", b"no parquet", "Expected `table` to be a table, but t.parquet could not be read: "),
         ("t.csv.gz", b"x,sick\n1,a\n", "Expected `table` to be a table, but t.csv.gz could not be read: "),
@@ -278,3 +287,20 @@ def test_quiet_says_nothing_and_writes_all(mgce, table, tmp_path):
     found = json.loads((tmp_path / "found.json").read_text())
     assert 0.7 < found["accuracy"] <= 1 and found["classes"] == ["no", "yes"]
     assert set(found["wrong_labels"]) == {"all", "no", "yes"}
+
+
+def test_progress_is_shown_on_standard_error_if_only_the_output_goes_to_a_file(monkeypatch):
+    class Tty(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", Tty())
+    to_file = Terminal(file=io.StringIO())
+    assert _on_a_terminal(to_file).is_terminal and not to_file.is_terminal
+    with Progress(console=_on_a_terminal(to_file)) as progress:
+        progress.add_task("Fitting", total=2)
+    assert "Fitting" in sys.stderr.getvalue() and to_file.file.getvalue() == ""
+    to_terminal = Terminal(file=Tty())
+    assert _on_a_terminal(to_terminal) is to_terminal
+    assert _on_a_terminal(Terminal(file=io.StringIO(), quiet=True)).quiet

@@ -17,6 +17,7 @@ import pandas as pd
 import pytest
 from rich.table import Table
 
+from mgce._text import spreadsheet_cell, spreadsheet_text
 from mgce.cli import main
 from mgce.cli.terminal import Terminal
 from mgce.experiments.paper.tabular import TabularRun
@@ -240,3 +241,19 @@ CSV = {
     "cli/fit.py",
     "experiments/compared.py",
 }
+
+
+@pytest.mark.parametrize(
+    ("text", "cell"),
+    [
+        ("\nCan someone call me?", "\nCan someone call me?"),  # no spreadsheet runs it
+        ("\r\nHello", "\r\nHello"),
+        ("\n=1+1", "\n'=1+1"),
+        ("\r\n@SUM(A1)", "\r\n'@SUM(A1)"),
+        ("\tx", "'\tx"),
+        ("\rx", "'\rx"),
+        ("\t=1", "'\t'=1"),
+    ],
+)
+def test_a_line_break_at_the_beginning_is_no_formula(text, cell):
+    assert spreadsheet_cell(text) == cell and spreadsheet_text(cell) == text

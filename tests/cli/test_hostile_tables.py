@@ -118,7 +118,7 @@ CASES = {
         ["2024-05-31", *["31.5.2024"] * (N_LATER - 1)],
         "date",
         None,
-        ("Error: Expected `c` to be a column of dates like 2024-05-31, but got '31.5.2024' in row 2.",),
+        ("Error: Expected `c` to be a column of dates like 2024-05-31, but got '31.5.2024' in data row 2.",),
     ),
     "a word among truths": Case(
         repeated("True", "False", "False"),
@@ -132,7 +132,7 @@ CASES = {
         ["True", *["maybe"] * (N_LATER - 1)],
         "number",
         None,
-        ("Error: Expected `c` to be a column of finite numbers, but got 'maybe' in row 2.",),
+        ("Error: Expected `c` to be a column of finite numbers, but got 'maybe' in data row 2.",),
     ),
     "a word among numbers": Case(
         repeated("7", "8.5", "9"),
@@ -172,7 +172,7 @@ CASES = {
         "category",
         ["a,1,x\nb,2,y\nc", *["b"] * (N_LATER - 1)],
         (
-            "In column `c`, 1 cell holds 2 line breaks (that of row 1, for one: 'a,1,x\\nb,2,y\\nc').",
+            "In column `c`, 1 cell holds 2 line breaks (that of data row 1, for one: 'a,1,x\\nb,2,y\\nc').",
             "In 1 row, column `c` holds a category that no",
         ),
     ),
@@ -296,7 +296,7 @@ def test_every_command_says_which_lines_may_be_lost(tmp_path):
         assert (
             "Note: 1 row has fewer values than there are names (the one that ends on line 62, for one); " in done.stdout
         )
-        assert "Note: In column `name`, 1 cell holds 20 line breaks (that of row 11, for one: 'Lee," in done.stdout
+        assert "Note: In column `name`, 1 cell holds 20 line breaks (that of data row 11, for one: 'Lee," in done.stdout
         if command[0] == "fit":
             account = (
                 "t.csv: 41 rows of 3 columns, divided by ','; 63 lines: 41 rows, 1 of names, 20 inside cells, 1 blank."

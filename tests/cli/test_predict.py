@@ -10,6 +10,7 @@ import skops.io
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
+from mgce.cli.predict import _on_unsure
 from mgce.estimators import load, save
 from mgce.tables.model import TableModel
 
@@ -45,6 +46,39 @@ def test_predictions_are_those_of_the_stored_estimator(mgce, model_file, fresh, 
         np.testing.assert_allclose(written[name], probs.max(1), rtol=1e-5)
     counts = written["prediction"].value_counts()
     assert f"40 rows: no {counts['no']}, yes {counts['yes']}." in output
+
+
+@pytest.mark.parametrize("suffix", ["csv", "xlsx", "parquet"])
+def test_columns_of_the_table_are_kept_where_that_is_asked_for(mgce, refuses, model_file, fresh, tmp_path, suffix):
+    if suffix == "xlsx":
+        pytest.importorskip("openpyxl", reason="needs openpyxl, of the extra cli")
+    fresh.assign(zip="007", note="=1+1").to_csv(tmp_path / "fresh.csv", index=False)
+    code, _, errors = mgce("predict", model_file, "fresh.csv", "--keep-columns", "--out", f"p.{suffix}")
+    assert code == 0 and mgce("predict", model_file, "fresh.csv", "--out", "q.csv")[0] == 0, errors
+    text = {"person": str, "zip": str}
+    read = {"csv": pd.read_csv, "xlsx": pd.read_excel}.get(suffix)
+    kept = read(tmp_path / f"p.{suffix}", dtype=text) if read else pd.read_parquet(tmp_path / "p.parquet")
+    alone = pd.read_csv(tmp_path / "q.csv", dtype=text)
+    assert kept.columns.tolist() == [*fresh.columns, "zip", "note", "prediction", "h", "p"]
+    pd.testing.assert_frame_equal(kept[["prediction", "h", "p"]].astype({"prediction": object}),
+                                  alone[["prediction", "h", "p"]].astype({"prediction": object}))  # fmt: skip
+    np.testing.assert_array_equal(kept["weight"], fresh["weight"])
+    if suffix == "csv":
+        assert set(kept["zip"]) == {"007"} and set(kept["note"]) == {"'=1+1"}
+        fresh.assign(p=1).to_csv(tmp_path / "fresh.csv", index=False)
+        refuses("left out for a table with a column 'p'", "predict", model_file, "fresh.csv", "--keep-columns")
+
+
+def test_the_last_line_says_what_the_columns_are_and_how_many_rows_are_unsure(mgce, model_file, fresh, tmp_path):
+    model = TableModel.load(model_file)
+    p = model.predict(model.columns.select(fresh)).p
+    code, output, _ = mgce("predict", model_file, "fresh.csv", "--json", "p.json")
+    words = " ".join(output.split())
+    assert code == 0 and "p is the estimated probability that the label is the predicted class, and h is" in words
+    n = int((p.max(1) < 0.5).sum())
+    assert json.loads((tmp_path / "p.json").read_text())["unsure"] == n
+    assert ("p is below 0.5" in words) == (n > 0)
+    assert _on_unsure(1).startswith(" In 1 row, p is below 0.5") and _on_unsure(0) == ""
 
 
 def test_clean_probs_are_those_of_the_right_labels(mgce, refuses, model_file, fresh, tmp_path):
@@ -100,11 +134,11 @@ def test_unseen_categories_are_taken_with_a_note(mgce, model_file, fresh, tmp_pa
         (lambda f: f.drop(columns=["age", "job"]), "Expected columns `age`, `job` in the table, but found none"),
         (
             lambda f: f.assign(age=[*f["age"].astype(str)[:2], *["old"] * 10, *f["age"].astype(str)[12:]]),
-            "Expected `age` to be a column of finite numbers, but got 'old' in row 3.",
+            "Expected `age` to be a column of finite numbers, but got 'old' in data row 3.",
         ),
         (
             lambda f: f.assign(age=[np.inf, *f["age"][1:]]),
-            "Expected `age` to be a column of finite numbers, but got inf in row 1.",
+            "Expected `age` to be a column of finite numbers, but got inf in data row 1.",
         ),
         (
             lambda f: f.assign(smoker="perhaps"),
@@ -167,9 +201,14 @@ def test_files_that_cannot_be_read_or_written_are_refused(refuses, model_file, f
     refuses("Expected `table` to be the path of a file that exists", "predict", "model.skops", "nowhere.csv")
     for out in ("fresh.csv", "model.skops", ".", "fresh.csv/x.csv"):
         refuses("Expected `out` to be the path of a file", "predict", "model.skops", "fresh.csv", "--out", out)
-    for out in ("p.csv.gz", "p.xlsx", "p.tsv", "p"):  # which would be CSV by another name
+    for out in ("p.csv.gz", "p.xls", "p.tsv", "p"):  # which would be CSV by another name
         refuses(
-            "Expected `out` to be the path of a .csv or .parquet", "predict", "model.skops", "fresh.csv", "--out", out
+            "Expected `out` to be the path of a .csv, .xlsx or .parquet",
+            "predict",
+            "model.skops",
+            "fresh.csv",
+            "--out",
+            out,
         )
 
 

@@ -58,7 +58,9 @@ def test_the_guess_can_be_overruled(mgce, tickets, tmp_path):
 )
 def test_every_format_gives_the_same_fit(mgce, tickets, tmp_path, suffix):
     if suffix == "xlsx":
-        pytest.importorskip("openpyxl", reason="needs openpyxl, of the extra excel")
+        pytest.importorskip("openpyxl", reason="needs openpyxl, of the extra cli")
+        tickets["subject"] = "\n" + tickets["subject"]  # as people type into cells
+        tickets.to_csv(tmp_path / "tickets.csv", index=False)
         with pd.ExcelWriter(tmp_path / "t.xlsx") as book:
             pd.DataFrame({"a": [1]}).to_excel(book, sheet_name="notes", index=False)
             tickets.to_excel(book, sheet_name="rows", index=False)
@@ -68,11 +70,19 @@ def test_every_format_gives_the_same_fit(mgce, tickets, tmp_path, suffix):
         tickets.to_feather(tmp_path / "t.feather")
     sheet = ("--sheet", "rows") if suffix == "xlsx" else ()
     csv, _ = fitted(mgce, tmp_path)
-    found, _ = fitted(mgce, tmp_path, *sheet, "--cleaned", "clean.csv", table=f"t.{suffix}")
+    cleaned = ("--cleaned", "clean.xlsx" if suffix == "xlsx" else "clean.csv")
+    found, said = fitted(mgce, tmp_path, *sheet, *cleaned, table=f"t.{suffix}")
     for same in ("accuracy", "columns", "certificate", "wrong_labels", "confusion"):
         assert found[same] == csv[same]
     n_wrong = round(found["wrong_labels"]["all"]["look_wrong"] * 160)
-    assert len(pd.read_csv(tmp_path / "clean.csv", dtype=str)) == 160 - n_wrong
+    if suffix == "xlsx":
+        kept = pd.read_excel(tmp_path / "clean.xlsx", sheet_name="rows", dtype=str)
+        assert set(kept["subject"]) <= set(tickets["subject"]) and kept.columns.tolist() == tickets.columns.tolist()
+        words = " ".join(said.split())
+        assert "closing quote" not in words and "apostrophe" not in words and "--mended t.mended.xlsx" in words
+    else:
+        kept = pd.read_csv(tmp_path / "clean.csv", dtype=str)
+    assert len(kept) == 160 - n_wrong
     code, _, errors = mgce("predict", "t.skops", f"t.{suffix}", *sheet)
     assert code == 0, errors
     if sheet:
@@ -83,3 +93,36 @@ def test_every_format_gives_the_same_fit(mgce, tickets, tmp_path, suffix):
 def test_percent_are_asked_about(mgce, tickets, tmp_path):
     code, _, errors = mgce("fit", "tickets.csv", *QUICK, "--noise-rate", "40")
     assert code == 2 and errors.rstrip().endswith("but got 40.0. Did you mean 0.4?")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("fit", "t.xlsx", "--target", "topic"),
+        ("compare", "t.xlsx", "--target", "topic"),
+        ("compare", "t.xlsx"),
+        ("predict", "MODEL", "t.xlsx"),
+        ("certify", "MODEL", "t.xlsx"),
+        ("certify", "t.xlsx", "--target", "topic"),
+        ("embed", "t.xlsx", "--column", "subject", "--encoder", "E", "--out", "e.npz"),
+    ],
+)
+def test_of_a_wrong_sheet_every_command_names_the_others(refuses, model_file, tmp_path, arguments):
+    openpyxl = pytest.importorskip("openpyxl", reason="needs openpyxl, of the extra cli")
+    book = openpyxl.Workbook()
+    book.active.title = "about"
+    book.active.append(["Read me"])
+    book.active.append(["Tickets of a year"])
+    book.create_sheet("all tickets").append(["topic", "subject"])
+    book.save(tmp_path / "t.xlsx")
+    arguments = [str(model_file) if each == "MODEL" else each for each in arguments]
+    refuses("Sheet 'about' was read. The file also has 'all tickets': add --sheet 'all tickets'.", *arguments)
+
+
+def test_an_empty_first_sheet_names_the_others_too(refuses, tmp_path):
+    openpyxl = pytest.importorskip("openpyxl", reason="needs openpyxl, of the extra cli")
+    book = openpyxl.Workbook()
+    book.create_sheet("a").append(["x"])
+    book.create_sheet("b")
+    book.save(tmp_path / "t.xlsx")
+    refuses("Sheet 'Sheet' was read. The file also has 'a', 'b': add --sheet NAME.", "fit", "t.xlsx", "--target", "x")

@@ -3,12 +3,14 @@
 import csv
 import json
 import re
+import shutil
 import time
 
 import numpy as np
 import pandas as pd
 import pytest
 
+import commands
 from mgce.review.decision_file import COLUMNS
 from mgce.review.sheet import chosen
 from mgce.review.suspect_file import read_suspects
@@ -17,17 +19,25 @@ from web_pages import CHROMIUM
 FIT = ("fit", "people.csv", "--target", "sick", "--id", "person", "--model", "linear", "--beta", "1.4", "--jobs", "1")
 
 
-@pytest.fixture
-def fitted(mgce, people, tmp_path):
-    """The table whose labels are right, and a first fit to one where some are wrong."""
+@pytest.fixture(scope="module")
+def fitted_once(people, tmp_path_factory):
+    """The table whose labels are right, a folder with a first fit to one where some are wrong, and its output."""
+    folder = tmp_path_factory.mktemp("fitted")
     right = people.assign(sick=np.where(people["age"].fillna(40) + 15 * (people["job"] == "nurse") > 45, "yes", "no"))
     right.insert(1, "file", "p.png")
     wrong = np.random.default_rng(1).random(len(right)) < 0.1
-    right.assign(sick=np.where(wrong ^ (right["sick"] == "yes"), "yes", "no")).to_csv(
-        tmp_path / "people.csv", index=False
-    )
-    code, output, errors = mgce(*FIT)
-    assert code == 0, errors
+    given = np.where(wrong ^ (right["sick"] == "yes"), "yes", "no")
+    right.assign(sick=given).to_csv(folder / "people.csv", index=False)
+    done = commands.mgce(*FIT, folder=folder, columns=120)
+    assert done.returncode == 0, done.stderr
+    return right, folder, done.stdout
+
+
+@pytest.fixture
+def fitted(fitted_once, tmp_path):
+    """The table whose labels are right, and the output of a first fit, whose files are in the folder of the test."""
+    right, folder, output = fitted_once
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
     return right, output
 
 
@@ -90,11 +100,48 @@ def test_the_loop(mgce, fitted, tmp_path):
     assert said in (tmp_path / "people.mended.html").read_text() and said not in words
 
 
+def test_labels_typed_into_the_file_of_suspects_are_not_lost_silently(mgce, fitted, refuses, tmp_path):
+    path = tmp_path / "people.suspects.csv"
+    listed = pd.read_csv(path, dtype=str, keep_default_na=False)
+    listed.loc[0, "given"] = "no" if listed.loc[0, "given"] == "yes" else "yes"
+    listed.to_csv(path, index=False)
+    edited = f"edited in row {listed.loc[0, 'person']}. No command reads labels that are typed into this file. Decide"
+    refuses(edited, "review", "people.suspects.csv")
+    refuses(edited, "clean", "people.suspects.csv")
+    refuses(edited, *FIT)
+
+
+def test_a_page_whose_decisions_may_not_be_saved_is_kept(mgce, fitted, refuses, tmp_path):
+    def rows():
+        return json.loads(re.search(r'id="data">(.*?)</script>', page.read_text())[1])["rows"]
+
+    page = tmp_path / "people.review.html"
+    code, output, _ = mgce("review", "people.suspects.csv", "--random", "40")
+    every, words = read_suspects(tmp_path / "people.suspects.csv"), " ".join(output.split())
+    suspects, drawn = ({one.key for one in every if one.suggested != one.given}, {o.key for o in every if o.draw <= 40})
+    said = f"{len(suspects)} suspects and 40 drawn at random, {len(suspects & drawn)} of them suspects too."
+    assert code == 0 and "is kept" not in words and said in words and len(rows()) == len(suspects | drawn)
+    before = page.read_bytes()
+    assert mgce("review", "people.suspects.csv", "--random", "40", "--text", "job")[0] == 0  # the same rows
+    assert page.read_bytes() != before and len(rows()) == len(suspects | drawn)
+    before = page.read_bytes()
+    for n, kept in ((30, "people.review.html"), (20, "people.review-2.html")):
+        code, output, _ = mgce("review", "people.suspects.csv", "--random", str(n))
+        assert code == 0 and f"{kept} is kept: if you have decided on rows there, open it" in " ".join(output.split())
+    assert page.read_bytes() == before and (tmp_path / "people.review-3.html").exists()
+    other = "the path of no other page of `mgce review`"
+    refuses(other, "review", "people.suspects.csv", "--random", "10", "--out", "people.review.html")
+    code, output, _ = mgce("review", "people.suspects.csv", "--random", "9999", "--quiet", "--out", "all.html")
+    assert code == 0 and output == ""
+
+
 def test_what_cannot_be_reviewed_is_refused(mgce, fitted, refuses, tmp_path):
     (tmp_path / "d.csv").write_text(",".join(COLUMNS) + "\nr1,1,2,yes,keep,yes,suspect,,\n")
-    refuses("1 on rows that are not found, as their names were changed", *FIT, "--checked", "d.csv")
+    refuses("1 on rows that are not found (1): they were deleted, their names were changed", *FIT, "--checked", "d.csv")
     refuses("Expected `checked` to be a file of decisions", *FIT, "--checked", "people.csv")
     refuses("Expected `checked` to be the path of a file that exists", *FIT, "--checked", "none.csv")
+    first = ("fit", "absent.csv", "--target", "sick", "--checked", "none.csv")  # before the table, which may be long
+    refuses("Expected `checked` to be the path of a file that exists, but got 'none.csv'", *first)
     refuses("Expected `mended` to be given with decisions", *FIT, "--mended", "m.csv")
     refuses("serves for nothing else", *FIT, "--checked", "d.csv", "--mended", "d.csv")
     refuses("Expected `suspects` to be a file of suspects", "review", "people.csv")
@@ -190,7 +237,7 @@ def test_a_person_goes_through_the_page(mgce, fitted, browser, tmp_path, width, 
     assert said == [] and {url.partition("#")[0] for url in asked} == {(tmp_path / "people.review.html").as_uri()}
     for _ in range(len(shown)):
         page.keyboard.press("k")
-    assert "All rows are decided" in page.inner_text("#message")
+    assert page.inner_text("#count").startswith(f"Finished: all {len(shown)} rows are decided. Save")
     context.close()
     code, output, errors = mgce(*FIT, "--checked", "people.decisions.csv")
     assert code == 0 and "6 rows were checked" in " ".join(output.split()), errors

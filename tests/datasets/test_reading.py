@@ -62,7 +62,7 @@ def test_rows_that_quotes_have_swallowed_are_reported(tmp_path):
     )
     frame.to_parquet(tmp_path / "t.parquet")
     said = [
-        "In column `name`, 1 cell holds 20 line breaks (that of row 11, for one: "
+        "In column `name`, 1 cell holds 20 line breaks (that of data row 11, for one: "
         "'Lee,1,x\\nn5,0,y\\nn0,1,x\\nn1,2,y\\nn2,3,x\\nn3,4'). If they hold rows, a closing quote is missing there."
     ]
     assert [*cells_with_line_breaks(frame)] == said

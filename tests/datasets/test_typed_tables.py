@@ -2,8 +2,10 @@ import datetime as dt
 import gzip
 import io
 import json
+import re
 import sys
 import types
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -23,7 +25,7 @@ FRAME = pd.DataFrame(
 
 
 def excel(path, sheets):
-    openpyxl = pytest.importorskip("openpyxl", reason="needs openpyxl, of the extra excel")
+    openpyxl = pytest.importorskip("openpyxl", reason="needs openpyxl, of the extra cli")
     book = openpyxl.Workbook()
     book.remove(book.active)
     for name, rows in sheets.items():
@@ -89,7 +91,7 @@ def test_a_sheet_is_asked_for_by_name(tmp_path):
     assert read_frame(path, "table", form=TextFormat(sheet="Year 24")).columns.tolist() == ["a", "y"]
     frame, reading = read_accounted(path, "table")
     assert frame.columns.tolist() == ["n"]
-    assert reading.notes == ["Sheet 'Notes' was read, the first of 'Notes', 'Year 24'. See --sheet."]
+    assert reading.notes == ["Sheet 'Notes' was read. The file also has 'Year 24': add --sheet 'Year 24'."]
     sentence = (
         r"Expected `sheet` to be a sheet of t.xlsx \(Notes, Year 24\), but got 'year24'. Did you mean 'Year 24'\?"
     )
@@ -149,7 +151,7 @@ def test_json_lines_account_for_what_lines_lack(tmp_path):
 )
 def test_what_is_no_such_table_is_refused(tmp_path, name, content, reason):
     if name == "t.xlsx":
-        pytest.importorskip("openpyxl", reason="needs openpyxl, of the extra excel")
+        pytest.importorskip("openpyxl", reason="needs openpyxl, of the extra cli")
     (tmp_path / name).write_bytes(content)
     with pytest.raises(ValueError, match=f"Expected `table` to be a table, but {name} could not be read: {reason}"):
         read_frame(tmp_path / name, "table")
@@ -166,7 +168,7 @@ def test_two_columns_of_one_name_are_refused_in_every_format(tmp_path):
 def test_excel_without_openpyxl_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "openpyxl", None)
     (tmp_path / "t.xlsx").write_bytes(b"PK")
-    with pytest.raises(ValueError, match=r"Excel files need openpyxl, which is not installed: .*'\.\[excel\]'"):
+    with pytest.raises(ValueError, match=r"Excel files need openpyxl, which is not installed: .*'\.\[cli\]'"):
         read_frame(tmp_path / "t.xlsx", "table")
 
 
@@ -201,3 +203,12 @@ def test_a_frame_of_polars_is_a_table():
     frame, reading = accounted(polars.from_pandas(FRAME))
     pd.testing.assert_frame_equal(frame, FRAME, check_dtype=False)
     assert "from polars" in str(reading)
+
+
+def test_the_line_of_readme_installs_what_reads_each_format_that_readme_names():
+    tomllib = pytest.importorskip("tomllib")  # from Python 3.11 on
+    root = Path(__file__).parents[2]
+    extras = tomllib.loads((root / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    asked = re.search(r"pip install -c constraints.txt '\.\[(.*?)\]'", (root / "README.md").read_text())[1]
+    libraries = {re.split("[>=]", line)[0] for extra in asked.split(",") for line in extras[extra]}
+    assert libraries >= {"openpyxl", "pandas", "pyarrow"}

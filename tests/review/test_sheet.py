@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mgce._text import spreadsheet_text
-from mgce.review.decision_file import COLUMNS, read_decisions
+from mgce.review.decision_file import HEAD, read_decisions
 from mgce.review.sheet import check_column, chosen, read_pictures, sheet
 from mgce.review.suspect_file import Suspect
 from web_pages import Page
@@ -121,7 +121,7 @@ def test_the_page_refers_to_nothing_outside_and_runs_nothing_of_others():
 def test_lines_as_the_page_joins_them_are_read_back(tmp_path):
     shown = chosen(suspects(20), 10, 10)
     data = data_of(sheet(shown, "t", "d.csv").decode())
-    assert data["head"] == ",".join(COLUMNS)
+    assert data["head"] == ",".join(HEAD)
     lines = [data["head"]]
     for row in data["rows"]:  # as `csv` in page.js
         lines.append(",".join([row["csv"][0], "suggestion", data["classes"][row["alternative"]]["csv"], row["csv"][1]]))
@@ -171,4 +171,4 @@ def test_a_name_of_several_lines_is_one_cell_of_the_decisions(name):
     one = replace(suspects(1)[0], name=name)
     parts = data_of(sheet(chosen([one], most=1, n_random=1), "t", "d.csv").decode())["rows"][0]["csv"]
     (row,) = csv.reader(io.StringIO(f"{parts[0]},keep,x,{parts[1]}\r\n", newline=""))
-    assert len(row) == len(COLUMNS) and spreadsheet_text(row[1]) == name
+    assert len(row) == len(HEAD) and spreadsheet_text(row[1]) == name

@@ -2,7 +2,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mgce.review.suspect_file import COLUMNS, read_suspects
+from mgce.review.suspect_file import (
+    CHECK,
+    CHECKED_CELLS,
+    COLUMNS,
+    check_overwritten,
+    read_suspects,
+    row_checks,
+    some_suspects,
+)
 
 HEAD = ",".join(name or "person" for name in COLUMNS) + ",size,given\n"
 ROWS = (
@@ -41,7 +49,7 @@ def test_a_file_is_read_also_after_a_spreadsheet_has_saved_it(tmp_path):
         ("", "with the columns rank, line"),
         ("a,b\n1,2\n", "as `mgce fit` writes it"),
         (HEAD, "a file with rows"),
-        (HEAD + "1,2\n", "of 17 values in each row, but got '2 in row 2 of s.csv'"),
+        (HEAD + "1,2\n", "of 17 values in each line, but got '2 in line 2 of s.csv'"),
         (HEAD + ROWS.replace("1,ann", "one,ann"), "numbers in the columns rank, draw"),
     ],
 )
@@ -58,3 +66,69 @@ def test_what_is_no_text_is_refused(tmp_path):
         read_suspects(tmp_path / "s.csv")
     with pytest.raises(FileNotFoundError, match="a file that exists"):
         read_suspects(tmp_path / "none.csv")
+
+
+@pytest.fixture
+def written(tmp_path):
+    """A file of suspects of six rows as `mgce fit` writes it, as a frame and its path."""
+    n = 6
+    frame = pd.DataFrame({name or "person": ["0.5"] * n for name in COLUMNS})
+    frame["key"], frame["person"] = [f"r{i}" for i in range(n)], [f"n{i}" for i in range(n)]
+    frame["given"], frame["suggested"], frame["alternative"] = ["1.50", "yes", "True"] * 2, "no", "maybe"
+    frame["rank"] = frame["draw"] = range(1, n + 1)
+    frame["checked"] = ["", "keep"] * 3
+    frame[f"{CHECK}its label"] = row_checks(
+        frame[[*CHECKED_CELLS]].to_dict("list"), frame.shape[1] + 2
+    )  # and this column and the next
+    frame["note"] = "x"
+    path = tmp_path / "t.suspects.csv"
+    frame.to_csv(path, index=False)
+    return frame, path
+
+
+def test_a_file_that_a_spreadsheet_sorted_and_saved_is_as_it_was_written(written):
+    frame, path = written
+    saved = frame.sort_values("person", ascending=False).assign(given=["TRUE", "yes", "1,5".replace(",", ".")] * 2)
+    saved.to_csv(path, index=False, sep=";")
+    assert [one.name for one in read_suspects(path)] == ["n5", "n4", "n3", "n2", "n1", "n0"]
+    assert read_suspects(path)[0].cells == (("person", "n5"), ("note", "x"))
+    assert read_suspects(path)[0].label_column == "its label"
+    check_overwritten("out", path)
+    check_overwritten("out", path.with_name("none.csv"))
+
+
+@pytest.mark.parametrize(
+    ("edit", "sentence"),
+    [
+        (lambda frame: frame.assign(given=["1.50", "no", *frame["given"][2:]]), "were edited in row n1."),
+        (lambda frame: frame.assign(suggested="yes"), "were edited in row n0, n1, n2 and 3 more."),
+        (lambda frame: frame.assign(checked="keep"), "were edited in row n0, n2, n4."),
+        (lambda frame: frame.head(4), "It has 4 of 6 rows."),
+        (lambda frame: frame.assign(**{f"{CHECK}its label": ""}), "The column 'row_check: its label' was edited."),
+    ],
+)
+def test_edits_are_refused_with_what_to_do(written, edit, sentence):
+    frame, path = written
+    edit(frame).to_csv(path, index=False)
+    with pytest.raises(ValueError, match="Expected `suspects` to be a file as `mgce fit` wrote it") as error:
+        read_suspects(path)
+    assert sentence in str(error.value) and "Decide on the page of `mgce review`" in str(error.value)
+    with pytest.raises(ValueError, match="Expected `out` to be a path whose t.suspects.csv is as") as error:
+        check_overwritten("out", path)
+    assert sentence in str(error.value) and "give it another name" in str(error.value)
+
+
+def test_a_column_of_notes_may_be_reviewed_and_is_not_overwritten(written):
+    frame, path = written
+    frame.assign(right="yes").to_csv(path, index=False)
+    assert read_suspects(path)[0].cells[-1] == ("right", "yes")
+    with pytest.raises(ValueError, match="It has 18 columns, and had 17"):
+        check_overwritten("out", path)
+
+
+def test_some_of_the_rows_are_a_whole_file_again(written, tmp_path):
+    _, path = written
+    some = tmp_path / "some.csv"
+    some.write_bytes(some_suspects(path, {"r1", "r4"}))
+    assert [one.key for one in read_suspects(some)] == ["r1", "r4"]
+    check_overwritten("out", some)

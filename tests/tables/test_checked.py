@@ -47,7 +47,7 @@ def decide(first, frame, right, rows, draws, skipped=()):
         given, label = frame["y"][row], right["y"][row]
         what = ("skip", "") if row in skipped else ("keep" if label == given else "suggestion", label)
         q = first.listing.draws.probability[row]
-        made.append(Decision(first.listing.keys[row], given, *what, is_random, int(number[row]), float(q)))
+        made.append(Decision(first.listing.keys[row], given, *what, is_random, int(number[row]), float(q), f"n{row}"))
     return made
 
 
@@ -173,8 +173,10 @@ def test_another_table_is_refused_with_counts(first, frame, right):
     edited.loc[rows[3:5], "y"] = "maybe"
     with pytest.raises(ValueError, match="Expected `checked` to be 30 decisions") as error:
         run(edited, PLAN, decisions=decisions)
-    assert "3 on rows that are not found" in str(error.value) and "2 on rows whose label by now" in str(error.value)
-    with pytest.raises(ValueError, match=r"29 on rows that are not found|30 on rows that are not found"):
+    assert "3 on rows that are not found" in str(error.value)
+    assert "2 on rows whose label was changed since (" in str(error.value)
+    assert f"not found ({', '.join(one.name for one in decisions[:3])}): they were deleted" in str(error.value)
+    with pytest.raises(ValueError, match=r"(29|30) on rows that are not found \(.*, .*, .* and (26|27) more\)"):
         run(frame.assign(x=frame["x"] + 1), PLAN, decisions=decisions)
 
 
@@ -242,5 +244,5 @@ def test_decisions_that_leave_no_class_to_learn_are_refused(frame):
     every = [Decision(listing.keys[row], "no", "other", "yes") for row in no]
     with pytest.raises(ValueError, match="leave each class two rows to train on, but got 'no with 0'"):
         Checked.of(every, frame, PLAN).mended(rows)
-    with pytest.raises(ValueError, match="labels of the 2 classes of the table, but got 'maybe'"):
-        Checked.of([replace(every[0], label="maybe")], frame, PLAN).mended(rows)
+    with pytest.raises(ValueError, match=r"the 2 classes of the table \(no, yes\), but got 'maybe for row n0'"):
+        Checked.of([replace(every[0], label="maybe", name="n0")], frame, PLAN).mended(rows)

@@ -53,9 +53,9 @@ def test_rows_are_named_by_their_id_or_number(frame):
 @pytest.mark.parametrize(
     "change, sentence",
     [
-        ({"age": [1, "two", 3]}, "Expected `age` to be a column of finite numbers, but got 'two' in row 2."),
-        ({"age": ["", "2", "x"]}, "Expected `age` to be a column of finite numbers, but got '' in row 1."),
-        ({"age": [1, 2, -np.inf]}, "Expected `age` to be a column of finite numbers, but got -inf in row 3."),
+        ({"age": [1, "two", 3]}, "Expected `age` to be a column of finite numbers, but got 'two' in data row 2."),
+        ({"age": ["", "2", "x"]}, "Expected `age` to be a column of finite numbers, but got '' in data row 1."),
+        ({"age": [1, 2, -np.inf]}, "Expected `age` to be a column of finite numbers, but got -inf in data row 3."),
     ],
 )
 def test_numbers_have_to_be_numbers(frame, change, sentence):
@@ -106,7 +106,9 @@ def test_rows_that_come_later_may_hold_more_words_than_those_the_kind_was_told_f
     columns = Columns({"size": "number"}, "class")
     sizes = columns.select(pd.DataFrame({"size": ["1", "2", "3", "4", "?"]}))["size"]
     np.testing.assert_array_equal(sizes, [1, 2, 3, 4, np.nan])
-    with pytest.raises(ValueError, match=r"Expected `size` to be a column of finite numbers, but got '\?' in row 4."):
+    with pytest.raises(
+        ValueError, match=r"Expected `size` to be a column of finite numbers, but got '\?' in data row 4."
+    ):
         columns.select(pd.DataFrame({"size": ["1", "2", "3", "?"]}))
 
 
@@ -191,7 +193,9 @@ def test_a_cell_that_is_no_date_is_named_with_its_column(cell):
     ]
     with pytest.raises(ValueError, match="Expected") as error:
         columns.select(frame[8:])
-    assert str(error.value) == f"Expected `day` to be a column of dates like 2024-05-31, but got {cell!r} in row 10."
+    assert (
+        str(error.value) == f"Expected `day` to be a column of dates like 2024-05-31, but got {cell!r} in data row 10."
+    )
 
 
 def test_a_word_among_true_and_false_counts_as_missing_as_among_numbers():
@@ -203,7 +207,9 @@ def test_a_word_among_true_and_false_counts_as_missing_as_among_numbers():
     assert unlike_their_column(frame, selected, columns.kinds) == [
         "Column `sure` holds numbers, but something else in 1 row ('maybe', for one), which counts as missing."
     ]
-    with pytest.raises(ValueError, match="Expected `sure` to be a column of finite numbers, but got 'maybe' in row 2."):
+    with pytest.raises(
+        ValueError, match="Expected `sure` to be a column of finite numbers, but got 'maybe' in data row 2."
+    ):
         columns.select(frame[:4])
     words = pd.DataFrame({"sure": ["True", "False"] * 19 + ["maybe", None], "class": ["a", "b"] * 20})
     assert Columns.of(words, "class") == columns  # as one word among forty numbers

@@ -192,9 +192,12 @@ def test_equal_pictures_are_copies(data):
 @pytest.mark.parametrize(
     "cells, sentence",
     [
-        (lambda X: [*vectors(X[:-1]), None], "embeddings of 8 numbers, but got 'none in row 150'"),
-        (lambda X: [*vectors(X[:-1]), *vectors(X[-1:, :3])], "embeddings of 8 numbers, but got '3 in row 150'"),
-        (lambda X: vectors(np.where(np.arange(N)[:, None] == 149, np.inf, X)), "finite numbers, but that of row 150"),
+        (lambda X: [*vectors(X[:-1]), None], "embeddings of 8 numbers, but got 'none in data row 150'"),
+        (lambda X: [*vectors(X[:-1]), *vectors(X[-1:, :3])], "embeddings of 8 numbers, but got '3 in data row 150'"),
+        (
+            lambda X: vectors(np.where(np.arange(N)[:, None] == 149, np.inf, X)),
+            "finite numbers, but that of data row 150",
+        ),
     ],
 )
 def test_vectors_that_do_not_fit_are_refused(data, cells, sentence):

@@ -94,7 +94,7 @@ NAMES = [f"person {i}" for i in range(N)]
         (
             "text",
             ["a", "two\nlines", "b", "c"] * (N // 4),
-            "In column `text`, 10 cells hold 10 line breaks (that of row 2,",
+            "In column `text`, 10 cells hold 10 line breaks (that of data row 2,",
         ),
         ("size", [*map(str, CLEAN["size"][1:]), "?"], "Column `size` holds numbers, but something else in 1 row ('?'"),
         ("y", ["no", "yes", "No", " yes"] * (N // 4), "The classes ' yes', 'yes' differ in case or spaces only."),

@@ -14,7 +14,7 @@ from mgce.tables.candidates import MODELS
 from mgce.tables.choice import Average
 from mgce.tables.class_report import class_sections
 from mgce.tables.fit import FitPlan, run
-from mgce.tables.suspects_report import next_steps, suspect_cells, worst_rows
+from mgce.tables.suspects_report import next_steps, suspect_cells, terminal_steps, when_to_stop, worst_rows
 from web_pages import Page, check_phone, check_structure
 
 EVIL = "<script>alert(1)</script>"
@@ -120,7 +120,7 @@ def test_without_a_noise_rate_bounds_count_disagreements(frame):
         assert (
             "disagrees with the given label" in text and "class is wrong" not in text and "it is wrong on" not in text
         )
-    assert "labelled like these. That bounds its errors only if the labels are right" in page
+    assert "labelled like these. If some of these labels are wrong, that is no bound on its errors" in page
 
 
 def test_with_a_noise_rate_the_model_is_wrong_and_the_condition_stands_beside(fit, page):
@@ -191,6 +191,20 @@ def test_what_to_do_next_has_the_options_of_the_fit(fit):
         },
         **{"--checked": "d.csv,out/m.decisions.csv", "--mended": "out/m.mended.csv"},
     }
+
+
+def test_the_reader_is_told_when_to_stop_reviewing(fit):
+    rows = fit.judgement.suspects(3)
+    for chances, said in (
+        ([0.9, 0.6, 0.5], "2 labels are more likely wrong than right. Review and fit again until there is none"),
+        ([0.51, 0.4, 0.4], "1 label is more likely wrong than right."),
+        ([0.5, 0.4, 0.4], "No label is more likely wrong than right: you can stop reviewing suspects, and use the"),
+    ):
+        wrong = np.zeros_like(fit.judgement.wrong)
+        wrong[rows] = chances
+        told = replace(fit, judgement=replace(fit.judgement, wrong=wrong))
+        assert when_to_stop(told).startswith(said) and terminal_steps(told, {})[0] == when_to_stop(told)
+        assert said in fit_report.page(told, PLAN, "t.csv", "m", {}).decode()
 
 
 def test_notes_are_shown(fit):

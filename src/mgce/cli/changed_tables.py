@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from mgce.datasets.table_files import TextFormat, is_text_file, text_changed, to_csv, to_parquet
+from mgce.datasets.table_files import TextFormat, is_text_file, text_changed, to_csv, to_table_file
 
 
 def changed_table(
@@ -26,8 +26,8 @@ def changed_table(
     Also return a note if an apostrophe was put before formulas. If the table was read from a text file that can be read
     again, all other cells stay exactly as written in that file.
     """
-    if out.suffix.lower() == ".parquet":
-        return to_parquet(_changed_frame(frame, rows, labels, target)), []
+    if out.suffix.lower() != ".csv":
+        return to_table_file(_changed_frame(frame, rows, labels, target), out, sheet=form.sheet), []
     if table.is_dir() or not is_text_file(table):
         changed = _changed_frame(frame, rows, labels, target)
         as_they_are, safe = (to_csv(changed, None, formulas=raw) for raw in (True, False))
@@ -35,10 +35,8 @@ def changed_table(
         as_they_are, safe = (text_changed(table, form, rows, (target, labels), formulas=raw) for raw in (True, False))
     if formulas or safe == as_they_are:
         return as_they_are, []
-    what = (
-        "cells that a spreadsheet would run as formulas have an apostrophe in front; --formulas leaves them as they are"
-    )
-    return safe, [f"In {out}, {what}."]
+    what = "cells that begin with =, +, -, @ or a tab got an apostrophe in front, so that no spreadsheet runs them"
+    return safe, [f"In {out}, {what}. --formulas leaves them as they are."]
 
 
 def _changed_frame(frame: pd.DataFrame, rows: Collection[int], labels: Mapping[int, str], target: str) -> pd.DataFrame:

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
+import pandas as pd
 import typer
 
 from mgce._files import write_files
 from mgce._rounding import confidence_text, rounded_up
-from mgce._text import spreadsheet_cell
 from mgce._validation import expected
 from mgce.cli.list_options import parse_names
-from mgce.cli.outputs import STDOUT, Json, Quiet, check_json, check_output, write_json
+from mgce.cli.outputs import STDOUT, Json, Quiet, check_json, check_output, check_table, write_json
 from mgce.cli.review import ENDING
 from mgce.cli.terminal import Terminal
+from mgce.datasets.table_files import to_table_file
 from mgce.review.cleaning import Cleaning, allowance, clean_labels
 from mgce.review.decision_file import DROP, Decision, read_decisions, saved_as
 from mgce.review.suspect_file import Suspect, read_suspects, some_suspects
 
-LABEL = "label"  # the column with the labels of the mended table
+LABEL = "label"  # the column with the labels of the mended table, if the file of suspects does not name it
 DELTA = 0.05  # the default
 
 
@@ -41,7 +40,9 @@ def clean(
     delta: Annotated[float, typer.Option(help="Probability with which more labels may be wrong.")] = DELTA,
     json_file: Json = None,
     quiet: Quiet = False,
-    out: Annotated[Path | None, typer.Option(help="File for the mended table [NAME.mended.csv].")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="File for the mended table: .csv, .xlsx or .parquet [NAME.mended.csv].")
+    ] = None,
 ) -> None:
     """Say which labels to look up, and write the mended table once few of its labels can be wrong.
 
@@ -51,6 +52,7 @@ def clean(
     """
     name = suspects.name.removesuffix(".csv").removesuffix(ENDING)
     table = out or suspects.parent / f"{name}.mended.csv"
+    check_table("out", table)
     paths = [] if checked is None else [*dict.fromkeys(Path(path) for path in parse_names(checked))]
     read = read_suspects(suspects)
     decided = {one.key: one for one in read_decisions(*paths)[0]} if paths else {}
@@ -98,7 +100,7 @@ def clean(
         command = _again(suspects, at_most, drop_share, delta, out, [*paths, asked.parent / saved_as(page, 0)])
         console.print(_next_step(result, len(wanted), asked, command), markup=False, soft_wrap=True)
         return
-    write_files(table.parent, {table.name: _csv(every, labels)})
+    write_files(table.parent, {table.name: _table(every, labels, table)})
     bounded = len(labels) - skipped
     share = result.wrong_left / max(1, bounded)
     write_json(json_file, {**document, "rows": len(labels), "wrong_at_most": share})
@@ -160,15 +162,19 @@ def _mended(every: Sequence[Suspect], result: Cleaning, decided: Mapping[int, De
     return labels
 
 
-def _csv(every: Sequence[Suspect], labels: Mapping[int, str]) -> bytes:
-    """Return the mended table as a CSV file, in the order of the table's lines where these are known."""
+def _table(every: Sequence[Suspect], labels: Mapping[int, str], table: Path) -> bytes:
+    """Return the mended table as the content of a file, in the order of the table's lines where these are known."""
     head = [name for name, _ in every[0].cells]
-    column = LABEL
+    column = every[0].label_column or LABEL
     while column in head:
         column += "_"
-    buffer = io.StringIO()
-    lines = csv.writer(buffer, lineterminator="\n")
-    lines.writerow([spreadsheet_cell(cell) for cell in (*head, column)])
-    for row in sorted(labels, key=lambda row: (int(every[row].line or 0), every[row].key)):
-        lines.writerow([spreadsheet_cell(cell) for cell in (*(value for _, value in every[row].cells), labels[row])])
-    return buffer.getvalue().encode()
+    order = sorted(labels, key=lambda row: (int(every[row].line or 0), every[row].key))
+    rows = [[*(value for _, value in every[row].cells), labels[row]] for row in order]
+    frame = pd.DataFrame(rows, columns=[*head, column], dtype=object)
+    return to_table_file(frame if table.suffix.lower() == ".csv" else frame.apply(_numbers), table)
+
+
+def _numbers(column: pd.Series[str]) -> pd.Series[Any]:
+    """Return a column of texts as numbers if these are written as exactly the same texts."""
+    numbers = pd.to_numeric(column, errors="coerce")
+    return numbers if numbers.map(str).tolist() == column.tolist() else column

@@ -30,7 +30,7 @@ from mgce.datasets.table_files import TextFormat, table_name
 from mgce.encoders.libraries import BUILT_IN
 from mgce.encoders.pictures import thumbnail
 from mgce.review.decision_file import Decision, read_decisions
-from mgce.review.suspect_file import PICTURE
+from mgce.review.suspect_file import PICTURE, check_overwritten
 from mgce.runs.machine import describe
 from mgce.tables import report as fit_report
 from mgce.tables.embeddings import COLUMN
@@ -92,13 +92,14 @@ def fit(
     time: Annotated[str | None, typer.Option(help="Column that orders the rows: the last ones are held out.")] = None,
     suspects: Annotated[int, typer.Option(help="Rows with suspect labels in the report, at most.")] = 50,
     cleaned: Annotated[
-        Path | None, typer.Option(help="File for the table without the rows whose label looks wrong, .csv or .parquet.")
+        Path | None,
+        typer.Option(help="File for the table without the rows whose label looks wrong: .csv, .xlsx or .parquet."),
     ] = None,
     checked: Annotated[
         str | None, typer.Option(help="Files of decisions that a page of `mgce review` saved, separated by commas.")
     ] = None,
     mended: Annotated[
-        Path | None, typer.Option(help="File for the table with the decisions of --checked, .csv or .parquet.")
+        Path | None, typer.Option(help="File for the table with the decisions of --checked: .csv, .xlsx or .parquet.")
     ] = None,
     formulas: Annotated[
         bool,
@@ -164,6 +165,7 @@ def fit(
     if jobs == 0 or jobs < -1:
         raise ValueError(expected("jobs", "a positive number, or -1", jobs))
     check_count("suspects", suspects, minimum=0)
+    decisions, replaced = read_decisions(*map(Path, reviewed))  # before the table, which may take a while
     console = Terminal(quiet=quiet or json_file == STDOUT)
     start = monotonic()
     with nothing_written_if_interrupted(console):
@@ -174,7 +176,6 @@ def fit(
         else:
             source = read_source(table, [target, *named], target, form, embeddings, id)
         plan = replace(plan, id=source.id)
-        decisions, replaced = read_decisions(*map(Path, reviewed))
         result = _run_with_progress(console, source, plan, jobs, decisions)
         result = replace(result, notes=[*source.notes, *result.notes], caution=_caution(table))
         if replaced:
@@ -194,8 +195,10 @@ def fit(
     headline = fit_report.headline(result, plan)
     write_json(json_file, {"headline": headline, "table": table.name, "files": [*files], **summary(result, plan)})
     _print_summary(console, result, plan)
-    for line in terminal_steps(steps):
-        console.print(line, markup=False, soft_wrap=True)
+    stop, *lines = terminal_steps(result, steps)
+    console.print(stop, markup=False)
+    for line in lines:
+        console.print(line, markup=False, soft_wrap=True)  # a command is copied in one piece
     console.print(f"Took {monotonic() - start:.0f} s. {outputs}", markup=False)
     return result  # to other commands that run this one; the command line leaves it
 
@@ -230,6 +233,7 @@ class _Outputs:
         check_output("out", self.model, *read)
         for path in (self.report, self.suspects):
             check_output("out", path, *read, self.model)
+        check_overwritten("out", self.suspects)
         written = [self.model, self.report, self.suspects]
         for option, changed in (("cleaned", self.cleaned), ("mended", self.mended)):
             if changed is not None:
@@ -290,7 +294,8 @@ def _run_with_progress(
     console: Console, source: Source, plan: FitPlan, jobs: int, decisions: list[Decision]
 ) -> TableFit:
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    shown = _on_a_terminal(console)
+    with Progress(*columns, console=shown, transient=True, disable=not shown.is_terminal) as progress:
         task = progress.add_task("Fitting", total=None)
         return run(
             source.frame,
@@ -301,6 +306,11 @@ def _run_with_progress(
             decisions,
             source.card,
         )
+
+
+def _on_a_terminal(console: Console) -> Console:
+    """Return the console to show progress on: that of standard error, if only standard output goes to a file."""
+    return console if console.is_terminal else Terminal(stderr=True, quiet=console.quiet)
 
 
 def _is_folder(table: Path, of_folders: Mapping[str, object], embeddings: str | None) -> bool:
@@ -324,7 +334,7 @@ def _caution(table: Path) -> str:
 
 
 def _print_summary(console: Console, result: TableFit, plan: FitPlan) -> None:
-    quality, trial = result.quality, result.choice.trial
+    trial = result.choice.trial
     console.print(fit_report.headline(result, plan), markup=False)
     learnt = "" if result.findings is None else " against the mended labels"
     console.print(
@@ -334,18 +344,7 @@ def _print_summary(console: Console, result: TableFit, plan: FitPlan) -> None:
     console.print(fit_report.which_model(result), markup=False)
     if of_given := fit_report.against_given(result, plan):
         console.print(of_given, markup=False)
-    grid = Grid(
-        title="Rows held out, %" if result.findings is None else "Labels before the review, %",
-        box=box.SIMPLE_HEAD,
-        padding=0,
-        pad_edge=False,
-    )
-    for name in ("accuracy", "ECE(h)", "ECE(p)", "SCE(h)", "SCE(p)"):
-        grid.add_column(name, justify="right", no_wrap=True)
-    grid.add_row(*(f"{100 * quality[name]:.1f}" for name in ("accuracy", "ece_h", "ece_p", "sce_h", "sce_p")))
-    console.print(grid)
-    before = "" if result.findings is None else "By the labels given before the review: "
-    console.print(f"{before}{result.certificate}", markup=False)
+    console.print("The report lists what the bound assumes, and calibration errors of the probabilities.", markup=False)
     console.print(f"Read {fit_report.reading(result, plan)}", markup=False)
     for note in result.notes:
         console.print(f"Note: {note}", markup=False)

@@ -12,6 +12,7 @@ import typer
 
 from mgce._files import to_json, write_files
 from mgce._validation import expected
+from mgce.datasets.excel_files import check_excel
 
 STDOUT = Path("-")
 Json = Annotated[
@@ -41,17 +42,19 @@ def check_output(option: str, path: Path, *others: Path) -> None:
 
 
 def check_table(option: str, path: Path) -> None:
-    """Raise an error unless the name of an output table ends in .csv or .parquet, the two formats that are written.
+    """Raise an error unless the name of an output table ends in .csv, .xlsx or .parquet, the formats that are written.
 
     Args:
         option: name of the option, for errors.
         path: the file to write.
 
     Raises:
-        ValueError: if the file name ends otherwise.
+        ValueError: if the file name ends otherwise, or in .xlsx and the library for Excel files is not installed.
     """
-    if path.suffix.lower() not in (".csv", ".parquet"):
-        raise ValueError(expected(option, "the path of a .csv or .parquet file", str(path)))
+    if path.suffix.lower() not in (".csv", ".xlsx", ".parquet"):
+        raise ValueError(expected(option, "the path of a .csv, .xlsx or .parquet file", str(path)))
+    if path.suffix.lower() == ".xlsx":
+        check_excel(option)
 
 
 def check_folder(option: str, path: Path) -> None:

@@ -5,18 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+import pandas as pd
 import typer
 
 from mgce._files import write_files
+from mgce._validation import expected
 from mgce.cli.embedded import EMBEDDINGS, read_new
 from mgce.cli.outputs import STDOUT, Json, Quiet, check_json, check_output, check_table, write_json
 from mgce.cli.table_options import TABLE, Decimal, Encoding, Sep, Sheet
 from mgce.cli.terminal import Terminal
 from mgce.datasets.reading import cells_with_line_breaks
-from mgce.datasets.table_files import TextFormat, table_name, to_csv, to_parquet
+from mgce.datasets.table_files import TextFormat, frame_as_written, is_table, is_text_file, table_name, to_table_file
 from mgce.encoders.libraries import BUILT_IN
 from mgce.tables.columns import unlike_their_column
 from mgce.tables.model import TableModel, predictions_frame
+
+DIGITS = 6  # significant digits of probabilities in a CSV file
 
 
 def predict(
@@ -29,8 +33,11 @@ def predict(
         ),
     ],
     out: Annotated[
-        Path | None, typer.Option(help="File for the result, .csv or .parquet [TABLE's name-predictions.csv].")
+        Path | None, typer.Option(help="File for the result: .csv, .xlsx or .parquet [TABLE's name-predictions.csv].")
     ] = None,
+    keep_columns: Annotated[
+        bool, typer.Option("--keep-columns", help="Write the columns of the table too, before the predictions.")
+    ] = False,
     probabilities: Annotated[bool, typer.Option("--probabilities", help="Add h and p of every class.")] = False,
     clean_probs: Annotated[
         bool, typer.Option("--clean-probs", help="Add q, an estimate of the probability that the class is right.")
@@ -55,9 +62,10 @@ def predict(
 ) -> None:
     """Predict the classes of the rows of a table.
 
-    Writes a table: the id of each row, or its number from 1; the predicted class; and two probabilities of this class,
-    h (minimax) and p (worst-case, meant to be calibrated to labels like those of the training rows). In a CSV file, an
-    id or class that begins like a spreadsheet formula (=, +, -, @) and is not a number gets an apostrophe in front.
+    Writes a table: the id of each row, or its number from 1; the predicted class; h, the minimax probability with which
+    the model predicts this class; and p, the estimated probability that the label is this class. p is calibrated to
+    labels as noisy as those of the training rows. In a CSV file, an id or class that begins like a spreadsheet formula
+    (=, +, -, @) and is not a number gets an apostrophe in front.
     """
     form = TextFormat(sep, decimal, encoding, sheet)
     out = out or Path(f"{table_name(table)}-predictions.csv")
@@ -72,9 +80,13 @@ def predict(
     selected = fitted.columns.select(frame)
     predictions = fitted.predict(selected)
     names = fitted.columns.row_names(frame)
-    parquet = out.suffix.lower() == ".parquet"
     result = predictions_frame(fitted, predictions, names, every_class=probabilities, sets=sets, clean=clean_probs)
-    write_files(out.parent, {out.name: to_parquet(result) if parquet else to_csv(result, formulas=formulas)})
+    if keep_columns:
+        as_written = out.suffix.lower() == ".csv" and is_table(table) and is_text_file(table)
+        columns = frame_as_written(table, form) if as_written else frame
+        result = _beside(result, columns.drop(columns=fitted.columns.kinds if fitted.columns.width else []))
+    digits = None if keep_columns else DIGITS
+    write_files(out.parent, {out.name: to_table_file(result, out, digits, formulas=formulas)})
     notes = [
         *source.reading.notes,
         *source.notes,
@@ -83,7 +95,9 @@ def predict(
         *fitted.unseen(selected),
     ]
     counts = {str(label): int((predictions.label == label).sum()) for label in fitted.classes}
-    write_json(json_file, {"file": out.name, "rows": len(frame), "predictions": counts, "notes": notes})
+    unsure = int((predictions.p.max(1) < 0.5).sum())
+    found = {"file": out.name, "rows": len(frame), "predictions": counts, "unsure": unsure, "notes": notes}
+    write_json(json_file, found)
     if clean_probs:
         console.print(str(fitted.right_labels), markup=False)
     if sets:
@@ -91,4 +105,30 @@ def predict(
     for sentence in notes:
         console.print(f"Note: {sentence}", markup=False)
     by_class = ", ".join(f"{label} {count:,}" for label, count in counts.items())
-    console.print(f"{len(frame):,} rows: {by_class}. They are in {out}.", markup=False)
+    console.print(
+        f"{len(frame):,} rows: {by_class}. They are in {out}. There, p is the estimated probability that the label is "
+        f"the predicted class, and h is the probability with which the model predicts the class.{_on_unsure(unsure)}",
+        markup=False,
+    )
+
+
+def _on_unsure(n: int) -> str:
+    """Say, if there are any, in how many rows no class is likelier than not."""
+    rows = "1 row" if n == 1 else f"{n:,} rows"
+    return f" In {rows}, p is below 0.5 for every class: do not rely on these predictions." if n else ""
+
+
+def _beside(result: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return predictions behind the columns of the table that they are of; the names of the rows stand first, once.
+
+    Numbers of the predictions are rounded as in a file without these columns. All other cells are as they were read.
+
+    Raises:
+        ValueError: if the table has a column of the same name as one of the predictions.
+    """
+    name, *added = result.columns
+    both = [column for column in added if column in frame.columns]
+    if both:
+        raise ValueError(expected("keep_columns", f"left out for a table with a column {both[0]!r}", "given"))
+    rounded = result.iloc[:, 1:].map(lambda cell: float(f"{cell:.{DIGITS}g}") if isinstance(cell, float) else cell)
+    return pd.concat([result.iloc[:, :1], frame.drop(columns=name, errors="ignore"), rounded], axis=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -12,8 +13,8 @@ from mgce._validation import check_count, expected
 from mgce.cli.outputs import Quiet, check_output
 from mgce.cli.terminal import Terminal
 from mgce.review.decision_file import saved_as
-from mgce.review.sheet import check_column, chosen, read_pictures, sheet, small_pictures
-from mgce.review.suspect_file import PICTURE, read_suspects
+from mgce.review.sheet import Shown, check_column, chosen, is_page_of_others, read_pictures, sheet, small_pictures
+from mgce.review.suspect_file import PICTURE, Suspect, read_suspects
 
 ENDING = ".suspects"
 
@@ -43,8 +44,7 @@ def review(
     check_count("suspects", most, minimum=0)
     check_count("random", random, minimum=0)
     name = suspects.name.removesuffix(".csv").removesuffix(ENDING)
-    page = out or suspects.parent / f"{name}.review.html"
-    check_output("out", page, suspects)
+    check_output("out", out or suspects.parent / f"{name}.review.html", suspects)
     every = read_suspects(suspects)
     for option, column in (("image", image), ("text", text)):
         check_column(option, column, every)
@@ -55,11 +55,47 @@ def review(
         pictures = read_pictures(shown, image, suspects.parent)
     else:
         pictures = small_pictures(shown, suspects.parent)
+    page, kept = _free_page(out, suspects.parent / f"{name}.review", shown)
     decisions = saved_as(name, sum(one.is_checked for one in every))
     write_files(page.parent, {page.name: sheet(shown, f"Labels of {name}", decisions, text=text, pictures=pictures)})
-    drawn = sum(one.is_random for one in shown)
+    old = (
+        f" {kept} is kept: if you have decided on rows there, open it too and save its decisions. `--checked` accepts "
+        "several files, separated by commas."
+    )
+    counts = _counts(every, len(shown), most, random)
     Terminal(quiet=quiet).print(
-        f"{len(shown):,} rows to review, {drawn:,} of them drawn at random, are in {page}. Open it in a browser, and "
-        f"save the decisions as {decisions}.",
+        f"{len(shown):,} rows to review are in {page}: {counts}. Open it in a browser, and save the decisions as "
+        f"{decisions}.{old if kept else ''}",
         markup=False,
     )
+
+
+def _counts(every: Sequence[Suspect], n: int, most: int, random: int) -> str:
+    """Say how many of the n rows on a page are suspects, and how many were drawn at random; a row may be both."""
+    open_rows = [one for one in every if not one.is_checked]
+    suspects = min(most, sum(one.suggested != one.given for one in open_rows))
+    drawn = min(random, len(open_rows))
+    both = suspects + drawn - n
+    said = f"{suspects:,} suspects and {drawn:,} drawn at random" + (f", {both:,} of them suspects too" if both else "")
+    return said + (", which are all that were not checked yet" if drawn < random else "")
+
+
+def _free_page(out: Path | None, name: Path, shown: Sequence[Shown]) -> tuple[Path, Path | None]:
+    """Return where to write a page of these rows, and the newest page of other rows that is kept beside it.
+
+    A page of the same rows is written anew: the browser finds the decisions again. A page of other rows is kept, since
+    its decisions may not be saved yet.
+
+    Raises:
+        ValueError: if there is a page of other rows where the user wants to have the page.
+    """
+    if out is not None:
+        if is_page_of_others(out, shown):
+            what = "the path of no other page of `mgce review`, whose decisions may not be saved yet"
+            raise ValueError(expected("out", what, str(out)))
+        return out, None
+    page, kept, number = Path(f"{name}.html"), None, 1
+    while is_page_of_others(page, shown):
+        number += 1
+        page, kept = Path(f"{name}-{number}.html"), page
+    return page, kept

@@ -15,6 +15,8 @@ from mgce.datasets.separators import Division, text_lines
 if TYPE_CHECKING:
     import pandas as pd
 
+# The attribute of a frame from an Excel file: a sentence for errors that names the sheet read and the others, or "".
+SHEETS = "sheets"
 SHOWN = 40  # characters of a cell that a note shows: enough to find the cell
 LINE_BREAK = r"\r\n|\r|\n"
 
@@ -142,7 +144,7 @@ def cells_with_line_breaks(frame: pd.DataFrame) -> Iterator[str]:
     """Yield a sentence on each column that has cells with line breaks.
 
     Such cells can come from quotes that open a cell and are never closed. All lines from such a quote to the next quote
-    become one cell.
+    become one cell. Cells of Excel have no quotes, so there is no sentence on cells of an Excel file.
 
     Args:
         frame: the table that was read.
@@ -153,7 +155,12 @@ def cells_with_line_breaks(frame: pd.DataFrame) -> Iterator[str]:
         column = frame.iloc[:, place].dropna()
         if len(f"{name}".splitlines()) > 1:
             yield f"The name of column `{name}` holds a line break."
-        if is_numeric_dtype(column) or is_bool_dtype(column) or is_datetime64_any_dtype(column):
+        if (
+            SHEETS in frame.attrs
+            or is_numeric_dtype(column)
+            or is_bool_dtype(column)
+            or is_datetime64_any_dtype(column)
+        ):
             continue
         text = column.astype(object).map(str)
         broken = text[text.str.contains(r"[\r\n]").astype(bool)]
@@ -161,8 +168,8 @@ def cells_with_line_breaks(frame: pd.DataFrame) -> Iterator[str]:
             lines = int(broken.str.count(LINE_BREAK).sum())
             cells = "1 cell holds" if len(broken) == 1 else f"{len(broken):,} cells hold"
             yield (
-                f"In column `{name}`, {cells} {_count(lines, 'line break')} (that of row {row_number(broken, 0)}, for "
-                f"one: {broken.iloc[0][:SHOWN]!r}). If they hold rows, a closing quote is missing there."
+                f"In column `{name}`, {cells} {_count(lines, 'line break')} (that of data row {row_number(broken, 0)}, "
+                f"for one: {broken.iloc[0][:SHOWN]!r}). If they hold rows, a closing quote is missing there."
             )
 
 

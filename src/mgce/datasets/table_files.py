@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any
 from mgce._limits import read_at_most
 from mgce._text import printable, spreadsheet_cell
 from mgce._validation import expected, unknown_name
-from mgce.datasets.reading import Reading, count_lines
-from mgce.datasets.separators import division, text_lines
+from mgce.datasets.excel_files import SUFFIX as EXCEL
+from mgce.datasets.excel_files import to_excel
+from mgce.datasets.reading import SHEETS, Reading, count_lines
+from mgce.datasets.separators import Division, division, text_lines
 from mgce.datasets.typed_tables import (
     READERS,
     Asked,
@@ -165,11 +167,11 @@ def _checked(frame: pd.DataFrame, names: list[str], name: str) -> pd.DataFrame:
         name: the name of the argument, for errors.
     """
     if len(frame) == 0:
-        raise ValueError(expected(name, "a table with rows", "none"))
+        raise ValueError(expected(name, "a table with rows", "none") + sheets_of(frame))
     for column, n in Counter(names).items():
         if column and n > 1:
             sentence = f"Expected `{name}` to have columns of different names, but got {n} columns named {column!r}."
-            raise ValueError(printable(sentence))
+            raise ValueError(printable(sentence) + sheets_of(frame))
     frame.columns = frame.columns.map(str)
     return with_vectors(frame.reset_index(drop=True))
 
@@ -187,7 +189,16 @@ def require_column(frame: pd.DataFrame, name: object, option: str, table: str = 
         ValueError: if there is no such column; the message states the most similar name, and all columns.
     """
     if name not in frame.columns:
-        raise ValueError(unknown_name(option, f"a column of {table}", name, frame.columns))
+        raise ValueError(unknown_name(option, f"a column of {table}", name, frame.columns) + sheets_of(frame))
+
+
+def sheets_of(frame: pd.DataFrame) -> str:
+    """Return a sentence for the end of an error: which sheet of an Excel file was read, and which others it has.
+
+    It begins with a blank. Tables of other files, and of Excel files with one sheet, get no sentence.
+    """
+    sentence = frame.attrs.get(SHEETS)
+    return f" {sentence}" if sentence else ""
 
 
 def to_csv(frame: pd.DataFrame, digits: int | None = 6, *, formulas: bool = False) -> bytes:
@@ -237,22 +248,10 @@ def text_changed(
         cells: the name of a column, and its new cells by row number.
         formulas: whether to write cells that a spreadsheet would run as formulas unchanged.
     """
-    import pandas as pd
-
     content = _content(path)
     divided = division(content, form.encoding, form.separator)
     first = next(text_lines(content, form.encoding)) if divided.excel_line else ""
-    whole: dict[str, Any] = {
-        "sep": divided.sep,
-        "encoding": form.encoding,
-        "skiprows": divided.skipped,
-        "header": None,
-        "index_col": False,
-        "dtype": "str",
-        "na_filter": False,
-        "low_memory": False,
-    }
-    table = pd.read_csv(io.BytesIO(content), **whole)  # the first row holds the names
+    table = _as_written(content, form, divided)
     name, changed = cells
     if changed:
         place = table.iloc[0].tolist().index(name)
@@ -264,9 +263,54 @@ def text_changed(
     return f"{first}{kept}".encode(form.encoding)
 
 
+def frame_as_written(path: Path, form: TextFormat) -> pd.DataFrame:
+    """Return the table of a text file with each cell as the text that the file holds, rows numbered from 0."""
+    content = _content(path)
+    table = _as_written(content, form, division(content, form.encoding, form.separator))
+    return table.iloc[1:].set_axis(table.iloc[0].tolist(), axis=1).reset_index(drop=True)
+
+
+def _as_written(content: bytes, form: TextFormat, divided: Division) -> pd.DataFrame:
+    """Return all cells of a text file as texts; the first row holds the names."""
+    import pandas as pd
+
+    whole: dict[str, Any] = {
+        "sep": divided.sep,
+        "encoding": form.encoding,
+        "skiprows": divided.skipped,
+        "header": None,
+        "index_col": False,
+        "dtype": "str",
+        "na_filter": False,
+        "low_memory": False,
+    }
+    table: pd.DataFrame = pd.read_csv(io.BytesIO(content), **whole)
+    return table
+
+
+def to_table_file(
+    frame: pd.DataFrame, path: Path, digits: int | None = None, *, formulas: bool = False, sheet: str | None = None
+) -> bytes:
+    """Return a table as the content of a file, in the format that the suffix of its name states.
+
+    Args:
+        frame: the table.
+        path: the path of the file: .parquet, .xlsx, or anything else for CSV.
+        digits: of numbers in a CSV file: see :func:`to_csv`.
+        formulas: of a CSV file: see :func:`to_csv`. Texts in other files are no formulas.
+        sheet: the name of the sheet of an Excel file.
+    """
+    suffix = path.suffix.lower()
+    if suffix == ".parquet":
+        return to_parquet(frame)
+    return to_excel(frame, sheet) if suffix == EXCEL else to_csv(frame, digits, formulas=formulas)
+
+
 def to_parquet(frame: pd.DataFrame) -> bytes:
     """Return a table as the content of a Parquet file."""
     buffer = io.BytesIO()
+    frame = frame.copy(deep=False)
+    frame.attrs.clear()  # which sheet was read is no part of the table
     frame.to_parquet(buffer, index=False)
     return buffer.getvalue()
 

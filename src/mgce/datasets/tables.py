@@ -14,7 +14,7 @@ import numpy as np
 from mgce._text import printable
 from mgce._validation import expected, listed
 from mgce.datasets.reading import cells_with_line_breaks
-from mgce.datasets.table_files import TextFormat, read_accounted, require_column, table_name
+from mgce.datasets.table_files import TextFormat, read_accounted, require_column, sheets_of, table_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,7 +67,9 @@ def read_table(path: Path, target: str | None, *, drop: Collection[str] = (), fo
     frame, reading = read_accounted(path, "dataset", classes=() if target is None else [target], form=form)
     if target is None:
         columns = listed([*map(str, frame.columns)])
-        raise ValueError(printable(f"Expected `target` to name the column with the classes, one of: {columns}."))
+        raise ValueError(
+            printable(f"Expected `target` to name the column with the classes, one of: {columns}.") + sheets_of(frame)
+        )
     for option, name in (("target", target), *(("drop", name) for name in drop)):
         require_column(frame, name, option, path.name)
     labelled = frame[frame[target].notna()].reset_index(drop=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -11,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from zipfile import ZipFile
 
 from mgce._limits import EXPANDED_BYTES, TABLE_CELLS, TooLargeError, check_zip
-from mgce._validation import not_installed, unknown_name
-from mgce.datasets.reading import Reading
+from mgce._text import printable
+from mgce._validation import listed, not_installed, unknown_name
+from mgce.datasets.reading import SHEETS, Reading
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -92,7 +94,7 @@ def read_excel(content: io.BytesIO, asked: Asked) -> Typed:
     try:
         from openpyxl import load_workbook
     except ImportError as error:
-        raise ImportError(not_installed("Excel files need", "openpyxl", "excel")) from error
+        raise ImportError(not_installed("Excel files need", "openpyxl", "cli")) from error
     with ZipFile(content) as archive:
         check_zip(archive)
     book = load_workbook(content, read_only=True, data_only=True, keep_links=False)
@@ -100,9 +102,8 @@ def read_excel(content: io.BytesIO, asked: Asked) -> Typed:
     if asked.sheet is not None and asked.sheet not in names:
         raise SheetError(unknown_name("sheet", f"a sheet of {asked.file}", asked.sheet, names))
     title = asked.sheet or names[0]
-    notes = []
-    if len(names) > 1 and asked.sheet is None:
-        notes.append(f"Sheet {title!r} was read, the first of {', '.join(map(repr, names))}. See --sheet.")
+    others = _other_sheets(title, names)
+    notes = [others] if others and asked.sheet is None else []
     rows = _filled_rows(book[title])
     header = next(rows, (0, ()))[1]
     cells = [(number, row) for number, row in rows]
@@ -126,7 +127,18 @@ def read_excel(content: io.BytesIO, asked: Asked) -> Typed:
     # The names stand on line 1 and row i on line i + 2, but for the blank lines above it.
     above = [number - row - 2 for row, (number, _) in enumerate(cells)]
     before = tuple(row for row, (last, now) in enumerate(pairwise([0, *above])) for _ in range(now - last))
-    return Typed(_typed(columns, asked, EXCEL_ERRORS), written, f"sheet {title!r} of Excel", notes, before)
+    frame = _typed(columns, asked, EXCEL_ERRORS)
+    frame.attrs[SHEETS] = others
+    return Typed(frame, written, f"sheet {title!r} of Excel", notes, before)
+
+
+def _other_sheets(title: str, names: list[str]) -> str:
+    """Return a sentence that names the sheet that was read and the others; "" if there are no others."""
+    others = [name for name in names if name != title]
+    if not others:
+        return ""
+    add = f"--sheet {shlex.quote(others[0]) if len(others) == 1 else 'NAME'}"
+    return printable(f"Sheet {title!r} was read. The file also has {listed([*map(repr, others)])}: add {add}.")
 
 
 def _on_formulas(sheet: Any) -> list[str]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from mgce._validation import expected
 from mgce.review.rows_of_csv import number, rows_of_csv
 
 COLUMNS = ("key", "row", "line", "given", "decision", "label", "shown_as", "draw", "draw_probability")
+# The page writes one column more: the label that it suggested. Files that older pages saved lack this column.
+SUGGESTED = "suggested"
+HEAD = (*COLUMNS, SUGGESTED)
 KEEP, SUGGESTION, OTHER, DROP, SKIP = "keep", "suggestion", "other", "drop", "skip"
 DECISIONS = (KEEP, SUGGESTION, OTHER, DROP, SKIP)
 SUSPECT, RANDOM = "suspect", "random"  # why an example was shown
@@ -26,6 +29,7 @@ class Decision:
         is_random: whether the example was shown because it was drawn at random, not because its label was suspect.
         draw: position of the example in a random order of all examples, from 1; None if unknown.
         draw_probability: probability with which the example is the first draw: see :class:`mgce.review.draws.Draws`.
+        name: the name of the example in the id column, or its number; for errors.
     """
 
     key: str
@@ -35,6 +39,7 @@ class Decision:
     is_random: bool = False
     draw: int | None = None
     draw_probability: float = 0.0
+    name: str = field(default="", compare=False)
 
     @property
     def is_settled(self) -> bool:
@@ -65,28 +70,28 @@ def read_decisions(*paths: Path) -> tuple[list[Decision], int]:
     replaced = 0
     for path in paths:
         head, *rows = rows_of_csv(path, "checked") or [[]]
-        if tuple(head) != COLUMNS:
+        if tuple(head) not in (COLUMNS, HEAD):
             what = f"a file of decisions as the page of `mgce review` saves it, with the columns {', '.join(COLUMNS)}"
             raise ValueError(expected("checked", what, f"{path.name} with {', '.join(head)}"))
         if not rows:
             raise ValueError(expected("checked", "a file with decisions", f"{path.name} without any"))
         for line, row in enumerate(rows, 2):
-            one = _decision(row, f"row {line} of {path.name}")
+            one = _decision(row, head, f"line {line} of {path.name}")
             before = found.get(one.key, one)
             replaced += (before.decision, before.label) != (one.decision, one.label)
             found[one.key] = one
     return list(found.values()), replaced
 
 
-def _decision(row: list[str], place: str) -> Decision:
-    if len(row) != len(COLUMNS):
-        raise ValueError(expected("checked", f"a file of {len(COLUMNS)} values in each row", f"{len(row)} in {place}"))
-    cell = dict(zip(COLUMNS, row, strict=True))
+def _decision(row: list[str], head: list[str], place: str) -> Decision:
+    if len(row) != len(head):
+        raise ValueError(expected("checked", f"a file of {len(head)} values in each line", f"{len(row)} in {place}"))
+    cell = dict(zip(head, row, strict=True))
+    place = f"{place}, row {cell['row']}"
     decision, given, label = cell["decision"], cell["given"], cell["label"]
     if decision not in DECISIONS:
         raise ValueError(expected("checked", f"a file with decisions {', '.join(DECISIONS)}", f"{decision} in {place}"))
-    if decision == KEEP and label != given:
-        raise ValueError(expected("checked", "a file where a kept label is the given one", f"{label} in {place}"))
+    _check_label(decision, label, given, cell.get(SUGGESTED), place)
     if (decision in (DROP, SKIP)) != (not label):
         raise ValueError(expected("checked", "a file with a label where one was decided on", f"{label!r} in {place}"))
     if cell["shown_as"] not in (SUSPECT, RANDOM):
@@ -99,4 +104,18 @@ def _decision(row: list[str], place: str) -> Decision:
         raise ValueError(expected("checked", what, place)) from None
     if drawn is not None and not (drawn >= 1 and 0 < probability <= 1):
         raise ValueError(expected("checked", "a file with draws from 1 of a probability in (0, 1]", place))
-    return Decision(cell["key"], given, decision, label, cell["shown_as"] == RANDOM, drawn, probability)
+    return Decision(cell["key"], given, decision, label, cell["shown_as"] == RANDOM, drawn, probability, cell["row"])
+
+
+def _check_label(decision: str, label: str, given: str, suggested: str | None, place: str) -> None:
+    """Raise an error if a label contradicts the decision on it: somebody has changed the label and not the decision."""
+    what = ""
+    if decision == KEEP and label != given:
+        what = f"a file where a kept label is the given one, {given!r}"
+    elif decision == SUGGESTION and label and label != (suggested or label):
+        what = f"a file where a suggestion that was taken is {suggested!r}"
+    elif decision in (SUGGESTION, OTHER) and label == given:
+        what = f"a file where a label that was changed is not the given one, {given!r}"
+    if what:
+        change = "Change labels on the page of `mgce review`, or say other in the column decision."
+        raise ValueError(f"{expected('checked', what, f'{label} in {place}')} {change}")

@@ -39,7 +39,7 @@
     state.past.push([state.place, state.decisions[state.place] || null]);
     state.decisions[state.place] = [decision, label];
     const next = open(state.place + 1);
-    say(next < 0 ? "All rows are decided. Save the decisions." : "");
+    say("");
     if (next >= 0) state.place = next;
     store();
     show();
@@ -87,7 +87,7 @@
     link.download = data.file;
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 10000);
-    say(`Saved as ${data.file}, in the folder of downloads.`);
+    say(`Saved as ${data.file}, in the folder of downloads. Give this file to mgce with --checked.`);
   }
 
   function element(tag, text) {
@@ -100,9 +100,13 @@
     const row = rows[state.place], decided = state.decisions[state.place];
     const n = Object.keys(state.decisions).length;
     at("progress").value = n;
-    at("count").textContent = `${n} of ${rows.length} decided`;
-    const line = row.line ? `, line ${row.line}` : "";
-    at("where").textContent = `Row ${row.name}${line} · ${state.place + 1} of ${rows.length}`;
+    const finished = n === rows.length;
+    at("count").textContent = finished
+      ? `Finished: all ${n} rows are decided. Save the decisions, then close this page.`
+      : `${n} of ${rows.length} decided`;
+    at("count").classList.toggle("finished", finished);
+    const line = row.line ? `, line ${row.line} of the file` : "";
+    at("where").textContent = `${data.named} ${row.name}${line} · ${state.place + 1} of ${rows.length} on this page`;
     at("given").textContent = classes[row.given].text;
     at("alternative").textContent = classes[row.alternative].text;
     at("cells").replaceChildren(...data.columns.flatMap((name, i) => [element("dt", name), element("dd", row.cells[i])]));

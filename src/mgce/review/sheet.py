@@ -19,10 +19,11 @@ from mgce._validation import expected
 from mgce.encoders.pictures import thumbnail
 from mgce.pages.script_page import script_page
 from mgce.pages.web_page import STYLE
-from mgce.review.decision_file import COLUMNS, DROP, KEEP, RANDOM, SKIP, SUGGESTION, SUSPECT
+from mgce.review.decision_file import DROP, HEAD, KEEP, RANDOM, SKIP, SUGGESTION, SUSPECT
 from mgce.review.suspect_file import PICTURE, Suspect
 from mgce.training.seeds import derived_seed
 
+ID = "mgce-review-"  # the beginning of each name under which a browser keeps decisions
 NUMBER_KEYS = 9  # classes that have a key of their own, 1 to 9; of more, one is chosen by its name
 PICTURES = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif"}  # the first bytes of each format
 SHOWN_PIXELS = 320  # of small pictures: a person judges them one by one
@@ -103,18 +104,30 @@ def sheet(
         if pictures:
             row["picture"] = _data_url(pictures[number], one.suspect.name)
         rows.append(row)
-    content = "\n".join(f"{one.key} {one.given}" for one in examples)
     data = {
-        "id": f"mgce-review-{blake2b(content.encode(), digest_size=8).hexdigest()}",
+        "id": sheet_id(shown),
         "file": saved_as,
-        "head": ",".join(COLUMNS),
+        "head": ",".join(HEAD),
         "keys": NUMBER_KEYS,
         "classes": [{"text": printable(label), "csv": _line([spreadsheet_cell(label)])} for label in classes],
+        "named": printable(examples[0].cells[0][0]),
         "columns": [printable(name) for name in columns],
         "rows": rows,
     }
     style, script = ((files("mgce.review") / name).read_text("utf-8") for name in ("page.css", "page.js"))
     return script_page(title, _body(title), STYLE + style, script, data)
+
+
+def sheet_id(shown: Sequence[Shown]) -> str:
+    """Return the name under which a browser keeps the decisions on these examples; it is in the page too."""
+    content = "\n".join(f"{one.suspect.key} {one.suspect.given}" for one in shown)
+    return f"{ID}{blake2b(content.encode(), digest_size=8).hexdigest()}"
+
+
+def is_page_of_others(page: Path, shown: Sequence[Shown]) -> bool:
+    """Return whether a file is a review page of other examples: its decisions may not be saved yet."""
+    content = page.read_bytes() if page.is_file() else b""
+    return ID.encode() in content and sheet_id(shown).encode() not in content
 
 
 def read_pictures(shown: Sequence[Shown], column: str, folder: Path) -> list[bytes]:
@@ -179,7 +192,7 @@ def _csv_parts(one: Shown) -> tuple[str, str]:
     example = one.suspect
     before = [example.key, example.name, example.line, example.given]
     behind = [RANDOM if one.is_random else SUSPECT, str(example.draw), repr(example.draw_probability)]
-    return _line(map(spreadsheet_cell, before)), _line(behind)
+    return _line(map(spreadsheet_cell, before)), _line([*behind, spreadsheet_cell(example.alternative)])
 
 
 def _line(cells: Iterable[str]) -> str:

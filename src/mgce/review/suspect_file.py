@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Set
+import re
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 
-from mgce._text import spreadsheet_cell
-from mgce._validation import expected
+from mgce._text import printable, spreadsheet_cell
+from mgce._validation import expected, listed
 from mgce.review.decision_file import DROP, SKIP
+from mgce.review.keys import number_text
 from mgce.review.rows_of_csv import number, rows_of_csv
 
 # The second column names the examples and bears a name of its own. All columns behind these are the example's content.
@@ -20,6 +23,16 @@ COLUMNS = (
 )
 PICTURE = "picture"  # the column of files of pictures that `mgce fit` writes for a folder of pictures
 NAME = 1  # place of the column that names the examples
+# How the name of the column behind `COLUMNS` begins, by which edits are noticed; files of older versions lack it. The
+# rest of the name is that of the table's column of labels.
+CHECK = "row_check: "
+CHECKED_CELLS = ("key", "given", "suggested", "alternative", "checked", "draw")  # that nobody may edit
+DIGEST = 4  # bytes: an edit of a row goes unnoticed with probability 2e-10
+NAMED = 3  # rows that an error names: enough to look them up
+WHAT_TO_DO = (
+    "No command reads labels that are typed into this file. Decide on the page of `mgce review`, or correct the "
+    "table itself; then run `mgce fit` again."
+)
 
 
 @dataclass(frozen=True)
@@ -42,6 +55,7 @@ class Suspect:
         p_wrong: estimated probability that the given label is wrong.
         p_given: the model's probability of the given label.
         p_suggested: the model's probability of the suggested class.
+        label_column: the name of the table's column of labels; "" if the file does not say it.
     """
 
     rank: int
@@ -59,6 +73,7 @@ class Suspect:
     p_given: float = 0.0
     p_suggested: float = 0.0
     is_dropped: bool = False
+    label_column: str = ""
 
     @property
     def proposal(self) -> tuple[str, float, float]:
@@ -74,31 +89,111 @@ def read_suspects(path: Path) -> list[Suspect]:
 
     Raises:
         FileNotFoundError: if there is no file at `path`.
-        ValueError: if the file is not a file of suspects.
+        ValueError: if the file is not a file of suspects, or its labels or rows were edited.
     """
     head, *rows = rows_of_csv(path, "suspects") or [[]]
     n = len(COLUMNS)
-    named = [*head[:NAME], "", *head[NAME + 1 : n]]
-    if tuple(named) != COLUMNS:
+    if not _is_head(head):
         what = f"a file of suspects as `mgce fit` writes it, with the columns {', '.join(filter(None, COLUMNS))}"
         raise ValueError(expected("suspects", what, f"{path.name} with {', '.join(head[:n])}"))
     if not rows:
         raise ValueError(expected("suspects", "a file with rows", "none"))
-    return [_suspect(row, head, place, path) for place, row in enumerate(rows, 2)]
+    found = [_suspect(row, head, place, path) for place, row in enumerate(rows, 2)]
+    edited = _edits(head, rows)
+    if edited:
+        raise ValueError(f"{expected('suspects', 'a file as `mgce fit` wrote it', path.name)} {edited} {WHAT_TO_DO}")
+    return found
+
+
+def check_overwritten(option: str, path: Path) -> None:
+    """Raise an error if there is a file of suspects at a path, and a person has edited it: edits would be lost.
+
+    A file that was sorted, or saved with another separator, counts as not edited.
+
+    Args:
+        option: the name of the option that states where to write, for errors.
+        path: the file that is to be written.
+
+    Raises:
+        ValueError: if labels, rows or columns were edited.
+    """
+    if not path.is_file():
+        return
+    try:
+        head, *rows = rows_of_csv(path, option) or [[]]
+    except ValueError:
+        return  # no file that `mgce fit` wrote
+    edited = _edits(head, rows, columns=True) if _is_head(head) and rows else ""
+    if edited:
+        what = expected(option, f"a path whose {path.name} is as `mgce fit` wrote it", str(path))
+        raise ValueError(f"{what} {edited} {WHAT_TO_DO} To keep the edited file, give it another name.")
+
+
+def row_checks(cells: Mapping[str, Sequence[object]], n_columns: int) -> list[str]:
+    """Return the cells of the column `CHECK`: for each row the size of the file, and a hash of what nobody may edit.
+
+    Args:
+        cells: the n cells of each column in `CHECKED_CELLS`.
+        n_columns: number of columns of the file, that of these cells included.
+
+    Example:
+        >>> row_checks({name: ["x"] for name in CHECKED_CELLS}, 18)
+        ['n1x18-a3adc463']
+    """
+    rows = [*zip(*(cells[name] for name in CHECKED_CELLS), strict=True)]
+    return [_row_check([*map(str, row)], f"n{len(rows)}x{n_columns}") for row in rows]
+
+
+def _row_check(cells: Sequence[str], size: str) -> str:
+    """Return the size and a hash that does not depend on how a spreadsheet writes numbers and truth values."""
+    texts = [number_text(cell) for cell in cells]
+    texts = [text.upper() if text.upper() in ("TRUE", "FALSE") else text for text in texts]
+    content = "".join(f"{len(text)}:{text}" for text in (size, *texts))
+    return f"{size}-{blake2b(content.encode('utf-8', 'surrogatepass'), digest_size=DIGEST).hexdigest()}"
+
+
+def _is_head(head: Sequence[str]) -> bool:
+    """Return whether these are names of columns of a file of suspects."""
+    return (*head[:NAME], "", *head[NAME + 1 : len(COLUMNS)]) == COLUMNS
+
+
+def _has_check(head: Sequence[str]) -> bool:
+    """Return whether a file with these names of columns has the column by which edits are noticed."""
+    return len(head) > len(COLUMNS) and head[len(COLUMNS)].startswith(CHECK)
+
+
+def _edits(head: Sequence[str], rows: Sequence[Sequence[str]], *, columns: bool = False) -> str:
+    """Return a sentence on how a file of suspects was edited; "" if it was not, or has no column that tells."""
+    place = len(COLUMNS)
+    sizes = [re.fullmatch(r"(n(\d+)x(\d+))-.*", row[place]) if len(row) > place else None for row in rows]
+    if not _has_check(head):
+        return ""
+    whole = next((size for size in sizes if size), None)
+    if whole is None:
+        return f"The column {head[place]!r} was edited."
+    if int(whole[2]) != len(rows):
+        return f"It has {len(rows):,} of {int(whole[2]):,} rows."
+    if columns and int(whole[3]) != len(head):
+        return f"It has {len(head):,} columns, and had {int(whole[3]):,}."
+    wanted = [COLUMNS.index(name) for name in CHECKED_CELLS]
+    edited = [row[NAME] for row in rows if row[place] != _row_check([row[cell] for cell in wanted], whole[1])]
+    cells = f"{', '.join(CHECKED_CELLS[:-1])} or {CHECKED_CELLS[-1]}"
+    return printable(f"Cells of {cells} were edited in row {listed(edited, NAMED)}.") if edited else ""
 
 
 def _suspect(row: list[str], head: list[str], place: int, path: Path) -> Suspect:
     if len(row) != len(head):
-        got = f"{len(row)} in row {place} of {path.name}"
-        raise ValueError(expected("suspects", f"a file of {len(head)} values in each row", got))
+        got = f"{len(row)} in line {place} of {path.name}"
+        raise ValueError(expected("suspects", f"a file of {len(head)} values in each line", got))
     cell = dict(zip(COLUMNS, row, strict=False))
     try:
         rank, drawn, probability = int(cell["rank"]), int(cell["draw"]), number(cell["draw_probability"])
         opinion = {name: number(cell[name]) for name in ("p_wrong", "p_given", "p_suggested")}
     except ValueError:
         what = "a file with numbers in the columns rank, draw, draw_probability, p_wrong, p_given and p_suggested"
-        raise ValueError(expected("suspects", what, f"row {place} of {path.name}")) from None
-    content = zip(head[len(COLUMNS) :], row[len(COLUMNS) :], strict=True)
+        raise ValueError(expected("suspects", what, f"line {place} of {path.name}")) from None
+    n = len(COLUMNS) + _has_check(head)
+    content = zip(head[n:], row[n:], strict=True)
     return Suspect(
         rank=rank,
         name=row[NAME],
@@ -112,6 +207,7 @@ def _suspect(row: list[str], head: list[str], place: int, path: Path) -> Suspect
         draw=drawn,
         draw_probability=probability,
         cells=((head[NAME], row[NAME]), *content),
+        label_column=head[n - 1].removeprefix(CHECK) if _has_check(head) else "",
         **opinion,
     )
 
@@ -119,8 +215,12 @@ def _suspect(row: list[str], head: list[str], place: int, path: Path) -> Suspect
 def some_suspects(path: Path, keys: Set[str]) -> bytes:
     """Return the content of a file of suspects with only the examples that have one of these keys."""
     head, *rows = rows_of_csv(path, "suspects")
-    place = COLUMNS.index("key")
+    rows = [row for row in rows if row[COLUMNS.index("key")] in keys]
+    place = len(COLUMNS)
+    if _has_check(head):
+        cells = {name: [row[COLUMNS.index(name)] for row in rows] for name in CHECKED_CELLS}
+        checks = row_checks(cells, len(head))
+        rows = [[*row[:place], check, *row[place + 1 :]] for row, check in zip(rows, checks, strict=True)]
     buffer = io.StringIO()
-    lines = csv.writer(buffer, lineterminator="\n")
-    lines.writerows([spreadsheet_cell(cell) for cell in row] for row in [head, *(r for r in rows if r[place] in keys)])
+    csv.writer(buffer, lineterminator="\n").writerows([spreadsheet_cell(cell) for cell in row] for row in [head, *rows])
     return buffer.getvalue().encode()

@@ -28,7 +28,7 @@ from mgce.risk.refutation import TEST_SHARE, examine_noise
 from mgce.risk.sample import UNSEEN, Sample, checked_probs, cluster_indices
 from mgce.risk.stated_noise import StatedNoise, check_gone
 
-SHUFFLED = "the losses are shuffled with a seed computed from the sample itself, so that a sorted sample does no harm"
+SHUFFLED = "a random order of the examples follows from their values, so that the order of the file does not matter"
 CLUSTERED = (
     "the groups are independent draws, whatever the dependence within one, and a rate is meant for a random row of a "
     "random group"
@@ -36,7 +36,7 @@ CLUSTERED = (
 ONE_HOT = "the classifier gives one class the probability 1 wherever, as in all these examples"
 UNSEEN_WRONG = "a label that is none of the classes counts as an error, and is right"
 BOUNDS = ("argmax", "randomized", "alpha")
-TIES = "ties of the most probable class go to the lowest index"
+TIES = "if several classes are the most probable, the first of them counts as predicted"
 
 
 def unseen_examples(drawn: str) -> str:
@@ -102,9 +102,10 @@ class RiskCertificate:
         if bounds.argmax_error is not None:
             parts.append(f"the most probable class {fails} with probability at most {rounded_up(bounds.argmax_error)}")
         if bounds.randomized_error is not None:
-            verb = "a class drawn from the probabilities"
-            verb += " with probability" if parts else f" {fails} with probability"
-            parts.append(f"{verb} at most {rounded_up(bounds.randomized_error)}")
+            drawn = "a class that is drawn at random by the predicted probabilities"
+            link = "and " if parts and bounds.alpha_risk is None else ""
+            fails_too = ", with probability" if parts else f" {fails} with probability"
+            parts.append(f"{link}{drawn}{fails_too} at most {rounded_up(bounds.randomized_error)}")
         if bounds.alpha_risk is not None:
             link = "and " if parts else ""
             parts.append(f"{link}the alpha-risk at beta = {self.beta:g} is at most {rounded_up(bounds.alpha_risk)}")

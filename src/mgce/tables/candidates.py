@@ -195,9 +195,14 @@ def _candidates_of(
 def _convex(model: str, estimator: Any, penalty: float) -> Candidate:
     """Return the candidate of a model with a convex loss, with one value of the penalty."""
     values = PENALTIES[model]
-    end = {values[0]: "smallest", values[-1]: "largest"}.get(penalty, "")
-    edge = f"The penalty that was chosen, {penalty:g}, is the {end} that was tried." if end else ""
+    end, beyond = {values[0]: ("smallest", "smaller"), values[-1]: ("largest", "larger")}.get(penalty, ("", ""))
+    edge = (
+        f"The penalty that was chosen, {penalty:g}, is the {end} that was tried. A {beyond} one might be a little more "
+        "accurate, and there is no option for it: nothing is to be done."
+    )
     final = estimator.set_params(lambda0=penalty)
     quick = type(estimator)(**{**final.get_params(), "tol": TOL, "max_iter": MAX_ITER})
     most_rows = FOURIER_ROWS if model == "fourier" else None
-    return Candidate(model, f"beta {estimator.beta:g}, penalty {penalty:g}", quick, final, most_rows, edge)
+    return Candidate(
+        model, f"beta {estimator.beta:g}, penalty {penalty:g}", quick, final, most_rows, edge if end else ""
+    )

@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mgce._validation import expected
+from mgce._text import printable
+from mgce._validation import expected, listed, nearest
 from mgce.review.bounds import ErrorBound, counted, error_bound, share_left_sequence
 from mgce.review.decision_file import DROP, Decision
 from mgce.review.draws import Draws
@@ -24,6 +25,7 @@ OTHER_DRAWS = (
     "The rows drawn at random are not those of this table, --seed, --holdout and --id. So they give no bound: fit the "
     "table that was reviewed, with the options of before."
 )
+NAMED = 3  # rows that an error names: enough to look them up
 DEPENDENT = "Rows of groups, or in the order of time, are no independent draws: checked rows give no bound on errors."
 
 
@@ -69,8 +71,8 @@ class Checked:
         labels = Columns({}, split.target).labels(frame)
         now = labels.tolist()
         found = {place[one.key]: one for one in decisions if one.key in place}
-        lost = sum(one.key not in place and one.decision != DROP for one in decisions)
-        changed = sum(now[row] not in (one.given, one.label or one.given) for row, one in found.items())
+        lost = [one.name for one in decisions if one.key not in place and one.decision != DROP]
+        changed = [one.name for row, one in found.items() if now[row] not in (one.given, one.label or one.given)]
         if lost or changed:
             raise ValueError(_refusal(len(decisions), lost, changed, split.id))
         given = labels.copy()
@@ -105,9 +107,11 @@ class Checked:
         target, gone = rows.target.copy(), np.zeros(len(rows.target), dtype=bool)
         place = {str(label): index for index, label in enumerate(rows.classes)}
         decided = self.by_row(rows)
-        unknown = sorted({one.label for one in decided.values() if one.label and one.label not in place})
+        unknown = [one for one in decided.values() if one.label and one.label not in place]
         if unknown:
-            raise ValueError(expected("checked", f"labels of the {len(place)} classes of the table", unknown[0]))
+            what = f"decisions for the {len(place)} classes of the table ({listed(list(place))})"
+            got = f"{unknown[0].label} for row {unknown[0].name}"
+            raise ValueError(expected("checked", what, got) + nearest(unknown[0].label, place))
         for row, one in decided.items():
             target[row] = place.get(one.label, target[row])
             gone[row] = one.decision == DROP
@@ -253,11 +257,16 @@ def _left(
     return n, float(upper[:n].min()), before
 
 
-def _refusal(n: int, lost: int, changed: int, id: str | None) -> str:
-    """Return the error message that states how many of n decisions match no row of the table, and why."""
-    named = "other cells than the label were changed or rows left out" if id is None else "their names were changed"
+def _refusal(n: int, lost: list[str], changed: list[str], id: str | None) -> str:
+    """Return the error message on those of n decisions that match no row of the table: which rows, and what to do."""
+    why = "they were deleted, or other cells than the label were changed"
+    if id is not None:
+        why = "they were deleted, their names were changed, or --id is another than before"
     parts = [
-        *([f"{lost:,} on rows that are not found, as {named}, or --id is another than before"] if lost else []),
-        *([f"{changed:,} on rows whose label by now was neither reviewed nor decided on"] if changed else []),
+        *([f"{len(lost):,} on rows that are not found ({listed(lost, NAMED)}): {why}"] if lost else []),
+        *([f"{len(changed):,} on rows whose label was changed since ({listed(changed, NAMED)})"] if changed else []),
     ]
-    return expected("checked", f"{n:,} decisions on rows of this table", " and ".join(parts))
+    return printable(
+        f"Expected `checked` to be {n:,} decisions on rows of this table, but got {', and '.join(parts)}. Fit the "
+        "table that was reviewed, or take these rows out of the files of decisions."
+    )

@@ -13,7 +13,7 @@ from pandas.api import types
 from mgce._text import printable
 from mgce._validation import expected, listed, nearest
 from mgce.datasets.reading import row_number
-from mgce.datasets.table_files import require_column
+from mgce.datasets.table_files import require_column, sheets_of
 from mgce.datasets.vectors import Vector, matrix
 from mgce.tables.dates import CALENDAR, DIGITS, FORMS, MONTH, ORDINAL, days_of_dates, days_of_text
 from mgce.tables.numbers import (
@@ -171,13 +171,13 @@ def _checked_vectors(frame: pd.DataFrame, width: int) -> pd.DataFrame:
     for cell, row in zip(frame[name], range(len(frame)), strict=True):
         what = f"a column of embeddings of {width:,} numbers"
         if not isinstance(cell, Vector):
-            raise ValueError(expected(name, what, f"none in row {row_number(frame[name], row)}"))
+            raise ValueError(expected(name, what, f"none in data row {row_number(frame[name], row)}"))
         if cell.width != width:
-            raise ValueError(expected(name, what, f"{cell.width:,} in row {row_number(frame[name], row)}"))
+            raise ValueError(expected(name, what, f"{cell.width:,} in data row {row_number(frame[name], row)}"))
     finite = np.isfinite(matrix(frame[name])).all(1)
     if not finite.all():
         place = int(np.flatnonzero(~finite)[0])
-        what = f"a column of finite numbers, but that of row {row_number(frame[name], place)} has others"
+        what = f"a column of finite numbers, but that of data row {row_number(frame[name], place)} has others"
         raise ValueError(f"Expected `{name}` to be {what}.")
     return frame
 
@@ -230,7 +230,7 @@ def _require(frame: pd.DataFrame, names: Iterable[str]) -> None:
     if missing:
         noun = "a column" if len(missing) == 1 else "columns"
         sentence = printable(f"Expected {noun} {listed(missing)} in the table, but found none of that name.")
-        raise ValueError(sentence + nearest(missing[0].strip("`"), frame.columns))
+        raise ValueError(sentence + nearest(missing[0].strip("`"), frame.columns) + sheets_of(frame))
 
 
 def _kind(column: pd.Series[Any]) -> tuple[str, str | None]:
@@ -319,7 +319,7 @@ def _numbers(column: pd.Series[Any], kind: str, form: str) -> pd.Series[Any]:
     if refused.size:
         values = "finite numbers" if kind == NUMBER else "dates like 2024-05-31"
         first, row = column.iloc[refused[0]], row_number(column, int(refused[0]))
-        got = f"{first!r} in row {row}" if isinstance(first, str) else f"{first} in row {row}"
+        got = f"{first!r} in data row {row}" if isinstance(first, str) else f"{first} in data row {row}"
         raise ValueError(printable(f"Expected `{column.name}` to be a column of {values}, but got {got}."))
     return numbers
 

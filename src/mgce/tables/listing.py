@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mgce.datasets.reading import Reading
 from mgce.datasets.table_files import to_csv
 from mgce.review.draws import Draws, draw
-from mgce.review.suspect_file import COLUMNS, NAME
+from mgce.review.suspect_file import CHECK, COLUMNS, NAME, row_checks
 from mgce.tables.row_keys import row_keys
 from mgce.tables.rows import Rows, Split
 from mgce.tables.suspects import Judgement
@@ -33,6 +33,7 @@ class Listing:
     lines: NDArray[np.int64] | None  # (n,), as a spreadsheet counts them; None where the table is no text file
     draws: Draws
     checked: Mapping[int, str]  # decisions by the index of the row
+    target: str  # the column of the labels
 
     @classmethod
     def of(
@@ -55,7 +56,7 @@ class Listing:
         embeddings = rows.columns.kinds if rows.columns.width else ()
         others = [name for name in frame.columns if name not in (split.target, split.id, *embeddings)]
         lines = None if reading is None else reading.spreadsheet_lines(place)
-        return cls(rows.frame[others], keys, lines, draw(keys, held_out, split.seed), checked)
+        return cls(rows.frame[others], keys, lines, draw(keys, held_out, split.seed), checked, split.target)
 
 
 def rounded(wrong: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -114,6 +115,7 @@ def suspects_csv(judged: Judgement, classes: NDArray[Any], names: pd.Series[Any]
         "draw_probability": [float(f"{value:.6g}") for value in listing.draws.probability],
     }
     frame = pd.DataFrame({name: values[name] for name in COLUMNS})
-    frame = pd.concat([frame, listing.cells.reset_index(drop=True)], axis=1)
+    checks = row_checks(values, len(COLUMNS) + 1 + listing.cells.shape[1])
+    frame = pd.concat([frame.assign(**{CHECK + listing.target: checks}), listing.cells.reset_index(drop=True)], axis=1)
     frame = frame.set_axis([*COLUMNS[:NAME], str(names.name), *frame.columns[NAME + 1 :]], axis=1)
     return to_csv(frame.iloc[order], None)

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mgce._validation import expected
+from mgce._validation import expected, listed
 from mgce.datasets.table_files import to_csv
 from mgce.review.decision_file import Decision
-from mgce.review.suspect_file import COLUMNS, NAME
+from mgce.review.suspect_file import CHECK, CHECKED_CELLS, COLUMNS, NAME, row_checks
 from mgce.risk import rows_to_check
 from mgce.risk.sample import UNSEEN
 from mgce.tables.predictions import LabelledPredictions
@@ -60,7 +60,9 @@ def to_check_csv(frame: pd.DataFrame, predictions: LabelledPredictions, rows: ND
         "draw_probability": 1 / len(frame),
     }
     cells = frame.drop(columns=predictions.column).iloc[rows].reset_index(drop=True)
-    table = pd.concat([pd.DataFrame({name: values[name] for name in COLUMNS}), cells], axis=1)
+    listed = pd.DataFrame({name: values[name] for name in COLUMNS})
+    checks = row_checks({name: listed[name].tolist() for name in CHECKED_CELLS}, len(COLUMNS) + 1 + cells.shape[1])
+    table = pd.concat([listed.assign(**{CHECK + predictions.column: checks}), cells], axis=1)
     return to_csv(table.set_axis([*COLUMNS[:NAME], ROW, *table.columns[NAME + 1 :]], axis=1), None)
 
 
@@ -78,10 +80,10 @@ def looked_up(
     order = order_to_check(frame, predictions, EVERY, delta)
     keys = row_keys(frame, predictions.column)
     draw = {keys[row]: place for place, row in enumerate(order.tolist(), 1)}
-    other = sum(one.draw is None or draw.get(one.key) != one.draw for one in decisions)
+    other = [one.name for one in decisions if one.draw is None or draw.get(one.key) != one.draw]
     if other:
         what = "decisions on the rows that --to-check has written for this table"
-        raise ValueError(expected("checked", what, f"{other:,} on other rows"))
+        raise ValueError(expected("checked", what, f"{len(other):,} on other rows: {listed(other, 3)}"))
     place = {label: index for index, label in enumerate(predictions.classes)}
     found = {one.draw: place.get(one.label, UNSEEN) for one in decisions}
     last = max(draw or 0 for draw in found)

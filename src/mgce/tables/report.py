@@ -38,6 +38,10 @@ NOISE_LIMITS = {
 }
 NO_SETS_IN_ORDER = "None: prediction sets need rows held out at random, not by groups or in the order of time."
 PLURALS = {NUMBER: "numbers", CATEGORY: "categories", DATE: "dates", TEXT: "text", EMBEDDING: "embeddings"}
+NO_BOUND_ON_ERRORS = (
+    " If some of these labels are wrong, that is no bound on its errors: check random rows with mgce review, or state "
+    "a --noise-rate."
+)
 CHECKED_ROWS = 50  # of which the report says what they would tell: half an hour's work
 N_TRIALS = 12  # trials in the report, those on the most rows and with the highest accuracy first: one screen
 
@@ -119,7 +123,7 @@ def _measured_and_certified(fit: TableFit, plan: FitPlan) -> str:
     condition = _condition(certificate, plan)
     if condition:
         return f"{measured} {confidence}, it is wrong on at most {_bound(error)} of {rows} drawn like these{condition}."
-    only_if = "" if right_on_checked(fit) else " That bounds its errors only if the labels are right: see --noise-rate."
+    only_if = "" if right_on_checked(fit) else NO_BOUND_ON_ERRORS
     return (
         f"{measured} {confidence}, it disagrees with {label} in at most {_bound(error)} of {rows} drawn and labelled "
         f"like these.{only_if}"
@@ -164,9 +168,9 @@ def wrong_labels(fit: TableFit) -> str:
     if review is not None:
         return f"Of the {labels}, {ends} are {wrong}. {assumed} {few}"
     return (
-        f"Of the {labels}, {ends} are wrong. {assumed} The range begins at 0%, since {found.reason}. If you check "
-        f"{CHECKED_ROWS} rows drawn at random, an interval is at most {100 * found.width_after(CHECKED_ROWS):.0f} "
-        "points wide."
+        f"Of the {labels}, {ends} are wrong. {assumed} The range begins at 0%, since {found.reason}. Check "
+        f"{CHECKED_ROWS} rows drawn at random with mgce review: the share is then known to within an interval of at "
+        f"most {100 * found.width_after(CHECKED_ROWS):.0f} percentage points."
     )
 
 

@@ -106,7 +106,7 @@ def next_steps(
     written |= {"--encoding": (fit.reading.encoding, "utf-8")} if fit.reading else {}
     given = {name: value for name, (value, default) in written.items() if value != default} | dict(others or {})
     options += [part for name, value in given.items() if value is not None for part in (name, value)]
-    mended = f"{stem}.mended.csv"
+    mended = f"{stem}.mended{'.xlsx' if Path(table_file).suffix.lower() in ('.xlsx', '.xlsm') else '.csv'}"
     decisions = ",".join([*reviewed, saved_as(stem, fit.findings.n - fit.findings.skipped if fit.findings else 0)])
     again = ["mgce", "fit", table_file, *options, "--checked", decisions, "--mended", mended]
     clean = {"Prove that few labels are still wrong.": shlex.join(["mgce", "clean", f"{stem}.suspects.csv"])}
@@ -134,7 +134,20 @@ def _option(name: str) -> str:
 def next_section(fit: TableFit, plan: FitPlan, steps: Mapping[str, str]) -> str:
     """Return HTML on what to do next, and on the bounds on errors that checking rows would yield."""
     foretold = widths(fit, plan)
-    return commands(steps) + (paragraph(foretold) if foretold else "")
+    return commands(steps) + paragraph(when_to_stop(fit)) + (paragraph(foretold) if foretold else "")
+
+
+def when_to_stop(fit: TableFit) -> str:
+    """Return sentences that say whether to review more suspects, or that the model can be used as it is."""
+    judgement = fit.judgement
+    likely = int((judgement.wrong[judgement.suspects(len(judgement.target))] > 0.5).sum())
+    if likely:
+        labels = "label is" if likely == 1 else "labels are"
+        return f"{likely:,} {labels} more likely wrong than right. Review and fit again until there is none, then stop."
+    return (
+        "No label is more likely wrong than right: you can stop reviewing suspects, and use the model as it is. "
+        "`mgce clean` bounds the share of labels that are still wrong."
+    )
 
 
 def widths(fit: TableFit, plan: FitPlan) -> str:
@@ -205,9 +218,9 @@ def checked_section(fit: TableFit) -> str:
     return bullets(filter(None, [*right, *checked_sentences(fit)]))
 
 
-def terminal_steps(steps: Mapping[str, str]) -> list[str]:
-    """Return the lines for the terminal on what the user can do next."""
-    return ["Do this next:", *(f"  {command}" for command in steps.values())]
+def terminal_steps(fit: TableFit, steps: Mapping[str, str]) -> list[str]:
+    """Return the lines for the terminal on when to stop reviewing, and on what the user can do next."""
+    return [when_to_stop(fit), "Do this next:", *(f"  {command}" for command in steps.values())]
 
 
 def _caption(name: str, given: str, suggested: str) -> str:
