@@ -169,3 +169,14 @@ def test_digits_of_which_two_in_five_are_wrong():
     clf = MGCEEmbeddingClassifier(random_state=0).fit(X[:600], noisy[:600])
     plain = LogisticRegression(max_iter=5000).fit(X[:600], noisy[:600])
     assert clf.score(X[600:], y[600:]) > plain.score(X[600:], y[600:]) + 0.1
+
+
+def test_a_class_that_one_penalty_loses_is_predicted_again_under_the_next(monkeypatch):
+    # Under the first penalty the robust heads lose a digit; started there, those of the second never found it again.
+    monkeypatch.setattr("mgce.estimators.embedding.L2S", (3e-3, 1e-4))
+    X, y = load_digits(return_X_y=True)
+    rng = np.random.default_rng(0)
+    noisy = np.where(rng.random(500) < 0.4, (y[:500] + rng.integers(1, 10, 500)) % 10, y[:500])
+    clf = MGCEEmbeddingClassifier(random_state=0).fit(X[:500], noisy)
+    for predicted in (clf.oof_proba_.argmax(1), clf.predict(X[500:])):
+        assert np.bincount(predicted, minlength=10).min() > 20  # of 50 training rows and 130 others
