@@ -12,9 +12,9 @@ import argparse
 import json
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -60,12 +60,12 @@ def tuned(model: Any, **grid: Any) -> GridSearchCV:
     return GridSearchCV(model, grid, cv=StratifiedKFold(FOLDS, shuffle=True, random_state=0))
 
 
-def cleaned() -> Any:
+def cleaned(C: Sequence[float] = (1e-5, 1e-4, 1e-3, 1e-2)) -> Any:
     """Return cleanlab's CleanLearning of logistic regression, C chosen by noisy folds."""
     from cleanlab.classification import CleanLearning
 
     def fitted(X: Any, y: Any) -> Any:
-        best = tuned(logistic(), C=[1e-5, 1e-4, 1e-3, 1e-2]).fit(X, y).best_params_["C"]
+        best = tuned(logistic(), C=list(C)).fit(X, y).best_params_["C"]
         return CleanLearning(logistic(best), cv_n_folds=FOLDS, seed=0).fit(X, y)
 
     return _Fitted(fitted)
@@ -157,32 +157,47 @@ def corrupted(right: NDArray[np.int64], human: Any, rows: NDArray[np.int64], noi
 
 
 def measured(X: Any, right: Any, human: Any, number: int, noise: str, name: str) -> dict[str, Any]:
-    """Return what one model does on one set: seconds of the processor, rows that are wrong, and AP of suspects."""
+    """Return what one model does on one set of pictures."""
     rows = np.arange((number - 1) * ROWS, number * ROWS)
     given = corrupted(right, human, rows, noise)
-    train, test = X[rows], X[TEST_FROM:]
+    return line_of(MODELS[name], SUSPECTS, name, Split(X[rows], given, right[rows], X[TEST_FROM:], right[TEST_FROM:]))
+
+
+class Split(NamedTuple):
+    """Training rows with given and right labels, and test rows with right ones."""
+
+    train: Any
+    given: Any
+    right: Any
+    test: Any
+    right_test: Any
+
+
+def line_of(make: Callable[[], Any], judges: dict[str, Any], name: str, split: Split) -> dict[str, Any]:
+    """Return seconds of the processor, accuracy, which test rows are wrong, and the average precision of suspects."""
+    train, given, right, test, right_test = split
     if name != OURS:
         scale = StandardScaler().fit(train)
         train, test = scale.transform(train), scale.transform(test)
     began = time.process_time()
-    model = MODELS[name]().fit(train, given)
+    model = make().fit(train, given)
     seconds = time.process_time() - began
-    wrong = model.predict(test) != right[TEST_FROM:]
+    wrong = model.predict(test) != right_test
     line = {"seconds": round(seconds, 1), "accuracy": 1 - float(wrong.mean())}
     line["wrong"] = np.packbits(wrong).tobytes().hex()
-    if noise != "right" and (name == OURS or name in SUSPECTS):
+    if (given != right).any() and (name == OURS or name in judges):
         probs = (
             model.oof_proba_
             if name == OURS
             else cross_val_predict(
-                SUSPECTS[name],
+                judges[name],
                 train,
                 given,
                 cv=StratifiedKFold(FOLDS, shuffle=True, random_state=0),
                 method="predict_proba",
             )
         )
-        line["suspects"] = float(average_precision_score(given != right[rows], score(probs, given, name == OURS)))
+        line["suspects"] = float(average_precision_score(given != right, score(probs, given, name == OURS)))
     return line
 
 
