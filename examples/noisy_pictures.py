@@ -46,7 +46,9 @@ print(subprocess.run(command, cwd=folder, check=True, capture_output=True, text=
 # The ten labels that are most suspect. `mgce review photos.suspects.csv` shows all of them as a page to decide on.
 
 ranked = pd.read_csv(folder / "photos.suspects.csv")
-ranked["wrong"] = [given[number] != right[number] for number in ranked["picture"].map(lambda name: int(Path(name).stem))]
+ranked["wrong"] = [
+    given[number] != right[number] for number in ranked["picture"].map(lambda name: int(Path(name).stem))
+]
 print(f"Of the ten most suspect labels {ranked['wrong'][:10].sum()} are wrong.")
 for place, row in ranked[:10].iterrows():
     axes = plt.subplot(2, 5, place + 1)
