@@ -23,11 +23,11 @@ from mgce import MGCEEmbeddingClassifier
 from mgce.runs.machine import describe
 
 GROWTH = Path(__file__).parents[1] / "results" / "embeddings" / "growth.json"
-N, D, K = 20_000, 256, 20
+N, D, K = 5000, 256, 20
 SIZES = (
-    *((n, D, K) for n in (5000, 10_000, N, 40_000)),
-    *((N, d, K) for d in (128, 512, 1024)),
-    *((N, D, k) for k in (5, 10, 40, 80)),
+    *((n, D, K) for n in (N, 2 * N, 4 * N)),
+    *((N, d, K) for d in (2 * D, 4 * D)),
+    *((N, D, k) for k in (2 * K, 4 * K)),
     (100_000, 768, 100),
 )
 TEST_ROWS = 10_000

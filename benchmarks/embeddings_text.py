@@ -43,10 +43,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.embeddings_text", description=__doc__)
     parser.add_argument("--data-dir", type=Path, help="folder of text/banking77-train.csv, to fit")
     parser.add_argument("--models", nargs="+", default=list(MODELS), choices=list(MODELS))
+    parser.add_argument("--sets", type=int, nargs="+", default=list(range(1, SETS + 1)))
     options = parser.parse_args()
     if options.data_dir is not None:
         torch.set_num_threads(1)
-        for number in range(1, SETS + 1):
+        for number in options.sets:
             _run(options, number)
     print(tables(records()))
 
