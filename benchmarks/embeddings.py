@@ -116,7 +116,10 @@ def main() -> None:
         torch.set_num_threads(1)
         _run(options)
     if options.page:
-        PAGE.write_text(page(records()))
+        from benchmarks import embeddings_growth, embeddings_text  # which import this module
+
+        parts = [page(records()), embeddings_text.section(), embeddings_growth.section()]
+        PAGE.write_text("\n".join(part for part in parts if part))
 
 
 def _run(options: argparse.Namespace) -> None:
@@ -183,7 +186,7 @@ def line_of(make: Callable[[], Any], judges: dict[str, Any], name: str, split: S
     model = make().fit(train, given)
     seconds = time.process_time() - began
     wrong = model.predict(test) != right_test
-    line = {"seconds": round(seconds, 1), "accuracy": 1 - float(wrong.mean())}
+    line: dict[str, Any] = {"seconds": round(seconds, 1), "accuracy": 1 - float(wrong.mean())}
     line["wrong"] = np.packbits(wrong).tobytes().hex()
     if (given != right).any() and (name == OURS or name in judges):
         probs = (
@@ -234,7 +237,7 @@ def page(lines: list[dict[str, Any]]) -> str:
         [name, *(mean(noise, name, "suspects", ".3f") for noise in NOISES if noise != "right")]
         for name in (OURS, *SUSPECTS)
     ]
-    paired = [[NOISES[noise], *difference(cells, sets, noise)] for noise in NOISES]
+    paired = [[NOISES[noise], *difference(cells, sets, noise, list(MODELS))] for noise in NOISES]
     return "\n".join(
         [
             "# Heads on frozen features",
@@ -267,12 +270,12 @@ def page(lines: list[dict[str, Any]]) -> str:
     )
 
 
-def difference(cells: dict[Any, Any], sets: list[int], noise: str) -> list[str]:
-    """Return the best baseline, the mean difference to it in points, and an interval of 95 %."""
-    complete = [s for s in sets if all((noise, name, s) in cells for name in MODELS)]
+def difference(cells: dict[Any, Any], sets: list[int], noise: str, names: list[str]) -> list[str]:
+    """Return the best baseline of some models, the mean difference to it in points, and an interval of 95 %."""
+    complete = [s for s in sets if all((noise, name, s) in cells for name in names)]
     if not complete:
         return ["", "", ""]
-    means = {name: np.mean([cells[noise, name, s]["accuracy"] for s in complete]) for name in MODELS if name != OURS}
+    means = {name: np.mean([cells[noise, name, s]["accuracy"] for s in complete]) for name in names if name != OURS}
     best = max(means, key=lambda name: means[name])
     gaps = np.array([cells[noise, OURS, s]["accuracy"] - cells[noise, best, s]["accuracy"] for s in complete]) * 100
     if len(gaps) > 1:

@@ -143,6 +143,18 @@ class MGCEEmbeddingClassifier(RobustClassifier):
         Raises:
             FileNotFoundError: if there is no such file.
             ValueError: if files, labels or a parameter are not as described.
+
+        Example:
+            >>> from tempfile import TemporaryDirectory
+            >>> from sklearn.datasets import load_digits
+            >>> X, y = load_digits(return_X_y=True)
+            >>> with TemporaryDirectory() as folder:
+            ...     shards = [f"{folder}/0.npy", f"{folder}/1.npy"]
+            ...     for path, rows in zip(shards, (X[:200], X[200:400])):
+            ...         np.save(path, rows)
+            ...     clf = MGCEEmbeddingClassifier(random_state=0).fit_shards(shards, y[:400])
+            >>> clf.score(X[400:], y[400:]) > 0.85
+            True
         """
         self.classes_, index = sorted_classes(column_or_1d(y))
         class_factors(None, self.classes_, np.bincount(index))  # at least two classes
