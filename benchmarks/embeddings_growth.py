@@ -113,7 +113,7 @@ def section() -> str:
     header = ["n", "d", "k", "processor seconds", "penalties", "peak, GiB", "rows alone, GiB", "right, %"]
     parts = [
         "## Time and memory",
-        "Made rows: n of d features, in k classes. A fifth of the labels are wrong. Memory is that of the process.",
+        "Made rows: n of d features, in k classes. A fifth of the labels are wrong. Memory counts the whole process, libraries included.",
         table(header, rows),
         machine_line(found["machine"]),
     ]
