@@ -139,7 +139,7 @@ def page(lines: list[dict[str, Any]]) -> str:
             "## Differences",
             "",
             f"`{OURS}` minus the baseline that is best on the test rows, in points, on the same sets.",
-            "The interval is that of Student over the sets, at 95 %. With one set it is the interval of McNemar over test rows.",
+            "The interval at 95 % is Student's over the sets. With one set it is McNemar's over test rows.",
             "",
             table(["labels", "best baseline", "difference", "interval"], paired),
             "",
