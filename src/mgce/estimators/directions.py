@@ -66,14 +66,19 @@ def fitted_directions(X: SingleArray, weight: SingleArray) -> tuple[Directions, 
     means = share @ z
     z -= means.astype(np.float32)
     deviation = np.sqrt(share @ np.square(z, dtype=np.float64))
-    constant = deviation <= 1e-6 * np.abs(means)
-    scales = np.sqrt(np.where(constant | (deviation == 0), 1.0, deviation))
+    scales = root_deviations(means, deviation)
     z /= scales.astype(np.float32)
     if z.shape[1] >= FEWEST_DIRECTIONS:
         z /= np.maximum(np.linalg.norm(z, axis=1, keepdims=True), np.finfo(np.float32).tiny)
     center = share @ z
     z -= center.astype(np.float32)
     return Directions(rooted, *(values.astype(np.float32) for values in (means, scales, center))), z
+
+
+def root_deviations(means: NDArray[np.float64], deviation: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the square roots of standard deviations (d,), 1 for a column that is constant but for rounding."""
+    constant = deviation <= 1e-6 * np.abs(means)
+    return np.asarray(np.sqrt(np.where(constant | (deviation == 0), 1.0, deviation)))
 
 
 @dataclass(frozen=True)
@@ -99,13 +104,27 @@ def coordinates(z: SingleArray, weight: SingleArray) -> Coordinates:
         weight: shape (n,), with mean 1.
     """
     n, d = z.shape
-    length = float(np.sqrt(np.average(np.einsum("ij,ij->i", z, z), weights=weight))) or 1.0
-    rooted = z * (np.sqrt(weight / n) / length)[:, None]
-    spread, axes = _eigen(rooted.T @ rooted) if d <= n else _eigen(rooted @ rooted.T)
-    if d > n:
-        axes = rooted.T @ axes / np.sqrt(spread)
-    axes = np.ascontiguousarray(axes / np.float32(length))
+    rooted = z * np.sqrt(weight / n)[:, None]
+    if d <= n:
+        spread, axes = basis(rooted.T @ rooted)
+    else:
+        gram = rooted @ rooted.T
+        length = _length(gram)
+        spread, vectors = _eigen(gram / length**2)
+        axes = np.ascontiguousarray(rooted.T @ vectors / (np.sqrt(spread) * length**2))
     return Coordinates(rows=z @ axes, spread=spread, axes=axes)
+
+
+def basis(gram: SingleArray) -> tuple[SingleArray, SingleArray]:
+    """Return `spread` and `axes` of :class:`Coordinates`, given the mean of `z z.T` over the rows, shape (d, d)."""
+    length = _length(gram)
+    spread, axes = _eigen(gram / length**2)
+    return spread, np.ascontiguousarray(axes / length)
+
+
+def _length(gram: SingleArray) -> np.float32:
+    """Return the root of the mean squared length of rows, the unit of their coordinates; 1 if all are zero."""
+    return np.float32(np.sqrt(np.trace(gram, dtype=np.float64)) or 1.0)
 
 
 def _eigen(gram: SingleArray) -> tuple[SingleArray, SingleArray]:

@@ -2,20 +2,22 @@ r"""Classifier on embeddings with doubtful labels: heads with robust losses, the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from numbers import Integral
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.base import _fit_context
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils._param_validation import Interval
-from torch import Tensor, nn
+from torch import nn
 
 from mgce._threads import threads_for
-from mgce.estimators.base import FloatArray, IntArray, RobustClassifier, check_single
+from mgce._validation import expected
+from mgce.estimators.base import FloatArray, IntArray, RobustClassifier, check_single, class_factors, sorted_classes
 from mgce.estimators.directions import (
     Coordinates,
     Directions,
@@ -24,16 +26,9 @@ from mgce.estimators.directions import (
     coordinates,
     fitted_directions,
 )
-from mgce.estimators.penalized import fit_head, margins, softmax
-from mgce.functional import forward_corrected_logits, gce_loss
-from mgce.noise.mixture import fitted_transition, right_class
+from mgce.estimators.embedding_heads import Search, fitted_heads, folds
+from mgce.estimators.shards import shard_coordinates
 
-# From a penalty under which all rows have nearly the same margins down to one that hardly matters: rows have length 1.
-L2S = tuple(float(l2) for l2 in np.geomspace(4e-4, 1e-6, 8).round(9))
-# GCE at 1.2 forgets the rows that it cannot fit. Through a noise matrix the loss may be nearer to cross-entropy.
-ROBUST_BETA, FORWARD_BETA = 1.2, 3.0
-WEAKER = 4  # corrected labels need less of a penalty: 1, 2 and 4 differ by .2 points
-PATIENCE = 2  # penalties in a row without a new best accuracy that end a path
 CHUNK_ROWS = 8192  # rows predicted at once: 4,096 columns of them are 268 MB in float64
 
 
@@ -51,9 +46,12 @@ class MGCEEmbeddingClassifier(RobustClassifier):
     - `corrected`: cross-entropy with the probabilities of the right classes in place of labels;
     - `corrected_robust`: the same with generalised cross-entropy, and a quarter of the penalty.
 
-    The first two have their penalties chosen by accuracy on noisy folds, and `corrected` has that of `robust`. All
-    start at a cross-entropy head, `logistic`, chosen alike. T is estimated from the predictions of `robust` on rows
-    that it was not fitted to.
+    The first two have their penalties chosen by accuracy on noisy folds. All start at a cross-entropy head, `logistic`,
+    whose penalty is chosen alike. T is estimated from the predictions of `robust` on rows that it was not fitted to.
+
+    Probabilities of `robust` and of `forward`, times T, are compared: under which of the two are the noisy labels of
+    other folds more probable? That head corrects the labels, and `corrected` has its penalty. If it is `forward`,
+    T and `forward` are fitted anew to each other while this likelihood rises, and `robust` is left out of the mean.
 
     Rows and intermediate results are held in float32: fitting needs about 3 n d + 2 d^2 + 10 n k numbers of 4 bytes
     besides X, or n^2 for d^2 if n < d. One million rows of 1,280 features and 10 classes take some 16 GB.
@@ -69,7 +67,7 @@ class MGCEEmbeddingClassifier(RobustClassifier):
         cv_results_: arrays `head`, `l2` and `accuracy`: the share of noisy labels of other folds that was predicted.
         noise_matrix_: T, shape (k, k): the estimated probability that class i is labelled j.
         oof_proba_: for each training row, the mean of the probabilities of `robust` and `forward`, fitted without the
-            fold of the row, shape (n, k). It is not saved to files.
+            fold of the row, or those of `forward` where `robust` is left out; shape (n, k). It is not saved to files.
         coefs_, intercepts_: W, shape (M, k, d), and b, shape (M, k), of the heads in the order of `head_`.
         rooted_, means_, scales_, center_: what makes z of x, see :class:`mgce.estimators.directions.Directions`.
         n_features_in_, feature_names_in_: as in every scikit-learn estimator.
@@ -116,23 +114,74 @@ class MGCEEmbeddingClassifier(RobustClassifier):
         kept = np.flatnonzero(weight > 0)
         rows, target = np.ascontiguousarray(X[kept], dtype=np.float32), index[kept]
         single = (weight[kept] / weight[kept].mean()).astype(np.float32)
-        fold = _folds(target, self.cv, check_random_state(self.random_state))
         with threads_for(4.0 * rows.size * self.classes_.size):
             directions, z = fitted_directions(rows, single)
-            search = _Search(coordinates(z, single), target, single, fold, self.classes_.size)
-            heads, oof, self.noise_matrix_ = _heads(search, target, single)
+            space = coordinates(z, single)
+            del rows, z  # of them the search needs nothing, and it takes the most time
+            oof = self._search(directions, space, target, single)
+        self.oof_proba_ = np.full((len(index), self.classes_.size), np.nan)
+        self.oof_proba_[order[kept]] = oof
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit_shards(self, shards: Sequence[str | Path], y: Any, *, jobs: int | None = None) -> MGCEEmbeddingClassifier:
+        """Choose and fit the heads to rows in several files, whose features are never in memory together.
+
+        Each file is read three times: for means and deviations, for the Gram matrix, and to be projected on its
+        eigenvectors. The projected rows, at most n d numbers of 4 bytes, come into memory; the heads are fitted there.
+        The files are read by joblib: `joblib.parallel_config("dask")` reads them on a Dask cluster whose workers see
+        them. Folds follow the order of the rows, so they are others than those of :meth:`fit`.
+
+        Args:
+            shards: files of features, of one width: .npy, which are read by blocks, or .npz, .parquet or .safetensors.
+            y: labels of the rows of all files, in the order of the files, shape (n,), of at least 2 classes.
+            jobs: files read at a time; None for what `joblib.parallel_config` says, or else one.
+
+        Returns:
+            self.
+
+        Raises:
+            FileNotFoundError: if there is no such file.
+            ValueError: if files, labels or a parameter are not as described.
+
+        Example:
+            >>> from tempfile import TemporaryDirectory
+            >>> from sklearn.datasets import load_digits
+            >>> X, y = load_digits(return_X_y=True)
+            >>> with TemporaryDirectory() as folder:
+            ...     shards = [f"{folder}/0.npy", f"{folder}/1.npy"]
+            ...     for path, rows in zip(shards, (X[:200], X[200:400])):
+            ...         np.save(path, rows)
+            ...     clf = MGCEEmbeddingClassifier(random_state=0).fit_shards(shards, y[:400])
+            >>> clf.score(X[400:], y[400:]) > 0.85
+            True
+        """
+        self.classes_, index = sorted_classes(column_or_1d(y))
+        class_factors(None, self.classes_, np.bincount(index))  # at least two classes
+        directions, space = shard_coordinates([Path(path) for path in shards], jobs)
+        n = len(space.rows)
+        if len(index) != n:
+            raise ValueError(expected("y", f"a label for each of {n:,} rows", f"{len(index):,} labels"))
+        self.n_features_in_ = len(space.axes)
+        with threads_for(4.0 * space.rows.size * self.classes_.size):
+            self.oof_proba_ = self._search(directions, space, index.astype(np.int64), np.ones(n, np.float32))
+        return self
+
+    def _search(self, directions: Directions, space: Coordinates, target: IntArray, weight: SingleArray) -> FloatArray:
+        """Choose and fit the heads to rows in coordinates; return the probabilities out of fold."""
+        fold = folds(target, self.cv, check_random_state(self.random_state))
+        search = Search(space, target, weight, fold, self.classes_.size)
+        heads, oof, self.noise_matrix_ = fitted_heads(search, target)
         self.beta_ = float("inf")
         self.head_ = {name: l2 for name, (l2, _) in heads.items()}
         self.cv_results_ = {name: np.array(values) for name, values in search.results.items()}
         solved = np.stack([head for _, head in heads.values()])  # (M, r + 1, k)
-        self.coefs_ = np.stack([(search.space.axes @ head[:-1]).T for head in solved])
+        self.coefs_ = np.stack([(space.axes @ head[:-1]).T for head in solved])
         self.intercepts_ = np.ascontiguousarray(solved[:, -1])
         self.rooted_ = directions.rooted
         for name in ("means", "scales", "center"):
             setattr(self, f"{name}_", getattr(directions, name).numpy().astype(np.float32))
-        self.oof_proba_ = np.full((len(index), self.classes_.size), np.nan)
-        self.oof_proba_[order[kept]] = oof
-        return self
+        return oof
 
     def _margin_modules(self) -> list[nn.Module]:
         parts = (self.means_, self.scales_, self.center_)
@@ -148,112 +197,3 @@ class MGCEEmbeddingClassifier(RobustClassifier):
         state = dict(super().__getstate__())
         state.pop("oof_proba_", None)  # it is as long as the training set, and belongs to it
         return state
-
-
-def _folds(target: IntArray, cv: int, random_state: np.random.RandomState) -> IntArray:
-    """Return the fold of each row, in 0..cv-1: the rows of each class are dealt out in random order, in turn."""
-    fold = np.empty(len(target), np.int64)
-    order = random_state.permutation(len(target))
-    order = order[np.argsort(target[order], kind="stable")]
-    fold[order] = np.arange(len(target)) % cv
-    return fold
-
-
-class _Search:
-    """Fits a head to all rows, and to all folds but one, along a path of penalties.
-
-    Attributes:
-        space: the training rows in coordinates.
-        results: the columns of `cv_results_`.
-    """
-
-    def __init__(self, space: Coordinates, target: IntArray, weight: SingleArray, fold: IntArray, k: int) -> None:
-        self.space, self._target, self._weight, self._fold, self._k = space, target, weight, fold, k
-        self.results: dict[str, list[Any]] = {"head": [], "l2": [], "accuracy": []}
-        parts = [np.flatnonzero(fold != number) for number in np.unique(fold)]
-        self._parts = [part for part in parts if part.size]
-
-    def zeros(self) -> list[SingleArray]:
-        """Return the starts of heads of which nothing is known, one for all folds but one."""
-        return [np.zeros((len(self.space.spread) + 1, self._k), np.float32) for _ in self._parts]
-
-    def choose(
-        self,
-        name: str,
-        make: Callable[[IntArray], Callable[[Tensor], Tensor]],
-        starts: list[SingleArray],
-        noisy: NDArray[np.float64] | None = None,
-    ) -> tuple[float, FloatArray, list[SingleArray]]:
-        """Return the penalty of the best accuracy on noisy folds, the probabilities there and the heads of the folds.
-
-        Each penalty starts anew. A loss that is not convex would carry a class that a large penalty has lost along the
-        whole path: on CIFAR-10 two classes were never predicted again, at the best accuracy on noisy folds.
-
-        Args:
-            name: name of the head in the results.
-            make: from row numbers to the loss of their logits.
-            starts: a start for each part of the training rows.
-            noisy: the noise matrix that turns probabilities into those of noisy labels; None for none.
-        """
-        best: tuple[float, float, FloatArray, list[SingleArray]] | None = None
-        since = 0
-        for l2 in L2S:
-            heads = [self.fit(make(part), l2, start, part) for part, start in zip(self._parts, starts, strict=True)]
-            probs = np.full((len(self._target), self._k), 1 / self._k)
-            for part, head in zip(self._parts, heads, strict=True):
-                others = np.setdiff1d(np.arange(len(probs)), part)
-                probs[others] = softmax(margins(self.space.rows[others], head))
-            predicted = (probs if noisy is None else probs @ noisy).argmax(1)
-            accuracy = float(np.average(predicted == self._target, weights=self._weight))
-            for column, value in zip(self.results.values(), (name, l2, accuracy), strict=True):
-                column.append(value)
-            if best is None or accuracy > best[0]:
-                best, since = (accuracy, l2, probs, heads), 0
-            else:
-                since += 1
-                if since == PATIENCE:
-                    break
-        assert best is not None
-        return best[1:]
-
-    def fit(
-        self, loss: Callable[[Tensor], Tensor], l2: float, start: SingleArray, part: IntArray | None = None
-    ) -> SingleArray:
-        """Return the head that is fitted to some rows, or to all."""
-        rows, weight = self.space.rows, self._weight
-        if part is not None:
-            rows, weight = rows[part], weight[part]
-        return fit_head(rows, self.space.spread, loss, weight, l2, start)
-
-
-def _heads(
-    search: _Search, target: IntArray, weight: SingleArray
-) -> tuple[dict[str, tuple[float, SingleArray]], FloatArray, FloatArray]:
-    """Return penalty and head by name, probabilities out of fold, and the noise matrix."""
-    labels = torch.from_numpy(target)
-    every = np.arange(len(target))
-
-    def gce(wanted: Tensor, beta: float) -> Callable[[IntArray], Callable[[Tensor], Tensor]]:
-        return lambda part: lambda logits: gce_loss(logits, wanted[torch.from_numpy(part)], reduction="none", beta=beta)
-
-    l2, _, starts = search.choose("logistic", gce(labels, np.inf), search.zeros())
-    logistic = search.fit(gce(labels, np.inf)(every), l2, search.zeros()[0])
-    robust_l2, robust_probs, _ = search.choose("robust", gce(labels, ROBUST_BETA), starts)
-    noise = fitted_transition(robust_probs, target, weight)
-    transition = torch.from_numpy(noise.astype(np.float32))
-
-    def forward(part: IntArray) -> Callable[[Tensor], Tensor]:
-        loss = gce(labels, FORWARD_BETA)(part)
-        return lambda logits: loss(forward_corrected_logits(logits, transition))
-
-    forward_l2, forward_probs, _ = search.choose("forward", forward, starts, noise)
-    oof = (robust_probs + forward_probs) / 2
-    right = torch.from_numpy(right_class(robust_probs, target, noise).astype(np.float32))
-    weak_l2 = robust_l2 / WEAKER
-    heads = {
-        "robust": (robust_l2, search.fit(gce(labels, ROBUST_BETA)(every), robust_l2, logistic)),
-        "forward": (forward_l2, search.fit(forward(every), forward_l2, logistic)),
-        "corrected": (robust_l2, search.fit(gce(right, np.inf)(every), robust_l2, logistic)),
-        "corrected_robust": (weak_l2, search.fit(gce(right, ROBUST_BETA)(every), weak_l2, logistic)),
-    }
-    return heads, oof, noise
