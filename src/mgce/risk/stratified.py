@@ -135,7 +135,8 @@ class _Cells:
             p = self._p_values(*corner)[own[0], own[1]]
             top = self._largest(p, own, corner, far)
             best, possible = float(top.max()), top > reached
-            reached = max(reached, self._largest(p[possible], [x[possible] for x in own], corner, corner).max(initial=0))
+            at_corner = self._largest(p[possible], [x[possible] for x in own], corner, corner)
+            reached = max(reached, float(at_corner.max(initial=0)))
             kept = top > reached
             if best - reached <= TOLERANCE * best or kept.sum() * PARTS**2 > MOST:
                 break
@@ -203,8 +204,8 @@ class _Cells:
         a, b = (x[place] for x, place in zip(corner, own, strict=True))
         far_a, far_b = (x[place] for x, place in zip(far, own, strict=True))
         widest, narrowest = np.maximum(far_b - a, far_a - b), np.maximum(0, np.maximum(b - far_a, a - far_b))
-        sides = [_variances(*ends) for ends in zip(corner, far, strict=True)]
-        least, most = (sum(x[end][place] for x, place in zip(sides, own, strict=True)) / 2 for end in (0, 1))
+        first, second = (_variances(*ends) for ends in zip(corner, far, strict=True))
+        least, most = ((x[own[0]] + y[own[1]]) / 2 for x, y in zip(first, second, strict=True))
         deviation = -special.ndtri(np.minimum(1, p * (1 + special.ndtr(-GOOD)) / (1 - FAR - IMPLAUSIBLE)))
         # In r the accepted deviation of the weight falls, then rises: it is largest at an end.
         ends = self._ratio(narrowest, most), self._ratio(widest, least)
