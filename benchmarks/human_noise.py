@@ -28,6 +28,7 @@ from sklearn.preprocessing import StandardScaler
 from benchmarks.markdown import table
 from mgce.risk import betting_upper_sequence, certify, clopper_pearson_upper, looked_up_upper_sequence
 
+IntArray = NDArray[np.int64]
 LABELS = {"worst": "worse_label", "random": "random_label1", "aggregate": "aggre_label"}
 MODELS: dict[str, Callable[[], Any]] = {
     "LDA": lambda: LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto"),
@@ -75,31 +76,34 @@ def main() -> None:
 
 def measure(options: argparse.Namespace, cells: list[dict[str, Any]]) -> None:
     """Measure what has no result of at least so many draws yet."""
-    x, y = features(options.embeddings)
-    human = torch.load(options.cifarn / "CIFAR-10_human.pt", weights_only=False)
+    for name in (f"{labels}, {model}" for labels in LABELS for model in MODELS):
+        done = next((found for found in cells if found[CELLS] == name), None)
+        if done is None:
+            done = {CELLS: name, "draws": 0, "looks": 0}
+            cells.append(done)
+        if done["draws"] >= options.draws and done["looks"] >= options.looks:
+            continue
+        drawn_from = world(options.embeddings, options.cifarn, *name.split(", "))
+        if done["draws"] < options.draws:
+            done |= cell(*drawn_from, options.draws) | {"draws": options.draws}
+        if done["looks"] < options.looks:
+            done["widths"] = [looked_up(*drawn_from, m, options.looks) for m in LOOKED_UP]
+            done["looks"] = options.looks
+        print(json.dumps(done), flush=True)
+        OUT.write_text(json.dumps({"delta": DELTA, "cells": cells}, indent=1) + "\n")
+
+
+def world(embeddings: Path, cifarn: Path, labels: str, model: str) -> tuple[IntArray, IntArray, Any]:
+    """Return the right and given labels of all rows that a model has not seen, and its probabilities."""
+    x, y = features(embeddings)
+    human = torch.load(cifarn / "CIFAR-10_human.pt", weights_only=False)
+    given = np.asarray(human[LABELS[labels]]).astype(np.int64)[: y.size]
     scale = StandardScaler().fit(x[:TRAINED])
-    seen, unseen = scale.transform(x[:TRAINED]), scale.transform(x[TRAINED:])
-    for labels, key in LABELS.items():
-        given = np.asarray(human[key]).astype(np.int64)
-        for name, model in MODELS.items():
-            done = next((found for found in cells if found[CELLS] == f"{labels}, {name}"), None)
-            if done is None:
-                done = {CELLS: f"{labels}, {name}", "draws": 0, "looks": 0}
-                cells.append(done)
-            if done["draws"] >= options.draws and done["looks"] >= options.looks:
-                continue
-            probs = model().fit(seen, given[:TRAINED]).predict_proba(unseen)
-            world = y[TRAINED:], given[TRAINED : y.size], probs
-            if done["draws"] < options.draws:
-                done |= cell(*world, options.draws) | {"draws": options.draws}
-            if done["looks"] < options.looks:
-                done["widths"] = [looked_up(*world, m, options.looks) for m in LOOKED_UP]
-                done["looks"] = options.looks
-            print(json.dumps(done), flush=True)
-            OUT.write_text(json.dumps({"delta": DELTA, "cells": cells}, indent=1) + "\n")
+    fitted = MODELS[model]().fit(scale.transform(x[:TRAINED]), given[:TRAINED])
+    return y[TRAINED:], given[TRAINED:], fitted.predict_proba(scale.transform(x[TRAINED:]))
 
 
-def features(folder: Path) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+def features(folder: Path) -> tuple[NDArray[np.float32], IntArray]:
     """Return the features and right labels of all rows, from the first one on."""
     files = sorted(folder.glob("train-*-128.npz"), key=lambda path: int(path.name.split("-")[1]))
     parts = [np.load(path) for path in files]
@@ -107,12 +111,10 @@ def features(folder: Path) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     return x.astype(np.float32), y.astype(np.int64)
 
 
-def cell(right: NDArray[np.int64], given: NDArray[np.int64], probs: Any, draws: int) -> dict[str, Any]:
+def cell(right: IntArray, given: IntArray, probs: Any, draws: int) -> dict[str, Any]:
     """Return the shares of samples of one world in which a bound by stated noise is false or refused."""
     rng, k = np.random.default_rng(0), probs.shape[1]
-    counts = np.zeros((k, k))
-    np.add.at(counts, (right, given), 1)
-    transition, rate = counts / counts.sum(1, keepdims=True), float((right != given).mean())
+    transition, rate = true_transition(right, given, k), float((right != given).mean())
     truth = float((probs.argmax(1) != right).mean())
     shares = {name: 0.0 for name in COLUMNS[1:]}
     for _ in range(draws):
@@ -130,6 +132,13 @@ def cell(right: NDArray[np.int64], given: NDArray[np.int64], probs: Any, draws: 
         refused = certify(drawn, probs[rows], bounds=["argmax"], transition=transition).refuted is not None
         shares["drawn from T: refused"] += refused / draws
     return {"true error": truth, "noise rate": rate, **shares}
+
+
+def true_transition(right: IntArray, given: IntArray, k: int) -> Any:
+    """Return T: how often each label was given to the rows of each class."""
+    counts = np.zeros((k, k))
+    np.add.at(counts, (right, given), 1)
+    return counts / counts.sum(1, keepdims=True)
 
 
 def looked_up(right: Any, given: Any, probs: Any, m: int, draws: int) -> dict[str, float]:

@@ -261,6 +261,25 @@ def test_a_noisy_threshold_is_the_last_one_proved_whatever_is_worked_on_at_once(
     assert min(want) < 0.999
 
 
+@pytest.mark.parametrize("per_class", [False, True])
+def test_a_noisy_threshold_keeps_a_class_whose_score_is_the_threshold(per_class, monkeypatch):
+    """All right classes have the score 0.5: a set at this threshold holds them, and one at the next misses all."""
+    rng, matrix = np.random.default_rng(0), np.asarray(pair_flip(K, 0.1))
+    right = rng.integers(0, K, 2000)
+    probs = np.where(np.arange(K) == right[:, None], 0.5, 0.5 / (K - 1))
+    given = (matrix[right].cumsum(1) < rng.random((2000, 1))).sum(1)
+    monkeypatch.setattr(calibration, "CANDIDATES", np.array([0.99, 0.75, 0.5, 0.25]))
+    sets = calibrate(given, probs, alpha=0.3, transition=matrix, per_class=per_class)
+    assert sets.thresholds == (0.5,) * K
+    assert sets.predict(probs).sum(1).tolist() == [1] * 2000
+
+
+def test_no_threshold_is_proved_by_few_rows_and_sets_hold_every_class():
+    sets = calibrate(np.arange(8) % K, np.eye(K)[np.arange(8) % K], alpha=0.1, transition=pair_flip(K, 0.1))
+    assert sets.thresholds == (np.inf,) * K
+    assert sets.predict(np.eye(K)).all()
+
+
 def in_another_batch(probs, rng, precision):
     """Return probabilities as another batch or precision would: margins change in their last digit, and so do these."""
     margins = np.log(probs).astype(precision)
