@@ -261,6 +261,16 @@ def test_a_noisy_threshold_is_the_last_one_proved_whatever_is_worked_on_at_once(
     assert min(want) < 0.999
 
 
+@pytest.mark.parametrize("seed", [0, 7, 31])
+def test_rows_of_one_kind_have_to_prove_a_noisy_threshold_in_every_order(seed, monkeypatch):
+    rng, matrix, alpha, delta = np.random.default_rng(seed), np.asarray(pair_flip(K, 0.1)), 0.3, 0.2
+    monkeypatch.setattr(calibration, "CANDIDATES", calibration.CANDIDATES[::8])
+    probs = np.repeat([[0.7, 0.1, 0.15, 0.05]], 60, axis=0)
+    _, y = draw(rng, probs, 60, matrix)
+    want, _ = proved(y, probs, matrix, alpha, delta, range(K), len(calibration.CANDIDATES))
+    assert calibrate(y, probs, alpha=alpha, transition=matrix, delta=delta).thresholds == (want,) * K
+
+
 @pytest.mark.parametrize("per_class", [False, True])
 def test_a_noisy_threshold_keeps_a_class_whose_score_is_the_threshold(per_class, monkeypatch):
     """All right classes have the score 0.5: a set at this threshold holds them, and one at the next misses all."""
