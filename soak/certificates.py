@@ -253,7 +253,7 @@ def instance_any(rng: np.random.Generator, w: World, n: int, delta: float) -> Dr
 
 
 def _instance_stated(transition: bool) -> Callable[[np.random.Generator, World, int, float], Draw]:
-    """State the true rate or T: a miss is a number under the plain name, or a false bound on disagreements."""
+    """State the true rate or T: a miss is a number under the plain name that is meant for the error."""
 
     def draw(rng: np.random.Generator, w: World, n: int, delta: float) -> Draw:
         found: Draw = {"truth": w.error, "miss": 0.0}
@@ -263,13 +263,12 @@ def _instance_stated(transition: bool) -> Callable[[np.random.Generator, World, 
             stated: dict[str, Any] = {"transition": noise.transition} if transition else {"noise_rate": INSTANCE_RATE}
             c = certify(noise.labels(rng, atoms), w.probs[atoms], delta=delta, bounds=["argmax"], **stated)
             found["bound"] = c.assumed.argmax_error or 0.0
-            if c.refuted is None:
-                found["miss"] += c.argmax_error is not None
-            elif strength == 1:
-                found["miss"] += found["bound"] < noise.disagreement
-            condition = c.conditional is not None and found["bound"] < w.error
-            found[f"refuted at strength {strength:g}"] = c.refuted is not None
-            found[f"condition false at strength {strength:g}"] = condition
+            if c.refuted is None and c.argmax_error is not None:
+                found["miss"] = 1.0
+            at = f"at strength {strength:g}"
+            found[f"refuted {at}"] = c.refuted is not None
+            found[f"condition false {at}"] = c.refuted is None and found["bound"] < w.error
+        found["bound on disagreements false"] = c.refuted is not None and found["bound"] < noise.disagreement
         return found
 
     return draw
