@@ -59,6 +59,9 @@ def test_the_quantile_is_that_of_the_paper():
     assert sets.thresholds == (np.sort(1 - probs[:, 0])[14],) * 2  # ceil(20 * 0.75) = 15
     assert calibrate(np.zeros(3, int), probs[:3], alpha=0.2).thresholds == (np.inf, np.inf)
     assert calibrate([0, 0, 0, -1], probs[:4], alpha=0.2).thresholds[0] == np.inf
+    scores = np.arange(1, 25) / 25  # 25 * 0.56 is 14, and a little more in floating point
+    sets = calibrate(np.zeros(24, int), np.column_stack([1 - scores, scores]), alpha=0.44)
+    assert sets.thresholds[0] == pytest.approx(scores[13], abs=1e-12)
 
 
 @pytest.mark.parametrize(
