@@ -61,8 +61,8 @@ SHOWN = (50, 300)
 def main() -> None:
     """Fit, draw, write the counts, and print a table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.human_noise", description=__doc__)
-    parser.add_argument("embeddings", type=Path)
-    parser.add_argument("cifarn", type=Path)
+    parser.add_argument("embeddings", type=Path, nargs="?")
+    parser.add_argument("cifarn", type=Path, nargs="?")
     parser.add_argument("--draws", type=int, default=1000, help="samples of a cell, for stated noise")
     parser.add_argument("--looks", type=int, default=1000, help="samples of a cell, for looked-up rows")
     parser.add_argument("--page", action="store_true", help="only write the table of the page anew")
@@ -187,12 +187,14 @@ def significant(cells: list[dict[str, Any]], m: int, kind: str = "false") -> int
 def render(cells: list[dict[str, Any]]) -> str:
     """Return the table of docs/certificates.md."""
     shown = ("false", "mean bound", "Clopper-Pearson")
-    header = [CELLS, *COLUMNS, *(f"{m} looked up: {name}" for m in LOOKED_UP for name in ("false", *BOUNDS[:2]))]
+    columns = (f"{m} looked up: {name}" for m in LOOKED_UP for name in shown)
+    header = [CELLS, *COLUMNS, "samples with looked-up rows", *columns]
     rows = []
     for c in cells:
         widths = {w["looked up"]: w for w in c["widths"]}
         means = [widths[m][name] for m in LOOKED_UP for name in shown]
-        rows.append([c[CELLS], *(f"{value:.3f}" for value in [*(c[name] for name in COLUMNS), *means])])
+        stated = [f"{c[name]:.3f}" for name in COLUMNS]
+        rows.append([c[CELLS], *stated, f"{c['looks']:,}", *(f"{value:.3f}" for value in means)])
     return table(header, rows)
 
 
