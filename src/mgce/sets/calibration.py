@@ -52,7 +52,7 @@ def calibrate(
     (`noise_type="any"`), alpha is replaced by alpha - eta.
 
     If the right labels of some rows, drawn at random, were looked up, pass these rows alone. The guarantee then holds
-    whatever the noise of all other labels. People's noise depends on the row, so a stated T or rate often is not enough.
+    whatever the noise of all other labels. People's noise depends on the row, so stating T or a rate is often false.
 
     For a transition matrix T, or symmetric noise at a rate that is exactly known, the mean of
 
