@@ -382,6 +382,8 @@ def test_two_leading_classes_that_tie_are_in_every_set_together(apart, score):
     """Which of the two is the larger depends on the batch, by a last digit of float32."""
     probs = [[0.4, 0.4 + apart, 0.2 - apart]]
     assert ConformalSets((0.0,) * 3, score, 0.9, False, None, 10, ()).predict(probs).tolist() == [[True, True, False]]
+    by_logits = ConformalSets((0.0,) * 3, score, 0.9, False, None, 10, (), of_logits=True)
+    assert by_logits.predict(logits=[[4.0, 4.0 + apart, 2.0]]).tolist() == [[True, True, False]]
     if score == "adaptive":
         np.testing.assert_allclose(conformal_scores(probs, score), [[0.0, 0.0, 0.8]], atol=1e-6)
 
