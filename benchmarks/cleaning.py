@@ -21,9 +21,11 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.model_selection import KFold, cross_val_predict
 
 from benchmarks.human_noise import features
+from mgce.noise.confident import confident_labels
 from mgce.review.bounds import share_left_sequence
 from mgce.review.cleaning import clean_labels
 from mgce.risk import clopper_pearson_upper
+from mgce.tables.suspects import right_class_probs
 
 OUT = Path(__file__).parents[1] / "results" / "certificates" / "cleaning.json"
 N, AT_MOST, STEP = 3000, 0.05, 50
@@ -56,7 +58,7 @@ def main() -> None:
 
 def measure(probs: Any, given: Any, right: Any, draws: int) -> dict[str, Any]:
     """Return mean numbers of looks, and how often more wrong labels than promised were left."""
-    by_class = posterior(probs, given)
+    by_class = right_class_probs(probs, given, confident_labels(probs, given))
     rows, proposed = np.arange(given.size), by_class.argmax(1)
     cases = {
         "mgce clean": (1 - by_class.max(1), proposed != right, 0.0),
@@ -80,16 +82,6 @@ def measure(probs: Any, given: Any, right: Any, draws: int) -> dict[str, Any]:
     means = {name: float(np.mean(values)) for name, values in looks.items()}
     means |= {"reader, oracle and Clopper-Pearson": float(np.mean(oracle)), "mgce review": float(np.mean(review))}
     return {"looks": means, "false": {name: count / draws for name, count in false.items()}}
-
-
-def posterior(probs: Any, given: Any) -> Any:
-    """Return the probability of each right class given the row and its label, as `mgce fit` estimates it."""
-    from mgce.noise.confident import confident_labels
-    from mgce.tables.suspects import _noise_matrix, _right
-
-    noise = _noise_matrix(given, confident_labels(probs, given), probs.shape[1])
-    by_class = _right(probs, noise) * noise[:, given].T
-    return by_class / by_class.sum(1, keepdims=True)
 
 
 def cleaned(doubt: Any, wrong: Any, drop: float, seed: int) -> tuple[int, int, int]:

@@ -5,7 +5,7 @@
 first 6,000 rows. All later rows are the world: samples of it are drawn with replacement; rates, T and true errors are
 its own.
 Each finished cell is written to results/certificates/human-noise.json. A second call goes on where the first stopped,
-and `--page` writes the table of docs/certificates.md.
+and measures anew what has fewer draws than asked for. `--page` writes the table of docs/certificates.md.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from sklearn.preprocessing import StandardScaler
 from benchmarks.markdown import table
 from mgce.risk import betting_upper_sequence, certify, clopper_pearson_upper, looked_up_upper_sequence
 
+IntArray = NDArray[np.int64]
 LABELS = {"worst": "worse_label", "random": "random_label1", "aggregate": "aggre_label"}
 MODELS: dict[str, Callable[[], Any]] = {
     "LDA": lambda: LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto"),
@@ -60,8 +61,8 @@ SHOWN = (50, 300)
 def main() -> None:
     """Fit, draw, write the counts, and print a table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.human_noise", description=__doc__)
-    parser.add_argument("embeddings", type=Path)
-    parser.add_argument("cifarn", type=Path)
+    parser.add_argument("embeddings", type=Path, nargs="?")
+    parser.add_argument("cifarn", type=Path, nargs="?")
     parser.add_argument("--draws", type=int, default=1000, help="samples of a cell, for stated noise")
     parser.add_argument("--looks", type=int, default=1000, help="samples of a cell, for looked-up rows")
     parser.add_argument("--page", action="store_true", help="only write the table of the page anew")
@@ -74,26 +75,35 @@ def main() -> None:
 
 
 def measure(options: argparse.Namespace, cells: list[dict[str, Any]]) -> None:
-    """Measure the cells that have no result yet."""
-    x, y = features(options.embeddings)
-    human = torch.load(options.cifarn / "CIFAR-10_human.pt", weights_only=False)
+    """Measure what has no result of at least so many draws yet."""
+    for name in (f"{labels}, {model}" for labels in LABELS for model in MODELS):
+        done = next((found for found in cells if found[CELLS] == name), None)
+        if done is None:
+            done = {CELLS: name, "draws": 0, "looks": 0}
+            cells.append(done)
+        if done["draws"] >= options.draws and done["looks"] >= options.looks:
+            continue
+        drawn_from = world(options.embeddings, options.cifarn, *name.split(", "))
+        if done["draws"] < options.draws:
+            done |= cell(*drawn_from, options.draws) | {"draws": options.draws}
+        if done["looks"] < options.looks:
+            done["widths"] = [looked_up(*drawn_from, m, options.looks) for m in LOOKED_UP]
+            done["looks"] = options.looks
+        print(json.dumps(done), flush=True)
+        OUT.write_text(json.dumps({"delta": DELTA, "cells": cells}, indent=1) + "\n")
+
+
+def world(embeddings: Path, cifarn: Path, labels: str, model: str) -> tuple[IntArray, IntArray, Any]:
+    """Return the right and given labels of all rows that a model has not seen, and its probabilities."""
+    x, y = features(embeddings)
+    human = torch.load(cifarn / "CIFAR-10_human.pt", weights_only=False)
+    given = np.asarray(human[LABELS[labels]]).astype(np.int64)[: y.size]
     scale = StandardScaler().fit(x[:TRAINED])
-    seen, unseen = scale.transform(x[:TRAINED]), scale.transform(x[TRAINED:])
-    for labels, key in LABELS.items():
-        given = np.asarray(human[key]).astype(np.int64)
-        for name, model in MODELS.items():
-            if any(done[CELLS] == f"{labels}, {name}" for done in cells):
-                continue
-            probs = model().fit(seen, given[:TRAINED]).predict_proba(unseen)
-            world = y[TRAINED:], given[TRAINED : y.size], probs
-            cells.append({CELLS: f"{labels}, {name}"} | cell(*world, options.draws, options.looks))
-            cells[-1] |= {"draws": options.draws, "looks": options.looks}
-            print(json.dumps(cells[-1]), flush=True)
-            document = {"delta": DELTA, "cells": cells}
-            OUT.write_text(json.dumps(document, indent=1) + "\n")
+    fitted = MODELS[model]().fit(scale.transform(x[:TRAINED]), given[:TRAINED])
+    return y[TRAINED:], given[TRAINED:], fitted.predict_proba(scale.transform(x[TRAINED:]))
 
 
-def features(folder: Path) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+def features(folder: Path) -> tuple[NDArray[np.float32], IntArray]:
     """Return the features and right labels of all rows, from the first one on."""
     files = sorted(folder.glob("train-*-128.npz"), key=lambda path: int(path.name.split("-")[1]))
     parts = [np.load(path) for path in files]
@@ -101,12 +111,10 @@ def features(folder: Path) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     return x.astype(np.float32), y.astype(np.int64)
 
 
-def cell(right: NDArray[np.int64], given: NDArray[np.int64], probs: Any, draws: int, looks: int) -> dict[str, Any]:
-    """Return the shares of samples of one world in which a bound is false or refused, and the mean bounds."""
+def cell(right: IntArray, given: IntArray, probs: Any, draws: int) -> dict[str, Any]:
+    """Return the shares of samples of one world in which a bound by stated noise is false or refused."""
     rng, k = np.random.default_rng(0), probs.shape[1]
-    counts = np.zeros((k, k))
-    np.add.at(counts, (right, given), 1)
-    transition, rate = counts / counts.sum(1, keepdims=True), float((right != given).mean())
+    transition, rate = true_transition(right, given, k), float((right != given).mean())
     truth = float((probs.argmax(1) != right).mean())
     shares = {name: 0.0 for name in COLUMNS[1:]}
     for _ in range(draws):
@@ -123,8 +131,14 @@ def cell(right: NDArray[np.int64], given: NDArray[np.int64], probs: Any, draws: 
         drawn = (transition[right[rows]].cumsum(1) < rng.random((HELD_OUT, 1))).sum(1).clip(max=k - 1)
         refused = certify(drawn, probs[rows], bounds=["argmax"], transition=transition).refuted is not None
         shares["drawn from T: refused"] += refused / draws
-    widths = [looked_up(right, given, probs, m, looks) for m in LOOKED_UP]
-    return {"true error": truth, "noise rate": rate, **shares, "widths": widths}
+    return {"true error": truth, "noise rate": rate, **shares}
+
+
+def true_transition(right: IntArray, given: IntArray, k: int) -> Any:
+    """Return T: how often each label was given to the rows of each class."""
+    counts = np.zeros((k, k))
+    np.add.at(counts, (right, given), 1)
+    return counts / counts.sum(1, keepdims=True)
 
 
 def looked_up(right: Any, given: Any, probs: Any, m: int, draws: int) -> dict[str, float]:
@@ -173,12 +187,14 @@ def significant(cells: list[dict[str, Any]], m: int, kind: str = "false") -> int
 def render(cells: list[dict[str, Any]]) -> str:
     """Return the table of docs/certificates.md."""
     shown = ("false", "mean bound", "Clopper-Pearson")
-    header = [CELLS, *COLUMNS, *(f"{m} looked up: {name}" for m in LOOKED_UP for name in ("false", *BOUNDS[:2]))]
+    columns = (f"{m} looked up: {name}" for m in LOOKED_UP for name in shown)
+    header = [CELLS, *COLUMNS, "samples with looked-up rows", *columns]
     rows = []
     for c in cells:
         widths = {w["looked up"]: w for w in c["widths"]}
         means = [widths[m][name] for m in LOOKED_UP for name in shown]
-        rows.append([c[CELLS], *(f"{value:.3f}" for value in [*(c[name] for name in COLUMNS), *means])])
+        stated = [f"{c[name]:.3f}" for name in COLUMNS]
+        rows.append([c[CELLS], *stated, f"{c['looks']:,}", *(f"{value:.3f}" for value in means)])
     return table(header, rows)
 
 

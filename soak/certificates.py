@@ -11,7 +11,6 @@ import argparse
 import json
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,66 +29,17 @@ from mgce.risk import (
 )
 from mgce.sets import calibrate
 from soak import certificates_page
+from soak.worlds import ATOMS, InstanceNoise, World, flip
 
 RECORD = Path(__file__).parents[1] / "results" / "certificates" / "cells.json"
 CLASSES, SIZES, DELTAS = (2, 10, 100), (50, 200, 2000), (0.01, 0.05, 0.2)
 BLOCK = 100  # draws between two looks at the disk
-ATOMS = 300  # of a world
 BETA = 1.4
 ALPHA = 0.1  # of sets whose guarantee has a confidence of its own
 CLUSTER = 10
+INSTANCE_RATE = 0.15  # of noise that depends on the row
+STRENGTHS = (0.0, 0.5, 1.0)  # from noise by class alone to noise that grows with the model's uncertainty
 Draw = dict[str, float]
-
-
-@dataclass(frozen=True, eq=False)
-class World:
-    """Equally likely atoms, each with a right label and a classifier's probabilities."""
-
-    label: Any  # (a,)
-    probs: Any  # (a, k)
-
-    @classmethod
-    def of(cls, k: int) -> World:
-        """Make a world whose classifier is wrong on 15 % of the atoms, most of them where it is not sure."""
-        rng = np.random.default_rng(k)
-        label = np.arange(ATOMS) % k
-        sure = rng.uniform(0.4, 0.98, ATOMS)
-        wrong = np.argsort(sure + rng.normal(0, 0.15, ATOMS))[: round(0.15 * ATOMS)]
-        wrong = wrong[sure[wrong] < 0.75]
-        guess = label.copy()
-        guess[wrong] = (label[wrong] + 1) % k
-        probs = rng.dirichlet(np.full(k, 0.5), ATOMS) * (1 - sure[:, None])
-        probs[np.arange(ATOMS), guess] += sure
-        return cls(label, probs)
-
-    def right_where_sure(self) -> World:
-        """Return the same world with errors less sure: the two fifths where the classifier is most sure are right."""
-        k, sure = self.probs.shape[1], self.probs.max(1)
-        limit = np.quantile(sure, 0.6)
-        wrong = (self.probs.argmax(1) != self.label) & (sure >= limit)
-        # Mixed with the uniform distribution, so that the largest probability is a little below the limit.
-        share = np.where(wrong, (0.999 * limit - 1 / k) / (sure - 1 / k), 1.0)[:, None]
-        return World(self.label, share * self.probs + (1 - share) / k)
-
-    @property
-    def error(self) -> float:
-        """That of the most probable class."""
-        return float((self.probs.argmax(1) != self.label).mean())
-
-    @property
-    def own(self) -> Any:
-        """The probability of the right label of each atom."""
-        return self.probs[np.arange(ATOMS), self.label]
-
-    def sample(self, rng: np.random.Generator, n: int) -> tuple[Any, Any]:
-        """Draw atoms; give them and their labels."""
-        atoms = rng.integers(0, ATOMS, n)
-        return atoms, self.label[atoms]
-
-
-def flip(rng: np.random.Generator, y: Any, k: int, rate: float) -> Any:
-    """Replace labels by others, all alike."""
-    return np.where(rng.random(y.size) < rate, (y + rng.integers(1, k, y.size)) % k, y)
 
 
 def _by_mean(z: Any, delta: float, ends: tuple[float, float] = (0.0, 1.0)) -> Draw:
@@ -283,6 +233,47 @@ def sets_any(rng: np.random.Generator, w: World, n: int, delta: float) -> Draw:
     return {"bound": float(sets.sum(1).mean()), "truth": 0.0, "miss": float(1 - sets[np.arange(ATOMS), w.label].mean())}
 
 
+def instance_checked(rng: np.random.Generator, w: World, n: int, delta: float) -> Draw:
+    """A fifth of the rows is looked up, 20 at least."""
+    noise, m = InstanceNoise.of(w, INSTANCE_RATE), max(20, n // 5)
+    atoms, y = w.sample(rng, n)
+    given, looked_up = noise.labels(rng, atoms), (np.arange(m), y[:m])
+    bound = certify(given, w.probs[atoms], delta=delta, checked=looked_up, bounds=["argmax"]).argmax_error or 0.0
+    wrong = int((w.probs[atoms[:m]].argmax(1) != y[:m]).sum())
+    return {"bound": bound, "truth": w.error, "Clopper-Pearson": clopper_pearson_upper(wrong, m, delta)}
+
+
+def instance_any(rng: np.random.Generator, w: World, n: int, delta: float) -> Draw:
+    """The true share of wrong labels is stated."""
+    atoms, _ = w.sample(rng, n)
+    given = InstanceNoise.of(w, INSTANCE_RATE).labels(rng, atoms)
+    stated: dict[str, Any] = {"noise_type": "any", "noise_rate": INSTANCE_RATE}
+    bound = certify(given, w.probs[atoms], delta=delta, bounds=["argmax"], **stated).argmax_error
+    return {"bound": bound or 0.0, "truth": w.error}
+
+
+def _instance_stated(transition: bool) -> Callable[[np.random.Generator, World, int, float], Draw]:
+    """State the true rate or T: a miss is a number under the plain name that is meant for the error."""
+
+    def draw(rng: np.random.Generator, w: World, n: int, delta: float) -> Draw:
+        found: Draw = {"truth": w.error, "miss": 0.0}
+        for strength in STRENGTHS:
+            noise = InstanceNoise.of(w, INSTANCE_RATE, strength, 1.0 if transition else strength)
+            atoms, _ = w.sample(rng, n)
+            stated: dict[str, Any] = {"transition": noise.transition} if transition else {"noise_rate": INSTANCE_RATE}
+            c = certify(noise.labels(rng, atoms), w.probs[atoms], delta=delta, bounds=["argmax"], **stated)
+            found["bound"] = c.assumed.argmax_error or 0.0
+            if c.refuted is None and c.argmax_error is not None:
+                found["miss"] = 1.0
+            at = f"at strength {strength:g}"
+            found[f"refuted {at}"] = c.refuted is not None
+            found[f"condition false {at}"] = c.refuted is None and found["bound"] < w.error
+        found["bound on disagreements false"] = c.refuted is not None and found["bound"] < noise.disagreement
+        return found
+
+    return draw
+
+
 KINDS: dict[str, tuple[str, Callable[[np.random.Generator, World, int, float], Draw]]] = {
     "argmax": ("most probable class", argmax),
     "randomized": ("class drawn from h", randomized),
@@ -298,6 +289,10 @@ KINDS: dict[str, tuple[str, Callable[[np.random.Generator, World, int, float], D
     "parts": ("certify_each, three parts", parts),
     "anytime": ("betting_upper_sequence, after every row", anytime),
     "drift": ("drift_upper_sequence, after every row", drift),
+    "instance-checked": ("checked, a fifth of the rows, noise by row", instance_checked),
+    "instance-any": ("noise_type=any, noise_rate=0.15, noise by row", instance_any),
+    "instance-rate": ("noise_rate=0.15, noise by row", _instance_stated(False)),
+    "instance-transition": ("transition=T, noise by row", _instance_stated(True)),
     "sets": ("sets, right labels, least ambiguous, alpha = delta", _sets("least_ambiguous", False)),
     "sets-adaptive": ("sets, right labels, adaptive, alpha = delta", _sets("adaptive", False)),
     "sets-class": ("sets, per_class, alpha = delta", _sets("least_ambiguous", True)),

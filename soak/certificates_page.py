@@ -11,6 +11,7 @@ from scipy import stats
 DOCS = Path(__file__).parents[1] / "docs"
 START, END = "<!-- measured -->", "<!-- /measured -->"
 RARE = 1e-3  # probability of so many misses of a valid bound, below which a cell is beyond
+UNDRAWN = "instance-"  # kinds without a picture: it would repeat that of the same certificate under other noise
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00")
 
 
@@ -19,10 +20,11 @@ def write(record: dict[str, Any], kinds: dict[str, str]) -> None:
     # The record also keeps cells of kinds that are gone.
     drawn = {name: cell for name, cell in record.items() if cell["draws"] and name.split("/")[0] in kinds}
     found = [kind for kind in kinds if any(name.startswith(f"{kind}/") for name in drawn)]
-    for kind in found:
+    shown = [kind for kind in found if not kind.startswith(UNDRAWN)]
+    for kind in shown:
         picture(drawn, kind, kinds[kind])
     parts = [misses(drawn, kinds, found), widths(drawn, kinds, found)]
-    parts += [f"![{kinds[kind]}](images/certificate-{kind}.svg)" for kind in found]
+    parts += [f"![{kinds[kind]}](images/certificate-{kind}.svg)" for kind in shown]
     page = DOCS / "certificates.md"
     before, rest = page.read_text().split(START)
     page.write_text(before + START + "\n\n" + "\n\n".join(parts) + "\n\n" + END + rest.split(END)[1])

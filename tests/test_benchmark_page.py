@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 from benchmarks import (
+    checked_rows,
     demo_seeds,
     estimators_page,
     estimators_picture,
     human_noise,
+    human_sets,
     losses_picture,
     page,
     tables_page,
@@ -37,6 +39,20 @@ def test_page_is_the_rendering_of_the_saved_results():
 def test_table_of_certificates_under_the_noise_of_people_is_that_of_its_results():
     document = json.loads((ROOT / "results/certificates/human-noise.json").read_text())
     assert human_noise.render(document["cells"]) in (ROOT / "docs/certificates.md").read_text()
+
+
+def test_table_of_sets_under_the_noise_of_people_is_that_of_its_results():
+    document = json.loads((ROOT / "results/certificates/sets.json").read_text())
+    assert human_sets.render(document["cells"]) in (ROOT / "docs/certificates.md").read_text()
+    document["cells"][0]["mean coverage"] += 0.1
+    assert human_sets.render(document["cells"]) not in (ROOT / "docs/certificates.md").read_text()
+
+
+def test_the_picture_of_checked_rows_is_the_rendering_of_its_results():
+    found = json.loads(checked_rows.RESULTS.read_text())
+    assert checked_rows.PICTURE.read_text() == checked_rows.render(found)
+    found["widths"][0]["mean bound"] += 0.1
+    assert checked_rows.PICTURE.read_text() != checked_rows.render(found)
 
 
 def test_page_of_the_estimators_is_the_rendering_of_their_results():

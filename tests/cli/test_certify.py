@@ -317,6 +317,23 @@ def test_a_label_that_is_no_class_is_an_error(mgce, model_file, fresh, tmp_path,
             "Expected `transition` to be a table with a row and a",
         ),
         (["p.csv", "--target", "truth", "--noise-rate", "some"], "Expected `noise_rate` to be a number or 'auto'"),
+        (["p.csv", "--target", "truth", "--width", "1", "--json", "c.json"], "Expected `width` to be in (0, 1)"),
+        (
+            ["p.csv", "--target", "truth", "--width", "nan", "--to-check", "p.suspects.csv"],
+            "Expected `width` to be in (0, 1)",
+        ),
+        (
+            ["p.csv", "--target", "truth", "--json", "c.json", "--to-check", "c.json"],
+            "Expected `to_check` to be the path of a file that serves for nothing else",
+        ),
+        (
+            ["p.csv", "--target", "truth", "--checked", "d.csv", "--json", "d.csv"],
+            "Expected `json` to be the path of a file that serves for nothing else",
+        ),
+        (
+            ["p.csv", "--target", "truth", "--groups", "job", "--to-check", "p.suspects.csv"],
+            "Expected `to_check` to be left out with `checked` or `groups`",
+        ),
     ],
 )
 def test_bad_predictions_are_refused(refuses, predicted, arguments, sentence):

@@ -59,6 +59,9 @@ def test_the_quantile_is_that_of_the_paper():
     assert sets.thresholds == (np.sort(1 - probs[:, 0])[14],) * 2  # ceil(20 * 0.75) = 15
     assert calibrate(np.zeros(3, int), probs[:3], alpha=0.2).thresholds == (np.inf, np.inf)
     assert calibrate([0, 0, 0, -1], probs[:4], alpha=0.2).thresholds[0] == np.inf
+    scores = np.arange(1, 25) / 25  # 25 * 0.56 is 14, and a little more in floating point
+    sets = calibrate(np.zeros(24, int), np.column_stack([1 - scores, scores]), alpha=0.44)
+    assert sets.thresholds[0] == pytest.approx(scores[13], abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -261,6 +264,35 @@ def test_a_noisy_threshold_is_the_last_one_proved_whatever_is_worked_on_at_once(
     assert min(want) < 0.999
 
 
+@pytest.mark.parametrize("seed", [0, 7, 31])
+def test_rows_of_one_kind_have_to_prove_a_noisy_threshold_in_every_order(seed, monkeypatch):
+    rng, matrix, alpha, delta = np.random.default_rng(seed), np.asarray(pair_flip(K, 0.1)), 0.3, 0.2
+    monkeypatch.setattr(calibration, "CANDIDATES", calibration.CANDIDATES[::8])
+    probs = np.repeat([[0.7, 0.1, 0.15, 0.05]], 60, axis=0)
+    _, y = draw(rng, probs, 60, matrix)
+    want, _ = proved(y, probs, matrix, alpha, delta, range(K), len(calibration.CANDIDATES))
+    assert calibrate(y, probs, alpha=alpha, transition=matrix, delta=delta).thresholds == (want,) * K
+
+
+@pytest.mark.parametrize("per_class", [False, True])
+def test_a_noisy_threshold_keeps_a_class_whose_score_is_the_threshold(per_class, monkeypatch):
+    """All right classes have the score 0.5: a set at this threshold holds them, and one at the next misses all."""
+    rng, matrix = np.random.default_rng(0), np.asarray(pair_flip(K, 0.1))
+    right = rng.integers(0, K, 2000)
+    probs = np.where(np.arange(K) == right[:, None], 0.5, 0.5 / (K - 1))
+    given = (matrix[right].cumsum(1) < rng.random((2000, 1))).sum(1)
+    monkeypatch.setattr(calibration, "CANDIDATES", np.array([0.99, 0.75, 0.5, 0.25]))
+    sets = calibrate(given, probs, alpha=0.3, transition=matrix, per_class=per_class)
+    assert sets.thresholds == (0.5,) * K
+    assert sets.predict(probs).sum(1).tolist() == [1] * 2000
+
+
+def test_no_threshold_is_proved_by_few_rows_and_sets_hold_every_class():
+    sets = calibrate(np.arange(8) % K, np.eye(K)[np.arange(8) % K], alpha=0.1, transition=pair_flip(K, 0.1))
+    assert sets.thresholds == (np.inf,) * K
+    assert sets.predict(np.eye(K)).all()
+
+
 def in_another_batch(probs, rng, precision):
     """Return probabilities as another batch or precision would: margins change in their last digit, and so do these."""
     margins = np.log(probs).astype(precision)
@@ -350,6 +382,8 @@ def test_two_leading_classes_that_tie_are_in_every_set_together(apart, score):
     """Which of the two is the larger depends on the batch, by a last digit of float32."""
     probs = [[0.4, 0.4 + apart, 0.2 - apart]]
     assert ConformalSets((0.0,) * 3, score, 0.9, False, None, 10, ()).predict(probs).tolist() == [[True, True, False]]
+    by_logits = ConformalSets((0.0,) * 3, score, 0.9, False, None, 10, (), of_logits=True)
+    assert by_logits.predict(logits=[[4.0, 4.0 + apart, 2.0]]).tolist() == [[True, True, False]]
     if score == "adaptive":
         np.testing.assert_allclose(conformal_scores(probs, score), [[0.0, 0.0, 0.8]], atol=1e-6)
 

@@ -26,6 +26,9 @@ def test_by_hand(monkeypatch):
     q /= q.sum(1, keepdims=True)
     wrong = [q[i, 0] / 3 / (q[i, 0] / 3 + q[i, 1]) for i in (2, 3, 4)]
     np.testing.assert_allclose(found.wrong, [0, 0, *wrong], atol=1e-6)
+    first = np.array([1, 1, *wrong])  # the probability of class 0 to be the right one, given the row and its label
+    by_class = suspects.right_class_probs(probs, target, confident_labels(probs, target))
+    np.testing.assert_allclose(by_class, np.stack([first, 1 - first], 1), atol=1e-6)
     assert found.order()[0] == 4 and found.suspects(9).tolist() == [4]
 
 

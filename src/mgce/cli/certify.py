@@ -27,6 +27,7 @@ from mgce.risk import RiskCertificate, certify_each
 from mgce.risk import certify as certify_probs
 from mgce.risk.breakdown import LABEL
 from mgce.risk.breakdown import PREDICTION as PREDICTED
+from mgce.risk.check_plan import check_width
 from mgce.tables.columns import unlike_their_column
 from mgce.tables.copies import numbered, things_and_copies
 from mgce.tables.looked_up import looked_up, order_to_check, to_check_csv
@@ -102,9 +103,11 @@ def certify(
     if audit is not None:
         what = "left out: --checked takes the file of rows that were looked up, and assumes nothing of the noise"
         raise ValueError(expected("audit", what, audit.name))
-    check_json(json_file, *(path for path in (table, model, transition) if path is not None))
-    if to_check is not None:
-        check_output("to_check", to_check, *(path for path in (table, model, transition) if path is not None))
+    check_width(width)
+    decided = [] if checked is None else [Path(path) for path in parse_names(checked)]
+    if to_check is not None and (decided or groups is not None):
+        raise ValueError(expected("to_check", "left out with `checked` or `groups`", to_check))
+    _check_outputs(json_file, to_check, [path for path in (table, model, transition, *decided) if path is not None])
     form = TextFormat(sep, decimal, encoding, sheet)
     named = [name for name in (by, groups) if name is not None]
     if is_table(model):
@@ -115,12 +118,15 @@ def certify(
     options: dict[str, Any] = {"bounds": None if bounds is None else parse_names(bounds)}
     options |= _noise_options(predictions.classes, parse_rate(noise_rate), noise_type, transition, form)
     if checked is not None:
-        decisions, _ = read_decisions(*map(Path, parse_names(checked)))
+        decisions, _ = read_decisions(*decided)
         options["checked"] = looked_up(frame, predictions, decisions, delta)
     if clusters is not None:
         options["groups"] = clusters
     certificate = certify_probs(predictions.target, predictions.probs, delta=delta, anytime=anytime, **options)
     parts = {} if by is None else _certify_parts(frame, predictions, by, delta, options)
+    plan = ""
+    if certificate.looked_up is None and clusters is None:
+        plan = _rows_to_check(frame, predictions, width, delta, to_check)
     source = {"model": model.name, "table": (table or model).name}
     write_json(json_file, {**source, **certificate.to_dict(), **_parts_document(parts, by), "notes": notes})
     console = Terminal(quiet=quiet or json_file == STDOUT)
@@ -129,8 +135,15 @@ def certify(
         console.print(_grid(parts, by or "", delta))
     for sentence in notes:
         console.print(f"Note: {sentence}", markup=False)
-    if certificate.looked_up is None and clusters is None:
-        console.print(_rows_to_check(frame, predictions, width, delta, to_check), markup=False)
+    if plan:
+        console.print(plan, markup=False)
+
+
+def _check_outputs(json_file: Path | None, to_check: Path | None, read: list[Path]) -> None:
+    """Raise an error if an output cannot be written, or is the other one or a file that is read."""
+    check_json(json_file, *read)
+    if to_check is not None:
+        check_output("to_check", to_check, *read, *([] if json_file is None else [json_file]))
 
 
 def _rows_to_check(

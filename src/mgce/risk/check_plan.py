@@ -52,8 +52,7 @@ def rows_to_check(
         (76, [463, 765, 601])
     """
     check_delta(delta)
-    if not 0 < width < 1:
-        raise ValueError(_validation.expected_share("width", "in (0, 1)", width))
+    check_width(width)
     h = checked_probs(probs)
     labels = checked_target(target, *h.shape)
     n = labels.size
@@ -62,6 +61,12 @@ def rows_to_check(
     kept = reserved(n)
     order = np.concatenate([draws.permutation(np.flatnonzero(~kept)), draws.permutation(np.flatnonzero(kept))])
     return np.asarray(order[:enough], dtype=np.int64)
+
+
+def check_width(width: float) -> None:
+    """Raise an error unless the wanted width of a bound is in (0, 1)."""
+    if not 0 < width < 1:
+        raise ValueError(_validation.expected_share("width", "in (0, 1)", width))
 
 
 def number_to_check(error: float, most: int, width: float, delta: float, *, anytime: bool = False) -> int:

@@ -122,35 +122,38 @@ class _Cells:
 
     def upper(self) -> float:
         """Return the largest error rate that is not refuted, searched in rectangles of the two cells' error rates."""
-        i, j = np.indices((SIDE, SIDE)).reshape(2, -1)
+        starts, ends = np.array(self._plausible).T
+        width = (ends - starts) / SIDE
         parts = np.indices((PARTS, PARTS)).reshape(2, 1, -1)
-        (start_a, end_a), (start_b, end_b) = self._plausible
-        h = np.array([(end_a - start_a) / SIDE, (end_b - start_b) / SIDE])
+        # The corners of a rectangle stand at two places of a grid, of which only the used ones are computed.
+        grids = [np.arange(SIDE), np.arange(SIDE)]
+        own = list(np.indices((SIDE, SIDE)).reshape(2, -1))
+        reached = 0.0
         for _ in range(LEVELS):
-            (a, own_a), (b, own_b) = (np.unique(x, return_inverse=True) for x in (i, j))
-            a, b = start_a + a * h[0], start_b + b * h[1]
-            p = self._p_values(a, b)[own_a, own_b]
-            a, b = a[own_a], b[own_b]
-            top = self._largest(p, (a, b), (np.minimum(1, a + h[0]), np.minimum(1, b + h[1])))
-            best, reached = float(top.max()), float(self._largest(p, (a, b), (a, b)).max())
+            corner = [start + grid * h for start, grid, h in zip(starts, grids, width, strict=True)]
+            far = [np.minimum(1, low + h) for low, h in zip(corner, width, strict=True)]
+            p = self._p_values(*corner)[own[0], own[1]]
+            top = self._largest(p, own, corner, far)
+            best, possible = float(top.max()), top > reached
+            at_corner = self._largest(p[possible], [x[possible] for x in own], corner, corner)
+            reached = max(reached, float(at_corner.max(initial=0)))
             kept = top > reached
             if best - reached <= TOLERANCE * best or kept.sum() * PARTS**2 > MOST:
                 break
-            i, j = ((PARTS * x[kept, None] + y).ravel() for x, y in zip((i, j), parts, strict=True))
-            h /= PARTS
+            for side, part in enumerate(parts):
+                used, place = np.unique(own[side][kept], return_inverse=True)
+                grids[side] = (PARTS * grids[side][used, None] + np.arange(PARTS)).ravel()
+                own[side] = (PARTS * place[:, None] + part).ravel()
+            width /= PARTS
         return min(1.0, best)
 
     def _p_values(self, first: FloatArray, second: FloatArray) -> FloatArray:
         """Return p_K: the probability, for each pair of error rates, of x and y errors with y at most `outcomes[x]`."""
-        from scipy import special
-
         m1, m2 = self.looked_up
         x = np.flatnonzero(self.outcomes >= 0)
-        log = special.gammaln(m1 + 1) - special.gammaln(x + 1) - special.gammaln(m1 - x + 1)
-        p = first[:, None]
-        mass = np.exp(log + special.xlogy(x, p) + special.xlog1py(m1 - x, -p))
-        most, own = np.unique(self.outcomes[x], return_inverse=True)
-        return np.asarray(mass @ special.bdtr(most[:, None].astype(float), m2, second[None, :])[own])
+        y = np.arange(int(self.outcomes.max()) + 1)
+        at_most = _binomial(y, m2, second).cumsum(1)
+        return np.asarray(_binomial(x, m1, first) @ at_most[:, self.outcomes[x]].T)
 
     @cached_property
     def _plausible(self) -> tuple[tuple[float, float], tuple[float, float]]:
@@ -188,20 +191,21 @@ class _Cells:
         return np.asarray(special.betaincinv(mean * size, (1 - mean) * size, 1 - self.delta))
 
     def _largest(
-        self, p: FloatArray, corner: tuple[FloatArray, FloatArray], far: tuple[FloatArray, FloatArray]
+        self, p: FloatArray, own: list[IntArray], corner: list[FloatArray], far: list[FloatArray]
     ) -> FloatArray:
         """Return for each rectangle of pairs (e_1, e_2) an upper bound on the error rates theta that are not refuted.
 
         e_1 and e_2 are error rates of the two cells, and theta is their weighted mean. `corner` holds the lower ends of
-        the rectangles, and `far` the upper ends. `p` holds the largest value of p_K in each rectangle;
-        :func:`stratified_upper` defines p_K.
+        the rectangles' sides, and `far` the upper ends; `own` holds the place of each rectangle's sides in these. `p`
+        holds the largest value of p_K in each rectangle; :func:`stratified_upper` defines p_K.
         """
         from scipy import special
 
-        (a, b), (far_a, far_b) = corner, far
+        a, b = (x[place] for x, place in zip(corner, own, strict=True))
+        far_a, far_b = (x[place] for x, place in zip(far, own, strict=True))
         widest, narrowest = np.maximum(far_b - a, far_a - b), np.maximum(0, np.maximum(b - far_a, a - far_b))
-        (least_a, most_a), (least_b, most_b) = _variances(a, far_a), _variances(b, far_b)
-        least, most = (least_a + least_b) / 2, (most_a + most_b) / 2
+        first, second = (_variances(*ends) for ends in zip(corner, far, strict=True))
+        least, most = ((x[own[0]] + y[own[1]]) / 2 for x, y in zip(first, second, strict=True))
         deviation = -special.ndtri(np.minimum(1, p * (1 + special.ndtr(-GOOD)) / (1 - FAR - IMPLAUSIBLE)))
         # In r the accepted deviation of the weight falls, then rises: it is largest at an end.
         ends = self._ratio(narrowest, most), self._ratio(widest, least)
@@ -242,6 +246,14 @@ class _Cells:
         from scipy import special
 
         return _weight_ranges(self.rows[0], sum(self.rows), special.ndtr(-self._levels))
+
+
+def _binomial(count: IntArray, m: int, p: FloatArray) -> FloatArray:
+    """Return the probability of each count among m draws, for each success probability, shape (p, count)."""
+    from scipy import special
+
+    log = special.gammaln(m + 1) - special.gammaln(count + 1) - special.gammaln(m - count + 1)
+    return np.asarray(np.exp(log + special.xlogy(count, p[:, None]) + special.xlog1py(m - count, -p[:, None])))
 
 
 def _variances(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -51,6 +51,9 @@ def calibrate(
     also over the random choice of the calibration rows. If at most a share eta of the labels is wrong, no matter which
     (`noise_type="any"`), alpha is replaced by alpha - eta.
 
+    If the right labels of some rows, drawn at random, were looked up, pass these rows alone. The guarantee then holds
+    whatever the noise of all other labels. People's noise depends on the row, so stating T or a rate is often false.
+
     For a transition matrix T, or symmetric noise at a rate that is exactly known, the mean of
 
     .. math:: z_i = \sum_j (T^{-1})[y_i, j]\; 1\{s_j(x_i) > q\}

@@ -145,14 +145,18 @@ def judgement(
         suggested=probs.argmax(1),
         probs=probs,
         is_issue=confident_class != target,
-        wrong=_wrong(probs, target, confident_class),
+        wrong=1 - right_class_probs(probs, target, confident_class)[np.arange(len(target)), target],
         is_distinct=np.ones(len(target), bool) if first is None else first == np.arange(len(target)),
         rank=np.argsort(order).astype(np.int64),
     )
 
 
-def _wrong(probs: FloatArray, target: IntArray, confident_class: IntArray) -> FloatArray:
-    """Estimate the probability that each given label is wrong, by Bayes' rule: see :func:`judge`.
+def right_class_probs(probs: FloatArray, target: IntArray, confident_class: IntArray) -> FloatArray:
+    r"""Return the probability of each class to be the right one, given the row and its label, shape (n, k).
+
+    .. math:: P(y = i \mid x, \tilde y = j) \propto q_i(x)\, T_{ij}, \qquad p \approx q T
+
+    p are the probabilities of given labels, q those of right classes, and T the noise matrix: see :func:`judge`.
 
     Args:
         probs: class probabilities p, shape (n, k).
@@ -160,9 +164,8 @@ def _wrong(probs: FloatArray, target: IntArray, confident_class: IntArray) -> Fl
         confident_class: the class that each row confidently belongs to, shape (n,).
     """
     noise = _noise_matrix(target, confident_class, probs.shape[1])
-    right = _right(probs, noise)
-    by_class = right * noise[:, target].T  # P(right class, given label | row); its row sum is P(given label | row)
-    return np.asarray(1 - by_class[np.arange(len(target)), target] / by_class.sum(1))
+    by_class = _right(probs, noise) * noise[:, target].T  # its row sum is P(given label | row)
+    return np.asarray(by_class / by_class.sum(1, keepdims=True))
 
 
 def _right(probs: FloatArray, noise: FloatArray) -> FloatArray:
