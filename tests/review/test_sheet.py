@@ -121,6 +121,7 @@ def test_the_page_refers_to_nothing_outside_and_runs_nothing_of_others():
 def test_lines_as_the_page_joins_them_are_read_back(tmp_path):
     shown = chosen(suspects(20), 10, 10)
     data = data_of(sheet(shown, "t", "d.csv").decode())
+    assert data["named"] == shown[0].suspect.cells[0][0]  # "row", or the column that names the rows
     assert data["head"] == ",".join(HEAD)
     lines = [data["head"]]
     for row in data["rows"]:  # as `csv` in page.js

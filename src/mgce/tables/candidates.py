@@ -197,8 +197,8 @@ def _convex(model: str, estimator: Any, penalty: float) -> Candidate:
     values = PENALTIES[model]
     end, beyond = {values[0]: ("smallest", "smaller"), values[-1]: ("largest", "larger")}.get(penalty, ("", ""))
     edge = (
-        f"The penalty that was chosen, {penalty:g}, is the {end} that was tried. A {beyond} one might be a little more "
-        "accurate, and there is no option for it: nothing is to be done."
+        f"The penalty that was chosen, {penalty:g}, is the {end} that was tried. That is no error: a {beyond} one "
+        "might be a little more accurate."
     )
     final = estimator.set_params(lambda0=penalty)
     quick = type(estimator)(**{**final.get_params(), "tol": TOL, "max_iter": MAX_ITER})
