@@ -174,7 +174,7 @@ def right_on_checked(fit: TableFit) -> str:
         "not seen."
     )
     if error.unsettled:
-        measured += f" Skipped and dropped rows count as errors: {error.unsettled:,} of them."
+        measured += f" Rows without a right label count as errors: {error.unsettled:,} of them."
     if error.upper >= 1:
         return f"{measured} These rows do not suffice for a bound."
     return (
