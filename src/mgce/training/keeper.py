@@ -73,7 +73,7 @@ class ModelKeeper:
         >>> print(keeper)  # doctest: +NORMALIZE_WHITESPACE
         The average of the weights after epoch 4 of 5 is kept: it predicts 96.0% of the validation labels. The network
         predicts 96.0% at its best, and 96.0% after the last epoch. It does not memorise: it predicts 97% of the
-        training labels, and loses no validation labels. No other loss is needed. At most 7% of the validation labels
+        training labels, and loses no validation labels. No other loss is needed. At most 7.2% of the validation labels
         are wrong, if on every row the right label is at least as likely as any one wrong label.
 
     References: Izmailov et al., Averaging weights leads to wider optima and better generalization, 2018; Polyak and

@@ -7,6 +7,7 @@ import math
 from scipy.stats import binomtest
 from torch import Tensor
 
+from mgce._rounding import percent_down, percent_up
 from mgce.noise.share import NoiseShare
 
 # Of McNemar's test that the last epoch predicts fewer validation labels than the best one. The best epoch is the best
@@ -14,6 +15,9 @@ from mgce.noise.share import NoiseShare
 LEVEL = 0.01
 # Of the test that the network is better than the average of its weights, which is better more often.
 CHOICE_LEVEL = 0.05
+# What an interval of the share of wrong labels assumes, and its upper limit alone.
+ASSUMED = "wrong labels are equally common on all rows and in all classes"
+ASSUMED_LESS = "on every row the right label is at least as likely as any one wrong label"
 # By so much more of the training labels than of the validation labels. It is a rule of thumb: a network of few epochs
 # predicts about as many of both.
 GAP = 0.2
@@ -74,15 +78,10 @@ def wrong_labels(share: NoiseShare) -> str:
 
     Example:
         >>> wrong_labels(NoiseShare(0.4, 0.36, 0.44, 0.35, 0.45, True, "", 0.45, 800, 0.05))
-        'Between 36% and 44% of the validation labels are wrong, if wrong labels are equally common on all rows and in \
+        'Between 36.0% and 44.0% of the validation labels are wrong, if wrong labels are equally common on all rows and in \
 all classes.'
     """
     if share.supported:
-        return (
-            f"Between {share.lower:.0%} and {share.upper:.0%} of the validation labels are wrong, if wrong labels are "
-            "equally common on all rows and in all classes."
-        )
-    return (
-        f"At most {share.upper:.0%} of the validation labels are wrong, if on every row the right label is at least as "
-        "likely as any one wrong label."
-    )
+        ends = f"Between {percent_down(share.lower)} and {percent_up(share.upper)}"
+        return f"{ends} of the validation labels are wrong, if {ASSUMED}."
+    return f"At most {percent_up(share.upper)} of the validation labels are wrong, if {ASSUMED_LESS}."
