@@ -216,7 +216,7 @@ class ConsensusClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X = self._checked(X, reset=True)
         if X.shape[0] != len(matrix):
             raise ValueError(expected("y", f"of {X.shape[0]} rows, one for each row of X", len(matrix)))
-        by_content = X if isinstance(X, np.ndarray) else X.astype(str).to_numpy(dtype=object)
+        by_content = X.astype(str).to_numpy(dtype=object) if isinstance(X, pd.DataFrame) else X
         order = content_order(matrix, by_content)
         rows, annotations = _taken(X, order), Annotations.of(matrix[order], len(self.classes_))
         labelled = np.unique(annotations.row)
@@ -254,7 +254,7 @@ class ConsensusClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             X = validate_data(self, X, dtype=np.float64, reset=reset)
             check_single(X)
             return X
-        return X if isinstance(X, pd.DataFrame) else np.asarray(X)
+        return X if isinstance(X, pd.DataFrame) or hasattr(X, "tocsr") else np.asarray(X)
 
     def _made(self, rows: Any, random_state: np.random.RandomState) -> Any:
         if self.estimator is None:
