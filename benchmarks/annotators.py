@@ -3,7 +3,7 @@
 `python -m benchmarks.annotators --features FOLDER --cifarn FOLDER` reads parts `train-A-B-128.npz` (arrays x and y) of
 the features of CIFAR-10's training rows, and `CIFAR-10_human.pt`. Five disjoint sets of 6,000 rows have 3, 2 and 1.6
 labels a row; the rows from 30,000 with their right labels test the models. `--made N` adds N made tables. CROWDLAB needs
-cleanlab, and Dawid-Skene, GLAD and MACE need crowd-kit. Each finished cell is a line of
+cleanlab, and Dawid-Skene and MACE need crowd-kit. Each finished cell is a line of
 `results/annotators/cells.jsonl`: a run that is stopped goes on where it was. `--page` writes the tables of
 `docs/annotators.md`.
 """
@@ -35,7 +35,7 @@ ROOT = Path(__file__).parents[1]
 RESULTS, PAGE = ROOT / "results" / "annotators" / "cells.jsonl", ROOT / "docs" / "annotators.md"
 OURS = "ConsensusClassifier"
 KEEPS = (3.0, 2.0, 1.6)
-CROWDKIT = {"crowd-kit Dawid-Skene": "DawidSkene", "crowd-kit GLAD": "GLAD", "crowd-kit MACE": "MACE"}
+CROWDKIT = {"crowd-kit Dawid-Skene": "DawidSkene", "crowd-kit MACE": "MACE"}
 METHODS = ("majority", *CROWDKIT, "CROWDLAB", OURS)
 ASKED = {"none": 0, "ours, 1,000": 1000, "disagreement, 1,000": 1000, "random, 1,500": 1500}
 TESTED = 10_000  # rows on which models are tested
@@ -49,6 +49,7 @@ def main() -> None:
     parser.add_argument("--features", type=Path, help="folder of train-A-B-128.npz")
     parser.add_argument("--cifarn", type=Path, help="folder of CIFAR-10_human.pt")
     parser.add_argument("--sets", type=int, nargs="+", default=list(range(1, SETS + 1)))
+    parser.add_argument("--asking", type=int, nargs="*", default=list(range(1, SETS + 1)), help="sets of item asking")
     parser.add_argument("--made", type=int, default=0, help="number of made tables")
     parser.add_argument("--page", action="store_true", help="write the tables of docs/annotators.md")
     options = parser.parse_args()
@@ -83,9 +84,10 @@ def _cells(options: argparse.Namespace) -> Iterator[tuple[dict[str, Any], Callab
                     {"data": "CIFAR-10N", "number": number, "part": "consensus", "keep": keep},
                     lambda number=number, keep=keep: world.consensus(number, keep),
                 )
-            yield {"data": "CIFAR-10N", "number": number, "part": "asking"}, lambda number=number: world.asking(number)
     for number in range(options.made):
         yield {"data": "made", "number": number, "part": "consensus"}, lambda number=number: measured_made(number)
+    for number in options.asking if options.features is not None else ():
+        yield {"data": "CIFAR-10N", "number": number, "part": "asking"}, lambda number=number: world.asking(number)
 
 
 class _World:

@@ -182,7 +182,8 @@ def fit(
         else:
             classes = [target] if several is None else several.columns
             source = read_source(table, [*classes, *named], classes, form, embeddings, id)
-        plan, labelled = replace(plan, id=source.id), None
+        plan = asked = replace(plan, id=source.id)
+        labelled = None
         if several is not None:
             labelled = several.read(source, plan, form, jobs)
             plan = labelled.plan
@@ -197,8 +198,9 @@ def fit(
         form_options = {"--sep": sep, "--sheet": sheet, "--out": None if out is None else str(out)}
         form_options |= {"--embeddings": embeddings, "--encoder": encoder}
         form_options |= {"--target-file": None if target_file is None else str(target_file)}
-        form_options |= {"--label-columns": label_columns, "--annotations": None if several is None else several.file}
-        steps = next_steps(result, plan, str(table), str(outputs.model), reviewed, form_options)
+        form_options |= {"--label-columns": label_columns}
+        form_options |= {"--annotations": None if annotations is None else str(annotations)}
+        steps = next_steps(result, asked, str(table), str(outputs.model), reviewed, form_options)
         files = outputs.contents(result, plan, table.name, suspects, steps, labelled)
     write_files(outputs.model.parent, files)
     for path, rows, decided in outputs.tables(result):

@@ -20,6 +20,9 @@ IntArray = NDArray[np.int64]
 POOLED_PRIOR = 2.0
 # Labels in each class that the pooled matrix counts as, in the matrix of one annotator: the most likely of these counts.
 PRIOR_LABELS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
+# Wrong labels by which the accuracy of one annotator is drawn to the pooled one: two labels say next to nothing.
+OWN_PRIOR = 2.0
+MOST_WRONG = 0.98  # of the labels of one class by one annotator, before the annotator's own counts
 # Expected wrong labels by which the copying of one pair of annotators is drawn to that of all pairs.
 PAIR_PRIOR = 10.0
 # Steps of expectation maximisation without copying, and after each of two estimates of copying. No probability changed by
@@ -116,8 +119,8 @@ def annotator_model(annotations: Annotations, probs: FloatArray | None = None) -
     r"""Estimate the right class of each row, with the probabilities of a classifier as its prior.
 
     Expectation maximisation alternates between P and three estimates. Each annotator's matrix is a mean of the counts
-    and of a matrix that is pooled over all annotators; the weight of the pooled matrix has the largest likelihood. The
-    sharpness a climbs the likelihood of all labels. Annotators with more equal wrong labels than by chance count less
+    and of a prior: the matrix that is pooled over all annotators, with as many wrong labels as the annotator has. The
+    weight of the prior has the largest likelihood. The sharpness a climbs the likelihood of all labels. Annotators with more equal wrong labels than by chance count less
     where they agree: two annotators who copy each other count once.
 
     Args:
@@ -172,14 +175,27 @@ def _transitions(given: Any, posterior: FloatArray, shape: tuple[int, int, int])
     np.fill_diagonal(even, 1 - wrong)
     pooled = pooled + POOLED_PRIOR * even
     pooled /= pooled.sum(1, keepdims=True)
+    own = _scaled(pooled, counts)
     sizes = counts.sum(2)
     # The logarithm of the probability of the counts, when each row of a matrix is drawn from a Dirichlet distribution.
     gain = [
-        (gammaln(counts + s * pooled) - gammaln(s * pooled)).sum() - (gammaln(sizes + s) - gammaln(s)).sum()
+        (gammaln(counts + s * own) - gammaln(s * own)).sum() - (gammaln(sizes + s) - gammaln(s)).sum()
         for s in PRIOR_LABELS
     ]
-    prior = PRIOR_LABELS[int(np.argmax(gain))] * pooled
+    prior = PRIOR_LABELS[int(np.argmax(gain))] * own
     return np.asarray((counts + prior) / (counts + prior).sum(2, keepdims=True)), pooled
+
+
+def _scaled(pooled: FloatArray, counts: FloatArray) -> FloatArray:
+    """Return the pooled matrix with the wrong labels of each annotator scaled to as many as the annotator has."""
+    rates = 1 - np.diag(pooled)
+    observed = counts.sum((1, 2)) - np.trace(counts, axis1=1, axis2=2)
+    factor = (observed + OWN_PRIOR) / (counts.sum(2) @ rates + OWN_PRIOR)
+    wrong = np.minimum(factor[:, None] * rates, MOST_WRONG)
+    own = pooled * (wrong / rates)[:, :, None]
+    k = np.arange(len(pooled))
+    own[:, k, k] = 1 - wrong
+    return np.asarray(own)
 
 
 def _sharper(log_prior: FloatArray, evidence: FloatArray, labelled: NDArray[np.bool_], sharpness: float) -> float:

@@ -370,7 +370,8 @@ def _notes(table: Sequence[Annotator], matrix: IntArray) -> list[str]:
             notes.append("All labels of each row agree. Were they given independently?")
     empty = int(((matrix >= 0).sum(1) == 0).sum())
     if empty:
-        notes.append(f"{empty:,} {'row has' if empty == 1 else 'rows have'} no label and {'is' if empty == 1 else 'are'} predicted.")
+        rows = "1 row has no label: its consensus is" if empty == 1 else f"{empty:,} rows have no label: their consensus is"
+        notes.append(f"{rows} the prediction.")
     return notes
 
 

@@ -1,0 +1,45 @@
+"""Accuracies of annotators with intervals, against SciPy and over made tables."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from mgce.noise.annotator_table import accuracy_interval, annotator_table
+from mgce.noise.annotators import Annotations, annotator_model
+from tests.noise.test_annotators import K, made, prior
+
+
+def test_interval_of_known_labels_is_that_of_jeffreys():
+    right = np.repeat([1.0, 0.0], [70, 30])
+    assert accuracy_interval(right) == pytest.approx(stats.beta(70.5, 30.5).interval(0.95))
+
+
+def test_doubt_widens_the_interval():
+    sure, doubtful = np.repeat([1.0, 0.0], [70, 30]), np.repeat([0.9, 0.233], [70, 30])
+    width = [np.diff(accuracy_interval(each))[0] for each in (sure, doubtful)]
+    assert width[1] > 1.2 * width[0]
+
+
+def test_no_label_says_nothing():
+    assert accuracy_interval(np.empty(0)) == (0.0, 1.0)
+
+
+def test_intervals_hold_as_often_as_they_say():
+    rates, inside = (0.1, 0.2, 0.3, 0.5), []
+    for seed in range(12):
+        right, labels = made(400, rates, seed=seed, asked=3)
+        model = annotator_model(Annotations.of(labels, K), prior(right, 0.7, seed=seed + 1000))
+        table = annotator_table(model, list("abcd"), np.arange(K))
+        inside += [one.lower <= 1 - rate <= one.upper for one, rate in zip(table, rates, strict=True)]
+    assert stats.binomtest(sum(inside), len(inside), 0.95, alternative="less").pvalue > 0.01
+
+
+def test_sentences_name_who_errs_and_who_copies():
+    right, labels = made(1500, (0.1, 0.15, 0.4), copies=2)
+    labels[right == 1, 0] = 2  # the first annotator confuses two classes
+    model = annotator_model(Annotations.of(labels, K), prior(right, 0.7))
+    table = annotator_table(model, ["ann", "bob", "cy", "dan"], np.array(["w", "x", "y", "z"]))
+    assert table[0].confused[0][:2] == ("x", "y") and table[0].confused[0][2] > 0.8
+    assert [name for name, _ in table[2].together] == ["dan"] and not table[1].together
+    assert str(table[0]).startswith("ann: 1,500 labels, ") and "x as y" in str(table[0])
+    assert "beyond chance with dan" in str(table[2])
