@@ -35,11 +35,13 @@ def test_intervals_hold_as_often_as_they_say():
 
 
 def test_sentences_name_who_errs_and_who_copies():
-    right, labels = made(1500, (0.1, 0.15, 0.4), copies=2)
-    labels[right == 1, 0] = 2  # the first annotator confuses two classes
+    right, labels = made(2500, (0.1, 0.15, 0.2, 0.2, 0.4), copies=4, asked=3)
+    confuses = (right == 1) & (labels[:, 0] >= 0)
+    labels[confuses, 0] = 2  # the first annotator takes a class for the next
     model = annotator_model(Annotations.of(labels, K), prior(right, 0.7))
-    table = annotator_table(model, ["ann", "bob", "cy", "dan"], np.array(["w", "x", "y", "z"]))
-    assert table[0].confused[0][:2] == ("x", "y") and table[0].confused[0][2] > 0.8
-    assert [name for name, _ in table[2].together] == ["dan"] and not table[1].together
-    assert str(table[0]).startswith("ann: 1,500 labels, ") and "x as y" in str(table[0])
-    assert "beyond chance with dan" in str(table[2])
+    table = annotator_table(model, ["ann", "bob", "cy", "dan", "eve", "flo"], np.array(["w", "x", "y", "z"]))
+    assert table[0].confused[0][:2] == ("x", "y") and table[0].confused[0][2] > 0.6
+    assert [name for name, _ in table[4].together] == ["flo"] and not table[1].together
+    n = f"{(labels[:, 0] >= 0).sum():,}"
+    assert str(table[0]).startswith(f"ann: {n} labels, ") and "x as y" in str(table[0])
+    assert "beyond chance with flo" in str(table[4])

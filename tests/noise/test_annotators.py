@@ -70,13 +70,14 @@ def test_consensus_is_better_than_votes_and_than_the_prior(crowd):
 
 
 def test_two_who_copy_count_once():
-    right, labels = made(2000, (0.15, 0.15, 0.4), copies=2)
+    right, labels = made(2500, (0.1, 0.15, 0.2, 0.2, 0.4), copies=4, asked=3)
     probs = prior(right, 0.7)
     found = annotator_model(Annotations.of(labels, K), probs)
-    assert found.copying[2, 3] > 0.7 and found.copying[0, 1] < 0.3
-    alone = annotator_model(Annotations.of(labels[:, :3], K), probs)
-    ours, once = ((each.probs.argmax(1) == right).mean() for each in (found, alone))
-    assert ours > once - 0.01
+    others = found.copying[:4, :4][~np.eye(4, dtype=bool)]
+    assert found.copying[4, 5] > 0.5 and others.max() < 0.25
+    both = (labels[:, 4:] >= 0).all(1)
+    twice = annotator_model(Annotations.of(labels[both], K), probs[both])  # the same rows, with no one to compare
+    assert (found.probs.argmax(1) == right)[both].mean() > (twice.probs.argmax(1) == right[both]).mean() + 0.02
 
 
 def test_few_labels_are_drawn_to_the_pooled_matrix():
