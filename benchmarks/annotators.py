@@ -2,8 +2,8 @@
 
 `python -m benchmarks.annotators --features FOLDER --cifarn FOLDER` reads parts `train-A-B-128.npz` (arrays x and y) of
 the features of CIFAR-10's training rows, and `CIFAR-10_human.pt`. Five disjoint sets of 6,000 rows have 3, 2 and 1.6
-labels a row; the rows from 30,000 with their right labels test the models. `--made N` adds N made tables. CROWDLAB needs
-cleanlab, and Dawid-Skene and MACE need crowd-kit. Each finished cell is a line of
+labels a row; the rows from 30,000 with their right labels test the models. `--made N` adds N made tables. CROWDLAB
+needs cleanlab, and Dawid-Skene needs crowd-kit. Each finished cell is a line of
 `results/annotators/cells.jsonl`: a run that is stopped goes on where it was. `--page` writes the tables of
 `docs/annotators.md`.
 """
@@ -35,7 +35,7 @@ ROOT = Path(__file__).parents[1]
 RESULTS, PAGE = ROOT / "results" / "annotators" / "cells.jsonl", ROOT / "docs" / "annotators.md"
 OURS = "ConsensusClassifier"
 KEEPS = (3.0, 2.0, 1.6)
-CROWDKIT = {"crowd-kit Dawid-Skene": "DawidSkene", "crowd-kit MACE": "MACE"}
+CROWDKIT = {"crowd-kit Dawid-Skene": "DawidSkene"}
 METHODS = ("majority", *CROWDKIT, "CROWDLAB", OURS)
 ASKED = {"none": 0, "ours, 1,000": 1000, "disagreement, 1,000": 1000, "random, 1,500": 1500}
 TESTED = 10_000  # rows on which models are tested
@@ -148,9 +148,7 @@ def measured_made(number: int) -> dict[str, Any]:
     """Return shares of right consensus labels of a made table, and whether each interval of an accuracy holds."""
     x, y, labels, accuracy = made_table(number)
     found, _, ours = consensus_by(x, x, labels, StandardScaler().fit(x), np.random.default_rng(number))
-    inside = [
-        bool(one.lower <= accuracy[int(one.name)] <= one.upper) for one in ours.consensus_.annotators
-    ]
+    inside = [bool(one.lower <= accuracy[int(one.name)] <= one.upper) for one in ours.consensus_.annotators]
     return {"right": {name: float((given == y).mean()) for name, given in found.items()}, "inside": inside}
 
 
@@ -181,7 +179,7 @@ def consensus_by(
         start = time.process_time()
         import crowdkit.aggregation as crowdkit
 
-        fitted = getattr(crowdkit, method)(**({"random_state": 0} if method == "MACE" else {})).fit(long)
+        fitted = getattr(crowdkit, method)().fit(long)
         found[name] = fitted.labels_.reindex(range(len(labels))).to_numpy().astype(np.int64)
         seconds[name] = time.process_time() - start
     start = time.process_time()

@@ -15,8 +15,8 @@ COPIED = 0.95  # share of the labels of `first` that its neighbour copies; the o
 def made_table(seed: int) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     """Return features, right classes, labels (-1 for none, three a row), and the accuracy of each annotator.
 
-    Good annotators are wrong on 5 to 20 % of rows, mostly in one of the three nearest classes. Lazy annotators are wrong
-    on 45 to 65 %, half of the time by saying the first class.
+    Good annotators are wrong on 5 to 20 % of rows, mostly in one of the three nearest classes. Lazy annotators are
+    wrong on 45 to 65 %, half of the time by saying the first class.
     """
     rng = np.random.default_rng(seed)
     right = rng.integers(CLASSES, size=ROWS)

@@ -28,6 +28,7 @@ QUICK = (
     "large_vocabulary",
     "noisy_images",
     "noisy_table",
+    "several_annotators",
     "temperature",
     "wrong_labels",
 )

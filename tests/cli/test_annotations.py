@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-
 QUICK = ("--model", "linear", "--beta", "1.4")
 
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from crowds import K, made, prior
 from mgce.noise.annotator_table import accuracy_interval, annotator_table
 from mgce.noise.annotators import Annotations, annotator_model
-from tests.noise.test_annotators import K, made, prior
 
 
 def test_interval_of_known_labels_is_that_of_jeffreys():

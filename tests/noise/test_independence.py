@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from crowds import K, made, prior
 from mgce.noise.annotators import Annotations, annotator_model
 from mgce.noise.independence import independence
-from tests.noise.test_annotators import K, made, prior
 
 
 def found(labels, probs):

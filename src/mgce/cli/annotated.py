@@ -10,6 +10,7 @@ from typing import Annotated as Typed
 import typer
 
 from mgce._validation import expected
+from mgce.cli.embedded import LABEL as FOLDER
 from mgce.cli.embedded import Source
 from mgce.cli.list_options import parse_names
 from mgce.datasets.table_files import TextFormat, read_accounted
@@ -70,3 +71,20 @@ class SeveralLabels:
         rows = plan.columns(source.frame.assign(**{plan.target: ""})).row_names(source.frame)
         labels, notes = of_long_file(long, rows)
         return annotated(source.frame, plan, labels, notes, jobs)
+
+
+def target_of(target: str | None, several: SeveralLabels | None, by_folder: bool) -> str:
+    """Return the column of the labels: a folder of classes and several labels a row have a name for it."""
+    if target is None and several is None and not by_folder:
+        raise ValueError(expected("target", "a column with the labels", target))
+    return target or (FOLDER if several is None else TARGET)
+
+
+def with_consensus(
+    several: SeveralLabels | None, source: Source, plan: FitPlan, form: TextFormat, jobs: int
+) -> tuple[Source, FitPlan, Annotated | None]:
+    """Return table and settings with the consensus of several labels a row as the target, if there are several."""
+    if several is None:
+        return source, plan, None
+    labelled = several.read(source, plan, form, jobs)
+    return replace(source, frame=labelled.frame, notes=[*source.notes, *labelled.notes]), labelled.plan, labelled

@@ -40,7 +40,12 @@ class Source:
 
 
 def read_source(
-    table: Path, text: Collection[str], classes: Collection[str], form: TextFormat, embeddings: str | None, id: str | None
+    table: Path,
+    text: Collection[str],
+    classes: Collection[str],
+    form: TextFormat,
+    embeddings: str | None,
+    id: str | None,
 ) -> Source:
     """Read a table to fit to, with its embeddings, if there are files of them.
 

@@ -19,7 +19,7 @@ from rich.text import Text as Plain
 
 from mgce._files import write_files
 from mgce._validation import check_count, expected
-from mgce.cli.annotated import TARGET, AnnotationFile, LabelColumns, SeveralLabels
+from mgce.cli.annotated import AnnotationFile, LabelColumns, SeveralLabels, target_of, with_consensus
 from mgce.cli.changed_tables import changed_table
 from mgce.cli.embedded import EMBEDDINGS, LABEL, Source, read_folder, read_source
 from mgce.cli.list_options import parse_names
@@ -135,14 +135,8 @@ def fit(
     is_folder = _is_folder(table, {"target_file": target_file, "encoder": encoder}, embeddings)
     left_out = {"cleaned": cleaned, "mended": mended}
     several = SeveralLabels.of(label_columns, annotations, left_out, is_folder)
-    if several is not None:
-        target = target or TARGET
-    if target is None:
-        if not is_folder or target_file is not None:
-            raise ValueError(expected("target", "a column with the labels", target))
-        target = LABEL
     plan = FitPlan(
-        target,
+        target_of(target, several, is_folder and target_file is None),
         id,
         drop=columns_of(drop),
         text=tuple(text or ()),
@@ -178,16 +172,12 @@ def fit(
         named = [name for name in (id, groups, *plan.text, *plan.category) if name is not None]
         if is_folder:
             used = encoder or BUILT_IN
-            source = read_folder(console, table, target_file, target, form, id, used, outputs.features)
+            source = read_folder(console, table, target_file, plan.target, form, id, used, outputs.features)
         else:
-            classes = [target] if several is None else several.columns
+            classes = [plan.target] if several is None else several.columns
             source = read_source(table, [*classes, *named], classes, form, embeddings, id)
-        plan = asked = replace(plan, id=source.id)
-        labelled = None
-        if several is not None:
-            labelled = several.read(source, plan, form, jobs)
-            plan = labelled.plan
-            source = replace(source, frame=labelled.frame, notes=[*source.notes, *labelled.notes])
+        asked = replace(plan, id=source.id)
+        source, plan, labelled = with_consensus(several, source, asked, form, jobs)
         decisions, replaced = read_decisions(*map(Path, reviewed))
         result = _run_with_progress(console, source, plan, jobs, decisions)
         consensus = None if labelled is None else labelled.consensus
@@ -302,7 +292,11 @@ class _Outputs:
         return (
             f"The model is in {self.model}, the report in {self.report}, and all rows, those with the most suspect "
             f"label first, in {self.suspects}."
-            + (f" The consensus of the labels, the most doubtful first, is in {self.consensus}." if self.several else "")
+            + (
+                f" The consensus of the labels, the most doubtful first, is in {self.consensus}."
+                if self.several
+                else ""
+            )
             + (f" The rows whose label does not look wrong are in {self.cleaned}." if self.cleaned else "")
             + (f" The table with all decisions is in {self.mended}." if self.mended else "")
         )

@@ -22,7 +22,9 @@ IntArray = NDArray[np.int64]
 # The penalties are those of rows of length 1; on CIFAR-10N a factor of 2 changes no figure by more than 0.2 points.
 HEADS = ((float("inf"), 6e-5), (1.4, 3e-5))  # beta and L2 penalty
 WIDTHS = (0.5, 2.0, 8.0)  # factors of the squared distance, whose mean is 2; embeddings are measured at the first
-RIDGES = tuple(float(ridge) for ridge in np.geomspace(0.03, 30, 7).round(3))  # variance of noise, in units of the kernel's
+RIDGES = tuple(
+    float(ridge) for ridge in np.geomspace(0.03, 30, 7).round(3)
+)  # variance of noise, in units of the kernel's
 LANDMARKS = 2000  # rows that span the kernel's functions: with all 6,000 rows, no figure on CIFAR-10N was better by 0.1
 JITTER = 1e-4  # keeps the landmarks' kernel matrix positive definite in float32
 FACTORS = tuple(float(factor) for factor in np.geomspace(1, 30, 18))  # from regression to logits: no more is measurable
@@ -165,4 +167,4 @@ class _Kernel:
 
 def _gaussian(rows: SingleArray, others: SingleArray, width: float) -> SingleArray:
     squares = np.square(rows).sum(1)[:, None] + np.square(others).sum(1) - 2 * rows @ others.T
-    return np.exp(-np.float32(width) * np.maximum(squares, 0)).astype(np.float32)
+    return np.asarray(np.exp(-np.float32(width) * np.maximum(squares, 0)), dtype=np.float32)

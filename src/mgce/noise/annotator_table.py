@@ -54,10 +54,10 @@ class Annotator:
 
 
 def annotator_table(model: AnnotatorModel, names: Sequence[str], classes: NDArray[np.generic]) -> list[Annotator]:
-    """Return what the labels say of each annotator, in the order of `names`.
+    r"""Return what the labels say of each annotator, in the order of `names`.
 
     The interval of the accuracy a is Jeffreys' for a binomial share, of as many labels as are worth knowing. n labels
-    whose right class is known only with the probabilities r are worth :math:`n (1 - \\overline{r(1-r)} / a(1-a))`
+    whose right class is known only with the probabilities r are worth :math:`n (1 - \overline{r(1-r)} / a(1-a))`
     labels (the missing information of Louis).
 
     Args:
@@ -97,8 +97,8 @@ def accuracy_interval(right: FloatArray) -> tuple[float, float]:
     spread = max(mean * (1 - mean), 1e-12)
     known = len(right) * max(1 - float((right * (1 - right)).mean()) / spread, 1 / len(right))
     tail = (1 - CONFIDENCE) / 2
-    ends = stats.beta.ppf([tail, 1 - tail], mean * known + 0.5, (1 - mean) * known + 0.5)
-    return float(ends[0]), float(ends[1])
+    posterior = stats.beta(mean * known + 0.5, (1 - mean) * known + 0.5)
+    return float(posterior.ppf(tail)), float(posterior.ppf(1 - tail))
 
 
 def _confused(

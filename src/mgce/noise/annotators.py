@@ -18,16 +18,16 @@ IntArray = NDArray[np.int64]
 # Labels added to the pooled matrix in each class, spread as the mean share of wrong labels: a class of few rows says
 # little of its errors.
 POOLED_PRIOR = 2.0
-# Labels in each class that the pooled matrix counts as, in the matrix of one annotator: the most likely of these counts.
+# Labels in each class that the prior counts as, in the matrix of one annotator: the most likely of these counts.
 PRIOR_LABELS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 # Wrong labels by which the accuracy of one annotator is drawn to the pooled one: two labels say next to nothing.
 OWN_PRIOR = 2.0
 MOST_WRONG = 0.98  # of the labels of one class by one annotator, before the annotator's own counts
 # Expected wrong labels by which the copying of one pair of annotators is drawn to that of all pairs.
 PAIR_PRIOR = 10.0
-# Steps of expectation maximisation without copying, and after each of two estimates of copying. No probability changed by
-# more than 0.01 after 20 steps on CIFAR-10N. An estimate at each step would feed on itself: smaller weights leave more
-# labels in doubt, and labels in doubt look like common errors.
+# Steps of expectation maximisation without copying, and after each of two estimates of copying. No probability changed
+# by more than 0.01 after 20 steps on CIFAR-10N. An estimate at each step would feed on itself: smaller weights leave
+# more labels in doubt, and labels in doubt look like common errors.
 STEPS = (20, 10, 10)
 STEP = 1.1  # factor by which one step may change the sharpness of the model
 SHARPNESS = (0.5, 3.0)  # a model out of this range says nothing, or is certain
@@ -68,9 +68,7 @@ class Annotations:
         place[rows] = np.arange(len(rows))
         kept = np.flatnonzero(place[self.row] >= 0)
         kept = kept[np.argsort(place[self.row[kept]], kind="stable")]
-        return Annotations(
-            place[self.row[kept]], self.annotator[kept], self.label[kept], (len(rows), *self.shape[1:])
-        )
+        return Annotations(place[self.row[kept]], self.annotator[kept], self.label[kept], (len(rows), *self.shape[1:]))
 
     def matrix(self, weight: FloatArray | None = None) -> Any:
         """Return a sparse matrix (n, m k): the weight of each label, in the column of annotator and class."""
@@ -118,10 +116,11 @@ class AnnotatorModel:
 def annotator_model(annotations: Annotations, probs: FloatArray | None = None) -> AnnotatorModel:
     r"""Estimate the right class of each row, with the probabilities of a classifier as its prior.
 
-    Expectation maximisation alternates between P and three estimates. Each annotator's matrix is a mean of the counts
-    and of a prior: the matrix that is pooled over all annotators, with as many wrong labels as the annotator has. The
-    weight of the prior has the largest likelihood. The sharpness a climbs the likelihood of all labels. Annotators with more equal wrong labels than by chance count less
-    where they agree: two annotators who copy each other count once.
+    Expectation maximisation alternates between P and three estimates. The matrix of an annotator is a mean of the
+    counts and of a prior: the matrix that is pooled over all annotators, with as many wrong labels as the annotator
+    has. The weight of the prior has the largest likelihood. The sharpness a climbs the likelihood of all labels.
+    Annotators with more equal wrong labels than by chance count less where they agree: two annotators of whom one
+    copies the other count about once.
 
     Args:
         annotations: the labels. A row may be without any.
@@ -219,8 +218,8 @@ def _joint_errors(
     for c in range(k):
         own = annotations.label == c
         said = sparse.csr_array((ones[own], (annotations.row[own], annotations.annotator[own])), shape=(n, m))
-        observed += (said.T @ (said * (1 - posterior[:, [c]]))).toarray()
-        both = (labelled.T @ (labelled * posterior[:, [c]])).toarray()
+        observed += _dense(said.T @ (said * (1 - posterior[:, [c]])))
+        both = _dense(labelled.T @ (labelled * posterior[:, [c]]))
         others = np.delete(transitions[:, c], c, axis=1)
         wrong = others.sum(1)
         by_chance += both * (others @ others.T)
@@ -228,6 +227,10 @@ def _joint_errors(
     for values in (observed, by_chance, most):
         np.fill_diagonal(values, 0)
     return observed, by_chance, most
+
+
+def _dense(matrix: Any) -> FloatArray:
+    return np.asarray(matrix.toarray())
 
 
 def _copying(annotations: Annotations, posterior: FloatArray, transitions: FloatArray) -> FloatArray:
@@ -247,5 +250,5 @@ def _weights(annotations: Annotations, copying: FloatArray) -> FloatArray:
         own = np.flatnonzero(annotations.label == c)
         pairs = (annotations.row[own], annotations.annotator[own])
         said = sparse.csr_array((np.ones(len(own)), pairs), shape=(n, m))
-        shared[own] = (said @ copying)[pairs]
+        shared[own] = np.asarray(said @ copying)[pairs]
     return np.asarray(1 / (1 + shared))

@@ -11,8 +11,8 @@ from mgce.noise.annotators import AnnotatorModel
 
 LEVEL = 0.05  # of the test
 LOOKED_UP = (
-    "Look up the right labels of some rows drawn at random: mgce.certify(..., checked=...) then bounds the errors without "
-    "this assumption"
+    "Look up the right labels of some rows drawn at random: mgce.certify(..., checked=...) then bounds the errors "
+    "without this assumption"
 )
 
 
@@ -63,7 +63,7 @@ def independence(model: AnnotatorModel) -> Independence:
         model: the estimates.
     """
     annotations, probs = model.annotations, model.probs
-    n, m, k = annotations.shape
+    n, _, k = annotations.shape
     ones = np.ones(len(annotations.row))
     observed, by_chance = np.zeros(n), np.zeros(n)
     pairs = np.bincount(annotations.row, minlength=n)

@@ -1,4 +1,4 @@
-"""Replace several labels a row of a table by their consensus: label columns, or a long file of row, annotator, label."""
+"""Replace several labels a row of a table by their consensus: columns of labels, or a long file of labels."""
 
 from __future__ import annotations
 
@@ -109,7 +109,9 @@ def of_long_file(long: pd.DataFrame, rows: pd.Series[Any]) -> tuple[pd.DataFrame
     if twice.any():
         first = entries[twice].iloc[0]
         raise ValueError(
-            expected("annotations", "one label of each annotator for a row", f"two of {first[ANNOTATOR]} for {first[ROW]}")
+            expected(
+                "annotations", "one label of each annotator for a row", f"two of {first[ANNOTATOR]} for {first[ROW]}"
+            )
         )
     wide = entries.pivot(index=ROW, columns=ANNOTATOR, values=LABEL).reindex(rows.astype(str))
     return wide.set_axis(rows.index), notes

@@ -22,7 +22,7 @@ from mgce._validation import check_count, expected
 from mgce.estimators.base import check_single, sorted_classes
 from mgce.estimators.soft_targets import SoftTargetModel
 from mgce.noise.annotator_table import Annotator, annotator_table
-from mgce.noise.annotators import AnnotatorModel, Annotations, annotator_model
+from mgce.noise.annotators import Annotations, AnnotatorModel, annotator_model
 from mgce.noise.independence import Independence, independence
 
 # Consensus and model in turn: a third time changed the share of right labels by less than 0.1 points on CIFAR-10N.
@@ -41,7 +41,7 @@ class Consensus:
         classes: the classes, sorted, shape (k,).
         annotators: for each annotator with a label, number of labels, accuracy with interval, confused classes.
         order: indices of all rows, the most doubtful consensus label first.
-        model: the estimates that all others are computed from.
+        model: the estimates that all others are computed from, for the rows sorted by content.
         notes: sentences on annotators and labels that look like mistakes.
     """
 
@@ -337,9 +337,7 @@ def _consensus(
     model: AnnotatorModel, order: NDArray[np.intp], matrix: IntArray, names: Sequence[str], classes: NDArray[Any]
 ) -> Consensus:
     """Return estimates of sorted rows in the order of the caller."""
-    n, m, k = model.annotations.shape
-    place = np.argsort(model.annotations.row, kind="stable")
-    assert (place == np.arange(len(place))).all()
+    n, _, k = model.annotations.shape
     probs = np.empty((n, k))
     probs[order] = model.probs
     rank = np.argsort(order)
@@ -358,7 +356,9 @@ def _notes(table: Sequence[Annotator], matrix: IntArray) -> list[str]:
         notes.append(f"Left out, without a label: {_listed(without)}.")
     few = [one.name for one in table if 0 < one.n_labels < FEW_LABELS]
     if few:
-        notes.append(f"Fewer than {FEW_LABELS} labels, so that the others mostly decide what is expected: {_listed(few)}.")
+        notes.append(
+            f"Fewer than {FEW_LABELS} labels, so that the others mostly decide what is expected: {_listed(few)}."
+        )
     if len(table) - len(without) == 1:
         notes.append("There is one annotator only: nothing can be compared but labels and the classifier.")
     elif (matrix >= 0).sum(1).max() < 2:
@@ -370,7 +370,11 @@ def _notes(table: Sequence[Annotator], matrix: IntArray) -> list[str]:
             notes.append("All labels of each row agree. Were they given independently?")
     empty = int(((matrix >= 0).sum(1) == 0).sum())
     if empty:
-        rows = "1 row has no label: its consensus is" if empty == 1 else f"{empty:,} rows have no label: their consensus is"
+        rows = (
+            "1 row has no label: its consensus is"
+            if empty == 1
+            else f"{empty:,} rows have no label: their consensus is"
+        )
         notes.append(f"{rows} the prediction.")
     return notes
 
