@@ -36,7 +36,7 @@ def test_label_columns_become_one_target(table):
 
 def test_a_long_file_is_the_same_as_columns(table):
     frame, _ = table
-    long = frame[["ann", "bob"]].stack().rename("label").rename_axis(["row", "annotator"]).reset_index()
+    long = frame[["ann", "bob"]].stack().rename("label").rename_axis(["row", "annotator"]).dropna().reset_index()
     long["row"] = (long["row"] + 1).astype(str)
     names = pd.Series(range(1, 121), name="row").astype(str)
     labels, notes = of_long_file(long.sample(frac=1, random_state=0), names)

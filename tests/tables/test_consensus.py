@@ -7,6 +7,7 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
 
 from mgce import ConsensusClassifier, find_consensus
 
@@ -141,6 +142,10 @@ def test_bad_rows_are_named(digits):
         ConsensusClassifier().fit(X[:30], labels[:40])
     with pytest.raises(ValueError, match="at least 5 rows"):
         ConsensusClassifier().fit(X[:4], labels[:4])
+    with pytest.raises(ValueError, match="`cv`"):
+        ConsensusClassifier(cv=1).fit(X, labels)
+    with pytest.raises(ValueError, match="predict_proba"):
+        ConsensusClassifier(LinearSVC()).fit(X, labels)
 
 
 def test_no_bound_when_errors_are_common(digits, fitted):
