@@ -38,6 +38,7 @@ def test_three_columns_of_labels(mgce, labelled, tmp_path):
     assert len(consensus) == 120 and consensus.loc[consensus["row"] <= 3, "ann"].isna().all()
 
 
+@pytest.mark.nightly
 def test_a_long_file(mgce, labelled, tmp_path):
     long = labelled[["ann", "bob"]].stack().rename("label").rename_axis(["row", "annotator"]).reset_index()
     long.assign(row=long["row"] + 1).to_csv(tmp_path / "long.csv", index=False)
