@@ -216,13 +216,17 @@ def _consensus(cells: list[dict[str, Any]]) -> str:
     rows = []
     for keep in KEEPS:
         own = [cell for cell in cells if cell["part"] == "consensus" and cell.get("keep") == keep]
+        if not own:
+            continue
         shares = {name: np.array([cell["right"][name] for cell in own]) for name in METHODS}
         ahead = 100 * (shares[OURS] - shares["CROWDLAB"])
         p = f"{stats.ttest_1samp(ahead, 0).pvalue:.2g}" if len(ahead) > 1 else "-"
         models = [_mean(cell["model"].get(name) for cell in own) for name in (OURS, f"{OURS}, right labels")]
-        rows.append([f"{keep:g}", *(f"{100 * s.mean():.1f}" for s in shares.values()), f"{ahead.mean():+.2f}", p,
+        rows.append([f"{keep:g}", str(len(own)), *(f"{100 * s.mean():.1f}" for s in shares.values()), f"{ahead.mean():+.2f}", p,
                      *models])  # fmt: skip
-    return table(["labels a row", *METHODS, "ours - CROWDLAB", "p", "our model", "the same, right labels"], rows)
+    return table(
+        ["labels a row", "sets", *METHODS, "ours - CROWDLAB", "p", "our model", "the same, right labels"], rows
+    )
 
 
 def _mean(shares: Iterator[float | None]) -> str:

@@ -53,6 +53,10 @@ def test_two_who_copy_count_once():
     found = annotator_model(Annotations.of(labels, K), probs)
     others = found.copying[:4, :4][~np.eye(4, dtype=bool)]
     assert found.copying[4, 5] > 0.5 and others.max() < 0.25
+    entries = zip(found.annotations.row, found.annotations.annotator, found.annotations.label, strict=True)
+    for number, (i, j, label) in enumerate([*entries][:300]):
+        shared = sum(found.copying[j, other] for other in range(6) if other != j and labels[i, other] == label)
+        assert found.weight[number] == pytest.approx(1 / (1 + shared))
     both = (labels[:, 4:] >= 0).all(1)
     twice = annotator_model(Annotations.of(labels[both], K), probs[both])  # the same rows, with no one to compare
     assert (found.probs.argmax(1) == right)[both].mean() > (twice.probs.argmax(1) == right[both]).mean() + 0.02
