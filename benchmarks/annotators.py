@@ -222,11 +222,10 @@ def _consensus(cells: list[dict[str, Any]]) -> str:
         ahead = 100 * (shares[OURS] - shares["CROWDLAB"])
         p = f"{stats.ttest_1samp(ahead, 0).pvalue:.2g}" if len(ahead) > 1 else "-"
         models = [_mean(cell["model"].get(name) for cell in own) for name in (OURS, f"{OURS}, right labels")]
-        rows.append([f"{keep:g}", str(len(own)), *(f"{100 * s.mean():.1f}" for s in shares.values()), f"{ahead.mean():+.2f}", p,
-                     *models])  # fmt: skip
-    return table(
-        ["labels a row", "sets", *METHODS, "ours - CROWDLAB", "p", "our model", "the same, right labels"], rows
-    )
+        figures = [f"{100 * share.mean():.1f}" for share in shares.values()]
+        rows.append([f"{keep:g}", str(len(own)), *figures, f"{ahead.mean():+.2f}", p, *models])
+    head = ["labels a row", "sets", *METHODS, "ours - CROWDLAB", "p", "our model", "the same, right labels"]
+    return table(head, rows)
 
 
 def _mean(shares: Iterator[float | None]) -> str:

@@ -21,6 +21,13 @@ def test_our_consensus_is_ahead_in_every_record(records):
         assert right[annotators.OURS] == max(right.values())
 
 
+def test_rows_that_are_asked_for_are_worth_more_than_random_ones(records):
+    asking = [cell["right"] for cell in records if cell["part"] == "asking"]
+    assert asking
+    for right in asking:
+        assert right["ours, 1,000"] > right["random, 1,500"] > right["none"]
+
+
 def test_made_tables_are_as_they_say():
     features, right, labels, accuracy = made_annotators.made_table(0)
     assert features.shape == (1000, 20) and ((labels >= 0).sum(1) == 3).all()
