@@ -29,6 +29,7 @@ QUICK = (
     "large_vocabulary",
     "noisy_images",
     "noisy_table",
+    "several_annotators",
     "temperature",
     "wrong_labels",
 )

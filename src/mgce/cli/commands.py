@@ -57,6 +57,8 @@ PANELS = {
         "column",
         "embeddings",
         "target_file",
+        "label_columns",
+        "annotations",
         "drop",
         "text",
         "category",

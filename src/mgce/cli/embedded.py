@@ -40,19 +40,24 @@ class Source:
 
 
 def read_source(
-    table: Path, text: Collection[str], target: str, form: TextFormat, embeddings: str | None, id: str | None
+    table: Path,
+    text: Collection[str],
+    classes: Collection[str],
+    form: TextFormat,
+    embeddings: str | None,
+    id: str | None,
 ) -> Source:
     """Read a table to fit to, with its embeddings, if there are files of them.
 
     Args:
         table: the file.
         text: columns whose values stay text.
-        target: the column of the labels.
+        classes: the columns of the labels.
         form: of a text file.
         embeddings: paths of files of features, with commas between; None for no such file.
         id: the column that names the rows.
     """
-    frame, reading = read_accounted(table, "table", text=text, classes=[target], form=form)
+    frame, reading = read_accounted(table, "table", text=text, classes=classes, form=form)
     if embeddings is None:
         return Source(frame, reading, id)
     features = read_all([*map(Path, parse_names(embeddings))])

@@ -19,6 +19,7 @@ from rich.text import Text as Plain
 
 from mgce._files import write_files
 from mgce._validation import check_count, expected
+from mgce.cli.annotated import AnnotationFile, LabelColumns, SeveralLabels, target_of, with_consensus
 from mgce.cli.changed_tables import changed_table
 from mgce.cli.embedded import EMBEDDINGS, LABEL, Source, read_folder, read_source
 from mgce.cli.list_options import parse_names
@@ -33,6 +34,8 @@ from mgce.review.decision_file import Decision, read_decisions
 from mgce.review.suspect_file import PICTURE, check_overwritten
 from mgce.runs.machine import describe
 from mgce.tables import report as fit_report
+from mgce.tables.annotations import Annotated as Labelled
+from mgce.tables.annotations import annotator_sentences
 from mgce.tables.embeddings import COLUMN
 from mgce.tables.fit import FitPlan, TableFit, run
 from mgce.tables.listing import suspects_csv
@@ -57,6 +60,8 @@ def fit(
     target: Annotated[
         str | None, typer.Option(help=f"Column with the labels [of a folder of classes: {LABEL}].")
     ] = None,
+    label_columns: LabelColumns = None,
+    annotations: AnnotationFile = None,
     beta: Annotated[str, typer.Option(help="A number in [1, inf], or cv: chosen by accuracy on training rows.")] = "cv",
     model: Annotated[
         str,
@@ -130,12 +135,10 @@ def fit(
     labels.
     """
     is_folder = _is_folder(table, {"target_file": target_file, "encoder": encoder}, embeddings)
-    if target is None:
-        if not is_folder or target_file is not None:
-            raise ValueError(expected("target", "a column with the labels", target))
-        target = LABEL
+    left_out = {"cleaned": cleaned, "mended": mended}
+    several = SeveralLabels.of(label_columns, annotations, left_out, is_folder)
     plan = FitPlan(
-        target,
+        target_of(target, several, is_folder and target_file is None),
         id,
         drop=columns_of(drop),
         text=tuple(text or ()),
@@ -155,7 +158,7 @@ def fit(
     )
     form = TextFormat(sep, decimal, encoding, sheet)
     reviewed = () if checked is None else parse_names(checked)
-    outputs = _Outputs(out or Path(f"{table_name(table)}.skops"), cleaned, mended, reviewed)
+    outputs = _Outputs(out or Path(f"{table_name(table)}.skops"), cleaned, mended, reviewed, several is not None)
     labels = target_file if is_folder and target_file is not None else table
     outputs.check(labels, json_file)
     if is_folder:
@@ -172,20 +175,26 @@ def fit(
         named = [name for name in (id, groups, *plan.text, *plan.category) if name is not None]
         if is_folder:
             used = encoder or BUILT_IN
-            source = read_folder(console, table, target_file, target, form, id, used, outputs.features)
+            source = read_folder(console, table, target_file, plan.target, form, id, used, outputs.features)
         else:
-            source = read_source(table, [target, *named], target, form, embeddings, id)
-        plan = replace(plan, id=source.id)
+            classes = [plan.target] if several is None else several.columns
+            source = read_source(table, [*classes, *named], classes, form, embeddings, id)
+        asked = replace(plan, id=source.id)
+        source, plan, labelled = with_consensus(several, source, asked, form, jobs)
         result = _run_with_progress(console, source, plan, jobs, decisions)
-        result = replace(result, notes=[*source.notes, *result.notes], caution=_caution(table))
+        consensus = None if labelled is None else labelled.consensus
+        notes = [*source.notes, *result.notes]
+        result = replace(result, notes=notes, caution=_caution(table), consensus=consensus)
         if replaced:
             said = f"{replaced:,} {'decision was' if replaced == 1 else 'decisions were'} replaced by a later one."
             result = replace(result, notes=[*result.notes, said])
         form_options = {"--sep": sep, "--sheet": sheet, "--out": None if out is None else str(out)}
         form_options |= {"--embeddings": embeddings, "--encoder": encoder}
         form_options |= {"--target-file": None if target_file is None else str(target_file)}
-        steps = next_steps(result, plan, str(table), str(outputs.model), reviewed, form_options)
-        files = outputs.contents(result, plan, table.name, suspects, steps)
+        form_options |= {"--label-columns": label_columns}
+        form_options |= {"--annotations": None if annotations is None else str(annotations)}
+        steps = next_steps(result, asked, str(table), str(outputs.model), reviewed, form_options)
+        files = outputs.contents(result, plan, table.name, suspects, steps, labelled)
     write_files(outputs.model.parent, files)
     for path, rows, decided in outputs.tables(result):
         frame = source.frame.drop(columns=[COLUMN, PICTURE], errors="ignore")
@@ -211,6 +220,7 @@ class _Outputs:
     cleaned: Path | None
     mended: Path | None
     reviewed: tuple[str, ...]  # files of decisions, which are read
+    several: bool = False  # whether the table has several labels a row, so that their consensus is written
 
     @property
     def report(self) -> Path:
@@ -227,11 +237,16 @@ class _Outputs:
         """The path of the CSV file that lists all rows, the most suspect label first."""
         return self.model.with_suffix(".suspects.csv")
 
+    @property
+    def consensus(self) -> Path:
+        """The path of the CSV file of the consensus of several labels a row."""
+        return self.model.with_suffix(".consensus.csv")
+
     def check(self, table: Path, json_file: Path | None) -> None:
         """Raise an error before fitting if a file cannot be written, or would overwrite another file or an input."""
         read = table, *map(Path, self.reviewed)
         check_output("out", self.model, *read)
-        for path in (self.report, self.suspects):
+        for path in (self.report, self.suspects, *[self.consensus] * self.several):
             check_output("out", path, *read, self.model)
         check_overwritten("out", self.suspects)
         written = [self.model, self.report, self.suspects]
@@ -255,10 +270,17 @@ class _Outputs:
         return changed
 
     def contents(
-        self, result: TableFit, plan: FitPlan, table: str, n_suspects: int, steps: Mapping[str, str]
+        self,
+        result: TableFit,
+        plan: FitPlan,
+        table: str,
+        n_suspects: int,
+        steps: Mapping[str, str],
+        labelled: Labelled | None = None,
     ) -> dict[str, bytes]:
-        """Return the content of the model, the report and the file of suspects, by file name."""
+        """Return the content of the model, the report and the files of suspects and consensus, by file name."""
         return {
+            **({} if labelled is None else {self.consensus.name: labelled.to_csv()}),
             self.model.name: result.model.to_bytes(),
             self.report.name: fit_report.page(
                 result,
@@ -277,6 +299,11 @@ class _Outputs:
         return (
             f"The model is in {self.model}, the report in {self.report}, and all rows, those with the most suspect "
             f"label first, in {self.suspects}."
+            + (
+                f" The consensus of the labels, the most doubtful first, is in {self.consensus}."
+                if self.several
+                else ""
+            )
             + (f" The rows whose label does not look wrong are in {self.cleaned}." if self.cleaned else "")
             + (f" The table with all decisions is in {self.mended}." if self.mended else "")
         )
@@ -350,6 +377,9 @@ def _print_summary(console: Console, result: TableFit, plan: FitPlan) -> None:
         console.print(f"Note: {note}", markup=False)
     for sentence in checked_sentences(result):
         console.print(sentence, markup=False)
+    if result.consensus is not None:
+        for sentence in annotator_sentences(result.consensus):
+            console.print(sentence, markup=False)
     console.print(fit_report.wrong_labels(result), markup=False)
     rows = result.judgement.suspects(SHOWN_SUSPECTS)
     if rows.size:

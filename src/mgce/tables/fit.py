@@ -31,6 +31,7 @@ from mgce.sets import ConformalSets, calibrate
 from mgce.tables.candidates import AUTO, BASELINES, FEW_BETAS, HEADS, MODELS, Baseline, Candidate, baselines, candidates
 from mgce.tables.checked import Checked, Findings, findings
 from mgce.tables.choice import Choice, choose, count_fits, fit_candidate
+from mgce.tables.consensus import Consensus
 from mgce.tables.dependence import Dependence, dependence
 from mgce.tables.heads import HEAD_FITS, choose_head, judge_by_head
 from mgce.tables.listing import Listing
@@ -122,6 +123,7 @@ class TableFit:
     checked: Checked | None = None  # decisions of a person on rows
     findings: Findings | None = None  # what they did and tell
     caution: str = ""  # what the headline has to add, of what is known of the table's file
+    consensus: Consensus | None = None  # of several labels a row, if the target is one
 
     @property
     def given_label(self) -> str:

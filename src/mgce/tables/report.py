@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from mgce._rounding import confidence_text, percent_down, percent_up, rate_down, rate_up
 from mgce.pages.web_page import bullets, document, facts, paragraph, table
 from mgce.risk import RiskCertificate
+from mgce.tables.annotator_report import annotator_section
 from mgce.tables.calibration_report import calibration_section
 from mgce.tables.candidates import BASELINES, HEADS, MODELS
 from mgce.tables.choice import BEHIND, Average, Choice, Trial
@@ -69,10 +70,12 @@ def page(
         pictures: small JPEGs of rows, by the index of the row; None for none.
     """
     checked = {"What checked rows tell": checked_section(fit)} if fit.findings else {}
+    annotators = {"The annotators": annotator_section(fit.consensus)} if fit.consensus else {}
     sections = {
         "The ten most suspect labels": worst_rows(fit, plan, pictures or NO_PICTURES),
         "Do this next": next_section(fit, plan, steps or next_steps(fit, plan, name, model_file)),
         **checked,
+        **annotators,
         "The bounds": _certificate(fit, plan),
         **class_sections(fit),
         "Prediction sets": _sets(fit),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from mgce.tables.fit import FitPlan, TableFit
@@ -39,6 +40,7 @@ def summary(fit: TableFit, plan: FitPlan) -> dict[str, Any]:
         "calibration": {name: fit.quality[name] for name in ("ece_h", "ece_p", "sce_h", "sce_p")},
         "certificate": fit.certificate.to_dict(),
         "wrong_labels": {"all": _share(fit)} | {name: _looks_wrong(fit, index) for index, name in enumerate(classes)},
+        "annotators": None if fit.consensus is None else [asdict(one) for one in fit.consensus.annotators],
         "candidates": [
             {"model": trial.name, "rows": trial.rows, "accuracy": trial.accuracy, "seconds": trial.seconds}
             for trial in fit.choice.trials

@@ -108,7 +108,9 @@ def next_steps(
     options += [part for name, value in given.items() if value is not None for part in (name, value)]
     mended = f"{stem}.mended{'.xlsx' if Path(table_file).suffix.lower() in ('.xlsx', '.xlsm') else '.csv'}"
     decisions = ",".join([*reviewed, saved_as(stem, fit.findings.n - fit.findings.skipped if fit.findings else 0)])
-    again = ["mgce", "fit", table_file, *options, "--checked", decisions, "--mended", mended]
+    again = ["mgce", "fit", table_file, *options, "--checked", decisions]
+    if fit.consensus is None:  # several labels a row are no column that could be mended
+        again += ["--mended", mended]
     clean = {"Prove that few labels are still wrong.": shlex.join(["mgce", "clean", f"{stem}.suspects.csv"])}
     return {
         "Check labels with the keyboard, on one page that works without a network, and save the decisions.": shlex.join(

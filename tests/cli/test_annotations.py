@@ -1,0 +1,56 @@
+"""`mgce fit --label-columns` and `--annotations`, from the files to the report."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+QUICK = ("--model", "linear", "--beta", "1.4")
+
+
+@pytest.fixture
+def labelled(tmp_path):
+    """Write a table with labels of three annotators; return it."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(["yes", "no"], 60)
+    frame = pd.DataFrame(rng.normal(size=(120, 2)) + (y == "yes")[:, None] * 3, columns=["a", "b"]).round(3)
+    for name, rate in (("ann", 0.05), ("bob", 0.2), ("<cy>", 0.4)):
+        frame[name] = np.where(rng.random(120) < rate, np.where(y == "yes", "no", "yes"), y)
+    frame.loc[:2, ["ann", "bob", "<cy>"]] = None
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    return frame
+
+
+def test_three_columns_of_labels(mgce, labelled, tmp_path):
+    code, _, errors = mgce("fit", "table.csv", "--label-columns", "ann,bob,<cy>", *QUICK, "--json", "fit.json")
+    assert code == 0, errors
+    said = json.loads((tmp_path / "fit.json").read_text())
+    assert [one["name"] for one in said["annotators"]] == ["ann", "bob", "<cy>"]
+    assert said["annotators"][0]["accuracy"] > said["annotators"][2]["accuracy"]
+    assert said["target"] == "consensus" and "ann" not in said["columns"]
+    assert any("no label" in note for note in said["notes"])
+    page = (tmp_path / "table.html").read_text()
+    assert "The annotators" in page and "&lt;cy&gt;" in page and "<cy>" not in page
+    suspects = pd.read_csv(tmp_path / "table.suspects.csv")
+    assert {"ann", "bob", "<cy>"} <= set(suspects.columns) and len(suspects) == 117
+    consensus = pd.read_csv(tmp_path / "table.consensus.csv")
+    assert len(consensus) == 120 and consensus.loc[consensus["row"] <= 3, "ann"].isna().all()
+
+
+@pytest.mark.nightly
+def test_a_long_file(mgce, labelled, tmp_path):
+    long = labelled[["ann", "bob"]].stack().rename("label").rename_axis(["row", "annotator"]).reset_index()
+    long.assign(row=long["row"] + 1).to_csv(tmp_path / "long.csv", index=False)
+    labelled[["a", "b"]].to_csv(tmp_path / "bare.csv", index=False)
+    code, said, errors = mgce("fit", "bare.csv", "--annotations", "long.csv", *QUICK, "--target", "label")
+    assert code == 0, errors
+    assert "ann: 117 labels" in said and "--annotations long.csv" in said
+    suspects = pd.read_csv(tmp_path / "bare.suspects.csv")
+    assert suspects["given labels"].str.contains("ann: ").all()
+
+
+def test_options_that_contradict(refuses, labelled):
+    refuses("left out with label columns", "fit", "table.csv", "--label-columns", "ann,bob", "--annotations", "x.csv")
+    refuses("left out with several labels", "fit", "table.csv", "--label-columns", "ann,bob", "--mended", "m.csv")
+    refuses("dan", "fit", "table.csv", "--label-columns", "ann,dan")
