@@ -396,6 +396,7 @@ ELSEWHERE = {
     "fit": "tests/tables",
     "predict": "row by row: tests/tables",
     "review": "tests/review/test_sheet.py",
+    "fit_shards": "tests/estimators/test_shards.py: folds follow the order of the rows",
     "embed": "row by row: tests/encoders/test_embedding.py",
     "clean": "tests/cli/test_clean.py",
 }

@@ -78,8 +78,8 @@ def wrong_labels(share: NoiseShare) -> str:
 
     Example:
         >>> wrong_labels(NoiseShare(0.4, 0.36, 0.44, 0.35, 0.45, True, "", 0.45, 800, 0.05))
-        'Between 36.0% and 44.0% of the validation labels are wrong, if wrong labels are equally common on all rows and \
-in all classes.'
+        'Between 36.0% and 44.0% of the validation labels are wrong, if wrong labels are equally common on all rows \
+and in all classes.'
     """
     if share.supported:
         ends = f"Between {percent_down(share.lower)} and {percent_up(share.upper)}"
