@@ -230,6 +230,7 @@ CSV = {
     "datasets/table_files.py",
     "experiments/render.py",
     "runs/result.py",
+    "tables/annotations.py",
     "tables/listing.py",
     "tables/looked_up.py",
     "review/sheet.py",

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from mgce._rounding import percent_down, percent_up
 from mgce.noise.annotators import AnnotatorModel
 
 FloatArray = NDArray[np.float64]
@@ -43,7 +44,8 @@ class Annotator:
     def __str__(self) -> str:
         """Return a sentence or two on the annotator."""
         labels = "1 label" if self.n_labels == 1 else f"{self.n_labels:,} labels"
-        said = f"{self.name}: {labels}, {self.accuracy:.1%} right ({self.lower:.1%} to {self.upper:.1%})."
+        ends = f"{percent_down(self.lower)} to {percent_up(self.upper)}"
+        said = f"{self.name}: {labels}, {self.accuracy:.1%} right ({ends})."
         if self.confused:
             pairs = ", ".join(f"{right} as {given} ({share:.0%})" for right, given, share in self.confused)
             said += f" Most frequent wrong labels: {pairs}."

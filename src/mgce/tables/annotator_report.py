@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mgce._rounding import percent_down, percent_up
 from mgce._text import printable
 from mgce.pages.web_page import paragraph, table
 from mgce.tables.consensus import Consensus
@@ -14,7 +15,7 @@ def annotator_section(consensus: Consensus) -> str:
             printable(one.name),
             f"{one.n_labels:,}",
             f"{one.accuracy:.1%}",
-            f"{one.lower:.1%} to {one.upper:.1%}",
+            f"{percent_down(one.lower)} to {percent_up(one.upper)}",
             ", ".join(printable(f"{right} as {given} ({share:.0%})") for right, given, share in one.confused),
             ", ".join(printable(f"{name} ({share:.0%})") for name, share in one.together),
         ]

@@ -81,10 +81,6 @@ FIGURES = {
     "5,000 of CIFAR-10, 40 %": ("losses-reduced", "cifar10", "symmetric 0.4", "last"),
     "5,000 of CIFAR-10N": ("losses-reduced", "cifar10n", "worst", "last"),
 }
-README = {
-    **{"cross-entropy": "ce", "MGCE, beta 1.05, the paper's loss": "mgce 1.05", "GCE": "gce", "NCE+AGCE": "nce+agce"},
-    "trimmed cross-entropy": "ce, trim",
-}
 
 
 def table(path, begins):
@@ -134,42 +130,6 @@ def test_the_figures_by_which_to_choose_are_those_of_the_records(tables, begins,
         bold = {loss for loss, cells in rows.items() if "**" in cells[place]}
         compared = {loss: value for loss, value in values.items() if ", L1" not in loss}
         assert bold == {loss for loss, value in compared.items() if value == max(compared.values())}
-
-
-def test_the_figures_of_networks_on_the_first_screen_are_those_of_the_records(tables):
-    columns, rows = table("README.md", "| loss | MNIST, last epoch |")
-    assert set(rows) == set(README)
-    frame = selected(tables)
-    for place, column in enumerate(columns):
-        dataset, epoch = column.split(", ")
-        dataset = {"MNIST": "mnist", "FashionMNIST": "fashion_mnist"}[dataset]
-        values = frame.loc[dataset][{"last epoch": "last", "best epoch": "stopped"}[epoch]]
-        assert shown(rows, place) == {name: pytest.approx(values[README[name]], abs=0.051) for name in rows}
-    # As it says: two seeds each, and at the best epoch no two of all losses are told apart.
-    on_page = frame.loc[["mnist", "fashion_mnist"]]
-    assert (on_page["seeds"] == 2).all() and (on_page[["wins", "losses"]] == 0).all(axis=None)
-
-
-def sentence(path, begins, ends):
-    """Return the sentence of a page that begins and ends so, on one line."""
-    text = " ".join((COMMITTED.parent / path).read_text().split())
-    return text[(at := text.index(begins)) : text.index(ends, at)]
-
-
-def test_what_to_take_for_a_network_is_what_the_records_say(tables):
-    """The table below the questions: a loss for each row, and cross-entropy under the same conditions."""
-    text = (COMMITTED.parent / "docs/choosing.md").read_text().splitlines()
-    at = text.index("| you can | use | 40 % wrong labels | CE | the loss of column 2 |") + 2
-    cells = [[cell.strip() for cell in line.split("|")[3:-1]] for line in text[at : at + 6]]
-    stopped = selected(tables)["stopped"]
-    last = {name: measured(tables, f"{name}, 40 %") for name in ("2,000 of MNIST", "5,000 of CIFAR-10")}
-    for number, (data, before, after) in enumerate(cells):
-        if number < 2:
-            dataset = {"2,000 of MNIST": "mnist", "2,000 of FashionMNIST": "fashion_mnist"}[data]
-            values = [stopped[dataset, "ce"], stopped[dataset, "ce, trim"]]
-        else:
-            values = [last[data]["ce"], last[data]["ce+trim" if number < 4 else "nce+agce"]]
-        assert [float(before), float(after)] == pytest.approx(values, abs=0.051)
 
 
 def test_what_beta_does_on_all_images_is_what_the_records_say(tables):
