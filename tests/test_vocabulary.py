@@ -36,7 +36,7 @@ ALLOWED = {
     "lambda_": ("risk", "linear"),
     "num_classes": TORCH,
     "n_classes": SKLEARN,
-    "delta": (*SKLEARN, "metrics"),
+    "delta": (*SKLEARN, "metrics", "training"),
 }
 PREDICTIONS, TRUTH = ("logits", "probs", "input"), ("target", "y", "labels")
 
