@@ -119,8 +119,8 @@ def section() -> str:
     wrong = [noise for noise in NOISES if noise != "right"]
     parts = [
         "## Texts",
-        f"Percent right on the test questions of banking77. Training sets: {len(sets)}, of {ROWS:,} questions each.\n"
-        f"Features are TF-IDF, reduced to {COMPONENTS} numbers without the labels.",
+        f"Percent right on the test questions of banking77. Training sets of {ROWS:,} questions: {len(sets)}.\n"
+        "Features are TF-IDF, reduced by singular values without the labels.",
         table(header, rows("accuracy", ".1%", names, list(NOISES))),
         f"`{OURS}` minus the best of these baselines, in points:",
         table(["labels", "best baseline", "difference", "interval"], paired),
