@@ -41,6 +41,7 @@ def test_runs_that_suffice_for_no_figure_leave_it_out(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_a_killed_sweep_loses_no_finished_run_and_ends_in_the_same_bytes(tmp_path):
     whole = mgce("reproduce", "table3", *SMOKE, "--out-dir", "whole", folder=tmp_path)
     assert whole.returncode == 0, whole.stderr

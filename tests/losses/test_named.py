@@ -163,6 +163,7 @@ json.dump(
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_a_new_loss_is_one_file(tmp_path):
     (tmp_path / "cube.py").write_text(CUBE)
     command = [sys.executable, "-c", USE, str(tmp_path), str(tmp_path / "out"), str(DOCS / "losses_table.py")]

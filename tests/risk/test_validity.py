@@ -131,6 +131,7 @@ def linear_world(rng, size=30):
 
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("bound", ["hoeffding", "bernstein", "betting"])
+@pytest.mark.nightly
 def test_uncertainty_sets_hold_the_true_moments(n, bound):
     rng, repetitions, misses = np.random.default_rng(3), 300, 0
     marginal, truth, psi = linear_world(rng)
@@ -157,6 +158,7 @@ def test_the_heuristic_set_misses_almost_always():
 
 
 @pytest.mark.parametrize("n", SIZES)
+@pytest.mark.nightly
 def test_linear_bound(n):
     rng, repetitions, misses = np.random.default_rng(5), 120, np.zeros(3)
     marginal, truth, psi = linear_world(rng)

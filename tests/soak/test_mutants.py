@@ -110,6 +110,7 @@ def options(tree, **changed):
 
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("coverage") is None, reason="needs coverage")
+@pytest.mark.nightly
 def test_changes_are_judged_by_the_tests_that_run_them(tree, monkeypatch):
     monkeypatch.setattr(mutants, "SECONDS", 1)  # two changes never end
     verdicts = mutants.judge(tree, "room", options(tree))

@@ -170,6 +170,7 @@ def test_probabilities_of_right_labels_are_estimated_from_rows_not_fitted_to(fit
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_those_of_an_average_are_estimated_from_all_rows(noisy, frame):
     fit = run(noisy, FitPlan("y", budget=math.inf))
     assert fit.choice.candidate.model == "average" and fit.model.right_labels.n == 300

@@ -87,7 +87,6 @@ def came(tmp_path_factory):
     return dict(zip(makers, map(json.loads, done.stdout.splitlines()), strict=True))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_forged_model_opens_nothing_and_stays_small(came, name):
     assert came[name].get("seen") == [], came[name]

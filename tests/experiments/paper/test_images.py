@@ -296,7 +296,6 @@ def of_tables(folder):
     return [run for run in Runs(folder).read().values() if run.specification["smoke"] == "table1"]
 
 
-@pytest.mark.slow
 def test_smoke_of_every_item(smoke):
     folder, printed = smoke
     for item in ITEMS:
