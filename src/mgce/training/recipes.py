@@ -98,7 +98,7 @@ class RecipeChoice:
 
     def sentence(self) -> str:
         """Say which recipe is chosen, what the validation labels cannot tell, and how its training went."""
-        parts = [f"{self.name} is chosen: it predicts most of the validation labels."]
+        parts = [f"{self.name} is chosen: no other recipe predicts more validation labels."]
         unknown = [name for name in self.trials if name != self.name and self.difference(name)[2] > 0]
         if unknown:
             n = len(self.trials[self.name].right)
