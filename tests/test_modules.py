@@ -15,6 +15,7 @@ TESTED_IN = {
     "cli/changed_tables": "cli/test_fit.py",
     "cli/encoding": "cli/test_embed.py",
     "cli/env": "cli/test_compare.py",
+    "cli/labelled_images": "cli/test_train.py",
     "cli/list_options": "cli/test_compare.py",
     "cli/main": "cli/test_commands.py",
     "cli/noise_options": "cli/test_certify.py",

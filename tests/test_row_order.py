@@ -397,6 +397,7 @@ ELSEWHERE = {
     "predict": "row by row: tests/tables",
     "review": "tests/review/test_sheet.py",
     "fit_shards": "tests/estimators/test_shards.py: folds follow the order of the rows",
+    "train": "tests/tables/test_image_fit.py",
     "embed": "row by row: tests/encoders/test_embedding.py",
     "clean": "tests/cli/test_clean.py",
 }

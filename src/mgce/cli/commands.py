@@ -17,6 +17,7 @@ COMMANDS = {
     "fit": "Fit a classifier to a table whose labels may be partly wrong, and bound how often it disagrees with them.",
     "review": "Write an HTML page on which you review suspect labels with the keyboard.",
     "clean": "Say which labels to look up, and write the mended table once few of its labels can be wrong.",
+    "train": "Train a small network on images whose labels may be partly wrong, and list the suspect labels.",
     "embed": "Turn pictures or texts into features by a pretrained encoder.",
     "predict": "Predict the classes of the rows of a table.",
     "certify": "Bound the errors of a model on future rows, from labelled rows that it has not seen.",
@@ -34,6 +35,7 @@ EXAMPLES = {
     "fit": "mgce fit customers.csv --target churned",
     "review": "mgce review customers.suspects.csv",
     "clean": "mgce clean customers.suspects.csv --at-most 0.05",
+    "train": "mgce train photos",
     "embed": "mgce embed photos --out photos.npz",
     "predict": "mgce predict customers.skops new.csv",
     "certify": "mgce certify customers.skops labelled.csv",
@@ -67,6 +69,7 @@ PANELS = {
         "encoding",
         "sheet",
     ),
+    "The images": ("size", "as_they_are"),
     "The encoder": ("encoder", "batch", "half", "shard"),
     "Where and how it runs": (
         "data_dir",

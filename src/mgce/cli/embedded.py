@@ -89,7 +89,7 @@ def read_folder(
     """
     inputs = Inputs.of_folder(folder)
     if labels is None:
-        frame, reading = accounted(_by_class(inputs, target))
+        frame, reading = accounted(by_class(inputs, target))
         id = PATH
     else:
         text = [target, *([] if id is None else [id])]
@@ -104,7 +104,7 @@ def read_folder(
     return Source(frame.assign(**{PICTURE: pictures}), reading, column, features.card, notes)
 
 
-def _by_class(inputs: Inputs, target: str) -> pd.DataFrame:
+def by_class(inputs: Inputs, target: str) -> pd.DataFrame:
     """Return the table of a folder of classes: each picture's path, and the folder that it lies in as its label.
 
     Raises:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,11 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor
 
+from mgce._limits import EXPANDED_BYTES
+from mgce._validation import expected
 from mgce.datasets.images import ImageFiles
 
 # Means and deviations of ImageNet's pixels, as networks that were trained on them expect.
@@ -45,6 +49,45 @@ class CentralSquare:
 
     def __str__(self) -> str:
         return f"upright, central square, {self.size} x {self.size} bicubic, mean {MEAN}, deviation {STD}"
+
+
+@dataclass(frozen=True)
+class UprightSquare:
+    """From a PIL image to its central square, upright, in red, green and blue: uint8, shape (3, size, size)."""
+
+    size: int
+
+    def __call__(self, image: Any) -> NDArray[np.uint8]:
+        """Return the square, made by PIL's bilinear filter (number 2), which averages what a pixel covers."""
+        from PIL import ImageOps
+
+        square = ImageOps.fit(upright(image), (self.size, self.size), 2)
+        return np.asarray(square, dtype=np.uint8).transpose(2, 0, 1)
+
+
+def read_squares(
+    paths: Sequence[Path], size: int, on_picture: Callable[[int], None] = lambda done: None
+) -> NDArray[np.uint8]:
+    """Read pictures as central squares of `size` x `size` pixels; one channel if all pictures are grey, else three.
+
+    Args:
+        paths: the n files.
+        size: height and width.
+        on_picture: called with the number of pictures read so far.
+
+    Raises:
+        OSError: if a file is no picture that can be read.
+        ValueError: if all of them together would need too much memory.
+    """
+    if 3 * size * size * len(paths) > EXPANDED_BYTES:
+        most = f"such that {len(paths):,} pictures take at most {EXPANDED_BYTES:,} bytes"
+        raise ValueError(expected("size", most, size))
+    files = ImageFiles(tuple(paths), np.zeros(len(paths), np.int64), UprightSquare(size))
+    pixels = np.empty((len(paths), 3, size, size), np.uint8)
+    for row in range(len(files)):
+        pixels[row] = files[row][0]
+        on_picture(row + 1)
+    return pixels[:, :1].copy() if (pixels == pixels[:, :1]).all() else pixels
 
 
 def thumbnail(path: Path, size: int = THUMBNAIL) -> bytes:

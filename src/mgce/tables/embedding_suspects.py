@@ -86,7 +86,7 @@ def find_suspects(
     """
     classes, target = sorted_classes(np.asarray(labels))
     if callable(rows):
-        probs = _out_of_fold(rows, target, len(classes), n_folds, random_state)
+        probs = out_of_fold(rows, target, len(classes), n_folds, random_state)
     elif given not in ("features", "probs"):
         raise ValueError(_validation.expected("given", "'features' or 'probs'", given))
     elif given == "features":
@@ -104,8 +104,19 @@ def find_suspects(
     )
 
 
-def _out_of_fold(train: Train, target: IntArray, n_classes: int, n_folds: int, random_state: Any) -> FloatArray:
-    """Return for each row the probabilities of a model that was trained without it, shape (n, k)."""
+def out_of_fold(train: Train, target: IntArray, n_classes: int, n_folds: int, random_state: Any) -> FloatArray:
+    """Return for each row the probabilities of a model that was trained without it, shape (n, k).
+
+    Args:
+        train: function that trains on rows and returns the probabilities of others: see :func:`find_suspects`.
+        target: the given labels, shape (n,), in 0..n_classes-1.
+        n_classes: number k of classes.
+        n_folds: number of trainings, at least 2.
+        random_state: seed of the folds.
+
+    Raises:
+        ValueError: if a training returns no such probabilities.
+    """
     _validation.check_count("n_folds", n_folds, 2)
     probs = np.empty((len(target), n_classes))
     folds = StratifiedKFold(n_folds, shuffle=True, random_state=random_state)

@@ -53,7 +53,7 @@ def beside(frame: pd.DataFrame, features: Features, id: str | None) -> tuple[pd.
     """
     if COLUMN in frame.columns:
         raise ValueError(expected("table", f"a table without a column {COLUMN!r}, beside a file of embeddings", "one"))
-    column = None if features.names is None else id or _names(frame, features.names)
+    column = None if features.names is None else id or column_of_names(frame, features.names)
     notes = []
     if column is None:
         if len(frame) != len(features.values):
@@ -77,8 +77,8 @@ def as_table(features: Features, id: str | None) -> pd.DataFrame:
     return pd.DataFrame({**columns, COLUMN: pd.Series(vectors(features.values), dtype=object)})
 
 
-def _names(frame: pd.DataFrame, names: Any) -> str | None:
-    """Return the column of texts with the most values that are names of features; None if no text is one."""
+def column_of_names(frame: pd.DataFrame, names: Any) -> str | None:
+    """Return the column of texts with the most values that are among the names; None if no text is one."""
     known = set(names.tolist())
     texts = [str(name) for name in frame.columns if not pd.api.types.is_numeric_dtype(frame[name])]
     found = {name: int(frame[name].astype(str).isin(known).sum()) for name in texts}

@@ -174,7 +174,7 @@ def choose_recipe(
     _validation.check_count("patience", patience)
     trials = {}
     for name, make in recipes.items():
-        trials[name] = _tried(train, make(num_rows, num_classes), patience)
+        trials[name] = _tried(train, criterion_of(make, num_rows, num_classes), patience)
         if len(trials[name].right) != len(next(iter(trials.values())).right):
             what = "keepers that all see the same validation rows"
             raise ValueError(expected("train", f"a function that yields {what}", "validation sets of unequal size"))
@@ -186,11 +186,16 @@ def chosen(trials: dict[str, Trial], delta: float = 0.05) -> RecipeChoice:
     return RecipeChoice(max(trials, key=lambda name: trials[name].accuracy), trials, delta)
 
 
+def criterion_of(recipe: Recipe, num_rows: int, num_classes: int) -> nn.Module:
+    """Return the loss of a recipe, which accepts the indices of rows as its third argument."""
+    criterion = recipe(num_rows, num_classes)
+    return criterion if isinstance(criterion, IndexedLoss) else AcceptsIndex(criterion)
+
+
 def _tried(train: Train, criterion: nn.Module, patience: int) -> Trial:
     """Train with a criterion until nothing better was kept for some epochs."""
-    runs = iter(train(criterion if isinstance(criterion, IndexedLoss) else AcceptsIndex(criterion)))
     keeper = None
-    for keeper in runs:
+    for keeper in train(criterion):
         if not isinstance(keeper, ModelKeeper):
             raise TypeError(expected("train", "a function that yields a ModelKeeper after each epoch", keeper))
         if len(keeper.epochs) - keeper.kept_epoch >= patience:
