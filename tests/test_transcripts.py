@@ -9,7 +9,8 @@ import pytest
 from transcripts import Printed, recorded, run
 
 DOCS = Path(__file__).parents[1] / "docs"
-NIGHTLY = ("README", "benchmark", "demo", "estimators-in-use", "own-data", "report", "train")  # many models and networks
+# Many models and networks.
+NIGHTLY = ("README", "benchmark", "demo", "estimators-in-use", "own-data", "report", "train")
 PAGES = [
     DOCS.parent / "README.md",
     # `mgce clean` waits for decisions of a person: its page prints no output.

@@ -9,7 +9,7 @@ from PIL import Image
 
 from mgce.training.image_model import load_image_model
 from mgce.training.recipes import RECIPES
-from tiny_encoder import pictures
+from tiny_encoder import pictures, register
 
 QUICK = ("--epochs", "1", "--folds", "2")
 
@@ -100,3 +100,27 @@ def test_what_cannot_be_learnt_is_said_in_one_sentence(refuses, tmp_path, arrays
     pd.DataFrame({"path": ["a.png", "c.png"], "kind": ["x", "y"]}).to_csv(tmp_path / "t.csv", index=False)
     pd.DataFrame({"path": ["d.png", "c.png"], "kind": ["x", "y"]}).to_csv(tmp_path / "u.csv", index=False)
     refuses(sentence, "train", *arguments)
+
+
+@pytest.mark.nightly
+def test_decisions_on_the_suspects_go_on(mgce, tmp_path, monkeypatch):
+    """Into `mgce fit`, which has the same keys, and through `mgce clean` back into `mgce train`."""
+    register(monkeypatch)
+    pictures(tmp_path / "photos", 40)
+    (tmp_path / "photos/dark/000.png").rename(tmp_path / "photos/light/000.png")
+    assert mgce("train", "photos", *QUICK, "--size", 6, "--quiet")[0] == 0
+    suspects = pd.read_csv(tmp_path / "photos.suspects.csv", dtype=str)
+    right = np.where(suspects["path"] == "light/000.png", "dark", suspects["given"])
+    decided = suspects[["key", "path", "line", "given"]].rename(columns={"path": "row"})
+    decided["decision"] = np.where(right == suspects["given"], "keep", "other")
+    decided = decided.assign(label=right, shown_as="random", draw=suspects["draw"])
+    decided["draw_probability"] = suspects["draw_probability"]
+    decided.to_csv(tmp_path / "d.csv", index=False)
+    code, output, errors = mgce("fit", "photos", "--encoder", "tiny:net", "--checked", "d.csv", "--out", "f.skops")
+    assert code == 0, errors
+    clean = ("clean", "photos.suspects.csv", "--at-most", "0.2", "--checked", "d.csv")
+    assert mgce(*clean)[0] == 0
+    code, _, errors = mgce("train", "photos", "--target-file", "photos.mended.csv", *QUICK, "--out", "m.pt")
+    assert code == 0, errors
+    again = pd.read_csv(tmp_path / "m.suspects.csv").set_index("path")["given"]
+    assert again["light/000.png"] == "dark" and again["light/001.png"] == "light"
