@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
+from mgce.cli.labelled_images import read_arrays
 from mgce.training.image_model import load_image_model
 from mgce.training.recipes import RECIPES
 from tiny_encoder import pictures, register
@@ -48,6 +49,17 @@ def test_arrays_to_a_network_and_suspects(mgce, tmp_path, arrays):
     assert found["chosen"] in found["recipes"] and [*found["recipes"]] == [*RECIPES]
     assert found["files"] == ["a.pt", "a.svg", "a.suspects.csv"] and found["validation_rows"] == 8
     assert mgce("review", "a.suspects.csv", "--quiet") == (0, "", "")
+
+
+def test_each_image_keeps_its_label(tmp_path, arrays):
+    y = np.arange(40).astype(str)
+    np.savez(tmp_path / "n.npz", x=arrays, y=np.where(np.arange(40) == 3, np.nan, np.arange(40)))
+    np.savez(tmp_path / "t.npz", x=arrays, y=np.char.encode(y))
+    numbers, texts = (read_arrays(tmp_path / name, None) for name in ("n.npz", "t.npz"))
+    left = [*range(3), *range(4, 40)]
+    assert numbers.labels == [str(row) for row in left] and texts.labels == y.tolist()
+    np.testing.assert_array_equal(texts.pixels[:, 0], arrays[:, :, :6])
+    np.testing.assert_array_equal(numbers.pixels, texts.pixels[left])
 
 
 def test_a_folder_of_classes_to_a_review_with_pictures(mgce, tmp_path):
@@ -116,7 +128,7 @@ def test_decisions_on_the_suspects_go_on(mgce, tmp_path, monkeypatch):
     decided = decided.assign(label=right, shown_as="random", draw=suspects["draw"])
     decided["draw_probability"] = suspects["draw_probability"]
     decided.to_csv(tmp_path / "d.csv", index=False)
-    code, output, errors = mgce("fit", "photos", "--encoder", "tiny:net", "--checked", "d.csv", "--out", "f.skops")
+    code, _, errors = mgce("fit", "photos", "--encoder", "tiny:net", "--checked", "d.csv", "--out", "f.skops")
     assert code == 0, errors
     clean = ("clean", "photos.suspects.csv", "--at-most", "0.2", "--checked", "d.csv")
     assert mgce(*clean)[0] == 0

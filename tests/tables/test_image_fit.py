@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from sklearn.datasets import load_digits
 from sklearn.metrics import roc_auc_score
 
@@ -67,6 +68,14 @@ def test_no_row_is_judged_by_a_network_that_was_trained_on_it(two_recipes, monke
     left_out = [train - rows for rows, _ in folds]
     assert set.union(*left_out) == train and sum(map(len, left_out)) == len(train)
     assert set(np.flatnonzero(found.held_out)) == validation
+
+
+def test_only_colour_images_are_changed_at_random(two_recipes):
+    grey, labels = images()
+    for pixels, same in ((grey, True), (grey.repeat(3, 1), False)):
+        plans = (ImagePlan(epochs=1, folds=0, changed=changed) for changed in (True, False))
+        one, other = (fit_images(pixels, labels, plan).model.logits(pixels) for plan in plans)
+        assert torch.equal(one, other) == same
 
 
 def test_rare_labels_are_left_out_and_named(two_recipes):
