@@ -149,6 +149,37 @@ def test_the_diagnosis_follows_from_what_was_predicted(numbers, words):
     assert words in diagnosis(*numbers)
 
 
+class Recalled(nn.Module):
+    """A network that predicts the right class of a row, with a confidence that rises with its number."""
+
+    def __init__(self, right):
+        super().__init__()
+        self.right, self.scale = right, nn.Parameter(torch.ones(()))
+
+    def forward(self, row):
+        return nn.functional.one_hot(self.right[row], 10) * (1 + row[:, None]) * self.scale
+
+
+def test_confused_classes_are_named_and_end_the_all_clear():
+    right = torch.arange(800) % 10
+    confused = right.clone()
+    generator = torch.Generator().manual_seed(0)
+    confused[(right == 3) & (torch.rand(800, generator=generator) < 0.45)] = 5
+    for given, classes, wanted in (
+        (confused, [*"abcdefghij"], "depend on the class: class d is often labelled f. Validation labels may choose"),
+        (confused, None, "class 3 is often labelled 5."),
+        (right, None, "these rows cannot tell."),
+    ):
+        keeper = ModelKeeper(Recalled(right), nn.CrossEntropyLoss(), classes=classes)
+        logits = keeper.network(torch.arange(800))
+        keeper.step(logits, given)
+        keeper.end_epoch([(torch.arange(800), given)])
+        assert wanted in str(keeper)
+        doubt = given is confused
+        assert doubt == ("No other loss is needed" not in str(keeper)) == bool(keeper.noise_kind().pairs)
+        assert not keeper.noise_share().supported
+
+
 def test_mistakes_of_a_loop_are_one_sentence():
     model = nn.Linear(D, K)
     keeper = ModelKeeper(model, nn.CrossEntropyLoss())

@@ -72,6 +72,13 @@ class NoiseShare:
         """What is assumed, as clauses that complete "This assumes that"."""
         return ASSUMPTIONS if self.supported else (UPPER_ASSUMPTION,)
 
+    def as_range(self, reason: str) -> NoiseShare:
+        """Return the range from 0 instead of an interval whose assumption the data refute, for a reason as a clause."""
+        if not self.supported:
+            return self
+        differing = round(self.disagreement * self.n)
+        return _range(reason, _most(differing, self.n, self.delta), self.disagreement, self.n, self.delta)
+
     def width_after(self, checked: int) -> float:
         """Return the width of the interval that this many rows would give, drawn at random and checked.
 
@@ -153,7 +160,7 @@ def share_of_predictions(
     """
     n, top = len(target), np.round(confidence / SAME) * SAME
     differs = predicted != target
-    upper = float(beta.ppf(1 - delta, differs.sum() + 1, n - differs.sum())) if not differs.all() else 1.0
+    upper = _most(int(differs.sum()), n, delta)
     disagreement = float(differs.mean())
     if n < LEAST_ROWS:
         return _range(f"there are fewer than {LEAST_ROWS} rows", upper, disagreement, n, delta)
@@ -246,6 +253,11 @@ def _within(predicted: IntArray, confidence: FloatArray) -> FloatArray:
         rows = np.flatnonzero(predicted == label)
         ranks[rows] = (rankdata(confidence[rows]) - 0.5) / len(rows)
     return ranks
+
+
+def _most(differing: int, n: int, delta: float) -> float:
+    """Return an upper bound of Clopper and Pearson for the probability that a label differs from the prediction."""
+    return float(beta.ppf(1 - delta, differing + 1, n - differing)) if differing < n else 1.0
 
 
 def _range(reason: str, upper: float, disagreement: float, n: int, delta: float) -> NoiseShare:

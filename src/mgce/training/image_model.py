@@ -176,7 +176,7 @@ class ImageLoop:
             model = ImageModel(self.classes, self.pixels.shape[2], self.mean, self.std).to(self.device)
         criterion = criterion.to(self.device)
         optimizer = torch.optim.Adam(model.parameters(), LR)
-        keeper = ModelKeeper(model, criterion)
+        keeper = ModelKeeper(model, criterion, classes=self.classes)
         held_out = torch.from_numpy(validation).to(self.device)
         every = torch.from_numpy(rows).to(self.device)
         for epoch in range(self.epochs):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -12,8 +12,9 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
 from mgce._validation import expected
+from mgce.noise.kind import CLASS_DEPENDENT, NoiseKind, kind_of_predictions
 from mgce.noise.share import NoiseShare, share_of_predictions
-from mgce.training.memorising import diagnosis, shown_better, wrong_labels
+from mgce.training.memorising import diagnosis, kind_of_noise, shown_better, wrong_labels
 from mgce.training.picture import picture
 from mgce.training.validation import Epoch, Predict, of_batch, predictions
 
@@ -46,6 +47,7 @@ class ModelKeeper:
             scheduler.
         predict: function from a model and a batch of the validation set to logits (n, k) and labels (n,). By default a
             batch is a tuple that begins with inputs and labels, or a mapping with `labels` as Hugging Face has it.
+        classes: the names of the classes, for sentences; their numbers if None.
 
     Attributes:
         epochs: an :class:`Epoch` for each epoch so far.
@@ -74,7 +76,8 @@ class ModelKeeper:
         The average of the weights after epoch 4 of 5 is kept: it predicts 96.0% of the validation labels. The network
         predicts 96.0% at its best, and 96.0% after the last epoch. It does not memorise: it predicts 97% of the
         training labels, and loses no validation labels. No other loss is needed. At most 7.2% of the validation labels
-        are wrong, if on every row the right label is at least as likely as any one wrong label.
+        are wrong, if on every row the right label is at least as likely as any one wrong label. Whether wrong labels
+        depend on the class, these rows cannot tell.
 
     References: Izmailov et al., Averaging weights leads to wider optima and better generalization, 2018; Polyak and
     Juditsky, Acceleration of stochastic approximation by averaging, 1992.
@@ -87,6 +90,7 @@ class ModelKeeper:
         *,
         others: Mapping[str, Any] | None = None,
         predict: Predict | None = None,
+        classes: Sequence[str] | None = None,
     ) -> None:
         for name, module in (("network", network), ("criterion", criterion)):
             if not isinstance(module, nn.Module):
@@ -95,7 +99,7 @@ class ModelKeeper:
         for name, other in self.others.items():
             if not (hasattr(other, "state_dict") and hasattr(other, "load_state_dict")):
                 raise TypeError(expected(name, "an object with state_dict and load_state_dict", other))
-        self.network, self.criterion = network, criterion
+        self.network, self.criterion, self.classes = network, criterion, classes
         self.predict = of_batch if predict is None else predict
         self.epochs: list[Epoch] = []
         self._average = AveragedModel(network, multi_avg_fn=self._averaged, use_buffers=True)
@@ -199,9 +203,29 @@ class ModelKeeper:
         Raises:
             RuntimeError: before the first epoch has ended.
         """
+        return self._noise(delta)[0]
+
+    def noise_kind(self) -> NoiseKind:
+        """Tell whether wrong labels of the validation rows depend on the class, by the kept weights.
+
+        Returns:
+            The kind, which may be that the rows cannot tell: see :func:`mgce.noise.kind.kind_of_predictions`.
+
+        Raises:
+            RuntimeError: before the first epoch has ended.
+        """
+        return self._noise(0.05)[1]
+
+    def _noise(self, delta: float) -> tuple[NoiseShare, NoiseKind]:
+        """Return the share of wrong labels and their kind; a kind that refutes an interval leaves a range."""
         kept = self._require_kept()
         target, predicted, margin = (kept[name].numpy() for name in ("target", "predicted", "margin"))
-        return share_of_predictions(target, predicted, margin.astype(float), kept["num_classes"], delta=delta)
+        rows = target, predicted, margin.astype(float), kept["num_classes"]
+        share = share_of_predictions(*rows, delta=delta)
+        kind = kind_of_predictions(*rows, share)
+        if kind.kind == CLASS_DEPENDENT:
+            share = share.as_range("some classes are often given one other label")
+        return share, kind
 
     def to_svg(self) -> str:
         """Return a picture of the training as an SVG document: accuracies by epoch, and what is kept.
@@ -262,12 +286,15 @@ class ModelKeeper:
         if not self._best:
             return "Nothing is kept before the first epoch has ended."
         kept, last = self._require_kept(), self.epochs[-1]
+        share, kind = self._noise(0.05)
+        doubt = kind.kind == CLASS_DEPENDENT
         what = "The average of the weights" if kept["of"] == AVERAGE else "The network"
         return (
             f"{what} after epoch {kept['epoch']} of {len(self.epochs)} is kept: it predicts {kept['accuracy']:.1%} of "
             f"the validation labels. The network predicts {self._best[NETWORK]['accuracy']:.1%} at its best, and "
             f"{last.network:.1%} after the last epoch. "
-            f"{diagnosis(last.training, last.network, *self._lost)} {wrong_labels(self.noise_share())}"
+            f"{diagnosis(last.training, last.network, *self._lost, class_dependent=doubt)} {wrong_labels(share)} "
+            f"{kind_of_noise(kind, self.classes)}"
         )
 
     def _models(self) -> dict[str, nn.Module]:

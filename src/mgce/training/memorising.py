@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from scipy.stats import binomtest
 from torch import Tensor
 
 from mgce._rounding import percent_down, percent_up
+from mgce._validation import listed
+from mgce.noise.kind import CLASS_DEPENDENT, SYMMETRIC, NoiseKind
 from mgce.noise.share import NoiseShare
 
 # Of McNemar's test that the last epoch predicts fewer validation labels than the best one. The best epoch is the best
@@ -21,9 +24,10 @@ ASSUMED_LESS = "on every row the right label is at least as likely as any one wr
 # By so much more of the training labels than of the validation labels. It is a rule of thumb: a network of few epochs
 # predicts about as many of both.
 GAP = 0.2
+NAMED = 3  # pairs of classes that a sentence names
 
 
-def diagnosis(training: float, validation: float, lost: int, gained: int) -> str:
+def diagnosis(training: float, validation: float, lost: int, gained: int, *, class_dependent: bool = False) -> str:
     """Say in a sentence or two whether a network memorised labels.
 
     Args:
@@ -31,6 +35,8 @@ def diagnosis(training: float, validation: float, lost: int, gained: int) -> str
         validation: share of the validation labels that it predicts after the last epoch.
         lost: number of validation rows whose label it predicted after its best epoch and does not after the last one.
         gained: number of rows with the opposite change.
+        class_dependent: whether wrong labels are shown to depend on the class. Then validation labels do not show that
+            no other loss is needed.
 
     Example:
         >>> diagnosis(0.98, 0.41, 80, 20)
@@ -52,7 +58,8 @@ training labels. Keep the best epoch; `choose_recipe` compares other losses.'
             "checkpoint or a robust loss."
         )
     if known:
-        return f"It does not memorise: {known}, and loses no validation labels. No other loss is needed."
+        enough = "" if class_dependent else " No other loss is needed."
+        return f"It does not memorise: {known}, and loses no validation labels.{enough}"
     return "It loses no validation labels. Whether it memorises, `step(logits, target)` would tell."
 
 
@@ -85,3 +92,27 @@ and in all classes.'
         ends = f"Between {percent_down(share.lower)} and {percent_up(share.upper)}"
         return f"{ends} of the validation labels are wrong, if {ASSUMED}."
     return f"At most {percent_up(share.upper)} of the validation labels are wrong, if {ASSUMED_LESS}."
+
+
+def kind_of_noise(kind: NoiseKind, classes: Sequence[str] | None = None) -> str:
+    """Say in a sentence or two whether wrong labels depend on the class, and what helps if they do.
+
+    Args:
+        kind: what the validation rows show.
+        classes: the names of the classes; None for their numbers.
+
+    Example:
+        >>> kind_of_noise(NoiseKind("class-dependent", ((0, 6), (2, 4)), 0.001))
+        'Wrong labels depend on the class: class 0 is often labelled 6, class 2 is often labelled 4. Validation labels \
+may choose badly then; use a `TrimmedLoss` with a share for each label if you know these shares.'
+    """
+    if kind.kind == CLASS_DEPENDENT:
+        names = range(10**9) if classes is None else classes
+        pairs = [f"class {names[c]} is often labelled {names[label]}" for c, label in kind.pairs]
+        return (
+            f"Wrong labels depend on the class: {listed(pairs, NAMED)}. Validation labels may choose badly then; use a "
+            "`TrimmedLoss` with a share for each label if you know these shares."
+        )
+    if kind.kind == SYMMETRIC:
+        return "Wrong labels look symmetric: no class is mostly given one other label."
+    return "Whether wrong labels depend on the class, these rows cannot tell."
