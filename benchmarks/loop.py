@@ -360,10 +360,11 @@ def missing(part: str, columns: dict[str, Column], names: list[str], seeds: int)
 def main() -> None:
     """Train what is missing, write each record as it comes, and print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.loop", description=__doc__)
-    parser.add_argument("--data-dir", type=Path)
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--data-dir", type=Path, help="folder of the data sets")
+    parser.add_argument("--seeds", type=int, default=3, help="networks of each recipe on each column")
     parser.add_argument("--development", action="store_true", help="the columns that the recipe was chosen on")
-    parser.add_argument("--recipes", nargs="+", default=[*RECIPES, ESTIMATED], choices=[*RECIPES, ESTIMATED])
+    every = [*RECIPES, ESTIMATED]
+    parser.add_argument("--recipes", nargs="+", default=every, choices=every, metavar="NAME", help=", ".join(every))
     options = parser.parse_args()
     torch.set_num_threads(1)
     part, columns = ("development", DEVELOPMENT) if options.development else ("runs", COLUMNS)
