@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from benchmarks import noise_kind_page
 from benchmarks.markdown import table
 from mgce.training.recipes import PATIENCE, RECIPES, RecipeChoice, Trial, chosen
 
@@ -94,6 +95,8 @@ def page(records: Sequence[Record], development: Sequence[Record]) -> str:
             *_kept(results, means),
             *_compared(results, means, best),
             *_shares(results),
+            "",
+            *noise_kind_page.section(),
             *_development(Results(development)),
             "",
         ]
@@ -121,7 +124,8 @@ def _start(results: Results) -> list[str]:
         "# Training loops on wrong labels",
         "",
         "A network of your own, and labels of which some are wrong: which loss, which epoch, which weights? This page",
-        "shows what each choice is worth. `python -m benchmarks.loop --data-dir DATA` trains all networks again.",
+        "shows what each choice is worth. `python -m benchmarks.loop --data-dir DATA` trains the networks of which",
+        "`results/loop` has no record, and writes this page.",
         "",
         "A small network is trained for twenty epochs by Adam on four fifths of the rows.",
         "The other rows, with labels as wrong, choose the epoch and the weights: see [`ModelKeeper`](own-data.md).",

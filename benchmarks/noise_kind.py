@@ -24,7 +24,7 @@ DRAWS, ROWS, CLASSES = 200, 800, 10
 SLOPE = 4.0  # of errors by the rank u of the confidence, from 0 to 1: expit(-slope (u - middle))
 # Middle of the curve, and the share of all errors of a class that go to the same other class. The first curve is the
 # centre of the prior of `mgce.noise.share`.
-NETWORKS = {"18 % errors": (0.03, 0.5), "35 % errors, nearly all alike": (0.3, 0.9)}
+NETWORKS = {"18 % errors": (0.03, 0.5), "35 % errors": (0.3, 0.9)}
 NOISES = {
     "none": ("symmetric", 0.0),
     "symmetric 20 %": ("symmetric", 0.2),

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.markdown import table
-from mgce.noise.kind import CLASS_DEPENDENT, SYMMETRIC
+from mgce.noise.kind import CLASS_DEPENDENT, SYMMETRIC, UNKNOWN
 
 DATASETS = {"fashion_mnist": "FashionMNIST", "mnist": "MNIST", "cifar10n": "CIFAR-10"}
 REAL = ("none", "symmetric", "asymmetric", "pair")  # of `benchmarks.loop`, with the rate 0.4
@@ -36,7 +36,8 @@ def section() -> list[str]:
         for noise in noises
     ]
     head = [f"“{kind}”, {network}" for network, kind in columns]
-    named = {(one["dataset"], one["noise"]): one["kind"] for one in found["trained"]}
+    told = {kind: kind for kind in KINDS} | {UNKNOWN: "cannot tell"}
+    named = {(one["dataset"], one["noise"]): told[one["kind"]] for one in found["trained"]}
     real = [[SAID[noise], *(named[dataset, noise] for dataset in DATASETS)] for noise in REAL]
     return [
         "## Which kind of noise",
@@ -44,7 +45,9 @@ def section() -> list[str]:
         "`print(keeper)` says that wrong labels depend on the class, that they look symmetric, or that the rows cannot",
         "tell. It compares the rows of each class on which the network is surest. The next table shows how often the",
         f"first two are said of {rows} simulated validation rows, in percent of {draws} samples.",
-        "`python -m benchmarks.noise_kind` simulates them. Asymmetric noise is in half of the classes.",
+        "`python -m benchmarks.noise_kind` simulates them. Asymmetric noise is in half of the classes. One of the two",
+        "networks errs on 18 % of the rows. The other errs on 35 %, and nearly always takes a class for the same other",
+        "class.",
         "",
         table(["wrong labels", *head], lines),
         "",
@@ -53,7 +56,8 @@ def section() -> list[str]:
         "of wrong labels has an interval.",
         "",
         "The next table shows what was said after one training by GCE, with 800 validation rows.",
-        "`python -m benchmarks.noise_kind --data-dir DATA` trains the networks again.",
+        "`python -m benchmarks.noise_kind --data-dir DATA` trains the networks again. Every pair of classes that was",
+        "named was a true one. The allowance for errors was set while looking at FashionMNIST and CIFAR-10, not MNIST.",
         "",
         table(["wrong labels", *DATASETS.values()], real),
     ]
