@@ -1,6 +1,7 @@
 """`mgce train`: folders and arrays to a network, and to suspects that a person reviews."""
 
 import json
+import sys
 
 import numpy as np
 import pandas as pd
@@ -112,6 +113,14 @@ def test_what_cannot_be_learnt_is_said_in_one_sentence(refuses, tmp_path, arrays
     pd.DataFrame({"path": ["a.png", "c.png"], "kind": ["x", "y"]}).to_csv(tmp_path / "t.csv", index=False)
     pd.DataFrame({"path": ["d.png", "c.png"], "kind": ["x", "y"]}).to_csv(tmp_path / "u.csv", index=False)
     refuses(sentence, "train", *arguments)
+
+
+def test_pictures_that_cannot_be_read_are_one_sentence(refuses, tmp_path, monkeypatch):
+    pictures(tmp_path / "photos", 6)
+    (tmp_path / "photos/dark/000.png").write_bytes(b"no picture")
+    refuses("photos/dark/000.png to be an image", "train", "photos")
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    refuses("Images in files need Pillow", "train", "photos")
 
 
 @pytest.mark.nightly

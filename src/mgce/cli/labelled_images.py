@@ -86,7 +86,10 @@ def read_folder(
         notes.append(f"Of the {len(files):,} pictures, {unused:,} without a label stayed unused.")
     paths = [Path(files[name]) for name in frame[column].astype(str)]
     frame = frame.assign(**{PICTURE: [os.path.relpath(path, out.parent) for path in paths]})
-    pixels = read_squares(paths, size or SIZE, on_picture)
+    try:
+        pixels = read_squares(paths, size or SIZE, on_picture)
+    except ImportError as error:  # Pillow, of an extra
+        raise ValueError(str(error)) from error
     return LabelledImages(pixels, frame, column, target, notes)
 
 
