@@ -1,6 +1,10 @@
 """The figures on the page of several labels a row are those of the records."""
 
+import re
+
+import numpy as np
 import pytest
+import torch
 from benchmarks import annotators, made_annotators
 
 
@@ -36,3 +40,14 @@ def test_made_tables_are_as_they_say():
     assert (labels[both, 6] == labels[both, 7]).mean() > 0.93
     given = labels[:, 0] >= 0
     assert abs((labels[given, 0] == right[given]).mean() - accuracy[0]) < 0.1
+
+
+def test_the_snippets_of_the_page_run_and_the_network_learns_the_right_classes():
+    names = {"__name__": "__main__"}
+    for block in re.findall(r"^```python\n(.*?)^```", annotators.PAGE.read_text(), re.DOTALL | re.MULTILINE):
+        exec(compile(block, "block", "exec"), names)
+    targets = names["rows"].targets
+    assert targets.dtype == torch.float32 and not targets[450:].any() and (targets[:450].sum(1) - 1).abs().max() < 1e-5
+    majority = np.array([np.bincount(row[row >= 0], minlength=5).argmax() for row in names["labels"][:450]])
+    assert (names["found"] == names["y"][500:]).mean() > 0.93 > (majority == names["y"][:450]).mean() + 0.02
+    assert not names["criterion"].targets[450:].any()

@@ -125,7 +125,7 @@ ROOMS = {
         "rebuilt",
         "choice suspects model notes dependence",
         "consensus embedding_suspects rows heads",
-        "measures row_keys",
+        "consensus_classifier measures row_keys",
         "listing checked looked_up",
         "fit",
         "annotations annotator_report calibration_report class_report summary suspects_report",

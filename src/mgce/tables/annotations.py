@@ -15,7 +15,8 @@ from mgce._validation import expected
 from mgce.datasets.table_files import require_column, to_csv
 from mgce.tables.candidates import forest
 from mgce.tables.columns import Columns
-from mgce.tables.consensus import Consensus, ConsensusClassifier
+from mgce.tables.consensus import Consensus
+from mgce.tables.consensus_classifier import ConsensusClassifier
 from mgce.tables.fit import FitPlan
 from mgce.tables.text_features import transformer as features_of
 
