@@ -73,7 +73,7 @@ ROOMS = {
     "mgce.metrics": ("binning bootstrap", "calibration streaming", "evaluation"),
     "mgce.noise": (
         "annotators confident corruption mixture right_labels share transition",
-        "annotator_table independence instances",
+        "annotator_table independence instances shared_evidence",
     ),
     "mgce.risk": (
         "alpha_loss concentration",

@@ -93,6 +93,7 @@ class AnnotatorModel:
         sharpness: a, the factor of the model's log probabilities.
         weight: w of each label.
         annotations: the labels.
+        has_classifier: whether q are the probabilities of a classifier; else they are the class shares.
     """
 
     probs: FloatArray
@@ -102,6 +103,7 @@ class AnnotatorModel:
     sharpness: float
     weight: FloatArray
     annotations: Annotations
+    has_classifier: bool
 
     @cached_property
     def label_right(self) -> FloatArray:
@@ -161,7 +163,7 @@ def annotator_model(annotations: Annotations, probs: FloatArray | None = None) -
                 sharpness = _sharper(log_prior, evidence, total[:, 0] > 0, sharpness)
             posterior = softmax(sharpness * log_prior + evidence, axis=1)
             transitions, pooled = _transitions(given, posterior, annotations.shape)
-    return AnnotatorModel(posterior, transitions, pooled, copying, sharpness, weight, annotations)
+    return AnnotatorModel(posterior, transitions, pooled, copying, sharpness, weight, annotations, probs is not None)
 
 
 def _transitions(given: Any, posterior: FloatArray, shape: tuple[int, int, int]) -> tuple[FloatArray, FloatArray]:

@@ -18,6 +18,7 @@ from mgce.estimators.base import sorted_classes
 from mgce.noise.annotator_table import Annotator, annotator_table
 from mgce.noise.annotators import Annotations, AnnotatorModel, annotator_model
 from mgce.noise.independence import Independence, independence
+from mgce.noise.shared_evidence import shared_evidence
 
 FEW_LABELS = 10  # an annotator with fewer is judged by the others, as a note says
 
@@ -33,7 +34,9 @@ class Consensus:
         annotators: for each annotator with a label, number of labels, accuracy with interval, confused classes.
         order: indices of all rows, the most doubtful consensus label first.
         n_labels: number of labels of each row, shape (n,).
-        model: the estimates that all others are computed from, for the rows sorted by content.
+        model: the estimates that all others are computed from, for the rows sorted by content. Its probabilities are
+            those of sources that err independently.
+        rho: how much labels and classifier are wrong on the same rows: see :func:`find_consensus`.
         notes: sentences on annotators and labels that look like mistakes.
     """
 
@@ -44,6 +47,7 @@ class Consensus:
     order: IntArray
     n_labels: IntArray
     model: AnnotatorModel
+    rho: float
     notes: tuple[str, ...]
 
     @property
@@ -117,10 +121,12 @@ class Consensus:
 def find_consensus(labels: Any, probs: Any = None, *, missing: Any = -1, classes: Any = None) -> Consensus:
     r"""Estimate the right label of each row from the labels of several annotators.
 
-    .. math:: P_{ic} \propto q_{ic}^{a} \prod_j T_j[c, y_{ij}]^{w_{ij}}
+    .. math:: P_{ic} \propto \Bigl( q_{ic}^{a} \prod_j T_j[c, y_{ij}]^{w_{ij}} \Bigr)^{1 / (1 + \rho (s_i - 1))}
 
     q are the probabilities of a classifier, T_j the matrix of annotator j, and w below 1 where annotators who err
-    together agree. All are estimated from the labels: see :func:`mgce.noise.annotators.annotator_model`.
+    together agree: see :func:`mgce.noise.annotators.annotator_model`. s is the number of sources of a row: its labels
+    and the classifier. Rho is above 0 if all sources are wrong on the same hard rows: see
+    :func:`mgce.noise.shared_evidence.shared_evidence`. All are estimated from the labels.
 
     Args:
         labels: a matrix or a DataFrame (n, m) with a row for each example and a column for each annotator. None and
@@ -195,14 +201,15 @@ def consensus_of(
     """Return estimates of sorted rows in the order of the caller."""
     n, _, k = model.annotations.shape
     probs = np.empty((n, k))
-    probs[order] = model.probs
+    weaker, rho = shared_evidence(model)
+    probs[order] = weaker.probs
     rank = np.argsort(order)
-    table = annotator_table(model, names, classes)
+    table = annotator_table(weaker, names, classes)
     doubtful = np.lexsort((rank, probs.max(1).round(12)))
     notes = _notes(table, matrix)
     found = tuple(one for one in table if one.n_labels)
     n_labels = (matrix >= 0).sum(1)
-    return Consensus(classes[probs.argmax(1)], probs, classes, found, doubtful, n_labels, model, tuple(notes))
+    return Consensus(classes[probs.argmax(1)], probs, classes, found, doubtful, n_labels, model, rho, tuple(notes))
 
 
 def _notes(table: Sequence[Annotator], matrix: IntArray) -> list[str]:
